@@ -1,0 +1,66 @@
+// A cluster as a value: equal nodes of equal ranks, joined inside by an intra-node link and
+// outside by NICs and a fabric. Each number is a Figure: it names its source.
+//
+// Ranks are placed node-major: rank r is slot r mod g of node r div g (see placement.h).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "models/base/figure.h"
+#include "models/base/units.h"
+
+namespace paceline::models {
+
+// A processor that runs one rank. Rates are peaks from the datasheet; the two efficiencies
+// say what share of them a training step reaches on compute-bound and memory-bound layers.
+struct Device {
+  std::string name;
+  std::string description;
+  Figure<FlopsPerSecond> fp32;
+  std::optional<Figure<FlopsPerSecond>> tf32;
+  std::optional<Figure<FlopsPerSecond>> fp16;         // vector units
+  std::optional<Figure<FlopsPerSecond>> fp16_tensor;  // matrix units
+  std::optional<Figure<FlopsPerSecond>> bf16;
+  Figure<BytesPerSecond> memory_bandwidth;
+  Figure<Bytes> memory;
+  Figure<double> compute_efficiency;
+  Figure<double> memory_efficiency;
+};
+
+// A full-duplex link. Times of a message of n bytes: latency + n / bandwidth, each direction.
+struct Link {
+  std::string name;
+  std::string description;
+  Figure<BytesPerSecond> line_rate;  // nominal, per direction
+  Figure<BytesPerSecond> bandwidth;  // that a message sees, per direction
+  Figure<Seconds> latency;           // one way, per message
+};
+
+// How the transfers of a node's ranks use its NICs, where there are several.
+enum class NicUse {
+  striped,   // each transfer is spread over all NICs of its node, as NCCL's channels do
+  affinity,  // a rank uses the NIC of its slot only: slot * nics / g
+};
+
+struct Cluster {
+  std::string name;
+  std::string description;
+  int nodes = 1;
+  int ranks_per_node = 1;  // g
+  Device device;
+  Link intra;      // one port for each rank into a non-blocking switch inside the node
+  Link nic;        // one NIC
+  int nics_per_node = 1;
+  NicUse nic_use = NicUse::striped;
+  std::string fabric;  // "flat": a non-blocking switch
+  std::optional<Link> host_link;                     // host to device copies; the intra link if absent
+  std::optional<Figure<BytesPerSecond>> storage;     // read bandwidth of one node
+  std::optional<Figure<PerSecond>> decode_per_node;  // samples decoded and augmented, one node
+  std::string profile;  // name of the shipped profile that calibrates it; may be empty
+  std::string source;   // where the description comes from
+
+  [[nodiscard]] int ranks() const { return nodes * ranks_per_node; }
+};
+
+}  // namespace paceline::models

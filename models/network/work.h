@@ -1,0 +1,69 @@
+// What a network costs, layer by layer: parameters, FLOPs, elements moved and kept.
+//
+// This is what the simulator reads of a network, and all that it reads. Counts are exact
+// and for one sample, where not said otherwise; a multiply-add is 2 FLOPs. Elements become
+// bytes where a precision is known.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/network/network.h"
+#include "models/network/shape.h"
+
+namespace paceline::models {
+
+// One trainable tensor; its gradient is what the all-reduce moves.
+struct ParameterTensor {
+  std::string name;                 // "layer1.0.conv2.weight"
+  std::vector<std::int64_t> shape;  // (out, in / groups, kernel h, kernel w), (out, in) or (channels)
+  std::int64_t elements = 0;
+};
+
+struct LayerWork {
+  std::string name;
+  std::string kind;  // as in the YAML vocabulary: "convolution", "batch_norm", ...
+  Shape output;      // of one sample
+  std::vector<ParameterTensor> parameters;  // as declared: weight, then bias
+
+  std::int64_t forward_flops = 0;
+  std::int64_t data_gradient_flops = 0;    // 0 for layers that see only the network's input
+  std::int64_t weight_gradient_flops = 0;
+
+  // Activation elements read and written, each tensor once a pass (a fused kernel's traffic).
+  std::int64_t forward_read = 0;
+  std::int64_t forward_written = 0;
+  std::int64_t backward_read = 0;
+  std::int64_t backward_written = 0;
+  // Activation elements that forward must keep for backward.
+  std::int64_t kept = 0;
+
+  [[nodiscard]] std::int64_t parameter_elements() const;
+  [[nodiscard]] std::int64_t backward_flops() const { return data_gradient_flops + weight_gradient_flops; }
+};
+
+// A gradient in the order in which backpropagation produces them: layers in reverse
+// topological order, and within a layer the reverse of the declaration (bias first).
+struct Gradient {
+  std::string name;
+  std::int64_t elements = 0;
+  int layer = 0;  // index into NetworkWork::layers
+};
+
+struct NetworkWork {
+  std::string name;
+  std::vector<LayerWork> layers;  // forward (topological) order
+  std::vector<Gradient> gradients;
+  std::int64_t input_elements = 0;  // of one sample
+
+  [[nodiscard]] std::int64_t parameters() const;
+  [[nodiscard]] std::int64_t forward_flops() const;
+  [[nodiscard]] std::int64_t backward_flops() const;
+  [[nodiscard]] std::int64_t kept() const;
+};
+
+// Throws InputError if shapes do not fit together (see shape_inference.h). O(layers).
+[[nodiscard]] NetworkWork work(const Network& network);
+
+}  // namespace paceline::models

@@ -1,0 +1,26 @@
+// Number types of computation and of the wire, by the names that users type.
+#pragma once
+
+#include <string_view>
+
+#include "models/base/units.h"
+
+namespace paceline::models {
+
+// Of computation. Mixed: FP16 forward and backward, FP32 master weights and update.
+enum class Precision { fp32, mixed };
+
+// Of gradients in an all-reduce.
+enum class WireType { fp32, fp16, bf16 };
+
+[[nodiscard]] std::string_view name(Precision precision);
+[[nodiscard]] std::string_view name(WireType type);
+// Throw InputError that suggests the nearest name.
+[[nodiscard]] Precision precision_from_name(std::string_view text);
+[[nodiscard]] WireType wire_type_from_name(std::string_view text);
+
+[[nodiscard]] constexpr Bytes element_size(WireType type) { return Bytes{type == WireType::fp32 ? 4.0 : 2.0}; }
+// Of activations and of gradients as backward produces them.
+[[nodiscard]] constexpr Bytes element_size(Precision precision) { return Bytes{precision == Precision::fp32 ? 4.0 : 2.0}; }
+
+}  // namespace paceline::models

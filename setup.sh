@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that Paceline is built from, those that are missing and no others.
+# Asks for nothing, and may be run again at any time.
+set -euo pipefail
+
+packages=(
+  g++ cmake ninja-build ccache pkg-config python3
+  libfmt-dev            # formatting
+  nlohmann-json3-dev    # JSON out, and the small JSON files in
+  libyaml-cpp-dev       # clusters and networks that people write
+  libboost-graph-dev    # the iteration DAG
+  libcli11-dev          # the command line
+  libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev   # tests and benchmarks
+)
+
+missing=()
+for package in "${packages[@]}"; do
+  if ! dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$'; then
+    missing+=("$package")
+  fi
+done
+if ((${#missing[@]} == 0)); then
+  exit 0
+fi
+
+as_root=()
+if ((EUID != 0)); then
+  as_root=(sudo)
+fi
+echo "setup: installing ${missing[*]}" >&2
+export DEBIAN_FRONTEND=noninteractive
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
