@@ -6,7 +6,8 @@
 namespace paceline {
 namespace {
 
-std::string message(const InputPlace& place, const std::string& problem, const std::string& remedy) {
+std::string message(const InputPlace& place, const std::string& problem,
+                    const std::string& remedy) {
   std::string text = place.file;
   if (place.line > 0) text += ":" + std::to_string(place.line);
   if (place.line > 0 && place.column > 0) text += ":" + std::to_string(place.column);

@@ -51,7 +51,8 @@ class UnavailableError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-[[noreturn]] void assertion_failed(const char* condition, const char* meaning, const char* file, int line);
+[[noreturn]] void assertion_failed(const char* condition, const char* meaning, const char* file,
+                                   int line);
 
 }  // namespace paceline
 

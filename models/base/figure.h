@@ -28,7 +28,7 @@ enum class Provenance {
 template <class Q>
 struct Figure {
   Q value{};
-  Q low{};   // low <= value <= high; both equal to value where nothing is known of the spread
+  Q low{};  // low <= value <= high; both equal to value where nothing is known of the spread
   Q high{};
   Provenance provenance = Provenance::datasheet;
   std::string source;  // where it comes from, for people
@@ -44,8 +44,8 @@ template <class F, class A, class B>
 [[nodiscard]] auto predicted(F f, const Figure<A>& a, const Figure<B>& b, std::string source) {
   using R = decltype(f(a.value, b.value));
   const auto corners = {f(a.low, b.low), f(a.low, b.high), f(a.high, b.low), f(a.high, b.high)};
-  return Figure<R>{f(a.value, b.value), std::min(corners), std::max(corners),
-                   Provenance::predicted, std::move(source)};
+  return Figure<R>{f(a.value, b.value), std::min(corners), std::max(corners), Provenance::predicted,
+                   std::move(source)};
 }
 
 }  // namespace paceline

@@ -6,7 +6,9 @@
 namespace paceline {
 namespace {
 
-char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+char lower(char c) {
+  return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+}
 
 // Optimal string alignment distance, in O(|a| |b|).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -19,7 +21,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const std::size_t replace = lower(a[i - 1]) == lower(b[j - 1]) ? 0 : 1;
       at(i, j) = std::min({at(i - 1, j) + 1, at(i, j - 1) + 1, at(i - 1, j - 1) + replace});
-      if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1])) {
+      if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
+          lower(a[i - 2]) == lower(b[j - 1])) {
         at(i, j) = std::min(at(i, j), at(i - 2, j - 2) + 1);
       }
     }
@@ -29,7 +32,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::optional<std::string> nearest_name(std::string_view name, const std::vector<std::string>& known) {
+std::optional<std::string> nearest_name(std::string_view name,
+                                        const std::vector<std::string>& known) {
   constexpr std::size_t longest_name = 100;  // beyond that no catalogue name is near
   if (name.size() > longest_name) return std::nullopt;
   std::optional<std::string> best;

@@ -22,16 +22,42 @@ constexpr double ki = 1024.0;
 
 constexpr std::array<Unit, 5> time_units = {
     {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"µs", 1e-6}, {"ns", 1e-9}}};
-constexpr std::array<Unit, 10> byte_units = {{{"B", 1}, {"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6},
-    {"GB", 1e9}, {"TB", 1e12}, {"KiB", ki}, {"MiB", ki * ki}, {"GiB", ki * ki * ki},
-    {"TiB", ki * ki * ki * ki}}};
-constexpr std::array<Unit, 17> bandwidth_units = {{{"B/s", 1}, {"kB/s", 1e3}, {"KB/s", 1e3},
-    {"MB/s", 1e6}, {"GB/s", 1e9}, {"TB/s", 1e12}, {"KiB/s", ki}, {"MiB/s", ki * ki},
-    {"GiB/s", ki * ki * ki}, {"bit/s", 0.125}, {"kbit/s", 125}, {"Mbit/s", 125e3},
-    {"Gbit/s", 125e6}, {"Tbit/s", 125e9}, {"Kbps", 125}, {"Mbps", 125e3}, {"Gbps", 125e6}}};
-constexpr std::array<Unit, 9> flop_units = {{{"FLOP/s", 1}, {"MFLOP/s", 1e6}, {"GFLOP/s", 1e9},
-    {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}, {"FLOPS", 1}, {"GFLOPS", 1e9}, {"TFLOPS", 1e12},
-    {"PFLOPS", 1e15}}};
+constexpr std::array<Unit, 10> byte_units = {{{"B", 1},
+                                              {"kB", 1e3},
+                                              {"KB", 1e3},
+                                              {"MB", 1e6},
+                                              {"GB", 1e9},
+                                              {"TB", 1e12},
+                                              {"KiB", ki},
+                                              {"MiB", ki* ki},
+                                              {"GiB", ki* ki* ki},
+                                              {"TiB", ki* ki* ki* ki}}};
+constexpr std::array<Unit, 17> bandwidth_units = {{{"B/s", 1},
+                                                   {"kB/s", 1e3},
+                                                   {"KB/s", 1e3},
+                                                   {"MB/s", 1e6},
+                                                   {"GB/s", 1e9},
+                                                   {"TB/s", 1e12},
+                                                   {"KiB/s", ki},
+                                                   {"MiB/s", ki* ki},
+                                                   {"GiB/s", ki* ki* ki},
+                                                   {"bit/s", 0.125},
+                                                   {"kbit/s", 125},
+                                                   {"Mbit/s", 125e3},
+                                                   {"Gbit/s", 125e6},
+                                                   {"Tbit/s", 125e9},
+                                                   {"Kbps", 125},
+                                                   {"Mbps", 125e3},
+                                                   {"Gbps", 125e6}}};
+constexpr std::array<Unit, 9> flop_units = {{{"FLOP/s", 1},
+                                             {"MFLOP/s", 1e6},
+                                             {"GFLOP/s", 1e9},
+                                             {"TFLOP/s", 1e12},
+                                             {"PFLOP/s", 1e15},
+                                             {"FLOPS", 1},
+                                             {"GFLOPS", 1e9},
+                                             {"TFLOPS", 1e12},
+                                             {"PFLOPS", 1e15}}};
 constexpr std::array<Unit, 3> rate_units = {{{"1/s", 1}, {"images/s", 1}, {"samples/s", 1}}};
 
 std::string_view trimmed(std::string_view text) {
@@ -45,7 +71,9 @@ std::string_view trimmed(std::string_view text) {
 std::string list_of(std::span<const Unit> units) {
   std::string list;
   for (const Unit& unit : units) {
-    if (unit.name == "µs" || unit.name == "KB" || unit.name.ends_with("bps") || unit.name.ends_with("FLOPS")) continue;
+    if (unit.name == "µs" || unit.name == "KB" || unit.name.ends_with("bps") ||
+        unit.name.ends_with("FLOPS"))
+      continue;
     if (unit.name == "KB/s") continue;
     list += (list.empty() ? "" : ", ") + std::string(unit.name);
   }
@@ -88,8 +116,10 @@ std::string scaled(double value, std::span<const Unit> units) {
   const Unit* best = &units.front();
   for (const Unit& unit : units) {
     const bool fits = std::abs(value) >= unit.factor * 0.99995;
-    if (fits && (unit.factor > best->factor || std::abs(value) < best->factor * 0.99995)) best = &unit;
-    if (!fits && std::abs(value) < best->factor * 0.99995 && unit.factor < best->factor) best = &unit;
+    if (fits && (unit.factor > best->factor || std::abs(value) < best->factor * 0.99995))
+      best = &unit;
+    if (!fits && std::abs(value) < best->factor * 0.99995 && unit.factor < best->factor)
+      best = &unit;
   }
   if (value == 0) best = &units.front();
   const double number = value / best->factor;
@@ -138,19 +168,23 @@ double parse_number(std::string_view text, double low, double high) {
 }
 
 std::string to_text(Seconds value) {
-  static constexpr std::array<Unit, 4> units = {{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}}};
+  static constexpr std::array<Unit, 4> units = {
+      {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}}};
   return scaled(value.value(), units);
 }
 std::string to_text(Bytes value) {
-  static constexpr std::array<Unit, 5> units = {{{"B", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}}};
+  static constexpr std::array<Unit, 5> units = {
+      {{"B", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}}};
   return scaled(value.value(), units);
 }
 std::string to_text(BytesPerSecond value) {
-  static constexpr std::array<Unit, 5> units = {{{"B/s", 1}, {"kB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"TB/s", 1e12}}};
+  static constexpr std::array<Unit, 5> units = {
+      {{"B/s", 1}, {"kB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"TB/s", 1e12}}};
   return scaled(value.value(), units);
 }
 std::string to_text(FlopsPerSecond value) {
-  static constexpr std::array<Unit, 5> units = {{{"FLOP/s", 1}, {"MFLOP/s", 1e6}, {"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}}};
+  static constexpr std::array<Unit, 5> units = {
+      {{"FLOP/s", 1}, {"MFLOP/s", 1e6}, {"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}}};
   return scaled(value.value(), units);
 }
 std::string to_text(PerSecond value) {
@@ -158,11 +192,13 @@ std::string to_text(PerSecond value) {
                               : fmt::format("{:.4g} samples/s", value.value());
 }
 std::string to_text_binary(Bytes value) {
-  static constexpr std::array<Unit, 5> units = {{{"B", 1}, {"KiB", ki}, {"MiB", ki * ki}, {"GiB", ki * ki * ki}, {"TiB", ki * ki * ki * ki}}};
+  static constexpr std::array<Unit, 5> units = {
+      {{"B", 1}, {"KiB", ki}, {"MiB", ki * ki}, {"GiB", ki * ki * ki}, {"TiB", ki * ki * ki * ki}}};
   return scaled(value.value(), units);
 }
 std::string to_text_bits(BytesPerSecond value) {
-  static constexpr std::array<Unit, 5> units = {{{"bit/s", 0.125}, {"kbit/s", 125}, {"Mbit/s", 125e3}, {"Gbit/s", 125e6}, {"Tbit/s", 125e9}}};
+  static constexpr std::array<Unit, 5> units = {
+      {{"bit/s", 0.125}, {"kbit/s", 125}, {"Mbit/s", 125e3}, {"Gbit/s", 125e6}, {"Tbit/s", 125e9}}};
   return scaled(value.value(), units);
 }
 

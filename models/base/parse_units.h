@@ -15,11 +15,14 @@
 namespace paceline {
 
 // Each throws InputError if the text is not a non-negative number with a unit of its kind.
-[[nodiscard]] Seconds parse_seconds(std::string_view text);               // s, ms, us, ns
-[[nodiscard]] Bytes parse_bytes(std::string_view text);                   // B, kB, KB, MB, GB, TB, KiB, MiB, GiB, TiB
-[[nodiscard]] BytesPerSecond parse_bandwidth(std::string_view text);      // B/s ... TB/s, KiB/s..., bit/s ... Tbit/s (also Gbps)
-[[nodiscard]] FlopsPerSecond parse_flop_rate(std::string_view text);      // FLOP/s ... PFLOP/s (also TFLOPS)
-[[nodiscard]] PerSecond parse_rate(std::string_view text);                // 1/s, images/s, samples/s
+[[nodiscard]] Seconds parse_seconds(std::string_view text);  // s, ms, us, ns
+[[nodiscard]] Bytes parse_bytes(
+    std::string_view text);  // B, kB, KB, MB, GB, TB, KiB, MiB, GiB, TiB
+[[nodiscard]] BytesPerSecond parse_bandwidth(
+    std::string_view text);  // B/s ... TB/s, KiB/s..., bit/s ... Tbit/s (also Gbps)
+[[nodiscard]] FlopsPerSecond parse_flop_rate(
+    std::string_view text);                                 // FLOP/s ... PFLOP/s (also TFLOPS)
+[[nodiscard]] PerSecond parse_rate(std::string_view text);  // 1/s, images/s, samples/s
 
 // A count: a plain whole number in [low, high]. Throws InputError.
 [[nodiscard]] std::int64_t parse_count(std::string_view text, std::int64_t low, std::int64_t high);
@@ -32,8 +35,8 @@ namespace paceline {
 [[nodiscard]] std::string to_text(Bytes value);           // decimal prefixes
 [[nodiscard]] std::string to_text(BytesPerSecond value);  // bytes: "12.25 GB/s"
 [[nodiscard]] std::string to_text(FlopsPerSecond value);
-[[nodiscard]] std::string to_text(PerSecond value);       // "172 /s" is written "172 samples/s"
-[[nodiscard]] std::string to_text_binary(Bytes value);    // "64 MiB"
+[[nodiscard]] std::string to_text(PerSecond value);     // "172 /s" is written "172 samples/s"
+[[nodiscard]] std::string to_text_binary(Bytes value);  // "64 MiB"
 [[nodiscard]] std::string to_text_bits(BytesPerSecond value);  // "100 Gbit/s"
 
 }  // namespace paceline

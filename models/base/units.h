@@ -24,14 +24,30 @@ class Quantity {
   // The number in the coherent unit: seconds, bytes, FLOPs and their products.
   [[nodiscard]] constexpr double value() const { return value_; }
 
-  constexpr Quantity& operator+=(Quantity other) { value_ += other.value_; return *this; }
-  constexpr Quantity& operator-=(Quantity other) { value_ -= other.value_; return *this; }
-  constexpr Quantity& operator*=(double factor) { value_ *= factor; return *this; }
-  constexpr Quantity& operator/=(double divisor) { value_ /= divisor; return *this; }
+  constexpr Quantity& operator+=(Quantity other) {
+    value_ += other.value_;
+    return *this;
+  }
+  constexpr Quantity& operator-=(Quantity other) {
+    value_ -= other.value_;
+    return *this;
+  }
+  constexpr Quantity& operator*=(double factor) {
+    value_ *= factor;
+    return *this;
+  }
+  constexpr Quantity& operator/=(double divisor) {
+    value_ /= divisor;
+    return *this;
+  }
   constexpr auto operator<=>(const Quantity&) const = default;
 
-  friend constexpr Quantity operator+(Quantity a, Quantity b) { return Quantity{a.value_ + b.value_}; }
-  friend constexpr Quantity operator-(Quantity a, Quantity b) { return Quantity{a.value_ - b.value_}; }
+  friend constexpr Quantity operator+(Quantity a, Quantity b) {
+    return Quantity{a.value_ + b.value_};
+  }
+  friend constexpr Quantity operator-(Quantity a, Quantity b) {
+    return Quantity{a.value_ - b.value_};
+  }
   friend constexpr Quantity operator-(Quantity a) { return Quantity{-a.value_}; }
   friend constexpr Quantity operator*(Quantity a, double b) { return Quantity{a.value_ * b}; }
   friend constexpr Quantity operator*(double a, Quantity b) { return Quantity{a * b.value_}; }
@@ -87,17 +103,39 @@ using FlopsPerSecond = Quantity<-1, 0, 1>;
 using PerSecond = Quantity<-1, 0, 0>;
 
 namespace literals {
-consteval Seconds operator""_s(long double v) { return Seconds{static_cast<double>(v)}; }
-consteval Seconds operator""_s(unsigned long long v) { return Seconds{static_cast<double>(v)}; }
-consteval Seconds operator""_ms(long double v) { return Seconds{static_cast<double>(v) * 1e-3}; }
-consteval Seconds operator""_ms(unsigned long long v) { return Seconds{static_cast<double>(v) * 1e-3}; }
-consteval Seconds operator""_us(long double v) { return Seconds{static_cast<double>(v) * 1e-6}; }
-consteval Seconds operator""_us(unsigned long long v) { return Seconds{static_cast<double>(v) * 1e-6}; }
-consteval Bytes operator""_B(unsigned long long v) { return Bytes{static_cast<double>(v)}; }
-consteval Bytes operator""_KiB(unsigned long long v) { return Bytes{static_cast<double>(v) * 1024}; }
-consteval Bytes operator""_MiB(unsigned long long v) { return Bytes{static_cast<double>(v) * 1024 * 1024}; }
-consteval BytesPerSecond operator""_GBps(long double v) { return BytesPerSecond{static_cast<double>(v) * 1e9}; }
-consteval BytesPerSecond operator""_GBps(unsigned long long v) { return BytesPerSecond{static_cast<double>(v) * 1e9}; }
+consteval Seconds operator""_s(long double v) {
+  return Seconds{static_cast<double>(v)};
+}
+consteval Seconds operator""_s(unsigned long long v) {
+  return Seconds{static_cast<double>(v)};
+}
+consteval Seconds operator""_ms(long double v) {
+  return Seconds{static_cast<double>(v) * 1e-3};
+}
+consteval Seconds operator""_ms(unsigned long long v) {
+  return Seconds{static_cast<double>(v) * 1e-3};
+}
+consteval Seconds operator""_us(long double v) {
+  return Seconds{static_cast<double>(v) * 1e-6};
+}
+consteval Seconds operator""_us(unsigned long long v) {
+  return Seconds{static_cast<double>(v) * 1e-6};
+}
+consteval Bytes operator""_B(unsigned long long v) {
+  return Bytes{static_cast<double>(v)};
+}
+consteval Bytes operator""_KiB(unsigned long long v) {
+  return Bytes{static_cast<double>(v) * 1024};
+}
+consteval Bytes operator""_MiB(unsigned long long v) {
+  return Bytes{static_cast<double>(v) * 1024 * 1024};
+}
+consteval BytesPerSecond operator""_GBps(long double v) {
+  return BytesPerSecond{static_cast<double>(v) * 1e9};
+}
+consteval BytesPerSecond operator""_GBps(unsigned long long v) {
+  return BytesPerSecond{static_cast<double>(v) * 1e9};
+}
 }  // namespace literals
 
 }  // namespace paceline

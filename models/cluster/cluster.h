@@ -49,13 +49,13 @@ struct Cluster {
   int nodes = 1;
   int ranks_per_node = 1;  // g
   Device device;
-  Link intra;      // one port for each rank into a non-blocking switch inside the node
-  Link nic;        // one NIC
+  Link intra;  // one port for each rank into a non-blocking switch inside the node
+  Link nic;    // one NIC
   int nics_per_node = 1;
   NicUse nic_use = NicUse::striped;
-  std::string fabric;  // "flat": a non-blocking switch
-  std::optional<Link> host_link;                     // host to device copies; the intra link if absent
-  std::optional<Figure<BytesPerSecond>> storage;     // read bandwidth of one node
+  std::string fabric;                             // "flat": a non-blocking switch
+  std::optional<Link> host_link;                  // host to device copies; the intra link if absent
+  std::optional<Figure<BytesPerSecond>> storage;  // read bandwidth of one node
   std::optional<Figure<PerSecond>> decode_per_node;  // samples decoded and augmented, one node
   std::string profile;  // name of the shipped profile that calibrates it; may be empty
   std::string source;   // where the description comes from

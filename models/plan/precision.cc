@@ -10,9 +10,12 @@ std::string_view name(Precision precision) {
 
 std::string_view name(WireType type) {
   switch (type) {
-    case WireType::fp32: return "fp32";
-    case WireType::fp16: return "fp16";
-    case WireType::bf16: return "bf16";
+    case WireType::fp32:
+      return "fp32";
+    case WireType::fp16:
+      return "fp16";
+    case WireType::bf16:
+      return "bf16";
   }
   return "unknown";
 }

@@ -19,8 +19,12 @@ enum class WireType { fp32, fp16, bf16 };
 [[nodiscard]] Precision precision_from_name(std::string_view text);
 [[nodiscard]] WireType wire_type_from_name(std::string_view text);
 
-[[nodiscard]] constexpr Bytes element_size(WireType type) { return Bytes{type == WireType::fp32 ? 4.0 : 2.0}; }
+[[nodiscard]] constexpr Bytes element_size(WireType type) {
+  return Bytes{type == WireType::fp32 ? 4.0 : 2.0};
+}
 // Of activations and of gradients as backward produces them.
-[[nodiscard]] constexpr Bytes element_size(Precision precision) { return Bytes{precision == Precision::fp32 ? 4.0 : 2.0}; }
+[[nodiscard]] constexpr Bytes element_size(Precision precision) {
+  return Bytes{precision == Precision::fp32 ? 4.0 : 2.0};
+}
 
 }  // namespace paceline::models

@@ -36,7 +36,7 @@ struct Profile {
   std::string name;
   std::string cluster;  // the cluster that it was calibrated on
   std::string device;
-  std::string origin;   // command, host, date: how the profile was made
+  std::string origin;  // command, host, date: how the profile was made
   std::optional<Figure<Seconds>> intra_latency;
   std::optional<Figure<BytesPerSecond>> intra_bandwidth;
   std::optional<Figure<Seconds>> nic_latency;

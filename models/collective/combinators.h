@@ -1,0 +1,28 @@
+// How schedules are put together. Algorithms are written with these, never transfer by transfer.
+#pragma once
+
+#include <vector>
+
+#include "models/collective/schedule.h"
+
+namespace paceline::models {
+
+// One after the other. All must be over the same number of ranks; those without steps are dropped.
+[[nodiscard]] Schedule sequence(std::vector<Schedule> parts);
+
+// `inner` in each group at the same time, each on the whole bucket or on its own part of it.
+// `inner` must be over groups.size() ranks, and groups must lie within 0..ranks-1.
+[[nodiscard]] Schedule within(int ranks, Groups groups, Schedule inner, Share share = Share::whole);
+
+// `inner` on part `index` of `of` of the bucket.
+[[nodiscard]] Schedule on_part(int index, int of, Schedule inner);
+
+// Ranks in blocks of `size`: {0..size-1}, {size..2 size-1}, ... `size` must divide `ranks`.
+[[nodiscard]] Groups blocks(int ranks, int size);
+// The members with the same index in each block: {0, size, 2 size, ...}, {1, size+1, ...}, ...
+// within(ranks, across_blocks(...), s) is what the design calls across(groups, s).
+[[nodiscard]] Groups across_blocks(int ranks, int size);
+// Only the first member of each block: one group {0, size, 2 size, ...}.
+[[nodiscard]] Groups block_masters(int ranks, int size);
+
+}  // namespace paceline::models

@@ -1,0 +1,175 @@
+// Tests: tests/models/schedule_test.cc.
+#include "models/collective/schedule.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+#include <type_traits>
+
+#include "models/base/error.h"
+
+namespace paceline::models {
+namespace {
+
+template <class... Fs>
+struct Overload : Fs... {
+  using Fs::operator()...;
+};
+
+template <class P>
+constexpr const char* primitive_name() {
+  if constexpr (std::is_same_v<P, RingReduceScatter>) return "ring reduce-scatter";
+  if constexpr (std::is_same_v<P, RingAllGather>) return "ring all-gather";
+  if constexpr (std::is_same_v<P, RecursiveHalving>) return "recursive halving";
+  if constexpr (std::is_same_v<P, RecursiveDoubling>) return "recursive doubling";
+  if constexpr (std::is_same_v<P, ChainReduce>) return "chain reduce";
+  if constexpr (std::is_same_v<P, ChainBroadcast>) return "chain broadcast";
+  if constexpr (std::is_same_v<P, BinomialReduce>) return "binomial reduce";
+  if constexpr (std::is_same_v<P, BinomialBroadcast>) return "binomial broadcast";
+  if constexpr (std::is_same_v<P, DirectReduceScatter>) return "direct reduce-scatter";
+  if constexpr (std::is_same_v<P, DirectAllGather>) return "direct all-gather";
+  if constexpr (std::is_same_v<P, PointToPoint>) return "point to point";
+}
+
+int ranks_of(const ScheduleNode& node) {
+  return std::visit(
+      Overload{[](const Sequence& s) { return s.parts.empty() ? 1 : s.parts.front().ranks(); },
+               [](const Within& w) { return w.ranks; },
+               [](const OnPart& o) { return o.inner.ranks(); },
+               [](const auto& primitive) { return primitive.ranks; }},
+      node);
+}
+
+int steps_of(const ScheduleNode& node) {
+  return std::visit(Overload{[](const Sequence& s) {
+                               int total = 0;
+                               for (const Schedule& part : s.parts) total += part.steps();
+                               return total;
+                             },
+                             [](const Within& w) { return w.inner.steps(); },
+                             [](const OnPart& o) { return o.inner.steps(); },
+                             [](const auto& primitive) { return models::steps(primitive); }},
+                    node);
+}
+
+// The least common multiple, or 0 if either is 0 or it is beyond the limit.
+std::int64_t common(std::int64_t a, std::int64_t b, std::int64_t limit) {
+  if (a == 0 || b == 0) return 0;
+  const std::int64_t factor = b / std::gcd(a, b);
+  return a > limit / factor ? 0 : a * factor;
+}
+
+std::int64_t product(std::int64_t a, std::int64_t b, std::int64_t limit) {
+  return b != 0 && a > limit / b ? 0 : a * b;
+}
+
+}  // namespace
+
+int Groups::size() const {
+  int total = 0;
+  for (const Progression& p : members) total += p.count;
+  return total;
+}
+
+int Groups::rank(int group, int member) const {
+  for (const Progression& p : members) {
+    if (member < p.count) return group * stride + p.first + member * p.stride;
+    member -= p.count;
+  }
+  PACELINE_ASSERT(false, "a group has no such member");
+  return -1;
+}
+
+std::optional<Groups::Place> Groups::locate(int rank) const {
+  int before = 0;
+  for (const Progression& p : members) {
+    const int offset = rank - p.first;
+    const bool blocks = count == 1 || (p.count - 1) * p.stride < stride;
+    int group = 0;
+    int rest = offset;
+    if (count > 1 && blocks) {
+      group = offset / stride;
+      rest = offset % stride;
+    } else if (count > 1) {
+      group = offset % p.stride / stride;
+      rest = offset - group * stride;
+    }
+    const bool member =
+        offset >= 0 && group < count && rest % p.stride == 0 && rest / p.stride < p.count;
+    if (member) return Place{group, before + rest / p.stride};
+    before += p.count;
+  }
+  return std::nullopt;
+}
+
+Schedule::Schedule() : Schedule(Sequence{}) {}
+
+Schedule::Schedule(ScheduleNode node)
+    : node_(std::make_shared<const ScheduleNode>(std::move(node))),
+      ranks_(ranks_of(*node_)),
+      steps_(steps_of(*node_)) {}
+
+int Schedule::repeats(int step) const {
+  return std::visit(Overload{[step](const Sequence& s) {
+                               int local = step;
+                               for (const Schedule& part : s.parts) {
+                                 if (local < part.steps()) return part.repeats(local);
+                                 local -= part.steps();
+                               }
+                               return 1;
+                             },
+                             [step](const Within& w) { return w.inner.repeats(step); },
+                             [step](const OnPart& o) { return o.inner.repeats(step); },
+                             [step](const auto& p) { return models::repeats(p, step); }},
+                    *node_);
+}
+
+std::int64_t Schedule::natural_chunks(std::int64_t limit) const {
+  return std::visit(
+      Overload{
+          [limit](const Sequence& s) {
+            std::int64_t chunks = 1;
+            for (const Schedule& part : s.parts)
+              chunks = common(chunks, part.natural_chunks(limit), limit);
+            return chunks;
+          },
+          [limit](const Within& w) {
+            const std::int64_t shares = w.share == Share::own_part ? w.groups.count : 1;
+            return product(w.inner.natural_chunks(limit), shares, limit);
+          },
+          [limit](const OnPart& o) { return product(o.inner.natural_chunks(limit), o.of, limit); },
+          [](const auto& p) { return static_cast<std::int64_t>(parts(p)); }},
+      *node_);
+}
+
+std::string Schedule::description() const {
+  return std::visit(
+      Overload{[](const Sequence& s) {
+                 std::string text;
+                 for (const Schedule& part : s.parts)
+                   text += (text.empty() ? "" : ", then ") + part.description();
+                 return text.empty() ? std::string("nothing to do") : text;
+               },
+               [](const Within& w) {
+                 const Progression& first = w.groups.members.front();
+                 const std::string shape =
+                     first.stride == 1 ? "" : fmt::format(" (every {}th rank)", first.stride);
+                 const std::string share =
+                     w.share == Share::own_part ? ", each on its own part" : "";
+                 return w.groups.count == 1
+                            ? fmt::format("among {} ranks{}: {}", w.groups.size(), shape,
+                                          w.inner.description())
+                            : fmt::format("in each of {} groups of {}{}{}: {}", w.groups.count,
+                                          w.groups.size(), shape, share, w.inner.description());
+               },
+               [](const OnPart& o) {
+                 return fmt::format("on part {} of {}: {}", o.index, o.of, o.inner.description());
+               },
+               [](const auto& p) {
+                 using P = std::decay_t<decltype(p)>;
+                 return fmt::format("{} ({} steps)", primitive_name<P>(), models::steps(p));
+               }},
+      *node_);
+}
+
+}  // namespace paceline::models

@@ -1,0 +1,109 @@
+// A schedule: the steps of one collective over p ranks, as a value.
+//
+// There is one definition of each collective algorithm in Paceline, and it is a Schedule: a
+// tree of primitives (primitives.h) under combinators (combinators.h). It has no clock, no
+// buffers and no transport. The verifier, the engines, the executors and the exporters read it
+// through enumerate.h, one step or one rank at a time; a schedule over 2,048 ranks is a tree
+// of a few nodes, never a list of transfers.
+//
+// Semantics of a step: all its messages are read from what their senders held before it, and
+// land in it. A rank's steps are in order; ranks are not synchronised otherwise.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "models/collective/primitives.h"
+
+namespace paceline::models {
+
+class Schedule;
+
+// first, first + stride, ..., `count` ranks.
+struct Progression {
+  int first = 0;
+  int count = 1;
+  int stride = 1;
+  bool operator==(const Progression&) const = default;
+};
+
+// `count` groups of ranks, all of one shape: member i of group j is stride * j beyond member i of
+// group 0. Group 0 is the concatenation of `members`. Groups are either blocks (a group's
+// ranks lie within one stride) or interleaved (the groups' ranks alternate).
+struct Groups {
+  std::vector<Progression> members;
+  int count = 1;
+  int stride = 0;
+
+  struct Place {
+    int group = 0;
+    int member = 0;
+  };
+  [[nodiscard]] int size() const;
+  [[nodiscard]] int rank(int group, int member) const;
+  // Where a rank stands; nothing if it is in no group.
+  [[nodiscard]] std::optional<Place> locate(int rank) const;
+  bool operator==(const Groups&) const = default;
+};
+
+// Does every group work on all of the span, or group j on part j of `count`?
+enum class Share { whole, own_part };
+
+struct ScheduleNode;
+
+class Schedule {
+ public:
+  // No ranks to speak of, and no steps: what an all-reduce over one rank is.
+  Schedule();
+  // Of a primitive or a combinator that is valid; use the factories of combinators.h.
+  explicit Schedule(ScheduleNode node);
+
+  [[nodiscard]] int ranks() const { return ranks_; }
+  [[nodiscard]] int steps() const { return steps_; }
+  [[nodiscard]] const ScheduleNode& node() const { return *node_; }
+  // How many steps from `step` on have the same senders, receivers and (in fractions) sizes; >= 1.
+  [[nodiscard]] int repeats(int step) const;
+  // The least number of equal chunks such that no message cuts one; at most `limit`, 0 if beyond.
+  [[nodiscard]] std::int64_t natural_chunks(std::int64_t limit = 1'000'000'000) const;
+  // The tree in words: "sequence(within 3 groups of 8: chain-reduce, ...)".
+  [[nodiscard]] std::string description() const;
+
+ private:
+  std::shared_ptr<const ScheduleNode> node_;
+  int ranks_ = 1;
+  int steps_ = 0;
+};
+
+// One after the other, all over the same ranks.
+struct Sequence {
+  std::vector<Schedule> parts;
+};
+
+// The same schedule in each group of `groups`, at the same time.
+struct Within {
+  int ranks = 1;  // of the whole
+  Groups groups;
+  Schedule inner;  // over groups.size() ranks
+  Share share = Share::whole;
+};
+
+// On part `index` of `of` of the span only.
+struct OnPart {
+  int index = 0;
+  int of = 1;
+  Schedule inner;
+};
+
+// What a schedule is: a primitive or a combinator. A closed set: std::visit names every reader
+// that a new one concerns.
+struct ScheduleNode
+    : std::variant<RingReduceScatter, RingAllGather, RecursiveHalving, RecursiveDoubling,
+                   ChainReduce, ChainBroadcast, BinomialReduce, BinomialBroadcast,
+                   DirectReduceScatter, DirectAllGather, PointToPoint, Sequence, Within, OnPart> {
+  using variant::variant;
+};
+
+}  // namespace paceline::models

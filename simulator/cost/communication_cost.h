@@ -1,0 +1,48 @@
+// What a message costs on a cluster: alpha, beta and gamma of each link, as plain numbers.
+//
+// This is the cluster as the engines see it. Figures become numbers here, at one of three
+// readings: as stated, or with every interval at its fast or slow end.
+#pragma once
+
+#include "models/base/figure.h"
+#include "models/base/units.h"
+#include "models/cluster/cluster.h"
+#include "models/plan/profile.h"
+
+namespace paceline::simulator {
+
+// Which end of the figures' intervals a prediction reads.
+enum class Reading { stated, fast, slow };
+
+struct LinkCost {
+  Seconds alpha;        // per message, one way
+  SecondsPerByte beta;  // per byte sent, each direction
+};
+
+struct CommunicationCost {
+  int ranks_per_node = 1;  // g; ranks are placed node-major
+  LinkCost intra;          // a rank's port into its node
+  LinkCost nic;            // one NIC, and the path from it to another node's
+  int nics_per_node = 1;
+  models::NicUse nic_use = models::NicUse::striped;
+  SecondsPerByte gamma;  // per byte reduced
+};
+
+// Figures of `profile` (may be null) take the place of the cluster's. gamma is the time to read two
+// operands and write one at the device's memory bandwidth times its memory efficiency: 3 bytes
+// moved for each byte reduced.
+[[nodiscard]] CommunicationCost communication_cost(const models::Cluster& cluster,
+                                                   const models::Profile* profile, Reading reading);
+
+// A figure at a reading. `faster_if_larger` says which end of the interval is the fast one.
+template <class Q>
+[[nodiscard]] Q read_figure(const Figure<Q>& figure, Reading reading, bool faster_if_larger) {
+  if (reading == Reading::stated) return figure.value;
+  return (reading == Reading::fast) == faster_if_larger ? figure.high : figure.low;
+}
+
+// Bytes per second that a memory-bound kernel moves.
+[[nodiscard]] BytesPerSecond effective_memory_bandwidth(const models::Device& device,
+                                                        Reading reading);
+
+}  // namespace paceline::simulator

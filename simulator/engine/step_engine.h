@@ -1,0 +1,93 @@
+// The step engine: the time of a schedule by max-plus over its steps (semantics in engine.h).
+//
+// It is exact where no link carries two messages at the same time. Where messages of one step
+// share a link it applies this rule:
+//
+//   SHARING. In a step, every link direction carries the sum of the bytes that the step's
+//   messages send over it, and a message takes
+//       alpha + max over the links of its path of (bytes on the link in this step / bandwidth).
+//   Links are: the port of each rank out and in (intra-node bandwidth), and the NICs of each
+//   node out and in. With NicUse::striped, a node's NICs are one link of their summed bandwidth;
+//   with NicUse::affinity, a rank uses NIC (slot * nics / g) alone.
+//
+// For messages of equal size that start together this is max-min fair sharing; for unequal ones
+// it is the time at which the last of them is through (work-conserving). It is a rule for one
+// step: messages of different steps, or of different buckets, do not slow each other. That is
+// the flow engine's business.
+//
+// COST. Ranks in equal positions are collapsed (equivalence.h), and a run of alike steps is cut
+// short as soon as one of them adds the same time to every rank that takes part, for in a
+// max-plus system all later ones then do. A ring over any number of ranks costs O(g^2), a
+// hierarchical all-reduce O(k^2 + g^2), halving-doubling over 2^b ranks O(b g). Where ranks
+// cannot be collapsed (a prime number of ranks, unequal ready times) the cost is O(transfers).
+//
+// Thread safety: const member functions may be called concurrently.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "models/collective/schedule.h"
+#include "simulator/cost/communication_cost.h"
+#include "simulator/engine/engine.h"
+
+namespace paceline::simulator {
+
+enum class Collapse {
+  equal_positions,  // one rank stands for all in its position: ready times must be equal
+  none,             // every rank by itself
+};
+
+class StepEngine {
+ public:
+  // Prepares a schedule on a cluster for any bucket size. Keeps no reference to either.
+  StepEngine(const models::Schedule& schedule, const CommunicationCost& cost,
+             Collapse collapse = Collapse::equal_positions);
+
+  // All ranks ready at 0. O(prepared transfers); allocates twice.
+  [[nodiscard]] Completion completion(Bytes bucket) const;
+  [[nodiscard]] Seconds time(Bytes bucket) const { return completion(bucket).last(); }
+  // Rank r ready at ready[r]. Needs Collapse::none and one ready time for each rank.
+  [[nodiscard]] Completion completion(Bytes bucket, std::span<const Seconds> ready) const;
+
+  // How many ranks stand for all.
+  [[nodiscard]] int positions() const { return positions_; }
+  // Messages that one evaluation looks at if no run is cut short.
+  [[nodiscard]] std::size_t prepared_messages() const { return messages_.size(); }
+
+ private:
+  // A message between positions. Takes alpha_s + per_byte_s * bucket bytes.
+  struct Message {
+    int from = 0;
+    int to = 0;
+    double alpha_s = 0;
+    double per_byte_s = 0;
+  };
+  // A position that takes part in a run, and what it reduces in each step.
+  struct Participant {
+    int position = 0;
+    double reduce_per_byte_s = 0;
+  };
+  // `repeats` alike steps.
+  struct Run {
+    std::size_t first_message = 0;
+    std::size_t end_message = 0;
+    std::size_t first_participant = 0;
+    std::size_t end_participant = 0;
+    int repeats = 1;
+  };
+
+  void add_run(const models::Schedule& schedule, int step, int repeats,
+               const CommunicationCost& cost);
+  void evaluate(const Run& run, double bucket_bytes, std::vector<double>& finish_s,
+                std::vector<double>& scratch) const;
+  [[nodiscard]] Completion run_all(Bytes bucket, std::vector<double> finish_s) const;
+
+  int ranks_ = 1;
+  int positions_ = 1;
+  std::vector<Message> messages_;
+  std::vector<Participant> participants_;
+  std::vector<Run> runs_;
+};
+
+}  // namespace paceline::simulator
