@@ -7,6 +7,10 @@
 add_library(paceline_flags INTERFACE)
 target_compile_options(paceline_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Wold-style-cast)
+# GCC 12 sees overlapping copies in inlined std::string operator+ (GCC bug 105651).
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(paceline_flags INTERFACE -Wno-restrict)
+endif()
 if(PACELINE_SANITIZE)
   target_compile_options(paceline_flags INTERFACE
     -fsanitize=${PACELINE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

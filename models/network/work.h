@@ -16,8 +16,9 @@ namespace paceline::models {
 
 // One trainable tensor; its gradient is what the all-reduce moves.
 struct ParameterTensor {
-  std::string name;                 // "layer1.0.conv2.weight"
-  std::vector<std::int64_t> shape;  // (out, in / groups, kernel h, kernel w), (out, in) or (channels)
+  std::string name;  // "layer1.0.conv2.weight"
+  std::vector<std::int64_t>
+      shape;  // (out, in / groups, kernel h, kernel w), (out, in) or (channels)
   std::int64_t elements = 0;
 };
 
@@ -28,7 +29,7 @@ struct LayerWork {
   std::vector<ParameterTensor> parameters;  // as declared: weight, then bias
 
   std::int64_t forward_flops = 0;
-  std::int64_t data_gradient_flops = 0;    // 0 for layers that see only the network's input
+  std::int64_t data_gradient_flops = 0;  // 0 for layers that see only the network's input
   std::int64_t weight_gradient_flops = 0;
 
   // Activation elements read and written, each tensor once a pass (a fused kernel's traffic).
@@ -40,7 +41,9 @@ struct LayerWork {
   std::int64_t kept = 0;
 
   [[nodiscard]] std::int64_t parameter_elements() const;
-  [[nodiscard]] std::int64_t backward_flops() const { return data_gradient_flops + weight_gradient_flops; }
+  [[nodiscard]] std::int64_t backward_flops() const {
+    return data_gradient_flops + weight_gradient_flops;
+  }
 };
 
 // A gradient in the order in which backpropagation produces them: layers in reverse

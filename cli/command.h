@@ -1,0 +1,18 @@
+// One function for each verb of the command. Each declares its options on a new subcommand of
+// `app` and a callback that does the work and prints to stdout. Errors are exceptions; main.cc
+// turns them into exit codes.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+namespace paceline::cli {
+
+void add_predict(CLI::App& app);
+void add_scale(CLI::App& app);
+void add_show(CLI::App& app);
+void add_verify(CLI::App& app);
+void add_reproduce(CLI::App& app);
+void add_completion(CLI::App& app);
+
+}  // namespace paceline::cli

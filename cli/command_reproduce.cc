@@ -1,0 +1,88 @@
+// paceline reproduce: a published result, ours beside theirs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/files.h"
+#include "cli/table.h"
+#include "experiments/reproduction.h"
+#include "models/base/error.h"
+
+namespace paceline::cli {
+namespace {
+
+struct Options {
+  std::string name;
+  std::string profile_out;
+  bool json = false;
+};
+
+std::string with_unit(double value, const std::string& unit) { return fmt::format("{:.4g} {}", value, unit); }
+
+std::string to_text(const experiments::Reproduction& result) {
+  std::string text = result.title + "\n\n";
+  Table table({{"source", Align::left}, {"what", Align::left}, {"", Align::left}, {"published"}, {"ours"}, {"error"}});
+  double sum = 0;
+  double worst = 0;
+  int predicted = 0;
+  for (const experiments::Row& row : result.rows) {
+    const double error = row.relative_error();
+    table.add({row.source, row.what, std::string(name(row.provenance)), with_unit(row.published, row.unit), with_unit(row.ours, row.unit),
+               fmt::format("{:+.1f} %", 100 * error)});
+    if (row.provenance != Provenance::predicted) continue;
+    sum += std::abs(error);
+    worst = std::max(worst, std::abs(error));
+    ++predicted;
+  }
+  text += table.text();
+  if (predicted > 0) text += fmt::format("\n{} predicted rows: mean absolute error {:.1f} %, worst {:.1f} %\n", predicted, 100 * sum / predicted, 100 * worst);
+  text += "\nHow ours was made:\n";
+  for (const experiments::Row& row : result.rows) text += fmt::format("  {}: {}\n", row.what, row.configuration);
+  bool any = false;
+  for (const experiments::Row& row : result.rows) {
+    if (row.note.empty()) continue;
+    if (!any) text += "\nWhy some are off:\n";
+    any = true;
+    text += fmt::format("  {} ({:+.1f} %): {}\n", row.what, 100 * row.relative_error(), row.note);
+  }
+  for (const std::string& note : result.notes) text += "\n" + note + "\n";
+  return text;
+}
+
+nlohmann::ordered_json to_json(const experiments::Reproduction& result) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const experiments::Row& row : result.rows) {
+    rows.push_back({{"id", row.id}, {"source", row.source}, {"what", row.what}, {"provenance", name(row.provenance)}, {"unit", row.unit},
+                    {"published", row.published}, {"ours", row.ours}, {"relative_error", row.relative_error()},
+                    {"configuration", row.configuration}, {"note", row.note}});
+  }
+  return {{"schema", "paceline.reproduction/1"}, {"name", result.name}, {"title", result.title}, {"rows", std::move(rows)}};
+}
+
+void run(const Options& options) {
+  const experiments::Reproduction result = experiments::experiment(options.name).reproduce();
+  if (!options.profile_out.empty()) {
+    if (!result.profile) throw InputError({"--profile-out"}, fmt::format("{} calibrates nothing", options.name), "");
+    write_output_file(options.profile_out, models::to_json(*result.profile));
+  }
+  fmt::print("{}", options.json ? to_json(result).dump(2) + "\n" : to_text(result));
+}
+
+}  // namespace
+
+void add_reproduce(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("reproduce", "A published result: ours beside theirs");
+  const auto options = std::make_shared<Options>();
+  std::string list;
+  for (const experiments::Experiment& entry : experiments::experiments()) list += fmt::format("{}{}: {}", list.empty() ? "" : "; ", entry.name, entry.summary);
+  command->add_option("name", options->name, list)->required()->option_text("NAME");
+  command->add_option("--profile-out", options->profile_out, "Write what was calibrated as a profile (JSON)")->option_text("FILE");
+  command->add_flag("--json", options->json, "Print one JSON document");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace paceline::cli

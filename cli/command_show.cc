@@ -1,0 +1,256 @@
+// paceline show: a network, a cluster, a schedule, a profile or the catalogue, for people.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "calibration/shipped_profiles.h"
+#include "cli/command.h"
+#include "cli/files.h"
+#include "cli/job.h"
+#include "cli/table.h"
+#include "experiments/reproduction.h"
+#include "models/base/parse_units.h"
+#include "models/cluster/catalog.h"
+#include "models/collective/all_reduce.h"
+#include "models/collective/draw.h"
+#include "models/network/zoo.h"
+
+namespace paceline::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// 25557032 -> "25,557,032"
+std::string grouped(std::int64_t value) {
+  std::string digits = fmt::format("{}", value);
+  for (std::size_t i = digits.size(); i > 3; i -= 3) {
+    if (digits[i - 4] != '-') digits.insert(i - 3, ",");
+  }
+  return digits;
+}
+
+std::string shape_text(const models::ParameterTensor& tensor) {
+  std::string text;
+  for (const std::int64_t size : tensor.shape) text += (text.empty() ? "" : "x") + fmt::format("{}", size);
+  return text;
+}
+
+std::string parameters_text(const models::LayerWork& layer) {
+  std::string text;
+  for (const models::ParameterTensor& tensor : layer.parameters) text += (text.empty() ? "" : " + ") + shape_text(tensor);
+  return text;
+}
+
+std::string flops(std::int64_t count) {
+  return count == 0 ? "." : fmt::format("{:.4g} M", static_cast<double>(count) / 1e6);
+}
+
+void show_network(const std::string& name_or_file, bool json) {
+  const models::NetworkWork network = load_network(name_or_file).work;
+  if (json) {
+    Json layers = Json::array();
+    for (const models::LayerWork& layer : network.layers) {
+      Json tensors = Json::array();
+      for (const auto& tensor : layer.parameters) tensors.push_back({{"name", tensor.name}, {"shape", tensor.shape}, {"elements", tensor.elements}});
+      layers.push_back({{"name", layer.name}, {"kind", layer.kind}, {"output", to_text(layer.output)}, {"parameters", layer.parameter_elements()},
+                        {"tensors", std::move(tensors)}, {"forward_flops", layer.forward_flops},
+                        {"data_gradient_flops", layer.data_gradient_flops}, {"weight_gradient_flops", layer.weight_gradient_flops},
+                        {"forward_read_elements", layer.forward_read}, {"forward_written_elements", layer.forward_written},
+                        {"backward_read_elements", layer.backward_read}, {"backward_written_elements", layer.backward_written},
+                        {"kept_elements", layer.kept}});
+    }
+    Json gradients = Json::array();
+    for (const models::Gradient& g : network.gradients) gradients.push_back({{"name", g.name}, {"elements", g.elements}});
+    const Json document = {{"schema", "paceline.network/1"}, {"name", network.name}, {"parameters", network.parameters()},
+                           {"parameter_tensors", network.gradients.size()}, {"forward_flops", network.forward_flops()},
+                           {"backward_flops", network.backward_flops()}, {"kept_elements", network.kept()},
+                           {"input_elements", network.input_elements}, {"layers", std::move(layers)}, {"gradients", std::move(gradients)}};
+    fmt::print("{}\n", document.dump(2));
+    return;
+  }
+  Table table({{"layer", Align::left}, {"kind", Align::left}, {"output", Align::left}, {"parameters", Align::left}, {"count"},
+               {"forward FLOPs"}, {"data grad."}, {"weight grad."}, {"kept"}});
+  for (const models::LayerWork& layer : network.layers) {
+    table.add({layer.name, layer.kind, to_text(layer.output), parameters_text(layer),
+               layer.parameters.empty() ? "." : grouped(layer.parameter_elements()), flops(layer.forward_flops),
+               flops(layer.data_gradient_flops), flops(layer.weight_gradient_flops), layer.kept == 0 ? "." : grouped(layer.kept)});
+  }
+  fmt::print("{}\n{}", network.name, table.text());
+  fmt::print("\n{} parameters in {} tensors ({} in FP32); of one sample: {:.4g} GFLOP forward, {:.4g} GFLOP backward, {} activations kept\n",
+             grouped(network.parameters()), network.gradients.size(), to_text(static_cast<double>(network.parameters()) * Bytes{4}),
+             static_cast<double>(network.forward_flops()) / 1e9, static_cast<double>(network.backward_flops()) / 1e9, grouped(network.kept()));
+  fmt::print("A multiply-add is 2 FLOPs; gradients are produced from the last layer to the first, bias before weight.\n");
+}
+
+// Figures of a cluster as rows, for both outputs.
+class FigureRows {
+ public:
+  template <class Q, class Text>
+  void add(const char* part, const char* what, const Figure<Q>& figure, const char* json_unit, Text text) {
+    double value = 0;
+    double low = 0;
+    double high = 0;
+    if constexpr (std::is_same_v<Q, double>) {
+      value = figure.value, low = figure.low, high = figure.high;
+    } else {
+      value = figure.value.value(), low = figure.low.value(), high = figure.high.value();
+    }
+    const std::string interval = low == high ? "" : fmt::format("{} - {}", text(figure.low), text(figure.high));
+    table_.add({part, what, text(figure.value), interval, std::string(name(figure.provenance)), figure.source});
+    json_.push_back({{"part", part}, {"what", what}, {"unit", json_unit}, {"value", value}, {"low", low}, {"high", high},
+                     {"provenance", name(figure.provenance)}, {"source", figure.source}});
+  }
+  [[nodiscard]] std::string text() const { return table_.text(); }
+  [[nodiscard]] const Json& json() const { return json_; }
+
+ private:
+  Table table_{{{"part", Align::left}, {"figure", Align::left}, {"value"}, {"interval"}, {"provenance", Align::left}, {"source", Align::left}}};
+  Json json_ = Json::array();
+};
+
+void add_link(FigureRows& rows, const char* part, const models::Link& link) {
+  rows.add(part, "line rate", link.line_rate, "bytes_per_s", [](BytesPerSecond v) { return to_text_bits(v); });
+  rows.add(part, "bandwidth", link.bandwidth, "bytes_per_s", [](BytesPerSecond v) { return to_text(v); });
+  rows.add(part, "latency", link.latency, "s", [](Seconds v) { return to_text(v); });
+}
+
+FigureRows figures(const models::Cluster& cluster) {
+  FigureRows rows;
+  const models::Device& device = cluster.device;
+  const auto rate = [](FlopsPerSecond v) { return to_text(v); };
+  const auto add_rate = [&](const char* what, const std::optional<Figure<FlopsPerSecond>>& figure) {
+    if (figure) rows.add("device", what, *figure, "flops_per_s", rate);
+  };
+  rows.add("device", "FP32", device.fp32, "flops_per_s", rate);
+  add_rate("TF32", device.tf32);
+  add_rate("FP16", device.fp16);
+  add_rate("FP16 matrix", device.fp16_tensor);
+  add_rate("BF16", device.bf16);
+  rows.add("device", "memory bandwidth", device.memory_bandwidth, "bytes_per_s", [](BytesPerSecond v) { return to_text(v); });
+  rows.add("device", "memory", device.memory, "bytes", [](Bytes v) { return to_text(v); });
+  const auto number = [](double v) { return fmt::format("{:.3g}", v); };
+  rows.add("device", "compute efficiency", device.compute_efficiency, "1", number);
+  rows.add("device", "memory efficiency", device.memory_efficiency, "1", number);
+  add_link(rows, "intra link", cluster.intra);
+  add_link(rows, "NIC", cluster.nic);
+  if (cluster.host_link) add_link(rows, "host link", *cluster.host_link);
+  if (cluster.storage) rows.add("node", "storage", *cluster.storage, "bytes_per_s", [](BytesPerSecond v) { return to_text(v); });
+  if (cluster.decode_per_node) rows.add("node", "decode", *cluster.decode_per_node, "per_s", [](PerSecond v) { return to_text(v); });
+  return rows;
+}
+
+void show_cluster(const std::string& name_or_file, bool json) {
+  const models::Cluster cluster = load_cluster(name_or_file);
+  const FigureRows rows = figures(cluster);
+  const char* use = cluster.nic_use == models::NicUse::striped ? "striped" : "affinity";
+  if (json) {
+    const Json document = {{"schema", "paceline.cluster/1"}, {"name", cluster.name}, {"description", cluster.description},
+                           {"nodes", cluster.nodes}, {"ranks_per_node", cluster.ranks_per_node}, {"ranks", cluster.ranks()},
+                           {"device", cluster.device.name}, {"intra", cluster.intra.name}, {"nic", cluster.nic.name},
+                           {"nics_per_node", cluster.nics_per_node}, {"nic_use", use}, {"fabric", cluster.fabric},
+                           {"profile", cluster.profile.empty() ? Json(nullptr) : Json(cluster.profile)}, {"source", cluster.source},
+                           {"figures", rows.json()}};
+    fmt::print("{}\n", document.dump(2));
+    return;
+  }
+  fmt::print("{}: {}\n", cluster.name, cluster.description);
+  fmt::print("{} nodes x {} {} = {} ranks; inside a node {}; {} x {} per node ({}), {} fabric\n", cluster.nodes, cluster.ranks_per_node,
+             cluster.device.name, cluster.ranks(), cluster.intra.name, cluster.nics_per_node, cluster.nic.name, use, cluster.fabric);
+  if (!cluster.profile.empty()) fmt::print("calibrated by profile {} (paceline show profile {})\n", cluster.profile, cluster.profile);
+  if (!cluster.source.empty()) fmt::print("source: {}\n", cluster.source);
+  fmt::print("\n{}\nLinks are per direction.\n", rows.text());
+}
+
+void show_profile(const std::string& name_or_file) {
+  const models::Profile profile = names_a_file(name_or_file) ? models::parse_profile(read_input_file(name_or_file), name_or_file)
+                                                             : calibration::shipped_profile(name_or_file);
+  fmt::print("{}\n", models::to_json(profile));
+}
+
+// A list of the catalogue under its title.
+void add_entries(std::string& text, Json& json, const char* title, const char* key, const std::vector<std::pair<std::string, std::string>>& entries) {
+  Table table({{std::string("  ") + title, Align::left}, {"", Align::left}});
+  json[key] = Json::array();
+  for (const auto& [name, description] : entries) {
+    table.add({"  " + name, description});
+    json[key].push_back({{"name", name}, {"description", description}});
+  }
+  text += (text.empty() ? "" : "\n") + table.text();
+}
+
+void show_catalog(bool as_json) {
+  std::string text;
+  Json json = {{"schema", "paceline.catalog/1"}};
+  const auto pairs = [](const auto& range, auto describe) {
+    std::vector<std::pair<std::string, std::string>> entries;
+    for (const auto& entry : range) entries.emplace_back(std::string(entry.name), describe(entry));
+    return entries;
+  };
+  const auto described = [](const auto& entry) { return std::string(entry.description); };
+  const auto with_source = [](const auto& entry) { return fmt::format("{} ({})", entry.summary, entry.source); };
+  add_entries(text, json, "NETWORKS", "networks", pairs(models::zoo(), described));
+  add_entries(text, json, "CLUSTERS", "clusters", pairs(models::catalog_clusters(), described));
+  add_entries(text, json, "DEVICES", "devices", pairs(models::catalog_devices(), described));
+  add_entries(text, json, "LINKS", "links", pairs(models::catalog_links(), described));
+  add_entries(text, json, "SCHEDULES", "schedules", pairs(models::all_reduce_catalogue(), with_source));
+  add_entries(text, json, "STRATEGIES", "strategies", pairs(models::strategy_catalogue(), with_source));
+  std::vector<std::pair<std::string, std::string>> profiles;
+  for (const std::string& name : calibration::shipped_profile_names()) profiles.emplace_back(name, calibration::shipped_profile(name).origin);
+  add_entries(text, json, "PROFILES", "profiles", profiles);
+  add_entries(text, json, "EXPERIMENTS", "experiments", pairs(experiments::experiments(), [](const auto& e) { return std::string(e.summary); }));
+  if (as_json) {
+    fmt::print("{}\n", json.dump(2));
+  } else {
+    fmt::print("{}", text);
+  }
+}
+
+struct ScheduleOptions {
+  std::string name;
+  std::string ranks;
+  std::string group;
+};
+
+void show_schedule(const ScheduleOptions& options) {
+  const models::AllReduceAlgorithm& algorithm = models::all_reduce_algorithm(options.name);
+  if (options.ranks.empty()) throw InputError("--ranks is missing", "give it, as in --ranks 4");
+  models::AllReduceOptions build;
+  build.ranks = static_cast<int>(parsing_option("--ranks", [&] { return parse_count(options.ranks, 1, models::max_ranks); }));
+  if (!options.group.empty()) build.group_size = static_cast<int>(parsing_option("--group", [&] { return parse_count(options.group, 1, models::max_ranks); }));
+  const models::Schedule schedule = parsing_option("--group", [&] { return algorithm.build(build); });
+  fmt::print("{}: {} ({})\nsteps: {}\ntime:  {}\n\n{}", algorithm.name, algorithm.summary, algorithm.source, algorithm.steps, algorithm.time,
+             models::draw(schedule));
+}
+
+}  // namespace
+
+void add_show(CLI::App& app) {
+  CLI::App* show = app.add_subcommand("show", "A network, cluster, schedule, profile or the catalogue, for people");
+  show->require_subcommand(1);
+  const auto add_named = [show](const char* what, const char* help, const char* names, auto action) {
+    CLI::App* command = show->add_subcommand(what, help);
+    const auto name = std::make_shared<std::string>();
+    const auto json = std::make_shared<bool>(false);
+    command->add_option("name", *name, names)->required()->option_text("NAME|FILE");
+    command->add_flag("--json", *json, "Print one JSON document");
+    command->callback([name, json, action] { action(*name, *json); });
+  };
+  add_named("network", "Layer by layer: parameters, FLOPs, activations", "A network of the zoo, or a YAML file", show_network);
+  add_named("cluster", "Nodes, links and devices with the source of each figure", "A cluster of the catalogue, or a YAML file", show_cluster);
+  add_named("profile", "A calibrated profile", "A shipped profile, or a JSON file", [](const std::string& name, bool) { show_profile(name); });
+
+  CLI::App* catalog = show->add_subcommand("catalog", "All names that Paceline knows");
+  const auto json = std::make_shared<bool>(false);
+  catalog->add_flag("--json", *json, "Print one JSON document");
+  catalog->callback([json] { show_catalog(*json); });
+
+  CLI::App* schedule = show->add_subcommand("schedule", "The steps of a collective, drawn");
+  const auto options = std::make_shared<ScheduleOptions>();
+  schedule->add_option("name", options->name, "A schedule of the catalogue")->required()->option_text("NAME");
+  schedule->add_option("--ranks", options->ranks, "Number of ranks")->option_text("N");
+  schedule->add_option("--group", options->group, "Group size k of hierarchical")->option_text("K");
+  schedule->callback([options] { show_schedule(*options); });
+}
+
+}  // namespace paceline::cli

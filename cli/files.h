@@ -1,0 +1,21 @@
+// Reading and writing whole files for the command.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace paceline::cli {
+
+// The text of a file that the user named. Throws InputError if it cannot be read, is a directory
+// or is larger than 16 MiB.
+[[nodiscard]] std::string read_input_file(const std::string& path);
+
+// Writes all of `text` or leaves the path as it was: to a temporary file beside it, then fsync and
+// rename. A path that exists and is no regular file (a pipe, /dev/null) is written to directly.
+// Throws RunError.
+void write_output_file(const std::string& path, std::string_view text);
+
+// Does the user mean a file (by a slash or an ending such as .yaml), not a catalogue name?
+[[nodiscard]] bool names_a_file(std::string_view text);
+
+}  // namespace paceline::cli

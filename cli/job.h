@@ -1,0 +1,83 @@
+// The options that mean the same in every command, and what they name: a network, a cluster, a
+// profile and how they are to be used.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/base/error.h"
+#include "models/cluster/cluster.h"
+#include "models/network/work.h"
+#include "models/plan/profile.h"
+#include "models/plan/strategy.h"
+#include "simulator/iteration/prediction.h"
+
+namespace paceline::cli {
+
+// As typed; empty is "not given".
+struct JobOptions {
+  std::string model;
+  std::string cluster;
+  std::string ranks;
+  std::string batch = "64";
+  std::string precision = "mixed";
+  std::string wire;
+  std::string strategies;
+  std::string theta;
+  std::string eta;
+  std::string group;
+  std::string overlap;
+  std::string profile;
+  std::string engine = "step";
+};
+
+// A network that a command works on.
+struct LoadedNetwork {
+  models::NetworkWork work;
+  Bytes stored_sample{0};
+};
+
+// What the options name, loaded and checked. Move-only: predictions refer into it.
+struct Job {
+  std::vector<LoadedNetwork> networks;
+  models::Cluster cluster;
+  std::optional<models::Profile> profile;
+  int batch_per_rank = 1;
+  models::Precision precision = models::Precision::mixed;
+  std::vector<models::WireType> wires;
+  std::vector<const models::Strategy*> strategies;
+  simulator::ThresholdRequest thresholds;
+  std::optional<models::Overlap> overlap;
+
+  [[nodiscard]] simulator::PredictionRequest request(const LoadedNetwork& network, int ranks, models::WireType wire) const;
+};
+
+// Declares the options of a job on a command. `options` must outlive the parse.
+void add_job_options(CLI::App& command, JobOptions& options);
+// Throws InputError that names the option.
+[[nodiscard]] Job load_job(const JobOptions& options);
+
+// Of a zoo name or a YAML file. Throw InputError.
+[[nodiscard]] LoadedNetwork load_network(const std::string& name_or_file);
+[[nodiscard]] models::Cluster load_cluster(const std::string& name_or_file);
+
+// A number of ranks that fits the cluster. Throws InputError that names --ranks.
+[[nodiscard]] int parse_ranks(const std::string& text, const models::Cluster& cluster);
+
+// The parts of "a,b,c". Empty parts are an InputError.
+[[nodiscard]] std::vector<std::string> comma_list(const std::string& text);
+
+// Runs `parse`; an InputError that it throws is said to come from `option`.
+template <class F>
+auto parsing_option(const char* option, F parse) {
+  try {
+    return parse();
+  } catch (const InputError& error) {
+    throw error.at({option});
+  }
+}
+
+}  // namespace paceline::cli

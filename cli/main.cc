@@ -1,0 +1,76 @@
+// The paceline command: parse, call, print. This is the only place where exceptions become exit
+// codes: 0 done, 1 the work failed, 2 the input is wrong (one line on stderr).
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <string>
+
+#include "cli/command.h"
+#include "models/base/error.h"
+
+namespace {
+
+constexpr int exit_failed = 1;
+constexpr int exit_bad_input = 2;
+
+// One line, whatever the message holds.
+int fail(std::string message, int code) {
+  for (char& c : message) {
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  }
+  while (message.ends_with(' ')) message.pop_back();
+  fmt::print(stderr, "paceline: {}\n", message);
+  return code;
+}
+
+// Flushes what was printed; a full disk or a closed pipe behind stdout is a failure.
+int flushed() {
+  std::cout.flush();
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout) return fail("cannot write to standard output", exit_failed);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{
+      "Paceline predicts how a data-parallel training job scales before the cluster is bought.\n\n"
+      "Examples:\n"
+      "  paceline predict --model resnet50 --cluster jizhi-p40 --ranks 1024\n"
+      "  paceline scale --model resnet50 --cluster jizhi-p40 --ranks 8-2048\n"
+      "  paceline show network resnet50\n"
+      "  paceline reproduce jizhi\n",
+      "paceline"};
+  app.set_version_flag("--version", "paceline " PACELINE_VERSION);
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(36);
+  paceline::cli::add_predict(app);
+  paceline::cli::add_scale(app);
+  paceline::cli::add_show(app);
+  paceline::cli::add_verify(app);
+  paceline::cli::add_reproduce(app);
+  paceline::cli::add_completion(app);
+  try {
+    app.parse(argc, argv);
+    return flushed();
+  } catch (const CLI::CallForHelp& help) {
+    app.exit(help);
+    return flushed();
+  } catch (const CLI::CallForAllHelp& help) {
+    app.exit(help);
+    return flushed();
+  } catch (const CLI::CallForVersion& version) {
+    app.exit(version);
+    return flushed();
+  } catch (const CLI::ParseError& error) {
+    return fail(fmt::format("{} (see paceline --help)", error.what()), exit_bad_input);
+  } catch (const paceline::InputError& error) {
+    return fail(error.what(), exit_bad_input);
+  } catch (const paceline::UnavailableError& error) {
+    return fail(error.what(), exit_bad_input);
+  } catch (const std::exception& error) {
+    return fail(error.what(), exit_failed);
+  }
+}

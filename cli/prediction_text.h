@@ -1,0 +1,36 @@
+// Predictions as people read them (tables with notes) and as JSON ("paceline.prediction/1").
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/job.h"
+
+namespace paceline::cli {
+
+// All rows of one network at one number of ranks.
+struct PredictionTable {
+  const Job& job;
+  const LoadedNetwork& network;
+  int ranks = 1;
+  std::vector<simulator::StrategyPrediction> rows;
+
+  // Index of the row with the shortest iteration.
+  [[nodiscard]] std::size_t best() const;
+};
+
+// Predicts every strategy at every wire type of the job. Throws InputError.
+[[nodiscard]] PredictionTable predict_table(const Job& job, const LoadedNetwork& network, int ranks);
+
+[[nodiscard]] std::string to_text(const PredictionTable& table);
+[[nodiscard]] nlohmann::ordered_json to_json(const PredictionTable& table);
+[[nodiscard]] nlohmann::ordered_json to_json(const simulator::StrategyPrediction& row);
+
+// What the figures of the job's cluster and profile rest on: one line each, by provenance.
+[[nodiscard]] std::string basis_text(const Job& job);
+
+// "99.2 %"
+[[nodiscard]] std::string percent(double share);
+
+}  // namespace paceline::cli

@@ -1,0 +1,67 @@
+// Tests: tests/experiments/jizhi_test.cc.
+#include "experiments/reproduction.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "experiments/jizhi/jizhi.h"
+#include "models/base/names.h"
+#include "models/base/parse_units.h"
+
+namespace paceline::experiments {
+namespace {
+
+constexpr std::array all = {
+    Experiment{"jizhi", "ImageNet in four minutes on 1,024 and 2,048 P40 (Jia et al. 2018)", reproduce_jizhi},
+};
+
+std::vector<std::string> fields(std::string_view line) {
+  std::vector<std::string> parts(1);
+  for (const char c : line) {
+    if (c == ',') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::span<const Experiment> experiments() { return all; }
+
+const Experiment& experiment(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Experiment& entry : all) {
+    if (entry.name == name) return entry;
+    names.emplace_back(entry.name);
+  }
+  throw unknown_name("experiment", name, names);
+}
+
+std::vector<Row> parse_expected(std::string_view text, const std::string& file) {
+  std::vector<Row> rows;
+  int line_number = 0;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+    ++line_number;
+    if (line.empty() || line_number == 1) continue;
+    const std::vector<std::string> parts = fields(line);
+    const InputPlace place{file, line_number};
+    if (parts.size() != 6) throw InputError(place, fmt::format("{} fields", parts.size()), "write id,source,what,role,unit,published");
+    try {
+      const Provenance role = provenance_from_name(parts[3]);
+      rows.push_back({.id = parts[0], .source = parts[1], .what = parts[2], .provenance = role, .unit = parts[4],
+                      .published = parse_number(parts[5], 1e-12, 1e12), .configuration = {}, .note = {}});
+    } catch (const InputError& error) {
+      throw error.at(place);
+    }
+  }
+  return rows;
+}
+
+}  // namespace paceline::experiments

@@ -1,0 +1,13 @@
+// Tests: tests/models/cluster_yaml_test.cc.
+#include "models/cluster/yaml.h"
+
+#include "models/base/yaml_reader.h"
+#include "models/cluster/cluster_reader.h"
+
+namespace paceline::models {
+
+Cluster parse_cluster_yaml(std::string_view text, const std::string& file) {
+  return read_cluster(parse_yaml(text, file), file, "");
+}
+
+}  // namespace paceline::models

@@ -1,0 +1,30 @@
+// Clusters as people write them (docs/formats.md, "Cluster").
+//
+//   cluster: my-lab
+//   description: what it is             # optional, as are source, storage, decode, profile
+//   nodes: 16
+//   ranks_per_node: 8
+//   device: v100                        # a name, or {base: v100, memory: 32 GB}, or all figures
+//   intra: nvlink2                      # a name, or {base: nvlink2, latency: 2 us}
+//   nic: {base: roce-25g, count: 2, latency: 3 us, use: striped}
+//   fabric: flat
+//   host_link: pcie3-x16
+//   storage: 2 GB/s                     # read bandwidth of a node
+//   decode: 12000 images/s              # of a node
+//   profile: my-profile.json
+//
+// A figure is a value with its unit, or {value, low, high, provenance, source}. Figures of a user's
+// file are `datasheet` with source FILE:LINE unless they say otherwise.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "models/cluster/cluster.h"
+
+namespace paceline::models {
+
+// `file` names the text in errors. Throws InputError with file, line and column.
+[[nodiscard]] Cluster parse_cluster_yaml(std::string_view text, const std::string& file);
+
+}  // namespace paceline::models

@@ -1,0 +1,112 @@
+// The kinds of layers and their attributes. A closed set: a new kind makes the compiler list every
+// reader (shape inference, work, YAML, and the runtime).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <variant>
+
+namespace paceline::models {
+
+// Of a height and a width.
+struct Extent {
+  std::int64_t height = 1;
+  std::int64_t width = 1;
+  bool operator==(const Extent&) const = default;
+};
+
+[[nodiscard]] constexpr Extent square(std::int64_t size) { return {size, size}; }
+
+struct Convolution {
+  std::int64_t channels = 1;  // of the output
+  Extent kernel;
+  Extent stride{1, 1};
+  Extent padding{0, 0};  // on each side
+  Extent dilation{1, 1};
+  std::int64_t groups = 1;
+  bool bias = true;
+  bool operator==(const Convolution&) const = default;
+};
+
+// On a vector, or on an image taken as one.
+struct FullyConnected {
+  std::int64_t outputs = 1;
+  bool bias = true;
+  bool operator==(const FullyConnected&) const = default;
+};
+
+struct BatchNorm {
+  bool operator==(const BatchNorm&) const = default;
+};
+
+struct Relu {
+  bool operator==(const Relu&) const = default;
+};
+
+struct Pool {
+  Extent kernel;
+  Extent stride{1, 1};
+  Extent padding{0, 0};
+  bool ceil = false;  // round the output size up; a window must still start inside the padded input
+  bool operator==(const Pool&) const = default;
+};
+struct MaxPool : Pool {
+  bool operator==(const MaxPool&) const = default;
+};
+struct AveragePool : Pool {
+  bool operator==(const AveragePool&) const = default;
+};
+
+// To an output of this size, whatever the input's.
+struct AdaptiveAveragePool {
+  Extent output;
+  bool operator==(const AdaptiveAveragePool&) const = default;
+};
+
+// Local response normalisation over `size` channels (Krizhevsky 2012).
+struct Lrn {
+  std::int64_t size = 5;
+  bool operator==(const Lrn&) const = default;
+};
+
+struct Dropout {
+  double probability = 0.5;
+  bool operator==(const Dropout&) const = default;
+};
+
+// The sum of inputs of equal shape.
+struct Add {
+  bool operator==(const Add&) const = default;
+};
+
+// Along the channels.
+struct Concat {
+  bool operator==(const Concat&) const = default;
+};
+
+struct Flatten {
+  bool operator==(const Flatten&) const = default;
+};
+
+// The loss: logits in, one number out.
+struct SoftmaxCrossEntropy {
+  bool operator==(const SoftmaxCrossEntropy&) const = default;
+};
+
+using LayerKind = std::variant<Convolution, FullyConnected, BatchNorm, Relu, MaxPool, AveragePool, AdaptiveAveragePool,
+                               Lrn, Dropout, Add, Concat, Flatten, SoftmaxCrossEntropy>;
+
+// As in YAML: "convolution", "fully_connected", "batch_norm", "relu", "max_pool", "average_pool",
+// "adaptive_average_pool", "lrn", "dropout", "add", "concat", "flatten", "softmax_cross_entropy".
+inline constexpr std::array<std::string_view, std::variant_size_v<LayerKind>> layer_kind_names = {
+    "convolution", "fully_connected", "batch_norm", "relu", "max_pool", "average_pool", "adaptive_average_pool",
+    "lrn", "dropout", "add", "concat", "flatten", "softmax_cross_entropy"};
+
+[[nodiscard]] inline std::string_view name(const LayerKind& kind) { return layer_kind_names[kind.index()]; }
+// Add and concat take two or more inputs, all others one.
+[[nodiscard]] inline bool takes_many(const LayerKind& kind) {
+  return std::holds_alternative<Add>(kind) || std::holds_alternative<Concat>(kind);
+}
+
+}  // namespace paceline::models

@@ -1,0 +1,168 @@
+// Tests: tests/models/work_test.cc.
+#include "models/network/work.h"
+
+#include <fmt/format.h>
+
+#include "models/base/error.h"
+#include "models/network/shape_inference.h"
+
+namespace paceline::models {
+namespace {
+
+constexpr std::int64_t most_elements = std::int64_t{1} << 40;
+
+// A product that must stay exact in a double and far from overflow.
+std::int64_t product(const std::string& layer, std::initializer_list<std::int64_t> factors) {
+  constexpr std::int64_t most = std::int64_t{1} << 53;
+  std::int64_t result = 1;
+  for (const std::int64_t factor : factors) {
+    if (factor != 0 && result > most / factor) {
+      throw InputError(fmt::format("layer '{}': its work is beyond 2^53", layer), "use smaller sizes");
+    }
+    result *= factor;
+  }
+  return result;
+}
+
+// Fills in what a layer does. `in` is the first input; `all_in` the elements of all inputs.
+struct Counting {
+  LayerWork& work;
+  const Shape& in;
+  std::int64_t all_in;
+  const Shape& out;
+  bool needs_data_gradient;
+
+  void operator()(const Convolution& c) const {
+    const std::int64_t per_group = in.channels / c.groups;
+    add_parameter("weight", {c.channels, per_group, c.kernel.height, c.kernel.width});
+    if (c.bias) add_parameter("bias", {c.channels});
+    matrix(product(work.name, {2, out.elements(), per_group, c.kernel.height, c.kernel.width}));
+  }
+  void operator()(const FullyConnected& f) const {
+    add_parameter("weight", {f.outputs, in.elements()});
+    if (f.bias) add_parameter("bias", {f.outputs});
+    matrix(product(work.name, {2, in.elements(), f.outputs}));
+  }
+  // Statistics and normalisation read the input twice; backward reads input and gradient twice.
+  void operator()(const BatchNorm&) const {
+    add_parameter("weight", {in.channels});
+    add_parameter("bias", {in.channels});
+    traffic(2 * in.elements(), out.elements(), 4 * in.elements(), in.elements());
+    work.kept = in.elements();
+  }
+  // In place; backward reads the output.
+  void operator()(const Relu&) const {
+    traffic(in.elements(), out.elements(), 2 * in.elements(), in.elements());
+    work.kept = out.elements();
+  }
+  // The index of each maximum is kept, one element each.
+  void operator()(const MaxPool&) const {
+    traffic(in.elements(), 2 * out.elements(), 2 * out.elements(), in.elements());
+    work.kept = out.elements();
+  }
+  void operator()(const AveragePool&) const { traffic(in.elements(), out.elements(), out.elements(), in.elements()); }
+  void operator()(const AdaptiveAveragePool&) const { traffic(in.elements(), out.elements(), out.elements(), in.elements()); }
+  // Keeps its input and its scale.
+  void operator()(const Lrn&) const {
+    traffic(in.elements(), 2 * out.elements(), 4 * in.elements(), in.elements());
+    work.kept = 2 * in.elements();
+  }
+  // The mask is counted as one element for each.
+  void operator()(const Dropout&) const {
+    traffic(in.elements(), 2 * out.elements(), 2 * in.elements(), in.elements());
+    work.kept = out.elements();
+  }
+  // Its gradient is the gradient of each input: nothing to move.
+  void operator()(const Add&) const { traffic(all_in, out.elements(), 0, 0); }
+  void operator()(const Concat&) const { traffic(all_in, out.elements(), out.elements(), all_in); }
+  // A view.
+  void operator()(const Flatten&) const {}
+  void operator()(const SoftmaxCrossEntropy&) const {
+    traffic(in.elements(), in.elements(), in.elements(), in.elements());
+    work.kept = in.elements();
+  }
+
+ private:
+  void add_parameter(const char* what, std::vector<std::int64_t> shape) const {
+    std::int64_t elements = 1;
+    for (const std::int64_t size : shape) elements = product(work.name, {elements, size});
+    if (elements > most_elements) throw InputError(fmt::format("layer '{}': its {} has more than 2^40 elements", work.name, what), "use smaller sizes");
+    work.parameters.push_back({work.name + "." + what, std::move(shape), elements});
+  }
+  // A matrix product, and its two gradients: of the input and of the weights.
+  void matrix(std::int64_t flops) const {
+    work.forward_flops = flops;
+    work.weight_gradient_flops = flops;
+    work.data_gradient_flops = needs_data_gradient ? flops : 0;
+    traffic(in.elements(), out.elements(), in.elements() + (needs_data_gradient ? 2 : 1) * out.elements(),
+            needs_data_gradient ? in.elements() : 0);
+    work.kept = in.elements();
+  }
+  void traffic(std::int64_t forward_read, std::int64_t forward_written, std::int64_t backward_read, std::int64_t backward_written) const {
+    work.forward_read = forward_read;
+    work.forward_written = forward_written;
+    work.backward_read = backward_read;
+    work.backward_written = backward_written;
+  }
+};
+
+template <class F>
+std::int64_t sum_over(const std::vector<LayerWork>& layers, F count) {
+  std::int64_t sum = 0;
+  for (const LayerWork& layer : layers) sum += count(layer);
+  return sum;
+}
+
+}  // namespace
+
+std::int64_t LayerWork::parameter_elements() const {
+  std::int64_t sum = 0;
+  for (const ParameterTensor& tensor : parameters) sum += tensor.elements;
+  return sum;
+}
+
+std::int64_t NetworkWork::parameters() const {
+  return sum_over(layers, [](const LayerWork& l) { return l.parameter_elements(); });
+}
+std::int64_t NetworkWork::forward_flops() const {
+  return sum_over(layers, [](const LayerWork& l) { return l.forward_flops; });
+}
+std::int64_t NetworkWork::backward_flops() const {
+  return sum_over(layers, [](const LayerWork& l) { return l.backward_flops(); });
+}
+std::int64_t NetworkWork::kept() const {
+  return sum_over(layers, [](const LayerWork& l) { return l.kept; });
+}
+
+NetworkWork work(const Network& network) {
+  const std::vector<Shape> shapes = infer_shapes(network);
+  NetworkWork result;
+  result.name = network.name();
+  result.input_elements = network.input().elements();
+  result.layers.reserve(network.layers().size());
+  for (std::size_t i = 0; i < network.layers().size(); ++i) {
+    const Layer& layer = network.layers()[i];
+    const auto shape_of = [&](int input) -> const Shape& { return input == network_input ? network.input() : shapes[static_cast<std::size_t>(input)]; };
+    std::int64_t all_in = 0;
+    bool only_network_input = true;
+    for (const int input : layer.inputs) {
+      all_in += shape_of(input).elements();
+      only_network_input = only_network_input && input == network_input;
+    }
+    LayerWork entry;
+    entry.name = layer.name;
+    entry.kind = name(layer.kind);
+    entry.output = shapes[i];
+    std::visit(Counting{entry, shape_of(layer.inputs.front()), all_in, shapes[i], !only_network_input}, layer.kind);
+    result.layers.push_back(std::move(entry));
+  }
+  for (std::size_t i = result.layers.size(); i-- > 0;) {
+    const auto& parameters = result.layers[i].parameters;
+    for (auto tensor = parameters.rbegin(); tensor != parameters.rend(); ++tensor) {
+      result.gradients.push_back({tensor->name, tensor->elements, static_cast<int>(i)});
+    }
+  }
+  return result;
+}
+
+}  // namespace paceline::models

@@ -1,0 +1,299 @@
+// Tests: tests/models/network_yaml_test.cc.
+#include "models/network/yaml.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+#include "models/base/names.h"
+#include "models/base/parse_units.h"
+#include "models/base/yaml_reader.h"
+#include "models/network/shape_inference.h"
+#include "models/network/work.h"
+
+namespace paceline::models {
+namespace {
+
+constexpr std::int64_t most_size = 1'000'000;
+constexpr std::size_t most_layers = 100'000;
+
+std::int64_t size(const std::string& text) { return parse_count(text, 1, most_size); }
+std::int64_t size_or_zero(const std::string& text) { return parse_count(text, 0, most_size); }
+
+// "3" or "[3, 5]" (height, width).
+Extent extent(const YamlMap& map, const std::string& key, std::int64_t (*parse)(const std::string&)) {
+  const YAML::Node node = map.at(key);
+  if (node.IsSequence()) {
+    if (node.size() != 2) {
+      throw InputError(place_of(node, map.file()), fmt::format("{} has {} numbers", key, node.size()), fmt::format("write {}: 3 or {}: [3, 5]", key, key));
+    }
+    return {YamlMap::parsed_scalar(node[0], map.file(), key, parse), YamlMap::parsed_scalar(node[1], map.file(), key, parse)};
+  }
+  return square(map.parsed(key, parse));
+}
+
+Extent extent_or(const YamlMap& map, const std::string& key, std::int64_t (*parse)(const std::string&), Extent otherwise) {
+  return map.has(key) ? extent(map, key, parse) : otherwise;
+}
+
+// The attributes that a kind takes besides name, kind, input and inputs.
+std::vector<std::string> attributes(std::string_view kind) {
+  if (kind == "convolution") return {"channels", "kernel", "stride", "padding", "dilation", "groups", "bias"};
+  if (kind == "fully_connected") return {"outputs", "bias"};
+  if (kind == "max_pool" || kind == "average_pool") return {"kernel", "stride", "padding", "ceil"};
+  if (kind == "adaptive_average_pool") return {"output"};
+  if (kind == "lrn") return {"size"};
+  if (kind == "dropout") return {"probability"};
+  return {};
+}
+
+Pool pool(const YamlMap& map) {
+  const Extent kernel = extent(map, "kernel", size);
+  return {.kernel = kernel, .stride = extent_or(map, "stride", size, kernel), .padding = extent_or(map, "padding", size_or_zero, {0, 0}),
+          .ceil = map.flag_or("ceil", false)};
+}
+
+LayerKind layer_kind(const YamlMap& map, std::string_view kind) {
+  if (kind == "convolution") {
+    return Convolution{.channels = map.parsed("channels", size),
+                       .kernel = extent(map, "kernel", size),
+                       .stride = extent_or(map, "stride", size, {1, 1}),
+                       .padding = extent_or(map, "padding", size_or_zero, {0, 0}),
+                       .dilation = extent_or(map, "dilation", size, {1, 1}),
+                       .groups = map.has("groups") ? map.parsed("groups", size) : 1,
+                       .bias = map.flag_or("bias", true)};
+  }
+  if (kind == "fully_connected") {
+    return FullyConnected{.outputs = map.parsed("outputs", size), .bias = map.flag_or("bias", true)};
+  }
+  if (kind == "batch_norm") return BatchNorm{};
+  if (kind == "relu") return Relu{};
+  if (kind == "max_pool") return MaxPool{pool(map)};
+  if (kind == "average_pool") return AveragePool{pool(map)};
+  if (kind == "adaptive_average_pool") return AdaptiveAveragePool{extent(map, "output", size)};
+  if (kind == "lrn") return Lrn{map.has("size") ? map.parsed("size", size) : 5};
+  if (kind == "dropout") {
+    const auto probability = [](const std::string& text) { return parse_number(text, 0, 1); };
+    return Dropout{map.has("probability") ? map.parsed("probability", probability) : 0.5};
+  }
+  if (kind == "add") return Add{};
+  if (kind == "concat") return Concat{};
+  if (kind == "flatten") return Flatten{};
+  PACELINE_ASSERT(kind == "softmax_cross_entropy", "every kind has a parser");
+  return SoftmaxCrossEntropy{};
+}
+
+// A layer as it stands in the file.
+struct Entry {
+  std::string name;
+  LayerKind kind;
+  std::vector<std::string> inputs;
+  InputPlace place;
+};
+
+Entry read_layer(const YAML::Node& node, const std::string& file, const std::string& above) {
+  const std::vector<std::string> kinds(layer_kind_names.begin(), layer_kind_names.end());
+  if (!node.IsMap()) throw InputError(place_of(node, file), "a layer is no mapping", "write {name: conv1, kind: convolution, ...}");
+  const YAML::Node kind_node = node["kind"];
+  if (!kind_node.IsDefined()) throw InputError(place_of(node, file), "a layer has no 'kind'", "add kind: convolution, or another kind");
+  const std::string kind = YamlMap::scalar(kind_node, file, "kind");
+  if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
+    const InputError error = unknown_name("kind of layer", quoted(kind).substr(1, quoted(kind).size() - 2), kinds);
+    throw InputError(place_of(kind_node, file), error.problem(), error.remedy());
+  }
+  std::vector<std::string> keys = {"name", "kind", "input", "inputs"};
+  for (const std::string& key : attributes(kind)) keys.push_back(key);
+  const YamlMap map(node, file, "a layer of kind " + kind, keys);
+  Entry entry{map.text("name"), layer_kind(map, kind), {above}, map.place()};
+  if (entry.name == "input" || entry.name.empty() || quoted(entry.name) != "'" + entry.name + "'") {
+    throw InputError(map.place_of_key("name"), fmt::format("{} is no name for a layer", quoted(entry.name)), "choose another, up to 60 printable characters");
+  }
+  if (map.has("input") && map.has("inputs")) throw InputError(map.place(), "a layer has both 'input' and 'inputs'", "keep one of them");
+  if (map.has("input")) entry.inputs = {map.text("input")};
+  if (map.has("inputs")) {
+    const YAML::Node inputs = map.at("inputs");
+    if (!inputs.IsSequence()) throw InputError(place_of(inputs, file), "inputs is no list", "write inputs: [a, b]");
+    entry.inputs.clear();
+    for (const YAML::Node& input : inputs) entry.inputs.push_back(YamlMap::scalar(input, file, "inputs"));
+  }
+  return entry;
+}
+
+// Depth-first order of the layers; a circle is an error that names the layers on it.
+class Sorter {
+ public:
+  Sorter(const std::vector<Entry>& entries) : entries_(entries), state_(entries.size(), State::unseen) {
+    for (std::size_t i = 0; i < entries.size(); ++i) index_.emplace(entries[i].name, i);
+  }
+
+  [[nodiscard]] std::vector<std::size_t> order() {
+    for (std::size_t i = 0; i < entries_.size(); ++i) visit(i);
+    return order_;
+  }
+
+ private:
+  enum class State { unseen, open, done };
+  struct Step {
+    std::size_t entry;
+    std::size_t next_input = 0;
+  };
+
+  void visit(std::size_t first) {
+    if (state_[first] != State::unseen) return;
+    std::vector<Step> stack = {{first}};
+    state_[first] = State::open;
+    while (!stack.empty()) {
+      Step& step = stack.back();
+      if (step.next_input == entries_[step.entry].inputs.size()) {
+        state_[step.entry] = State::done;
+        order_.push_back(step.entry);
+        stack.pop_back();
+        continue;
+      }
+      const auto found = index_.find(entries_[step.entry].inputs[step.next_input++]);
+      if (found == index_.end() || state_[found->second] == State::done) continue;
+      if (state_[found->second] == State::open) fail(stack, found->second);
+      state_[found->second] = State::open;
+      stack.push_back({found->second});
+    }
+  }
+
+  [[noreturn]] void fail(const std::vector<Step>& stack, std::size_t closing) const {
+    constexpr std::size_t most_named = 8;
+    std::string circle;
+    std::size_t named = 0;
+    bool inside = false;
+    for (const Step& step : stack) {
+      inside = inside || step.entry == closing;
+      if (inside && named++ < most_named) circle += entries_[step.entry].name + " reads ";
+    }
+    if (named > most_named) circle += "... reads ";
+    throw InputError(entries_[closing].place, "layers read each other in a circle: " + circle + entries_[closing].name, "a network has no loops");
+  }
+
+  const std::vector<Entry>& entries_;
+  std::vector<State> state_;
+  std::unordered_map<std::string, std::size_t> index_;
+  std::vector<std::size_t> order_;
+};
+
+Shape read_input(const YamlMap& root) {
+  const YAML::Node node = root.at("input");
+  const char* remedy = "write input: [channels, height, width], or input: [features]";
+  if (!node.IsSequence() || (node.size() != 3 && node.size() != 1)) throw InputError(place_of(node, root.file()), "input is no shape", remedy);
+  std::vector<std::int64_t> sizes;
+  for (const YAML::Node& entry : node) sizes.push_back(YamlMap::parsed_scalar(entry, root.file(), "input", size));
+  const Shape shape = sizes.size() == 3 ? Shape::image(sizes[0], sizes[1], sizes[2]) : Shape::vector(sizes[0]);
+  if (static_cast<double>(sizes[0]) * static_cast<double>(shape.height) * static_cast<double>(shape.width) > 1e12) {
+    throw InputError(place_of(node, root.file()), "the input has more than 10^12 elements", "use smaller sizes");
+  }
+  return shape;
+}
+
+// Runs `action`; what it finds wrong with a layer is said to be at that layer's place.
+template <class F>
+auto at_layer(const std::vector<Entry>& entries, const std::string& file, F action) {
+  try {
+    return action();
+  } catch (const InputError& error) {
+    for (const Entry& entry : entries) {
+      if (error.problem().find("'" + entry.name + "'") != std::string::npos) throw error.at(entry.place);
+    }
+    throw error.at({file});
+  }
+}
+
+std::string extent_text(Extent e) {
+  return e.height == e.width ? fmt::format("{}", e.height) : fmt::format("[{}, {}]", e.height, e.width);
+}
+
+std::string attributes_text(const LayerKind& kind) {
+  std::string text;
+  const auto add = [&text](const char* key, const std::string& value) { text += fmt::format(", {}: {}", key, value); };
+  const auto add_pool = [&](const Pool& p) {
+    add("kernel", extent_text(p.kernel));
+    add("stride", extent_text(p.stride));
+    if (p.padding != Extent{0, 0}) add("padding", extent_text(p.padding));
+    if (p.ceil) add("ceil", "true");
+  };
+  if (const auto* c = std::get_if<Convolution>(&kind)) {
+    add("channels", fmt::format("{}", c->channels));
+    add("kernel", extent_text(c->kernel));
+    if (c->stride != Extent{1, 1}) add("stride", extent_text(c->stride));
+    if (c->padding != Extent{0, 0}) add("padding", extent_text(c->padding));
+    if (c->dilation != Extent{1, 1}) add("dilation", extent_text(c->dilation));
+    if (c->groups != 1) add("groups", fmt::format("{}", c->groups));
+    if (!c->bias) add("bias", "false");
+  } else if (const auto* f = std::get_if<FullyConnected>(&kind)) {
+    add("outputs", fmt::format("{}", f->outputs));
+    if (!f->bias) add("bias", "false");
+  } else if (const auto* m = std::get_if<MaxPool>(&kind)) {
+    add_pool(*m);
+  } else if (const auto* a = std::get_if<AveragePool>(&kind)) {
+    add_pool(*a);
+  } else if (const auto* adaptive = std::get_if<AdaptiveAveragePool>(&kind)) {
+    add("output", extent_text(adaptive->output));
+  } else if (const auto* lrn = std::get_if<Lrn>(&kind)) {
+    add("size", fmt::format("{}", lrn->size));
+  } else if (const auto* dropout = std::get_if<Dropout>(&kind)) {
+    add("probability", fmt::format("{}", dropout->probability));
+  }
+  return text;
+}
+
+}  // namespace
+
+Network parse_network_yaml(std::string_view text, const std::string& file) {
+  const YamlMap root(parse_yaml(text, file), file, "the network", {"network", "input", "stored_sample", "layers"});
+  const Bytes stored = root.has("stored_sample") ? root.parsed("stored_sample", [](const std::string& s) { return parse_bytes(s); }) : Bytes{0};
+  const std::string name = root.text("network");
+  if (name.empty() || quoted(name) != "'" + name + "'") {
+    throw InputError(root.place_of_key("network"), fmt::format("{} is no name for a network", quoted(name)), "choose another, up to 60 printable characters");
+  }
+  NetworkBuilder builder(name, read_input(root), stored);
+  const YAML::Node layers = root.at("layers");
+  if (!layers.IsSequence()) throw InputError(place_of(layers, file), "layers is no list", "write - {name: conv1, kind: convolution, ...}");
+  if (layers.size() == 0) throw InputError(place_of(layers, file), fmt::format("network '{}' is empty", name), "give it at least one layer");
+  if (layers.size() > most_layers) throw InputError(place_of(layers, file), fmt::format("{} layers", layers.size()), "at most 100000 are read");
+
+  std::vector<Entry> entries;
+  for (const YAML::Node& layer : layers) entries.push_back(read_layer(layer, file, entries.empty() ? "input" : entries.back().name));
+  return at_layer(entries, file, [&] {
+    for (const std::size_t i : Sorter(entries).order()) {
+      try {
+        builder.add(entries[i].name, entries[i].kind, entries[i].inputs);
+      } catch (const InputError& error) {
+        throw error.at(entries[i].place);
+      }
+    }
+    Network network = builder.build();
+    (void)work(network);  // shapes must fit together
+    return network;
+  });
+}
+
+std::string to_yaml(const Network& network) {
+  std::string text = fmt::format("network: {}\n", network.name());
+  const Shape& in = network.input();
+  text += in.is_image ? fmt::format("input: [{}, {}, {}]\n", in.channels, in.height, in.width) : fmt::format("input: [{}]\n", in.channels);
+  if (network.stored_sample_bytes() > Bytes{0}) text += fmt::format("stored_sample: {} B\n", network.stored_sample_bytes().value());
+  text += "layers:\n";
+  const auto input_name = [&](int input) { return input == network_input ? std::string("input") : network.layers()[static_cast<std::size_t>(input)].name; };
+  int above = network_input;
+  for (const Layer& layer : network.layers()) {
+    text += fmt::format("  - {{name: {}, kind: {}{}", layer.name, name(layer.kind), attributes_text(layer.kind));
+    if (layer.inputs.size() == 1 && layer.inputs[0] != above) text += ", input: " + input_name(layer.inputs[0]);
+    if (layer.inputs.size() > 1) {
+      text += ", inputs: [";
+      for (std::size_t i = 0; i < layer.inputs.size(); ++i) text += (i == 0 ? "" : ", ") + input_name(layer.inputs[i]);
+      text += "]";
+    }
+    text += "}\n";
+    ++above;
+  }
+  return text;
+}
+
+}  // namespace paceline::models

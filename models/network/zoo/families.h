@@ -1,0 +1,25 @@
+// The builders of the zoo, one file for each family. Users reach them through zoo.h.
+#pragma once
+
+#include "models/network/network.h"
+
+namespace paceline::models {
+
+[[nodiscard]] Network alexnet();
+[[nodiscard]] Network alexnet_bn();
+[[nodiscard]] Network alexnet_bn_refined();
+[[nodiscard]] Network vgg16();
+[[nodiscard]] Network resnet50();
+[[nodiscard]] Network resnet101();
+[[nodiscard]] Network resnet152();
+[[nodiscard]] Network inception_v3();
+[[nodiscard]] Network inception_v4();
+[[nodiscard]] Network cnn_small();
+[[nodiscard]] Network resnet_small();
+
+// ImageNet's training set: about 144 GB of JPEG in 1.281 million images (ILSVRC 2012).
+inline constexpr Bytes imagenet_sample{112e3};
+// 28x28 grey images, one byte a pixel.
+inline constexpr Bytes small_image_sample{784};
+
+}  // namespace paceline::models

@@ -1,0 +1,60 @@
+// A plan: how the gradients of one network travel on one number of ranks.
+//
+// Which gradients are fused into which bucket, and for each bucket which collective schedule;
+// the wire type; and how communication overlaps computation. A plan is communication only:
+// learning rates and data are elsewhere. The simulator predicts it, the runtime runs it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/base/units.h"
+#include "models/collective/schedule.h"
+#include "models/plan/precision.h"
+
+namespace paceline::models {
+
+// When a bucket may travel, and which gradients an update uses.
+enum class Overlap {
+  wait_free,        // as soon as its last gradient is there, in backward order (Shi et al. 2018)
+  none,             // after the whole backward pass
+  double_buffered,  // as wait_free; the update uses the gradients of the iteration before (ChainerMN 1.3)
+  priority,         // ready buckets of the first layers first; a layer's next forward waits for its own update only
+};
+
+[[nodiscard]] std::string_view name(Overlap overlap);
+// Throws InputError that suggests the nearest name.
+[[nodiscard]] Overlap overlap_from_name(std::string_view text);
+
+// An all-reduce that buckets of the plan use: an entry of the catalogue with its parameters.
+struct PlannedSchedule {
+  std::string algorithm;  // name in all_reduce_catalogue()
+  int group_size = 0;     // k; 0 where the algorithm takes none
+  Schedule schedule;
+};
+
+// Gradients [first, first + count) in backward order, fused for one collective call.
+struct Bucket {
+  int first_gradient = 0;
+  int gradient_count = 0;
+  std::int64_t elements = 0;
+  int schedule = 0;  // index into Plan::schedules
+};
+
+struct Plan {
+  std::string strategy;
+  int ranks = 1;
+  WireType wire = WireType::fp32;
+  Overlap overlap = Overlap::wait_free;
+  std::vector<PlannedSchedule> schedules;
+  std::vector<Bucket> buckets;  // in backward order; together all gradients, each once
+
+  // Bytes of a bucket on the wire.
+  [[nodiscard]] Bytes bytes(const Bucket& bucket) const {
+    return static_cast<double>(bucket.elements) * element_size(wire);
+  }
+};
+
+}  // namespace paceline::models

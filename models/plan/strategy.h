@@ -1,0 +1,49 @@
+// Strategies: named ways to make a plan, as users say them. Turning a strategy into a plan
+// needs no clock, so the runtime can do it without the simulator; only the search for good
+// thresholds is the planner's (simulator/planner/thresholds.h).
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/network/work.h"
+#include "models/plan/plan.h"
+
+namespace paceline::models {
+
+// theta, eta and k, as a threshold-driven runtime takes them. Sizes are on the wire.
+struct Thresholds {
+  Bytes fusion{0};    // theta: a bucket is closed as soon as it holds this much; 0 fuses nothing
+  Bytes hybrid{0};    // eta: buckets up to this size go hierarchically, larger ones by ring
+  int group_size = 1; // k
+
+  bool operator==(const Thresholds&) const = default;
+};
+
+struct Strategy {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view source;
+  bool fuses = false;         // theta by default; otherwise one collective for each tensor unless asked
+  bool never_fuses = false;   // one collective for each tensor by definition
+  bool takes_hybrid = false;  // eta
+  bool takes_group = false;   // k
+  std::string_view small;     // catalogue name of the all-reduce of buckets up to eta, or of all
+  std::string_view large;     // of larger buckets; the same where there is no eta
+  Overlap overlap = Overlap::wait_free;
+};
+
+[[nodiscard]] std::span<const Strategy> strategy_catalogue();
+[[nodiscard]] std::vector<std::string> strategy_names();
+// Throws InputError that suggests the nearest name.
+[[nodiscard]] const Strategy& strategy(std::string_view name);
+
+// The plan of a strategy for these gradients (in backward order) on `ranks` ranks. Fusion is
+// Jizhi's (4.3): gradients join the open bucket, which is sent once it holds theta or more.
+// Throws InputError if ranks < 1 or k does not divide the ranks. O(gradients).
+[[nodiscard]] Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients, int ranks,
+                             WireType wire, const Thresholds& thresholds);
+
+}  // namespace paceline::models

@@ -1,0 +1,55 @@
+// How long a rank computes: forward and backward of each layer, and the optimizer's update.
+//
+// Times come from the first of these that there is (docs/design.md, "The iteration DAG"):
+//  1. per-layer times of the profile, for this network, precision and batch;
+//  2. a calibrated throughput of the whole network, spread over the layers by the roofline (at
+//     another batch size, the time of a sample is taken to be the same);
+//  3. the roofline of the device, times the ratio of calibrated to roofline time of the
+//     network that the profile does have a throughput for, on the same device and precision;
+//  4. the roofline of the device with the efficiencies of the catalogue.
+//
+// Roofline: a pass over a layer takes max(FLOPs / (peak * compute efficiency),
+// bytes / (memory bandwidth * memory efficiency)) (Williams et al. 2009). Bytes are activations of
+// the batch and parameters, each moved once. The peak of mixed precision is the best of the
+// device's FP16 matrix, FP16 vector and FP32 rates, for FP16 storage can be computed in FP32.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/cluster/cluster.h"
+#include "models/network/work.h"
+#include "models/plan/precision.h"
+#include "models/plan/profile.h"
+#include "simulator/cost/communication_cost.h"
+
+namespace paceline::simulator {
+
+struct LayerTime {
+  Seconds forward;
+  Seconds backward;
+};
+
+struct ComputeTimes {
+  std::vector<LayerTime> layers;  // as NetworkWork::layers
+  Seconds update;
+  Provenance provenance = Provenance::predicted;
+  std::string source;  // for people: what the times rest on
+
+  [[nodiscard]] Seconds total() const;
+};
+
+struct ComputeRequest {
+  const models::NetworkWork& network;
+  const models::Device& device;
+  const models::Profile* profile = nullptr;  // may be null
+  models::Precision precision = models::Precision::fp32;
+  int batch_per_rank = 1;
+};
+
+[[nodiscard]] ComputeTimes compute_times(const ComputeRequest& request, Reading reading);
+
+// Case 4 alone, whatever the profile says.
+[[nodiscard]] ComputeTimes roofline_times(const ComputeRequest& request, Reading reading);
+
+}  // namespace paceline::simulator

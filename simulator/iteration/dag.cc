@@ -1,0 +1,213 @@
+// Tests: tests/simulator/dag_test.cc.
+#include "simulator/iteration/dag.h"
+
+#include <algorithm>
+#include <array>
+#include <boost/graph/compressed_sparse_row_graph.hpp>
+#include <boost/graph/topological_sort.hpp>
+#include <iterator>
+#include <numeric>
+#include <utility>
+
+#include "models/base/error.h"
+#include "simulator/planner/recurrence.h"
+
+namespace paceline::simulator {
+
+std::string_view name(TaskKind kind) {
+  switch (kind) {
+    case TaskKind::read: return "read";
+    case TaskKind::decode: return "decode";
+    case TaskKind::host_to_device: return "host to device";
+    case TaskKind::forward: return "forward";
+    case TaskKind::backward: return "backward";
+    case TaskKind::cast: return "cast";
+    case TaskKind::pack: return "pack";
+    case TaskKind::all_reduce: return "all-reduce";
+    case TaskKind::unpack: return "unpack";
+    case TaskKind::update: return "update";
+  }
+  return "unknown";
+}
+
+std::string_view name(Resource resource) {
+  switch (resource) {
+    case Resource::storage: return "storage";
+    case Resource::cpu: return "CPU";
+    case Resource::copy_engine: return "copy engine";
+    case Resource::compute: return "compute stream";
+    case Resource::communication: return "communication stream";
+  }
+  return "unknown";
+}
+
+namespace {
+
+// The layer whose forward pass needs a bucket's parameters first.
+int first_layer(const models::NetworkWork& network, const models::Bucket& bucket) {
+  int first = network.gradients[static_cast<std::size_t>(bucket.first_gradient)].layer;
+  for (int i = 0; i < bucket.gradient_count; ++i) {
+    first = std::min(first, network.gradients[static_cast<std::size_t>(bucket.first_gradient + i)].layer);
+  }
+  return first;
+}
+
+int last_gradient_layer(const models::NetworkWork& network, const models::Bucket& bucket) {
+  return network.gradients[static_cast<std::size_t>(bucket.first_gradient + bucket.gradient_count - 1)].layer;
+}
+
+// The order in which buckets travel.
+std::vector<int> communication_order(const models::NetworkWork& network, const models::Plan& plan,
+                                     const std::vector<BucketTimes>& buckets, const ComputeTimes& compute) {
+  std::vector<int> order(plan.buckets.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (plan.overlap != models::Overlap::priority) return order;
+  std::vector<Seconds> durations;
+  std::vector<int> priorities;
+  for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
+    durations.push_back(buckets[i].total());
+    priorities.push_back(first_layer(network, plan.buckets[i]));
+  }
+  return priority_order(ready_times(network, plan, compute), durations, priorities);
+}
+
+}  // namespace
+
+IterationDag::IterationDag(const models::NetworkWork& network, const models::Plan& plan, const ComputeTimes& compute,
+                           const std::vector<BucketTimes>& buckets, const InputTimes& input) {
+  PACELINE_ASSERT(compute.layers.size() == network.layers.size(), "every layer has its times");
+  PACELINE_ASSERT(buckets.size() == plan.buckets.size(), "every bucket has its times");
+  tasks_.reserve(2 * network.layers.size() + 4 * buckets.size() + 8);
+  dependencies_.reserve(4 * tasks_.capacity());
+
+  const int copied = add_input(input);
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    forward_.push_back(add(TaskKind::forward, Resource::compute, static_cast<int>(i), compute.layers[i].forward));
+  }
+  if (copied >= 0) {
+    depend(copied, forward_.front());
+    depend(forward_.front(), copied, 1);
+  }
+  backward_.resize(network.layers.size());
+  for (std::size_t i = network.layers.size(); i-- > 0;) {
+    backward_[i] = add(TaskKind::backward, Resource::compute, static_cast<int>(i), compute.layers[i].backward);
+  }
+  add_communication(network, plan, buckets, compute);
+  add_update(plan, compute);
+  add_resource_order();
+  finish();
+}
+
+int IterationDag::add(TaskKind kind, Resource resource, int index, Seconds duration) {
+  tasks_.push_back({kind, resource, index, duration});
+  return static_cast<int>(tasks_.size()) - 1;
+}
+
+void IterationDag::depend(int from, int to, int lag) { dependencies_.push_back({from, to, lag}); }
+
+// The input pipeline runs ahead of training by one batch: each stage works on the next batch while
+// the stage behind it has the one before. The copy waits until the first layer has read its buffer.
+int IterationDag::add_input(const InputTimes& input) {
+  int last = -1;
+  const auto stage = [&](TaskKind kind, Resource resource, Seconds duration) {
+    if (duration <= Seconds{0}) return;
+    const int task = add(kind, resource, 0, duration);
+    if (last >= 0) {
+      depend(last, task);
+      depend(task, last, 1);
+    }
+    last = task;
+  };
+  stage(TaskKind::read, Resource::storage, input.read);
+  stage(TaskKind::decode, Resource::cpu, input.decode);
+  stage(TaskKind::host_to_device, Resource::copy_engine, input.host_to_device);
+  return last;
+}
+
+void IterationDag::add_communication(const models::NetworkWork& network, const models::Plan& plan,
+                                     const std::vector<BucketTimes>& buckets, const ComputeTimes& compute) {
+  delivered_.resize(plan.buckets.size());
+  for (const int bucket : communication_order(network, plan, buckets, compute)) {
+    const auto b = static_cast<std::size_t>(bucket);
+    const int ready = plan.overlap == models::Overlap::none
+                          ? backward_.front()
+                          : backward_[static_cast<std::size_t>(last_gradient_layer(network, plan.buckets[b]))];
+    const std::array parts = {std::pair{TaskKind::cast, buckets[b].cast}, std::pair{TaskKind::pack, buckets[b].pack},
+                              std::pair{TaskKind::all_reduce, buckets[b].all_reduce},
+                              std::pair{TaskKind::unpack, buckets[b].unpack}};
+    int last = ready;
+    for (const auto& [kind, duration] : parts) {
+      // The all-reduce is a task even if it takes no time, as on one rank.
+      if (duration <= Seconds{0} && kind != TaskKind::all_reduce) continue;
+      const int task = add(kind, Resource::communication, bucket, duration);
+      depend(last, task);
+      last = task;
+    }
+    if (plan.overlap == models::Overlap::priority) last = add_bucket_update(network, plan.buckets[b], bucket, last, compute.update);
+    delivered_[b] = last;
+  }
+}
+
+// With priorities, a bucket is updated as soon as it is there, on the communication stream so
+// that the compute stream can go on, and a layer's next forward pass needs its own update only.
+int IterationDag::add_bucket_update(const models::NetworkWork& network, const models::Bucket& bucket, int index,
+                                    int delivered, Seconds whole_update) {
+  const auto parameters = static_cast<double>(std::max<std::int64_t>(1, network.parameters()));
+  const int update = add(TaskKind::update, Resource::communication, index,
+                         whole_update * (static_cast<double>(bucket.elements) / parameters));
+  depend(delivered, update);
+  for (int i = 0; i < bucket.gradient_count; ++i) {
+    const auto gradient = static_cast<std::size_t>(bucket.first_gradient + i);
+    depend(update, forward_[static_cast<std::size_t>(network.gradients[gradient].layer)], 1);
+  }
+  return update;
+}
+
+void IterationDag::add_update(const models::Plan& plan, const ComputeTimes& compute) {
+  if (plan.overlap == models::Overlap::priority) return;
+  const int update = add(TaskKind::update, Resource::compute, -1, compute.update);
+  const int lag = plan.overlap == models::Overlap::double_buffered ? 1 : 0;
+  for (const int delivered : delivered_) depend(delivered, update, lag);
+}
+
+void IterationDag::add_resource_order() {
+  for (const Resource resource : all_resources) {
+    int first = -1;
+    int last = -1;
+    for (std::size_t i = 0; i < tasks_.size(); ++i) {
+      if (tasks_[i].resource != resource) continue;
+      const int task = static_cast<int>(i);
+      if (last >= 0) depend(last, task);
+      if (first < 0) first = task;
+      last = task;
+    }
+    if (first >= 0) depend(last, first, 1);
+  }
+}
+
+void IterationDag::finish() {
+  using Graph = boost::compressed_sparse_row_graph<boost::directedS>;
+  std::vector<std::pair<std::size_t, std::size_t>> edges;
+  edges.reserve(dependencies_.size());
+  for (const Dependency& d : dependencies_) {
+    if (d.lag == 0) edges.emplace_back(static_cast<std::size_t>(d.from), static_cast<std::size_t>(d.to));
+  }
+  const Graph graph(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(), tasks_.size());
+  std::vector<std::size_t> reversed;
+  reversed.reserve(tasks_.size());
+  try {
+    boost::topological_sort(graph, std::back_inserter(reversed));
+  } catch (const boost::not_a_dag&) {
+    PACELINE_ASSERT(false, "the tasks of an iteration do not wait for each other in a circle");
+  }
+  order_.assign(reversed.rbegin(), reversed.rend());
+
+  first_into_.assign(tasks_.size() + 1, 0);
+  for (const Dependency& d : dependencies_) ++first_into_[static_cast<std::size_t>(d.to) + 1];
+  std::partial_sum(first_into_.begin(), first_into_.end(), first_into_.begin());
+  into_.resize(dependencies_.size());
+  std::vector<std::size_t> next(first_into_.begin(), first_into_.end() - 1);
+  for (const Dependency& d : dependencies_) into_[next[static_cast<std::size_t>(d.to)]++] = d;
+}
+
+}  // namespace paceline::simulator

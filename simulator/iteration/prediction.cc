@@ -1,0 +1,160 @@
+// Tests: tests/simulator/prediction_test.cc.
+#include "simulator/iteration/prediction.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/base/error.h"
+#include "models/cluster/placement.h"
+#include "models/collective/algorithms.h"
+
+namespace paceline::simulator {
+namespace {
+
+using models::Precision;
+using models::WireType;
+
+// cast: read one type and write the other. pack, unpack: read and write each byte once. A
+// bucket of one tensor is sent from where it lies. Gradients are FP16 in mixed precision; the
+// update wants FP32, and reads the wire type itself.
+BucketTimes bucket_times(const models::Plan& plan, const models::Bucket& bucket, Precision precision,
+                         BytesPerSecond memory, CollectiveTimer& timer) {
+  const auto elements = static_cast<double>(bucket.elements);
+  const Bytes wire_bytes = plan.bytes(bucket);
+  const Bytes gradient_bytes = elements * models::element_size(precision);
+  const bool converts = (precision == Precision::mixed) != (plan.wire != WireType::fp32);
+  BucketTimes times;
+  if (plan.ranks == 1) return times;
+  if (converts) times.cast = (gradient_bytes + wire_bytes) / memory;
+  if (bucket.gradient_count > 1) {
+    if (!converts) times.pack = 2 * wire_bytes / memory;  // a cast packs on its way
+    times.unpack = 2 * wire_bytes / memory;
+  }
+  times.all_reduce = timer.time(plan.schedules[static_cast<std::size_t>(bucket.schedule)], wire_bytes);
+  return times;
+}
+
+// Of the batches of all ranks of a node, which share its storage and its CPUs. Decoded samples go
+// to the device as FP32 over its host link.
+InputTimes input_times(const PredictionRequest& request, int ranks, Reading reading) {
+  const models::Cluster& cluster = request.cluster;
+  const double node_samples = static_cast<double>(request.batch_per_rank) * std::min(ranks, cluster.ranks_per_node);
+  InputTimes times;
+  if (cluster.storage && request.stored_sample > Bytes{0}) {
+    times.read = node_samples * request.stored_sample / read_figure(*cluster.storage, reading, true);
+  }
+  if (cluster.decode_per_node) times.decode = node_samples / read_figure(*cluster.decode_per_node, reading, true);
+  const models::Link& host = cluster.host_link ? *cluster.host_link : cluster.intra;
+  const Bytes batch_bytes = static_cast<double>(request.batch_per_rank) * static_cast<double>(request.network.input_elements) * Bytes{4};
+  times.host_to_device = read_figure(host.latency, reading, false) + batch_bytes / read_figure(host.bandwidth, reading, true);
+  return times;
+}
+
+Seconds communication_on(const IterationDag& dag, const std::vector<CriticalTask>& path) {
+  Seconds sum;
+  for (const CriticalTask& step : path) {
+    const Task& task = dag.tasks()[static_cast<std::size_t>(step.task)];
+    if (task.resource == Resource::communication) sum += task.duration;
+  }
+  return sum;
+}
+
+}  // namespace
+
+// What all strategies share at one number of ranks and one reading of the figures.
+struct Predictor::Setting {
+  int ranks;
+  Reading reading;
+  ComputeTimes compute;
+  InputTimes input;
+  BytesPerSecond memory;
+  CollectiveTimer timer;
+};
+
+int baseline_ranks(const models::Cluster& cluster, int ranks) {
+  return ranks >= cluster.ranks_per_node ? cluster.ranks_per_node : 1;
+}
+
+Predictor::Predictor(const PredictionRequest& request) : request_(request) {
+  models::check_ranks(request.cluster, request.ranks);
+  if (request.batch_per_rank < 1) {
+    throw InputError(fmt::format("a batch of {} samples", request.batch_per_rank), "choose at least 1 per rank");
+  }
+}
+
+Predictor::Setting& Predictor::setting(int ranks, Reading reading) {
+  for (const auto& known : settings_) {
+    if (known->ranks == ranks && known->reading == reading) return *known;
+  }
+  const ComputeRequest compute{request_.network, request_.cluster.device, request_.profile, request_.precision,
+                               request_.batch_per_rank};
+  settings_.push_back(std::make_shared<Setting>(Setting{
+      ranks, reading, compute_times(compute, reading), input_times(request_, ranks, reading),
+      effective_memory_bandwidth(request_.cluster.device, reading),
+      CollectiveTimer(communication_cost(request_.cluster, request_.profile, reading))}));
+  return *settings_.back();
+}
+
+StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thresholds& thresholds, Setting& at) const {
+  models::Plan plan = models::make_plan(strategy, request_.network.gradients, at.ranks, request_.wire, thresholds);
+  if (request_.overlap) plan.overlap = *request_.overlap;
+  std::vector<BucketTimes> buckets;
+  buckets.reserve(plan.buckets.size());
+  for (const models::Bucket& bucket : plan.buckets) {
+    buckets.push_back(bucket_times(plan, bucket, request_.precision, at.memory, at.timer));
+  }
+  IterationDag dag(request_.network, plan, at.compute, buckets, at.input);
+  SteadyIteration steady = steady_state(dag);
+  return {std::move(plan), std::move(dag), std::move(steady)};
+}
+
+// The thresholds of the same job on the baseline: k is its own default where the job's does not
+// fit fewer ranks.
+models::Thresholds Predictor::baseline_thresholds(const models::Strategy& strategy, const models::Thresholds& thresholds,
+                                                  int ranks) const {
+  models::Thresholds baseline = thresholds;
+  const bool fits = ranks % thresholds.group_size == 0 && thresholds.group_size < ranks;
+  if (strategy.takes_group && !fits) baseline.group_size = models::default_group_size(ranks);
+  return baseline;
+}
+
+StrategyRun Predictor::run(const models::Strategy& strategy) {
+  Setting& at = setting(request_.ranks, Reading::stated);
+  return run(strategy, resolve_thresholds(strategy, request_.thresholds, request_.network, request_.ranks, request_.wire, at.compute, at.timer), at);
+}
+
+StrategyPrediction Predictor::predict(const models::Strategy& strategy) {
+  Setting& stated = setting(request_.ranks, Reading::stated);
+  const models::Thresholds thresholds = resolve_thresholds(strategy, request_.thresholds, request_.network, request_.ranks,
+                                                           request_.wire, stated.compute, stated.timer);
+  const StrategyRun at_stated = run(strategy, thresholds, stated);
+  const Seconds period = at_stated.steady.period;
+  const Seconds fast = run(strategy, thresholds, setting(request_.ranks, Reading::fast)).steady.period;
+  const Seconds slow = run(strategy, thresholds, setting(request_.ranks, Reading::slow)).steady.period;
+
+  const int p0 = baseline_ranks(request_.cluster, request_.ranks);
+  Seconds baseline = period;
+  if (p0 != request_.ranks) {
+    Setting& one_node = setting(p0, Reading::stated);
+    baseline = run(strategy, baseline_thresholds(strategy, thresholds, p0), one_node).steady.period;
+  }
+
+  StrategyPrediction prediction;
+  prediction.name = strategy.name;
+  prediction.wire = request_.wire;
+  prediction.overlap = at_stated.plan.overlap;
+  prediction.thresholds = thresholds;
+  prediction.buckets = static_cast<int>(at_stated.plan.buckets.size());
+  prediction.iteration = {period, std::min(fast, period), std::max(slow, period), Provenance::predicted, stated.compute.source};
+  prediction.throughput = static_cast<double>(request_.ranks) * static_cast<double>(request_.batch_per_rank) / period;
+  prediction.efficiency = baseline / period;
+  prediction.baseline_ranks = p0;
+  prediction.spent = time_spent(at_stated.dag, at_stated.steady);
+  prediction.critical_communication = communication_on(at_stated.dag, critical_path(at_stated.dag, at_stated.steady));
+  prediction.compute_source = stated.compute.source;
+  prediction.converged = at_stated.steady.converged;
+  return prediction;
+}
+
+}  // namespace paceline::simulator

@@ -1,0 +1,84 @@
+// The prediction: what an iteration of a network on a cluster takes under each strategy.
+//
+// This is the simulator's front door: everything that `paceline predict` and `scale` print is in
+// a Prediction, with what each number rests on.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/base/figure.h"
+#include "models/cluster/cluster.h"
+#include "models/network/work.h"
+#include "models/plan/plan.h"
+#include "models/plan/profile.h"
+#include "models/plan/strategy.h"
+#include "simulator/iteration/dag.h"
+#include "simulator/iteration/steady_state.h"
+#include "simulator/planner/thresholds.h"
+
+namespace paceline::simulator {
+
+struct PredictionRequest {
+  const models::NetworkWork& network;
+  const models::Cluster& cluster;
+  const models::Profile* profile = nullptr;  // takes the place of the cluster's figures; may be null
+  int ranks = 1;                             // must fit the cluster
+  int batch_per_rank = 1;
+  models::Precision precision = models::Precision::fp32;
+  models::WireType wire = models::WireType::fp32;
+  ThresholdRequest thresholds;
+  std::optional<models::Overlap> overlap;  // instead of the strategies' own
+  Bytes stored_sample{0};                  // bytes of one sample on storage
+};
+
+struct StrategyPrediction {
+  std::string name;
+  models::WireType wire = models::WireType::fp32;
+  models::Overlap overlap = models::Overlap::wait_free;
+  models::Thresholds thresholds;
+  int buckets = 0;
+  Figure<Seconds> iteration;  // interval: every figure at its fast, or every one at its slow end
+  PerSecond throughput;       // samples of all ranks
+  double efficiency = 0;      // throughput(p) / (p / p0 * throughput(p0))
+  int baseline_ranks = 1;     // p0: one full node, or 1 rank where p is less than that
+  TimeSpent spent;
+  Seconds critical_communication;  // of one period, on the critical path
+  std::string compute_source;
+  bool converged = true;
+};
+
+// One strategy, with what the timeline needs.
+struct StrategyRun {
+  models::Plan plan;
+  IterationDag dag;
+  SteadyIteration steady;
+};
+
+// Shares what strategies have in common (engines, compute times). Use one in each thread.
+class Predictor {
+ public:
+  // Keeps references to the request's network, cluster and profile.
+  // Throws InputError if the ranks do not fit the cluster or the batch is not positive.
+  explicit Predictor(const PredictionRequest& request);
+
+  // Throws InputError if k does not divide the ranks.
+  [[nodiscard]] StrategyPrediction predict(const models::Strategy& strategy);
+  // The run behind predict()'s stated value.
+  [[nodiscard]] StrategyRun run(const models::Strategy& strategy);
+
+ private:
+  struct Setting;  // one number of ranks at one reading
+  Setting& setting(int ranks, Reading reading);
+  StrategyRun run(const models::Strategy& strategy, const models::Thresholds& thresholds, Setting& setting) const;
+  models::Thresholds baseline_thresholds(const models::Strategy& strategy, const models::Thresholds& thresholds, int ranks) const;
+
+  PredictionRequest request_;
+  std::vector<std::shared_ptr<Setting>> settings_;
+};
+
+// The number of ranks that efficiencies are against: one full node, or 1.
+[[nodiscard]] int baseline_ranks(const models::Cluster& cluster, int ranks);
+
+}  // namespace paceline::simulator

@@ -1,0 +1,48 @@
+// The steady state of an iteration DAG: unrolled until one iteration is like the one before.
+#pragma once
+
+#include <vector>
+
+#include "simulator/iteration/dag.h"
+
+namespace paceline::simulator {
+
+// One iteration of the steady state. Times count from the start of the first of `iterations`.
+struct SteadyIteration {
+  Seconds period;  // from one update to the next
+  int iterations = 0;  // unrolled, this one included
+  bool converged = true;  // false: `period` is the mean of the later half of the unrolled iterations
+  std::vector<Seconds> start;    // of each task, in this iteration
+  std::vector<Seconds> previous_finish;  // of each task, in the iteration before
+  std::vector<int> binding;  // index into IterationDag::into() of the dependency that set the start; -1: none
+
+  [[nodiscard]] Seconds finish(const IterationDag& dag, int task) const {
+    return start[static_cast<std::size_t>(task)] + dag.tasks()[static_cast<std::size_t>(task)].duration;
+  }
+};
+
+// Starts from rest and unrolls until every task's start moves by the same period (a max-plus
+// system stays there), or `most` iterations. O(iterations x (tasks + dependencies)).
+[[nodiscard]] SteadyIteration steady_state(const IterationDag& dag, int most = 64);
+
+// Where an iteration's time went on the compute stream. compute + exposed_communication +
+// input_wait = the period.
+struct TimeSpent {
+  Seconds compute;                // forward, backward and update
+  Seconds update;                 // the part of compute that is the update
+  Seconds exposed_communication;  // the compute stream waits for gradients
+  Seconds input_wait;             // the compute stream waits for a batch
+  Seconds communication;          // the communication stream is busy
+};
+[[nodiscard]] TimeSpent time_spent(const IterationDag& dag, const SteadyIteration& steady);
+
+// A task on the critical path, `iteration` 0 for the steady one and -1, -2... for those before.
+struct CriticalTask {
+  int task = 0;
+  int iteration = 0;
+};
+// The chain of tasks, each of which started the moment the one before it was done, that ends with
+// the last update (or the last task) of the steady iteration and goes back one period. In time order.
+[[nodiscard]] std::vector<CriticalTask> critical_path(const IterationDag& dag, const SteadyIteration& steady);
+
+}  // namespace paceline::simulator

@@ -1,0 +1,33 @@
+// Thresholds for a strategy where the user named none: theta, eta and k.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "models/network/work.h"
+#include "models/plan/strategy.h"
+#include "simulator/cost/compute_time.h"
+#include "simulator/engine/collective_timer.h"
+
+namespace paceline::simulator {
+
+// What the user asked for; the rest is chosen.
+struct ThresholdRequest {
+  std::optional<Bytes> fusion;    // theta, on the wire
+  std::optional<Bytes> hybrid;    // eta, on the wire
+  std::optional<int> group_size;  // k
+};
+
+// Chosen is, for what was not asked for:
+//  - k: the divisor of the ranks with the fewest steps (models::default_group_size);
+//  - eta: the bucket size at which ring becomes faster than hierarchical, to 0.1%; all sizes up
+//    to the whole network where it never does;
+//  - theta: of 0 and the powers of two from 64 KiB to 256 MiB, the one with the earliest last_finish()
+//    of the recurrence; the smaller of two equals. Strategies that do not fuse by default get 0.
+// Throws InputError if k does not divide the ranks.
+[[nodiscard]] models::Thresholds resolve_thresholds(const models::Strategy& strategy, const ThresholdRequest& asked,
+                                                    const models::NetworkWork& network, int ranks,
+                                                    models::WireType wire, const ComputeTimes& compute,
+                                                    CollectiveTimer& timer);
+
+}  // namespace paceline::simulator

@@ -1,0 +1,49 @@
+#include "calibration/one_point.h"
+
+#include <gtest/gtest.h>
+
+#include "calibration/shipped_profiles.h"
+#include "models/base/error.h"
+#include "models/cluster/catalog.h"
+#include "models/network/zoo.h"
+
+namespace paceline::calibration {
+namespace {
+
+struct Job {
+  models::NetworkWork network = models::work(models::zoo_network("resnet50"));
+  models::Cluster cluster = models::catalog_cluster("jizhi-p40");
+  models::Profile profile = shipped_profile("jizhi-p40");
+
+  [[nodiscard]] simulator::PredictionRequest request() const {
+    return {.network = network, .cluster = cluster, .profile = &profile, .ranks = 256, .batch_per_rank = 64,
+            .precision = models::Precision::mixed, .wire = models::WireType::fp32, .thresholds = {}, .overlap = {}, .stored_sample = Bytes{0}};
+  }
+};
+
+// A planted latency is found again from the efficiency that it gives.
+TEST(OnePoint, RecoversAPlantedLatency) {
+  for (const double planted : {2e-6, 9e-6, 40e-6}) {
+    Job job;
+    job.profile.nic_latency = Figure<Seconds>::exact(Seconds{planted}, Provenance::calibrated, "planted");
+    const double efficiency = simulator::Predictor(job.request()).predict(models::strategy("ring")).efficiency;
+    job.profile.nic_latency.reset();
+    const Figure<Seconds> found = calibrate_nic_latency(job.request(), models::strategy("ring"), {efficiency, 0.001, "planted"});
+    EXPECT_NEAR(found.value.value(), planted, 1e-6 * planted);
+    EXPECT_LT(found.low, found.value);
+    EXPECT_GT(found.high, found.value);
+    EXPECT_EQ(found.provenance, Provenance::calibrated);
+  }
+}
+
+TEST(OnePoint, AnImpossiblePointIsSaid) {
+  const Job job;
+  EXPECT_THROW((void)calibrate_nic_latency(job.request(), models::strategy("ring"), {1.5, 0.001, "impossible"}), RunError);
+}
+
+TEST(ShippedProfiles, AllParseAndAreNamedAsTheirFile) {
+  for (const std::string& name : shipped_profile_names()) EXPECT_EQ(shipped_profile(name).name, name);
+}
+
+}  // namespace
+}  // namespace paceline::calibration

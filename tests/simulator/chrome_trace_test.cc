@@ -1,0 +1,73 @@
+#include "simulator/iteration/chrome_trace.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "models/cluster/catalog.h"
+#include "models/network/zoo.h"
+
+namespace paceline::simulator {
+namespace {
+
+struct Trace {
+  models::NetworkWork network = models::work(models::zoo_network("resnet50"));
+  models::Cluster cluster = models::catalog_cluster("jizhi-p40");
+  StrategyRun run;
+  nlohmann::json json;
+
+  Trace()
+      : run(Predictor({.network = network, .cluster = cluster, .profile = nullptr, .ranks = 64, .batch_per_rank = 32,
+                       .precision = models::Precision::mixed, .wire = models::WireType::fp16, .thresholds = {}, .overlap = {},
+                       .stored_sample = Bytes{0}})
+                .run(models::strategy("hybrid"))),
+        json(nlohmann::json::parse(chrome_trace(network, run, {"a title"}))) {}
+};
+
+TEST(ChromeTrace, HasOneEventForEachTaskOfTwoIterations) {
+  const Trace trace;
+  std::size_t events = 0;
+  for (const auto& event : trace.json["traceEvents"]) events += event["ph"] == "X" ? 1 : 0;
+  EXPECT_EQ(events, 2 * trace.run.dag.tasks().size());
+}
+
+TEST(ChromeTrace, NamesTheTrackOfEveryEvent) {
+  const Trace trace;
+  std::set<int> named;
+  for (const auto& event : trace.json["traceEvents"]) {
+    if (event["ph"] == "M" && event["name"] == "thread_name") named.insert(event["tid"].get<int>());
+  }
+  for (const auto& event : trace.json["traceEvents"]) {
+    if (event["ph"] == "X") EXPECT_TRUE(named.contains(event["tid"].get<int>()));
+  }
+}
+
+TEST(ChromeTrace, EventsOfATrackDoNotOverlap) {
+  const Trace trace;
+  std::map<int, std::vector<std::pair<double, double>>> tracks;
+  for (const auto& event : trace.json["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    tracks[event["tid"]].emplace_back(event["ts"], event["ts"].get<double>() + event["dur"].get<double>());
+    EXPECT_GE(event["ts"].get<double>(), 0);
+  }
+  EXPECT_GE(tracks.size(), 3u);
+  for (auto& [track, events] : tracks) {
+    std::sort(events.begin(), events.end());
+    for (std::size_t i = 1; i < events.size(); ++i) EXPECT_GE(events[i].first, events[i - 1].second - 1e-3);
+  }
+}
+
+TEST(ChromeTrace, BucketsCarryTheirBytes) {
+  const Trace trace;
+  double bytes = 0;
+  for (const auto& event : trace.json["traceEvents"]) {
+    if (event["ph"] == "X" && event["cat"] == "all-reduce" && event["args"]["iteration"] == 0) bytes += event["args"]["bytes"].get<double>();
+  }
+  EXPECT_EQ(bytes, 2.0 * 25'557'032);
+}
+
+}  // namespace
+}  // namespace paceline::simulator

@@ -1,0 +1,131 @@
+#include "simulator/cost/compute_time.h"
+
+#include <gtest/gtest.h>
+
+#include "models/cluster/catalog.h"
+#include "models/network/zoo.h"
+
+namespace paceline::simulator {
+namespace {
+
+using models::Precision;
+
+models::Device device() {
+  models::Device d;
+  d.name = "test";
+  d.fp32 = Figure<FlopsPerSecond>::exact(FlopsPerSecond{2e12}, Provenance::datasheet, "test");
+  d.fp16 = Figure<FlopsPerSecond>::exact(FlopsPerSecond{1e11}, Provenance::datasheet, "test");
+  d.memory_bandwidth = Figure<BytesPerSecond>::exact(BytesPerSecond{2e11}, Provenance::datasheet, "test");
+  d.compute_efficiency = {0.5, 0.25, 1.0, Provenance::assumed, "test"};
+  d.memory_efficiency = {0.5, 0.25, 1.0, Provenance::assumed, "test"};
+  return d;
+}
+
+// Forward: 1e6 FLOP a sample against (20 + 10) elements a sample and 100 parameters.
+models::NetworkWork one_layer() {
+  models::NetworkWork network;
+  network.name = "one";
+  models::LayerWork layer;
+  layer.name = "fc";
+  layer.parameters = {{"fc.weight", {10, 10}, 100}};
+  layer.forward_flops = 1'000'000;
+  layer.weight_gradient_flops = 1'000'000;
+  layer.data_gradient_flops = 500'000;
+  layer.forward_read = 20;
+  layer.forward_written = 10;
+  layer.backward_read = 40;
+  layer.backward_written = 20;
+  network.layers = {layer};
+  network.gradients = {{"fc.weight", 100, 0}};
+  return network;
+}
+
+// 8 samples: 8e6 FLOP / 1e12 = 8 us beats (8 * 30 + 100) * 4 B / 1e11 = 13.6 ns; backward 12e6 FLOP.
+TEST(Roofline, ComputeBoundByHand) {
+  const models::NetworkWork network = one_layer();
+  const models::Device d = device();
+  const ComputeTimes times = roofline_times({network, d, nullptr, Precision::fp32, 8}, Reading::stated);
+  EXPECT_DOUBLE_EQ(times.layers[0].forward.value(), 8e-6);
+  EXPECT_DOUBLE_EQ(times.layers[0].backward.value(), 12e-6);
+  EXPECT_DOUBLE_EQ(times.update.value(), 100 * 20 / 1e11);
+}
+
+TEST(Roofline, MemoryBoundByHand) {
+  models::NetworkWork network = one_layer();
+  network.layers[0].forward_flops = 0;
+  network.layers[0].weight_gradient_flops = 0;
+  network.layers[0].data_gradient_flops = 0;
+  const models::Device d = device();
+  const ComputeTimes times = roofline_times({network, d, nullptr, Precision::mixed, 8}, Reading::stated);
+  EXPECT_DOUBLE_EQ(times.layers[0].forward.value(), (8 * 30 + 100) * 2 / 1e11);
+  EXPECT_DOUBLE_EQ(times.layers[0].backward.value(), (8 * 60 + 200) * 2 / 1e11);
+}
+
+// The test device's FP16 is slower than its FP32, as the P40's is.
+TEST(Roofline, SlowNativeHalfPrecisionIsNotUsed) {
+  const models::NetworkWork network = one_layer();
+  const models::Device d = device();
+  EXPECT_EQ(roofline_times({network, d, nullptr, Precision::mixed, 8}, Reading::stated).layers[0].forward.value(), 8e-6);
+}
+
+TEST(Roofline, SlowReadingIsSlower) {
+  const models::NetworkWork network = one_layer();
+  const models::Device d = device();
+  const ComputeRequest request{network, d, nullptr, Precision::fp32, 8};
+  EXPECT_DOUBLE_EQ(roofline_times(request, Reading::slow).layers[0].forward.value(), 16e-6);
+  EXPECT_DOUBLE_EQ(roofline_times(request, Reading::fast).layers[0].forward.value(), 4e-6);
+}
+
+models::Profile profile_with(double samples, int batch) {
+  models::Profile profile;
+  profile.name = "p";
+  profile.device = "p40";
+  profile.throughputs = {{"resnet50", Precision::fp32, batch, {PerSecond{samples}, PerSecond{samples - 1}, PerSecond{samples + 1}, Provenance::calibrated, "test"}}};
+  return profile;
+}
+
+TEST(ComputeTimes, CalibratedThroughputIsTheTotal) {
+  const models::NetworkWork network = models::work(models::zoo_network("resnet50"));
+  const models::Device p40 = models::catalog_device("p40");
+  const models::Profile profile = profile_with(172, 64);
+  const ComputeRequest request{network, p40, &profile, Precision::fp32, 64};
+  EXPECT_NEAR(64 / compute_times(request, Reading::stated).total().value(), 172, 1e-9);
+  EXPECT_NEAR(64 / compute_times(request, Reading::slow).total().value(), 171, 1e-9);
+  EXPECT_NEAR(64 / compute_times(request, Reading::fast).total().value(), 173, 1e-9);
+}
+
+TEST(ComputeTimes, AnotherBatchKeepsTheTimeOfASampleAndSaysSo) {
+  const models::NetworkWork network = models::work(models::zoo_network("resnet50"));
+  const models::Device p40 = models::catalog_device("p40");
+  const models::Profile profile = profile_with(172, 64);
+  const ComputeTimes times = compute_times({network, p40, &profile, Precision::fp32, 32}, Reading::stated);
+  EXPECT_NEAR(32 / times.total().value(), 172, 1e-9);
+  EXPECT_NE(times.source.find("at batch 64"), std::string::npos) << times.source;
+}
+
+TEST(ComputeTimes, AnotherNetworkTakesTheRatioOfTheOneThatIsCalibrated) {
+  const models::NetworkWork resnet = models::work(models::zoo_network("resnet50"));
+  const models::NetworkWork vgg = models::work(models::zoo_network("vgg16"));
+  const models::Device p40 = models::catalog_device("p40");
+  const models::Profile profile = profile_with(172, 64);
+  const double ratio = compute_times({resnet, p40, &profile, Precision::fp32, 64}, Reading::stated).total() /
+                       roofline_times({resnet, p40, nullptr, Precision::fp32, 64}, Reading::stated).total();
+  const ComputeRequest request{vgg, p40, &profile, Precision::fp32, 64};
+  EXPECT_NEAR(compute_times(request, Reading::stated).total() / roofline_times(request, Reading::stated).total(), ratio, 1e-12);
+  EXPECT_NE(compute_times(request, Reading::stated).source.find("resnet50"), std::string::npos);
+  EXPECT_LT(compute_times(request, Reading::fast).total(), compute_times(request, Reading::slow).total());
+}
+
+TEST(ComputeTimes, LayerProfileGoesFirst) {
+  const models::NetworkWork network = models::work(models::zoo_network("resnet50"));
+  const models::Device p40 = models::catalog_device("p40");
+  models::Profile profile = profile_with(172, 64);
+  profile.layers = {{"resnet50", Precision::fp32, 64, network.layers[0].name,
+                     Figure<Seconds>::exact(Seconds{0.25}, Provenance::measured, "test"), Figure<Seconds>::exact(Seconds{0.5}, Provenance::measured, "test")}};
+  const ComputeTimes times = compute_times({network, p40, &profile, Precision::fp32, 64}, Reading::stated);
+  EXPECT_EQ(times.layers[0].forward.value(), 0.25);
+  EXPECT_EQ(times.layers[0].backward.value(), 0.5);
+}
+
+}  // namespace
+}  // namespace paceline::simulator

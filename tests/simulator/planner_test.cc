@@ -1,0 +1,88 @@
+#include <gtest/gtest.h>
+
+#include "models/network/zoo.h"
+#include "simulator/planner/recurrence.h"
+#include "simulator/planner/thresholds.h"
+#include "tests/simulator/small_job.h"
+
+namespace paceline::simulator {
+namespace {
+
+using namespace paceline::literals;
+using models::WireType;
+
+CommunicationCost slow_network() {
+  return {.ranks_per_node = 1,
+          .intra = {5_us, SecondsPerByte{1e-10}},
+          .nic = {10_us, SecondsPerByte{1e-10}},
+          .nics_per_node = 1,
+          .nic_use = models::NicUse::striped,
+          .gamma = SecondsPerByte{1e-12}};
+}
+
+struct ResNet {
+  models::NetworkWork network = models::work(models::zoo_network("resnet50"));
+  ComputeTimes compute;
+  ResNet() {
+    for (std::size_t i = 0; i < network.layers.size(); ++i) compute.layers.push_back({1_ms, 2_ms});
+    compute.update = 2_ms;
+  }
+};
+
+TEST(PriorityOrder, TakesTheReadyBucketOfTheFirstLayer) {
+  // Bucket 0 is alone at first; 1 and 2 are ready when it is through, and 2 is more urgent.
+  const std::vector<Seconds> ready = {0_s, 1_s, 2_s};
+  const std::vector<Seconds> durations = {3_s, 3_s, 3_s};
+  const std::vector<int> priorities = {2, 1, 0};
+  EXPECT_EQ(priority_order(ready, durations, priorities), (std::vector<int>{0, 2, 1}));
+}
+
+TEST(Thresholds, AskedForAreKept) {
+  const ResNet job;
+  CollectiveTimer timer(slow_network());
+  const ThresholdRequest asked{.fusion = 3_MiB, .hybrid = 5_MiB, .group_size = 4};
+  const models::Thresholds chosen = resolve_thresholds(models::strategy("hybrid"), asked, job.network, 64, WireType::fp16, job.compute, timer);
+  EXPECT_EQ(chosen, (models::Thresholds{.fusion = 3_MiB, .hybrid = 5_MiB, .group_size = 4}));
+}
+
+TEST(Thresholds, EtaIsWhereRingOvertakesHierarchical) {
+  const ResNet job;
+  CollectiveTimer timer(slow_network());
+  const models::Thresholds chosen = resolve_thresholds(models::strategy("hybrid"), {}, job.network, 64, WireType::fp32, job.compute, timer);
+  const auto time = [&](const char* name, Bytes size) {
+    const auto& entry = models::all_reduce_algorithm(name);
+    return timer.time({name, entry.takes_group ? chosen.group_size : 0, entry.build({.ranks = 64, .group_size = chosen.group_size})}, size);
+  };
+  ASSERT_GT(chosen.hybrid, 1_KiB);
+  EXPECT_LE(time("hierarchical", 0.99 * chosen.hybrid), time("ring", 0.99 * chosen.hybrid));
+  EXPECT_GT(time("hierarchical", 1.01 * chosen.hybrid), time("ring", 1.01 * chosen.hybrid));
+}
+
+// No power of two is better than the theta that is chosen.
+TEST(Thresholds, ThetaHasTheEarliestFinishOfItsGrid) {
+  const ResNet job;
+  CollectiveTimer timer(slow_network());
+  const models::Strategy& strategy = models::strategy("fused-ring");
+  const auto finish = [&](Bytes theta) {
+    const models::Plan plan = models::make_plan(strategy, job.network.gradients, 256, WireType::fp32, {.fusion = theta, .hybrid = Bytes{0}, .group_size = 1});
+    std::vector<Seconds> durations;
+    for (const auto& bucket : plan.buckets) durations.push_back(timer.time(plan.schedules[static_cast<std::size_t>(bucket.schedule)], plan.bytes(bucket)));
+    return last_finish(ready_times(job.network, plan, job.compute), durations);
+  };
+  const Bytes chosen = resolve_thresholds(strategy, {}, job.network, 256, WireType::fp32, job.compute, timer).fusion;
+  for (double theta = 65536; theta <= 268435456; theta *= 2) EXPECT_LE(finish(chosen).value(), finish(Bytes{theta}).value());
+}
+
+TEST(Thresholds, StrategiesThatDoNotFuseByDefaultFuseOnlyWhenAsked) {
+  const ResNet job;
+  CollectiveTimer timer(slow_network());
+  for (const char* name : {"halving-doubling", "hierarchical"}) {
+    const models::Strategy& strategy = models::strategy(name);
+    EXPECT_EQ(resolve_thresholds(strategy, {}, job.network, 64, WireType::fp32, job.compute, timer).fusion, Bytes{0});
+    const ThresholdRequest asked{.fusion = 8_MiB, .hybrid = {}, .group_size = {}};
+    EXPECT_EQ(resolve_thresholds(strategy, asked, job.network, 64, WireType::fp32, job.compute, timer).fusion, 8_MiB);
+  }
+}
+
+}  // namespace
+}  // namespace paceline::simulator
