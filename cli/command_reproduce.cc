@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/files.h"
@@ -26,20 +28,21 @@ std::string with_unit(double value, const std::string& unit) { return fmt::forma
 std::string to_text(const experiments::Reproduction& result) {
   std::string text = result.title + "\n\n";
   Table table({{"source", Align::left}, {"what", Align::left}, {"", Align::left}, {"published"}, {"ours"}, {"error"}});
-  double sum = 0;
-  double worst = 0;
-  int predicted = 0;
+  std::vector<double> errors;  // of the predicted rows
   for (const experiments::Row& row : result.rows) {
     const double error = row.relative_error();
     table.add({row.source, row.what, std::string(name(row.provenance)), with_unit(row.published, row.unit), with_unit(row.ours, row.unit),
                fmt::format("{:+.1f} %", 100 * error)});
-    if (row.provenance != Provenance::predicted) continue;
-    sum += std::abs(error);
-    worst = std::max(worst, std::abs(error));
-    ++predicted;
+    if (row.provenance == Provenance::predicted) errors.push_back(std::abs(error));
   }
   text += table.text();
-  if (predicted > 0) text += fmt::format("\n{} predicted rows: mean absolute error {:.1f} %, worst {:.1f} %\n", predicted, 100 * sum / predicted, 100 * worst);
+  if (!errors.empty()) {
+    std::sort(errors.begin(), errors.end());
+    const std::size_t n = errors.size();
+    text += fmt::format("\n{} predicted rows: absolute error median {:.1f} %, mean {:.1f} %, worst {:.1f} %\n", n,
+                        50 * (errors[(n - 1) / 2] + errors[n / 2]), 100 * std::accumulate(errors.begin(), errors.end(), 0.0) / static_cast<double>(n),
+                        100 * errors.back());
+  }
   text += "\nHow ours was made:\n";
   for (const experiments::Row& row : result.rows) text += fmt::format("  {}: {}\n", row.what, row.configuration);
   bool any = false;

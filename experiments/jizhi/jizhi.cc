@@ -36,13 +36,14 @@ using simulator::ThresholdRequest;
 
 constexpr double images_per_epoch = 1.28e6;  // section 5.1
 constexpr int global_batch = 65536;          // "64K", Tables 4 and 5
+constexpr int tuned_ranks = 1024;            // where the paper tuned k; elsewhere k is the planner's
 
 struct Study {
   models::Cluster cluster = models::catalog_cluster("jizhi-p40");
   models::NetworkWork resnet = models::work(models::zoo_network("resnet50"));
   models::NetworkWork alexnet = models::work(models::zoo_network("alexnet-bn-refined"));
   models::Profile profile;
-  int group_size = 0;
+  int group_size = 0;  // the best on tuned_ranks, as predicted
 
   [[nodiscard]] PredictionRequest request(const models::NetworkWork& network, int ranks, int batch, WireType wire) const {
     return {.network = network, .cluster = cluster, .profile = &profile, .ranks = ranks, .batch_per_rank = batch,
@@ -50,7 +51,7 @@ struct Study {
   }
   [[nodiscard]] StrategyPrediction best(const models::NetworkWork& network, int ranks, int batch) const {
     PredictionRequest hybrid = request(network, ranks, batch, WireType::fp16);
-    hybrid.thresholds.group_size = group_size;
+    if (ranks == tuned_ranks) hybrid.thresholds.group_size = group_size;
     return Predictor(hybrid).predict(models::strategy("hybrid"));
   }
 };
@@ -120,12 +121,27 @@ void predict_resnet(Study& study, Reproduction& result) {
   PredictionRequest all_in_one = study.request(study.resnet, 1024, 64, WireType::fp32);
   all_in_one.thresholds.fusion = Bytes{1e12};
   const StrategyPrediction fused = Predictor(all_in_one).predict(models::strategy("fused-ring"));
-  set(result, "resnet-fused-speedup", baseline.iteration.value / fused.iteration.value, "fused-ring, fp32 on the wire, one bucket");
+  set(result, "resnet-fused-speedup", baseline.iteration.value / fused.iteration.value, "fused-ring, fp32 on the wire, one bucket",
+      fmt::format("we expose {} for the one bucket after backward; 8 x would be {}, which copies into TensorFlow's fusion buffer could explain",
+                  to_text(fused.spent.exposed_communication), to_text(baseline.iteration.value / 8 - fused.spent.compute)));
 
   const StrategyPrediction at_64 = study.best(study.resnet, 1024, 64);
   set(result, "resnet-best-64", 100 * at_64.efficiency, configured(at_64));
   const StrategyPrediction at_32 = study.best(study.resnet, 1024, 32);
-  set(result, "resnet-best-32", 100 * at_32.efficiency, configured(at_32));
+  set(result, "resnet-best-32", 100 * at_32.efficiency, configured(at_32),
+      "we hide all but the last bucket at batch 32 too; the paper's loss of 12 % must be GPUs that wait for each other or for input, "
+      "which one throughput of one GPU does not show");
+}
+
+// What the AlexNet baseline itself leaves for a message: a diagnosis, used for nothing else.
+std::string latency_mismatch(const Study& study, Reproduction& result, const StrategyPrediction& baseline) {
+  const double efficiency = row(result, "alexnet-baseline").published / 100;
+  const Seconds iteration = baseline.iteration.value * (baseline.efficiency / efficiency);
+  const double messages = 2.0 * (512 - 1) * baseline.buckets;
+  return fmt::format("{} collectives of 1022 steps at the fitted {} are {} of latency; at 70 % a whole iteration is {}, {} a step. A latency fitted on "
+                     "161 collectives and 1024 GPUs does not carry over: what those paid grows faster than a ring's steps, and one point cannot say how",
+                     baseline.buckets, to_text(study.profile.nic_latency->value), to_text(messages * study.profile.nic_latency->value),
+                     to_text(iteration), to_text(iteration / messages));
 }
 
 void predict_alexnet(Study& study, Reproduction& result) {
@@ -133,23 +149,23 @@ void predict_alexnet(Study& study, Reproduction& result) {
     return Predictor(study.request(study.alexnet, 512, 128, wire)).predict(models::strategy(strategy));
   };
   const StrategyPrediction baseline = predict("ring", WireType::fp32);
-  set(result, "alexnet-baseline", 100 * baseline.efficiency, configured(baseline));
+  set(result, "alexnet-baseline", 100 * baseline.efficiency, configured(baseline), latency_mismatch(study, result, baseline));
   const StrategyPrediction fused = predict("fused-ring", WireType::fp32);
-  set(result, "alexnet-fused", 100 * fused.efficiency, configured(fused));
+  set(result, "alexnet-fused", 100 * fused.efficiency, configured(fused),
+      "fused, only bandwidth is left in our model, and the 8-GPU baseline pays its PCIe share of it as well; the paper's loss must be copies or waiting");
   const StrategyPrediction fp16 = predict("ring", WireType::fp16);
-  set(result, "alexnet-fp16", 100 * fp16.efficiency, configured(fp16));
-  PredictionRequest hybrid = study.request(study.alexnet, 512, 128, WireType::fp16);
-  const StrategyPrediction best = Predictor(hybrid).predict(models::strategy("hybrid"));
+  set(result, "alexnet-fp16", 100 * fp16.efficiency, configured(fp16),
+      "as the FP32 baseline: at the fitted latency, half the bytes save little of a time that is nearly all latency");
+  const StrategyPrediction best = study.best(study.alexnet, 512, 128);
   set(result, "alexnet-best", 100 * best.efficiency, configured(best));
 }
 
 // The paper tuned k with its hybrid strategy on ResNet-50: the k with the shortest iteration.
 void predict_group_size(Study& study, Reproduction& result) {
-  constexpr int ranks = 1024;
   Seconds shortest{std::numeric_limits<double>::infinity()};
   std::string tried;
   for (int k = 2; k <= 256; k *= 2) {
-    PredictionRequest request = study.request(study.resnet, ranks, 64, WireType::fp16);
+    PredictionRequest request = study.request(study.resnet, tuned_ranks, 64, WireType::fp16);
     request.thresholds.group_size = k;
     const Seconds time = Predictor(request).predict(models::strategy("hybrid")).iteration.value;
     tried += fmt::format("{}{}: {}", tried.empty() ? "" : ", ", k, to_text(time));
@@ -158,20 +174,30 @@ void predict_group_size(Study& study, Reproduction& result) {
       study.group_size = k;
     }
   }
-  set(result, "best-group", study.group_size, "hybrid, fp16 on the wire, shortest iteration by k: " + tried);
+  set(result, "best-group", study.group_size, "hybrid, fp16 on the wire, shortest iteration by k: " + tried,
+      "16 and 32 take equally many steps (186), and our times differ by less than 0.1 %; with 32, more of the steps stay on PCIe");
 }
 
 void predict_minutes(Study& study, Reproduction& result) {
-  const auto minutes = [&](std::string_view id, const models::NetworkWork& network, int ranks, double epochs) {
+  // What a published time says of one GPU, beside ours.
+  const auto per_gpu = [&](std::string_view id, int ranks, double epochs, double ours) {
+    const double theirs = epochs * images_per_epoch / (60 * row(result, id).published) / ranks;
+    return fmt::format("the paper's time is {:.0f} images/s on each GPU, ours {:.0f}", theirs, ours / ranks);
+  };
+  const auto minutes = [&](std::string_view id, const models::NetworkWork& network, int ranks, double epochs, const char* why) {
     const int batch = global_batch / ranks;
     const StrategyPrediction p = study.best(network, ranks, batch);
     const double seconds = epochs * images_per_epoch / p.throughput.value();
-    set(result, id, seconds / 60, fmt::format("{}, batch {}; training alone", configured(p), batch));
+    set(result, id, seconds / 60, fmt::format("{}, batch {}; training alone", configured(p), batch),
+        *why == 0 ? "" : per_gpu(id, ranks, epochs, p.throughput.value()) + why);
   };
-  minutes("resnet-minutes-1024", study.resnet, 1024, 90);
-  minutes("resnet-minutes-2048", study.resnet, 2048, 90);
-  minutes("alexnet-minutes-1024", study.alexnet, 1024, 95);
-  minutes("alexnet-minutes-512", study.alexnet, 512, 95);
+  minutes("resnet-minutes-1024", study.resnet, 1024, 90, "");
+  minutes("resnet-minutes-2048", study.resnet, 2048, 90,
+          ": at batch 32 its GPUs are a third slower than the 218 of Table 9 at batch 64, which we take to hold at batch 32");
+  minutes("alexnet-minutes-1024", study.alexnet, 1024, 95,
+          ": the paper prints no AlexNet throughput, and ours is ResNet-50's ratio to the roofline carried over (and from batch 64 as from 128)");
+  minutes("alexnet-minutes-512", study.alexnet, 512, 95,
+          ": the paper prints no AlexNet throughput, and ours is ResNet-50's ratio to the roofline carried over");
 }
 
 }  // namespace

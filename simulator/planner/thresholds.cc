@@ -2,6 +2,7 @@
 #include "simulator/planner/thresholds.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "models/collective/all_reduce.h"
@@ -52,8 +53,7 @@ models::Thresholds resolve_thresholds(const models::Strategy& strategy, const Th
   }
   if (!strategy.fuses) return chosen;
 
-  std::optional<Seconds> earliest;
-  const auto consider = [&](Bytes theta) {
+  const auto finish = [&](Bytes theta) {
     models::Thresholds candidate = chosen;
     candidate.fusion = theta;
     const models::Plan plan = models::make_plan(strategy, network.gradients, ranks, wire, candidate);
@@ -62,15 +62,18 @@ models::Thresholds resolve_thresholds(const models::Strategy& strategy, const Th
     for (const models::Bucket& bucket : plan.buckets) {
       durations.push_back(timer.time(plan.schedules[static_cast<std::size_t>(bucket.schedule)], plan.bytes(bucket)));
     }
-    const Seconds finish = last_finish(ready_times(network, plan, compute), durations);
-    if (earliest && finish >= *earliest) return;
-    earliest = finish;
-    chosen.fusion = theta;
+    return last_finish(ready_times(network, plan, compute), durations);
   };
-  consider(Bytes{0});
   constexpr double least = 64.0 * 1024;
   constexpr double most = 256.0 * 1024 * 1024;
-  for (double theta = least; theta <= most; theta *= 2) consider(Bytes{theta});
+  constexpr double as_good = 1.001;
+  std::vector<std::pair<Bytes, Seconds>> tried = {{Bytes{0}, finish(Bytes{0})}};
+  for (double theta = least; theta <= most; theta *= 2) tried.emplace_back(theta, finish(Bytes{theta}));
+  const auto earlier = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const Seconds earliest = std::min_element(tried.begin(), tried.end(), earlier)->second;
+  for (const auto& [theta, time] : tried) {
+    if (time <= as_good * earliest) chosen.fusion = theta;
+  }
   return chosen;
 }
 

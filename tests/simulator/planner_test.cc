@@ -58,8 +58,8 @@ TEST(Thresholds, EtaIsWhereRingOvertakesHierarchical) {
   EXPECT_GT(time("hierarchical", 1.01 * chosen.hybrid), time("ring", 1.01 * chosen.hybrid));
 }
 
-// No power of two is better than the theta that is chosen.
-TEST(Thresholds, ThetaHasTheEarliestFinishOfItsGrid) {
+// No power of two is better than the theta that is chosen by more than 0.1%.
+TEST(Thresholds, ThetaIsAsGoodAsTheBestOfItsGrid) {
   const ResNet job;
   CollectiveTimer timer(slow_network());
   const models::Strategy& strategy = models::strategy("fused-ring");
@@ -70,7 +70,7 @@ TEST(Thresholds, ThetaHasTheEarliestFinishOfItsGrid) {
     return last_finish(ready_times(job.network, plan, job.compute), durations);
   };
   const Bytes chosen = resolve_thresholds(strategy, {}, job.network, 256, WireType::fp32, job.compute, timer).fusion;
-  for (double theta = 65536; theta <= 268435456; theta *= 2) EXPECT_LE(finish(chosen).value(), finish(Bytes{theta}).value());
+  for (double theta = 65536; theta <= 268435456; theta *= 2) EXPECT_LE(finish(chosen).value(), 1.001 * finish(Bytes{theta}).value());
 }
 
 TEST(Thresholds, StrategiesThatDoNotFuseByDefaultFuseOnlyWhenAsked) {
