@@ -6,24 +6,55 @@
 namespace paceline {
 namespace {
 
+// Bytes of the printable UTF-8 character that `text` starts with; 0 if it starts with none.
+std::size_t printable_length(std::string_view text) {
+  const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return lead >= 0x20 && lead != 0x7f ? 1 : 0;
+  const std::size_t length = lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
+  if (length == 0 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  return lead == 0xc2 && byte(1) < 0xa0 ? 0 : length;  // U+0080 to U+009F are controls
+}
+
+// At most `longest` bytes of the text, cut between characters.
+std::string one_line(std::string_view text, std::size_t longest = std::string::npos) {
+  std::string line;
+  while (!text.empty()) {
+    const std::size_t length = printable_length(text);
+    const std::string_view shown = length == 0 ? std::string_view("?") : text.substr(0, length);
+    if (shown.size() > longest - line.size()) break;
+    line += shown;
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return line;
+}
+
 std::string message(const InputPlace& place, const std::string& problem,
                     const std::string& remedy) {
-  std::string text = place.file;
+  std::string text = one_line(place.file);
   if (place.line > 0) text += ":" + std::to_string(place.line);
   if (place.line > 0 && place.column > 0) text += ":" + std::to_string(place.column);
   if (!text.empty()) text += ": ";
-  text += problem;
-  if (!remedy.empty()) text += "; " + remedy;
+  text += one_line(problem);
+  if (!remedy.empty()) text += "; " + one_line(remedy);
   return text;
 }
 
 }  // namespace
 
+std::string quoted(std::string_view text) {
+  constexpr std::size_t longest = 60;
+  return "'" + one_line(text, longest) + (text.size() > longest ? "...'" : "'");
+}
+
 InputError::InputError(InputPlace place, const std::string& problem, const std::string& remedy)
     : std::runtime_error(message(place, problem, remedy)),
       place_(std::move(place)),
-      problem_(problem),
-      remedy_(remedy) {}
+      problem_(one_line(problem)),
+      remedy_(one_line(remedy)) {}
 
 InputError InputError::at(const InputPlace& place) const {
   return place_.file.empty() ? InputError(place, problem_, remedy_) : *this;

@@ -10,8 +10,13 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace paceline {
+
+// User text fit for a message: in quotes, on one line, at most 60 bytes of it. Control characters
+// and what is no UTF-8 become '?'.
+[[nodiscard]] std::string quoted(std::string_view text);
 
 // Where in an input something is wrong. Line and column count from 1; 0 means unknown.
 struct InputPlace {
@@ -22,7 +27,8 @@ struct InputPlace {
 
 class InputError : public std::runtime_error {
  public:
-  // `problem` says what was found, `remedy` what would be right (may be empty).
+  // `problem` says what was found, `remedy` what would be right (may be empty). Whatever they
+  // quote, the message is one line: control characters become '?'.
   InputError(InputPlace place, const std::string& problem, const std::string& remedy);
   InputError(const std::string& problem, const std::string& remedy)
       : InputError(InputPlace{}, problem, remedy) {}

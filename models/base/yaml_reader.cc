@@ -42,13 +42,6 @@ void check_depth(std::string_view text, const std::string& file) {
 
 }  // namespace
 
-std::string quoted(std::string_view text) {
-  constexpr std::size_t longest = 60;
-  std::string result = "'";
-  for (const char c : text.substr(0, longest)) result += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  return result + (text.size() > longest ? "...'" : "'");
-}
-
 InputPlace place_of(const YAML::Node& node, const std::string& file) {
   const YAML::Mark mark = node.Mark();
   return mark.is_null() ? InputPlace{file} : InputPlace{file, mark.line + 1, mark.column + 1};
@@ -57,14 +50,16 @@ InputPlace place_of(const YAML::Node& node, const std::string& file) {
 YAML::Node parse_yaml(std::string_view text, const std::string& file) {
   if (text.size() > largest) throw InputError({file}, "the file is larger than 16 MiB", "give a description, not data");
   check_depth(text, file);
-  YAML::Node root;
+  std::vector<YAML::Node> documents;
   try {
-    root = YAML::Load(std::string(text));
+    documents = YAML::LoadAll(std::string(text));
   } catch (const YAML::Exception& error) {
     const InputPlace place = error.mark.is_null() ? InputPlace{file} : InputPlace{file, error.mark.line + 1, error.mark.column + 1};
     throw InputError(place, "this is not YAML: " + error.msg, "");
   }
-  if (!root.IsDefined() || root.IsNull()) throw InputError({file, 1, 1}, "the file is empty", "write a description (docs/formats.md)");
+  if (documents.empty() || documents[0].IsNull()) throw InputError({file, 1, 1}, "the file is empty", "write a description (docs/formats.md)");
+  if (documents.size() > 1) throw InputError(place_of(documents[1], file), fmt::format("the file holds {} documents", documents.size()), "keep one of them");
+  YAML::Node root = documents[0];
   if (!root.IsMap()) throw InputError(place_of(root, file), "the file is no mapping", "write keys and values, as in docs/formats.md");
   return root;
 }
@@ -77,7 +72,7 @@ YamlMap::YamlMap(const YAML::Node& node, const std::string& file, std::string wh
     const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
     const bool known = std::find(keys.begin(), keys.end(), key) != keys.end();
     if (!known) {
-      const InputError error = unknown_name("key", quoted(key).substr(1, quoted(key).size() - 2), keys);
+      const InputError error = unknown_name("key", key, keys);
       throw InputError(place_of(entry.first, file), error.problem(), error.remedy());
     }
     if (std::find(seen.begin(), seen.end(), key) != seen.end()) {

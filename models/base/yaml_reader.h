@@ -16,14 +16,11 @@
 namespace paceline {
 
 // Parses one document whose root is a mapping. Throws InputError if it is larger than 16 MiB, nested
-// deeper than 64 levels, no YAML, empty, or no mapping.
+// deeper than 64 levels, no YAML, empty, several documents, or no mapping.
 [[nodiscard]] YAML::Node parse_yaml(std::string_view text, const std::string& file);
 
 // Where a node stands, for errors.
 [[nodiscard]] InputPlace place_of(const YAML::Node& node, const std::string& file);
-
-// User text fit for a one-line message: control characters as ?, at most 60 bytes.
-[[nodiscard]] std::string quoted(std::string_view text);
 
 // A mapping of which every key is one of `keys`. Throws InputError that suggests the nearest key.
 class YamlMap {

@@ -15,18 +15,13 @@ constexpr int most_ranks = 1 << 24;
 // What figures of an entry rest on if they do not say so themselves.
 struct Basis {
   Provenance provenance = Provenance::datasheet;
-  std::string source;
+  std::string source;  // empty: the line of the figure itself
 };
 
 Basis basis_of(const YamlMap& map) {
   Basis basis;
   if (map.has("provenance")) basis.provenance = map.parsed("provenance", [](const std::string& s) { return provenance_from_name(s); });
-  if (map.has("source")) {
-    basis.source = map.text("source");
-  } else {
-    const InputPlace place = map.place();
-    basis.source = fmt::format("{}:{}", place.file, place.line);
-  }
+  if (map.has("source")) basis.source = map.text("source");
   return basis;
 }
 
@@ -46,16 +41,17 @@ auto read_figure(const YamlMap& map, const std::string& key, const Basis& basis,
   using Q = decltype(parse(std::string()));
   const auto parse_checked = [&](const std::string& text) {
     const Q value = parse(text);
-    if (zero == Zero::refused && plain(value) <= 0) throw InputError(fmt::format("'{}' is not more than 0", text), "");
+    if (zero == Zero::refused && plain(value) <= 0) throw InputError(fmt::format("{} is not more than 0", quoted(text)), "");
     return value;
   };
   const YAML::Node node = map.at(key);
+  Basis own = basis;
+  if (own.source.empty()) own.source = fmt::format("{}:{}", map.file(), map.place_of_key(key).line);
   if (!node.IsMap()) {
     const Q value = map.parsed(key, parse_checked);
-    return Figure<Q>::exact(value, basis.provenance, basis.source);
+    return Figure<Q>::exact(value, own.provenance, own.source);
   }
   const YamlMap figure(node, map.file(), "figure " + key, {"value", "low", "high", "provenance", "source"});
-  Basis own = basis;
   if (figure.has("provenance")) own.provenance = figure.parsed("provenance", [](const std::string& s) { return provenance_from_name(s); });
   if (figure.has("source")) own.source = figure.text("source");
   Figure<Q> result = Figure<Q>::exact(figure.parsed("value", parse_checked), own.provenance, own.source);
@@ -202,7 +198,7 @@ Cluster read_cluster(const YAML::Node& node, const std::string& file, const std:
   read_nics(map, cluster);
   cluster.fabric = map.text_or("fabric", "flat");
   if (cluster.fabric != "flat") {
-    const InputError error = unknown_name("fabric", quoted(cluster.fabric).substr(1, quoted(cluster.fabric).size() - 2), {"flat"});
+    const InputError error = unknown_name("fabric", cluster.fabric, {"flat"});
     throw InputError(map.place_of_key("fabric"), error.problem(), error.remedy());
   }
   if (map.has("host_link")) cluster.host_link = cluster_link(map, "host_link");

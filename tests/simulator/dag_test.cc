@@ -170,8 +170,8 @@ TEST_P(RandomDag, ASlowerTaskNeverHelps) {
 
 INSTANTIATE_TEST_SUITE_P(EveryPolicy, RandomDag,
                          testing::Values(Overlap::wait_free, Overlap::none, Overlap::double_buffered, Overlap::priority),
-                         [](const auto& info) {
-                           std::string text(name(info.param));
+                         [](const auto& policy) {
+                           std::string text(name(policy.param));
                            std::replace(text.begin(), text.end(), '-', '_');
                            return text;
                          });

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "models/collective/all_reduce.h"
 #include "models/network/zoo.h"
 #include "simulator/planner/recurrence.h"
 #include "simulator/planner/thresholds.h"

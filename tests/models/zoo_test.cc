@@ -1,0 +1,132 @@
+// The networks of the zoo against totals of the literature and against independent tensor lists
+// (golden/tensors, from shared/data/tensors).
+#include "models/network/zoo.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "models/base/error.h"
+#include "models/network/shape_inference.h"
+#include "models/network/work.h"
+
+namespace paceline::models {
+namespace {
+
+TEST(Zoo, ParameterTotalsAreExact) {
+  const std::map<std::string, std::int64_t> totals = {
+      {"alexnet", 62378344},      {"alexnet-bn-refined", 62396616}, {"vgg16", 138357544},       {"resnet50", 25557032},    {"resnet101", 44549160},
+      {"resnet152", 60192808}, {"inception-v3", 23834568},       {"inception-v4", 42679816}, {"cnn-small", 215370}, {"resnet-small", 174970}};
+  for (const auto& [name, total] : totals) EXPECT_EQ(work(zoo_network(name)).parameters(), total) << name;
+  EXPECT_EQ(work(zoo_network("resnet50")).gradients.size(), 161u);
+}
+
+struct TensorRow {
+  std::string name;
+  std::string shape;
+  std::int64_t elements = 0;
+  std::int64_t macs = 0;
+};
+
+std::vector<TensorRow> tensor_list(const std::string& file) {
+  std::ifstream in(std::string(PACELINE_GOLDEN_DIR) + "/tensors/" + file + ".csv");
+  std::vector<TensorRow> rows;
+  std::string line;
+  std::getline(in, line);
+  while (std::getline(in, line)) {
+    std::istringstream fields(line);
+    std::string index, elements, macs;
+    TensorRow row;
+    std::getline(fields, index, ',');
+    std::getline(fields, row.name, ',');
+    std::getline(fields, row.shape, ',');
+    std::getline(fields, elements, ',');
+    std::getline(fields, macs, ',');
+    row.elements = std::stoll(elements);
+    row.macs = std::stoll(macs);
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+std::string shape_text(const ParameterTensor& tensor) {
+  std::string text;
+  for (const std::int64_t size : tensor.shape) text += (text.empty() ? "" : "x") + std::to_string(size);
+  return text;
+}
+
+class TensorList : public testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(TensorList, NamesShapesAndWorkAreThoseOfAnIndependentList) {
+  const auto& [network, file] = GetParam();
+  const std::vector<TensorRow> expected = tensor_list(file);
+  ASSERT_FALSE(expected.empty());
+  const NetworkWork net = work(zoo_network(network));
+  std::vector<std::pair<const LayerWork*, const ParameterTensor*>> tensors;
+  for (const LayerWork& layer : net.layers) {
+    for (const ParameterTensor& tensor : layer.parameters) tensors.emplace_back(&layer, &tensor);
+  }
+  ASSERT_EQ(tensors.size(), expected.size());
+  // VGG's list numbers its convolutions otherwise.
+  const bool same_names = std::string(network) != "vgg16";
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const auto& [layer, tensor] = tensors[i];
+    if (same_names) EXPECT_EQ(tensor->name, expected[i].name);
+    EXPECT_EQ(shape_text(*tensor), expected[i].shape) << tensor->name;
+    EXPECT_EQ(tensor->elements, expected[i].elements) << tensor->name;
+    const bool first = tensor == &layer->parameters.front();
+    EXPECT_EQ(first ? layer->forward_flops : 0, 2 * expected[i].macs) << tensor->name;
+    // Gradients come in the reverse of this order.
+    EXPECT_EQ(net.gradients[expected.size() - 1 - i].name, tensor->name);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, TensorList,
+                         testing::Values(std::pair{"alexnet", "alexnet-nogroups"}, std::pair{"alexnet-bn-refined", "alexnet-bn-refined"},
+                                         std::pair{"vgg16", "vgg16"}, std::pair{"resnet50", "resnet50-v1.5"},
+                                         std::pair{"resnet101", "resnet101-v1.5"}, std::pair{"resnet152", "resnet152-v1.5"}));
+
+TEST(Work, SumsOverLayersAreTheTotalsAndGradientsCoverThem) {
+  for (const ZooEntry& entry : zoo()) {
+    const NetworkWork net = work(entry.build());
+    std::int64_t parameters = 0;
+    for (const Gradient& gradient : net.gradients) parameters += gradient.elements;
+    EXPECT_EQ(parameters, net.parameters()) << entry.name;
+    int last = static_cast<int>(net.layers.size());
+    for (const Gradient& gradient : net.gradients) {
+      EXPECT_LE(gradient.layer, last);
+      last = gradient.layer;
+    }
+  }
+}
+
+TEST(Work, GradientsOfAMatrixProductCostAsMuchAsTheProduct) {
+  for (const ZooEntry& entry : zoo()) {
+    const NetworkWork net = work(entry.build());
+    bool first = true;
+    for (const LayerWork& layer : net.layers) {
+      EXPECT_EQ(layer.weight_gradient_flops, layer.forward_flops) << layer.name;
+      if (layer.forward_flops == 0) continue;
+      EXPECT_EQ(layer.data_gradient_flops, first ? 0 : layer.forward_flops) << layer.name;
+      first = false;
+    }
+  }
+}
+
+TEST(Zoo, NamesAreThoseOfTheNetworks) {
+  for (const ZooEntry& entry : zoo()) EXPECT_EQ(entry.build().name(), entry.name);
+}
+
+TEST(Zoo, UnknownNameSuggestsTheNearest) {
+  try {
+    (void)zoo_network("resnet5");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "unknown network 'resnet5'; did you mean 'resnet50'?");
+  }
+}
+
+}  // namespace
+}  // namespace paceline::models
