@@ -118,7 +118,7 @@ std::string to_text(const PredictionTable& table) {
   text += fmt::format("  {:<18} {}\n", "compute", winner.compute_source);
   text += basis_text(table.job);
   for (const auto& row : table.rows) {
-    if (!row.converged) text += fmt::format("  warning: {} did not reach a steady state; its time is a mean\n", row.name);
+    if (!row.converged) text += fmt::format("  warning: {} did not reach a steady state; its time is that of its slowest task\n", row.name);
   }
   return text;
 }

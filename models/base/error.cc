@@ -45,7 +45,7 @@ std::string message(const InputPlace& place, const std::string& problem,
 
 }  // namespace
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   constexpr std::size_t longest = 60;
   return "'" + one_line(text, longest) + (text.size() > longest ? "...'" : "'");
 }

@@ -16,7 +16,7 @@ namespace paceline {
 
 // User text fit for a message: in quotes, on one line, at most 60 bytes of it. Control characters
 // and what is no UTF-8 become '?'.
-[[nodiscard]] std::string quoted(std::string_view text);
+[[nodiscard]] std::string in_quotes(std::string_view text);
 
 // Where in an input something is wrong. Line and column count from 1; 0 means unknown.
 struct InputPlace {

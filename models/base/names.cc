@@ -51,7 +51,7 @@ std::optional<std::string> nearest_name(std::string_view name,
 
 InputError unknown_name(std::string_view kind, std::string_view name,
                         const std::vector<std::string>& known) {
-  const std::string problem = "unknown " + std::string(kind) + " " + quoted(name);
+  const std::string problem = "unknown " + std::string(kind) + " " + in_quotes(name);
   if (const auto nearest = nearest_name(name, known)) {
     return InputError(problem, "did you mean '" + *nearest + "'?");
   }

@@ -86,28 +86,28 @@ double parse(std::string_view text, std::string_view kind, std::string_view exam
   double number = 0;
   const auto [end, status] = std::from_chars(input.data(), input.data() + input.size(), number);
   if (status != std::errc{} || !std::isfinite(number)) {
-    throw InputError(fmt::format("{} is not a {}", quoted(text), kind),
+    throw InputError(fmt::format("{} is not a {}", in_quotes(text), kind),
                      fmt::format("write a number and its unit, such as {}", example));
   }
   const std::string_view name = trimmed(input.substr(static_cast<std::size_t>(end - input.data())));
   if (name.empty()) {
-    throw InputError(fmt::format("{} has no unit", quoted(text)),
+    throw InputError(fmt::format("{} has no unit", in_quotes(text)),
                      fmt::format("write one of {}, as in {}", list_of(units), example));
   }
   for (const Unit& unit : units) {
     if (unit.name != name) continue;
     if (std::signbit(number) && number != 0) {
-      throw InputError(fmt::format("{} is negative", quoted(text)),
+      throw InputError(fmt::format("{} is negative", in_quotes(text)),
                        fmt::format("a {} is at least 0", kind));
     }
     const double value = number * unit.factor;
     if (!std::isfinite(value)) {
-      throw InputError(fmt::format("{} is too large", quoted(text)),
+      throw InputError(fmt::format("{} is too large", in_quotes(text)),
                        fmt::format("write a {} such as {}", kind, example));
     }
     return value;
   }
-  throw InputError(fmt::format("{} is no unit of a {}", quoted(name), kind),
+  throw InputError(fmt::format("{} is no unit of a {}", in_quotes(name), kind),
                    fmt::format("write one of {}, as in {}", list_of(units), example));
 }
 
@@ -151,7 +151,7 @@ std::int64_t parse_count(std::string_view text, std::int64_t low, std::int64_t h
   std::int64_t value = 0;
   const auto [end, status] = std::from_chars(input.data(), input.data() + input.size(), value);
   if (status != std::errc{} || end != input.data() + input.size() || value < low || value > high) {
-    throw InputError(fmt::format("{} is not a whole number from {} to {}", quoted(text), low, high), "");
+    throw InputError(fmt::format("{} is not a whole number from {} to {}", in_quotes(text), low, high), "");
   }
   return value;
 }
@@ -162,7 +162,7 @@ double parse_number(std::string_view text, double low, double high) {
   const auto [end, status] = std::from_chars(input.data(), input.data() + input.size(), value);
   const bool whole = status == std::errc{} && end == input.data() + input.size();
   if (!whole || !(value >= low && value <= high)) {
-    throw InputError(fmt::format("{} is not a number from {} to {}", quoted(text), low, high), "");
+    throw InputError(fmt::format("{} is not a number from {} to {}", in_quotes(text), low, high), "");
   }
   return value;
 }

@@ -40,6 +40,21 @@ void check_depth(std::string_view text, const std::string& file) {
   }
 }
 
+// YAML::Load ignores all documents but the first, and YAML::LoadAll of yaml-cpp 0.7 never ends on
+// some that are broken. A line that starts with --- is always a marker, also inside scalars.
+void check_single_document(std::string_view text, const std::string& file) {
+  bool begun = false;
+  for (int line = 1; !text.empty(); ++line) {
+    const std::size_t end = text.find('\n');
+    const std::string_view content = text.substr(0, end);
+    text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+    const bool marker = content.starts_with("---") && (content.size() == 3 || content[3] == ' ' || content[3] == '\t' || content[3] == '\r');
+    if (marker && begun) throw InputError({file, line, 1}, "a second document starts here", "write one document in each file");
+    const std::size_t first = content.find_first_not_of(" \t\r");
+    begun = begun || marker || (first != std::string_view::npos && content[first] != '#' && content[first] != '%');
+  }
+}
+
 }  // namespace
 
 InputPlace place_of(const YAML::Node& node, const std::string& file) {
@@ -50,16 +65,15 @@ InputPlace place_of(const YAML::Node& node, const std::string& file) {
 YAML::Node parse_yaml(std::string_view text, const std::string& file) {
   if (text.size() > largest) throw InputError({file}, "the file is larger than 16 MiB", "give a description, not data");
   check_depth(text, file);
-  std::vector<YAML::Node> documents;
+  check_single_document(text, file);
+  YAML::Node root;
   try {
-    documents = YAML::LoadAll(std::string(text));
+    root = YAML::Load(std::string(text));
   } catch (const YAML::Exception& error) {
     const InputPlace place = error.mark.is_null() ? InputPlace{file} : InputPlace{file, error.mark.line + 1, error.mark.column + 1};
     throw InputError(place, "this is not YAML: " + error.msg, "");
   }
-  if (documents.empty() || documents[0].IsNull()) throw InputError({file, 1, 1}, "the file is empty", "write a description (docs/formats.md)");
-  if (documents.size() > 1) throw InputError(place_of(documents[1], file), fmt::format("the file holds {} documents", documents.size()), "keep one of them");
-  YAML::Node root = documents[0];
+  if (!root.IsDefined() || root.IsNull()) throw InputError({file, 1, 1}, "the file is empty", "write a description (docs/formats.md)");
   if (!root.IsMap()) throw InputError(place_of(root, file), "the file is no mapping", "write keys and values, as in docs/formats.md");
   return root;
 }
@@ -105,7 +119,7 @@ bool YamlMap::flag_or(const std::string& key, bool otherwise) const {
   return parsed(key, [](const std::string& text) {
     if (text == "true" || text == "yes") return true;
     if (text == "false" || text == "no") return false;
-    throw InputError(fmt::format("{} is no truth value", quoted(text)), "write true or false");
+    throw InputError(fmt::format("{} is no truth value", in_quotes(text)), "write true or false");
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "models/base/limits.h"
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
 #include "models/cluster/catalog.h"
@@ -11,6 +12,7 @@ namespace paceline::models {
 namespace {
 
 constexpr int most_ranks = 1 << 24;
+constexpr int most_nics = 256;  // of a node
 
 // What figures of an entry rest on if they do not say so themselves.
 struct Basis {
@@ -41,7 +43,12 @@ auto read_figure(const YamlMap& map, const std::string& key, const Basis& basis,
   using Q = decltype(parse(std::string()));
   const auto parse_checked = [&](const std::string& text) {
     const Q value = parse(text);
-    if (zero == Zero::refused && plain(value) <= 0) throw InputError(fmt::format("{} is not more than 0", quoted(text)), "");
+    if (zero == Zero::refused && plain(value) <= 0) throw InputError(fmt::format("{} is not more than 0", in_quotes(text)), "");
+    if constexpr (!std::is_same_v<Q, double>) {
+      if (!within_limits(value)) {
+        throw InputError(fmt::format("{} is out of range", in_quotes(text)), fmt::format("write {} to {}", to_text(Limits<Q>::least), to_text(Limits<Q>::most)));
+      }
+    }
     return value;
   };
   const YAML::Node node = map.at(key);
@@ -68,7 +75,7 @@ constexpr auto seconds = [](const std::string& s) { return parse_seconds(s); };
 constexpr auto flop_rate = [](const std::string& s) { return parse_flop_rate(s); };
 constexpr auto bytes = [](const std::string& s) { return parse_bytes(s); };
 constexpr auto rate = [](const std::string& s) { return parse_rate(s); };
-constexpr auto share = [](const std::string& s) { return parse_number(s, 0, 1); };
+constexpr auto share = [](const std::string& s) { return parse_number(s, 1e-3, 1); };
 
 template <class Target, class F>
 void override_figure(const YamlMap& map, const std::string& key, const Basis& basis, F parse, Target& target, Zero zero = Zero::refused) {
@@ -79,8 +86,17 @@ void require(const YamlMap& map, std::initializer_list<const char*> keys) {
   for (const char* key : keys) (void)map.at(key);
 }
 
-int count(const YamlMap& map, const std::string& key) {
-  return static_cast<int>(map.parsed(key, [](const std::string& s) { return parse_count(s, 1, most_ranks); }));
+int count(const YamlMap& map, const std::string& key, int most) {
+  return static_cast<int>(map.parsed(key, [most](const std::string& s) { return parse_count(s, 1, most); }));
+}
+
+// A name that tables and messages can show. `kind` is the noun.
+std::string checked_name(const YamlMap& map, const std::string& key, const char* kind) {
+  std::string name = map.text(key);
+  if (name.empty() || in_quotes(name) != "'" + name + "'") {
+    throw InputError(map.place_of_key(key), fmt::format("{} is no name for a {}", in_quotes(name), kind), "choose another, up to 60 printable characters");
+  }
+  return name;
 }
 
 const std::vector<std::string> link_keys = {"base", "description", "provenance", "source", "line_rate", "bandwidth", "latency"};
@@ -118,7 +134,7 @@ void read_nics(const YamlMap& map, Cluster& cluster) {
   keys.insert(keys.end(), {"count", "use"});
   const YamlMap nic(node, map.file(), "nic", keys);
   cluster.nic = link_from(nic, "nic");
-  if (nic.has("count")) cluster.nics_per_node = count(nic, "count");
+  if (nic.has("count")) cluster.nics_per_node = count(nic, "count", most_nics);
   if (nic.has("use")) {
     cluster.nic_use = nic.parsed("use", [](const std::string& use) {
       if (use == "striped") return NicUse::striped;
@@ -156,7 +172,7 @@ Device read_device(const YAML::Node& node, const std::string& file, const std::s
     if (!map.has("compute_efficiency")) device.compute_efficiency = default_efficiency("compute_efficiency");
     if (!map.has("memory_efficiency")) device.memory_efficiency = default_efficiency("memory_efficiency");
   }
-  device.name = map.text_or("name", device.name);
+  if (map.has("name")) device.name = checked_name(map, "name", "device");
   device.description = map.text_or("description", device.description);
   override_figure(map, "fp32", basis, flop_rate, device.fp32);
   override_figure(map, "tf32", basis, flop_rate, device.tf32);
@@ -180,14 +196,11 @@ Cluster read_cluster(const YAML::Node& node, const std::string& file, const std:
   const YamlMap map(node, file, "the cluster", keys);
   const Basis basis = basis_of(map);
   Cluster cluster;
-  cluster.name = name.empty() ? map.text("cluster") : name;
-  if (cluster.name.empty() || quoted(cluster.name) != "'" + cluster.name + "'") {
-    throw InputError(map.place_of_key("cluster"), fmt::format("{} is no name for a cluster", quoted(cluster.name)), "choose another, up to 60 printable characters");
-  }
+  cluster.name = name.empty() ? checked_name(map, "cluster", "cluster") : name;
   cluster.description = map.text_or("description", "");
   cluster.source = map.has("source") ? map.text("source") : file;
-  cluster.nodes = count(map, "nodes");
-  cluster.ranks_per_node = count(map, "ranks_per_node");
+  cluster.nodes = count(map, "nodes", most_ranks);
+  cluster.ranks_per_node = count(map, "ranks_per_node", most_ranks);
   if (static_cast<std::int64_t>(cluster.nodes) * cluster.ranks_per_node > most_ranks) {
     throw InputError(map.place_of_key("nodes"), fmt::format("{} nodes x {} ranks are too many", cluster.nodes, cluster.ranks_per_node),
                      fmt::format("at most {} ranks", most_ranks));

@@ -8,7 +8,9 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "models/base/limits.h"
 #include "models/base/names.h"
+#include "models/base/parse_units.h"
 
 namespace paceline::models {
 namespace {
@@ -83,6 +85,9 @@ Figure<Q> read_figure(const Value& value, bool positive) {
   const double high = value.has("high") ? value.at("high").number() : stated;
   if (low < 0 || (positive && low <= 0)) value.fail(fmt::format("{} is too small", low), positive ? "it must be more than 0" : "it must be at least 0");
   if (low > stated || stated > high) value.fail("its value is not between low and high", "write low <= value <= high");
+  if ((positive && !within_limits(Q{low})) || !within_limits(Q{high})) {
+    value.fail(fmt::format("{} to {} is out of range", low, high), fmt::format("it must be {} to {}", to_text(Limits<Q>::least), to_text(Limits<Q>::most)));
+  }
   return {Q{stated}, Q{low}, Q{high}, value.at("provenance").named([](const std::string& s) { return provenance_from_name(s); }), value.at("source").text()};
 }
 
@@ -141,7 +146,7 @@ Profile parse_profile(std::string_view text, const std::string& file) {
   const Value root(json, file, "");
   root.check_keys({"schema", "name", "cluster", "device", "origin", "links", "throughputs", "layers"});
   const std::string found = root.at("schema").text();
-  if (found != schema) root.at("schema").fail(fmt::format("{} is not what this version reads", quoted(found)), fmt::format("give a profile of schema {}", schema));
+  if (found != schema) root.at("schema").fail(fmt::format("{} is not what this version reads", in_quotes(found)), fmt::format("give a profile of schema {}", schema));
   Profile profile;
   profile.name = root.at("name").text();
   profile.cluster = root.at("cluster").text();

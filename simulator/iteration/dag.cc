@@ -86,7 +86,7 @@ IterationDag::IterationDag(const models::NetworkWork& network, const models::Pla
   }
   if (copied >= 0) {
     depend(copied, forward_.front());
-    depend(forward_.front(), copied, 1);
+    depend(forward_.front(), copied, 2);
   }
   backward_.resize(network.layers.size());
   for (std::size_t i = network.layers.size(); i-- > 0;) {
@@ -105,8 +105,8 @@ int IterationDag::add(TaskKind kind, Resource resource, int index, Seconds durat
 
 void IterationDag::depend(int from, int to, int lag) { dependencies_.push_back({from, to, lag}); }
 
-// The input pipeline runs ahead of training by one batch: each stage works on the next batch while
-// the stage behind it has the one before. The copy waits until the first layer has read its buffer.
+// The input pipeline runs ahead of training. Between two stages are two buffers: a stage starts on
+// a batch when the stage behind it is done with the batch before the last.
 int IterationDag::add_input(const InputTimes& input) {
   int last = -1;
   const auto stage = [&](TaskKind kind, Resource resource, Seconds duration) {
@@ -114,7 +114,7 @@ int IterationDag::add_input(const InputTimes& input) {
     const int task = add(kind, resource, 0, duration);
     if (last >= 0) {
       depend(last, task);
-      depend(task, last, 1);
+      depend(task, last, 2);
     }
     last = task;
   };

@@ -1,7 +1,7 @@
 // The DAG of one training iteration: tasks as vertices, dependencies as edges (Shi et al. 2018).
 //
-// Edges with lag 1 come from the iteration before, so that the graph of any number of iterations is
-// this one, unrolled. A resource runs its tasks in the order in which they are listed; that
+// Edges with lag 1 come from the iteration before, with lag 2 from the one before that, so that the
+// graph of any number of iterations is this one, unrolled. A resource runs its tasks in the order in which they are listed; that
 // order is edges too (and lag-1 edges from the last to the first), so a policy is nothing but
 // a choice of edges:
 //   wait-free         a bucket needs its last gradient; the update needs all buckets

@@ -51,13 +51,14 @@ InputTimes input_times(const PredictionRequest& request, int ranks, Reading read
   return times;
 }
 
-Seconds communication_on(const IterationDag& dag, const std::vector<CriticalTask>& path) {
+// Of one period.
+Seconds communication_on(const IterationDag& dag, const CriticalPath& path) {
   Seconds sum;
-  for (const CriticalTask& step : path) {
+  for (const CriticalTask& step : path.tasks) {
     const Task& task = dag.tasks()[static_cast<std::size_t>(step.task)];
     if (task.resource == Resource::communication) sum += task.duration;
   }
-  return sum;
+  return sum / path.periods;
 }
 
 }  // namespace

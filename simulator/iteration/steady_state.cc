@@ -2,7 +2,9 @@
 #include "simulator/iteration/steady_state.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 
 #include "models/base/error.h"
 
@@ -27,71 +29,108 @@ bool is_input(TaskKind kind) {
 
 }  // namespace
 
-SteadyIteration steady_state(const IterationDag& dag, int most) {
-  const std::size_t count = dag.tasks().size();
-  std::vector<double> duration(count);
-  for (std::size_t i = 0; i < count; ++i) duration[i] = dag.tasks()[i].duration.value();
-  std::vector<double> before(count, 0.0);  // starts in the last iteration
-  std::vector<double> now(count, 0.0);
-  std::vector<double> before_finish(count, 0.0);
-  std::vector<double> finish(count, 0.0);
-  SteadyIteration steady;
-  steady.binding.assign(count, -1);
-  steady.converged = false;
-  std::vector<double> ends;  // of each iteration's last update
+namespace {
 
-  for (int iteration = 0; iteration < most; ++iteration) {
-    double end = 0;
-    for (const int task : dag.order()) {
+// The DAG, unrolled one iteration after the other.
+class Unrolled {
+ public:
+  explicit Unrolled(const IterationDag& dag) : dag_(dag), binding_(dag.tasks().size(), -1) {
+    const std::size_t count = dag.tasks().size();
+    for (auto& values : finish_) values.assign(count, 0.0);
+    start_.assign(count, 0.0);
+    step_.assign(count, 0.0);
+    for (const Task& task : dag.tasks()) duration_.push_back(task.duration.value());
+  }
+
+  void next() {
+    std::rotate(finish_.begin(), finish_.end() - 1, finish_.end());
+    last_step_.swap(step_);
+    step_.resize(start_.size());
+    for (const int task : dag_.order()) {
       const auto t = static_cast<std::size_t>(task);
       double start = 0;
       int binding = -1;
-      for (std::size_t i = dag.first_into()[t]; i < dag.first_into()[t + 1]; ++i) {
-        const Dependency& d = dag.into()[i];
-        if (d.lag > 0 && iteration == 0) continue;
-        const auto from = static_cast<std::size_t>(d.from);
-        const double done = d.lag > 0 ? before_finish[from] : finish[from];
+      for (std::size_t i = dag_.first_into()[t]; i < dag_.first_into()[t + 1]; ++i) {
+        const Dependency& d = dag_.into()[i];
+        if (d.lag > iterations_) continue;
+        const double done = done_at(d);
         if (binding < 0 || done > start) {
           start = std::max(start, done);
           binding = static_cast<int>(i);
         }
       }
-      now[t] = start;
-      finish[t] = start + duration[t];
-      steady.binding[t] = binding;
-      if (dag.tasks()[t].kind == TaskKind::update) end = std::max(end, finish[t]);
+      step_[t] = start - start_[t];
+      start_[t] = start;
+      finish_[0][t] = start + duration_[t];
+      binding_[t] = binding;
     }
-    ends.push_back(end);
-    steady.iterations = iteration + 1;
-    if (iteration > 0) {
-      double least = INFINITY;
-      double largest = -INFINITY;
-      for (std::size_t i = 0; i < count; ++i) {
-        least = std::min(least, now[i] - before[i]);
-        largest = std::max(largest, now[i] - before[i]);
-      }
-      constexpr double rounding = 1e-12;
-      if (largest - least <= rounding * largest) {
-        steady.period = Seconds{largest};
-        steady.converged = true;
-        break;
-      }
+    ++iterations_;
+  }
+
+  // Does every task start the same time later than it did one iteration before?
+  [[nodiscard]] bool is_steady() const {
+    if (iterations_ < 2) return false;
+    const auto [least, most] = std::minmax_element(step_.begin(), step_.end());
+    return *most - *least <= rounding * *most;
+  }
+  [[nodiscard]] double period() const { return *std::max_element(step_.begin(), step_.end()); }
+
+  // Where every task moves at a rate of its own, goes on to the last iteration before one of them
+  // has to wait for another that it did not wait for so far.
+  void skip_ahead() {
+    if (iterations_ < 4 || last_step_.size() != step_.size()) return;
+    for (std::size_t t = 0; t < step_.size(); ++t) {
+      if (std::abs(step_[t] - last_step_[t]) > rounding * std::abs(step_[t])) return;
     }
-    if (iteration + 1 < most) {
-      before.swap(now);
-      before_finish.swap(finish);
+    double skipped = std::numeric_limits<double>::infinity();
+    for (const Dependency& d : dag_.dependencies()) {
+      const double gains = step_[static_cast<std::size_t>(d.from)] - step_[static_cast<std::size_t>(d.to)];
+      if (gains <= rounding * period()) continue;
+      skipped = std::min(skipped, std::floor((start_[static_cast<std::size_t>(d.to)] - done_at(d)) / gains));
+    }
+    if (!std::isfinite(skipped) || skipped < 1) return;
+    for (std::size_t t = 0; t < step_.size(); ++t) {
+      start_[t] += skipped * step_[t];
+      for (auto& values : finish_) values[t] += skipped * step_[t];
     }
   }
-  if (!steady.converged) {
-    const std::size_t half = ends.size() / 2;
-    PACELINE_ASSERT(ends.size() >= 2, "a steady state takes at least two iterations");
-    steady.period = Seconds{(ends.back() - ends[half - 1]) / static_cast<double>(ends.size() - half)};
+
+  [[nodiscard]] SteadyIteration result() const {
+    SteadyIteration steady;
+    steady.period = Seconds{period()};
+    steady.iterations = iterations_;
+    steady.converged = is_steady();
+    for (const double start : start_) steady.start.emplace_back(start);
+    for (const double finish : finish_[1]) steady.previous_finish.emplace_back(finish);
+    steady.binding = binding_;
+    return steady;
   }
-  for (std::size_t i = 0; i < count; ++i) {
-    steady.start.emplace_back(now[i]);
-    steady.previous_finish.emplace_back(before_finish[i]);
+
+ private:
+  static constexpr double rounding = 1e-12;
+
+  [[nodiscard]] double done_at(const Dependency& d) const { return finish_[static_cast<std::size_t>(d.lag)][static_cast<std::size_t>(d.from)]; }
+
+  const IterationDag& dag_;
+  std::vector<double> duration_;
+  std::vector<double> start_;
+  std::vector<double> step_;       // start in this iteration - start in the last
+  std::vector<double> last_step_;
+  std::array<std::vector<double>, 3> finish_;  // in this iteration, the last, and the one before
+  std::vector<int> binding_;
+  int iterations_ = 0;
+};
+
+}  // namespace
+
+SteadyIteration steady_state(const IterationDag& dag, int most) {
+  PACELINE_ASSERT(most >= 2, "a steady state takes at least two iterations");
+  Unrolled unrolled(dag);
+  for (int iteration = 0; iteration < most && !unrolled.is_steady(); ++iteration) {
+    if (iteration > 0) unrolled.skip_ahead();
+    unrolled.next();
   }
-  return steady;
+  return unrolled.result();
 }
 
 TimeSpent time_spent(const IterationDag& dag, const SteadyIteration& steady) {
@@ -123,20 +162,25 @@ TimeSpent time_spent(const IterationDag& dag, const SteadyIteration& steady) {
   return spent;
 }
 
-std::vector<CriticalTask> critical_path(const IterationDag& dag, const SteadyIteration& steady) {
-  std::vector<CriticalTask> path;
+CriticalPath critical_path(const IterationDag& dag, const SteadyIteration& steady) {
+  CriticalPath path;
+  if (!steady.converged) return path;
+  // In the steady state, the binding dependencies of earlier iterations are the same ones, so that
+  // the way back from the last update runs into a circle.
+  std::vector<CriticalTask> way_back;
+  std::vector<int> seen(dag.tasks().size(), -1);  // position in way_back
   CriticalTask at{last_task(dag, steady), 0};
-  const int last = at.task;
-  // In the steady state, the binding dependencies of earlier iterations are the same ones.
-  while (steady.converged && path.size() <= 2 * dag.tasks().size()) {
-    if (!path.empty() && at.task == last) break;
-    path.push_back(at);
+  while (seen[static_cast<std::size_t>(at.task)] < 0) {
+    seen[static_cast<std::size_t>(at.task)] = static_cast<int>(way_back.size());
+    way_back.push_back(at);
     const int binding = steady.binding[static_cast<std::size_t>(at.task)];
-    if (binding < 0) break;
+    if (binding < 0) return path;
     const Dependency& d = dag.into()[static_cast<std::size_t>(binding)];
     at = {d.from, at.iteration - d.lag};
   }
-  std::reverse(path.begin(), path.end());
+  const int first = seen[static_cast<std::size_t>(at.task)];
+  path.periods = way_back[static_cast<std::size_t>(first)].iteration - at.iteration;
+  path.tasks.assign(way_back.rbegin(), way_back.rend() - first);
   return path;
 }
 

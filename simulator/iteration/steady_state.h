@@ -11,9 +11,9 @@ namespace paceline::simulator {
 struct SteadyIteration {
   Seconds period;  // from one update to the next
   int iterations = 0;  // unrolled, this one included
-  bool converged = true;  // false: `period` is the mean of the later half of the unrolled iterations
+  bool converged = true;  // false: `period` is the longest step of any task in the last iteration
   std::vector<Seconds> start;    // of each task, in this iteration
-  std::vector<Seconds> previous_finish;  // of each task, in the iteration before
+  std::vector<Seconds> previous_finish;  // of each task, one iteration before
   std::vector<int> binding;  // index into IterationDag::into() of the dependency that set the start; -1: none
 
   [[nodiscard]] Seconds finish(const IterationDag& dag, int task) const {
@@ -22,7 +22,9 @@ struct SteadyIteration {
 };
 
 // Starts from rest and unrolls until every task's start moves by the same period (a max-plus
-// system stays there), or `most` iterations. O(iterations x (tasks + dependencies)).
+// system stays there), or `most` iterations. While resources move at steady but different rates, as a
+// communication stream that falls behind, iterations are skipped up to where one first waits for
+// another. O(iterations x (tasks + dependencies)).
 [[nodiscard]] SteadyIteration steady_state(const IterationDag& dag, int most = 64);
 
 // Where an iteration's time went on the compute stream. compute + exposed_communication +
@@ -41,8 +43,12 @@ struct CriticalTask {
   int task = 0;
   int iteration = 0;
 };
-// The chain of tasks, each of which started the moment the one before it was done, that ends with
-// the last update (or the last task) of the steady iteration and goes back one period. In time order.
-[[nodiscard]] std::vector<CriticalTask> critical_path(const IterationDag& dag, const SteadyIteration& steady);
+struct CriticalPath {
+  std::vector<CriticalTask> tasks;  // in time order; empty if there is no steady state
+  int periods = 1;                  // that it spans: more than one where iterations overlap
+};
+// The chain of tasks, each of which started the moment the one before it was done, that closes on
+// itself: going back from the last update, the first circle. Its durations sum to `periods` periods.
+[[nodiscard]] CriticalPath critical_path(const IterationDag& dag, const SteadyIteration& steady);
 
 }  // namespace paceline::simulator

@@ -37,7 +37,7 @@ struct Task {
   Seconds duration;
 };
 
-// `to` starts when `from` is done: in the same iteration, or `lag` iterations before.
+// `to` starts when `from` is done: in the same iteration, or `lag` iterations before; at most 2.
 struct Dependency {
   int from = 0;
   int to = 0;

@@ -21,9 +21,10 @@ struct Job {
   }
 };
 
-// A planted latency is found again from the efficiency that it gives.
+// A planted latency is found again from the efficiency that it gives, where it matters: below the
+// latency of a PCIe hop, 5.7 us, a ring does not feel the NIC's.
 TEST(OnePoint, RecoversAPlantedLatency) {
-  for (const double planted : {2e-6, 9e-6, 40e-6}) {
+  for (const double planted : {7e-6, 9e-6, 40e-6}) {
     Job job;
     job.profile.nic_latency = Figure<Seconds>::exact(Seconds{planted}, Provenance::calibrated, "planted");
     const double efficiency = simulator::Predictor(job.request()).predict(models::strategy("ring")).efficiency;

@@ -125,7 +125,7 @@ TEST(ClusterYaml, FaultsNameLineAndColumn) {
   EXPECT_EQ(yaml_error(with("nodes: 16", "nodes: 0")), "lab.yaml:2:8: nodes: '0' is not a whole number from 1 to 16777216");
   EXPECT_EQ(yaml_error(with("nodes: 16", "nodes: 16000000")), "lab.yaml:2:8: 16000000 nodes x 8 ranks are too many; at most 16777216 ranks");
   EXPECT_EQ(yaml_error(good + "fabric: torus\n"), "lab.yaml:7:9: unknown fabric 'torus'; known: flat");
-  EXPECT_EQ(yaml_error(with("count: 2", "count: 9")), "lab.yaml:6:31: 9 NICs for 8 ranks with affinity; a rank uses one NIC: write use: striped, or at most one NIC for each rank");
+  EXPECT_EQ(yaml_error(with("count: 2", "count: 9")), "lab.yaml:6:30: 9 NICs for 8 ranks with affinity; a rank uses one NIC: write use: striped, or at most one NIC for each rank");
   EXPECT_EQ(yaml_error(with("latency: 3 us", "latency: {value: 3 us, low: 4 us}")), "lab.yaml:6:42: latency: its value is not between low and high; write low <= value <= high");
   EXPECT_EQ(yaml_error("a: [1, 2\n"), "lab.yaml:2:1: this is not YAML: end of sequence flow not found");
   EXPECT_EQ(yaml_error(""), "lab.yaml:1:1: the file is empty; write a description (docs/formats.md)");

@@ -43,7 +43,7 @@ TEST(NetworkYaml, FaultsNameLineAndColumn) {
   EXPECT_EQ(error_of("network: net\ninput: [3, 0, 8]\nlayers: []\n"), "net.yaml:2:12: input: '0' is not a whole number from 1 to 1000000");
   EXPECT_EQ(error_of(with_layers("  - {name: a, kind: convolutoin, channels: 3}\n")), "net.yaml:4:21: unknown kind of layer 'convolutoin'; did you mean 'convolution'?");
   EXPECT_EQ(error_of(with_layers("  - {name: a, kind: convolution, channels: 3}\n")), "net.yaml:4:5: a layer of kind convolution has no 'kernel'; add kernel: ...");
-  EXPECT_EQ(error_of(with_layers("  - {name: a, kind: relu, kernel: 3}\n")), "net.yaml:4:29: unknown key 'kernel'; did you mean 'name'?");
+  EXPECT_EQ(error_of(with_layers("  - {name: a, kind: relu, kernel: 3}\n")), "net.yaml:4:27: unknown key 'kernel'; known: name, kind, input, inputs");
   EXPECT_EQ(error_of(with_layers("  - {name: a, kind: convolution, channels: -3, kernel: 1}\n")), "net.yaml:4:44: channels: '-3' is not a whole number from 1 to 1000000");
   EXPECT_EQ(error_of(with_layers("  - {name: a, kind: relu}\n  - {name: a, kind: relu}\n")), "net.yaml:5:5: two layers are called 'a'; give each layer a name of its own");
   EXPECT_EQ(error_of(with_layers("  - {name: a, kind: relu, input: x}\n")), "net.yaml:4:5: layer 'a' reads 'x', which is no layer; name a layer of this network, or input");

@@ -1,0 +1,38 @@
+// The ranges in which stated figures must lie: wider than any machine, and narrow enough that no
+// product or quotient of them overflows. The readers of clusters and profiles hold users to them.
+#pragma once
+
+#include "models/base/units.h"
+
+namespace paceline {
+
+template <class Q>
+struct Limits;
+
+template <>
+struct Limits<Seconds> {
+  static constexpr Seconds least{0}, most{1e3};
+};
+template <>
+struct Limits<Bytes> {
+  static constexpr Bytes least{1}, most{1e15};
+};
+template <>
+struct Limits<BytesPerSecond> {
+  static constexpr BytesPerSecond least{1}, most{1e15};
+};
+template <>
+struct Limits<FlopsPerSecond> {
+  static constexpr FlopsPerSecond least{1}, most{1e18};
+};
+template <>
+struct Limits<PerSecond> {
+  static constexpr PerSecond least{1e-3}, most{1e9};
+};
+
+template <class Q>
+[[nodiscard]] constexpr bool within_limits(Q quantity) {
+  return quantity >= Limits<Q>::least && quantity <= Limits<Q>::most;
+}
+
+}  // namespace paceline
