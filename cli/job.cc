@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
+
 #include "calibration/shipped_profiles.h"
 #include "cli/files.h"
 #include "models/base/names.h"
@@ -111,6 +113,9 @@ Job load_job(const JobOptions& options) {
   }
   job.cluster = load_cluster(options.cluster);
   job.profile = load_profile(options.profile, job.cluster);
+  if (job.profile && job.profile->cluster != job.cluster.name) {
+    fmt::print(stderr, "paceline: warning: profile {} was calibrated on {}, and is used for {}\n", job.profile->name, job.profile->cluster, job.cluster.name);
+  }
   job.batch_per_rank = static_cast<int>(parsing_option("--batch", [&] { return parse_count(options.batch, 1, 1 << 20); }));
   job.precision = parsing_option("--precision", [&] { return models::precision_from_name(options.precision); });
   if (options.wire.empty()) {

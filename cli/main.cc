@@ -6,9 +6,11 @@
 #include <exception>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "cli/command.h"
 #include "models/base/error.h"
+#include "models/base/names.h"
 
 namespace {
 
@@ -23,6 +25,22 @@ int fail(std::string message, int code) {
   while (message.ends_with(' ')) message.pop_back();
   fmt::print(stderr, "paceline: {}\n", message);
   return code;
+}
+
+// CLI11 says only that a subcommand is missing; says which one the user may have meant.
+void check_command(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* at = &app;
+  for (int i = 1; i < argc && argv[i][0] != '-'; ++i) {
+    std::vector<std::string> names;
+    const CLI::App* next = nullptr;
+    for (const CLI::App* command : at->get_subcommands([](const CLI::App*) { return true; })) {
+      names.push_back(command->get_name());
+      if (command->get_name() == argv[i]) next = command;
+    }
+    if (names.empty()) return;
+    if (next == nullptr) throw paceline::unknown_name("command", argv[i], names);
+    at = next;
+  }
 }
 
 // Flushes what was printed; a full disk or a closed pipe behind stdout is a failure.
@@ -53,6 +71,7 @@ int main(int argc, char** argv) {
   paceline::cli::add_reproduce(app);
   paceline::cli::add_completion(app);
   try {
+    check_command(app, argc, argv);
     app.parse(argc, argv);
     return flushed();
   } catch (const CLI::CallForHelp& help) {

@@ -10,10 +10,10 @@ namespace paceline::models {
 namespace {
 
 constexpr std::array catalogue = {
-    Strategy{.name = "ring", .summary = "a ring all-reduce for each tensor", .source = "Jizhi 4.3 (the baseline)",
+    Strategy{.name = "ring", .summary = "a ring all-reduce for each tensor", .source = "Jizhi 4.3, its baseline",
              .never_fuses = true, .small = "ring", .large = "ring"},
     Strategy{.name = "fused-ring", .summary = "tensors fused up to theta, ring all-reduce",
-             .source = "Jizhi 4.3; Horovod (Sergeev & Del Balso 2018)", .fuses = true, .small = "ring", .large = "ring"},
+             .source = "Jizhi 4.3; Horovod 2018", .fuses = true, .small = "ring", .large = "ring"},
     Strategy{.name = "halving-doubling", .summary = "recursive halving and doubling for each tensor",
              .source = "Hitchhiker VI; Goyal 2017", .small = "halving-doubling", .large = "halving-doubling"},
     Strategy{.name = "hierarchical", .summary = "three phases in groups of k, for each tensor",

@@ -1,0 +1,236 @@
+"""The command, end to end, as a user runs it: what it prints, where, and with which exit code.
+
+README.md is a test too: every console block that starts with "$ paceline" is run and compared.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+PACELINE = os.environ["PACELINE"]
+SOURCE = pathlib.Path(os.environ["PACELINE_SOURCE"])
+EXAMPLES = SOURCE / "docs" / "examples"
+
+
+def run(*words, cwd=None, stdout=subprocess.PIPE):
+    return subprocess.run([PACELINE, *words], stdout=stdout, stderr=subprocess.PIPE, text=True, cwd=cwd, timeout=60)
+
+
+def predict(*words, model="resnet50", cluster="jizhi-p40", ranks="1024"):
+    return run("predict", "--model", model, "--cluster", cluster, "--ranks", ranks, *words)
+
+
+class Prediction(unittest.TestCase):
+    def test_json_is_one_document_with_the_promised_keys(self):
+        result = predict("--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr, "")
+        document = json.loads(result.stdout)
+        self.assertEqual(document["schema"], "paceline.prediction/1")
+        for key in ("model", "cluster", "ranks", "batch_per_rank", "precision", "engine", "strategies"):
+            self.assertIn(key, document)
+        names = [row["name"] for row in document["strategies"]]
+        self.assertEqual(names, ["ring", "fused-ring", "halving-doubling", "hierarchical", "hybrid", "no-overlap"])
+        for row in document["strategies"]:
+            for key in ("iteration_s", "iteration_low_s", "iteration_high_s", "throughput_per_s", "efficiency", "efficiency_baseline_ranks",
+                        "compute_s", "exposed_communication_s", "communication_s", "buckets", "wire_type", "compute_source"):
+                self.assertIn(key, row)
+            self.assertLessEqual(row["iteration_low_s"], row["iteration_s"])
+            self.assertLessEqual(row["iteration_s"], row["iteration_high_s"])
+            parts = row["compute_s"] + row["exposed_communication_s"] + row["input_wait_s"]
+            self.assertAlmostEqual(parts, row["iteration_s"], delta=1e-9)
+            self.assertAlmostEqual(row["throughput_per_s"], 1024 * 64 / row["iteration_s"], delta=1e-3)
+        ring = document["strategies"][0]
+        self.assertEqual(ring["buckets"], 161)
+        self.assertEqual(ring["wire_type"], "fp16")
+
+    def test_a_calibrated_prediction_says_so(self):
+        self.assertIn("calibrated throughput 218 samples/s of profile jizhi-p40", predict().stdout)
+        self.assertIn("roofline of p40", predict("--profile", "none").stdout)
+
+    def test_wire_types_and_strategies_can_be_chosen(self):
+        rows = json.loads(predict("--json", "--strategy", "ring,hybrid", "--wire", "fp32,fp16").stdout)["strategies"]
+        self.assertEqual([(r["name"], r["wire_type"]) for r in rows], [("ring", "fp32"), ("hybrid", "fp32"), ("ring", "fp16"), ("hybrid", "fp16")])
+        self.assertLess(rows[2]["iteration_s"], rows[0]["iteration_s"])
+
+    def test_thresholds_are_taken(self):
+        rows = json.loads(predict("--json", "--strategy", "hybrid", "--theta", "4MiB", "--eta", "1 MB", "--group", "32").stdout)["strategies"]
+        self.assertEqual(rows[0]["thresholds"], {"theta_bytes": 4194304.0, "eta_bytes": 1e6, "group": 32})
+
+    def test_several_networks_are_one_document(self):
+        document = json.loads(predict("--json", model="resnet50,alexnet").stdout)
+        self.assertEqual([p["model"] for p in document["predictions"]], ["resnet50", "alexnet"])
+
+    def test_files_of_ones_own(self):
+        result = predict("--json", model=str(EXAMPLES / "tiny-net.yaml"), cluster=str(EXAMPLES / "lab.yaml"), ranks="128")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        document = json.loads(result.stdout)
+        self.assertEqual((document["model"], document["cluster"], document["profile"]), ("tiny-net", "lab", None))
+
+    def test_two_runs_print_the_same(self):
+        self.assertEqual(predict("--json").stdout, predict("--json").stdout)
+
+
+class Timeline(unittest.TestCase):
+    def test_it_is_a_chrome_trace(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "timeline.json"
+            result = predict("--timeline", str(path), "--json")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            json.loads(result.stdout)
+            trace = json.loads(path.read_text())
+            tracks = {e["args"]["name"] for e in trace["traceEvents"] if e["ph"] == "M" and e["name"] == "thread_name"}
+            self.assertLessEqual({"copy engine", "compute stream", "communication stream"}, tracks)
+            self.assertEqual(os.listdir(folder), ["timeline.json"])
+
+    def test_what_cannot_be_written_fails_with_nothing_left(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for path in (folder, folder + "/no/such/folder/t.json"):
+                result = predict("--timeline", path)
+                self.assertEqual(result.returncode, 1)
+                self.assertEqual(result.stderr.count("\n"), 1)
+                self.assertRegex(result.stderr, r"^paceline: cannot write ")
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_a_full_disk_is_a_failure(self):
+        self.assertEqual(predict("--timeline", "/dev/full").returncode, 1)
+        with open("/dev/full", "w") as full:
+            result = run("predict", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "8", stdout=full)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("cannot write to standard output", result.stderr)
+
+
+class BadInput(unittest.TestCase):
+    def check(self, result, message, code=2):
+        self.assertEqual(result.returncode, code, result.stderr)
+        self.assertEqual(result.stdout, "")
+        self.assertEqual(result.stderr, f"paceline: {message}\n")
+
+    def test_each_fault_is_one_line(self):
+        self.check(predict(model="resnet5"), "--model: unknown network 'resnet5'; did you mean 'resnet50'?")
+        self.check(predict(cluster="jizhi-p4"), "--cluster: unknown cluster 'jizhi-p4'; did you mean 'jizhi-p40'?")
+        self.check(predict(ranks="4096"), "--ranks: 4096 ranks do not fit cluster jizhi-p40; choose 1 to 2048 (256 nodes x 8 ranks)")
+        self.check(predict(ranks="0"), "--ranks: '0' is not a whole number from 1 to 16777216")
+        self.check(predict("--group", "7"), "group size 7 does not divide 1024 ranks; choose one of 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024")
+        self.check(predict("--theta", "64"), "--theta: '64' has no unit; write one of B, kB, MB, GB, TB, KiB, MiB, GiB, TiB, as in 64 MiB")
+        self.check(predict("--batch", "0"), "--batch: '0' is not a whole number from 1 to 1048576")
+        self.check(predict("--precision", "fp8"), "--precision: unknown precision 'fp8'; known: fp32, mixed")
+        self.check(predict("--strategy", "rign"), "--strategy: unknown strategy 'rign'; did you mean 'ring'?")
+        self.check(predict("--engine", "flow"), "--engine: unknown engine 'flow'; known: step")
+        self.check(predict("--profile", "jizhi-p4"), "--profile: unknown profile 'jizhi-p4'; did you mean 'jizhi-p40'?")
+        self.check(predict(model="no-such.yaml"), "no-such.yaml: no such file; give the path of a file that exists")
+        self.check(predict(model=str(EXAMPLES) + "/"), f"{EXAMPLES}/: this is a directory; give the path of a file")
+        self.check(run("predic"), "unknown command 'predic'; did you mean 'predict'?")
+        self.check(run("predict"), "--model is missing; give it, as in --model resnet50")
+        self.check(run("verify", "--schedule", "hierarchical", "--ranks", "24", "--group", "5"),
+                   "--group: group size 5 does not divide 24 ranks; choose one of 1, 2, 3, 4, 6, 8, 12, 24")
+        self.check(run("show", "schedule", "rings", "--ranks", "4"), "unknown schedule 'rings'; did you mean 'ring'?")
+        self.check(run("scale", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "64-8"), "--ranks: '64-8' goes down; write 8-64")
+
+    def test_a_yaml_fault_names_file_line_and_column(self):
+        with tempfile.TemporaryDirectory() as folder:
+            faults = {
+                "cluster: a\nnodes: 2\nranks_per_node: 8\ndevice: v100\nintra: nvlink2\nnic: {base: roce-25g, bandwidth: -25 Gbit/s}\n":
+                    "c.yaml:6:34: bandwidth: '-25 Gbit/s' is negative; a bandwidth is at least 0",
+                "cluster: a\nnodes: 2\nranks_per_node: 8\ndevice: v100\nintra: nvlink2\nnic: {base: roce-25g, bandwidth: 25}\n":
+                    "c.yaml:6:34: bandwidth: '25' has no unit; write one of B/s, kB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s, bit/s, kbit/s, "
+                    "Mbit/s, Gbit/s, Tbit/s, as in 100 Gbit/s",
+                "": "c.yaml:1:1: the file is empty; write a description (docs/formats.md)",
+            }
+            for text, message in faults.items():
+                pathlib.Path(folder, "c.yaml").write_text(text)
+                self.check(run("predict", "--model", "resnet50", "--cluster", "c.yaml", "--ranks", "8", cwd=folder), message)
+            pathlib.Path(folder, "n.yaml").write_text(
+                "network: n\ninput: [3, 8, 8]\nlayers:\n  - {name: a, kind: relu, input: b}\n  - {name: b, kind: relu, input: a}\n")
+            self.check(run("show", "network", "n.yaml", cwd=folder),
+                       "n.yaml:4:5: layers read each other in a circle: a reads b reads a; a network has no loops")
+            pathlib.Path(folder, "n.yaml").write_text("network: n\ninput: [3, 8, 8]\nlayers: []\n")
+            self.check(run("show", "network", "n.yaml", cwd=folder), "n.yaml:3:9: network 'n' is empty; give it at least one layer")
+
+    def test_random_bytes_do_no_harm(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for seed in range(20):
+                data = bytes((seed * 7919 + i * i * 31) % 256 for i in range(500))
+                pathlib.Path(folder, "x.yaml").write_bytes(data)
+                for words in (("show", "network", "x.yaml"), ("show", "cluster", "x.yaml")):
+                    result = subprocess.run([PACELINE, *words], capture_output=True, cwd=folder, timeout=60)
+                    self.assertEqual(result.returncode, 2, result.stderr)
+                    self.assertEqual(result.stderr.count(b"\n"), 1)
+
+
+class Show(unittest.TestCase):
+    def test_network_json(self):
+        document = json.loads(run("show", "network", "resnet50", "--json").stdout)
+        self.assertEqual(document["parameters"], 25557032)
+        self.assertEqual(document["parameter_tensors"], 161)
+        self.assertEqual(document["forward_flops"], 2 * 4089184256)
+        self.assertEqual(document["parameters"], sum(layer["parameters"] for layer in document["layers"]))
+        self.assertEqual(document["backward_flops"],
+                         sum(layer["data_gradient_flops"] + layer["weight_gradient_flops"] for layer in document["layers"]))
+
+    def test_every_name_of_the_catalogue_can_be_shown(self):
+        catalog = json.loads(run("show", "catalog", "--json").stdout)
+        for entry in catalog["networks"]:
+            self.assertEqual(run("show", "network", entry["name"]).returncode, 0)
+        for entry in catalog["clusters"]:
+            text = run("show", "cluster", entry["name"], "--json")
+            self.assertTrue(all(f["source"] for f in json.loads(text.stdout)["figures"]))
+        for entry in catalog["schedules"]:
+            self.assertEqual(run("show", "schedule", entry["name"], "--ranks", "12").returncode, 0)
+        for entry in catalog["profiles"]:
+            json.loads(run("show", "profile", entry["name"]).stdout)
+
+    def test_verify_json(self):
+        document = json.loads(run("verify", "--schedule", "hierarchical", "--ranks", "24", "--group", "8", "--json").stdout)
+        self.assertIs(document["proved"], True)
+        self.assertEqual(document["steps"], 32)
+
+    def test_help_everywhere(self):
+        for words in ((), ("predict",), ("scale",), ("show",), ("show", "network"), ("verify",), ("reproduce",), ("completion",)):
+            result = run(*words, "--help")
+            self.assertEqual(result.returncode, 0)
+            self.assertIn("Usage", result.stdout)
+        self.assertRegex(run("--version").stdout, r"^paceline \d+\.\d+\.\d+\n$")
+
+
+class Completion(unittest.TestCase):
+    def test_bash_completes_commands_options_and_names(self):
+        script = run("completion", "bash").stdout
+        def complete(*words):
+            quoted = " ".join(f"'{w}'" for w in words)
+            text = script + f'\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _paceline; echo "${{COMPREPLY[@]}}"\n'
+            return subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=20).stdout.split()
+
+        self.assertEqual(complete("paceline", "pre"), ["predict"])
+        self.assertEqual(complete("paceline", "predict", "--th"), ["--theta"])
+        self.assertIn("jizhi-p40", complete("paceline", "predict", "--cluster", "ji"))
+        self.assertEqual(complete("paceline", "show", "net"), ["network"])
+
+
+class Reproduction(unittest.TestCase):
+    def test_json_has_the_rows(self):
+        document = json.loads(run("reproduce", "jizhi", "--json").stdout)
+        self.assertEqual(len(document["rows"]), 15)
+        for row in document["rows"]:
+            for key in ("source", "what", "provenance", "published", "ours", "relative_error"):
+                self.assertIn(key, row)
+            self.assertAlmostEqual(row["relative_error"], row["ours"] / row["published"] - 1, places=12)
+            large = abs(row["relative_error"]) > 0.1
+            self.assertFalse(large and not row["note"], f"{row['what']} is off by more than 10 % without a word why")
+
+
+class Readme(unittest.TestCase):
+    def test_every_console_block_is_what_the_command_prints(self):
+        text = (SOURCE / "README.md").read_text()
+        blocks = re.findall(r"```console\n\$ paceline ([^\n]*)\n(.*?)```", text, re.S)
+        self.assertGreaterEqual(len(blocks), 2)
+        for words, expected in blocks:
+            self.assertEqual(run(*words.split()).stdout, expected, f"README: paceline {words}")
+
+
+if __name__ == "__main__":
+    unittest.main()

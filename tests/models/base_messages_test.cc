@@ -1,0 +1,113 @@
+// Messages stay one line whatever they quote; names; limits.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "models/base/error.h"
+#include "models/base/figure.h"
+#include "models/base/limits.h"
+#include "models/base/names.h"
+#include "models/base/parse_units.h"
+
+namespace paceline {
+namespace {
+
+bool is_one_line(const std::string& text) {
+  return std::none_of(text.begin(), text.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+  });
+}
+
+TEST(InQuotes, ShowsTextAsItIsWhereItIsPrintable) {
+  EXPECT_EQ(in_quotes("resnet50"), "'resnet50'");
+  EXPECT_EQ(in_quotes(""), "''");
+  EXPECT_EQ(in_quotes("µs 中 😀"), "'µs 中 😀'");
+}
+
+TEST(InQuotes, HidesControlsAndWhatIsNoUtf8) {
+  EXPECT_EQ(in_quotes("a\nb\tc\x1b[31m\x7f"), "'a?b?c?[31m?'");
+  EXPECT_EQ(in_quotes(std::string("a\0b", 3)), "'a?b'");
+  EXPECT_EQ(in_quotes("\x80\xff"), "'?\?'");
+  EXPECT_EQ(in_quotes("\xc2\x9b" "31m"), "'??31m'");  // the 8-bit escape of terminals
+  EXPECT_EQ(in_quotes("\xe4\xb8"), "'?\?'");           // the character ends too soon
+}
+
+TEST(InQuotes, CutsBetweenCharacters) {
+  EXPECT_EQ(in_quotes(std::string(60, 'x')), "'" + std::string(60, 'x') + "'");
+  EXPECT_EQ(in_quotes(std::string(61, 'x')), "'" + std::string(60, 'x') + "...'");
+  EXPECT_EQ(in_quotes(std::string(59, 'x') + "中中"), "'" + std::string(59, 'x') + "...'");
+}
+
+RC_GTEST_PROP(InQuotes, IsShortAndOneLine, (const std::string& text)) {
+  const std::string shown = in_quotes(text);
+  RC_ASSERT(shown.size() <= 65u);
+  RC_ASSERT(is_one_line(shown));
+}
+
+TEST(InputErrorText, IsOneLineWhateverItQuotes) {
+  const InputError error({"a\nb.yaml", 1, 2}, "no\nthing", "do\rsomething\x1b");
+  EXPECT_STREQ(error.what(), "a?b.yaml:1:2: no?thing; do?something?");
+  EXPECT_EQ(error.problem(), "no?thing");
+  EXPECT_EQ(error.remedy(), "do?something?");
+  EXPECT_STREQ(InputError({"a.yaml", 3, 0}, "wrong", "").what(), "a.yaml:3: wrong");
+  EXPECT_STREQ(InputError({"a.yaml", 0, 4}, "wrong", "").what(), "a.yaml: wrong");
+}
+
+TEST(ErrorKinds, SayWhatFailedAndWhy) {
+  EXPECT_STREQ(RunError("write out.json", "disk full").what(), "cannot write out.json: disk full");
+  EXPECT_DEATH(PACELINE_ASSERT(1 == 2, "one is two"), "broken invariant at .*: one is two \\(1 == 2\\)");
+}
+
+TEST(UnknownName, SuggestsOrListsWhatIsKnown) {
+  const std::vector<std::string> known = {"resnet50", "vgg16"};
+  EXPECT_STREQ(unknown_name("network", "resnet5", known).what(), "unknown network 'resnet5'; did you mean 'resnet50'?");
+  EXPECT_STREQ(unknown_name("network", "bert", known).what(), "unknown network 'bert'; known: resnet50, vgg16");
+  EXPECT_STREQ(unknown_name("network", "a\nb", known).what(), "unknown network 'a?b'; known: resnet50, vgg16");
+}
+
+TEST(NearestName, CountsASwapOfNeighboursOnceAndTakesTheFirstOfTies) {
+  EXPECT_EQ(nearest_name("ab", {"ba"}), std::nullopt) << "one of two characters is more than a third";
+  EXPECT_EQ(nearest_name("nvlikn", {"nvlink"}), "nvlink");
+  EXPECT_EQ(nearest_name("abd", {"abc", "abe"}), "abc");
+  EXPECT_EQ(nearest_name("abe", {"abc", "abe"}), "abe");
+  EXPECT_EQ(nearest_name("", {"a"}), std::nullopt);
+  EXPECT_EQ(nearest_name("x", {}), std::nullopt);
+}
+
+RC_GTEST_PROP(NearestName, FindsAKnownNameItself, (const std::vector<std::string>& known)) {
+  for (const std::string& candidate : known) {
+    if (candidate.size() > 100) continue;
+    const auto nearest = nearest_name(candidate, known);
+    RC_ASSERT(nearest.has_value());
+    RC_ASSERT(nearest->size() == candidate.size());  // equal but for case
+  }
+}
+
+TEST(Provenance, UnknownNamesListTheKnown) {
+  try {
+    (void)provenance_from_name("guessed");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "unknown provenance 'guessed'; known: measured, calibrated, predicted, datasheet, published, assumed");
+  }
+}
+
+// What the messages about limits propose is within them.
+TEST(Limits, TheirEndsReadBackWithinThem) {
+  EXPECT_TRUE(within_limits(parse_seconds(to_text(Limits<Seconds>::most))));
+  EXPECT_TRUE(within_limits(parse_bytes(to_text(Limits<Bytes>::least))));
+  EXPECT_TRUE(within_limits(parse_bytes(to_text(Limits<Bytes>::most))));
+  EXPECT_TRUE(within_limits(parse_bandwidth(to_text(Limits<BytesPerSecond>::least))));
+  EXPECT_TRUE(within_limits(parse_bandwidth(to_text(Limits<BytesPerSecond>::most))));
+  EXPECT_TRUE(within_limits(parse_flop_rate(to_text(Limits<FlopsPerSecond>::least))));
+  EXPECT_TRUE(within_limits(parse_flop_rate(to_text(Limits<FlopsPerSecond>::most))));
+  EXPECT_TRUE(within_limits(parse_rate(to_text(Limits<PerSecond>::least))));
+  EXPECT_TRUE(within_limits(parse_rate(to_text(Limits<PerSecond>::most))));
+}
+
+}  // namespace
+}  // namespace paceline
