@@ -25,6 +25,12 @@ struct Options {
 
 std::string with_unit(double value, const std::string& unit) { return fmt::format("{:.4g} {}", value, unit); }
 
+// "+12.6 %"; no sign where it rounds to nothing.
+std::string signed_percent(double share) {
+  const double value = 100 * share;
+  return std::abs(value) < 0.05 ? "0.0 %" : fmt::format("{:+.1f} %", value);
+}
+
 std::string to_text(const experiments::Reproduction& result) {
   std::string text = result.title + "\n\n";
   Table table({{"source", Align::left}, {"what", Align::left}, {"", Align::left}, {"published"}, {"ours"}, {"error"}});
@@ -32,7 +38,7 @@ std::string to_text(const experiments::Reproduction& result) {
   for (const experiments::Row& row : result.rows) {
     const double error = row.relative_error();
     table.add({row.source, row.what, std::string(name(row.provenance)), with_unit(row.published, row.unit), with_unit(row.ours, row.unit),
-               fmt::format("{:+.1f} %", 100 * error)});
+               signed_percent(error)});
     if (row.provenance == Provenance::predicted) errors.push_back(std::abs(error));
   }
   text += table.text();
@@ -50,7 +56,7 @@ std::string to_text(const experiments::Reproduction& result) {
     if (row.note.empty()) continue;
     if (!any) text += "\nWhy some are off:\n";
     any = true;
-    text += fmt::format("  {} ({:+.1f} %): {}\n", row.what, 100 * row.relative_error(), row.note);
+    text += fmt::format("  {} ({}): {}\n", row.what, signed_percent(row.relative_error()), row.note);
   }
   for (const std::string& note : result.notes) text += "\n" + note + "\n";
   return text;

@@ -50,8 +50,9 @@ TEST(ParseUnits, EveryUnitHasItsFactorWithAndWithoutBlank) {
   for (const Kind& kind : kinds) {
     for (const auto& [unit, factor] : kind.units) {
       EXPECT_DOUBLE_EQ(kind.parse("2.5 " + unit), 2.5 * factor) << unit;
-      EXPECT_DOUBLE_EQ(kind.parse("2.5" + unit), 2.5 * factor) << unit;
       EXPECT_DOUBLE_EQ(kind.parse("  1e2\t" + unit + " "), 100 * factor) << unit;
+      if (unit == "1/s") continue;  // "2.51/s" would be another number
+      EXPECT_DOUBLE_EQ(kind.parse("2.5" + unit), 2.5 * factor) << unit;
     }
   }
 }

@@ -96,7 +96,6 @@ TEST(Catalog, EveryFigureOfEveryClusterHasASource) {
     check(cluster.device, entry.name);
     check(cluster.intra, entry.name + " intra");
     check(cluster.nic, entry.name + " nic");
-    EXPECT_GT(cluster.intra.bandwidth.value, cluster.nic.bandwidth.low) << entry.name << ": nodes are faster inside";
     EXPECT_NO_THROW(check_ranks(cluster, cluster.ranks()));
     EXPECT_THROW(check_ranks(cluster, cluster.ranks() + 1), InputError);
   }
@@ -150,8 +149,8 @@ TEST(Catalog, LinksAsTheDocumentsSay) {
   EXPECT_DOUBLE_EQ(catalog_link("nvlink2").latency.value.value(), 3.4e-6);
   EXPECT_DOUBLE_EQ(catalog_link("pcie3-x16").latency.value.value(), 5.7e-6);
   for (const char* tcp : {"tcp-25g", "tcp-50g", "tcp-100g"}) {
-    EXPECT_GE(catalog_link(tcp).latency.low.value(), 10e-6) << tcp;
-    EXPECT_LE(catalog_link(tcp).latency.high.value(), 15e-6) << tcp;
+    EXPECT_DOUBLE_EQ(catalog_link(tcp).latency.low.value(), 10e-6) << tcp;
+    EXPECT_DOUBLE_EQ(catalog_link(tcp).latency.high.value(), 15e-6) << tcp;
   }
 }
 

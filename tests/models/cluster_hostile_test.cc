@@ -61,11 +61,11 @@ TEST(ClusterYaml, FiguresWithoutASourceNameTheirOwnLine) {
 }
 
 TEST(ClusterYaml, FiguresNoMachineHasAreRefused) {
-  EXPECT_EQ(nic_error("{base: roce-25g, bandwidth: 1e-300 B/s}"), "f:6:29: bandwidth: '1e-300 B/s' is out of range; write 1 B/s to 1000 TB/s");
-  EXPECT_EQ(nic_error("{base: roce-25g, bandwidth: 1e300 GB/s}"), "f:6:29: bandwidth: '1e300 GB/s' is out of range; write 1 B/s to 1000 TB/s");
-  EXPECT_EQ(nic_error("{base: roce-25g, latency: 1e300 s}"), "f:6:27: latency: '1e300 s' is out of range; write 0 s to 1000 s");
-  EXPECT_EQ(nic_error("{base: roce-25g, count: 257}"), "f:6:25: count: '257' is not a whole number from 1 to 256");
-  EXPECT_EQ(nic_error("{base: roce-25g, count: 0}"), "f:6:25: count: '0' is not a whole number from 1 to 256");
+  EXPECT_EQ(nic_error("{base: roce-25g, bandwidth: 1e-300 B/s}"), "f:6:34: bandwidth: '1e-300 B/s' is out of range; write 1 B/s to 1000 TB/s");
+  EXPECT_EQ(nic_error("{base: roce-25g, bandwidth: 1e200 GB/s}"), "f:6:34: bandwidth: '1e200 GB/s' is out of range; write 1 B/s to 1000 TB/s");
+  EXPECT_EQ(nic_error("{base: roce-25g, latency: 1e300 s}"), "f:6:32: latency: '1e300 s' is out of range; write 0 s to 1000 s");
+  EXPECT_EQ(nic_error("{base: roce-25g, count: 257}"), "f:6:30: count: '257' is not a whole number from 1 to 256");
+  EXPECT_EQ(nic_error("{base: roce-25g, count: 0}"), "f:6:30: count: '0' is not a whole number from 1 to 256");
   EXPECT_EQ(error_of(good + "decode: 1e12 images/s\n"), "f:7:9: decode: '1e12 images/s' is out of range; write 0.001 samples/s to 1000000000 samples/s");
   const auto device_error = [](const std::string& figure) {
     return error_of("cluster: lab\nnodes: 4\nranks_per_node: 2\nintra: nvlink2\nnic: roce-25g\ndevice: {base: v100, " + figure + "}\n");
@@ -79,12 +79,12 @@ TEST(ClusterYaml, FiguresNoMachineHasAreRefused) {
 
 TEST(ClusterYaml, IntervalsMustHoldTheirValue) {
   const std::string problem = "latency: its value is not between low and high; write low <= value <= high";
-  EXPECT_EQ(nic_error("{base: roce-25g, latency: {value: 3 us, high: 2 us}}"), "f:6:27: " + problem);
-  EXPECT_EQ(nic_error("{base: roce-25g, latency: {value: 3 us, low: 3.1 us, high: 9 us}}"), "f:6:27: " + problem);
-  EXPECT_EQ(nic_error("{base: roce-25g, latency: {low: 3 us}}"), "f:6:27: figure latency has no 'value'; add value: ...");
-  EXPECT_EQ(nic_error("{base: roce-25g, latency: {value: 3 us, hgih: 4 us}}"), "f:6:41: unknown key 'hgih'; did you mean 'high'?");
+  EXPECT_EQ(nic_error("{base: roce-25g, latency: {value: 3 us, high: 2 us}}"), "f:6:32: " + problem);
+  EXPECT_EQ(nic_error("{base: roce-25g, latency: {value: 3 us, low: 3.1 us, high: 9 us}}"), "f:6:32: " + problem);
+  EXPECT_EQ(nic_error("{base: roce-25g, latency: {low: 3 us}}"), "f:6:32: figure latency has no 'value'; add value: ...");
+  EXPECT_EQ(nic_error("{base: roce-25g, latency: {value: 3 us, hgih: 4 us}}"), "f:6:46: unknown key 'hgih'; did you mean 'high'?");
   EXPECT_EQ(nic_error("{base: roce-25g, latency: {value: 3 us, provenance: guess}}"),
-            "f:6:53: provenance: unknown provenance 'guess'; known: measured, calibrated, predicted, datasheet, published, assumed");
+            "f:6:58: provenance: unknown provenance 'guess'; known: measured, calibrated, predicted, datasheet, published, assumed");
 }
 
 TEST(ClusterYaml, WrongShapesAreNamed) {
@@ -95,7 +95,7 @@ TEST(ClusterYaml, WrongShapesAreNamed) {
   EXPECT_EQ(nic_error("{base: [a]}"), "f:6:13: base is no single value; write base: value");
   EXPECT_EQ(nic_error("{latency: 3 us}"), "f:6:6: nic has no 'line_rate'; add line_rate: ...");
   EXPECT_EQ(nic_error("~"), "f:1:1: the cluster has no 'nic'; add nic: ...");
-  EXPECT_EQ(nic_error("{base: roce-25g, use: stripped}"), "f:6:23: use: unknown use of NICs 'stripped'; did you mean 'striped'?");
+  EXPECT_EQ(nic_error("{base: roce-25g, use: stripped}"), "f:6:28: use: unknown use of NICs 'stripped'; did you mean 'striped'?");
   EXPECT_EQ(nic_error("{base: roce-25gg}"), "f:6:13: base: unknown link 'roce-25gg'; did you mean 'roce-25g'?");
   EXPECT_EQ(nic_error("*nowhere"), "f:6:6: this is not YAML: the referenced anchor is not defined");
   EXPECT_EQ(error_of(good + "? [a, b]\n: c\n").substr(0, 25), "f:7:3: unknown key ''; kn");
@@ -115,9 +115,9 @@ TEST(ClusterYaml, ASecondDocumentIsNoticed) {
 }
 
 TEST(ClusterYaml, MessagesStayShortAndOnOneLine) {
-  EXPECT_EQ(nic_error("{base: roce-25g, latency: \"3\\n us\"}"), "f:6:27: latency: '? us' is no unit of a time; write one of s, ms, us, ns, as in 2 us");
+  EXPECT_EQ(nic_error("{base: roce-25g, latency: \"3\\n us\"}"), "f:6:32: latency: '? us' is no unit of a time; write one of s, ms, us, ns, as in 2 us");
   EXPECT_EQ(nic_error("{base: roce-25g, latency: " + std::string(1 << 20, 'x') + "}"),
-            "f:6:27: latency: '" + std::string(60, 'x') + "...' is not a time; write a number and its unit, such as 2 us");
+            "f:6:32: latency: '" + std::string(60, 'x') + "...' is not a time; write a number and its unit, such as 2 us");
   EXPECT_LT(nic_error(std::string(1 << 20, 'x')).size(), 500u);
   EXPECT_EQ(nic_error("\"nvlink2\\u0007\""), "f:6:6: nic: unknown link 'nvlink2?'; did you mean 'nvlink2'?");
   EXPECT_TRUE(is_one_line(error_of(std::string("clu\0ster: \xff\xfe\x01\n", 14))));
