@@ -151,7 +151,8 @@ std::int64_t parse_count(std::string_view text, std::int64_t low, std::int64_t h
   std::int64_t value = 0;
   const auto [end, status] = std::from_chars(input.data(), input.data() + input.size(), value);
   if (status != std::errc{} || end != input.data() + input.size() || value < low || value > high) {
-    throw InputError(fmt::format("{} is not a whole number from {} to {}", in_quotes(text), low, high), "");
+    throw InputError(
+        fmt::format("{} is not a whole number from {} to {}", in_quotes(text), low, high), "");
   }
   return value;
 }
@@ -162,7 +163,8 @@ double parse_number(std::string_view text, double low, double high) {
   const auto [end, status] = std::from_chars(input.data(), input.data() + input.size(), value);
   const bool whole = status == std::errc{} && end == input.data() + input.size();
   if (!whole || !(value >= low && value <= high)) {
-    throw InputError(fmt::format("{} is not a number from {} to {}", in_quotes(text), low, high), "");
+    throw InputError(fmt::format("{} is not a number from {} to {}", in_quotes(text), low, high),
+                     "");
   }
   return value;
 }

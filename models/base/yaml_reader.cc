@@ -1,4 +1,4 @@
-// Tests: tests/models/network_yaml_test.cc, tests/models/cluster_yaml_test.cc.
+// Tests: tests/models/network_yaml_test.cc, tests/models/cluster_hostile_test.cc.
 #include "models/base/yaml_reader.h"
 
 #include <fmt/format.h>
@@ -13,8 +13,8 @@ namespace {
 constexpr std::size_t largest = 16u << 20;
 constexpr int deepest = 64;
 
-// yaml-cpp parses by recursion: refuses what could exhaust the stack before it is parsed. Counts open
-// brackets, and indentation or dashes that open block collections; strings may count too much.
+// yaml-cpp parses by recursion: refuses what could exhaust the stack before it is parsed. Counts
+// open brackets, and indentation or dashes that open block collections; strings may count too much.
 void check_depth(std::string_view text, const std::string& file) {
   int brackets = 0;
   int line = 1;
@@ -35,7 +35,9 @@ void check_depth(std::string_view text, const std::string& file) {
     if (c == '[' || c == '{') ++brackets;
     if ((c == ']' || c == '}') && brackets > 0) --brackets;
     if (brackets > deepest || opened > deepest || indent > 16 * deepest) {
-      throw InputError({file, line}, fmt::format("the file is nested deeper than {} levels", deepest), "descriptions are flatter than that");
+      throw InputError({file, line},
+                       fmt::format("the file is nested deeper than {} levels", deepest),
+                       "descriptions are flatter than that");
     }
   }
 }
@@ -48,10 +50,14 @@ void check_single_document(std::string_view text, const std::string& file) {
     const std::size_t end = text.find('\n');
     const std::string_view content = text.substr(0, end);
     text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
-    const bool marker = content.starts_with("---") && (content.size() == 3 || content[3] == ' ' || content[3] == '\t' || content[3] == '\r');
-    if (marker && begun) throw InputError({file, line, 1}, "a second document starts here", "write one document in each file");
+    const bool marker = content.starts_with("---") && (content.size() == 3 || content[3] == ' ' ||
+                                                       content[3] == '\t' || content[3] == '\r');
+    if (marker && begun)
+      throw InputError({file, line, 1}, "a second document starts here",
+                       "write one document in each file");
     const std::size_t first = content.find_first_not_of(" \t\r");
-    begun = begun || marker || (first != std::string_view::npos && content[first] != '#' && content[first] != '%');
+    begun = begun || marker ||
+            (first != std::string_view::npos && content[first] != '#' && content[first] != '%');
   }
 }
 
@@ -63,24 +69,33 @@ InputPlace place_of(const YAML::Node& node, const std::string& file) {
 }
 
 YAML::Node parse_yaml(std::string_view text, const std::string& file) {
-  if (text.size() > largest) throw InputError({file}, "the file is larger than 16 MiB", "give a description, not data");
+  if (text.size() > largest)
+    throw InputError({file}, "the file is larger than 16 MiB", "give a description, not data");
   check_depth(text, file);
   check_single_document(text, file);
   YAML::Node root;
   try {
     root = YAML::Load(std::string(text));
   } catch (const YAML::Exception& error) {
-    const InputPlace place = error.mark.is_null() ? InputPlace{file} : InputPlace{file, error.mark.line + 1, error.mark.column + 1};
+    const InputPlace place = error.mark.is_null()
+                                 ? InputPlace{file}
+                                 : InputPlace{file, error.mark.line + 1, error.mark.column + 1};
     throw InputError(place, "this is not YAML: " + error.msg, "");
   }
-  if (!root.IsDefined() || root.IsNull()) throw InputError({file, 1, 1}, "the file is empty", "write a description (docs/formats.md)");
-  if (!root.IsMap()) throw InputError(place_of(root, file), "the file is no mapping", "write keys and values, as in docs/formats.md");
+  if (!root.IsDefined() || root.IsNull())
+    throw InputError({file, 1, 1}, "the file is empty", "write a description (docs/formats.md)");
+  if (!root.IsMap())
+    throw InputError(place_of(root, file), "the file is no mapping",
+                     "write keys and values, as in docs/formats.md");
   return root;
 }
 
-YamlMap::YamlMap(const YAML::Node& node, const std::string& file, std::string what, std::vector<std::string> keys)
+YamlMap::YamlMap(const YAML::Node& node, const std::string& file, std::string what,
+                 std::vector<std::string> keys)
     : node_(node), file_(file), what_(std::move(what)) {
-  if (!node.IsMap()) throw InputError(place_of(node, file), fmt::format("{} is no mapping", what_), "write keys and values");
+  if (!node.IsMap())
+    throw InputError(place_of(node, file), fmt::format("{} is no mapping", what_),
+                     "write keys and values");
   std::vector<std::string> seen;
   for (const auto& entry : node) {
     const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
@@ -90,25 +105,35 @@ YamlMap::YamlMap(const YAML::Node& node, const std::string& file, std::string wh
       throw InputError(place_of(entry.first, file), error.problem(), error.remedy());
     }
     if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
-      throw InputError(place_of(entry.first, file), fmt::format("key '{}' stands twice", key), "keep one of them");
+      throw InputError(place_of(entry.first, file), fmt::format("key '{}' stands twice", key),
+                       "keep one of them");
     }
     seen.push_back(key);
   }
 }
 
-bool YamlMap::has(const std::string& key) const { return node_[key].IsDefined() && !node_[key].IsNull(); }
+bool YamlMap::has(const std::string& key) const {
+  return node_[key].IsDefined() && !node_[key].IsNull();
+}
 
 YAML::Node YamlMap::at(const std::string& key) const {
-  if (!has(key)) throw InputError(place(), fmt::format("{} has no '{}'", what_, key), fmt::format("add {}: ...", key));
+  if (!has(key))
+    throw InputError(place(), fmt::format("{} has no '{}'", what_, key),
+                     fmt::format("add {}: ...", key));
   return node_[key];
 }
 
-std::string YamlMap::scalar(const YAML::Node& node, const std::string& file, const std::string& key) {
-  if (!node.IsScalar()) throw InputError(place_of(node, file), fmt::format("{} is no single value", key), fmt::format("write {}: value", key));
+std::string YamlMap::scalar(const YAML::Node& node, const std::string& file,
+                            const std::string& key) {
+  if (!node.IsScalar())
+    throw InputError(place_of(node, file), fmt::format("{} is no single value", key),
+                     fmt::format("write {}: value", key));
   return node.Scalar();
 }
 
-std::string YamlMap::text(const std::string& key) const { return scalar(at(key), file_, key); }
+std::string YamlMap::text(const std::string& key) const {
+  return scalar(at(key), file_, key);
+}
 
 std::string YamlMap::text_or(const std::string& key, const std::string& otherwise) const {
   return has(key) ? text(key) : otherwise;
@@ -123,6 +148,8 @@ bool YamlMap::flag_or(const std::string& key, bool otherwise) const {
   });
 }
 
-InputPlace YamlMap::place_of_key(const std::string& key) const { return has(key) ? place_of(node_[key], file_) : place(); }
+InputPlace YamlMap::place_of_key(const std::string& key) const {
+  return has(key) ? place_of(node_[key], file_) : place();
+}
 
 }  // namespace paceline

@@ -15,20 +15,23 @@
 
 namespace paceline {
 
-// Parses one document whose root is a mapping. Throws InputError if it is larger than 16 MiB, nested
-// deeper than 64 levels, no YAML, empty, several documents, or no mapping.
+// Parses one document whose root is a mapping. Throws InputError if it is larger than 16 MiB,
+// nested deeper than 64 levels, no YAML, empty, several documents, or no mapping.
 [[nodiscard]] YAML::Node parse_yaml(std::string_view text, const std::string& file);
 
 // Where a node stands, for errors.
 [[nodiscard]] InputPlace place_of(const YAML::Node& node, const std::string& file);
 
 // The older name of in_quotes, which std::quoted shadows where <iomanip> is included.
-[[nodiscard]] inline std::string quoted(std::string_view text) { return in_quotes(text); }
+[[nodiscard]] inline std::string quoted(std::string_view text) {
+  return in_quotes(text);
+}
 
 // A mapping of which every key is one of `keys`. Throws InputError that suggests the nearest key.
 class YamlMap {
  public:
-  YamlMap(const YAML::Node& node, const std::string& file, std::string what, std::vector<std::string> keys);
+  YamlMap(const YAML::Node& node, const std::string& file, std::string what,
+          std::vector<std::string> keys);
 
   [[nodiscard]] bool has(const std::string& key) const;
   // The value of a key that must be there.
@@ -47,7 +50,8 @@ class YamlMap {
   [[nodiscard]] const std::string& file() const { return file_; }
 
   template <class F>
-  static auto parsed_scalar(const YAML::Node& node, const std::string& file, const std::string& key, F parse) {
+  static auto parsed_scalar(const YAML::Node& node, const std::string& file, const std::string& key,
+                            F parse) {
     const std::string text = scalar(node, file, key);
     try {
       return parse(text);
@@ -55,7 +59,8 @@ class YamlMap {
       throw InputError(place_of(node, file), key + ": " + error.problem(), error.remedy());
     }
   }
-  [[nodiscard]] static std::string scalar(const YAML::Node& node, const std::string& file, const std::string& key);
+  [[nodiscard]] static std::string scalar(const YAML::Node& node, const std::string& file,
+                                          const std::string& key);
 
  private:
   YAML::Node node_;

@@ -1,4 +1,4 @@
-// Tests: tests/models/cluster_test.cc.
+// Tests: tests/models/cluster_catalog_test.cc, tests/models/cluster_test.cc.
 #include "models/cluster/catalog.h"
 
 #include "models/base/names.h"
@@ -15,7 +15,8 @@ namespace {
 // only that line is parsed: entries stand on one line each, as "  name: {...}".
 class CatalogFile {
  public:
-  CatalogFile(const char* file, const char* section) : file_(file), section_(section), text_(embedded_file(file)) {
+  CatalogFile(const char* file, const char* section)
+      : file_(file), section_(section), text_(embedded_file(file)) {
     PACELINE_ASSERT(!text_.empty(), "the catalogue is part of the program");
   }
 
@@ -49,9 +50,11 @@ class CatalogFile {
       const std::size_t end = rest.find('\n');
       const std::string_view line = rest.substr(0, end);
       rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
-      if (!line.empty() && line[0] != ' ' && line[0] != '#') inside = line == std::string(section_) + ":";
+      if (!line.empty() && line[0] != ' ' && line[0] != '#')
+        inside = line == std::string(section_) + ":";
       const std::size_t colon = line.find(": {");
-      if (inside && line.starts_with("  ") && colon != std::string_view::npos) visit(line.substr(2, colon - 2), line.substr(colon + 2));
+      if (inside && line.starts_with("  ") && colon != std::string_view::npos)
+        visit(line.substr(2, colon - 2), line.substr(colon + 2));
     }
   }
 
@@ -60,9 +63,15 @@ class CatalogFile {
   std::string_view text_;
 };
 
-CatalogFile devices() { return {"devices.yaml", "devices"}; }
-CatalogFile links() { return {"links.yaml", "links"}; }
-CatalogFile clusters() { return {"clusters.yaml", "clusters"}; }
+CatalogFile devices() {
+  return {"devices.yaml", "devices"};
+}
+CatalogFile links() {
+  return {"links.yaml", "links"};
+}
+CatalogFile clusters() {
+  return {"clusters.yaml", "clusters"};
+}
 
 }  // namespace
 
@@ -86,8 +95,14 @@ Cluster catalog_cluster(std::string_view name) {
   return read_cluster(file.entry(name, "cluster"), file.file(), std::string(name));
 }
 
-std::vector<CatalogEntry> catalog_devices() { return devices().entries(); }
-std::vector<CatalogEntry> catalog_links() { return links().entries(); }
-std::vector<CatalogEntry> catalog_clusters() { return clusters().entries(); }
+std::vector<CatalogEntry> catalog_devices() {
+  return devices().entries();
+}
+std::vector<CatalogEntry> catalog_links() {
+  return links().entries();
+}
+std::vector<CatalogEntry> catalog_clusters() {
+  return clusters().entries();
+}
 
 }  // namespace paceline::models

@@ -1,4 +1,4 @@
-// Tests: tests/models/cluster_yaml_test.cc.
+// Tests: tests/models/cluster_test.cc, tests/models/cluster_hostile_test.cc.
 #include "models/cluster/cluster_reader.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,9 @@ struct Basis {
 
 Basis basis_of(const YamlMap& map) {
   Basis basis;
-  if (map.has("provenance")) basis.provenance = map.parsed("provenance", [](const std::string& s) { return provenance_from_name(s); });
+  if (map.has("provenance"))
+    basis.provenance =
+        map.parsed("provenance", [](const std::string& s) { return provenance_from_name(s); });
   if (map.has("source")) basis.source = map.text("source");
   return basis;
 }
@@ -39,14 +41,18 @@ double plain(Q quantity) {
 enum class Zero { allowed, refused };
 
 template <class F>
-auto read_figure(const YamlMap& map, const std::string& key, const Basis& basis, F parse, Zero zero) {
+auto read_figure(const YamlMap& map, const std::string& key, const Basis& basis, F parse,
+                 Zero zero) {
   using Q = decltype(parse(std::string()));
   const auto parse_checked = [&](const std::string& text) {
     const Q value = parse(text);
-    if (zero == Zero::refused && plain(value) <= 0) throw InputError(fmt::format("{} is not more than 0", in_quotes(text)), "");
+    if (zero == Zero::refused && plain(value) <= 0)
+      throw InputError(fmt::format("{} is not more than 0", in_quotes(text)), "");
     if constexpr (!std::is_same_v<Q, double>) {
       if (!within_limits(value)) {
-        throw InputError(fmt::format("{} is out of range", in_quotes(text)), fmt::format("write {} to {}", to_text(Limits<Q>::least), to_text(Limits<Q>::most)));
+        throw InputError(
+            fmt::format("{} is out of range", in_quotes(text)),
+            fmt::format("write {} to {}", to_text(Limits<Q>::least), to_text(Limits<Q>::most)));
       }
     }
     return value;
@@ -58,14 +64,20 @@ auto read_figure(const YamlMap& map, const std::string& key, const Basis& basis,
     const Q value = map.parsed(key, parse_checked);
     return Figure<Q>::exact(value, own.provenance, own.source);
   }
-  const YamlMap figure(node, map.file(), "figure " + key, {"value", "low", "high", "provenance", "source"});
-  if (figure.has("provenance")) own.provenance = figure.parsed("provenance", [](const std::string& s) { return provenance_from_name(s); });
+  const YamlMap figure(node, map.file(), "figure " + key,
+                       {"value", "low", "high", "provenance", "source"});
+  if (figure.has("provenance"))
+    own.provenance =
+        figure.parsed("provenance", [](const std::string& s) { return provenance_from_name(s); });
   if (figure.has("source")) own.source = figure.text("source");
-  Figure<Q> result = Figure<Q>::exact(figure.parsed("value", parse_checked), own.provenance, own.source);
+  Figure<Q> result =
+      Figure<Q>::exact(figure.parsed("value", parse_checked), own.provenance, own.source);
   if (figure.has("low")) result.low = figure.parsed("low", parse_checked);
   if (figure.has("high")) result.high = figure.parsed("high", parse_checked);
   if (plain(result.low) > plain(result.value) || plain(result.value) > plain(result.high)) {
-    throw InputError(place_of(node, map.file()), fmt::format("{}: its value is not between low and high", key), "write low <= value <= high");
+    throw InputError(place_of(node, map.file()),
+                     fmt::format("{}: its value is not between low and high", key),
+                     "write low <= value <= high");
   }
   return result;
 }
@@ -78,7 +90,8 @@ constexpr auto rate = [](const std::string& s) { return parse_rate(s); };
 constexpr auto share = [](const std::string& s) { return parse_number(s, 1e-3, 1); };
 
 template <class Target, class F>
-void override_figure(const YamlMap& map, const std::string& key, const Basis& basis, F parse, Target& target, Zero zero = Zero::refused) {
+void override_figure(const YamlMap& map, const std::string& key, const Basis& basis, F parse,
+                     Target& target, Zero zero = Zero::refused) {
   if (map.has(key)) target = read_figure(map, key, basis, parse, zero);
 }
 
@@ -87,19 +100,23 @@ void require(const YamlMap& map, std::initializer_list<const char*> keys) {
 }
 
 int count(const YamlMap& map, const std::string& key, int most) {
-  return static_cast<int>(map.parsed(key, [most](const std::string& s) { return parse_count(s, 1, most); }));
+  return static_cast<int>(
+      map.parsed(key, [most](const std::string& s) { return parse_count(s, 1, most); }));
 }
 
 // A name that tables and messages can show. `kind` is the noun.
 std::string checked_name(const YamlMap& map, const std::string& key, const char* kind) {
   std::string name = map.text(key);
   if (name.empty() || in_quotes(name) != "'" + name + "'") {
-    throw InputError(map.place_of_key(key), fmt::format("{} is no name for a {}", in_quotes(name), kind), "choose another, up to 60 printable characters");
+    throw InputError(map.place_of_key(key),
+                     fmt::format("{} is no name for a {}", in_quotes(name), kind),
+                     "choose another, up to 60 printable characters");
   }
   return name;
 }
 
-const std::vector<std::string> link_keys = {"base", "description", "provenance", "source", "line_rate", "bandwidth", "latency"};
+const std::vector<std::string> link_keys = {"base",      "description", "provenance", "source",
+                                            "line_rate", "bandwidth",   "latency"};
 
 Link link_from(const YamlMap& map, const std::string& name) {
   const Basis basis = basis_of(map);
@@ -143,7 +160,9 @@ void read_nics(const YamlMap& map, Cluster& cluster) {
     });
   }
   if (cluster.nic_use == NicUse::affinity && cluster.nics_per_node > cluster.ranks_per_node) {
-    throw InputError(nic.place_of_key("count"), fmt::format("{} NICs for {} ranks with affinity", cluster.nics_per_node, cluster.ranks_per_node),
+    throw InputError(nic.place_of_key("count"),
+                     fmt::format("{} NICs for {} ranks with affinity", cluster.nics_per_node,
+                                 cluster.ranks_per_node),
                      "a rank uses one NIC: write use: striped, or at most one NIC for each rank");
   }
 }
@@ -152,15 +171,17 @@ Figure<double> default_efficiency(const char* key) {
   // Any device of the catalogue carries the defaults.
   static constexpr std::string_view any = "p40";
   const Device device = catalog_device(any);
-  return std::string_view(key) == "compute_efficiency" ? device.compute_efficiency : device.memory_efficiency;
+  return std::string_view(key) == "compute_efficiency" ? device.compute_efficiency
+                                                       : device.memory_efficiency;
 }
 
 }  // namespace
 
 Device read_device(const YAML::Node& node, const std::string& file, const std::string& name) {
-  const YamlMap map(node, file, "device " + name,
-                    {"base", "name", "description", "provenance", "source", "fp32", "tf32", "fp16", "fp16_tensor", "bf16", "memory_bandwidth", "memory",
-                     "compute_efficiency", "memory_efficiency"});
+  const YamlMap map(
+      node, file, "device " + name,
+      {"base", "name", "description", "provenance", "source", "fp32", "tf32", "fp16", "fp16_tensor",
+       "bf16", "memory_bandwidth", "memory", "compute_efficiency", "memory_efficiency"});
   const Basis basis = basis_of(map);
   Device device;
   device.name = name;
@@ -169,8 +190,10 @@ Device read_device(const YAML::Node& node, const std::string& file, const std::s
   } else {
     require(map, {"fp32", "memory_bandwidth", "memory"});
     // The catalogue's own devices get the defaults of their file.
-    if (!map.has("compute_efficiency")) device.compute_efficiency = default_efficiency("compute_efficiency");
-    if (!map.has("memory_efficiency")) device.memory_efficiency = default_efficiency("memory_efficiency");
+    if (!map.has("compute_efficiency"))
+      device.compute_efficiency = default_efficiency("compute_efficiency");
+    if (!map.has("memory_efficiency"))
+      device.memory_efficiency = default_efficiency("memory_efficiency");
   }
   if (map.has("name")) device.name = checked_name(map, "name", "device");
   device.description = map.text_or("description", device.description);
@@ -191,7 +214,9 @@ Link read_link(const YAML::Node& node, const std::string& file, const std::strin
 }
 
 Cluster read_cluster(const YAML::Node& node, const std::string& file, const std::string& name) {
-  std::vector<std::string> keys = {"description", "source", "nodes", "ranks_per_node", "device", "intra", "nic", "fabric", "host_link", "storage", "decode", "profile"};
+  std::vector<std::string> keys = {"description", "source",  "nodes",  "ranks_per_node",
+                                   "device",      "intra",   "nic",    "fabric",
+                                   "host_link",   "storage", "decode", "profile"};
   if (name.empty()) keys.insert(keys.begin(), "cluster");
   const YamlMap map(node, file, "the cluster", keys);
   const Basis basis = basis_of(map);
@@ -202,11 +227,15 @@ Cluster read_cluster(const YAML::Node& node, const std::string& file, const std:
   cluster.nodes = count(map, "nodes", most_ranks);
   cluster.ranks_per_node = count(map, "ranks_per_node", most_ranks);
   if (static_cast<std::int64_t>(cluster.nodes) * cluster.ranks_per_node > most_ranks) {
-    throw InputError(map.place_of_key("nodes"), fmt::format("{} nodes x {} ranks are too many", cluster.nodes, cluster.ranks_per_node),
-                     fmt::format("at most {} ranks", most_ranks));
+    throw InputError(
+        map.place_of_key("nodes"),
+        fmt::format("{} nodes x {} ranks are too many", cluster.nodes, cluster.ranks_per_node),
+        fmt::format("at most {} ranks", most_ranks));
   }
   const YAML::Node device = map.at("device");
-  cluster.device = device.IsMap() ? read_device(device, file, "device") : map.parsed("device", [](const std::string& n) { return catalog_device(n); });
+  cluster.device =
+      device.IsMap() ? read_device(device, file, "device")
+                     : map.parsed("device", [](const std::string& n) { return catalog_device(n); });
   cluster.intra = cluster_link(map, "intra");
   read_nics(map, cluster);
   cluster.fabric = map.text_or("fabric", "flat");

@@ -10,9 +10,12 @@
 namespace paceline::models {
 
 // `file` names the text in errors and in sources of figures that have none.
-[[nodiscard]] Device read_device(const YAML::Node& node, const std::string& file, const std::string& name);
-[[nodiscard]] Link read_link(const YAML::Node& node, const std::string& file, const std::string& name);
+[[nodiscard]] Device read_device(const YAML::Node& node, const std::string& file,
+                                 const std::string& name);
+[[nodiscard]] Link read_link(const YAML::Node& node, const std::string& file,
+                             const std::string& name);
 // `name` is empty for a user's file, which names itself under "cluster".
-[[nodiscard]] Cluster read_cluster(const YAML::Node& node, const std::string& file, const std::string& name);
+[[nodiscard]] Cluster read_cluster(const YAML::Node& node, const std::string& file,
+                                   const std::string& name);
 
 }  // namespace paceline::models

@@ -7,8 +7,12 @@
 
 namespace paceline::models {
 
-[[nodiscard]] constexpr int node_of(int rank, int ranks_per_node) { return rank / ranks_per_node; }
-[[nodiscard]] constexpr int slot_of(int rank, int ranks_per_node) { return rank % ranks_per_node; }
+[[nodiscard]] constexpr int node_of(int rank, int ranks_per_node) {
+  return rank / ranks_per_node;
+}
+[[nodiscard]] constexpr int slot_of(int rank, int ranks_per_node) {
+  return rank % ranks_per_node;
+}
 
 // Throws InputError unless 1 <= ranks <= the cluster's.
 void check_ranks(const Cluster& cluster, std::int64_t ranks);

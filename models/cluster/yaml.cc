@@ -1,4 +1,4 @@
-// Tests: tests/models/cluster_yaml_test.cc.
+// Tests: tests/models/cluster_test.cc, tests/models/cluster_hostile_test.cc.
 #include "models/cluster/yaml.h"
 
 #include "models/base/yaml_reader.h"

@@ -16,9 +16,8 @@ namespace paceline {
 namespace {
 
 bool is_one_line(const std::string& text) {
-  return std::none_of(text.begin(), text.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-  });
+  return std::none_of(text.begin(), text.end(),
+                      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
 TEST(InQuotes, ShowsTextAsItIsWhereItIsPrintable) {
@@ -31,8 +30,10 @@ TEST(InQuotes, HidesControlsAndWhatIsNoUtf8) {
   EXPECT_EQ(in_quotes("a\nb\tc\x1b[31m\x7f"), "'a?b?c?[31m?'");
   EXPECT_EQ(in_quotes(std::string("a\0b", 3)), "'a?b'");
   EXPECT_EQ(in_quotes("\x80\xff"), "'?\?'");
-  EXPECT_EQ(in_quotes("\xc2\x9b" "31m"), "'??31m'");  // the 8-bit escape of terminals
-  EXPECT_EQ(in_quotes("\xe4\xb8"), "'?\?'");           // the character ends too soon
+  EXPECT_EQ(in_quotes("\xc2\x9b"
+                      "31m"),
+            "'??31m'");                       // the 8-bit escape of terminals
+  EXPECT_EQ(in_quotes("\xe4\xb8"), "'?\?'");  // the character ends too soon
 }
 
 TEST(InQuotes, CutsBetweenCharacters) {
@@ -58,18 +59,23 @@ TEST(InputErrorText, IsOneLineWhateverItQuotes) {
 
 TEST(ErrorKinds, SayWhatFailedAndWhy) {
   EXPECT_STREQ(RunError("write out.json", "disk full").what(), "cannot write out.json: disk full");
-  EXPECT_DEATH(PACELINE_ASSERT(1 == 2, "one is two"), "broken invariant at .*: one is two \\(1 == 2\\)");
+  EXPECT_DEATH(PACELINE_ASSERT(1 == 2, "one is two"),
+               "broken invariant at .*: one is two \\(1 == 2\\)");
 }
 
 TEST(UnknownName, SuggestsOrListsWhatIsKnown) {
   const std::vector<std::string> known = {"resnet50", "vgg16"};
-  EXPECT_STREQ(unknown_name("network", "resnet5", known).what(), "unknown network 'resnet5'; did you mean 'resnet50'?");
-  EXPECT_STREQ(unknown_name("network", "bert", known).what(), "unknown network 'bert'; known: resnet50, vgg16");
-  EXPECT_STREQ(unknown_name("network", "a\nb", known).what(), "unknown network 'a?b'; known: resnet50, vgg16");
+  EXPECT_STREQ(unknown_name("network", "resnet5", known).what(),
+               "unknown network 'resnet5'; did you mean 'resnet50'?");
+  EXPECT_STREQ(unknown_name("network", "bert", known).what(),
+               "unknown network 'bert'; known: resnet50, vgg16");
+  EXPECT_STREQ(unknown_name("network", "a\nb", known).what(),
+               "unknown network 'a?b'; known: resnet50, vgg16");
 }
 
 TEST(NearestName, CountsASwapOfNeighboursOnceAndTakesTheFirstOfTies) {
-  EXPECT_EQ(nearest_name("ab", {"ba"}), std::nullopt) << "one of two characters is more than a third";
+  EXPECT_EQ(nearest_name("ab", {"ba"}), std::nullopt)
+      << "one of two characters is more than a third";
   EXPECT_EQ(nearest_name("nvlikn", {"nvlink"}), "nvlink");
   EXPECT_EQ(nearest_name("abd", {"abc", "abe"}), "abc");
   EXPECT_EQ(nearest_name("abe", {"abc", "abe"}), "abe");
@@ -92,7 +98,8 @@ TEST(Provenance, UnknownNamesListTheKnown) {
     FAIL();
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(),
-                 "unknown provenance 'guessed'; known: measured, calibrated, predicted, datasheet, published, assumed");
+                 "unknown provenance 'guessed'; known: measured, calibrated, predicted, datasheet, "
+                 "published, assumed");
   }
 }
 

@@ -24,17 +24,48 @@ struct Kind {
 };
 
 const std::vector<Kind> kinds = {
-    {"time", [](const std::string& s) { return parse_seconds(s).value(); }, {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"µs", 1e-6}, {"ns", 1e-9}}},
+    {"time",
+     [](const std::string& s) { return parse_seconds(s).value(); },
+     {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"µs", 1e-6}, {"ns", 1e-9}}},
     {"size",
      [](const std::string& s) { return parse_bytes(s).value(); },
-     {{"B", 1}, {"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}, {"TiB", 1099511627776}}},
+     {{"B", 1},
+      {"kB", 1e3},
+      {"KB", 1e3},
+      {"MB", 1e6},
+      {"GB", 1e9},
+      {"TB", 1e12},
+      {"KiB", 1024},
+      {"MiB", 1048576},
+      {"GiB", 1073741824},
+      {"TiB", 1099511627776}}},
     {"bandwidth",
      [](const std::string& s) { return parse_bandwidth(s).value(); },
-     {{"B/s", 1}, {"kB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"TB/s", 1e12}, {"KiB/s", 1024}, {"MiB/s", 1048576}, {"GiB/s", 1073741824}, {"bit/s", 0.125}, {"kbit/s", 125}, {"Mbit/s", 125e3}, {"Gbit/s", 125e6}, {"Tbit/s", 125e9}, {"Gbps", 125e6}}},
+     {{"B/s", 1},
+      {"kB/s", 1e3},
+      {"MB/s", 1e6},
+      {"GB/s", 1e9},
+      {"TB/s", 1e12},
+      {"KiB/s", 1024},
+      {"MiB/s", 1048576},
+      {"GiB/s", 1073741824},
+      {"bit/s", 0.125},
+      {"kbit/s", 125},
+      {"Mbit/s", 125e3},
+      {"Gbit/s", 125e6},
+      {"Tbit/s", 125e9},
+      {"Gbps", 125e6}}},
     {"rate of arithmetic",
      [](const std::string& s) { return parse_flop_rate(s).value(); },
-     {{"FLOP/s", 1}, {"MFLOP/s", 1e6}, {"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}, {"TFLOPS", 1e12}}},
-    {"rate", [](const std::string& s) { return parse_rate(s).value(); }, {{"1/s", 1}, {"images/s", 1}, {"samples/s", 1}}},
+     {{"FLOP/s", 1},
+      {"MFLOP/s", 1e6},
+      {"GFLOP/s", 1e9},
+      {"TFLOP/s", 1e12},
+      {"PFLOP/s", 1e15},
+      {"TFLOPS", 1e12}}},
+    {"rate",
+     [](const std::string& s) { return parse_rate(s).value(); },
+     {{"1/s", 1}, {"images/s", 1}, {"samples/s", 1}}},
 };
 
 std::string error_of(const std::function<void()>& action) {
@@ -63,7 +94,9 @@ TEST(ParseUnits, AUnitOfAnotherKindIsAlwaysRefused) {
       if (kind.name == other.name) continue;
       for (const auto& [unit, factor] : other.units) {
         const std::string error = error_of([&] { kind.parse("3 " + unit); });
-        EXPECT_TRUE(error.starts_with("'" + unit + "' is no unit of a " + kind.name + "; write one of ")) << error;
+        EXPECT_TRUE(
+            error.starts_with("'" + unit + "' is no unit of a " + kind.name + "; write one of "))
+            << error;
       }
     }
   }
@@ -86,11 +119,13 @@ RC_GTEST_PROP(ParseUnits, NegativeNumbersAreAlwaysRefused, (double number)) {
   RC_PRE(text.str() != "-0");
   for (const Kind& kind : kinds) {
     const std::string quantity = text.str() + " " + kind.units.front().first;
-    RC_ASSERT(error_of([&] { kind.parse(quantity); }) == "'" + quantity + "' is negative; a " + kind.name + " is at least 0");
+    RC_ASSERT(error_of([&] { kind.parse(quantity); }) ==
+              "'" + quantity + "' is negative; a " + kind.name + " is at least 0");
   }
 }
 
-RC_GTEST_PROP(ParseUnits, ReadsItsOwnTextToFourDigits, (std::uint32_t digits, std::uint8_t exponent)) {
+RC_GTEST_PROP(ParseUnits, ReadsItsOwnTextToFourDigits,
+              (std::uint32_t digits, std::uint8_t exponent)) {
   const double value = (1000 + digits % 9000) * 1e-3 * std::pow(10, exponent % 15);
   const auto same = [value](double read) { return std::fabs(read - value) <= 1e-9 * value; };
   RC_ASSERT(same(parse_bytes(to_text(Bytes{value})).value()));
@@ -101,10 +136,14 @@ RC_GTEST_PROP(ParseUnits, ReadsItsOwnTextToFourDigits, (std::uint32_t digits, st
 }
 
 TEST(ParseUnits, MessagesAreShortAndOneLine) {
-  EXPECT_EQ(error_of([] { (void)parse_seconds("2\nus"); }), "'?us' is no unit of a time; write one of s, ms, us, ns, as in 2 us");
-  EXPECT_EQ(error_of([] { (void)parse_count(std::string(100000, '9'), 1, 5); }), "'" + std::string(60, '9') + "...' is not a whole number from 1 to 5");
-  EXPECT_EQ(error_of([] { (void)parse_number("1.5\t\x01", 0, 1); }), "'1.5?\?' is not a number from 0 to 1");
-  EXPECT_EQ(error_of([] { (void)parse_bytes(""); }), "'' is not a size; write a number and its unit, such as 64 MiB");
+  EXPECT_EQ(error_of([] { (void)parse_seconds("2\nus"); }),
+            "'?us' is no unit of a time; write one of s, ms, us, ns, as in 2 us");
+  EXPECT_EQ(error_of([] { (void)parse_count(std::string(100000, '9'), 1, 5); }),
+            "'" + std::string(60, '9') + "...' is not a whole number from 1 to 5");
+  EXPECT_EQ(error_of([] { (void)parse_number("1.5\t\x01", 0, 1); }),
+            "'1.5?\?' is not a number from 0 to 1");
+  EXPECT_EQ(error_of([] { (void)parse_bytes(""); }),
+            "'' is not a size; write a number and its unit, such as 64 MiB");
 }
 
 TEST(ParseCount, TakesPlainWholeNumbersOnly) {
@@ -141,11 +180,17 @@ TEST(Quantity, StreamsItsUnit) {
 }
 
 // Interval arithmetic: whatever the inputs are within their intervals, the result is within its.
-RC_GTEST_PROP(Figure, TheIntervalHoldsEveryResult, (std::uint16_t a, std::uint16_t b, std::uint16_t c, std::uint16_t d, std::uint8_t s, std::uint8_t t)) {
-  const auto figure = [](double x, double width) { return Figure<double>{x, x - width * x / 131072, x + width, Provenance::measured, "x"}; };
+RC_GTEST_PROP(Figure, TheIntervalHoldsEveryResult,
+              (std::uint16_t a, std::uint16_t b, std::uint16_t c, std::uint16_t d, std::uint8_t s,
+               std::uint8_t t)) {
+  const auto figure = [](double x, double width) {
+    return Figure<double>{x, x - width * x / 131072, x + width, Provenance::measured, "x"};
+  };
   const Figure<double> x = figure(1.0 + a, b);
   const Figure<double> y = figure(1.0 + c, d);
-  const auto at = [](const Figure<double>& f, double share) { return f.low + (f.high - f.low) * share; };
+  const auto at = [](const Figure<double>& f, double share) {
+    return f.low + (f.high - f.low) * share;
+  };
   const auto check = [&](auto f) {
     const Figure<double> result = predicted(f, x, y, "computed");
     const double inside = f(at(x, s / 255.0), at(y, t / 255.0));

@@ -38,20 +38,25 @@ TEST(Catalog, ListsWhatAYamlParserFindsInItsFiles) {
 }
 
 TEST(Catalog, HasNoNameTwice) {
-  for (const auto& list : {names(catalog_devices()), names(catalog_links()), names(catalog_clusters())}) {
+  for (const auto& list :
+       {names(catalog_devices()), names(catalog_links()), names(catalog_clusters())}) {
     EXPECT_EQ(std::set<std::string>(list.begin(), list.end()).size(), list.size());
   }
 }
 
 TEST(Catalog, HasTheDevicesLinksAndClustersOfTheDesign) {
-  for (const char* name : {"k80", "p40", "p100", "p100-pcie", "v100", "a100", "a100-80g", "h100", "h200", "knl-7250", "xeon-8160"}) {
+  for (const char* name : {"k80", "p40", "p100", "p100-pcie", "v100", "a100", "a100-80g", "h100",
+                           "h200", "knl-7250", "xeon-8160"}) {
     EXPECT_NO_THROW((void)catalog_device(name)) << name;
   }
-  for (const char* name : {"pcie3-x16", "pcie4-x16", "pcie5-x16", "nvlink1", "nvlink2", "nvlink3", "nvlink4", "tcp-10g", "tcp-25g", "tcp-50g", "tcp-100g",
-                           "roce-25g", "roce-50g", "roce-100g", "infiniband-fdr", "infiniband-edr", "infiniband-hdr", "infiniband-ndr"}) {
+  for (const char* name :
+       {"pcie3-x16", "pcie4-x16", "pcie5-x16", "nvlink1", "nvlink2", "nvlink3", "nvlink4",
+        "tcp-10g", "tcp-25g", "tcp-50g", "tcp-100g", "roce-25g", "roce-50g", "roce-100g",
+        "infiniband-fdr", "infiniband-edr", "infiniband-hdr", "infiniband-ndr"}) {
     EXPECT_NO_THROW((void)catalog_link(name)) << name;
   }
-  for (const char* name : {"jizhi-p40", "goyal-p100", "pfn-mn1", "pfn-mn1-10g", "aws-p3-16xlarge", "sony-abci", "paisoar-25g", "h200-ndr"}) {
+  for (const char* name : {"jizhi-p40", "goyal-p100", "pfn-mn1", "pfn-mn1-10g", "aws-p3-16xlarge",
+                           "sony-abci", "paisoar-25g", "h200-ndr"}) {
     EXPECT_NO_THROW((void)catalog_cluster(name)) << name;
   }
 }
@@ -59,7 +64,8 @@ TEST(Catalog, HasTheDevicesLinksAndClustersOfTheDesign) {
 template <class Q>
 void check(const Figure<Q>& figure, const std::string& what) {
   EXPECT_FALSE(figure.source.empty()) << what;
-  EXPECT_EQ(figure.source.find(".yaml:"), std::string::npos) << what << " names a line of the catalogue for its source";
+  EXPECT_EQ(figure.source.find(".yaml:"), std::string::npos)
+      << what << " names a line of the catalogue for its source";
   EXPECT_LE(figure.low, figure.value) << what;
   EXPECT_LE(figure.value, figure.high) << what;
   if (figure.provenance == Provenance::assumed) {
@@ -77,7 +83,8 @@ void check(const Link& link, const std::string& what) {
 }
 
 void check(const Device& device, const std::string& what) {
-  for (const auto& rate : {std::optional(device.fp32), device.tf32, device.fp16, device.fp16_tensor, device.bf16}) {
+  for (const auto& rate :
+       {std::optional(device.fp32), device.tf32, device.fp16, device.fp16_tensor, device.bf16}) {
     if (rate) check(*rate, what + " rate");
   }
   check(device.memory_bandwidth, what + " memory bandwidth");
@@ -182,7 +189,8 @@ TEST(Placement, IsNodeMajor) {
 
 TEST(Placement, CountsBeyondIntAreRefusedToo) {
   const Cluster cluster = catalog_cluster("jizhi-p40");
-  for (const std::int64_t ranks : {std::int64_t{-1}, std::int64_t{2049}, std::int64_t{1} << 32, (std::int64_t{1} << 32) + 8, INT64_MIN, INT64_MAX}) {
+  for (const std::int64_t ranks : {std::int64_t{-1}, std::int64_t{2049}, std::int64_t{1} << 32,
+                                   (std::int64_t{1} << 32) + 8, INT64_MIN, INT64_MAX}) {
     EXPECT_THROW(check_ranks(cluster, ranks), InputError) << ranks;
   }
   EXPECT_NO_THROW(check_ranks(cluster, 1));

@@ -23,10 +23,16 @@ std::string error_of(const std::string& text) {
 }
 
 std::string profile_with(const std::string& members) {
-  return R"({"schema": "paceline.profile/1", "name": "n", "cluster": "c", "device": "d", "origin": "o")" + members + "}";
+  return R"({"schema": "paceline.profile/1", "name": "n", "cluster": "c", "device": "d", "origin": "o")" +
+         members + "}";
 }
-std::string latency_error(const std::string& figure) { return error_of(profile_with(R"(, "links": {"nic": {"latency_s": )" + figure + "}}")); }
-std::string bandwidth_error(const std::string& figure) { return error_of(profile_with(R"(, "links": {"intra": {"bandwidth_bytes_per_s": )" + figure + "}}")); }
+std::string latency_error(const std::string& figure) {
+  return error_of(profile_with(R"(, "links": {"nic": {"latency_s": )" + figure + "}}"));
+}
+std::string bandwidth_error(const std::string& figure) {
+  return error_of(
+      profile_with(R"(, "links": {"intra": {"bandwidth_bytes_per_s": )" + figure + "}}"));
+}
 
 void expect_equal(const Profile& a, const Profile& b) {
   EXPECT_EQ(a.name, b.name);
@@ -63,13 +69,17 @@ class Draw {
   template <class Q>
   Figure<Q> figure(double least, double most) {
     double x[3];
-    for (double& value : x) value = least * std::pow(most / least, std::uniform_real_distribution<double>(0, 1)(random_));
+    for (double& value : x)
+      value = least * std::pow(most / least, std::uniform_real_distribution<double>(0, 1)(random_));
     std::sort(x, x + 3);
-    constexpr Provenance all[] = {Provenance::measured, Provenance::calibrated, Provenance::predicted, Provenance::datasheet, Provenance::published, Provenance::assumed};
+    constexpr Provenance all[] = {Provenance::measured,  Provenance::calibrated,
+                                  Provenance::predicted, Provenance::datasheet,
+                                  Provenance::published, Provenance::assumed};
     return {Q{x[1]}, Q{x[0]}, Q{x[2]}, all[random_() % 6], text()};
   }
   std::string text() {
-    static const std::string letters[] = {"a", "Z", " ", "\"", "\\", "\n", "\t", "µ", "中", "😀", "/", "\x01"};
+    static const std::string letters[] = {"a",  "Z", " ",  "\"", "\\", "\n",
+                                          "\t", "µ", "中", "😀",  "/",  "\x01"};
     std::string result;
     for (std::size_t n = random_() % 12; n > 0; --n) result += letters[random_() % 12];
     return result;
@@ -82,8 +92,11 @@ class Draw {
     if (random_() % 2) p.nic_bandwidth = figure<BytesPerSecond>(1e6, 1e12);
     const auto precision = [this] { return random_() % 2 ? Precision::fp32 : Precision::mixed; };
     const auto batch = [this] { return 1 + static_cast<int>(random_() % 4096); };
-    for (std::size_t n = random_() % 4; n > 0; --n) p.throughputs.push_back({text(), precision(), batch(), figure<PerSecond>(0.1, 1e5)});
-    for (std::size_t n = random_() % 4; n > 0; --n) p.layers.push_back({text(), precision(), batch(), text(), figure<Seconds>(1e-7, 1), figure<Seconds>(1e-7, 1)});
+    for (std::size_t n = random_() % 4; n > 0; --n)
+      p.throughputs.push_back({text(), precision(), batch(), figure<PerSecond>(0.1, 1e5)});
+    for (std::size_t n = random_() % 4; n > 0; --n)
+      p.layers.push_back({text(), precision(), batch(), text(), figure<Seconds>(1e-7, 1),
+                          figure<Seconds>(1e-7, 1)});
     return p;
   }
 
@@ -106,43 +119,65 @@ TEST(Profile, NeedsOnlyItsNamesAndOrigin) {
 
 TEST(Profile, FiguresMustBeFiniteAndWithinTheirInterval) {
   const std::string at = "p.json: links.nic.latency_s";
-  EXPECT_EQ(latency_error(R"({"value": 1e-6, "provenance": "measured", "source": "run"})"), "no error");
-  EXPECT_EQ(latency_error(R"({"value": 0, "provenance": "measured", "source": "run"})"), "no error");
-  EXPECT_EQ(latency_error(R"({"value": -1e-6, "provenance": "measured", "source": "run"})"), at + ": -1e-06 is too small; it must be at least 0");
-  EXPECT_EQ(latency_error(R"({"value": 2, "low": 3, "high": 4, "provenance": "measured", "source": "run"})"),
+  EXPECT_EQ(latency_error(R"({"value": 1e-6, "provenance": "measured", "source": "run"})"),
+            "no error");
+  EXPECT_EQ(latency_error(R"({"value": 0, "provenance": "measured", "source": "run"})"),
+            "no error");
+  EXPECT_EQ(latency_error(R"({"value": -1e-6, "provenance": "measured", "source": "run"})"),
+            at + ": -1e-06 is too small; it must be at least 0");
+  EXPECT_EQ(latency_error(
+                R"({"value": 2, "low": 3, "high": 4, "provenance": "measured", "source": "run"})"),
             at + ": its value is not between low and high; write low <= value <= high");
-  EXPECT_EQ(latency_error(R"({"value": 1e9, "provenance": "measured", "source": "run"})"), at + ": 1000000000 to 1000000000 is out of range; it must be 0 s to 1000 s");
-  EXPECT_EQ(latency_error(R"({"value": 1e400})"), "p.json: a number is too large; write finite numbers");
-  EXPECT_EQ(latency_error(R"({"value": "3 us"})"), at + ".value: this is no number; write a finite number");
-  EXPECT_EQ(latency_error(R"({"value": null})"), at + ".value: this is no number; write a finite number");
+  EXPECT_EQ(latency_error(R"({"value": 1e9, "provenance": "measured", "source": "run"})"),
+            at + ": 1000000000 to 1000000000 is out of range; it must be 0 s to 1000 s");
+  EXPECT_EQ(latency_error(R"({"value": 1e400})"),
+            "p.json: a number is too large; write finite numbers");
+  EXPECT_EQ(latency_error(R"({"value": "3 us"})"),
+            at + ".value: this is no number; write a finite number");
+  EXPECT_EQ(latency_error(R"({"value": null})"),
+            at + ".value: this is no number; write a finite number");
   EXPECT_EQ(latency_error(R"({"low": 1})"), at + ": 'value' is missing; add \"value\"");
-  EXPECT_EQ(latency_error(R"({"value": 1, "source": "run"})"), at + ": 'provenance' is missing; add \"provenance\"");
-  EXPECT_EQ(latency_error(R"({"value": 1, "provenance": "measured"})"), at + ": 'source' is missing; add \"source\"");
-  EXPECT_EQ(latency_error(R"({"value": 1, "provenance": "measurd", "source": ""})"), at + ".provenance: unknown provenance 'measurd'; did you mean 'measured'?");
+  EXPECT_EQ(latency_error(R"({"value": 1, "source": "run"})"),
+            at + ": 'provenance' is missing; add \"provenance\"");
+  EXPECT_EQ(latency_error(R"({"value": 1, "provenance": "measured"})"),
+            at + ": 'source' is missing; add \"source\"");
+  EXPECT_EQ(latency_error(R"({"value": 1, "provenance": "measurd", "source": ""})"),
+            at + ".provenance: unknown provenance 'measurd'; did you mean 'measured'?");
   EXPECT_EQ(latency_error(R"({"valeu": 1})"), at + ": unknown key 'valeu'; did you mean 'value'?");
   EXPECT_EQ(latency_error("3"), at + ": this is no object; write {...}");
-  EXPECT_EQ(bandwidth_error(R"({"value": 0, "provenance": "measured", "source": "run"})"), "p.json: links.intra.bandwidth_bytes_per_s: 0 is too small; it must be more than 0");
+  EXPECT_EQ(bandwidth_error(R"({"value": 0, "provenance": "measured", "source": "run"})"),
+            "p.json: links.intra.bandwidth_bytes_per_s: 0 is too small; it must be more than 0");
   EXPECT_EQ(bandwidth_error(R"({"value": 1e-9, "provenance": "measured", "source": "run"})"),
-            "p.json: links.intra.bandwidth_bytes_per_s: 1e-09 to 1e-09 is out of range; it must be 1 B/s to 1000 TB/s");
+            "p.json: links.intra.bandwidth_bytes_per_s: 1e-09 to 1e-09 is out of range; it must be "
+            "1 B/s to 1000 TB/s");
 }
 
 TEST(Profile, WrongShapesNameTheirPath) {
   EXPECT_EQ(error_of("{}"), "p.json: the profile: 'schema' is missing; add \"schema\"");
   EXPECT_EQ(error_of(R"({"schema": 1})"), "p.json: schema: this is no text; write \"...\"");
-  EXPECT_EQ(error_of(R"({"schema": "paceline.profile/1"})"), "p.json: the profile: 'name' is missing; add \"name\"");
-  EXPECT_EQ(error_of(profile_with(R"(, "links": [])")), "p.json: links: this is no object; write {...}");
-  EXPECT_EQ(error_of(profile_with(R"(, "links": {"nik": {}})")), "p.json: links: unknown key 'nik'; did you mean 'nic'?");
-  EXPECT_EQ(error_of(profile_with(R"(, "links": {"nic": {"latency": 1}})")), "p.json: links.nic: unknown key 'latency'; did you mean 'latency_s'?");
-  EXPECT_EQ(error_of(profile_with(R"(, "throughputs": {})")), "p.json: throughputs: this is no array; write [...]");
-  EXPECT_EQ(error_of(profile_with(R"(, "throughputs": [1])")), "p.json: throughputs[0]: this is no object; write {...}");
-  EXPECT_EQ(error_of(profile_with(R"(, "layers": [{"network": "n", "precision": "fp32", "batch_per_rank": 1.5}])")),
+  EXPECT_EQ(error_of(R"({"schema": "paceline.profile/1"})"),
+            "p.json: the profile: 'name' is missing; add \"name\"");
+  EXPECT_EQ(error_of(profile_with(R"(, "links": [])")),
+            "p.json: links: this is no object; write {...}");
+  EXPECT_EQ(error_of(profile_with(R"(, "links": {"nik": {}})")),
+            "p.json: links: unknown key 'nik'; did you mean 'nic'?");
+  EXPECT_EQ(error_of(profile_with(R"(, "links": {"nic": {"latency": 1}})")),
+            "p.json: links.nic: unknown key 'latency'; did you mean 'latency_s'?");
+  EXPECT_EQ(error_of(profile_with(R"(, "throughputs": {})")),
+            "p.json: throughputs: this is no array; write [...]");
+  EXPECT_EQ(error_of(profile_with(R"(, "throughputs": [1])")),
+            "p.json: throughputs[0]: this is no object; write {...}");
+  EXPECT_EQ(error_of(profile_with(
+                R"(, "layers": [{"network": "n", "precision": "fp32", "batch_per_rank": 1.5}])")),
             "p.json: layers[0].batch_per_rank: 1.5 is not a whole number from 1 to 1000000");
 }
 
 TEST(Profile, BrokenJsonNamesLineAndColumn) {
   EXPECT_EQ(error_of(""), "p.json:1:1: this is not JSON; give a profile as paceline writes it");
-  EXPECT_EQ(error_of("{\n  \"a\": 1,\n  \"b\" 2\n}"), "p.json:3:7: this is not JSON; give a profile as paceline writes it");
-  EXPECT_EQ(error_of("{} {}"), "p.json:1:4: this is not JSON; give a profile as paceline writes it");
+  EXPECT_EQ(error_of("{\n  \"a\": 1,\n  \"b\" 2\n}"),
+            "p.json:3:7: this is not JSON; give a profile as paceline writes it");
+  EXPECT_EQ(error_of("{} {}"),
+            "p.json:1:4: this is not JSON; give a profile as paceline writes it");
   EXPECT_EQ(error_of("NaN"), "p.json:1:1: this is not JSON; give a profile as paceline writes it");
 }
 
@@ -150,12 +185,14 @@ TEST(Profile, MessagesStayShortAndOnOneLine) {
   EXPECT_EQ(error_of("{\"a\\nb\": 1}").substr(0, 40), "p.json: the profile: unknown key 'a?b'; ");
   EXPECT_LT(error_of("{\"" + std::string(1 << 20, 'x') + "\": 1}").size(), 300u);
   EXPECT_EQ(error_of("{\"schema\": \"a\\u001b[31m\"}"),
-            "p.json: schema: 'a?[31m' is not what this version reads; give a profile of schema paceline.profile/1");
+            "p.json: schema: 'a?[31m' is not what this version reads; give a profile of schema "
+            "paceline.profile/1");
 }
 
 TEST(Profile, DeepAndWideFilesDoNoHarm) {
   EXPECT_NE(error_of(std::string(1 << 22, '[')), "no error");
-  EXPECT_EQ(error_of(std::string(1 << 20, '[') + std::string(1 << 20, ']')), "p.json: the profile: this is no object; write {...}");
+  EXPECT_EQ(error_of(std::string(1 << 20, '[') + std::string(1 << 20, ']')),
+            "p.json: the profile: this is no object; write {...}");
   // With a linear search for each key this takes minutes.
   std::string wide = "{";
   for (int i = 0; i < 300000; ++i) wide += "\"k" + std::to_string(i) + "\": 1,";
@@ -165,7 +202,9 @@ TEST(Profile, DeepAndWideFilesDoNoHarm) {
 TEST(Profile, GarbageNeverCrashesIt) {
   std::mt19937 random(7);
   const auto pick = [&random](std::size_t n) { return static_cast<std::size_t>(random() % n); };
-  const std::vector<std::string> pieces = {"{", "}", "[", "]", "\"", ":", ",", "null", "true", "1e999", "-1", "1e-400", "\\u0000", "\\ud800", "\n", "\xff", "\"value\"", "\"links\": 3,"};
+  const std::vector<std::string> pieces = {
+      "{",     "}",  "[",      "]",       "\"",      ":",  ",",    "null",      "true",
+      "1e999", "-1", "1e-400", "\\u0000", "\\ud800", "\n", "\xff", "\"value\"", "\"links\": 3,"};
   for (std::uint32_t trial = 0; trial < 3000; ++trial) {
     std::string text = to_json(Draw(trial).profile());
     for (std::size_t change = 1 + pick(4); change > 0; --change) {
