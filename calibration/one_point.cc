@@ -8,7 +8,8 @@
 namespace paceline::calibration {
 namespace {
 
-double efficiency_at(const simulator::PredictionRequest& request, const models::Strategy& strategy, Seconds latency) {
+double efficiency_at(const simulator::PredictionRequest& request, const models::Strategy& strategy,
+                     Seconds latency) {
   models::Profile profile = request.profile != nullptr ? *request.profile : models::Profile{};
   profile.nic_latency = Figure<Seconds>::exact(latency, Provenance::calibrated, "trial");
   simulator::PredictionRequest trial = request;
@@ -17,11 +18,15 @@ double efficiency_at(const simulator::PredictionRequest& request, const models::
 }
 
 // Efficiency falls as latency grows.
-Seconds latency_for(const simulator::PredictionRequest& request, const models::Strategy& strategy, double efficiency) {
+Seconds latency_for(const simulator::PredictionRequest& request, const models::Strategy& strategy,
+                    double efficiency) {
   Seconds low{0};
   Seconds high{10e-3};
-  if (efficiency_at(request, strategy, low) < efficiency || efficiency_at(request, strategy, high) > efficiency) {
-    throw RunError("calibrate the NIC latency", fmt::format("no latency from 0 to 10 ms gives {} an efficiency of {:.4g}", strategy.name, efficiency));
+  if (efficiency_at(request, strategy, low) < efficiency ||
+      efficiency_at(request, strategy, high) > efficiency) {
+    throw RunError("calibrate the NIC latency",
+                   fmt::format("no latency from 0 to 10 ms gives {} an efficiency of {:.4g}",
+                               strategy.name, efficiency));
   }
   constexpr double accuracy = 1e-10;
   while (high - low > accuracy * high) {
@@ -33,7 +38,8 @@ Seconds latency_for(const simulator::PredictionRequest& request, const models::S
 
 }  // namespace
 
-Figure<Seconds> calibrate_nic_latency(const simulator::PredictionRequest& request, const models::Strategy& strategy,
+Figure<Seconds> calibrate_nic_latency(const simulator::PredictionRequest& request,
+                                      const models::Strategy& strategy,
                                       const EfficiencyPoint& point) {
   return {.value = latency_for(request, strategy, point.efficiency),
           .low = latency_for(request, strategy, point.efficiency + point.rounding),

@@ -23,6 +23,7 @@ struct EfficiencyPoint {
 // 1e-9 relative; its interval covers the point's rounding. The request's profile says
 // everything but the NIC latency. Throws RunError if no latency up to 10 ms gives the point.
 [[nodiscard]] Figure<Seconds> calibrate_nic_latency(const simulator::PredictionRequest& request,
-                                                    const models::Strategy& strategy, const EfficiencyPoint& point);
+                                                    const models::Strategy& strategy,
+                                                    const EfficiencyPoint& point);
 
 }  // namespace paceline::calibration

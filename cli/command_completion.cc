@@ -1,5 +1,5 @@
-// paceline completion: a completion script for the user's shell, made from the command's own options.
-// CLI11 of Debian bookworm has no generator.
+// paceline completion: a completion script for the user's shell, made from the command's own
+// options. CLI11 of Debian bookworm has no generator.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -58,40 +58,55 @@ std::string bash_script(const CLI::App& app) {
       "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=\n"
       "  case $prev in\n";
   for (const auto& [option, values] : option_values()) {
-    text += fmt::format("    {}) COMPREPLY=($(compgen -W '{}' -- \"$cur\") $(compgen -f -- \"$cur\")); return;;\n", option, values);
+    text += fmt::format(
+        "    {}) COMPREPLY=($(compgen -W '{}' -- \"$cur\") $(compgen -f -- \"$cur\")); return;;\n",
+        option, values);
   }
-  text += "    --timeline) COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n  esac\n  case ${COMP_WORDS[1]} in\n";
+  text +=
+      "    --timeline) COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n  esac\n  case "
+      "${COMP_WORDS[1]} in\n";
   for (const CLI::App* command : app.get_subcommands({})) {
-    text += fmt::format("    {}) words='{} {}';;\n", command->get_name(), subcommands(*command), long_options(*command));
+    text += fmt::format("    {}) words='{} {}';;\n", command->get_name(), subcommands(*command),
+                        long_options(*command));
   }
-  text += fmt::format("  esac\n  if ((COMP_CWORD == 1)); then words='{} {}'; fi\n", subcommands(app), long_options(app));
-  return text + "  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\ncomplete -F _paceline paceline\n";
+  text += fmt::format("  esac\n  if ((COMP_CWORD == 1)); then words='{} {}'; fi\n",
+                      subcommands(app), long_options(app));
+  return text +
+         "  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\ncomplete -F _paceline paceline\n";
 }
 
 // zsh runs the bash script through its own emulation.
 std::string zsh_script(const CLI::App& app) {
   return "# zsh completion for paceline. Load it with: source <(paceline completion zsh)\n"
-         "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n" + bash_script(app);
+         "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n" +
+         bash_script(app);
 }
 
 std::string fish_script(const CLI::App& app) {
-  std::string text = "# fish completion for paceline. Load it with: paceline completion fish | source\ncomplete -c paceline -f\n";
+  std::string text =
+      "# fish completion for paceline. Load it with: paceline completion fish | source\ncomplete "
+      "-c paceline -f\n";
   for (const CLI::App* command : app.get_subcommands({})) {
     const std::string seen = fmt::format("__fish_seen_subcommand_from {}", command->get_name());
-    text += fmt::format("complete -c paceline -n __fish_use_subcommand -a {} -d '{}'\n", command->get_name(), command->get_description());
-    for (const CLI::App* inner : command->get_subcommands({})) text += fmt::format("complete -c paceline -n '{}' -a {}\n", seen, inner->get_name());
+    text += fmt::format("complete -c paceline -n __fish_use_subcommand -a {} -d '{}'\n",
+                        command->get_name(), command->get_description());
+    for (const CLI::App* inner : command->get_subcommands({}))
+      text += fmt::format("complete -c paceline -n '{}' -a {}\n", seen, inner->get_name());
     for (const CLI::Option* option : command->get_options()) {
-      for (const std::string& name : option->get_lnames()) text += fmt::format("complete -c paceline -n '{}' -l {}\n", seen, name);
+      for (const std::string& name : option->get_lnames())
+        text += fmt::format("complete -c paceline -n '{}' -l {}\n", seen, name);
     }
   }
-  for (const auto& [option, values] : option_values()) text += fmt::format("complete -c paceline -l {} -x -a '{}'\n", option.substr(2), values);
+  for (const auto& [option, values] : option_values())
+    text += fmt::format("complete -c paceline -l {} -x -a '{}'\n", option.substr(2), values);
   return text;
 }
 
 }  // namespace
 
 void add_completion(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("completion", "Print a completion script for bash, zsh or fish");
+  CLI::App* command =
+      app.add_subcommand("completion", "Print a completion script for bash, zsh or fish");
   const auto shell = std::make_shared<std::string>();
   command->add_option("shell", *shell, "bash, zsh or fish")->required();
   CLI::App* root = &app;

@@ -23,25 +23,32 @@ void write_timeline(const PredictionTable& table, const std::string& path) {
   const simulator::StrategyPrediction& row = table.rows[table.best()];
   simulator::Predictor predictor(table.job.request(table.network, table.ranks, row.wire));
   const simulator::StrategyRun run = predictor.run(models::strategy(row.name));
-  const std::string title = fmt::format("{} on {}, {} ranks, batch {}, {}, {} on the wire", table.network.work.name,
-                                        table.job.cluster.name, table.ranks, table.job.batch_per_rank, row.name, name(row.wire));
+  const std::string title = fmt::format(
+      "{} on {}, {} ranks, batch {}, {}, {} on the wire", table.network.work.name,
+      table.job.cluster.name, table.ranks, table.job.batch_per_rank, row.name, name(row.wire));
   write_output_file(path, simulator::chrome_trace(table.network.work, run, {title}));
   fmt::print(stderr, "timeline of {} written to {}: open it in ui.perfetto.dev\n", row.name, path);
 }
 
 void run(const Options& options) {
   const Job job = load_job(options.job);
-  if (options.job.ranks.empty()) throw InputError("--ranks is missing", fmt::format("give 1 to {}, as in --ranks {}", job.cluster.ranks(), job.cluster.ranks()));
+  if (options.job.ranks.empty())
+    throw InputError("--ranks is missing", fmt::format("give 1 to {}, as in --ranks {}",
+                                                       job.cluster.ranks(), job.cluster.ranks()));
   const int ranks = parse_ranks(options.job.ranks, job.cluster);
   if (!options.timeline.empty() && job.networks.size() > 1) {
-    throw InputError({"--timeline"}, fmt::format("{} networks and one timeline", job.networks.size()), "give one --model");
+    throw InputError({"--timeline"},
+                     fmt::format("{} networks and one timeline", job.networks.size()),
+                     "give one --model");
   }
   std::vector<PredictionTable> tables;
-  for (const LoadedNetwork& network : job.networks) tables.push_back(predict_table(job, network, ranks));
+  for (const LoadedNetwork& network : job.networks)
+    tables.push_back(predict_table(job, network, ranks));
   if (!options.timeline.empty()) write_timeline(tables.front(), options.timeline);
 
   if (!options.json) {
-    for (std::size_t i = 0; i < tables.size(); ++i) fmt::print("{}{}", i == 0 ? "" : "\n\n", to_text(tables[i]));
+    for (std::size_t i = 0; i < tables.size(); ++i)
+      fmt::print("{}{}", i == 0 ? "" : "\n\n", to_text(tables[i]));
     return;
   }
   nlohmann::ordered_json json;
@@ -57,11 +64,16 @@ void run(const Options& options) {
 }  // namespace
 
 void add_predict(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("predict", "Iteration time of every strategy, as a table or JSON");
+  CLI::App* command =
+      app.add_subcommand("predict", "Iteration time of every strategy, as a table or JSON");
   const auto options = std::make_shared<Options>();
   add_job_options(*command, options->job);
-  command->add_option("--ranks", options->job.ranks, "Number of ranks (GPUs, or CPU processes)")->option_text("N");
-  command->add_option("--timeline", options->timeline, "Write the fastest row's timeline as Chrome trace JSON (opens in Perfetto)")->option_text("FILE");
+  command->add_option("--ranks", options->job.ranks, "Number of ranks (GPUs, or CPU processes)")
+      ->option_text("N");
+  command
+      ->add_option("--timeline", options->timeline,
+                   "Write the fastest row's timeline as Chrome trace JSON (opens in Perfetto)")
+      ->option_text("FILE");
   command->add_flag("--json", options->json, "Print one JSON document");
   command->callback([options] { run(*options); });
 }

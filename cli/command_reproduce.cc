@@ -23,7 +23,9 @@ struct Options {
   bool json = false;
 };
 
-std::string with_unit(double value, const std::string& unit) { return fmt::format("{:.4g} {}", value, unit); }
+std::string with_unit(double value, const std::string& unit) {
+  return fmt::format("{:.4g} {}", value, unit);
+}
 
 // "+12.6 %"; no sign where it rounds to nothing.
 std::string signed_percent(double share) {
@@ -33,11 +35,17 @@ std::string signed_percent(double share) {
 
 std::string to_text(const experiments::Reproduction& result) {
   std::string text = result.title + "\n\n";
-  Table table({{"source", Align::left}, {"what", Align::left}, {"", Align::left}, {"published"}, {"ours"}, {"error"}});
+  Table table({{"source", Align::left},
+               {"what", Align::left},
+               {"", Align::left},
+               {"published"},
+               {"ours"},
+               {"error"}});
   std::vector<double> errors;  // of the predicted rows
   for (const experiments::Row& row : result.rows) {
     const double error = row.relative_error();
-    table.add({row.source, row.what, std::string(name(row.provenance)), with_unit(row.published, row.unit), with_unit(row.ours, row.unit),
+    table.add({row.source, row.what, std::string(name(row.provenance)),
+               with_unit(row.published, row.unit), with_unit(row.ours, row.unit),
                signed_percent(error)});
     if (row.provenance == Provenance::predicted) errors.push_back(std::abs(error));
   }
@@ -45,18 +53,22 @@ std::string to_text(const experiments::Reproduction& result) {
   if (!errors.empty()) {
     std::sort(errors.begin(), errors.end());
     const std::size_t n = errors.size();
-    text += fmt::format("\n{} predicted rows: absolute error median {:.1f} %, mean {:.1f} %, worst {:.1f} %\n", n,
-                        50 * (errors[(n - 1) / 2] + errors[n / 2]), 100 * std::accumulate(errors.begin(), errors.end(), 0.0) / static_cast<double>(n),
-                        100 * errors.back());
+    text += fmt::format(
+        "\n{} predicted rows: absolute error median {:.1f} %, mean {:.1f} %, worst {:.1f} %\n", n,
+        50 * (errors[(n - 1) / 2] + errors[n / 2]),
+        100 * std::accumulate(errors.begin(), errors.end(), 0.0) / static_cast<double>(n),
+        100 * errors.back());
   }
   text += "\nHow ours was made:\n";
-  for (const experiments::Row& row : result.rows) text += fmt::format("  {}: {}\n", row.what, row.configuration);
+  for (const experiments::Row& row : result.rows)
+    text += fmt::format("  {}: {}\n", row.what, row.configuration);
   bool any = false;
   for (const experiments::Row& row : result.rows) {
     if (row.note.empty()) continue;
     if (!any) text += "\nWhy some are off:\n";
     any = true;
-    text += fmt::format("  {} ({}): {}\n", row.what, signed_percent(row.relative_error()), row.note);
+    text +=
+        fmt::format("  {} ({}): {}\n", row.what, signed_percent(row.relative_error()), row.note);
   }
   for (const std::string& note : result.notes) text += "\n" + note + "\n";
   return text;
@@ -65,17 +77,28 @@ std::string to_text(const experiments::Reproduction& result) {
 nlohmann::ordered_json to_json(const experiments::Reproduction& result) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const experiments::Row& row : result.rows) {
-    rows.push_back({{"id", row.id}, {"source", row.source}, {"what", row.what}, {"provenance", name(row.provenance)}, {"unit", row.unit},
-                    {"published", row.published}, {"ours", row.ours}, {"relative_error", row.relative_error()},
-                    {"configuration", row.configuration}, {"note", row.note}});
+    rows.push_back({{"id", row.id},
+                    {"source", row.source},
+                    {"what", row.what},
+                    {"provenance", name(row.provenance)},
+                    {"unit", row.unit},
+                    {"published", row.published},
+                    {"ours", row.ours},
+                    {"relative_error", row.relative_error()},
+                    {"configuration", row.configuration},
+                    {"note", row.note}});
   }
-  return {{"schema", "paceline.reproduction/1"}, {"name", result.name}, {"title", result.title}, {"rows", std::move(rows)}};
+  return {{"schema", "paceline.reproduction/1"},
+          {"name", result.name},
+          {"title", result.title},
+          {"rows", std::move(rows)}};
 }
 
 void run(const Options& options) {
   const experiments::Reproduction result = experiments::experiment(options.name).reproduce();
   if (!options.profile_out.empty()) {
-    if (!result.profile) throw InputError({"--profile-out"}, fmt::format("{} calibrates nothing", options.name), "");
+    if (!result.profile)
+      throw InputError({"--profile-out"}, fmt::format("{} calibrates nothing", options.name), "");
     write_output_file(options.profile_out, models::to_json(*result.profile));
   }
   fmt::print("{}", options.json ? to_json(result).dump(2) + "\n" : to_text(result));
@@ -87,9 +110,13 @@ void add_reproduce(CLI::App& app) {
   CLI::App* command = app.add_subcommand("reproduce", "A published result: ours beside theirs");
   const auto options = std::make_shared<Options>();
   std::string list;
-  for (const experiments::Experiment& entry : experiments::experiments()) list += fmt::format("{}{}: {}", list.empty() ? "" : "; ", entry.name, entry.summary);
+  for (const experiments::Experiment& entry : experiments::experiments())
+    list += fmt::format("{}{}: {}", list.empty() ? "" : "; ", entry.name, entry.summary);
   command->add_option("name", options->name, list)->required()->option_text("NAME");
-  command->add_option("--profile-out", options->profile_out, "Write what was calibrated as a profile (JSON)")->option_text("FILE");
+  command
+      ->add_option("--profile-out", options->profile_out,
+                   "Write what was calibrated as a profile (JSON)")
+      ->option_text("FILE");
   command->add_flag("--json", options->json, "Print one JSON document");
   command->callback([options] { run(*options); });
 }

@@ -22,58 +22,79 @@ std::vector<int> parse_rank_range(const std::string& text, const models::Cluster
   const std::size_t dash = text.find('-', 1);
   std::vector<int> ranks;
   if (dash == std::string::npos) {
-    for (const std::string& part : parsing_option("--ranks", [&] { return comma_list(text); })) ranks.push_back(parse_ranks(part, cluster));
+    for (const std::string& part : parsing_option("--ranks", [&] { return comma_list(text); }))
+      ranks.push_back(parse_ranks(part, cluster));
     return ranks;
   }
   const int first = parse_ranks(text.substr(0, dash), cluster);
   const int last = parse_ranks(text.substr(dash + 1), cluster);
-  if (last < first) throw InputError({"--ranks"}, fmt::format("'{}' goes down", text), fmt::format("write {}-{}", last, first));
+  if (last < first)
+    throw InputError({"--ranks"}, fmt::format("'{}' goes down", text),
+                     fmt::format("write {}-{}", last, first));
   for (std::int64_t p = first; p < last; p *= 2) ranks.push_back(static_cast<int>(p));
   ranks.push_back(last);
   return ranks;
 }
 
-std::string curve_text(const Job& job, const LoadedNetwork& network, const std::vector<PredictionTable>& tables) {
-  std::string text = fmt::format("{} on {} ({}), batch {} per rank, {} precision: throughput and efficiency\n\n", network.work.name,
-                                 job.cluster.name, job.cluster.device.name, job.batch_per_rank, name(job.precision));
+std::string curve_text(const Job& job, const LoadedNetwork& network,
+                       const std::vector<PredictionTable>& tables) {
+  std::string text =
+      fmt::format("{} on {} ({}), batch {} per rank, {} precision: throughput and efficiency\n\n",
+                  network.work.name, job.cluster.name, job.cluster.device.name, job.batch_per_rank,
+                  name(job.precision));
   std::vector<Table::Column> columns = {{"ranks"}};
-  for (const auto& row : tables.front().rows) columns.push_back({fmt::format("{} {}", row.name, name(row.wire))});
+  for (const auto& row : tables.front().rows)
+    columns.push_back({fmt::format("{} {}", row.name, name(row.wire))});
   Table rows(std::move(columns));
   for (const PredictionTable& table : tables) {
     std::vector<std::string> cells = {fmt::format("{}", table.ranks)};
     const std::size_t best = table.best();
     for (std::size_t i = 0; i < table.rows.size(); ++i) {
-      cells.push_back(fmt::format("{}{:.0f} /s {:>7}", i == best ? "* " : "", table.rows[i].throughput.value(), percent(table.rows[i].efficiency)));
+      cells.push_back(fmt::format("{}{:.0f} /s {:>7}", i == best ? "* " : "",
+                                  table.rows[i].throughput.value(),
+                                  percent(table.rows[i].efficiency)));
     }
     rows.add(std::move(cells));
   }
   text += rows.text();
-  text += fmt::format("\n* the most samples per second in its line; efficiency is against p0 = {} ranks (1 rank below that)\n",
-                      job.cluster.ranks_per_node);
+  text += fmt::format(
+      "\n* the most samples per second in its line; efficiency is against p0 = {} ranks (1 rank "
+      "below that)\n",
+      job.cluster.ranks_per_node);
   text += "\nAll times are predicted (step engine). They rest on:\n";
   text += fmt::format("  {:<18} {}\n", "compute", tables.front().rows.front().compute_source);
   return text + basis_text(job);
 }
 
-nlohmann::ordered_json curve_json(const Job& job, const LoadedNetwork& network, const std::vector<PredictionTable>& tables) {
+nlohmann::ordered_json curve_json(const Job& job, const LoadedNetwork& network,
+                                  const std::vector<PredictionTable>& tables) {
   nlohmann::ordered_json points = nlohmann::ordered_json::array();
   for (const PredictionTable& table : tables) {
     nlohmann::ordered_json strategies = nlohmann::ordered_json::array();
     for (const auto& row : table.rows) strategies.push_back(to_json(row));
     points.push_back({{"ranks", table.ranks}, {"strategies", std::move(strategies)}});
   }
-  return {{"schema", "paceline.scaling/1"}, {"model", network.work.name}, {"cluster", job.cluster.name},
-          {"batch_per_rank", job.batch_per_rank}, {"precision", name(job.precision)}, {"engine", "step"},
-          {"profile", job.profile ? nlohmann::ordered_json(job.profile->name) : nlohmann::ordered_json(nullptr)},
+  return {{"schema", "paceline.scaling/1"},
+          {"model", network.work.name},
+          {"cluster", job.cluster.name},
+          {"batch_per_rank", job.batch_per_rank},
+          {"precision", name(job.precision)},
+          {"engine", "step"},
+          {"profile", job.profile ? nlohmann::ordered_json(job.profile->name)
+                                  : nlohmann::ordered_json(nullptr)},
           {"points", std::move(points)}};
 }
 
 void run(const Options& options) {
   const Job job = load_job(options.job);
-  if (job.networks.size() != 1) throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()), "scale takes one");
-  const std::string range = options.job.ranks.empty() ? fmt::format("1-{}", job.cluster.ranks()) : options.job.ranks;
+  if (job.networks.size() != 1)
+    throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()),
+                     "scale takes one");
+  const std::string range =
+      options.job.ranks.empty() ? fmt::format("1-{}", job.cluster.ranks()) : options.job.ranks;
   std::vector<PredictionTable> tables;
-  for (const int ranks : parse_rank_range(range, job.cluster)) tables.push_back(predict_table(job, job.networks.front(), ranks));
+  for (const int ranks : parse_rank_range(range, job.cluster))
+    tables.push_back(predict_table(job, job.networks.front(), ranks));
   if (options.json) {
     fmt::print("{}\n", curve_json(job, job.networks.front(), tables).dump(2));
   } else {
@@ -84,10 +105,14 @@ void run(const Options& options) {
 }  // namespace
 
 void add_scale(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("scale", "The same over a range of ranks: the scaling curve");
+  CLI::App* command =
+      app.add_subcommand("scale", "The same over a range of ranks: the scaling curve");
   const auto options = std::make_shared<Options>();
   add_job_options(*command, options->job);
-  command->add_option("--ranks", options->job.ranks, "Numbers of ranks: 8,16,24 or 8-2048 (doubling); by default from 1 to all of the cluster")
+  command
+      ->add_option(
+          "--ranks", options->job.ranks,
+          "Numbers of ranks: 8,16,24 or 8-2048 (doubling); by default from 1 to all of the cluster")
       ->option_text("LIST|RANGE");
   command->add_flag("--json", options->json, "Print one JSON document");
   command->callback([options] { run(*options); });

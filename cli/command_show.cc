@@ -32,13 +32,15 @@ std::string grouped(std::int64_t value) {
 
 std::string shape_text(const models::ParameterTensor& tensor) {
   std::string text;
-  for (const std::int64_t size : tensor.shape) text += (text.empty() ? "" : "x") + fmt::format("{}", size);
+  for (const std::int64_t size : tensor.shape)
+    text += (text.empty() ? "" : "x") + fmt::format("{}", size);
   return text;
 }
 
 std::string parameters_text(const models::LayerWork& layer) {
   std::string text;
-  for (const models::ParameterTensor& tensor : layer.parameters) text += (text.empty() ? "" : " + ") + shape_text(tensor);
+  for (const models::ParameterTensor& tensor : layer.parameters)
+    text += (text.empty() ? "" : " + ") + shape_text(tensor);
   return text;
 }
 
@@ -52,42 +54,79 @@ void show_network(const std::string& name_or_file, bool json) {
     Json layers = Json::array();
     for (const models::LayerWork& layer : network.layers) {
       Json tensors = Json::array();
-      for (const auto& tensor : layer.parameters) tensors.push_back({{"name", tensor.name}, {"shape", tensor.shape}, {"elements", tensor.elements}});
-      layers.push_back({{"name", layer.name}, {"kind", layer.kind}, {"output", to_text(layer.output)}, {"parameters", layer.parameter_elements()},
-                        {"tensors", std::move(tensors)}, {"forward_flops", layer.forward_flops},
-                        {"data_gradient_flops", layer.data_gradient_flops}, {"weight_gradient_flops", layer.weight_gradient_flops},
-                        {"forward_read_elements", layer.forward_read}, {"forward_written_elements", layer.forward_written},
-                        {"backward_read_elements", layer.backward_read}, {"backward_written_elements", layer.backward_written},
+      for (const auto& tensor : layer.parameters)
+        tensors.push_back(
+            {{"name", tensor.name}, {"shape", tensor.shape}, {"elements", tensor.elements}});
+      layers.push_back({{"name", layer.name},
+                        {"kind", layer.kind},
+                        {"output", to_text(layer.output)},
+                        {"parameters", layer.parameter_elements()},
+                        {"tensors", std::move(tensors)},
+                        {"forward_flops", layer.forward_flops},
+                        {"data_gradient_flops", layer.data_gradient_flops},
+                        {"weight_gradient_flops", layer.weight_gradient_flops},
+                        {"forward_read_elements", layer.forward_read},
+                        {"forward_written_elements", layer.forward_written},
+                        {"backward_read_elements", layer.backward_read},
+                        {"backward_written_elements", layer.backward_written},
                         {"kept_elements", layer.kept}});
     }
     Json gradients = Json::array();
-    for (const models::Gradient& g : network.gradients) gradients.push_back({{"name", g.name}, {"elements", g.elements}});
-    const Json document = {{"schema", "paceline.network/1"}, {"name", network.name}, {"parameters", network.parameters()},
-                           {"parameter_tensors", network.gradients.size()}, {"forward_flops", network.forward_flops()},
-                           {"backward_flops", network.backward_flops()}, {"kept_elements", network.kept()},
-                           {"input_elements", network.input_elements}, {"layers", std::move(layers)}, {"gradients", std::move(gradients)}};
+    for (const models::Gradient& g : network.gradients)
+      gradients.push_back({{"name", g.name}, {"elements", g.elements}});
+    const Json document = {{"schema", "paceline.network/1"},
+                           {"name", network.name},
+                           {"parameters", network.parameters()},
+                           {"parameter_tensors", network.gradients.size()},
+                           {"forward_flops", network.forward_flops()},
+                           {"backward_flops", network.backward_flops()},
+                           {"kept_elements", network.kept()},
+                           {"input_elements", network.input_elements},
+                           {"layers", std::move(layers)},
+                           {"gradients", std::move(gradients)}};
     fmt::print("{}\n", document.dump(2));
     return;
   }
-  Table table({{"layer", Align::left}, {"kind", Align::left}, {"output", Align::left}, {"parameters", Align::left}, {"count"},
-               {"forward FLOPs"}, {"data grad."}, {"weight grad."}, {"kept"}});
+  Table table({{"layer", Align::left},
+               {"kind", Align::left},
+               {"output", Align::left},
+               {"parameters", Align::left},
+               {"count"},
+               {"forward FLOPs"},
+               {"data grad."},
+               {"weight grad."},
+               {"moved"},
+               {"kept"}});
   for (const models::LayerWork& layer : network.layers) {
+    const std::int64_t moved =
+        layer.forward_read + layer.forward_written + layer.backward_read + layer.backward_written;
     table.add({layer.name, layer.kind, to_text(layer.output), parameters_text(layer),
-               layer.parameters.empty() ? "." : grouped(layer.parameter_elements()), flops(layer.forward_flops),
-               flops(layer.data_gradient_flops), flops(layer.weight_gradient_flops), layer.kept == 0 ? "." : grouped(layer.kept)});
+               layer.parameters.empty() ? "." : grouped(layer.parameter_elements()),
+               flops(layer.forward_flops), flops(layer.data_gradient_flops),
+               flops(layer.weight_gradient_flops), moved == 0 ? "." : grouped(moved),
+               layer.kept == 0 ? "." : grouped(layer.kept)});
   }
   fmt::print("{}\n{}", network.name, table.text());
-  fmt::print("\n{} parameters in {} tensors ({} in FP32); of one sample: {:.4g} GFLOP forward, {:.4g} GFLOP backward, {} activations kept\n",
-             grouped(network.parameters()), network.gradients.size(), to_text(static_cast<double>(network.parameters()) * Bytes{4}),
-             static_cast<double>(network.forward_flops()) / 1e9, static_cast<double>(network.backward_flops()) / 1e9, grouped(network.kept()));
-  fmt::print("A multiply-add is 2 FLOPs; gradients are produced from the last layer to the first, bias before weight.\n");
+  fmt::print(
+      "\n{} parameters in {} tensors ({} in FP32); of one sample: {:.4g} GFLOP forward, {:.4g} "
+      "GFLOP backward, {} activations kept\n",
+      grouped(network.parameters()), network.gradients.size(),
+      to_text(static_cast<double>(network.parameters()) * Bytes{4}),
+      static_cast<double>(network.forward_flops()) / 1e9,
+      static_cast<double>(network.backward_flops()) / 1e9, grouped(network.kept()));
+  fmt::print(
+      "A multiply-add is 2 FLOPs; gradients are produced from the last layer to the first, bias "
+      "before weight.\n"
+      "moved: activation elements read and written, forward and backward; kept: elements that "
+      "forward keeps for backward.\n");
 }
 
 // Figures of a cluster as rows, for both outputs.
 class FigureRows {
  public:
   template <class Q, class Text>
-  void add(const char* part, const char* what, const Figure<Q>& figure, const char* json_unit, Text text) {
+  void add(const char* part, const char* what, const Figure<Q>& figure, const char* json_unit,
+           Text text) {
     double value = 0;
     double low = 0;
     double high = 0;
@@ -96,22 +135,37 @@ class FigureRows {
     } else {
       value = figure.value.value(), low = figure.low.value(), high = figure.high.value();
     }
-    const std::string interval = low == high ? "" : fmt::format("{} - {}", text(figure.low), text(figure.high));
-    table_.add({part, what, text(figure.value), interval, std::string(name(figure.provenance)), figure.source});
-    json_.push_back({{"part", part}, {"what", what}, {"unit", json_unit}, {"value", value}, {"low", low}, {"high", high},
-                     {"provenance", name(figure.provenance)}, {"source", figure.source}});
+    const std::string interval =
+        low == high ? "" : fmt::format("{} - {}", text(figure.low), text(figure.high));
+    table_.add({part, what, text(figure.value), interval, std::string(name(figure.provenance)),
+                figure.source});
+    json_.push_back({{"part", part},
+                     {"what", what},
+                     {"unit", json_unit},
+                     {"value", value},
+                     {"low", low},
+                     {"high", high},
+                     {"provenance", name(figure.provenance)},
+                     {"source", figure.source}});
   }
   [[nodiscard]] std::string text() const { return table_.text(); }
   [[nodiscard]] const Json& json() const { return json_; }
 
  private:
-  Table table_{{{"part", Align::left}, {"figure", Align::left}, {"value"}, {"interval"}, {"provenance", Align::left}, {"source", Align::left}}};
+  Table table_{{{"part", Align::left},
+                {"figure", Align::left},
+                {"value"},
+                {"interval"},
+                {"provenance", Align::left},
+                {"source", Align::left}}};
   Json json_ = Json::array();
 };
 
 void add_link(FigureRows& rows, const char* part, const models::Link& link) {
-  rows.add(part, "line rate", link.line_rate, "bytes_per_s", [](BytesPerSecond v) { return to_text_bits(v); });
-  rows.add(part, "bandwidth", link.bandwidth, "bytes_per_s", [](BytesPerSecond v) { return to_text(v); });
+  rows.add(part, "line rate", link.line_rate, "bytes_per_s",
+           [](BytesPerSecond v) { return to_text_bits(v); });
+  rows.add(part, "bandwidth", link.bandwidth, "bytes_per_s",
+           [](BytesPerSecond v) { return to_text(v); });
   rows.add(part, "latency", link.latency, "s", [](Seconds v) { return to_text(v); });
 }
 
@@ -127,7 +181,8 @@ FigureRows figures(const models::Cluster& cluster) {
   add_rate("FP16", device.fp16);
   add_rate("FP16 matrix", device.fp16_tensor);
   add_rate("BF16", device.bf16);
-  rows.add("device", "memory bandwidth", device.memory_bandwidth, "bytes_per_s", [](BytesPerSecond v) { return to_text(v); });
+  rows.add("device", "memory bandwidth", device.memory_bandwidth, "bytes_per_s",
+           [](BytesPerSecond v) { return to_text(v); });
   rows.add("device", "memory", device.memory, "bytes", [](Bytes v) { return to_text(v); });
   const auto number = [](double v) { return fmt::format("{:.3g}", v); };
   rows.add("device", "compute efficiency", device.compute_efficiency, "1", number);
@@ -135,8 +190,12 @@ FigureRows figures(const models::Cluster& cluster) {
   add_link(rows, "intra link", cluster.intra);
   add_link(rows, "NIC", cluster.nic);
   if (cluster.host_link) add_link(rows, "host link", *cluster.host_link);
-  if (cluster.storage) rows.add("node", "storage", *cluster.storage, "bytes_per_s", [](BytesPerSecond v) { return to_text(v); });
-  if (cluster.decode_per_node) rows.add("node", "decode", *cluster.decode_per_node, "per_s", [](PerSecond v) { return to_text(v); });
+  if (cluster.storage)
+    rows.add("node", "storage", *cluster.storage, "bytes_per_s",
+             [](BytesPerSecond v) { return to_text(v); });
+  if (cluster.decode_per_node)
+    rows.add("node", "decode", *cluster.decode_per_node, "per_s",
+             [](PerSecond v) { return to_text(v); });
   return rows;
 }
 
@@ -145,31 +204,47 @@ void show_cluster(const std::string& name_or_file, bool json) {
   const FigureRows rows = figures(cluster);
   const char* use = cluster.nic_use == models::NicUse::striped ? "striped" : "affinity";
   if (json) {
-    const Json document = {{"schema", "paceline.cluster/1"}, {"name", cluster.name}, {"description", cluster.description},
-                           {"nodes", cluster.nodes}, {"ranks_per_node", cluster.ranks_per_node}, {"ranks", cluster.ranks()},
-                           {"device", cluster.device.name}, {"intra", cluster.intra.name}, {"nic", cluster.nic.name},
-                           {"nics_per_node", cluster.nics_per_node}, {"nic_use", use}, {"fabric", cluster.fabric},
-                           {"profile", cluster.profile.empty() ? Json(nullptr) : Json(cluster.profile)}, {"source", cluster.source},
-                           {"figures", rows.json()}};
+    const Json document = {
+        {"schema", "paceline.cluster/1"},
+        {"name", cluster.name},
+        {"description", cluster.description},
+        {"nodes", cluster.nodes},
+        {"ranks_per_node", cluster.ranks_per_node},
+        {"ranks", cluster.ranks()},
+        {"device", cluster.device.name},
+        {"intra", cluster.intra.name},
+        {"nic", cluster.nic.name},
+        {"nics_per_node", cluster.nics_per_node},
+        {"nic_use", use},
+        {"fabric", cluster.fabric},
+        {"profile", cluster.profile.empty() ? Json(nullptr) : Json(cluster.profile)},
+        {"source", cluster.source},
+        {"figures", rows.json()}};
     fmt::print("{}\n", document.dump(2));
     return;
   }
   fmt::print("{}: {}\n", cluster.name, cluster.description);
-  fmt::print("{} nodes x {} {} = {} ranks; inside a node {}; {} x {} per node ({}), {} fabric\n", cluster.nodes, cluster.ranks_per_node,
-             cluster.device.name, cluster.ranks(), cluster.intra.name, cluster.nics_per_node, cluster.nic.name, use, cluster.fabric);
-  if (!cluster.profile.empty()) fmt::print("calibrated by profile {} (paceline show profile {})\n", cluster.profile, cluster.profile);
+  fmt::print("{} nodes x {} {} = {} ranks; inside a node {}; {} x {} per node ({}), {} fabric\n",
+             cluster.nodes, cluster.ranks_per_node, cluster.device.name, cluster.ranks(),
+             cluster.intra.name, cluster.nics_per_node, cluster.nic.name, use, cluster.fabric);
+  if (!cluster.profile.empty())
+    fmt::print("calibrated by profile {} (paceline show profile {})\n", cluster.profile,
+               cluster.profile);
   if (!cluster.source.empty()) fmt::print("source: {}\n", cluster.source);
   fmt::print("\n{}\nLinks are per direction.\n", rows.text());
 }
 
 void show_profile(const std::string& name_or_file) {
-  const models::Profile profile = names_a_file(name_or_file) ? models::parse_profile(read_input_file(name_or_file), name_or_file)
-                                                             : calibration::shipped_profile(name_or_file);
+  const models::Profile profile =
+      names_a_file(name_or_file)
+          ? models::parse_profile(read_input_file(name_or_file), name_or_file)
+          : calibration::shipped_profile(name_or_file);
   fmt::print("{}\n", models::to_json(profile));
 }
 
 // A list of the catalogue under its title.
-void add_entries(std::string& text, Json& json, const char* title, const char* key, const std::vector<std::pair<std::string, std::string>>& entries) {
+void add_entries(std::string& text, Json& json, const char* title, const char* key,
+                 const std::vector<std::pair<std::string, std::string>>& entries) {
   Table table({{std::string("  ") + title, Align::left}, {"", Align::left}});
   json[key] = Json::array();
   for (const auto& [name, description] : entries) {
@@ -188,17 +263,24 @@ void show_catalog(bool as_json) {
     return entries;
   };
   const auto described = [](const auto& entry) { return std::string(entry.description); };
-  const auto with_source = [](const auto& entry) { return fmt::format("{} ({})", entry.summary, entry.source); };
+  const auto with_source = [](const auto& entry) {
+    return fmt::format("{} ({})", entry.summary, entry.source);
+  };
   add_entries(text, json, "NETWORKS", "networks", pairs(models::zoo(), described));
   add_entries(text, json, "CLUSTERS", "clusters", pairs(models::catalog_clusters(), described));
   add_entries(text, json, "DEVICES", "devices", pairs(models::catalog_devices(), described));
   add_entries(text, json, "LINKS", "links", pairs(models::catalog_links(), described));
-  add_entries(text, json, "SCHEDULES", "schedules", pairs(models::all_reduce_catalogue(), with_source));
-  add_entries(text, json, "STRATEGIES", "strategies", pairs(models::strategy_catalogue(), with_source));
+  add_entries(text, json, "SCHEDULES", "schedules",
+              pairs(models::all_reduce_catalogue(), with_source));
+  add_entries(text, json, "STRATEGIES", "strategies",
+              pairs(models::strategy_catalogue(), with_source));
   std::vector<std::pair<std::string, std::string>> profiles;
-  for (const std::string& name : calibration::shipped_profile_names()) profiles.emplace_back(name, calibration::shipped_profile(name).origin);
+  for (const std::string& name : calibration::shipped_profile_names())
+    profiles.emplace_back(name, calibration::shipped_profile(name).origin);
   add_entries(text, json, "PROFILES", "profiles", profiles);
-  add_entries(text, json, "EXPERIMENTS", "experiments", pairs(experiments::experiments(), [](const auto& e) { return std::string(e.summary); }));
+  add_entries(
+      text, json, "EXPERIMENTS", "experiments",
+      pairs(experiments::experiments(), [](const auto& e) { return std::string(e.summary); }));
   if (as_json) {
     fmt::print("{}\n", json.dump(2));
   } else {
@@ -216,19 +298,25 @@ void show_schedule(const ScheduleOptions& options) {
   const models::AllReduceAlgorithm& algorithm = models::all_reduce_algorithm(options.name);
   if (options.ranks.empty()) throw InputError("--ranks is missing", "give it, as in --ranks 4");
   models::AllReduceOptions build;
-  build.ranks = static_cast<int>(parsing_option("--ranks", [&] { return parse_count(options.ranks, 1, models::max_ranks); }));
-  if (!options.group.empty()) build.group_size = static_cast<int>(parsing_option("--group", [&] { return parse_count(options.group, 1, models::max_ranks); }));
-  const models::Schedule schedule = parsing_option("--group", [&] { return algorithm.build(build); });
-  fmt::print("{}: {} ({})\nsteps: {}\ntime:  {}\n\n{}", algorithm.name, algorithm.summary, algorithm.source, algorithm.steps, algorithm.time,
-             models::draw(schedule));
+  build.ranks = static_cast<int>(
+      parsing_option("--ranks", [&] { return parse_count(options.ranks, 1, models::max_ranks); }));
+  if (!options.group.empty())
+    build.group_size = static_cast<int>(parsing_option(
+        "--group", [&] { return parse_count(options.group, 1, models::max_ranks); }));
+  const models::Schedule schedule =
+      parsing_option("--group", [&] { return algorithm.build(build); });
+  fmt::print("{}: {} ({})\nsteps: {}\ntime:  {}\n\n{}", algorithm.name, algorithm.summary,
+             algorithm.source, algorithm.steps, algorithm.time, models::draw(schedule));
 }
 
 }  // namespace
 
 void add_show(CLI::App& app) {
-  CLI::App* show = app.add_subcommand("show", "A network, cluster, schedule, profile or the catalogue, for people");
+  CLI::App* show = app.add_subcommand(
+      "show", "A network, cluster, schedule, profile or the catalogue, for people");
   show->require_subcommand(1);
-  const auto add_named = [show](const char* what, const char* help, const char* names, auto action) {
+  const auto add_named = [show](const char* what, const char* help, const char* names,
+                                auto action) {
     CLI::App* command = show->add_subcommand(what, help);
     const auto name = std::make_shared<std::string>();
     const auto json = std::make_shared<bool>(false);
@@ -236,9 +324,12 @@ void add_show(CLI::App& app) {
     command->add_flag("--json", *json, "Print one JSON document");
     command->callback([name, json, action] { action(*name, *json); });
   };
-  add_named("network", "Layer by layer: parameters, FLOPs, activations", "A network of the zoo, or a YAML file", show_network);
-  add_named("cluster", "Nodes, links and devices with the source of each figure", "A cluster of the catalogue, or a YAML file", show_cluster);
-  add_named("profile", "A calibrated profile", "A shipped profile, or a JSON file", [](const std::string& name, bool) { show_profile(name); });
+  add_named("network", "Layer by layer: parameters, FLOPs, activations",
+            "A network of the zoo, or a YAML file", show_network);
+  add_named("cluster", "Nodes, links and devices with the source of each figure",
+            "A cluster of the catalogue, or a YAML file", show_cluster);
+  add_named("profile", "A calibrated profile", "A shipped profile, or a JSON file",
+            [](const std::string& name, bool) { show_profile(name); });
 
   CLI::App* catalog = show->add_subcommand("catalog", "All names that Paceline knows");
   const auto json = std::make_shared<bool>(false);
@@ -247,7 +338,9 @@ void add_show(CLI::App& app) {
 
   CLI::App* schedule = show->add_subcommand("schedule", "The steps of a collective, drawn");
   const auto options = std::make_shared<ScheduleOptions>();
-  schedule->add_option("name", options->name, "A schedule of the catalogue")->required()->option_text("NAME");
+  schedule->add_option("name", options->name, "A schedule of the catalogue")
+      ->required()
+      ->option_text("NAME");
   schedule->add_option("--ranks", options->ranks, "Number of ranks")->option_text("N");
   schedule->add_option("--group", options->group, "Group size k of hierarchical")->option_text("K");
   schedule->callback([options] { show_schedule(*options); });

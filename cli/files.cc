@@ -21,7 +21,9 @@ namespace fs = std::filesystem;
 
 constexpr std::uintmax_t largest_input = 16u << 20;
 
-std::string cause() { return std::strerror(errno); }
+std::string cause() {
+  return std::strerror(errno);
+}
 
 // Closes, and removes the temporary file unless it was renamed away.
 class TemporaryFile {
@@ -49,7 +51,8 @@ class TemporaryFile {
   [[nodiscard]] bool become(const std::string& path) {
     const mode_t mask = ::umask(0);
     ::umask(mask);
-    if (::fchmod(descriptor_, 0666 & ~mask) != 0 || ::rename(path_.c_str(), path.c_str()) != 0) return false;
+    if (::fchmod(descriptor_, 0666 & ~mask) != 0 || ::rename(path_.c_str(), path.c_str()) != 0)
+      return false;
     path_.clear();
     return true;
   }
@@ -64,8 +67,10 @@ class TemporaryFile {
 std::string read_input_file(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) throw InputError({path}, "no such file", "give the path of a file that exists");
-  if (fs::is_directory(status)) throw InputError({path}, "this is a directory", "give the path of a file");
+  if (!fs::exists(status))
+    throw InputError({path}, "no such file", "give the path of a file that exists");
+  if (fs::is_directory(status))
+    throw InputError({path}, "this is a directory", "give the path of a file");
   if (fs::is_regular_file(status) && fs::file_size(path, error) > largest_input) {
     throw InputError({path}, "the file is larger than 16 MiB", "give a description, not data");
   }
@@ -76,8 +81,10 @@ std::string read_input_file(const std::string& path) {
     file.read(buffer, sizeof buffer);
     text.append(buffer, static_cast<std::size_t>(file.gcount()));
   }
-  if (!file.eof() && text.size() <= largest_input) throw InputError({path}, "the file cannot be read", cause());
-  if (text.size() > largest_input) throw InputError({path}, "the file is larger than 16 MiB", "give a description, not data");
+  if (!file.eof() && text.size() <= largest_input)
+    throw InputError({path}, "the file cannot be read", cause());
+  if (text.size() > largest_input)
+    throw InputError({path}, "the file is larger than 16 MiB", "give a description, not data");
   return text;
 }
 
@@ -96,8 +103,8 @@ void write_output_file(const std::string& path, std::string_view text) {
 }
 
 bool names_a_file(std::string_view text) {
-  return text.find('/') != std::string_view::npos || text.ends_with(".yaml") || text.ends_with(".yml") ||
-         text.ends_with(".json");
+  return text.find('/') != std::string_view::npos || text.ends_with(".yaml") ||
+         text.ends_with(".yml") || text.ends_with(".json");
 }
 
 }  // namespace paceline::cli

@@ -19,19 +19,23 @@ namespace paceline::cli {
 namespace {
 
 // The profile that --profile names, or else the one that the cluster names.
-std::optional<models::Profile> load_profile(const std::string& option, const models::Cluster& cluster) {
+std::optional<models::Profile> load_profile(const std::string& option,
+                                            const models::Cluster& cluster) {
   if (option == "none") return std::nullopt;
   if (names_a_file(option)) return models::parse_profile(read_input_file(option), option);
-  if (!option.empty()) return parsing_option("--profile", [&] { return calibration::shipped_profile(option); });
+  if (!option.empty())
+    return parsing_option("--profile", [&] { return calibration::shipped_profile(option); });
   if (cluster.profile.empty()) return std::nullopt;
-  return names_a_file(cluster.profile) ? models::parse_profile(read_input_file(cluster.profile), cluster.profile)
-                                       : calibration::shipped_profile(cluster.profile);
+  return names_a_file(cluster.profile)
+             ? models::parse_profile(read_input_file(cluster.profile), cluster.profile)
+             : calibration::shipped_profile(cluster.profile);
 }
 
 std::vector<const models::Strategy*> load_strategies(const std::string& option) {
   std::vector<const models::Strategy*> chosen;
   if (option.empty() || option == "all") {
-    for (const models::Strategy& strategy : models::strategy_catalogue()) chosen.push_back(&strategy);
+    for (const models::Strategy& strategy : models::strategy_catalogue())
+      chosen.push_back(&strategy);
     return chosen;
   }
   for (const std::string& name : comma_list(option)) {
@@ -41,7 +45,9 @@ std::vector<const models::Strategy*> load_strategies(const std::string& option) 
 }
 
 void required(const std::string& value, const char* option, const char* example) {
-  if (value.empty()) throw InputError(fmt::format("{} is missing", option), fmt::format("give it, as in {} {}", option, example));
+  if (value.empty())
+    throw InputError(fmt::format("{} is missing", option),
+                     fmt::format("give it, as in {} {}", option, example));
 }
 
 }  // namespace
@@ -56,20 +62,24 @@ std::vector<std::string> comma_list(const std::string& text) {
     }
   }
   for (const std::string& part : parts) {
-    if (part.empty()) throw InputError(fmt::format("'{}' has an empty entry", text), "separate names by single commas");
+    if (part.empty())
+      throw InputError(fmt::format("'{}' has an empty entry", text),
+                       "separate names by single commas");
   }
   return parts;
 }
 
 LoadedNetwork load_network(const std::string& name_or_file) {
   const models::Network network =
-      names_a_file(name_or_file) ? models::parse_network_yaml(read_input_file(name_or_file), name_or_file)
-                                 : parsing_option("--model", [&] { return models::zoo_network(name_or_file); });
+      names_a_file(name_or_file)
+          ? models::parse_network_yaml(read_input_file(name_or_file), name_or_file)
+          : parsing_option("--model", [&] { return models::zoo_network(name_or_file); });
   return {models::work(network), network.stored_sample_bytes()};
 }
 
 models::Cluster load_cluster(const std::string& name_or_file) {
-  if (names_a_file(name_or_file)) return models::parse_cluster_yaml(read_input_file(name_or_file), name_or_file);
+  if (names_a_file(name_or_file))
+    return models::parse_cluster_yaml(read_input_file(name_or_file), name_or_file);
   return parsing_option("--cluster", [&] { return models::catalog_cluster(name_or_file); });
 }
 
@@ -82,63 +92,101 @@ int parse_ranks(const std::string& text, const models::Cluster& cluster) {
 }
 
 void add_job_options(CLI::App& command, JobOptions& options) {
-  command.add_option("--model", options.model, "Network: a name of the zoo (paceline show catalog) or a YAML file; several by commas")
+  command
+      .add_option(
+          "--model", options.model,
+          "Network: a name of the zoo (paceline show catalog) or a YAML file; several by commas")
       ->option_text("NAME|FILE");
-  command.add_option("--cluster", options.cluster, "Cluster: a name of the catalogue or a YAML file")->option_text("NAME|FILE");
-  command.add_option("--batch", options.batch, "Samples per rank and iteration")->option_text("N (64)");
-  command.add_option("--precision", options.precision, "Of computation: fp32, or mixed (FP16 with FP32 master weights)")
+  command
+      .add_option("--cluster", options.cluster, "Cluster: a name of the catalogue or a YAML file")
+      ->option_text("NAME|FILE");
+  command.add_option("--batch", options.batch, "Samples per rank and iteration")
+      ->option_text("N (64)");
+  command
+      .add_option("--precision", options.precision,
+                  "Of computation: fp32, or mixed (FP16 with FP32 master weights)")
       ->option_text("fp32|mixed (mixed)");
-  command.add_option("--wire", options.wire, "Type of gradients in an all-reduce; several by commas. By default fp16 for mixed, else fp32")
+  command
+      .add_option("--wire", options.wire,
+                  "Type of gradients in an all-reduce; several by commas. By default fp16 for "
+                  "mixed, else fp32")
       ->option_text("fp32|fp16|bf16");
-  command.add_option("--strategy", options.strategies, "Strategies by commas, or all (the default)")->option_text("NAME,...");
-  command.add_option("--theta", options.theta, "Fusion threshold on the wire: a bucket is sent once it holds this much; chosen if not given")
+  command
+      .add_option("--strategy", options.strategies, "Strategies by commas, or all (the default)")
+      ->option_text("NAME,...");
+  command
+      .add_option("--theta", options.theta,
+                  "Fusion threshold on the wire: a bucket is sent once it holds this much; chosen "
+                  "if not given")
       ->option_text("SIZE");
-  command.add_option("--eta", options.eta, "Hybrid threshold on the wire: hierarchical up to it, ring above; chosen if not given")
+  command
+      .add_option(
+          "--eta", options.eta,
+          "Hybrid threshold on the wire: hierarchical up to it, ring above; chosen if not given")
       ->option_text("SIZE");
-  command.add_option("--group", options.group, "Group size k of hierarchical all-reduce; must divide the ranks; chosen if not given")
+  command
+      .add_option(
+          "--group", options.group,
+          "Group size k of hierarchical all-reduce; must divide the ranks; chosen if not given")
       ->option_text("K");
   command.add_option("--overlap", options.overlap, "Overlap policy instead of the strategies' own")
       ->option_text("wait-free|none|double-buffered|priority");
-  command.add_option("--profile", options.profile, "Calibrated profile: a shipped name, a JSON file, or none; by default the cluster's own")
+  command
+      .add_option(
+          "--profile", options.profile,
+          "Calibrated profile: a shipped name, a JSON file, or none; by default the cluster's own")
       ->option_text("NAME|FILE|none");
-  command.add_option("--engine", options.engine, "Engine that times schedules")->option_text("step (step)");
+  command.add_option("--engine", options.engine, "Engine that times schedules")
+      ->option_text("step (step)");
 }
 
 Job load_job(const JobOptions& options) {
   required(options.model, "--model", "resnet50");
   required(options.cluster, "--cluster", "jizhi-p40");
   Job job;
-  for (const std::string& name : parsing_option("--model", [&] { return comma_list(options.model); })) {
+  for (const std::string& name :
+       parsing_option("--model", [&] { return comma_list(options.model); })) {
     job.networks.push_back(load_network(name));
   }
   job.cluster = load_cluster(options.cluster);
   job.profile = load_profile(options.profile, job.cluster);
   if (job.profile && job.profile->cluster != job.cluster.name) {
-    fmt::print(stderr, "paceline: warning: profile {} was calibrated on {}, and is used for {}\n", job.profile->name, job.profile->cluster, job.cluster.name);
+    fmt::print(stderr, "paceline: warning: profile {} was calibrated on {}, and is used for {}\n",
+               job.profile->name, job.profile->cluster, job.cluster.name);
   }
-  job.batch_per_rank = static_cast<int>(parsing_option("--batch", [&] { return parse_count(options.batch, 1, 1 << 20); }));
-  job.precision = parsing_option("--precision", [&] { return models::precision_from_name(options.precision); });
+  job.batch_per_rank = static_cast<int>(
+      parsing_option("--batch", [&] { return parse_count(options.batch, 1, 1 << 20); }));
+  job.precision =
+      parsing_option("--precision", [&] { return models::precision_from_name(options.precision); });
   if (options.wire.empty()) {
-    job.wires = {job.precision == models::Precision::mixed ? models::WireType::fp16 : models::WireType::fp32};
+    job.wires = {job.precision == models::Precision::mixed ? models::WireType::fp16
+                                                           : models::WireType::fp32};
   } else {
     parsing_option("--wire", [&] {
-      for (const std::string& name : comma_list(options.wire)) job.wires.push_back(models::wire_type_from_name(name));
+      for (const std::string& name : comma_list(options.wire))
+        job.wires.push_back(models::wire_type_from_name(name));
     });
   }
   job.strategies = load_strategies(options.strategies);
-  if (!options.theta.empty()) job.thresholds.fusion = parsing_option("--theta", [&] { return parse_bytes(options.theta); });
-  if (!options.eta.empty()) job.thresholds.hybrid = parsing_option("--eta", [&] { return parse_bytes(options.eta); });
+  if (!options.theta.empty())
+    job.thresholds.fusion = parsing_option("--theta", [&] { return parse_bytes(options.theta); });
+  if (!options.eta.empty())
+    job.thresholds.hybrid = parsing_option("--eta", [&] { return parse_bytes(options.eta); });
   if (!options.group.empty()) {
-    job.thresholds.group_size = static_cast<int>(parsing_option("--group", [&] { return parse_count(options.group, 1, 1 << 24); }));
+    job.thresholds.group_size = static_cast<int>(
+        parsing_option("--group", [&] { return parse_count(options.group, 1, 1 << 24); }));
   }
-  if (!options.overlap.empty()) job.overlap = parsing_option("--overlap", [&] { return models::overlap_from_name(options.overlap); });
+  if (!options.overlap.empty())
+    job.overlap =
+        parsing_option("--overlap", [&] { return models::overlap_from_name(options.overlap); });
   if (options.engine != "step") {
     throw unknown_name("engine", options.engine, {"step"}).at({"--engine"});
   }
   return job;
 }
 
-simulator::PredictionRequest Job::request(const LoadedNetwork& network, int ranks, models::WireType wire) const {
+simulator::PredictionRequest Job::request(const LoadedNetwork& network, int ranks,
+                                          models::WireType wire) const {
   return {.network = network.work,
           .cluster = cluster,
           .profile = profile ? &*profile : nullptr,

@@ -52,7 +52,8 @@ struct Job {
   simulator::ThresholdRequest thresholds;
   std::optional<models::Overlap> overlap;
 
-  [[nodiscard]] simulator::PredictionRequest request(const LoadedNetwork& network, int ranks, models::WireType wire) const;
+  [[nodiscard]] simulator::PredictionRequest request(const LoadedNetwork& network, int ranks,
+                                                     models::WireType wire) const;
 };
 
 // Declares the options of a job on a command. `options` must outlive the parse.

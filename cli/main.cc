@@ -46,7 +46,8 @@ void check_command(const CLI::App& app, int argc, char** argv) {
 // Flushes what was printed; a full disk or a closed pipe behind stdout is a failure.
 int flushed() {
   std::cout.flush();
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout) return fail("cannot write to standard output", exit_failed);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout)
+    return fail("cannot write to standard output", exit_failed);
   return 0;
 }
 

@@ -14,10 +14,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string thresholds_text(const models::Strategy& strategy, const models::Thresholds& thresholds) {
+std::string thresholds_text(const models::Strategy& strategy,
+                            const models::Thresholds& thresholds) {
   std::string text;
   const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
-  if (strategy.fuses || thresholds.fusion > Bytes{0}) add("theta " + to_text_binary(thresholds.fusion));
+  if (strategy.fuses || thresholds.fusion > Bytes{0})
+    add("theta " + to_text_binary(thresholds.fusion));
   if (strategy.takes_hybrid) add("eta " + to_text(thresholds.hybrid));
   if (strategy.takes_group) add(fmt::format("k {}", thresholds.group_size));
   return text;
@@ -25,12 +27,16 @@ std::string thresholds_text(const models::Strategy& strategy, const models::Thre
 
 template <class Q, class Text>
 std::string figure_line(const char* what, const Figure<Q>& figure, Text text) {
-  const std::string spread = figure.low == figure.high ? "" : fmt::format(" ({} to {})", text(figure.low), text(figure.high));
-  return fmt::format("  {:<18} {}{}, {}: {}\n", what, text(figure.value), spread, name(figure.provenance), figure.source);
+  const std::string spread = figure.low == figure.high
+                                 ? ""
+                                 : fmt::format(" ({} to {})", text(figure.low), text(figure.high));
+  return fmt::format("  {:<18} {}{}, {}: {}\n", what, text(figure.value), spread,
+                     name(figure.provenance), figure.source);
 }
 
 template <class Q>
-const Figure<Q>& calibrated_or(const std::optional<Figure<Q>>& calibrated, const Figure<Q>& stated) {
+const Figure<Q>& calibrated_or(const std::optional<Figure<Q>>& calibrated,
+                               const Figure<Q>& stated) {
   return calibrated ? *calibrated : stated;
 }
 
@@ -39,6 +45,18 @@ Json thresholds_json(const models::Strategy& strategy, const models::Thresholds&
   if (!strategy.never_fuses) json["theta_bytes"] = thresholds.fusion.value();
   if (strategy.takes_hybrid) json["eta_bytes"] = thresholds.hybrid.value();
   if (strategy.takes_group) json["group"] = thresholds.group_size;
+  return json;
+}
+
+// {"forward_s": ..., "all_reduce_s": ...}
+Json critical_path_json(const simulator::StrategyPrediction& row) {
+  Json json = Json::object();
+  for (const simulator::PathShare& share : row.critical_path) {
+    std::string key(name(share.kind));
+    std::replace_if(
+        key.begin(), key.end(), [](char c) { return c == '-' || c == ' '; }, '_');
+    json[key + "_s"] = share.time.value();
+  }
   return json;
 }
 
@@ -53,18 +71,24 @@ std::string asked_or_chosen(const Job& job) {
 
 }  // namespace
 
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+std::string percent(double share) {
+  return fmt::format("{:.1f} %", 100 * share);
+}
 
 std::size_t PredictionTable::best() const {
-  const auto faster = [](const auto& a, const auto& b) { return a.iteration.value < b.iteration.value; };
-  return static_cast<std::size_t>(std::min_element(rows.begin(), rows.end(), faster) - rows.begin());
+  const auto faster = [](const auto& a, const auto& b) {
+    return a.iteration.value < b.iteration.value;
+  };
+  return static_cast<std::size_t>(std::min_element(rows.begin(), rows.end(), faster) -
+                                  rows.begin());
 }
 
 PredictionTable predict_table(const Job& job, const LoadedNetwork& network, int ranks) {
   PredictionTable table{job, network, ranks, {}};
   for (const models::WireType wire : job.wires) {
     simulator::Predictor predictor(job.request(network, ranks, wire));
-    for (const models::Strategy* strategy : job.strategies) table.rows.push_back(predictor.predict(*strategy));
+    for (const models::Strategy* strategy : job.strategies)
+      table.rows.push_back(predictor.predict(*strategy));
   }
   return table;
 }
@@ -78,9 +102,12 @@ std::string basis_text(const Job& job) {
   const auto number = [](double v) { return fmt::format("{:.3g}", v); };
   std::string text;
   text += figure_line("NIC latency", calibrated_or(profile.nic_latency, cluster.nic.latency), time);
-  text += figure_line("NIC bandwidth", calibrated_or(profile.nic_bandwidth, cluster.nic.bandwidth), rate);
-  text += figure_line("intra latency", calibrated_or(profile.intra_latency, cluster.intra.latency), time);
-  text += figure_line("intra bandwidth", calibrated_or(profile.intra_bandwidth, cluster.intra.bandwidth), rate);
+  text += figure_line("NIC bandwidth", calibrated_or(profile.nic_bandwidth, cluster.nic.bandwidth),
+                      rate);
+  text += figure_line("intra latency", calibrated_or(profile.intra_latency, cluster.intra.latency),
+                      time);
+  text += figure_line("intra bandwidth",
+                      calibrated_or(profile.intra_bandwidth, cluster.intra.bandwidth), rate);
   text += figure_line("memory bandwidth", cluster.device.memory_bandwidth, rate);
   text += figure_line("memory efficiency", cluster.device.memory_efficiency, number);
   return text;
@@ -90,35 +117,59 @@ std::string to_text(const PredictionTable& table) {
   const models::Cluster& cluster = table.job.cluster;
   const int g = cluster.ranks_per_node;
   const int nodes = (table.ranks + g - 1) / g;
-  std::string text = fmt::format("{} on {}: {} rank{} ({} node{} of {} {}), batch {} per rank, {} precision\n\n",
-                                 table.network.work.name, cluster.name, table.ranks, table.ranks == 1 ? "" : "s", nodes,
-                                 nodes == 1 ? "" : "s", g, cluster.device.name, table.job.batch_per_rank,
-                                 name(table.job.precision));
-  Table rows({{"  strategy", Align::left}, {"wire", Align::left}, {"iteration"}, {"interval"}, {"throughput"}, {"efficiency"},
-              {"exposed comm."}, {"comm."}, {"buckets"}, {"thresholds", Align::left}});
+  std::string text =
+      fmt::format("{} on {}: {} rank{} ({} node{} of {} {}), batch {} per rank, {} precision\n\n",
+                  table.network.work.name, cluster.name, table.ranks, table.ranks == 1 ? "" : "s",
+                  nodes, nodes == 1 ? "" : "s", g, cluster.device.name, table.job.batch_per_rank,
+                  name(table.job.precision));
+  Table rows({{"  strategy", Align::left},
+              {"wire", Align::left},
+              {"iteration"},
+              {"interval"},
+              {"throughput"},
+              {"efficiency"},
+              {"exposed comm."},
+              {"comm."},
+              {"buckets"},
+              {"thresholds", Align::left}});
   const std::size_t best = table.best();
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const simulator::StrategyPrediction& row = table.rows[i];
-    rows.add({(i == best ? "* " : "  ") + row.name, std::string(name(row.wire)), to_text(row.iteration.value),
-              fmt::format("{} - {}", to_text(row.iteration.low), to_text(row.iteration.high)), to_text(row.throughput),
-              percent(row.efficiency), to_text(row.spent.exposed_communication), to_text(row.spent.communication),
-              fmt::format("{}", row.buckets), thresholds_text(models::strategy(row.name), row.thresholds)});
+    rows.add({(i == best ? "* " : "  ") + row.name, std::string(name(row.wire)),
+              to_text(row.iteration.value),
+              fmt::format("{} - {}", to_text(row.iteration.low), to_text(row.iteration.high)),
+              to_text(row.throughput), percent(row.efficiency),
+              to_text(row.spent.exposed_communication), to_text(row.spent.communication),
+              fmt::format("{}", row.buckets),
+              thresholds_text(models::strategy(row.name), row.thresholds)});
   }
   text += rows.text();
 
   const simulator::StrategyPrediction& winner = table.rows[best];
   const auto share = [&](Seconds part) { return percent(part / winner.iteration.value); };
-  text += fmt::format("\n* the shortest iteration: compute {} (update {}), exposed communication {}, waiting for input {}\n",
-                      share(winner.spent.compute), share(winner.spent.update), share(winner.spent.exposed_communication),
-                      share(winner.spent.input_wait));
-  text += fmt::format("efficiency: against p0 = {} rank{} with the same strategy; interval: all figures at their fast or slow end\n",
-                      winner.baseline_ranks, winner.baseline_ranks == 1 ? "" : "s");
+  text += fmt::format(
+      "\n* the shortest iteration: compute {} (update {}), exposed communication {}, waiting for "
+      "input {}\n",
+      share(winner.spent.compute), share(winner.spent.update),
+      share(winner.spent.exposed_communication), share(winner.spent.input_wait));
+  std::string path;
+  for (const simulator::PathShare& part : winner.critical_path) {
+    path += fmt::format("{}{} {}", path.empty() ? "" : ", ", name(part.kind), share(part.time));
+  }
+  text += fmt::format("  its critical path: {}\n", path);
+  text += fmt::format(
+      "efficiency: against p0 = {} rank{} with the same strategy; interval: all figures at their "
+      "fast or slow end\n",
+      winner.baseline_ranks, winner.baseline_ranks == 1 ? "" : "s");
   text += fmt::format("theta, eta, k: {}\n", asked_or_chosen(table.job));
   text += "\nAll times are predicted (step engine). They rest on:\n";
   text += fmt::format("  {:<18} {}\n", "compute", winner.compute_source);
   text += basis_text(table.job);
   for (const auto& row : table.rows) {
-    if (!row.converged) text += fmt::format("  warning: {} did not reach a steady state; its time is that of its slowest task\n", row.name);
+    if (!row.converged)
+      text += fmt::format(
+          "  warning: {} did not reach a steady state; its time is that of its slowest task\n",
+          row.name);
   }
   return text;
 }
@@ -136,7 +187,7 @@ Json to_json(const simulator::StrategyPrediction& row) {
           {"exposed_communication_s", row.spent.exposed_communication.value()},
           {"input_wait_s", row.spent.input_wait.value()},
           {"communication_s", row.spent.communication.value()},
-          {"critical_communication_s", row.critical_communication.value()},
+          {"critical_path", critical_path_json(row)},
           {"buckets", row.buckets},
           {"wire_type", name(row.wire)},
           {"overlap", name(row.overlap)},

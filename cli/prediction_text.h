@@ -21,7 +21,8 @@ struct PredictionTable {
 };
 
 // Predicts every strategy at every wire type of the job. Throws InputError.
-[[nodiscard]] PredictionTable predict_table(const Job& job, const LoadedNetwork& network, int ranks);
+[[nodiscard]] PredictionTable predict_table(const Job& job, const LoadedNetwork& network,
+                                            int ranks);
 
 [[nodiscard]] std::string to_text(const PredictionTable& table);
 [[nodiscard]] nlohmann::ordered_json to_json(const PredictionTable& table);

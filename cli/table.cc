@@ -7,8 +7,9 @@ namespace paceline::cli {
 namespace {
 
 std::size_t width(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
 }
 
 }  // namespace
@@ -33,7 +34,8 @@ std::string Table::text() const {
     text += line + "\n";
   };
   add_line([&](std::size_t i) -> const std::string& { return columns_[i].title; });
-  for (const auto& row : rows_) add_line([&](std::size_t i) -> const std::string& { return row[i]; });
+  for (const auto& row : rows_)
+    add_line([&](std::size_t i) -> const std::string& { return row[i]; });
   return text;
 }
 

@@ -13,7 +13,8 @@ namespace paceline::experiments {
 namespace {
 
 constexpr std::array all = {
-    Experiment{"jizhi", "ImageNet in four minutes on 1,024 and 2,048 P40 (Jia et al. 2018)", reproduce_jizhi},
+    Experiment{"jizhi", "ImageNet in four minutes on 1,024 and 2,048 P40 (Jia et al. 2018)",
+               reproduce_jizhi},
 };
 
 std::vector<std::string> fields(std::string_view line) {
@@ -30,7 +31,9 @@ std::vector<std::string> fields(std::string_view line) {
 
 }  // namespace
 
-std::span<const Experiment> experiments() { return all; }
+std::span<const Experiment> experiments() {
+  return all;
+}
 
 const Experiment& experiment(std::string_view name) {
   std::vector<std::string> names;
@@ -52,11 +55,19 @@ std::vector<Row> parse_expected(std::string_view text, const std::string& file) 
     if (line.empty() || line_number == 1) continue;
     const std::vector<std::string> parts = fields(line);
     const InputPlace place{file, line_number};
-    if (parts.size() != 6) throw InputError(place, fmt::format("{} fields", parts.size()), "write id,source,what,role,unit,published");
+    if (parts.size() != 6)
+      throw InputError(place, fmt::format("{} fields", parts.size()),
+                       "write id,source,what,role,unit,published");
     try {
       const Provenance role = provenance_from_name(parts[3]);
-      rows.push_back({.id = parts[0], .source = parts[1], .what = parts[2], .provenance = role, .unit = parts[4],
-                      .published = parse_number(parts[5], 1e-12, 1e12), .configuration = {}, .note = {}});
+      rows.push_back({.id = parts[0],
+                      .source = parts[1],
+                      .what = parts[2],
+                      .provenance = role,
+                      .unit = parts[4],
+                      .published = parse_number(parts[5], 1e-12, 1e12),
+                      .configuration = {},
+                      .note = {}});
     } catch (const InputError& error) {
       throw error.at(place);
     }

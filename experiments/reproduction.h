@@ -20,7 +20,7 @@ struct Row {
   std::string source;  // section, table or figure
   std::string what;
   Provenance provenance = Provenance::predicted;  // calibrated: the row was spent on a fit
-  std::string unit;    // "%", "min", "x", "images/s", "ranks"
+  std::string unit;                               // "%", "min", "x", "images/s", "ranks"
   double published = 0;
   double ours = 0;
   std::string configuration;  // how ours was made

@@ -3,10 +3,12 @@
 // How the paper's words become a configuration (README.md beside this file says why):
 //  - efficiency is against one node of 8 GPUs, in mixed precision throughout;
 //  - "before optimisation" is a ring all-reduce for each tensor, FP32 on the wire;
-//  - the optimised system is `hybrid` with FP16 on the wire, k as predicted best, and theta and eta as
+//  - the optimised system is `hybrid` with FP16 on the wire, k as predicted best, and theta and eta
+//  as
 //    the planner chooses them (the paper tuned them by hand and does not print them);
 //  - AlexNet is the refined AlexNet-BN of its Fig. 3;
-//  - a global batch of 64K (Tables 4 and 5) is 65,536 / GPUs for each GPU; an epoch is 1.28 million images.
+//  - a global batch of 64K (Tables 4 and 5) is 65,536 / GPUs for each GPU; an epoch is 1.28 million
+//  images.
 #include "experiments/jizhi/jizhi.h"
 
 #include <fmt/format.h>
@@ -36,7 +38,7 @@ using simulator::ThresholdRequest;
 
 constexpr double images_per_epoch = 1.28e6;  // section 5.1
 constexpr int global_batch = 65536;          // "64K", Tables 4 and 5
-constexpr int tuned_ranks = 1024;            // where the paper tuned k; elsewhere k is the planner's
+constexpr int tuned_ranks = 1024;  // where the paper tuned k; elsewhere k is the planner's
 
 struct Study {
   models::Cluster cluster = models::catalog_cluster("jizhi-p40");
@@ -45,11 +47,21 @@ struct Study {
   models::Profile profile;
   int group_size = 0;  // the best on tuned_ranks, as predicted
 
-  [[nodiscard]] PredictionRequest request(const models::NetworkWork& network, int ranks, int batch, WireType wire) const {
-    return {.network = network, .cluster = cluster, .profile = &profile, .ranks = ranks, .batch_per_rank = batch,
-            .precision = Precision::mixed, .wire = wire, .thresholds = {}, .overlap = {}, .stored_sample = Bytes{0}};
+  [[nodiscard]] PredictionRequest request(const models::NetworkWork& network, int ranks, int batch,
+                                          WireType wire) const {
+    return {.network = network,
+            .cluster = cluster,
+            .profile = &profile,
+            .ranks = ranks,
+            .batch_per_rank = batch,
+            .precision = Precision::mixed,
+            .wire = wire,
+            .thresholds = {},
+            .overlap = {},
+            .stored_sample = Bytes{0}};
   }
-  [[nodiscard]] StrategyPrediction best(const models::NetworkWork& network, int ranks, int batch) const {
+  [[nodiscard]] StrategyPrediction best(const models::NetworkWork& network, int ranks,
+                                        int batch) const {
     PredictionRequest hybrid = request(network, ranks, batch, WireType::fp16);
     if (ranks == tuned_ranks) hybrid.thresholds.group_size = group_size;
     return Predictor(hybrid).predict(models::strategy("hybrid"));
@@ -73,7 +85,8 @@ Row& row(Reproduction& result, std::string_view id) {
   return result.rows.front();
 }
 
-void set(Reproduction& result, std::string_view id, double ours, std::string configuration, std::string note = {}) {
+void set(Reproduction& result, std::string_view id, double ours, std::string configuration,
+         std::string note = {}) {
   Row& target = row(result, id);
   target.ours = ours;
   target.configuration = std::move(configuration);
@@ -83,8 +96,9 @@ void set(Reproduction& result, std::string_view id, double ours, std::string con
 // Half of the last digit that the paper prints.
 Figure<PerSecond> table9(double images_per_second) {
   constexpr double rounding = 0.5;
-  return {PerSecond{images_per_second}, PerSecond{images_per_second - rounding}, PerSecond{images_per_second + rounding},
-          Provenance::calibrated, "Jia et al. 2018, Table 9 (batch 64 per GPU)"};
+  return {PerSecond{images_per_second}, PerSecond{images_per_second - rounding},
+          PerSecond{images_per_second + rounding}, Provenance::calibrated,
+          "Jia et al. 2018, Table 9 (batch 64 per GPU)"};
 }
 
 void calibrate(Study& study, Reproduction& result) {
@@ -94,14 +108,19 @@ void calibrate(Study& study, Reproduction& result) {
   profile.name = "jizhi-p40";
   profile.cluster = study.cluster.name;
   profile.device = study.cluster.device.name;
-  profile.origin = "paceline reproduce jizhi --profile-out FILE: fitted to Table 9 and to one efficiency of section 5.4 of Jia et al. 2018";
-  profile.throughputs = {{"resnet50", Precision::fp32, 64, table9(fp32)}, {"resnet50", Precision::mixed, 64, table9(mixed)}};
+  profile.origin =
+      "paceline reproduce jizhi --profile-out FILE: fitted to Table 9 and to one efficiency of "
+      "section 5.4 of Jia et al. 2018";
+  profile.throughputs = {{"resnet50", Precision::fp32, 64, table9(fp32)},
+                         {"resnet50", Precision::mixed, 64, table9(mixed)}};
 
   const calibration::EfficiencyPoint point{
       row(result, "resnet-baseline").published / 100, 0.0005,
-      "fitted to 9.0 % efficiency of a ring all-reduce for each tensor of ResNet-50, batch 64, on 1024 GPUs (Jia et al. 2018, 5.4)"};
+      "fitted to 9.0 % efficiency of a ring all-reduce for each tensor of ResNet-50, batch 64, on "
+      "1024 GPUs (Jia et al. 2018, 5.4)"};
   const PredictionRequest baseline = study.request(study.resnet, 1024, 64, WireType::fp32);
-  profile.nic_latency = calibration::calibrate_nic_latency(baseline, models::strategy("ring"), point);
+  profile.nic_latency =
+      calibration::calibrate_nic_latency(baseline, models::strategy("ring"), point);
 
   const auto one_gpu = [&](Precision precision) {
     PredictionRequest request = study.request(study.resnet, 1, 64, WireType::fp32);
@@ -114,48 +133,63 @@ void calibrate(Study& study, Reproduction& result) {
 
 void predict_resnet(Study& study, Reproduction& result) {
   const StrategyPrediction baseline =
-      Predictor(study.request(study.resnet, 1024, 64, WireType::fp32)).predict(models::strategy("ring"));
+      Predictor(study.request(study.resnet, 1024, 64, WireType::fp32))
+          .predict(models::strategy("ring"));
   set(result, "resnet-baseline", 100 * baseline.efficiency,
-      configured(baseline) + fmt::format("; NIC latency {}", to_text(study.profile.nic_latency->value)));
+      configured(baseline) +
+          fmt::format("; NIC latency {}", to_text(study.profile.nic_latency->value)));
 
   PredictionRequest all_in_one = study.request(study.resnet, 1024, 64, WireType::fp32);
   all_in_one.thresholds.fusion = Bytes{1e12};
   const StrategyPrediction fused = Predictor(all_in_one).predict(models::strategy("fused-ring"));
-  set(result, "resnet-fused-speedup", baseline.iteration.value / fused.iteration.value, "fused-ring, fp32 on the wire, one bucket",
-      fmt::format("we expose {} for the one bucket after backward; 8 x would be {}, which copies into TensorFlow's fusion buffer could explain",
-                  to_text(fused.spent.exposed_communication), to_text(baseline.iteration.value / 8 - fused.spent.compute)));
+  set(result, "resnet-fused-speedup", baseline.iteration.value / fused.iteration.value,
+      "fused-ring, fp32 on the wire, one bucket",
+      fmt::format("we expose {} for the one bucket after backward; 8 x would be {}, which copies "
+                  "into TensorFlow's fusion buffer could explain",
+                  to_text(fused.spent.exposed_communication),
+                  to_text(baseline.iteration.value / 8 - fused.spent.compute)));
 
   const StrategyPrediction at_64 = study.best(study.resnet, 1024, 64);
   set(result, "resnet-best-64", 100 * at_64.efficiency, configured(at_64));
   const StrategyPrediction at_32 = study.best(study.resnet, 1024, 32);
   set(result, "resnet-best-32", 100 * at_32.efficiency, configured(at_32),
-      "we hide all but the last bucket at batch 32 too; the paper's loss of 12 % must be GPUs that wait for each other or for input, "
+      "we hide all but the last bucket at batch 32 too; the paper's loss of 12 % must be GPUs that "
+      "wait for each other or for input, "
       "which one throughput of one GPU does not show");
 }
 
 // What the AlexNet baseline itself leaves for a message: a diagnosis, used for nothing else.
-std::string latency_mismatch(const Study& study, Reproduction& result, const StrategyPrediction& baseline) {
+std::string latency_mismatch(const Study& study, Reproduction& result,
+                             const StrategyPrediction& baseline) {
   const double efficiency = row(result, "alexnet-baseline").published / 100;
   const Seconds iteration = baseline.iteration.value * (baseline.efficiency / efficiency);
   const double messages = 2.0 * (512 - 1) * baseline.buckets;
-  return fmt::format("{} collectives of 1022 steps at the fitted {} are {} of latency; at 70 % a whole iteration is {}, {} a step. A latency fitted on "
-                     "161 collectives and 1024 GPUs does not carry over: what those paid grows faster than a ring's steps, and one point cannot say how",
-                     baseline.buckets, to_text(study.profile.nic_latency->value), to_text(messages * study.profile.nic_latency->value),
-                     to_text(iteration), to_text(iteration / messages));
+  return fmt::format(
+      "{} collectives of 1022 steps at the fitted {} are {} of latency; at 70 % a whole iteration "
+      "is {}, {} a step. A latency fitted on "
+      "161 collectives and 1024 GPUs does not carry over: what those paid grows faster than a "
+      "ring's steps, and one point cannot say how",
+      baseline.buckets, to_text(study.profile.nic_latency->value),
+      to_text(messages * study.profile.nic_latency->value), to_text(iteration),
+      to_text(iteration / messages));
 }
 
 void predict_alexnet(Study& study, Reproduction& result) {
   const auto predict = [&](const char* strategy, WireType wire) {
-    return Predictor(study.request(study.alexnet, 512, 128, wire)).predict(models::strategy(strategy));
+    return Predictor(study.request(study.alexnet, 512, 128, wire))
+        .predict(models::strategy(strategy));
   };
   const StrategyPrediction baseline = predict("ring", WireType::fp32);
-  set(result, "alexnet-baseline", 100 * baseline.efficiency, configured(baseline), latency_mismatch(study, result, baseline));
+  set(result, "alexnet-baseline", 100 * baseline.efficiency, configured(baseline),
+      latency_mismatch(study, result, baseline));
   const StrategyPrediction fused = predict("fused-ring", WireType::fp32);
   set(result, "alexnet-fused", 100 * fused.efficiency, configured(fused),
-      "fused, only bandwidth is left in our model, and the 8-GPU baseline pays its PCIe share of it as well; the paper's loss must be copies or waiting");
+      "fused, only bandwidth is left in our model, and the 8-GPU baseline pays its PCIe share of "
+      "it as well; the paper's loss must be copies or waiting");
   const StrategyPrediction fp16 = predict("ring", WireType::fp16);
   set(result, "alexnet-fp16", 100 * fp16.efficiency, configured(fp16),
-      "as the FP32 baseline: at the fitted latency, half the bytes save little of a time that is nearly all latency");
+      "as the FP32 baseline: at the fitted latency, half the bytes save little of a time that is "
+      "nearly all latency");
   const StrategyPrediction best = study.best(study.alexnet, 512, 128);
   set(result, "alexnet-best", 100 * best.efficiency, configured(best));
 }
@@ -174,17 +208,21 @@ void predict_group_size(Study& study, Reproduction& result) {
       study.group_size = k;
     }
   }
-  set(result, "best-group", study.group_size, "hybrid, fp16 on the wire, shortest iteration by k: " + tried,
-      "16 and 32 take equally many steps (186), and our times differ by less than 0.1 %; with 32, more of the steps stay on PCIe");
+  set(result, "best-group", study.group_size,
+      "hybrid, fp16 on the wire, shortest iteration by k: " + tried,
+      "16 and 32 take equally many steps (186), and our times differ by less than 0.1 %; with 32, "
+      "more of the steps stay on PCIe");
 }
 
 void predict_minutes(Study& study, Reproduction& result) {
   // What a published time says of one GPU, beside ours.
   const auto per_gpu = [&](std::string_view id, int ranks, double epochs, double ours) {
     const double theirs = epochs * images_per_epoch / (60 * row(result, id).published) / ranks;
-    return fmt::format("the paper's time is {:.0f} images/s on each GPU, ours {:.0f}", theirs, ours / ranks);
+    return fmt::format("the paper's time is {:.0f} images/s on each GPU, ours {:.0f}", theirs,
+                       ours / ranks);
   };
-  const auto minutes = [&](std::string_view id, const models::NetworkWork& network, int ranks, double epochs, const char* why) {
+  const auto minutes = [&](std::string_view id, const models::NetworkWork& network, int ranks,
+                           double epochs, const char* why) {
     const int batch = global_batch / ranks;
     const StrategyPrediction p = study.best(network, ranks, batch);
     const double seconds = epochs * images_per_epoch / p.throughput.value();
@@ -193,11 +231,14 @@ void predict_minutes(Study& study, Reproduction& result) {
   };
   minutes("resnet-minutes-1024", study.resnet, 1024, 90, "");
   minutes("resnet-minutes-2048", study.resnet, 2048, 90,
-          ": at batch 32 its GPUs are a third slower than the 218 of Table 9 at batch 64, which we take to hold at batch 32");
+          ": at batch 32 its GPUs are a third slower than the 218 of Table 9 at batch 64, which we "
+          "take to hold at batch 32");
   minutes("alexnet-minutes-1024", study.alexnet, 1024, 95,
-          ": the paper prints no AlexNet throughput, and ours is ResNet-50's ratio to the roofline carried over (and from batch 64 as from 128)");
+          ": the paper prints no AlexNet throughput, and ours is ResNet-50's ratio to the roofline "
+          "carried over (and from batch 64 as from 128)");
   minutes("alexnet-minutes-512", study.alexnet, 512, 95,
-          ": the paper prints no AlexNet throughput, and ours is ResNet-50's ratio to the roofline carried over");
+          ": the paper prints no AlexNet throughput, and ours is ResNet-50's ratio to the roofline "
+          "carried over");
 }
 
 }  // namespace
@@ -205,7 +246,8 @@ void predict_minutes(Study& study, Reproduction& result) {
 Reproduction reproduce_jizhi() {
   Reproduction result;
   result.name = "jizhi";
-  result.title = "Jia et al. 2018: Highly scalable deep learning training system with mixed-precision";
+  result.title =
+      "Jia et al. 2018: Highly scalable deep learning training system with mixed-precision";
   result.rows = parse_expected(embedded_file("expected.csv"), "experiments/jizhi/expected.csv");
   Study study;
   calibrate(study, result);

@@ -46,6 +46,14 @@ std::optional<std::string> nearest_name(std::string_view name,
       best_distance = distance;
     }
   }
+  // A name that was only begun: "jizhi" for "jizhi-p40".
+  constexpr std::size_t shortest_beginning = 3;
+  for (const std::string& candidate : known) {
+    const bool begins = !best && name.size() >= shortest_beginning &&
+                        candidate.size() > name.size() &&
+                        edit_distance(name, candidate.substr(0, name.size())) == 0;
+    if (begins) best = candidate;
+  }
   return best;
 }
 

@@ -11,7 +11,8 @@
 namespace paceline {
 
 // The known name with the least edit distance (insert, delete, replace, swap of
-// neighbours; case-blind), if that is at most a third of the longer name. Ties go to the first.
+// neighbours; case-blind), if that is at most a third of the longer name; or else the first of
+// which `name` is the beginning. Ties go to the first.
 [[nodiscard]] std::optional<std::string> nearest_name(std::string_view name,
                                                       const std::vector<std::string>& known);
 

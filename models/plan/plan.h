@@ -20,8 +20,10 @@ namespace paceline::models {
 enum class Overlap {
   wait_free,        // as soon as its last gradient is there, in backward order (Shi et al. 2018)
   none,             // after the whole backward pass
-  double_buffered,  // as wait_free; the update uses the gradients of the iteration before (ChainerMN 1.3)
-  priority,         // ready buckets of the first layers first; a layer's next forward waits for its own update only
+  double_buffered,  // as wait_free; the update uses the gradients of the iteration before
+                    // (ChainerMN 1.3)
+  priority,  // ready buckets of the first layers first; a layer's next forward waits for its own
+             // update only
 };
 
 [[nodiscard]] std::string_view name(Overlap overlap);

@@ -15,9 +15,9 @@ namespace paceline::models {
 
 // theta, eta and k, as a threshold-driven runtime takes them. Sizes are on the wire.
 struct Thresholds {
-  Bytes fusion{0};    // theta: a bucket is closed as soon as it holds this much; 0 fuses nothing
-  Bytes hybrid{0};    // eta: buckets up to this size go hierarchically, larger ones by ring
-  int group_size = 1; // k
+  Bytes fusion{0};     // theta: a bucket is closed as soon as it holds this much; 0 fuses nothing
+  Bytes hybrid{0};     // eta: buckets up to this size go hierarchically, larger ones by ring
+  int group_size = 1;  // k
 
   bool operator==(const Thresholds&) const = default;
 };
@@ -26,7 +26,7 @@ struct Strategy {
   std::string_view name;
   std::string_view summary;
   std::string_view source;
-  bool fuses = false;         // theta by default; otherwise one collective for each tensor unless asked
+  bool fuses = false;  // theta by default; otherwise one collective for each tensor unless asked
   bool never_fuses = false;   // one collective for each tensor by definition
   bool takes_hybrid = false;  // eta
   bool takes_group = false;   // k
@@ -43,7 +43,7 @@ struct Strategy {
 // The plan of a strategy for these gradients (in backward order) on `ranks` ranks. Fusion is
 // Jizhi's (4.3): gradients join the open bucket, which is sent once it holds theta or more.
 // Throws InputError if ranks < 1 or k does not divide the ranks. O(gradients).
-[[nodiscard]] Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients, int ranks,
-                             WireType wire, const Thresholds& thresholds);
+[[nodiscard]] Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients,
+                             int ranks, WireType wire, const Thresholds& thresholds);
 
 }  // namespace paceline::models

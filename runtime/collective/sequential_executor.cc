@@ -10,11 +10,13 @@ namespace paceline::runtime {
 
 void execute_sequentially(const models::Schedule& schedule, std::span<std::vector<float>> buffers) {
   if (buffers.size() != static_cast<std::size_t>(schedule.ranks())) {
-    throw InputError(fmt::format("{} buffers for {} ranks", buffers.size(), schedule.ranks()), "give one for each rank");
+    throw InputError(fmt::format("{} buffers for {} ranks", buffers.size(), schedule.ranks()),
+                     "give one for each rank");
   }
   const std::size_t elements = buffers.front().size();
   for (const auto& buffer : buffers) {
-    if (buffer.size() != elements) throw InputError("buffers of different sizes", "give every rank as many elements");
+    if (buffer.size() != elements)
+      throw InputError("buffers of different sizes", "give every rank as many elements");
   }
   struct Message {
     models::Transfer<std::int64_t> transfer;
@@ -29,8 +31,10 @@ void execute_sequentially(const models::Schedule& schedule, std::span<std::vecto
       messages.push_back({t, std::vector<float>(first, first + t.span.size)});
     });
     for (const Message& m : messages) {
-      float* target = buffers[static_cast<std::size_t>(m.transfer.to)].data() + m.transfer.span.begin;
-      for (std::size_t i = 0; i < m.payload.size(); ++i) target[i] = m.transfer.reduce ? target[i] + m.payload[i] : m.payload[i];
+      float* target =
+          buffers[static_cast<std::size_t>(m.transfer.to)].data() + m.transfer.span.begin;
+      for (std::size_t i = 0; i < m.payload.size(); ++i)
+        target[i] = m.transfer.reduce ? target[i] + m.payload[i] : m.payload[i];
     }
   }
 }

@@ -13,8 +13,8 @@ namespace paceline::runtime {
 
 // buffers[r] is rank r's bucket, of equal sizes; on return it holds what the schedule leaves there.
 // Within a step all messages are read before any lands; reductions add in the order in which
-// the schedule enumerates them. Throws InputError if there is not one buffer for each rank, or sizes
-// differ. O(transferred elements).
+// the schedule enumerates them. Throws InputError if there is not one buffer for each rank, or
+// sizes differ. O(transferred elements).
 void execute_sequentially(const models::Schedule& schedule, std::span<std::vector<float>> buffers);
 
 }  // namespace paceline::runtime

@@ -39,7 +39,9 @@ struct Roofline {
 
 // Bytes that an update moves for each parameter: momentum SGD reads gradient, weight and momentum
 // and writes weight and momentum, all FP32; mixed precision also writes the FP16 weight.
-Bytes update_bytes(Precision precision) { return Bytes{precision == Precision::mixed ? 22.0 : 20.0}; }
+Bytes update_bytes(Precision precision) {
+  return Bytes{precision == Precision::mixed ? 22.0 : 20.0};
+}
 
 void scale(ComputeTimes& times, double factor) {
   for (LayerTime& layer : times.layers) {
@@ -54,28 +56,34 @@ std::optional<ComputeTimes> layer_profile_times(const ComputeRequest& request, R
   ComputeTimes times = roofline_times(request, reading);
   std::size_t found = 0;
   for (const models::CalibratedLayer& entry : request.profile->layers) {
-    const bool applies = entry.network == request.network.name && entry.precision == request.precision &&
+    const bool applies = entry.network == request.network.name &&
+                         entry.precision == request.precision &&
                          entry.batch_per_rank == request.batch_per_rank;
     if (!applies) continue;
     for (std::size_t i = 0; i < times.layers.size(); ++i) {
       if (request.network.layers[i].name != entry.layer) continue;
-      times.layers[i] = {read_figure(entry.forward, reading, false), read_figure(entry.backward, reading, false)};
+      times.layers[i] = {read_figure(entry.forward, reading, false),
+                         read_figure(entry.backward, reading, false)};
       ++found;
     }
   }
   if (found == 0) return std::nullopt;
-  times.source = fmt::format("{} of {} layers as calibrated in profile {}, the rest and the update by roofline", found,
-                             times.layers.size(), request.profile->name);
+  times.source = fmt::format(
+      "{} of {} layers as calibrated in profile {}, the rest and the update by roofline", found,
+      times.layers.size(), request.profile->name);
   return times;
 }
 
 // The throughput that applies to a network best: at the same batch size, or else at the nearest.
-const models::CalibratedThroughput* throughput(const models::Profile& profile, std::string_view network,
-                                               Precision precision, int batch) {
+const models::CalibratedThroughput* throughput(const models::Profile& profile,
+                                               std::string_view network, Precision precision,
+                                               int batch) {
   const models::CalibratedThroughput* best = nullptr;
   for (const models::CalibratedThroughput& entry : profile.throughputs) {
     if (entry.network != network || entry.precision != precision) continue;
-    const auto distance = [batch](const models::CalibratedThroughput& t) { return std::abs(t.batch_per_rank - batch); };
+    const auto distance = [batch](const models::CalibratedThroughput& t) {
+      return std::abs(t.batch_per_rank - batch);
+    };
     if (best == nullptr || distance(entry) < distance(*best)) best = &entry;
   }
   return best;
@@ -87,32 +95,40 @@ Seconds sample_time(const models::CalibratedThroughput& entry, Reading reading) 
 
 std::optional<ComputeTimes> throughput_times(const ComputeRequest& request, Reading reading) {
   if (request.profile == nullptr) return std::nullopt;
-  const auto* entry = throughput(*request.profile, request.network.name, request.precision, request.batch_per_rank);
+  const auto* entry =
+      throughput(*request.profile, request.network.name, request.precision, request.batch_per_rank);
   if (entry == nullptr) return std::nullopt;
   ComputeTimes times = roofline_times(request, reading);
   scale(times, request.batch_per_rank * sample_time(*entry, reading) / times.total());
   const std::string transfer =
       entry->batch_per_rank == request.batch_per_rank
           ? ""
-          : fmt::format(" (at batch {}; the time of a sample is taken to be the same)", entry->batch_per_rank);
-  times.source = fmt::format("calibrated throughput {:.4g} samples/s of profile {}{}, spread over layers by roofline",
-                             entry->samples.value.value(), request.profile->name, transfer);
+          : fmt::format(" (at batch {}; the time of a sample is taken to be the same)",
+                        entry->batch_per_rank);
+  times.source = fmt::format(
+      "calibrated throughput {:.4g} samples/s of profile {}{}, spread over layers by roofline",
+      entry->samples.value.value(), request.profile->name, transfer);
   return times;
 }
 
 std::optional<ComputeTimes> transferred_times(const ComputeRequest& request, Reading reading) {
-  if (request.profile == nullptr || request.profile->device != request.device.name) return std::nullopt;
+  if (request.profile == nullptr || request.profile->device != request.device.name)
+    return std::nullopt;
   for (const models::CalibratedThroughput& entry : request.profile->throughputs) {
     if (entry.precision != request.precision || !models::is_in_zoo(entry.network)) continue;
     const models::NetworkWork reference = models::work(models::zoo_network(entry.network));
-    const ComputeRequest at_reference{reference, request.device, nullptr, entry.precision, entry.batch_per_rank};
+    const ComputeRequest at_reference{reference, request.device, nullptr, entry.precision,
+                                      entry.batch_per_rank};
     const double ratio = entry.batch_per_rank * sample_time(entry, Reading::stated) /
                          roofline_times(at_reference, Reading::stated).total();
-    const double spread = reading == Reading::stated ? 1 : reading == Reading::fast ? 1 - transfer_spread : 1 + transfer_spread;
+    const double spread = reading == Reading::stated ? 1
+                          : reading == Reading::fast ? 1 - transfer_spread
+                                                     : 1 + transfer_spread;
     ComputeTimes times = roofline_times(request, Reading::stated);
     scale(times, ratio * spread);
-    times.source = fmt::format("roofline of {} x {:.3g}, the ratio of calibrated to roofline time of {} in profile {}",
-                               request.device.name, ratio, entry.network, request.profile->name);
+    times.source = fmt::format(
+        "roofline of {} x {:.3g}, the ratio of calibrated to roofline time of {} in profile {}",
+        request.device.name, ratio, entry.network, request.profile->name);
     return times;
   }
   return std::nullopt;
@@ -129,9 +145,9 @@ Seconds ComputeTimes::total() const {
 ComputeTimes roofline_times(const ComputeRequest& request, Reading reading) {
   PACELINE_ASSERT(request.batch_per_rank >= 1, "a batch has samples");
   const models::Device& device = request.device;
-  const Roofline roofline{
-      peak(device, request.precision, reading) * read_figure(device.compute_efficiency, reading, true),
-      effective_memory_bandwidth(device, reading)};
+  const Roofline roofline{peak(device, request.precision, reading) *
+                              read_figure(device.compute_efficiency, reading, true),
+                          effective_memory_bandwidth(device, reading)};
   const Bytes element = models::element_size(request.precision);
   const double batch = request.batch_per_rank;
 
@@ -140,17 +156,21 @@ ComputeTimes roofline_times(const ComputeRequest& request, Reading reading) {
   for (const models::LayerWork& layer : request.network.layers) {
     const auto parameters = static_cast<double>(layer.parameter_elements());
     const auto moved = [&](std::int64_t read, std::int64_t written, double parameter_passes) {
-      return (batch * static_cast<double>(read + written) + parameter_passes * parameters) * element;
+      return (batch * static_cast<double>(read + written) + parameter_passes * parameters) *
+             element;
     };
     // Forward reads the weights; backward reads them and writes their gradients.
-    times.layers.push_back(
-        {roofline.time(batch * static_cast<double>(layer.forward_flops), moved(layer.forward_read, layer.forward_written, 1)),
-         roofline.time(batch * static_cast<double>(layer.backward_flops()), moved(layer.backward_read, layer.backward_written, 2))});
+    times.layers.push_back({roofline.time(batch * static_cast<double>(layer.forward_flops),
+                                          moved(layer.forward_read, layer.forward_written, 1)),
+                            roofline.time(batch * static_cast<double>(layer.backward_flops()),
+                                          moved(layer.backward_read, layer.backward_written, 2))});
   }
-  times.update = static_cast<double>(request.network.parameters()) * update_bytes(request.precision) / roofline.memory;
-  times.source = fmt::format("roofline of {}: compute efficiency {:.2g} ({}), memory efficiency {:.2g} ({})", device.name,
-                             device.compute_efficiency.value, name(device.compute_efficiency.provenance),
-                             device.memory_efficiency.value, name(device.memory_efficiency.provenance));
+  times.update = static_cast<double>(request.network.parameters()) *
+                 update_bytes(request.precision) / roofline.memory;
+  times.source = fmt::format(
+      "roofline of {}: compute efficiency {:.2g} ({}), memory efficiency {:.2g} ({})", device.name,
+      device.compute_efficiency.value, name(device.compute_efficiency.provenance),
+      device.memory_efficiency.value, name(device.memory_efficiency.provenance));
   return times;
 }
 

@@ -12,7 +12,8 @@ Seconds CollectiveTimer::time(const models::PlannedSchedule& schedule, Bytes byt
     if (same) prepared = known.get();
   }
   if (prepared == nullptr) {
-    prepared_.push_back(std::make_unique<Prepared>(Prepared{schedule, StepEngine(schedule.schedule, cost_), {}}));
+    prepared_.push_back(
+        std::make_unique<Prepared>(Prepared{schedule, StepEngine(schedule.schedule, cost_), {}}));
     prepared = prepared_.back().get();
   }
   const auto [entry, is_new] = prepared->times.try_emplace(bytes.value());

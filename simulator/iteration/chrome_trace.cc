@@ -21,7 +21,8 @@ std::string event_name(const models::NetworkWork& network, const Task& task) {
   switch (task.kind) {
     case TaskKind::forward:
     case TaskKind::backward:
-      return fmt::format("{} {}", name(task.kind), network.layers[static_cast<std::size_t>(task.index)].name);
+      return fmt::format("{} {}", name(task.kind),
+                         network.layers[static_cast<std::size_t>(task.index)].name);
     case TaskKind::cast:
     case TaskKind::pack:
     case TaskKind::all_reduce:
@@ -37,7 +38,8 @@ std::string event_name(const models::NetworkWork& network, const Task& task) {
   return "unknown";
 }
 
-Json event_args(const models::NetworkWork& network, const models::Plan& plan, const Task& task, int iteration) {
+Json event_args(const models::NetworkWork& network, const models::Plan& plan, const Task& task,
+                int iteration) {
   Json args = {{"iteration", iteration}, {"provenance", "predicted"}};
   if (task.kind == TaskKind::forward || task.kind == TaskKind::backward) {
     const models::LayerWork& layer = network.layers[static_cast<std::size_t>(task.index)];
@@ -45,10 +47,12 @@ Json event_args(const models::NetworkWork& network, const models::Plan& plan, co
     args["kind"] = layer.kind;
   } else if (task.resource == Resource::communication && task.index >= 0) {
     const models::Bucket& bucket = plan.buckets[static_cast<std::size_t>(task.index)];
-    const models::PlannedSchedule& schedule = plan.schedules[static_cast<std::size_t>(bucket.schedule)];
+    const models::PlannedSchedule& schedule =
+        plan.schedules[static_cast<std::size_t>(bucket.schedule)];
     args["bucket"] = task.index;
     args["gradients"] = bucket.gradient_count;
-    args["first_gradient"] = network.gradients[static_cast<std::size_t>(bucket.first_gradient)].name;
+    args["first_gradient"] =
+        network.gradients[static_cast<std::size_t>(bucket.first_gradient)].name;
     args["bytes"] = plan.bytes(bucket).value();
     args["wire_type"] = name(plan.wire);
     args["schedule"] = schedule.algorithm;
@@ -59,13 +63,15 @@ Json event_args(const models::NetworkWork& network, const models::Plan& plan, co
 
 }  // namespace
 
-std::string chrome_trace(const models::NetworkWork& network, const StrategyRun& run, const TraceLabels& labels) {
+std::string chrome_trace(const models::NetworkWork& network, const StrategyRun& run,
+                         const TraceLabels& labels) {
   constexpr double us = 1e6;
   const std::vector<Task>& tasks = run.dag.tasks();
   Json events = Json::array();
   events.push_back(metadata("process_name", 0, {{"name", "predicted: " + labels.title}}));
   for (const Resource resource : all_resources) {
-    const bool used = std::any_of(tasks.begin(), tasks.end(), [&](const Task& t) { return t.resource == resource; });
+    const bool used = std::any_of(tasks.begin(), tasks.end(),
+                                  [&](const Task& t) { return t.resource == resource; });
     if (!used) continue;
     const int track = static_cast<int>(resource) + 1;
     events.push_back(metadata("thread_name", track, {{"name", name(resource)}}));
@@ -76,7 +82,8 @@ std::string chrome_trace(const models::NetworkWork& network, const StrategyRun& 
   for (const Seconds start : run.steady.start) origin = std::min(origin, start);
   for (int iteration = 0; iteration < iterations_shown; ++iteration) {
     for (std::size_t i = 0; i < tasks.size(); ++i) {
-      const Seconds start = run.steady.start[i] - origin + static_cast<double>(iteration) * run.steady.period;
+      const Seconds start =
+          run.steady.start[i] - origin + static_cast<double>(iteration) * run.steady.period;
       events.push_back({{"ph", "X"},
                         {"name", event_name(network, tasks[i])},
                         {"cat", name(tasks[i].kind)},
@@ -88,7 +95,10 @@ std::string chrome_trace(const models::NetworkWork& network, const StrategyRun& 
     }
   }
   const Json trace = {{"displayTimeUnit", "ms"},
-                      {"otherData", {{"title", labels.title}, {"period_us", run.steady.period.value() * us}, {"provenance", "predicted"}}},
+                      {"otherData",
+                       {{"title", labels.title},
+                        {"period_us", run.steady.period.value() * us},
+                        {"provenance", "predicted"}}},
                       {"traceEvents", std::move(events)}};
   return trace.dump() + "\n";
 }

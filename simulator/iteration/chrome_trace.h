@@ -17,6 +17,7 @@ struct TraceLabels {
   std::string title;  // "resnet50 on jizhi-p40, 1024 ranks, hybrid, fp16"
 };
 
-[[nodiscard]] std::string chrome_trace(const models::NetworkWork& network, const StrategyRun& run, const TraceLabels& labels);
+[[nodiscard]] std::string chrome_trace(const models::NetworkWork& network, const StrategyRun& run,
+                                       const TraceLabels& labels);
 
 }  // namespace paceline::simulator

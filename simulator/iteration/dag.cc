@@ -16,27 +16,42 @@ namespace paceline::simulator {
 
 std::string_view name(TaskKind kind) {
   switch (kind) {
-    case TaskKind::read: return "read";
-    case TaskKind::decode: return "decode";
-    case TaskKind::host_to_device: return "host to device";
-    case TaskKind::forward: return "forward";
-    case TaskKind::backward: return "backward";
-    case TaskKind::cast: return "cast";
-    case TaskKind::pack: return "pack";
-    case TaskKind::all_reduce: return "all-reduce";
-    case TaskKind::unpack: return "unpack";
-    case TaskKind::update: return "update";
+    case TaskKind::read:
+      return "read";
+    case TaskKind::decode:
+      return "decode";
+    case TaskKind::host_to_device:
+      return "host to device";
+    case TaskKind::forward:
+      return "forward";
+    case TaskKind::backward:
+      return "backward";
+    case TaskKind::cast:
+      return "cast";
+    case TaskKind::pack:
+      return "pack";
+    case TaskKind::all_reduce:
+      return "all-reduce";
+    case TaskKind::unpack:
+      return "unpack";
+    case TaskKind::update:
+      return "update";
   }
   return "unknown";
 }
 
 std::string_view name(Resource resource) {
   switch (resource) {
-    case Resource::storage: return "storage";
-    case Resource::cpu: return "CPU";
-    case Resource::copy_engine: return "copy engine";
-    case Resource::compute: return "compute stream";
-    case Resource::communication: return "communication stream";
+    case Resource::storage:
+      return "storage";
+    case Resource::cpu:
+      return "CPU";
+    case Resource::copy_engine:
+      return "copy engine";
+    case Resource::compute:
+      return "compute stream";
+    case Resource::communication:
+      return "communication stream";
   }
   return "unknown";
 }
@@ -47,18 +62,22 @@ namespace {
 int first_layer(const models::NetworkWork& network, const models::Bucket& bucket) {
   int first = network.gradients[static_cast<std::size_t>(bucket.first_gradient)].layer;
   for (int i = 0; i < bucket.gradient_count; ++i) {
-    first = std::min(first, network.gradients[static_cast<std::size_t>(bucket.first_gradient + i)].layer);
+    first = std::min(first,
+                     network.gradients[static_cast<std::size_t>(bucket.first_gradient + i)].layer);
   }
   return first;
 }
 
 int last_gradient_layer(const models::NetworkWork& network, const models::Bucket& bucket) {
-  return network.gradients[static_cast<std::size_t>(bucket.first_gradient + bucket.gradient_count - 1)].layer;
+  return network
+      .gradients[static_cast<std::size_t>(bucket.first_gradient + bucket.gradient_count - 1)]
+      .layer;
 }
 
 // The order in which buckets travel.
 std::vector<int> communication_order(const models::NetworkWork& network, const models::Plan& plan,
-                                     const std::vector<BucketTimes>& buckets, const ComputeTimes& compute) {
+                                     const std::vector<BucketTimes>& buckets,
+                                     const ComputeTimes& compute) {
   std::vector<int> order(plan.buckets.size());
   std::iota(order.begin(), order.end(), 0);
   if (plan.overlap != models::Overlap::priority) return order;
@@ -73,8 +92,9 @@ std::vector<int> communication_order(const models::NetworkWork& network, const m
 
 }  // namespace
 
-IterationDag::IterationDag(const models::NetworkWork& network, const models::Plan& plan, const ComputeTimes& compute,
-                           const std::vector<BucketTimes>& buckets, const InputTimes& input) {
+IterationDag::IterationDag(const models::NetworkWork& network, const models::Plan& plan,
+                           const ComputeTimes& compute, const std::vector<BucketTimes>& buckets,
+                           const InputTimes& input) {
   PACELINE_ASSERT(compute.layers.size() == network.layers.size(), "every layer has its times");
   PACELINE_ASSERT(buckets.size() == plan.buckets.size(), "every bucket has its times");
   tasks_.reserve(2 * network.layers.size() + 4 * buckets.size() + 8);
@@ -82,7 +102,8 @@ IterationDag::IterationDag(const models::NetworkWork& network, const models::Pla
 
   const int copied = add_input(input);
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
-    forward_.push_back(add(TaskKind::forward, Resource::compute, static_cast<int>(i), compute.layers[i].forward));
+    forward_.push_back(
+        add(TaskKind::forward, Resource::compute, static_cast<int>(i), compute.layers[i].forward));
   }
   if (copied >= 0) {
     depend(copied, forward_.front());
@@ -90,7 +111,8 @@ IterationDag::IterationDag(const models::NetworkWork& network, const models::Pla
   }
   backward_.resize(network.layers.size());
   for (std::size_t i = network.layers.size(); i-- > 0;) {
-    backward_[i] = add(TaskKind::backward, Resource::compute, static_cast<int>(i), compute.layers[i].backward);
+    backward_[i] =
+        add(TaskKind::backward, Resource::compute, static_cast<int>(i), compute.layers[i].backward);
   }
   add_communication(network, plan, buckets, compute);
   add_update(plan, compute);
@@ -103,7 +125,9 @@ int IterationDag::add(TaskKind kind, Resource resource, int index, Seconds durat
   return static_cast<int>(tasks_.size()) - 1;
 }
 
-void IterationDag::depend(int from, int to, int lag) { dependencies_.push_back({from, to, lag}); }
+void IterationDag::depend(int from, int to, int lag) {
+  dependencies_.push_back({from, to, lag});
+}
 
 // The input pipeline runs ahead of training. Between two stages are two buffers: a stage starts on
 // a batch when the stage behind it is done with the batch before the last.
@@ -125,14 +149,17 @@ int IterationDag::add_input(const InputTimes& input) {
 }
 
 void IterationDag::add_communication(const models::NetworkWork& network, const models::Plan& plan,
-                                     const std::vector<BucketTimes>& buckets, const ComputeTimes& compute) {
+                                     const std::vector<BucketTimes>& buckets,
+                                     const ComputeTimes& compute) {
   delivered_.resize(plan.buckets.size());
   for (const int bucket : communication_order(network, plan, buckets, compute)) {
     const auto b = static_cast<std::size_t>(bucket);
-    const int ready = plan.overlap == models::Overlap::none
-                          ? backward_.front()
-                          : backward_[static_cast<std::size_t>(last_gradient_layer(network, plan.buckets[b]))];
-    const std::array parts = {std::pair{TaskKind::cast, buckets[b].cast}, std::pair{TaskKind::pack, buckets[b].pack},
+    const int ready =
+        plan.overlap == models::Overlap::none
+            ? backward_.front()
+            : backward_[static_cast<std::size_t>(last_gradient_layer(network, plan.buckets[b]))];
+    const std::array parts = {std::pair{TaskKind::cast, buckets[b].cast},
+                              std::pair{TaskKind::pack, buckets[b].pack},
                               std::pair{TaskKind::all_reduce, buckets[b].all_reduce},
                               std::pair{TaskKind::unpack, buckets[b].unpack}};
     int last = ready;
@@ -143,15 +170,17 @@ void IterationDag::add_communication(const models::NetworkWork& network, const m
       depend(last, task);
       last = task;
     }
-    if (plan.overlap == models::Overlap::priority) last = add_bucket_update(network, plan.buckets[b], bucket, last, compute.update);
+    if (plan.overlap == models::Overlap::priority)
+      last = add_bucket_update(network, plan.buckets[b], bucket, last, compute.update);
     delivered_[b] = last;
   }
 }
 
 // With priorities, a bucket is updated as soon as it is there, on the communication stream so
 // that the compute stream can go on, and a layer's next forward pass needs its own update only.
-int IterationDag::add_bucket_update(const models::NetworkWork& network, const models::Bucket& bucket, int index,
-                                    int delivered, Seconds whole_update) {
+int IterationDag::add_bucket_update(const models::NetworkWork& network,
+                                    const models::Bucket& bucket, int index, int delivered,
+                                    Seconds whole_update) {
   const auto parameters = static_cast<double>(std::max<std::int64_t>(1, network.parameters()));
   const int update = add(TaskKind::update, Resource::communication, index,
                          whole_update * (static_cast<double>(bucket.elements) / parameters));
@@ -190,9 +219,11 @@ void IterationDag::finish() {
   std::vector<std::pair<std::size_t, std::size_t>> edges;
   edges.reserve(dependencies_.size());
   for (const Dependency& d : dependencies_) {
-    if (d.lag == 0) edges.emplace_back(static_cast<std::size_t>(d.from), static_cast<std::size_t>(d.to));
+    if (d.lag == 0)
+      edges.emplace_back(static_cast<std::size_t>(d.from), static_cast<std::size_t>(d.to));
   }
-  const Graph graph(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(), tasks_.size());
+  const Graph graph(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(),
+                    tasks_.size());
   std::vector<std::size_t> reversed;
   reversed.reserve(tasks_.size());
   try {

@@ -1,9 +1,9 @@
 // The DAG of one training iteration: tasks as vertices, dependencies as edges (Shi et al. 2018).
 //
 // Edges with lag 1 come from the iteration before, with lag 2 from the one before that, so that the
-// graph of any number of iterations is this one, unrolled. A resource runs its tasks in the order in which they are listed; that
-// order is edges too (and lag-1 edges from the last to the first), so a policy is nothing but
-// a choice of edges:
+// graph of any number of iterations is this one, unrolled. A resource runs its tasks in the order
+// in which they are listed; that order is edges too (and lag-1 edges from the last to the first),
+// so a policy is nothing but a choice of edges:
 //   wait-free         a bucket needs its last gradient; the update needs all buckets
 //   no overlap        every bucket needs the end of backward
 //   double buffering  the update needs the buckets of the iteration before (ChainerMN 1.3)
@@ -43,14 +43,16 @@ class IterationDag {
  public:
   // Throws nothing; the parts must fit each other (one LayerTime for each layer, one BucketTimes
   // for each bucket). O(layers + buckets).
-  IterationDag(const models::NetworkWork& network, const models::Plan& plan, const ComputeTimes& compute,
-               const std::vector<BucketTimes>& buckets, const InputTimes& input);
+  IterationDag(const models::NetworkWork& network, const models::Plan& plan,
+               const ComputeTimes& compute, const std::vector<BucketTimes>& buckets,
+               const InputTimes& input);
 
   [[nodiscard]] const std::vector<Task>& tasks() const { return tasks_; }
   [[nodiscard]] const std::vector<Dependency>& dependencies() const { return dependencies_; }
   // Tasks so ordered that every lag-0 dependency goes forward.
   [[nodiscard]] const std::vector<int>& order() const { return order_; }
-  // Dependencies grouped by `to`: those of task t are into()[first_into()[t]] to into()[first_into()[t+1]].
+  // Dependencies grouped by `to`: those of task t are into()[first_into()[t]] to
+  // into()[first_into()[t+1]].
   [[nodiscard]] const std::vector<Dependency>& into() const { return into_; }
   [[nodiscard]] const std::vector<std::size_t>& first_into() const { return first_into_; }
 
@@ -60,8 +62,8 @@ class IterationDag {
   int add_input(const InputTimes& input);
   void add_communication(const models::NetworkWork& network, const models::Plan& plan,
                          const std::vector<BucketTimes>& buckets, const ComputeTimes& compute);
-  int add_bucket_update(const models::NetworkWork& network, const models::Bucket& bucket, int index, int delivered,
-                        Seconds whole_update);
+  int add_bucket_update(const models::NetworkWork& network, const models::Bucket& bucket, int index,
+                        int delivered, Seconds whole_update);
   void add_update(const models::Plan& plan, const ComputeTimes& compute);
   void add_resource_order();
   void finish();
@@ -72,9 +74,9 @@ class IterationDag {
   std::vector<Dependency> into_;
   std::vector<std::size_t> first_into_;
 
-  std::vector<int> forward_;      // task of each layer
-  std::vector<int> backward_;     // task of each layer
-  std::vector<int> delivered_;    // last task of each bucket
+  std::vector<int> forward_;    // task of each layer
+  std::vector<int> backward_;   // task of each layer
+  std::vector<int> delivered_;  // last task of each bucket
 };
 
 }  // namespace paceline::simulator

@@ -18,8 +18,8 @@ using models::WireType;
 // cast: read one type and write the other. pack, unpack: read and write each byte once. A
 // bucket of one tensor is sent from where it lies. Gradients are FP16 in mixed precision; the
 // update wants FP32, and reads the wire type itself.
-BucketTimes bucket_times(const models::Plan& plan, const models::Bucket& bucket, Precision precision,
-                         BytesPerSecond memory, CollectiveTimer& timer) {
+BucketTimes bucket_times(const models::Plan& plan, const models::Bucket& bucket,
+                         Precision precision, BytesPerSecond memory, CollectiveTimer& timer) {
   const auto elements = static_cast<double>(bucket.elements);
   const Bytes wire_bytes = plan.bytes(bucket);
   const Bytes gradient_bytes = elements * models::element_size(precision);
@@ -31,7 +31,8 @@ BucketTimes bucket_times(const models::Plan& plan, const models::Bucket& bucket,
     if (!converts) times.pack = 2 * wire_bytes / memory;  // a cast packs on its way
     times.unpack = 2 * wire_bytes / memory;
   }
-  times.all_reduce = timer.time(plan.schedules[static_cast<std::size_t>(bucket.schedule)], wire_bytes);
+  times.all_reduce =
+      timer.time(plan.schedules[static_cast<std::size_t>(bucket.schedule)], wire_bytes);
   return times;
 }
 
@@ -39,26 +40,36 @@ BucketTimes bucket_times(const models::Plan& plan, const models::Bucket& bucket,
 // to the device as FP32 over its host link.
 InputTimes input_times(const PredictionRequest& request, int ranks, Reading reading) {
   const models::Cluster& cluster = request.cluster;
-  const double node_samples = static_cast<double>(request.batch_per_rank) * std::min(ranks, cluster.ranks_per_node);
+  const double node_samples =
+      static_cast<double>(request.batch_per_rank) * std::min(ranks, cluster.ranks_per_node);
   InputTimes times;
   if (cluster.storage && request.stored_sample > Bytes{0}) {
-    times.read = node_samples * request.stored_sample / read_figure(*cluster.storage, reading, true);
+    times.read =
+        node_samples * request.stored_sample / read_figure(*cluster.storage, reading, true);
   }
-  if (cluster.decode_per_node) times.decode = node_samples / read_figure(*cluster.decode_per_node, reading, true);
+  if (cluster.decode_per_node)
+    times.decode = node_samples / read_figure(*cluster.decode_per_node, reading, true);
   const models::Link& host = cluster.host_link ? *cluster.host_link : cluster.intra;
-  const Bytes batch_bytes = static_cast<double>(request.batch_per_rank) * static_cast<double>(request.network.input_elements) * Bytes{4};
-  times.host_to_device = read_figure(host.latency, reading, false) + batch_bytes / read_figure(host.bandwidth, reading, true);
+  const Bytes batch_bytes = static_cast<double>(request.batch_per_rank) *
+                            static_cast<double>(request.network.input_elements) * Bytes{4};
+  times.host_to_device = read_figure(host.latency, reading, false) +
+                         batch_bytes / read_figure(host.bandwidth, reading, true);
   return times;
 }
 
-// Of one period.
-Seconds communication_on(const IterationDag& dag, const CriticalPath& path) {
-  Seconds sum;
+// Of one period, in the order of TaskKind; kinds that are not on the path are left out.
+std::vector<PathShare> path_shares(const IterationDag& dag, const CriticalPath& path) {
+  std::vector<PathShare> shares;
   for (const CriticalTask& step : path.tasks) {
     const Task& task = dag.tasks()[static_cast<std::size_t>(step.task)];
-    if (task.resource == Resource::communication) sum += task.duration;
+    auto share = std::find_if(shares.begin(), shares.end(),
+                              [&](const PathShare& s) { return s.kind == task.kind; });
+    if (share == shares.end()) share = shares.insert(shares.end(), {task.kind, Seconds{0}});
+    share->time += task.duration / path.periods;
   }
-  return sum / path.periods;
+  std::sort(shares.begin(), shares.end(),
+            [](const PathShare& a, const PathShare& b) { return a.kind < b.kind; });
+  return shares;
 }
 
 }  // namespace
@@ -80,7 +91,8 @@ int baseline_ranks(const models::Cluster& cluster, int ranks) {
 Predictor::Predictor(const PredictionRequest& request) : request_(request) {
   models::check_ranks(request.cluster, request.ranks);
   if (request.batch_per_rank < 1) {
-    throw InputError(fmt::format("a batch of {} samples", request.batch_per_rank), "choose at least 1 per rank");
+    throw InputError(fmt::format("a batch of {} samples", request.batch_per_rank),
+                     "choose at least 1 per rank");
   }
 }
 
@@ -88,8 +100,8 @@ Predictor::Setting& Predictor::setting(int ranks, Reading reading) {
   for (const auto& known : settings_) {
     if (known->ranks == ranks && known->reading == reading) return *known;
   }
-  const ComputeRequest compute{request_.network, request_.cluster.device, request_.profile, request_.precision,
-                               request_.batch_per_rank};
+  const ComputeRequest compute{request_.network, request_.cluster.device, request_.profile,
+                               request_.precision, request_.batch_per_rank};
   settings_.push_back(std::make_shared<Setting>(Setting{
       ranks, reading, compute_times(compute, reading), input_times(request_, ranks, reading),
       effective_memory_bandwidth(request_.cluster.device, reading),
@@ -97,8 +109,10 @@ Predictor::Setting& Predictor::setting(int ranks, Reading reading) {
   return *settings_.back();
 }
 
-StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thresholds& thresholds, Setting& at) const {
-  models::Plan plan = models::make_plan(strategy, request_.network.gradients, at.ranks, request_.wire, thresholds);
+StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thresholds& thresholds,
+                           Setting& at) const {
+  models::Plan plan =
+      models::make_plan(strategy, request_.network.gradients, at.ranks, request_.wire, thresholds);
   if (request_.overlap) plan.overlap = *request_.overlap;
   std::vector<BucketTimes> buckets;
   buckets.reserve(plan.buckets.size());
@@ -112,7 +126,8 @@ StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thres
 
 // The thresholds of the same job on the baseline: k is its own default where the job's does not
 // fit fewer ranks.
-models::Thresholds Predictor::baseline_thresholds(const models::Strategy& strategy, const models::Thresholds& thresholds,
+models::Thresholds Predictor::baseline_thresholds(const models::Strategy& strategy,
+                                                  const models::Thresholds& thresholds,
                                                   int ranks) const {
   models::Thresholds baseline = thresholds;
   const bool fits = ranks % thresholds.group_size == 0 && thresholds.group_size < ranks;
@@ -122,17 +137,23 @@ models::Thresholds Predictor::baseline_thresholds(const models::Strategy& strate
 
 StrategyRun Predictor::run(const models::Strategy& strategy) {
   Setting& at = setting(request_.ranks, Reading::stated);
-  return run(strategy, resolve_thresholds(strategy, request_.thresholds, request_.network, request_.ranks, request_.wire, at.compute, at.timer), at);
+  return run(strategy,
+             resolve_thresholds(strategy, request_.thresholds, request_.network, request_.ranks,
+                                request_.wire, at.compute, at.timer),
+             at);
 }
 
 StrategyPrediction Predictor::predict(const models::Strategy& strategy) {
   Setting& stated = setting(request_.ranks, Reading::stated);
-  const models::Thresholds thresholds = resolve_thresholds(strategy, request_.thresholds, request_.network, request_.ranks,
-                                                           request_.wire, stated.compute, stated.timer);
+  const models::Thresholds thresholds =
+      resolve_thresholds(strategy, request_.thresholds, request_.network, request_.ranks,
+                         request_.wire, stated.compute, stated.timer);
   const StrategyRun at_stated = run(strategy, thresholds, stated);
   const Seconds period = at_stated.steady.period;
-  const Seconds fast = run(strategy, thresholds, setting(request_.ranks, Reading::fast)).steady.period;
-  const Seconds slow = run(strategy, thresholds, setting(request_.ranks, Reading::slow)).steady.period;
+  const Seconds fast =
+      run(strategy, thresholds, setting(request_.ranks, Reading::fast)).steady.period;
+  const Seconds slow =
+      run(strategy, thresholds, setting(request_.ranks, Reading::slow)).steady.period;
 
   const int p0 = baseline_ranks(request_.cluster, request_.ranks);
   Seconds baseline = period;
@@ -147,12 +168,15 @@ StrategyPrediction Predictor::predict(const models::Strategy& strategy) {
   prediction.overlap = at_stated.plan.overlap;
   prediction.thresholds = thresholds;
   prediction.buckets = static_cast<int>(at_stated.plan.buckets.size());
-  prediction.iteration = {period, std::min(fast, period), std::max(slow, period), Provenance::predicted, stated.compute.source};
-  prediction.throughput = static_cast<double>(request_.ranks) * static_cast<double>(request_.batch_per_rank) / period;
+  prediction.iteration = {period, std::min(fast, period), std::max(slow, period),
+                          Provenance::predicted, stated.compute.source};
+  prediction.throughput =
+      static_cast<double>(request_.ranks) * static_cast<double>(request_.batch_per_rank) / period;
   prediction.efficiency = baseline / period;
   prediction.baseline_ranks = p0;
   prediction.spent = time_spent(at_stated.dag, at_stated.steady);
-  prediction.critical_communication = communication_on(at_stated.dag, critical_path(at_stated.dag, at_stated.steady));
+  prediction.critical_path =
+      path_shares(at_stated.dag, critical_path(at_stated.dag, at_stated.steady));
   prediction.compute_source = stated.compute.source;
   prediction.converged = at_stated.steady.converged;
   return prediction;

@@ -23,14 +23,21 @@ namespace paceline::simulator {
 struct PredictionRequest {
   const models::NetworkWork& network;
   const models::Cluster& cluster;
-  const models::Profile* profile = nullptr;  // takes the place of the cluster's figures; may be null
-  int ranks = 1;                             // must fit the cluster
+  const models::Profile* profile =
+      nullptr;    // takes the place of the cluster's figures; may be null
+  int ranks = 1;  // must fit the cluster
   int batch_per_rank = 1;
   models::Precision precision = models::Precision::fp32;
   models::WireType wire = models::WireType::fp32;
   ThresholdRequest thresholds;
   std::optional<models::Overlap> overlap;  // instead of the strategies' own
   Bytes stored_sample{0};                  // bytes of one sample on storage
+};
+
+// The time that tasks of one kind have on the critical path.
+struct PathShare {
+  TaskKind kind = TaskKind::forward;
+  Seconds time;
 };
 
 struct StrategyPrediction {
@@ -44,7 +51,7 @@ struct StrategyPrediction {
   double efficiency = 0;      // throughput(p) / (p / p0 * throughput(p0))
   int baseline_ranks = 1;     // p0: one full node, or 1 rank where p is less than that
   TimeSpent spent;
-  Seconds critical_communication;  // of one period, on the critical path
+  std::vector<PathShare> critical_path;  // of one period, by kind of task
   std::string compute_source;
   bool converged = true;
 };
@@ -71,8 +78,10 @@ class Predictor {
  private:
   struct Setting;  // one number of ranks at one reading
   Setting& setting(int ranks, Reading reading);
-  StrategyRun run(const models::Strategy& strategy, const models::Thresholds& thresholds, Setting& setting) const;
-  models::Thresholds baseline_thresholds(const models::Strategy& strategy, const models::Thresholds& thresholds, int ranks) const;
+  StrategyRun run(const models::Strategy& strategy, const models::Thresholds& thresholds,
+                  Setting& setting) const;
+  models::Thresholds baseline_thresholds(const models::Strategy& strategy,
+                                         const models::Thresholds& thresholds, int ranks) const;
 
   PredictionRequest request_;
   std::vector<std::shared_ptr<Setting>> settings_;

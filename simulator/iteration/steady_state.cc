@@ -84,9 +84,11 @@ class Unrolled {
     }
     double skipped = std::numeric_limits<double>::infinity();
     for (const Dependency& d : dag_.dependencies()) {
-      const double gains = step_[static_cast<std::size_t>(d.from)] - step_[static_cast<std::size_t>(d.to)];
+      const double gains =
+          step_[static_cast<std::size_t>(d.from)] - step_[static_cast<std::size_t>(d.to)];
       if (gains <= rounding * period()) continue;
-      skipped = std::min(skipped, std::floor((start_[static_cast<std::size_t>(d.to)] - done_at(d)) / gains));
+      skipped = std::min(skipped,
+                         std::floor((start_[static_cast<std::size_t>(d.to)] - done_at(d)) / gains));
     }
     if (!std::isfinite(skipped) || skipped < 1) return;
     for (std::size_t t = 0; t < step_.size(); ++t) {
@@ -109,12 +111,14 @@ class Unrolled {
  private:
   static constexpr double rounding = 1e-12;
 
-  [[nodiscard]] double done_at(const Dependency& d) const { return finish_[static_cast<std::size_t>(d.lag)][static_cast<std::size_t>(d.from)]; }
+  [[nodiscard]] double done_at(const Dependency& d) const {
+    return finish_[static_cast<std::size_t>(d.lag)][static_cast<std::size_t>(d.from)];
+  }
 
   const IterationDag& dag_;
   std::vector<double> duration_;
   std::vector<double> start_;
-  std::vector<double> step_;       // start in this iteration - start in the last
+  std::vector<double> step_;  // start in this iteration - start in the last
   std::vector<double> last_step_;
   std::array<std::vector<double>, 3> finish_;  // in this iteration, the last, and the one before
   std::vector<int> binding_;
@@ -151,7 +155,9 @@ TimeSpent time_spent(const IterationDag& dag, const SteadyIteration& steady) {
     for (std::size_t e = dag.first_into()[i]; e < dag.first_into()[i + 1]; ++e) {
       const Dependency& d = dag.into()[e];
       if (is_input(dag.tasks()[static_cast<std::size_t>(d.from)].kind)) continue;
-      otherwise = std::max(otherwise, d.lag > 0 ? steady.previous_finish[static_cast<std::size_t>(d.from)] : steady.finish(dag, d.from));
+      otherwise =
+          std::max(otherwise, d.lag > 0 ? steady.previous_finish[static_cast<std::size_t>(d.from)]
+                                        : steady.finish(dag, d.from));
     }
     spent.input_wait += steady.start[i] - otherwise;
   }

@@ -9,21 +9,23 @@ namespace paceline::simulator {
 
 // One iteration of the steady state. Times count from the start of the first of `iterations`.
 struct SteadyIteration {
-  Seconds period;  // from one update to the next
-  int iterations = 0;  // unrolled, this one included
+  Seconds period;         // from one update to the next
+  int iterations = 0;     // unrolled, this one included
   bool converged = true;  // false: `period` is the longest step of any task in the last iteration
-  std::vector<Seconds> start;    // of each task, in this iteration
+  std::vector<Seconds> start;            // of each task, in this iteration
   std::vector<Seconds> previous_finish;  // of each task, one iteration before
-  std::vector<int> binding;  // index into IterationDag::into() of the dependency that set the start; -1: none
+  std::vector<int>
+      binding;  // index into IterationDag::into() of the dependency that set the start; -1: none
 
   [[nodiscard]] Seconds finish(const IterationDag& dag, int task) const {
-    return start[static_cast<std::size_t>(task)] + dag.tasks()[static_cast<std::size_t>(task)].duration;
+    return start[static_cast<std::size_t>(task)] +
+           dag.tasks()[static_cast<std::size_t>(task)].duration;
   }
 };
 
 // Starts from rest and unrolls until every task's start moves by the same period (a max-plus
-// system stays there), or `most` iterations. While resources move at steady but different rates, as a
-// communication stream that falls behind, iterations are skipped up to where one first waits for
+// system stays there), or `most` iterations. While resources move at steady but different rates, as
+// a communication stream that falls behind, iterations are skipped up to where one first waits for
 // another. O(iterations x (tasks + dependencies)).
 [[nodiscard]] SteadyIteration steady_state(const IterationDag& dag, int most = 64);
 
@@ -48,7 +50,8 @@ struct CriticalPath {
   int periods = 1;                  // that it spans: more than one where iterations overlap
 };
 // The chain of tasks, each of which started the moment the one before it was done, that closes on
-// itself: going back from the last update, the first circle. Its durations sum to `periods` periods.
+// itself: going back from the last update, the first circle. Its durations sum to `periods`
+// periods.
 [[nodiscard]] CriticalPath critical_path(const IterationDag& dag, const SteadyIteration& steady);
 
 }  // namespace paceline::simulator

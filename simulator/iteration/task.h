@@ -24,8 +24,9 @@ enum class TaskKind {
 // Each runs one task at a time.
 enum class Resource { storage, cpu, copy_engine, compute, communication };
 
-inline constexpr std::array all_resources = {Resource::storage, Resource::cpu, Resource::copy_engine,
-                                             Resource::compute, Resource::communication};
+inline constexpr std::array all_resources = {Resource::storage, Resource::cpu,
+                                             Resource::copy_engine, Resource::compute,
+                                             Resource::communication};
 
 [[nodiscard]] std::string_view name(TaskKind kind);
 [[nodiscard]] std::string_view name(Resource resource);
@@ -33,7 +34,8 @@ inline constexpr std::array all_resources = {Resource::storage, Resource::cpu, R
 struct Task {
   TaskKind kind = TaskKind::forward;
   Resource resource = Resource::compute;
-  int index = 0;  // of the layer (forward, backward) or of the bucket (cast ... unpack, per-bucket update)
+  int index =
+      0;  // of the layer (forward, backward) or of the bucket (cast ... unpack, per-bucket update)
   Seconds duration;
 };
 

@@ -7,7 +7,8 @@
 
 namespace paceline::simulator {
 
-std::vector<Seconds> gradient_times(const models::NetworkWork& network, const ComputeTimes& compute) {
+std::vector<Seconds> gradient_times(const models::NetworkWork& network,
+                                    const ComputeTimes& compute) {
   Seconds now;
   for (const LayerTime& layer : compute.layers) now += layer.forward;
   std::vector<Seconds> done(compute.layers.size());
@@ -17,11 +18,13 @@ std::vector<Seconds> gradient_times(const models::NetworkWork& network, const Co
   }
   std::vector<Seconds> times;
   times.reserve(network.gradients.size());
-  for (const models::Gradient& gradient : network.gradients) times.push_back(done[static_cast<std::size_t>(gradient.layer)]);
+  for (const models::Gradient& gradient : network.gradients)
+    times.push_back(done[static_cast<std::size_t>(gradient.layer)]);
   return times;
 }
 
-std::vector<Seconds> ready_times(const models::NetworkWork& network, const models::Plan& plan, const ComputeTimes& compute) {
+std::vector<Seconds> ready_times(const models::NetworkWork& network, const models::Plan& plan,
+                                 const ComputeTimes& compute) {
   const std::vector<Seconds> gradients = gradient_times(network, compute);
   const Seconds end_of_backward = compute.total() - compute.update;
   std::vector<Seconds> ready;

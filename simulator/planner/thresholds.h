@@ -22,13 +22,16 @@ struct ThresholdRequest {
 //  - k: the divisor of the ranks with the fewest steps (models::default_group_size);
 //  - eta: the bucket size at which ring becomes faster than hierarchical, to 0.1%; all sizes up
 //    to the whole network where it never does;
-//  - theta: of 0 and the powers of two from 64 KiB to 256 MiB, the largest whose last_finish() of the
+//  - theta: of 0 and the powers of two from 64 KiB to 256 MiB, the largest whose last_finish() of
+//  the
 //    recurrence is within 0.1% of the earliest: fewer collectives depend less on an exact latency.
 //    Strategies that do not fuse by default get 0.
 // Throws InputError if k does not divide the ranks.
-[[nodiscard]] models::Thresholds resolve_thresholds(const models::Strategy& strategy, const ThresholdRequest& asked,
+[[nodiscard]] models::Thresholds resolve_thresholds(const models::Strategy& strategy,
+                                                    const ThresholdRequest& asked,
                                                     const models::NetworkWork& network, int ranks,
-                                                    models::WireType wire, const ComputeTimes& compute,
+                                                    models::WireType wire,
+                                                    const ComputeTimes& compute,
                                                     CollectiveTimer& timer);
 
 }  // namespace paceline::simulator

@@ -14,12 +14,18 @@ namespace {
 
 // Equal ranks that share no link: one on each node, ports that cost nothing.
 CommunicationCost homogeneous(const AlphaBetaGamma& link) {
-  return {.ranks_per_node = 1, .intra = {Seconds{0}, SecondsPerByte{0}}, .nic = {link.alpha, link.beta}, .nics_per_node = 1,
-          .nic_use = models::NicUse::striped, .gamma = link.gamma};
+  return {.ranks_per_node = 1,
+          .intra = {Seconds{0}, SecondsPerByte{0}},
+          .nic = {link.alpha, link.beta},
+          .nics_per_node = 1,
+          .nic_use = models::NicUse::striped,
+          .gamma = link.gamma};
 }
 
 CommunicationCost random_cost(std::mt19937& random) {
-  const auto uniform = [&random](double low, double high) { return std::uniform_real_distribution<double>(low, high)(random); };
+  const auto uniform = [&random](double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(random);
+  };
   CommunicationCost cost;
   cost.ranks_per_node = std::vector<int>{1, 2, 3, 4, 6, 8}[random() % 6];
   cost.intra = {Seconds{uniform(0, 1e-5)}, SecondsPerByte{uniform(1e-12, 1e-9)}};
@@ -36,17 +42,24 @@ TEST(EngineAgreement, StepEngineEqualsTheClosedFormsOnHomogeneousClusters) {
   for (int p = 1; p <= 40; ++p) counts.push_back(p);
   for (const int p : counts) {
     for (int trial = 0; trial < 5; ++trial) {
-      const auto uniform = [&random](double high) { return std::uniform_real_distribution<double>(0, high)(random); };
-      const AlphaBetaGamma link{Seconds{uniform(1e-4)}, SecondsPerByte{trial == 0 ? 0 : uniform(1e-8)}, SecondsPerByte{trial == 1 ? 0 : uniform(1e-9)}};
+      const auto uniform = [&random](double high) {
+        return std::uniform_real_distribution<double>(0, high)(random);
+      };
+      const AlphaBetaGamma link{Seconds{uniform(1e-4)},
+                                SecondsPerByte{trial == 0 ? 0 : uniform(1e-8)},
+                                SecondsPerByte{trial == 1 ? 0 : uniform(1e-9)}};
       const Bytes bytes{trial == 2 ? 0 : uniform(1e9)};
       const auto check = [&](const models::Schedule& schedule, Seconds expected, const char* name) {
         const Seconds time = StepEngine(schedule, homogeneous(link)).time(bytes);
         EXPECT_NEAR(time.value(), expected.value(), 1e-9 * expected.value()) << name << " p=" << p;
       };
       check(models::ring_all_reduce(p), ring_time(link, p, bytes), "ring");
-      check(models::halving_doubling_all_reduce(p), halving_doubling_time(link, p, bytes), "halving-doubling");
+      check(models::halving_doubling_all_reduce(p), halving_doubling_time(link, p, bytes),
+            "halving-doubling");
       for (int k = 1; k <= std::min(p, 64); ++k) {
-        if (p % k == 0) check(models::hierarchical_all_reduce(p, k), hierarchical_time(link, p, k, bytes), "hierarchical");
+        if (p % k == 0)
+          check(models::hierarchical_all_reduce(p, k), hierarchical_time(link, p, k, bytes),
+                "hierarchical");
       }
     }
   }
@@ -59,11 +72,14 @@ TEST(EngineAgreement, CollapsedEqualsEnumeratedAndTheReference) {
       const CommunicationCost cost = random_cost(random);
       const double bytes = std::uniform_real_distribution<double>(0, 1e8)(random);
       const Completion collapsed = StepEngine(schedule, cost).completion(Bytes{bytes});
-      const Completion enumerated = StepEngine(schedule, cost, Collapse::none).completion(Bytes{bytes});
-      const std::vector<double> reference = test::reference_completion(schedule, cost, bytes, std::vector<double>(static_cast<std::size_t>(p), 0.0));
+      const Completion enumerated =
+          StepEngine(schedule, cost, Collapse::none).completion(Bytes{bytes});
+      const std::vector<double> reference = test::reference_completion(
+          schedule, cost, bytes, std::vector<double>(static_cast<std::size_t>(p), 0.0));
       for (int rank = 0; rank < p; ++rank) {
         const double expected = reference[static_cast<std::size_t>(rank)];
-        EXPECT_NEAR(collapsed.of(rank).value(), expected, 1e-11 * expected) << name << " p=" << p << " g=" << cost.ranks_per_node;
+        EXPECT_NEAR(collapsed.of(rank).value(), expected, 1e-11 * expected)
+            << name << " p=" << p << " g=" << cost.ranks_per_node;
         EXPECT_NEAR(enumerated.of(rank).value(), expected, 1e-11 * expected) << name << " p=" << p;
       }
     }
@@ -77,7 +93,9 @@ TEST(EngineAgreement, CollapsedEqualsEnumeratedOnLargeClusters) {
       const models::Schedule schedule = algorithm.build({.ranks = p, .group_size = 0});
       const CommunicationCost cost = random_cost(random);
       const Seconds enumerated = StepEngine(schedule, cost, Collapse::none).time(Bytes{3e7});
-      EXPECT_NEAR(StepEngine(schedule, cost).time(Bytes{3e7}).value(), enumerated.value(), 1e-10 * enumerated.value()) << algorithm.name << " p=" << p;
+      EXPECT_NEAR(StepEngine(schedule, cost).time(Bytes{3e7}).value(), enumerated.value(),
+                  1e-10 * enumerated.value())
+          << algorithm.name << " p=" << p;
     }
   }
 }
@@ -93,8 +111,10 @@ TEST(EngineAgreement, UnequalReadyTimesEqualTheReference) {
         time = std::uniform_real_distribution<double>(0, 0.1)(random);
         ready.emplace_back(time);
       }
-      const Completion completion = StepEngine(schedule, cost, Collapse::none).completion(Bytes{1e6}, ready);
-      const std::vector<double> reference = test::reference_completion(schedule, cost, 1e6, ready_s);
+      const Completion completion =
+          StepEngine(schedule, cost, Collapse::none).completion(Bytes{1e6}, ready);
+      const std::vector<double> reference =
+          test::reference_completion(schedule, cost, 1e6, ready_s);
       for (int rank = 0; rank < p; ++rank) {
         const double expected = reference[static_cast<std::size_t>(rank)];
         EXPECT_NEAR(completion.of(rank).value(), expected, 1e-11 * expected) << name << " p=" << p;

@@ -1,5 +1,5 @@
-// What is predicted is what runs: every schedule, executed on real buffers, is the sum of all ranks.
-// Inputs are small integers scaled by powers of two, so that no order of addition rounds and
+// What is predicted is what runs: every schedule, executed on real buffers, is the sum of all
+// ranks. Inputs are small integers scaled by powers of two, so that no order of addition rounds and
 // equality is exact; all contributions differ, so that none can stand in for another.
 #include <gtest/gtest.h>
 
@@ -13,17 +13,21 @@ namespace {
 TEST(ExecutorAgreement, EveryScheduleIsTheSequentialSum) {
   for (int p = 1; p <= 17; ++p) {
     for (const auto& [name, schedule] : test::all_reduces(p)) {
-      for (const std::size_t elements : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{13}, std::size_t{1000}}) {
-        std::vector<std::vector<float>> buffers(static_cast<std::size_t>(p), std::vector<float>(elements));
+      for (const std::size_t elements :
+           {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{13}, std::size_t{1000}}) {
+        std::vector<std::vector<float>> buffers(static_cast<std::size_t>(p),
+                                                std::vector<float>(elements));
         std::vector<float> sum(elements, 0.0F);
         for (std::size_t r = 0; r < buffers.size(); ++r) {
           for (std::size_t i = 0; i < elements; ++i) {
-            buffers[r][i] = static_cast<float>((r * 31 + i * 7) % 1024) * 0.25F + static_cast<float>(r);
+            buffers[r][i] =
+                static_cast<float>((r * 31 + i * 7) % 1024) * 0.25F + static_cast<float>(r);
             sum[i] += buffers[r][i];
           }
         }
         execute_sequentially(schedule, buffers);
-        for (const auto& buffer : buffers) EXPECT_EQ(buffer, sum) << name << " p=" << p << " elements=" << elements;
+        for (const auto& buffer : buffers)
+          EXPECT_EQ(buffer, sum) << name << " p=" << p << " elements=" << elements;
       }
     }
   }

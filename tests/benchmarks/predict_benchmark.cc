@@ -40,7 +40,8 @@ double run_process(benchmark::State& state, const std::vector<std::string>& word
   }
   int status = 0;
   rusage usage{};
-  if (wait4(child, &status, 0, &usage) != child || status != 0) state.SkipWithError("the command failed");
+  if (wait4(child, &status, 0, &usage) != child || status != 0)
+    state.SkipWithError("the command failed");
   return static_cast<double>(usage.ru_maxrss) * 1024 / 1e6;
 }
 
@@ -52,7 +53,8 @@ BENCHMARK(NullProcess)->Unit(benchmark::kMillisecond)->UseRealTime();
 void WholeProcessPredict(benchmark::State& state) {
   double peak_mb = 0;
   for (auto _ : state) {
-    peak_mb = run_process(state, {PACELINE_COMMAND, "predict", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "1024", "--json"});
+    peak_mb = run_process(state, {PACELINE_COMMAND, "predict", "--model", "resnet50", "--cluster",
+                                  "jizhi-p40", "--ranks", "1024", "--json"});
   }
   state.counters["peak_MB"] = peak_mb;
 }
@@ -61,30 +63,43 @@ BENCHMARK(WholeProcessPredict)->Unit(benchmark::kMillisecond)->UseRealTime();
 void WholeProcessScale(benchmark::State& state) {
   double peak_mb = 0;
   for (auto _ : state) {
-    peak_mb = run_process(state, {PACELINE_COMMAND, "scale", "--model", "resnet50", "--cluster", "h200-ndr", "--ranks", "1-65536", "--json"});
+    peak_mb = run_process(state, {PACELINE_COMMAND, "scale", "--model", "resnet50", "--cluster",
+                                  "h200-ndr", "--ranks", "1-65536", "--json"});
   }
   state.counters["peak_MB"] = peak_mb;
 }
 BENCHMARK(WholeProcessScale)->Unit(benchmark::kMillisecond)->UseRealTime();
 
-// One strategy from nothing but the loaded inputs: thresholds, plan, three readings and the baseline.
+// One strategy from nothing but the loaded inputs: thresholds, plan, three readings and the
+// baseline.
 void OneStrategy(benchmark::State& state) {
   const models::NetworkWork network = models::work(models::zoo_network("resnet50"));
   const models::Cluster cluster = models::catalog_cluster("jizhi-p40");
   const models::Profile profile = calibration::shipped_profile("jizhi-p40");
-  const models::Strategy& strategy = models::strategy_catalogue()[static_cast<std::size_t>(state.range(0))];
+  const models::Strategy& strategy =
+      models::strategy_catalogue()[static_cast<std::size_t>(state.range(0))];
   state.SetLabel(std::string(strategy.name));
   for (auto _ : state) {
-    simulator::Predictor predictor({.network = network, .cluster = cluster, .profile = &profile, .ranks = 1024, .batch_per_rank = 64,
-                                    .precision = models::Precision::mixed, .wire = models::WireType::fp16, .thresholds = {}, .overlap = {},
+    simulator::Predictor predictor({.network = network,
+                                    .cluster = cluster,
+                                    .profile = &profile,
+                                    .ranks = 1024,
+                                    .batch_per_rank = 64,
+                                    .precision = models::Precision::mixed,
+                                    .wire = models::WireType::fp16,
+                                    .thresholds = {},
+                                    .overlap = {},
                                     .stored_sample = Bytes{0}});
     benchmark::DoNotOptimize(predictor.predict(strategy));
   }
 }
-BENCHMARK(OneStrategy)->DenseRange(0, static_cast<int>(models::strategy_catalogue().size()) - 1)->Unit(benchmark::kMicrosecond);
+BENCHMARK(OneStrategy)
+    ->DenseRange(0, static_cast<int>(models::strategy_catalogue().size()) - 1)
+    ->Unit(benchmark::kMicrosecond);
 
 simulator::CommunicationCost jizhi_cost() {
-  return simulator::communication_cost(models::catalog_cluster("jizhi-p40"), nullptr, simulator::Reading::stated);
+  return simulator::communication_cost(models::catalog_cluster("jizhi-p40"), nullptr,
+                                       simulator::Reading::stated);
 }
 
 void run_engine(benchmark::State& state, simulator::Collapse collapse) {
@@ -92,17 +107,27 @@ void run_engine(benchmark::State& state, simulator::Collapse collapse) {
   const simulator::CommunicationCost cost = jizhi_cost();
   state.SetLabel(std::string(algorithm.name));
   for (auto _ : state) {
-    const simulator::StepEngine engine(algorithm.build({.ranks = static_cast<int>(state.range(1)), .group_size = 0}), cost, collapse);
+    const simulator::StepEngine engine(
+        algorithm.build({.ranks = static_cast<int>(state.range(1)), .group_size = 0}), cost,
+        collapse);
     benchmark::DoNotOptimize(engine.time(Bytes{64e6}));
   }
 }
 
 // Build the schedule, prepare it, time one bucket: {algorithm, ranks}.
-void EngineCollapsed(benchmark::State& state) { run_engine(state, simulator::Collapse::equal_positions); }
-BENCHMARK(EngineCollapsed)->ArgsProduct({{0, 1, 2}, {64, 1024, 2048, 65536, 1048576}})->Unit(benchmark::kMicrosecond);
+void EngineCollapsed(benchmark::State& state) {
+  run_engine(state, simulator::Collapse::equal_positions);
+}
+BENCHMARK(EngineCollapsed)
+    ->ArgsProduct({{0, 1, 2}, {64, 1024, 2048, 65536, 1048576}})
+    ->Unit(benchmark::kMicrosecond);
 
-void EngineEnumerated(benchmark::State& state) { run_engine(state, simulator::Collapse::none); }
-BENCHMARK(EngineEnumerated)->ArgsProduct({{0, 1, 2}, {64, 1024, 2048}})->Unit(benchmark::kMicrosecond);
+void EngineEnumerated(benchmark::State& state) {
+  run_engine(state, simulator::Collapse::none);
+}
+BENCHMARK(EngineEnumerated)
+    ->ArgsProduct({{0, 1, 2}, {64, 1024, 2048}})
+    ->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 

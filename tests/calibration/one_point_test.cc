@@ -16,8 +16,16 @@ struct Job {
   models::Profile profile = shipped_profile("jizhi-p40");
 
   [[nodiscard]] simulator::PredictionRequest request() const {
-    return {.network = network, .cluster = cluster, .profile = &profile, .ranks = 256, .batch_per_rank = 64,
-            .precision = models::Precision::mixed, .wire = models::WireType::fp32, .thresholds = {}, .overlap = {}, .stored_sample = Bytes{0}};
+    return {.network = network,
+            .cluster = cluster,
+            .profile = &profile,
+            .ranks = 256,
+            .batch_per_rank = 64,
+            .precision = models::Precision::mixed,
+            .wire = models::WireType::fp32,
+            .thresholds = {},
+            .overlap = {},
+            .stored_sample = Bytes{0}};
   }
 };
 
@@ -26,10 +34,13 @@ struct Job {
 TEST(OnePoint, RecoversAPlantedLatency) {
   for (const double planted : {7e-6, 9e-6, 40e-6}) {
     Job job;
-    job.profile.nic_latency = Figure<Seconds>::exact(Seconds{planted}, Provenance::calibrated, "planted");
-    const double efficiency = simulator::Predictor(job.request()).predict(models::strategy("ring")).efficiency;
+    job.profile.nic_latency =
+        Figure<Seconds>::exact(Seconds{planted}, Provenance::calibrated, "planted");
+    const double efficiency =
+        simulator::Predictor(job.request()).predict(models::strategy("ring")).efficiency;
     job.profile.nic_latency.reset();
-    const Figure<Seconds> found = calibrate_nic_latency(job.request(), models::strategy("ring"), {efficiency, 0.001, "planted"});
+    const Figure<Seconds> found = calibrate_nic_latency(job.request(), models::strategy("ring"),
+                                                        {efficiency, 0.001, "planted"});
     EXPECT_NEAR(found.value.value(), planted, 1e-6 * planted);
     EXPECT_LT(found.low, found.value);
     EXPECT_GT(found.high, found.value);
@@ -39,11 +50,14 @@ TEST(OnePoint, RecoversAPlantedLatency) {
 
 TEST(OnePoint, AnImpossiblePointIsSaid) {
   const Job job;
-  EXPECT_THROW((void)calibrate_nic_latency(job.request(), models::strategy("ring"), {1.5, 0.001, "impossible"}), RunError);
+  EXPECT_THROW((void)calibrate_nic_latency(job.request(), models::strategy("ring"),
+                                           {1.5, 0.001, "impossible"}),
+               RunError);
 }
 
 TEST(ShippedProfiles, AllParseAndAreNamedAsTheirFile) {
-  for (const std::string& name : shipped_profile_names()) EXPECT_EQ(shipped_profile(name).name, name);
+  for (const std::string& name : shipped_profile_names())
+    EXPECT_EQ(shipped_profile(name).name, name);
 }
 
 }  // namespace

@@ -28,7 +28,9 @@ static_assert(std::is_same_v<decltype(Bytes{1} / Seconds{1}), BytesPerSecond>);
 static_assert(std::is_same_v<decltype(Seconds{1} / Seconds{1}), double>);
 static_assert(std::is_same_v<decltype(1.0 / BytesPerSecond{1}), SecondsPerByte>);
 template <class A, class B>
-concept Addable = requires(A a, B b) { a + b; };
+concept Addable = requires(A a, B b) {
+  a + b;
+};
 static_assert(Addable<Seconds, Seconds>);
 static_assert(!Addable<Seconds, Bytes>, "alpha + n must not compile");
 static_assert(!Addable<Seconds, double>);
@@ -47,18 +49,27 @@ TEST(ParseUnits, KnownUnits) {
 
 TEST(ParseUnits, FaultsSayWhatWouldBeRight) {
   EXPECT_EQ(error_of([] { return parse_bandwidth("100"); }),
-            "'100' has no unit; write one of B/s, kB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s, bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s, as in 100 Gbit/s");
-  EXPECT_EQ(error_of([] { return parse_seconds("2 km"); }), "'km' is no unit of a time; write one of s, ms, us, ns, as in 2 us");
-  EXPECT_EQ(error_of([] { return parse_bandwidth("-3 GB/s"); }), "'-3 GB/s' is negative; a bandwidth is at least 0");
-  EXPECT_EQ(error_of([] { return parse_bytes("lots"); }), "'lots' is not a size; write a number and its unit, such as 64 MiB");
-  EXPECT_EQ(error_of([] { return parse_bytes("inf B"); }), "'inf B' is not a size; write a number and its unit, such as 64 MiB");
-  EXPECT_EQ(error_of([] { return parse_bytes("nan B"); }), "'nan B' is not a size; write a number and its unit, such as 64 MiB");
-  EXPECT_EQ(error_of([] { return parse_bytes("1e308 TB"); }), "'1e308 TB' is too large; write a size such as 64 MiB");
-  EXPECT_EQ(error_of([] { return parse_count("3.5", 1, 10); }), "'3.5' is not a whole number from 1 to 10");
+            "'100' has no unit; write one of B/s, kB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s, "
+            "bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s, as in 100 Gbit/s");
+  EXPECT_EQ(error_of([] { return parse_seconds("2 km"); }),
+            "'km' is no unit of a time; write one of s, ms, us, ns, as in 2 us");
+  EXPECT_EQ(error_of([] { return parse_bandwidth("-3 GB/s"); }),
+            "'-3 GB/s' is negative; a bandwidth is at least 0");
+  EXPECT_EQ(error_of([] { return parse_bytes("lots"); }),
+            "'lots' is not a size; write a number and its unit, such as 64 MiB");
+  EXPECT_EQ(error_of([] { return parse_bytes("inf B"); }),
+            "'inf B' is not a size; write a number and its unit, such as 64 MiB");
+  EXPECT_EQ(error_of([] { return parse_bytes("nan B"); }),
+            "'nan B' is not a size; write a number and its unit, such as 64 MiB");
+  EXPECT_EQ(error_of([] { return parse_bytes("1e308 TB"); }),
+            "'1e308 TB' is too large; write a size such as 64 MiB");
+  EXPECT_EQ(error_of([] { return parse_count("3.5", 1, 10); }),
+            "'3.5' is not a whole number from 1 to 10");
 }
 
 RC_GTEST_PROP(ParseUnits, ReadsBackWhatItPrints, (double mantissa, unsigned exponent)) {
-  const double value = (1 + std::fabs(std::fmod(mantissa, 9))) * std::pow(10, static_cast<int>(exponent % 18) - 8);
+  const double value =
+      (1 + std::fabs(std::fmod(mantissa, 9))) * std::pow(10, static_cast<int>(exponent % 18) - 8);
   const auto close = [value](double read) { return std::fabs(read - value) <= 6e-4 * value; };
   RC_ASSERT(close(parse_seconds(to_text(Seconds{value})).value()));
   RC_ASSERT(close(parse_bytes(to_text(Bytes{value})).value()));
@@ -69,7 +80,8 @@ RC_GTEST_PROP(ParseUnits, ReadsBackWhatItPrints, (double mantissa, unsigned expo
 }
 
 RC_GTEST_PROP(ParseUnits, NoTextCrashesIt, (const std::string& text)) {
-  for (const auto& parse : {+[](const std::string& s) { (void)parse_bytes(s); }, +[](const std::string& s) { (void)parse_seconds(s); }}) {
+  for (const auto& parse : {+[](const std::string& s) { (void)parse_bytes(s); },
+                            +[](const std::string& s) { (void)parse_seconds(s); }}) {
     try {
       parse(text);
     } catch (const InputError&) {
@@ -89,7 +101,8 @@ TEST(ToText, FourDigitsWithTheLargestUnitThatFits) {
 TEST(Figure, WhatIsComputedIsPredictedAndSpansTheCorners) {
   const Figure<Seconds> measured{2_s, 1_s, 3_s, Provenance::measured, "run"};
   const Figure<double> calibrated{10, 8, 12, Provenance::calibrated, "fit"};
-  const auto quotient = predicted([](Seconds a, double b) { return a / b; }, measured, calibrated, "quotient");
+  const auto quotient =
+      predicted([](Seconds a, double b) { return a / b; }, measured, calibrated, "quotient");
   EXPECT_EQ(quotient.provenance, Provenance::predicted);
   EXPECT_DOUBLE_EQ(quotient.value.value(), 0.2);
   EXPECT_DOUBLE_EQ(quotient.low.value(), 1.0 / 12);
@@ -97,7 +110,8 @@ TEST(Figure, WhatIsComputedIsPredictedAndSpansTheCorners) {
 }
 
 TEST(Provenance, NamesGoBothWays) {
-  for (const Provenance p : {Provenance::measured, Provenance::calibrated, Provenance::predicted, Provenance::datasheet, Provenance::published, Provenance::assumed}) {
+  for (const Provenance p : {Provenance::measured, Provenance::calibrated, Provenance::predicted,
+                             Provenance::datasheet, Provenance::published, Provenance::assumed}) {
     EXPECT_EQ(provenance_from_name(name(p)), p);
   }
 }
@@ -106,6 +120,8 @@ TEST(NearestName, SuggestsOnlyWhatIsNear) {
   const std::vector<std::string> known = {"resnet50", "resnet101", "vgg16"};
   EXPECT_EQ(nearest_name("resnet05", known), "resnet50");
   EXPECT_EQ(nearest_name("RESNET50", known), "resnet50");
+  EXPECT_EQ(nearest_name("res", known), "resnet50");
+  EXPECT_EQ(nearest_name("re", known), std::nullopt);
   EXPECT_EQ(nearest_name("transformer", known), std::nullopt);
   EXPECT_EQ(nearest_name(std::string(100000, 'x'), known), std::nullopt);
 }
@@ -113,7 +129,8 @@ TEST(NearestName, SuggestsOnlyWhatIsNear) {
 TEST(InputErrorText, NamesThePlace) {
   EXPECT_STREQ(InputError({"a.yaml", 3, 7}, "wrong", "right").what(), "a.yaml:3:7: wrong; right");
   EXPECT_STREQ(InputError("wrong", "").at({"--ranks"}).what(), "--ranks: wrong");
-  EXPECT_STREQ(InputError({"a.yaml", 3, 7}, "wrong", "").at({"b.yaml"}).what(), "a.yaml:3:7: wrong");
+  EXPECT_STREQ(InputError({"a.yaml", 3, 7}, "wrong", "").at({"b.yaml"}).what(),
+               "a.yaml:3:7: wrong");
 }
 
 }  // namespace

@@ -68,7 +68,8 @@ TEST(Catalog, EveryFigureNamesItsSourceAndLiesInItsInterval) {
     EXPECT_LE(link.bandwidth.high, link.line_rate.value) << entry.name;
   }
   ASSERT_EQ(catalog_clusters().size(), 8u);
-  for (const CatalogEntry& entry : catalog_clusters()) EXPECT_FALSE(catalog_cluster(entry.name).source.empty());
+  for (const CatalogEntry& entry : catalog_clusters())
+    EXPECT_FALSE(catalog_cluster(entry.name).source.empty());
 }
 
 TEST(Catalog, ClustersOfTheSeeds) {
@@ -85,8 +86,10 @@ TEST(Catalog, ClustersOfTheSeeds) {
 }
 
 TEST(Catalog, UnknownNamesSuggestTheNearest) {
-  EXPECT_EQ(error_of([] { return catalog_cluster("jizhi-p4"); }), "unknown cluster 'jizhi-p4'; did you mean 'jizhi-p40'?");
-  EXPECT_EQ(error_of([] { return catalog_link("nvlink22"); }), "unknown link 'nvlink22'; did you mean 'nvlink2'?");
+  EXPECT_EQ(error_of([] { return catalog_cluster("jizhi-p4"); }),
+            "unknown cluster 'jizhi-p4'; did you mean 'jizhi-p40'?");
+  EXPECT_EQ(error_of([] { return catalog_link("nvlink22"); }),
+            "unknown link 'nvlink22'; did you mean 'nvlink2'?");
 }
 
 TEST(ClusterYaml, OverridesFiguresOfABase) {
@@ -105,7 +108,8 @@ TEST(ClusterYaml, InlineDevicesAndLinks) {
       "cluster: own\nnodes: 2\nranks_per_node: 1\n"
       "device: {name: toy, fp32: 1 TFLOP/s, memory_bandwidth: 100 GB/s, memory: 8 GB}\n"
       "intra: {line_rate: 10 GB/s, bandwidth: 9 GB/s, latency: 0 s}\n"
-      "nic: {line_rate: 10 Gbit/s, bandwidth: {value: 1 GB/s, low: 0.9 GB/s, high: 1.1 GB/s, provenance: measured, source: iperf}, latency: 20 us}\n"
+      "nic: {line_rate: 10 Gbit/s, bandwidth: {value: 1 GB/s, low: 0.9 GB/s, high: 1.1 GB/s, "
+      "provenance: measured, source: iperf}, latency: 20 us}\n"
       "storage: 2 GB/s\ndecode: 12000 images/s\n",
       "own.yaml");
   EXPECT_EQ(lab.device.name, "toy");
@@ -116,20 +120,36 @@ TEST(ClusterYaml, InlineDevicesAndLinks) {
 }
 
 TEST(ClusterYaml, FaultsNameLineAndColumn) {
-  EXPECT_EQ(yaml_error(with("latency: 3 us", "latency: 3")), "lab.yaml:6:42: latency: '3' has no unit; write one of s, ms, us, ns, as in 2 us");
-  EXPECT_EQ(yaml_error(with("latency: 3 us", "bandwidth: -3 GB/s")), "lab.yaml:6:44: bandwidth: '-3 GB/s' is negative; a bandwidth is at least 0");
-  EXPECT_EQ(yaml_error(with("latency: 3 us", "bandwidth: 0 GB/s")), "lab.yaml:6:44: bandwidth: '0 GB/s' is not more than 0");
-  EXPECT_EQ(yaml_error(with("latency: 3 us", "latncy: 3 us")), "lab.yaml:6:33: unknown key 'latncy'; did you mean 'latency'?");
-  EXPECT_EQ(yaml_error(with("v100", "v101")), "lab.yaml:4:9: device: unknown device 'v101'; did you mean 'v100'?");
-  EXPECT_EQ(yaml_error(with("nodes: 16\n", "")), "lab.yaml:1:1: the cluster has no 'nodes'; add nodes: ...");
-  EXPECT_EQ(yaml_error(with("nodes: 16", "nodes: 0")), "lab.yaml:2:8: nodes: '0' is not a whole number from 1 to 16777216");
-  EXPECT_EQ(yaml_error(with("nodes: 16", "nodes: 16000000")), "lab.yaml:2:8: 16000000 nodes x 8 ranks are too many; at most 16777216 ranks");
-  EXPECT_EQ(yaml_error(good + "fabric: torus\n"), "lab.yaml:7:9: unknown fabric 'torus'; known: flat");
-  EXPECT_EQ(yaml_error(with("count: 2", "count: 9")), "lab.yaml:6:30: 9 NICs for 8 ranks with affinity; a rank uses one NIC: write use: striped, or at most one NIC for each rank");
-  EXPECT_EQ(yaml_error(with("latency: 3 us", "latency: {value: 3 us, low: 4 us}")), "lab.yaml:6:42: latency: its value is not between low and high; write low <= value <= high");
-  EXPECT_EQ(yaml_error("a: [1, 2\n"), "lab.yaml:2:1: this is not YAML: end of sequence flow not found");
-  EXPECT_EQ(yaml_error(""), "lab.yaml:1:1: the file is empty; write a description (docs/formats.md)");
-  EXPECT_EQ(yaml_error(good + "nodes: 3\n"), "lab.yaml:7:1: key 'nodes' stands twice; keep one of them");
+  EXPECT_EQ(yaml_error(with("latency: 3 us", "latency: 3")),
+            "lab.yaml:6:42: latency: '3' has no unit; write one of s, ms, us, ns, as in 2 us");
+  EXPECT_EQ(yaml_error(with("latency: 3 us", "bandwidth: -3 GB/s")),
+            "lab.yaml:6:44: bandwidth: '-3 GB/s' is negative; a bandwidth is at least 0");
+  EXPECT_EQ(yaml_error(with("latency: 3 us", "bandwidth: 0 GB/s")),
+            "lab.yaml:6:44: bandwidth: '0 GB/s' is not more than 0");
+  EXPECT_EQ(yaml_error(with("latency: 3 us", "latncy: 3 us")),
+            "lab.yaml:6:33: unknown key 'latncy'; did you mean 'latency'?");
+  EXPECT_EQ(yaml_error(with("v100", "v101")),
+            "lab.yaml:4:9: device: unknown device 'v101'; did you mean 'v100'?");
+  EXPECT_EQ(yaml_error(with("nodes: 16\n", "")),
+            "lab.yaml:1:1: the cluster has no 'nodes'; add nodes: ...");
+  EXPECT_EQ(yaml_error(with("nodes: 16", "nodes: 0")),
+            "lab.yaml:2:8: nodes: '0' is not a whole number from 1 to 16777216");
+  EXPECT_EQ(yaml_error(with("nodes: 16", "nodes: 16000000")),
+            "lab.yaml:2:8: 16000000 nodes x 8 ranks are too many; at most 16777216 ranks");
+  EXPECT_EQ(yaml_error(good + "fabric: torus\n"),
+            "lab.yaml:7:9: unknown fabric 'torus'; known: flat");
+  EXPECT_EQ(yaml_error(with("count: 2", "count: 9")),
+            "lab.yaml:6:30: 9 NICs for 8 ranks with affinity; a rank uses one NIC: write use: "
+            "striped, or at most one NIC for each rank");
+  EXPECT_EQ(
+      yaml_error(with("latency: 3 us", "latency: {value: 3 us, low: 4 us}")),
+      "lab.yaml:6:42: latency: its value is not between low and high; write low <= value <= high");
+  EXPECT_EQ(yaml_error("a: [1, 2\n"),
+            "lab.yaml:2:1: this is not YAML: end of sequence flow not found");
+  EXPECT_EQ(yaml_error(""),
+            "lab.yaml:1:1: the file is empty; write a description (docs/formats.md)");
+  EXPECT_EQ(yaml_error(good + "nodes: 3\n"),
+            "lab.yaml:7:1: key 'nodes' stands twice; keep one of them");
 }
 
 TEST(ClusterYaml, DamagedFilesGiveOneLine) {
@@ -138,8 +158,10 @@ TEST(ClusterYaml, DamagedFilesGiveOneLine) {
     std::string text = good;
     for (int i = 0; i < 3; ++i) {
       const std::size_t at = random() % text.size();
-      if (random() % 2 == 0) text[at] = static_cast<char>(random() % 256);
-      else text.insert(at, std::string(1, "[]{}:,-\n#&*!|>'\""[random() % 16]));
+      if (random() % 2 == 0)
+        text[at] = static_cast<char>(random() % 256);
+      else
+        text.insert(at, std::string(1, "[]{}:,-\n#&*!|>'\""[random() % 16]));
     }
     EXPECT_EQ(yaml_error(text).find('\n'), std::string::npos);
   }
@@ -148,7 +170,11 @@ TEST(ClusterYaml, DamagedFilesGiveOneLine) {
 TEST(Placement, RanksMustFit) {
   const Cluster jizhi = catalog_cluster("jizhi-p40");
   EXPECT_NO_THROW(check_ranks(jizhi, 2048));
-  EXPECT_EQ(error_of([&] { check_ranks(jizhi, 4096); return 0; }), "4096 ranks do not fit cluster jizhi-p40; choose 1 to 2048 (256 nodes x 8 ranks)");
+  EXPECT_EQ(error_of([&] {
+              check_ranks(jizhi, 4096);
+              return 0;
+            }),
+            "4096 ranks do not fit cluster jizhi-p40; choose 1 to 2048 (256 nodes x 8 ranks)");
   EXPECT_THROW(check_ranks(jizhi, 0), InputError);
 }
 

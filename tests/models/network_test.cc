@@ -27,21 +27,38 @@ std::string error_of(F action) {
 
 TEST(ShapeInference, ConvolutionByHand) {
   const Shape in = Shape::image(4, 227, 227);
-  EXPECT_EQ(shape_after(in, Convolution{.channels = 96, .kernel = square(11), .stride = square(4)}), Shape::image(96, 55, 55));
-  EXPECT_EQ(shape_after(in, Convolution{.channels = 8, .kernel = {1, 7}, .padding = {0, 3}}), Shape::image(8, 227, 227));
+  EXPECT_EQ(shape_after(in, Convolution{.channels = 96, .kernel = square(11), .stride = square(4)}),
+            Shape::image(96, 55, 55));
+  EXPECT_EQ(shape_after(in, Convolution{.channels = 8, .kernel = {1, 7}, .padding = {0, 3}}),
+            Shape::image(8, 227, 227));
   // A 3x3 kernel with dilation 2 spans 5: floor((227 + 2 - 5) / 2) + 1.
-  EXPECT_EQ(shape_after(in, Convolution{.channels = 8, .kernel = square(3), .stride = square(2), .padding = square(1), .dilation = square(2)}),
+  EXPECT_EQ(shape_after(in, Convolution{.channels = 8,
+                                        .kernel = square(3),
+                                        .stride = square(2),
+                                        .padding = square(1),
+                                        .dilation = square(2)}),
             Shape::image(8, 113, 113));
-  EXPECT_EQ(shape_after(in, Convolution{.channels = 8, .kernel = square(1), .groups = 4}), Shape::image(8, 227, 227));
+  EXPECT_EQ(shape_after(in, Convolution{.channels = 8, .kernel = square(1), .groups = 4}),
+            Shape::image(8, 227, 227));
 }
 
 // 112: floor((112 - 3) / 2) + 1 = 55, and rounded up 56.
 TEST(ShapeInference, PoolingRoundsDownUnlessCeil) {
   const Shape in = Shape::image(64, 112, 112);
-  EXPECT_EQ(shape_after(in, MaxPool{{.kernel = square(3), .stride = square(2)}}), Shape::image(64, 55, 55));
-  EXPECT_EQ(shape_after(in, MaxPool{{.kernel = square(3), .stride = square(2), .padding = square(0), .ceil = true}}), Shape::image(64, 56, 56));
-  // With ceil, a window that would start in the padding is dropped: 4 wide, kernel 2, stride 2, padding 1.
-  EXPECT_EQ(shape_after(Shape::image(1, 4, 4), AveragePool{{.kernel = square(2), .stride = square(2), .padding = square(1), .ceil = true}}), Shape::image(1, 3, 3));
+  EXPECT_EQ(shape_after(in, MaxPool{{.kernel = square(3), .stride = square(2)}}),
+            Shape::image(64, 55, 55));
+  EXPECT_EQ(
+      shape_after(
+          in,
+          MaxPool{{.kernel = square(3), .stride = square(2), .padding = square(0), .ceil = true}}),
+      Shape::image(64, 56, 56));
+  // With ceil, a window that would start in the padding is dropped: 4 wide, kernel 2, stride 2,
+  // padding 1.
+  EXPECT_EQ(shape_after(Shape::image(1, 4, 4), AveragePool{{.kernel = square(2),
+                                                            .stride = square(2),
+                                                            .padding = square(1),
+                                                            .ceil = true}}),
+            Shape::image(1, 3, 3));
   EXPECT_EQ(shape_after(in, AdaptiveAveragePool{square(7)}), Shape::image(64, 7, 7));
 }
 
@@ -51,12 +68,23 @@ TEST(ShapeInference, FlattenAndFullyConnected) {
 }
 
 TEST(ShapeInference, ErrorsNameTheLayer) {
-  EXPECT_EQ(error_of([] { (void)shape_after(Shape::image(1, 3, 3), Convolution{.channels = 1, .kernel = square(5)}); }),
-            "layer 'layer': kernel 5x5 is larger than its padded input 3x3; use a smaller kernel or dilation, more padding, or fewer strides before it");
-  EXPECT_EQ(error_of([] { (void)shape_after(Shape::image(3, 8, 8), Convolution{.channels = 8, .kernel = square(1), .groups = 2}); }),
-            "layer 'layer': 2 groups do not divide 3 input and 8 output channels; choose groups that divide both");
-  EXPECT_EQ(error_of([] { (void)shape_after(Shape::vector(8), Convolution{.channels = 8, .kernel = square(1)}); }),
-            "layer 'layer': convolution needs an image, and reads a vector of 8; put it before flatten");
+  EXPECT_EQ(error_of([] {
+              (void)shape_after(Shape::image(1, 3, 3),
+                                Convolution{.channels = 1, .kernel = square(5)});
+            }),
+            "layer 'layer': kernel 5x5 is larger than its padded input 3x3; use a smaller kernel "
+            "or dilation, more padding, or fewer strides before it");
+  EXPECT_EQ(error_of([] {
+              (void)shape_after(Shape::image(3, 8, 8),
+                                Convolution{.channels = 8, .kernel = square(1), .groups = 2});
+            }),
+            "layer 'layer': 2 groups do not divide 3 input and 8 output channels; choose groups "
+            "that divide both");
+  EXPECT_EQ(
+      error_of([] {
+        (void)shape_after(Shape::vector(8), Convolution{.channels = 8, .kernel = square(1)});
+      }),
+      "layer 'layer': convolution needs an image, and reads a vector of 8; put it before flatten");
 }
 
 TEST(Work, ConvolutionByHand) {
@@ -79,7 +107,8 @@ TEST(Work, ConvolutionByHand) {
 }
 
 TEST(NetworkBuilder, RefusesWhatIsNoNetwork) {
-  EXPECT_EQ(error_of([] { (void)NetworkBuilder("net", Shape::vector(1)).build(); }), "network 'net' is empty; give it at least one layer");
+  EXPECT_EQ(error_of([] { (void)NetworkBuilder("net", Shape::vector(1)).build(); }),
+            "network 'net' is empty; give it at least one layer");
   EXPECT_EQ(error_of([] {
               NetworkBuilder net("net", Shape::vector(1));
               net.add("a", Relu{});
@@ -92,13 +121,14 @@ TEST(NetworkBuilder, RefusesWhatIsNoNetwork) {
               net.add("relu2", Relu{}, {"relu"});
             }),
             "layer 'relu2' reads 'relu', which is no layer; did you mean 'relu1'?");
-  EXPECT_EQ(error_of([] {
-              NetworkBuilder net("net", Shape::vector(1));
-              net.add("a", Relu{});
-              net.add("b", Relu{}, {"input"});
-              (void)net.build();
-            }),
-            "nothing reads layer 'a'; connect it, or leave it out; only the last layer has no reader");
+  EXPECT_EQ(
+      error_of([] {
+        NetworkBuilder net("net", Shape::vector(1));
+        net.add("a", Relu{});
+        net.add("b", Relu{}, {"input"});
+        (void)net.build();
+      }),
+      "nothing reads layer 'a'; connect it, or leave it out; only the last layer has no reader");
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ template <class T>
 std::multiset<Message> by_step(const Schedule& schedule, int step, Span<T> bucket) {
   std::multiset<Message> messages;
   for_each_transfer(schedule, step, bucket, [&](const Transfer<T>& t) {
-    messages.emplace(t.from, t.to, static_cast<double>(t.span.begin), static_cast<double>(t.span.size), t.reduce);
+    messages.emplace(t.from, t.to, static_cast<double>(t.span.begin),
+                     static_cast<double>(t.span.size), t.reduce);
   });
   return messages;
 }
@@ -34,11 +35,13 @@ void expect_one_definition(const std::string& name, const Schedule& schedule, Sp
     for (int rank = 0; rank < schedule.ranks(); ++rank) {
       for_each_send(schedule, rank, step, bucket, [&](const Transfer<T>& t) {
         EXPECT_EQ(t.from, rank);
-        sends.emplace(t.from, t.to, static_cast<double>(t.span.begin), static_cast<double>(t.span.size), t.reduce);
+        sends.emplace(t.from, t.to, static_cast<double>(t.span.begin),
+                      static_cast<double>(t.span.size), t.reduce);
       });
       for_each_receive(schedule, rank, step, bucket, [&](const Transfer<T>& t) {
         EXPECT_EQ(t.to, rank);
-        receives.emplace(t.from, t.to, static_cast<double>(t.span.begin), static_cast<double>(t.span.size), t.reduce);
+        receives.emplace(t.from, t.to, static_cast<double>(t.span.begin),
+                         static_cast<double>(t.span.size), t.reduce);
       });
     }
     const std::multiset<Message> all = by_step(schedule, step, bucket);
@@ -51,7 +54,8 @@ TEST(Enumeration, ByRankEqualsByStep) {
   for (int p = 1; p <= 17; ++p) {
     for (const auto& [name, schedule] : test::all_reduces(p)) {
       expect_one_definition(name, schedule, Span<double>{0.0, 1.0});
-      for (const std::int64_t elements : {0, 1, 7, 101}) expect_one_definition(name, schedule, Span<std::int64_t>{0, elements});
+      for (const std::int64_t elements : {0, 1, 7, 101})
+        expect_one_definition(name, schedule, Span<std::int64_t>{0, elements});
     }
   }
 }
@@ -59,7 +63,8 @@ TEST(Enumeration, ByRankEqualsByStep) {
 TEST(Span, PartsTileASpan) {
   std::mt19937 random(1);
   for (int trial = 0; trial < 1000; ++trial) {
-    const Span<std::int64_t> span{static_cast<std::int64_t>(random() % 100), static_cast<std::int64_t>(random() % 1000)};
+    const Span<std::int64_t> span{static_cast<std::int64_t>(random() % 100),
+                                  static_cast<std::int64_t>(random() % 1000)};
     const std::int64_t of = 1 + random() % 50;
     std::int64_t at = span.begin;
     for (std::int64_t i = 0; i < of; ++i) {
@@ -74,8 +79,13 @@ TEST(Span, PartsTileASpan) {
 }
 
 TEST(Groups, LocateInvertsRank) {
-  const std::vector<Groups> all = {blocks(24, 8), across_blocks(24, 8), block_masters(24, 8), blocks(5, 1), across_blocks(5, 5),
-                                   {.members = {{1, 3, 2}, {6, 4, 1}}, .count = 1, .stride = 0}, {.members = {{0, 2, 1}}, .count = 3, .stride = 2}};
+  const std::vector<Groups> all = {blocks(24, 8),
+                                   across_blocks(24, 8),
+                                   block_masters(24, 8),
+                                   blocks(5, 1),
+                                   across_blocks(5, 5),
+                                   {.members = {{1, 3, 2}, {6, 4, 1}}, .count = 1, .stride = 0},
+                                   {.members = {{0, 2, 1}}, .count = 3, .stride = 2}};
   for (const Groups& groups : all) {
     std::set<int> members;
     for (int group = 0; group < groups.count; ++group) {
@@ -88,7 +98,8 @@ TEST(Groups, LocateInvertsRank) {
         EXPECT_EQ(place->member, member);
       }
     }
-    for (int rank = 0; rank < 30; ++rank) EXPECT_EQ(groups.locate(rank).has_value(), members.contains(rank));
+    for (int rank = 0; rank < 30; ++rank)
+      EXPECT_EQ(groups.locate(rank).has_value(), members.contains(rank));
   }
 }
 
@@ -97,10 +108,11 @@ TEST(Schedule, NaturalChunksAreNeverCut) {
     for (const auto& [name, schedule] : test::all_reduces(p)) {
       const auto chunks = static_cast<double>(schedule.natural_chunks());
       for (int step = 0; step < schedule.steps(); ++step) {
-        for_each_transfer(schedule, step, Span<double>{0.0, chunks}, [&, n = &name](const Transfer<double>& t) {
-          EXPECT_NEAR(t.span.begin, std::round(t.span.begin), 1e-9) << *n;
-          EXPECT_NEAR(t.span.size, std::round(t.span.size), 1e-9) << *n;
-        });
+        for_each_transfer(schedule, step, Span<double>{0.0, chunks},
+                          [&, n = &name](const Transfer<double>& t) {
+                            EXPECT_NEAR(t.span.begin, std::round(t.span.begin), 1e-9) << *n;
+                            EXPECT_NEAR(t.span.size, std::round(t.span.size), 1e-9) << *n;
+                          });
       }
     }
   }
@@ -109,7 +121,9 @@ TEST(Schedule, NaturalChunksAreNeverCut) {
 TEST(Schedule, RepeatsAreAlike) {
   const auto shape = [](const Schedule& schedule, int step) {
     std::multiset<std::tuple<int, int, double, bool>> messages;
-    for_each_transfer(schedule, step, Span<double>{0.0, 1.0}, [&](const Transfer<double>& t) { messages.emplace(t.from, t.to, t.span.size, t.reduce); });
+    for_each_transfer(schedule, step, Span<double>{0.0, 1.0}, [&](const Transfer<double>& t) {
+      messages.emplace(t.from, t.to, t.span.size, t.reduce);
+    });
     return messages;
   };
   for (int p = 1; p <= 12; ++p) {
@@ -118,7 +132,8 @@ TEST(Schedule, RepeatsAreAlike) {
         const int repeats = schedule.repeats(step);
         ASSERT_GE(repeats, 1);
         ASSERT_LE(step + repeats, schedule.steps());
-        for (int i = 1; i < repeats; ++i) EXPECT_EQ(shape(schedule, step), shape(schedule, step + i)) << name;
+        for (int i = 1; i < repeats; ++i)
+          EXPECT_EQ(shape(schedule, step), shape(schedule, step + i)) << name;
         step += repeats;
       }
     }
@@ -131,7 +146,9 @@ TEST(AllReduce, StepsAreThoseOfTheClosedForms) {
     const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(p)));
     EXPECT_EQ(halving_doubling_all_reduce(p).steps(), 2 * ceil_log2(power) + (power == p ? 0 : 2));
     for (int k = 1; k <= p; ++k) {
-      if (p % k == 0) EXPECT_EQ(hierarchical_all_reduce(p, k).steps(), 4 * (k - 1) + 2 * (p / k - 1)) << "Jizhi 4.3 counts 4(k-1) + 2(p/k-1)";
+      if (p % k == 0)
+        EXPECT_EQ(hierarchical_all_reduce(p, k).steps(), 4 * (k - 1) + 2 * (p / k - 1))
+            << "Jizhi 4.3 counts 4(k-1) + 2(p/k-1)";
     }
   }
 }
@@ -140,7 +157,8 @@ TEST(AllReduce, StepsAreThoseOfTheClosedForms) {
 double sent(const Schedule& schedule) {
   double sum = 0;
   for (int step = 0; step < schedule.steps(); ++step) {
-    for_each_transfer(schedule, step, Span<double>{0.0, 1.0}, [&](const Transfer<double>& t) { sum += t.span.size; });
+    for_each_transfer(schedule, step, Span<double>{0.0, 1.0},
+                      [&](const Transfer<double>& t) { sum += t.span.size; });
   }
   return sum;
 }
@@ -151,7 +169,9 @@ TEST(AllReduce, BytesAreThoseOfTheClosedForms) {
     const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(p)));
     EXPECT_NEAR(sent(halving_doubling_all_reduce(p)), 2 * (power - 1) + 2 * (p - power), 1e-9);
     for (int k = 1; k <= p; ++k) {
-      if (p % k == 0) EXPECT_NEAR(sent(hierarchical_all_reduce(p, k)), 2 * (k - 1) * (p / k) + 2 * (p / k - 1), 1e-9);
+      if (p % k == 0)
+        EXPECT_NEAR(sent(hierarchical_all_reduce(p, k)), 2 * (k - 1) * (p / k) + 2 * (p / k - 1),
+                    1e-9);
     }
   }
 }
@@ -160,7 +180,9 @@ TEST(AllReduce, DefaultGroupSizeHasTheFewestSteps) {
   EXPECT_EQ(default_group_size(1024), 16);  // ties with 32
   for (int p = 1; p <= 200; ++p) {
     for (int k = 1; k <= p; ++k) {
-      if (p % k == 0) EXPECT_LE(hierarchical_all_reduce(p, default_group_size(p)).steps(), hierarchical_all_reduce(p, k).steps());
+      if (p % k == 0)
+        EXPECT_LE(hierarchical_all_reduce(p, default_group_size(p)).steps(),
+                  hierarchical_all_reduce(p, k).steps());
     }
   }
 }
@@ -172,21 +194,23 @@ TEST(AllReduce, RefusesWhatItCannotBuild) {
     (void)hierarchical_all_reduce(24, 5);
     FAIL();
   } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(), "group size 5 does not divide 24 ranks; choose one of 1, 2, 3, 4, 6, 8, 12, 24");
+    EXPECT_STREQ(error.what(),
+                 "group size 5 does not divide 24 ranks; choose one of 1, 2, 3, 4, 6, 8, 12, 24");
   }
 }
 
 TEST(Draw, RingOfFourByHand) {
-  EXPECT_EQ(draw(ring_all_reduce(4)),
-            "4 ranks, 6 steps, 4 chunks: ring reduce-scatter (3 steps), then ring all-gather (3 steps)\n"
-            "step  rank 0  rank 1  rank 2  rank 3\n"
-            "   1  c3+>1   c0+>2   c1+>3   c2+>0\n"
-            "   2  c2+>1   c3+>2   c0+>3   c1+>0\n"
-            "   3  c1+>1   c2+>2   c3+>3   c0+>0\n"
-            "   4  c0>1    c1>2    c2>3    c3>0\n"
-            "   5  c3>1    c0>2    c1>3    c2>0\n"
-            "   6  c2>1    c3>2    c0>3    c1>0\n"
-            "cN>R: chunk N goes to rank R and replaces what it holds; cN+>R: it is added there\n");
+  EXPECT_EQ(
+      draw(ring_all_reduce(4)),
+      "4 ranks, 6 steps, 4 chunks: ring reduce-scatter (3 steps), then ring all-gather (3 steps)\n"
+      "step  rank 0  rank 1  rank 2  rank 3\n"
+      "   1  c3+>1   c0+>2   c1+>3   c2+>0\n"
+      "   2  c2+>1   c3+>2   c0+>3   c1+>0\n"
+      "   3  c1+>1   c2+>2   c3+>3   c0+>0\n"
+      "   4  c0>1    c1>2    c2>3    c3>0\n"
+      "   5  c3>1    c0>2    c1>3    c2>0\n"
+      "   6  c2>1    c3>2    c0>3    c1>0\n"
+      "cN>R: chunk N goes to rank R and replaces what it holds; cN+>R: it is added there\n");
 }
 
 TEST(Draw, SaysWhatItLeavesOut) {

@@ -13,7 +13,8 @@ using namespace paceline::literals;
 
 std::vector<Gradient> gradients_of(const std::vector<std::int64_t>& elements) {
   std::vector<Gradient> gradients;
-  for (std::size_t i = 0; i < elements.size(); ++i) gradients.push_back({"g" + std::to_string(i), elements[i], static_cast<int>(i)});
+  for (std::size_t i = 0; i < elements.size(); ++i)
+    gradients.push_back({"g" + std::to_string(i), elements[i], static_cast<int>(i)});
   return gradients;
 }
 
@@ -30,13 +31,16 @@ TEST(Strategy, EveryPlanCarriesEveryGradientOnceInBackwardOrder) {
     for (auto& count : elements) count = 1 + static_cast<std::int64_t>(random() % 5000);
     const auto gradients = gradients_of(elements);
     for (const Strategy& strategy : strategy_catalogue()) {
-      const Thresholds thresholds{.fusion = Bytes(static_cast<double>(random() % 20000)), .hybrid = Bytes(static_cast<double>(random() % 20000)), .group_size = 2};
+      const Thresholds thresholds{.fusion = Bytes(static_cast<double>(random() % 20000)),
+                                  .hybrid = Bytes(static_cast<double>(random() % 20000)),
+                                  .group_size = 2};
       const Plan plan = make_plan(strategy, gradients, 8, WireType::fp16, thresholds);
       int next = 0;
       for (const Bucket& bucket : plan.buckets) {
         EXPECT_EQ(bucket.first_gradient, next);
         std::int64_t sum = 0;
-        for (int i = 0; i < bucket.gradient_count; ++i) sum += elements[static_cast<std::size_t>(next + i)];
+        for (int i = 0; i < bucket.gradient_count; ++i)
+          sum += elements[static_cast<std::size_t>(next + i)];
         EXPECT_EQ(bucket.elements, sum);
         next += bucket.gradient_count;
         EXPECT_LT(static_cast<std::size_t>(bucket.schedule), plan.schedules.size());
@@ -46,32 +50,38 @@ TEST(Strategy, EveryPlanCarriesEveryGradientOnceInBackwardOrder) {
   }
 }
 
-// FP32: 4 bytes each. The bucket is sent as soon as it holds 40 bytes: 4+7 = 11 elements, then 10 by
-// itself, then what is left.
+// FP32: 4 bytes each. The bucket is sent as soon as it holds 40 bytes: 4+7 = 11 elements, then 10
+// by itself, then what is left.
 TEST(Strategy, ABucketIsSentOnceItHoldsTheta) {
-  const Plan plan = make_plan(strategy("fused-ring"), gradients_of({4, 7, 10, 3}), 4, WireType::fp32, {.fusion = 40_B, .hybrid = 0_B, .group_size = 1});
+  const Plan plan = make_plan(strategy("fused-ring"), gradients_of({4, 7, 10, 3}), 4,
+                              WireType::fp32, {.fusion = 40_B, .hybrid = 0_B, .group_size = 1});
   EXPECT_EQ(sizes(plan), (std::vector<std::int64_t>{11, 10, 3}));
 }
 
 TEST(Strategy, RingNeverFuses) {
-  const Plan plan = make_plan(strategy("ring"), gradients_of({4, 7, 10}), 4, WireType::fp32, {.fusion = 1_MiB, .hybrid = 0_B, .group_size = 1});
+  const Plan plan = make_plan(strategy("ring"), gradients_of({4, 7, 10}), 4, WireType::fp32,
+                              {.fusion = 1_MiB, .hybrid = 0_B, .group_size = 1});
   EXPECT_EQ(sizes(plan), (std::vector<std::int64_t>{4, 7, 10}));
 }
 
 TEST(Strategy, HybridGoesHierarchicallyUpToEtaIncluded) {
-  const Plan plan = make_plan(strategy("hybrid"), gradients_of({10, 11}), 8, WireType::fp32, {.fusion = 0_B, .hybrid = 40_B, .group_size = 4});
+  const Plan plan = make_plan(strategy("hybrid"), gradients_of({10, 11}), 8, WireType::fp32,
+                              {.fusion = 0_B, .hybrid = 40_B, .group_size = 4});
   ASSERT_EQ(plan.buckets.size(), 2u);
-  EXPECT_EQ(plan.schedules[static_cast<std::size_t>(plan.buckets[0].schedule)].algorithm, "hierarchical");
+  EXPECT_EQ(plan.schedules[static_cast<std::size_t>(plan.buckets[0].schedule)].algorithm,
+            "hierarchical");
   EXPECT_EQ(plan.schedules[static_cast<std::size_t>(plan.buckets[0].schedule)].group_size, 4);
   EXPECT_EQ(plan.schedules[static_cast<std::size_t>(plan.buckets[1].schedule)].algorithm, "ring");
 }
 
 TEST(Strategy, GroupThatDoesNotDivideIsRefused) {
   try {
-    (void)make_plan(strategy("hierarchical"), gradients_of({10}), 24, WireType::fp32, {.fusion = 0_B, .hybrid = 0_B, .group_size = 7});
+    (void)make_plan(strategy("hierarchical"), gradients_of({10}), 24, WireType::fp32,
+                    {.fusion = 0_B, .hybrid = 0_B, .group_size = 7});
     FAIL();
   } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(), "group size 7 does not divide 24 ranks; choose one of 1, 2, 3, 4, 6, 8, 12, 24");
+    EXPECT_STREQ(error.what(),
+                 "group size 7 does not divide 24 ranks; choose one of 1, 2, 3, 4, 6, 8, 12, 24");
   }
 }
 

@@ -12,22 +12,26 @@ namespace {
 
 using Step = std::vector<Transfer<std::int64_t>>;
 
-bool proved(const Verdict& verdict) { return std::holds_alternative<Proof>(verdict); }
+bool proved(const Verdict& verdict) {
+  return std::holds_alternative<Proof>(verdict);
+}
 
 std::vector<Step> collected(const Schedule& schedule, std::int64_t chunks) {
   std::vector<Step> steps(static_cast<std::size_t>(schedule.steps()));
   for (int step = 0; step < schedule.steps(); ++step) {
-    for_each_transfer(schedule, step, Span<std::int64_t>{0, chunks}, [&](const Transfer<std::int64_t>& t) {
-      if (t.span.size > 0) steps[static_cast<std::size_t>(step)].push_back(t);
-    });
+    for_each_transfer(schedule, step, Span<std::int64_t>{0, chunks},
+                      [&](const Transfer<std::int64_t>& t) {
+                        if (t.span.size > 0) steps[static_cast<std::size_t>(step)].push_back(t);
+                      });
   }
   return steps;
 }
 
 Verdict verify_steps(int ranks, std::int64_t chunks, const std::vector<Step>& steps) {
-  return verify_all_reduce(ranks, static_cast<int>(steps.size()), chunks, [&](int step, const TransferSink& sink) {
-    for (const auto& t : steps[static_cast<std::size_t>(step)]) sink(t);
-  });
+  return verify_all_reduce(ranks, static_cast<int>(steps.size()), chunks,
+                           [&](int step, const TransferSink& sink) {
+                             for (const auto& t : steps[static_cast<std::size_t>(step)]) sink(t);
+                           });
 }
 
 // The judge, written without the verifier: counts how often each contribution is in each chunk.
@@ -43,15 +47,19 @@ bool oracle(int ranks, std::int64_t chunks, const std::vector<Step>& steps) {
     const auto before = state;
     std::map<std::pair<int, std::int64_t>, int> replaced, written, read;
     for (const auto& t : step) {
-      if (t.from == t.to || t.from < 0 || t.from >= ranks || t.to < 0 || t.to >= ranks || t.span.begin < 0 || t.span.end() > chunks) return false;
+      if (t.from == t.to || t.from < 0 || t.from >= ranks || t.to < 0 || t.to >= ranks ||
+          t.span.begin < 0 || t.span.end() > chunks)
+        return false;
       for (std::int64_t c = t.span.begin; c < t.span.end(); ++c) {
         ++written[{t.to, c}];
         ++read[{t.from, c}];
         if (!t.reduce) ++replaced[{t.to, c}];
         const Counts& payload = before.at({t.from, c});
         Counts& target = state[{t.to, c}];
-        if (!t.reduce) target = payload;
-        else for (const auto& [who, count] : payload) target[who] += count;
+        if (!t.reduce)
+          target = payload;
+        else
+          for (const auto& [who, count] : payload) target[who] += count;
         for (const auto& [who, count] : target) {
           if (count > 1) return false;
         }
@@ -71,7 +79,8 @@ TEST(Verifier, ProvesEveryAlgorithmForEveryNumberOfRanks) {
   for (int p = 1; p <= 64; ++p) {
     for (const AllReduceAlgorithm& algorithm : all_reduce_catalogue()) {
       const Schedule schedule = algorithm.build({.ranks = p, .group_size = 0});
-      for (const std::int64_t chunks : telling_chunk_counts(schedule)) EXPECT_TRUE(proved(verify_all_reduce(schedule, chunks))) << algorithm.name << p;
+      for (const std::int64_t chunks : telling_chunk_counts(schedule))
+        EXPECT_TRUE(proved(verify_all_reduce(schedule, chunks))) << algorithm.name << p;
     }
   }
 }
@@ -79,8 +88,10 @@ TEST(Verifier, ProvesEveryAlgorithmForEveryNumberOfRanks) {
 TEST(Verifier, ProvesEveryComposition) {
   for (int p = 1; p <= 24; ++p) {
     for (const auto& [name, schedule] : test::all_reduces(p)) {
-      for (const std::int64_t chunks : {std::int64_t{1}, std::int64_t{p + 3}, schedule.natural_chunks()}) {
-        EXPECT_TRUE(proved(verify_all_reduce(schedule, chunks))) << name << " p=" << p << " chunks=" << chunks;
+      for (const std::int64_t chunks :
+           {std::int64_t{1}, std::int64_t{p + 3}, schedule.natural_chunks()}) {
+        EXPECT_TRUE(proved(verify_all_reduce(schedule, chunks)))
+            << name << " p=" << p << " chunks=" << chunks;
       }
     }
   }
@@ -114,7 +125,9 @@ TEST(Verifier, ACounterexampleNamesStepRankAndChunk) {
 TEST(Verifier, RefusesChunksThatAreReadWhileTheyAreReplaced) {
   // Two ranks that exchange their whole buckets and replace them.
   const std::vector<Step> steps = {{{0, 1, {0, 1}, false}, {1, 0, {0, 1}, false}}};
-  EXPECT_NE(std::get<Counterexample>(verify_steps(2, 1, steps)).why.find("while a message replaces it"), std::string::npos);
+  EXPECT_NE(
+      std::get<Counterexample>(verify_steps(2, 1, steps)).why.find("while a message replaces it"),
+      std::string::npos);
   // The same, reduced from a receive buffer, is an all-reduce.
   EXPECT_TRUE(proved(verify_steps(2, 1, {{{0, 1, {0, 1}, true}, {1, 0, {0, 1}, true}}})));
 }
@@ -127,7 +140,8 @@ TEST(Verifier, RejectsEveryMutantThatIsNoAllReduce) {
     const int p = 2 + static_cast<int>(random() % 9);
     const auto all = test::all_reduces(p);
     const Schedule& schedule = all[random() % all.size()].second;
-    const std::int64_t chunks = 1 + static_cast<std::int64_t>(random() % (2 * static_cast<unsigned>(p)));
+    const std::int64_t chunks =
+        1 + static_cast<std::int64_t>(random() % (2 * static_cast<unsigned>(p)));
     std::vector<Step> steps = collected(schedule, chunks);
     std::vector<std::pair<std::size_t, std::size_t>> places;
     for (std::size_t s = 0; s < steps.size(); ++s) {
@@ -136,12 +150,24 @@ TEST(Verifier, RejectsEveryMutantThatIsNoAllReduce) {
     const auto [s, i] = places[random() % places.size()];
     Transfer<std::int64_t>& t = steps[s][i];
     switch (random() % 7) {
-      case 0: steps[s].erase(steps[s].begin() + static_cast<std::ptrdiff_t>(i)); break;
-      case 1: steps[s].push_back(t); break;
-      case 2: t.to = static_cast<int>(random() % static_cast<unsigned>(p)); break;
-      case 3: std::swap(t.from, t.to); break;
-      case 4: t.reduce = !t.reduce; break;
-      case 5: t.span.begin = (t.span.begin + 1) % chunks; break;
+      case 0:
+        steps[s].erase(steps[s].begin() + static_cast<std::ptrdiff_t>(i));
+        break;
+      case 1:
+        steps[s].push_back(t);
+        break;
+      case 2:
+        t.to = static_cast<int>(random() % static_cast<unsigned>(p));
+        break;
+      case 3:
+        std::swap(t.from, t.to);
+        break;
+      case 4:
+        t.reduce = !t.reduce;
+        break;
+      case 5:
+        t.span.begin = (t.span.begin + 1) % chunks;
+        break;
       default: {
         const Transfer<std::int64_t> moved = t;
         steps[s].erase(steps[s].begin() + static_cast<std::ptrdiff_t>(i));

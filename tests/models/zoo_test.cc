@@ -17,9 +17,12 @@ namespace {
 
 TEST(Zoo, ParameterTotalsAreExact) {
   const std::map<std::string, std::int64_t> totals = {
-      {"alexnet", 62378344},      {"alexnet-bn-refined", 62396616}, {"vgg16", 138357544},       {"resnet50", 25557032},    {"resnet101", 44549160},
-      {"resnet152", 60192808}, {"inception-v3", 23834568},       {"inception-v4", 42679816}, {"cnn-small", 215370}, {"resnet-small", 174970}};
-  for (const auto& [name, total] : totals) EXPECT_EQ(work(zoo_network(name)).parameters(), total) << name;
+      {"alexnet", 62378344},      {"alexnet-bn-refined", 62396616}, {"vgg16", 138357544},
+      {"resnet50", 25557032},     {"resnet101", 44549160},          {"resnet152", 60192808},
+      {"inception-v3", 23834568}, {"inception-v4", 42679816},       {"cnn-small", 215370},
+      {"resnet-small", 174970}};
+  for (const auto& [name, total] : totals)
+    EXPECT_EQ(work(zoo_network(name)).parameters(), total) << name;
   EXPECT_EQ(work(zoo_network("resnet50")).gradients.size(), 161u);
 }
 
@@ -53,7 +56,8 @@ std::vector<TensorRow> tensor_list(const std::string& file) {
 
 std::string shape_text(const ParameterTensor& tensor) {
   std::string text;
-  for (const std::int64_t size : tensor.shape) text += (text.empty() ? "" : "x") + std::to_string(size);
+  for (const std::int64_t size : tensor.shape)
+    text += (text.empty() ? "" : "x") + std::to_string(size);
   return text;
 }
 
@@ -84,9 +88,12 @@ TEST_P(TensorList, NamesShapesAndWorkAreThoseOfAnIndependentList) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, TensorList,
-                         testing::Values(std::pair{"alexnet", "alexnet-nogroups"}, std::pair{"alexnet-bn-refined", "alexnet-bn-refined"},
-                                         std::pair{"vgg16", "vgg16"}, std::pair{"resnet50", "resnet50-v1.5"},
-                                         std::pair{"resnet101", "resnet101-v1.5"}, std::pair{"resnet152", "resnet152-v1.5"}));
+                         testing::Values(std::pair{"alexnet", "alexnet-nogroups"},
+                                         std::pair{"alexnet-bn-refined", "alexnet-bn-refined"},
+                                         std::pair{"vgg16", "vgg16"},
+                                         std::pair{"resnet50", "resnet50-v1.5"},
+                                         std::pair{"resnet101", "resnet101-v1.5"},
+                                         std::pair{"resnet152", "resnet152-v1.5"}));
 
 TEST(Work, SumsOverLayersAreTheTotalsAndGradientsCoverThem) {
   for (const ZooEntry& entry : zoo()) {

@@ -20,8 +20,15 @@ struct Trace {
   nlohmann::json json;
 
   Trace()
-      : run(Predictor({.network = network, .cluster = cluster, .profile = nullptr, .ranks = 64, .batch_per_rank = 32,
-                       .precision = models::Precision::mixed, .wire = models::WireType::fp16, .thresholds = {}, .overlap = {},
+      : run(Predictor({.network = network,
+                       .cluster = cluster,
+                       .profile = nullptr,
+                       .ranks = 64,
+                       .batch_per_rank = 32,
+                       .precision = models::Precision::mixed,
+                       .wire = models::WireType::fp16,
+                       .thresholds = {},
+                       .overlap = {},
                        .stored_sample = Bytes{0}})
                 .run(models::strategy("hybrid"))),
         json(nlohmann::json::parse(chrome_trace(network, run, {"a title"}))) {}
@@ -50,13 +57,15 @@ TEST(ChromeTrace, EventsOfATrackDoNotOverlap) {
   std::map<int, std::vector<std::pair<double, double>>> tracks;
   for (const auto& event : trace.json["traceEvents"]) {
     if (event["ph"] != "X") continue;
-    tracks[event["tid"]].emplace_back(event["ts"], event["ts"].get<double>() + event["dur"].get<double>());
+    tracks[event["tid"]].emplace_back(event["ts"],
+                                      event["ts"].get<double>() + event["dur"].get<double>());
     EXPECT_GE(event["ts"].get<double>(), 0);
   }
   EXPECT_GE(tracks.size(), 3u);
   for (auto& [track, events] : tracks) {
     std::sort(events.begin(), events.end());
-    for (std::size_t i = 1; i < events.size(); ++i) EXPECT_GE(events[i].first, events[i - 1].second - 1e-3);
+    for (std::size_t i = 1; i < events.size(); ++i)
+      EXPECT_GE(events[i].first, events[i - 1].second - 1e-3);
   }
 }
 
@@ -64,7 +73,8 @@ TEST(ChromeTrace, BucketsCarryTheirBytes) {
   const Trace trace;
   double bytes = 0;
   for (const auto& event : trace.json["traceEvents"]) {
-    if (event["ph"] == "X" && event["cat"] == "all-reduce" && event["args"]["iteration"] == 0) bytes += event["args"]["bytes"].get<double>();
+    if (event["ph"] == "X" && event["cat"] == "all-reduce" && event["args"]["iteration"] == 0)
+      bytes += event["args"]["bytes"].get<double>();
   }
   EXPECT_EQ(bytes, 2.0 * 25'557'032);
 }

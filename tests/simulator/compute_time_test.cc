@@ -15,7 +15,8 @@ models::Device device() {
   d.name = "test";
   d.fp32 = Figure<FlopsPerSecond>::exact(FlopsPerSecond{2e12}, Provenance::datasheet, "test");
   d.fp16 = Figure<FlopsPerSecond>::exact(FlopsPerSecond{1e11}, Provenance::datasheet, "test");
-  d.memory_bandwidth = Figure<BytesPerSecond>::exact(BytesPerSecond{2e11}, Provenance::datasheet, "test");
+  d.memory_bandwidth =
+      Figure<BytesPerSecond>::exact(BytesPerSecond{2e11}, Provenance::datasheet, "test");
   d.compute_efficiency = {0.5, 0.25, 1.0, Provenance::assumed, "test"};
   d.memory_efficiency = {0.5, 0.25, 1.0, Provenance::assumed, "test"};
   return d;
@@ -40,11 +41,13 @@ models::NetworkWork one_layer() {
   return network;
 }
 
-// 8 samples: 8e6 FLOP / 1e12 = 8 us beats (8 * 30 + 100) * 4 B / 1e11 = 13.6 ns; backward 12e6 FLOP.
+// 8 samples: 8e6 FLOP / 1e12 = 8 us beats (8 * 30 + 100) * 4 B / 1e11 = 13.6 ns; backward 12e6
+// FLOP.
 TEST(Roofline, ComputeBoundByHand) {
   const models::NetworkWork network = one_layer();
   const models::Device d = device();
-  const ComputeTimes times = roofline_times({network, d, nullptr, Precision::fp32, 8}, Reading::stated);
+  const ComputeTimes times =
+      roofline_times({network, d, nullptr, Precision::fp32, 8}, Reading::stated);
   EXPECT_DOUBLE_EQ(times.layers[0].forward.value(), 8e-6);
   EXPECT_DOUBLE_EQ(times.layers[0].backward.value(), 12e-6);
   EXPECT_DOUBLE_EQ(times.update.value(), 100 * 20 / 1e11);
@@ -56,7 +59,8 @@ TEST(Roofline, MemoryBoundByHand) {
   network.layers[0].weight_gradient_flops = 0;
   network.layers[0].data_gradient_flops = 0;
   const models::Device d = device();
-  const ComputeTimes times = roofline_times({network, d, nullptr, Precision::mixed, 8}, Reading::stated);
+  const ComputeTimes times =
+      roofline_times({network, d, nullptr, Precision::mixed, 8}, Reading::stated);
   EXPECT_DOUBLE_EQ(times.layers[0].forward.value(), (8 * 30 + 100) * 2 / 1e11);
   EXPECT_DOUBLE_EQ(times.layers[0].backward.value(), (8 * 60 + 200) * 2 / 1e11);
 }
@@ -65,7 +69,10 @@ TEST(Roofline, MemoryBoundByHand) {
 TEST(Roofline, SlowNativeHalfPrecisionIsNotUsed) {
   const models::NetworkWork network = one_layer();
   const models::Device d = device();
-  EXPECT_EQ(roofline_times({network, d, nullptr, Precision::mixed, 8}, Reading::stated).layers[0].forward.value(), 8e-6);
+  EXPECT_EQ(roofline_times({network, d, nullptr, Precision::mixed, 8}, Reading::stated)
+                .layers[0]
+                .forward.value(),
+            8e-6);
 }
 
 TEST(Roofline, SlowReadingIsSlower) {
@@ -80,7 +87,11 @@ models::Profile profile_with(double samples, int batch) {
   models::Profile profile;
   profile.name = "p";
   profile.device = "p40";
-  profile.throughputs = {{"resnet50", Precision::fp32, batch, {PerSecond{samples}, PerSecond{samples - 1}, PerSecond{samples + 1}, Provenance::calibrated, "test"}}};
+  profile.throughputs = {{"resnet50",
+                          Precision::fp32,
+                          batch,
+                          {PerSecond{samples}, PerSecond{samples - 1}, PerSecond{samples + 1},
+                           Provenance::calibrated, "test"}}};
   return profile;
 }
 
@@ -98,7 +109,8 @@ TEST(ComputeTimes, AnotherBatchKeepsTheTimeOfASampleAndSaysSo) {
   const models::NetworkWork network = models::work(models::zoo_network("resnet50"));
   const models::Device p40 = models::catalog_device("p40");
   const models::Profile profile = profile_with(172, 64);
-  const ComputeTimes times = compute_times({network, p40, &profile, Precision::fp32, 32}, Reading::stated);
+  const ComputeTimes times =
+      compute_times({network, p40, &profile, Precision::fp32, 32}, Reading::stated);
   EXPECT_NEAR(32 / times.total().value(), 172, 1e-9);
   EXPECT_NE(times.source.find("at batch 64"), std::string::npos) << times.source;
 }
@@ -108,12 +120,16 @@ TEST(ComputeTimes, AnotherNetworkTakesTheRatioOfTheOneThatIsCalibrated) {
   const models::NetworkWork vgg = models::work(models::zoo_network("vgg16"));
   const models::Device p40 = models::catalog_device("p40");
   const models::Profile profile = profile_with(172, 64);
-  const double ratio = compute_times({resnet, p40, &profile, Precision::fp32, 64}, Reading::stated).total() /
-                       roofline_times({resnet, p40, nullptr, Precision::fp32, 64}, Reading::stated).total();
+  const double ratio =
+      compute_times({resnet, p40, &profile, Precision::fp32, 64}, Reading::stated).total() /
+      roofline_times({resnet, p40, nullptr, Precision::fp32, 64}, Reading::stated).total();
   const ComputeRequest request{vgg, p40, &profile, Precision::fp32, 64};
-  EXPECT_NEAR(compute_times(request, Reading::stated).total() / roofline_times(request, Reading::stated).total(), ratio, 1e-12);
+  EXPECT_NEAR(compute_times(request, Reading::stated).total() /
+                  roofline_times(request, Reading::stated).total(),
+              ratio, 1e-12);
   EXPECT_NE(compute_times(request, Reading::stated).source.find("resnet50"), std::string::npos);
-  EXPECT_LT(compute_times(request, Reading::fast).total(), compute_times(request, Reading::slow).total());
+  EXPECT_LT(compute_times(request, Reading::fast).total(),
+            compute_times(request, Reading::slow).total());
 }
 
 TEST(ComputeTimes, LayerProfileGoesFirst) {
@@ -121,8 +137,10 @@ TEST(ComputeTimes, LayerProfileGoesFirst) {
   const models::Device p40 = models::catalog_device("p40");
   models::Profile profile = profile_with(172, 64);
   profile.layers = {{"resnet50", Precision::fp32, 64, network.layers[0].name,
-                     Figure<Seconds>::exact(Seconds{0.25}, Provenance::measured, "test"), Figure<Seconds>::exact(Seconds{0.5}, Provenance::measured, "test")}};
-  const ComputeTimes times = compute_times({network, p40, &profile, Precision::fp32, 64}, Reading::stated);
+                     Figure<Seconds>::exact(Seconds{0.25}, Provenance::measured, "test"),
+                     Figure<Seconds>::exact(Seconds{0.5}, Provenance::measured, "test")}};
+  const ComputeTimes times =
+      compute_times({network, p40, &profile, Precision::fp32, 64}, Reading::stated);
   EXPECT_EQ(times.layers[0].forward.value(), 0.25);
   EXPECT_EQ(times.layers[0].backward.value(), 0.5);
 }

@@ -42,17 +42,21 @@ TEST(Thresholds, AskedForAreKept) {
   const ResNet job;
   CollectiveTimer timer(slow_network());
   const ThresholdRequest asked{.fusion = 3_MiB, .hybrid = 5_MiB, .group_size = 4};
-  const models::Thresholds chosen = resolve_thresholds(models::strategy("hybrid"), asked, job.network, 64, WireType::fp16, job.compute, timer);
+  const models::Thresholds chosen = resolve_thresholds(
+      models::strategy("hybrid"), asked, job.network, 64, WireType::fp16, job.compute, timer);
   EXPECT_EQ(chosen, (models::Thresholds{.fusion = 3_MiB, .hybrid = 5_MiB, .group_size = 4}));
 }
 
 TEST(Thresholds, EtaIsWhereRingOvertakesHierarchical) {
   const ResNet job;
   CollectiveTimer timer(slow_network());
-  const models::Thresholds chosen = resolve_thresholds(models::strategy("hybrid"), {}, job.network, 64, WireType::fp32, job.compute, timer);
+  const models::Thresholds chosen = resolve_thresholds(models::strategy("hybrid"), {}, job.network,
+                                                       64, WireType::fp32, job.compute, timer);
   const auto time = [&](const char* name, Bytes size) {
     const auto& entry = models::all_reduce_algorithm(name);
-    return timer.time({name, entry.takes_group ? chosen.group_size : 0, entry.build({.ranks = 64, .group_size = chosen.group_size})}, size);
+    return timer.time({name, entry.takes_group ? chosen.group_size : 0,
+                       entry.build({.ranks = 64, .group_size = chosen.group_size})},
+                      size);
   };
   ASSERT_GT(chosen.hybrid, 1_KiB);
   EXPECT_LE(time("hierarchical", 0.99 * chosen.hybrid), time("ring", 0.99 * chosen.hybrid));
@@ -65,13 +69,19 @@ TEST(Thresholds, ThetaIsAsGoodAsTheBestOfItsGrid) {
   CollectiveTimer timer(slow_network());
   const models::Strategy& strategy = models::strategy("fused-ring");
   const auto finish = [&](Bytes theta) {
-    const models::Plan plan = models::make_plan(strategy, job.network.gradients, 256, WireType::fp32, {.fusion = theta, .hybrid = Bytes{0}, .group_size = 1});
+    const models::Plan plan =
+        models::make_plan(strategy, job.network.gradients, 256, WireType::fp32,
+                          {.fusion = theta, .hybrid = Bytes{0}, .group_size = 1});
     std::vector<Seconds> durations;
-    for (const auto& bucket : plan.buckets) durations.push_back(timer.time(plan.schedules[static_cast<std::size_t>(bucket.schedule)], plan.bytes(bucket)));
+    for (const auto& bucket : plan.buckets)
+      durations.push_back(timer.time(plan.schedules[static_cast<std::size_t>(bucket.schedule)],
+                                     plan.bytes(bucket)));
     return last_finish(ready_times(job.network, plan, job.compute), durations);
   };
-  const Bytes chosen = resolve_thresholds(strategy, {}, job.network, 256, WireType::fp32, job.compute, timer).fusion;
-  for (double theta = 65536; theta <= 268435456; theta *= 2) EXPECT_LE(finish(chosen).value(), 1.001 * finish(Bytes{theta}).value());
+  const Bytes chosen =
+      resolve_thresholds(strategy, {}, job.network, 256, WireType::fp32, job.compute, timer).fusion;
+  for (double theta = 65536; theta <= 268435456; theta *= 2)
+    EXPECT_LE(finish(chosen).value(), 1.001 * finish(Bytes{theta}).value());
 }
 
 TEST(Thresholds, StrategiesThatDoNotFuseByDefaultFuseOnlyWhenAsked) {
@@ -79,9 +89,14 @@ TEST(Thresholds, StrategiesThatDoNotFuseByDefaultFuseOnlyWhenAsked) {
   CollectiveTimer timer(slow_network());
   for (const char* name : {"halving-doubling", "hierarchical"}) {
     const models::Strategy& strategy = models::strategy(name);
-    EXPECT_EQ(resolve_thresholds(strategy, {}, job.network, 64, WireType::fp32, job.compute, timer).fusion, Bytes{0});
+    EXPECT_EQ(resolve_thresholds(strategy, {}, job.network, 64, WireType::fp32, job.compute, timer)
+                  .fusion,
+              Bytes{0});
     const ThresholdRequest asked{.fusion = 8_MiB, .hybrid = {}, .group_size = {}};
-    EXPECT_EQ(resolve_thresholds(strategy, asked, job.network, 64, WireType::fp32, job.compute, timer).fusion, 8_MiB);
+    EXPECT_EQ(
+        resolve_thresholds(strategy, asked, job.network, 64, WireType::fp32, job.compute, timer)
+            .fusion,
+        8_MiB);
   }
 }
 

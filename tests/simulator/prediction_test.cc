@@ -14,8 +14,16 @@ struct Job {
   models::Cluster cluster = models::catalog_cluster("jizhi-p40");
 
   [[nodiscard]] PredictionRequest request(int ranks) const {
-    return {.network = network, .cluster = cluster, .profile = nullptr, .ranks = ranks, .batch_per_rank = 64,
-            .precision = models::Precision::mixed, .wire = models::WireType::fp16, .thresholds = {}, .overlap = {}, .stored_sample = Bytes{0}};
+    return {.network = network,
+            .cluster = cluster,
+            .profile = nullptr,
+            .ranks = ranks,
+            .batch_per_rank = 64,
+            .precision = models::Precision::mixed,
+            .wire = models::WireType::fp16,
+            .thresholds = {},
+            .overlap = {},
+            .stored_sample = Bytes{0}};
   }
 };
 
@@ -30,11 +38,15 @@ TEST(Prediction, EveryRowIsConsistent) {
       EXPECT_LE(p.iteration.low, p.iteration.value);
       EXPECT_GE(p.iteration.high, p.iteration.value);
       EXPECT_EQ(p.iteration.provenance, Provenance::predicted);
-      EXPECT_NEAR((p.spent.compute + p.spent.exposed_communication + p.spent.input_wait).value(), period, 1e-9 * period);
+      EXPECT_NEAR((p.spent.compute + p.spent.exposed_communication + p.spent.input_wait).value(),
+                  period, 1e-9 * period);
       EXPECT_NEAR(p.throughput.value(), ranks * 64 / period, 1e-6 * p.throughput.value());
       EXPECT_LE(p.efficiency, 1 + 1e-9) << p.name << " on " << ranks;
       EXPECT_EQ(p.baseline_ranks, ranks >= 8 ? 8 : 1);
       EXPECT_LE(p.spent.exposed_communication.value(), p.spent.communication.value() + 1e-12);
+      Seconds on_path;
+      for (const PathShare& share : p.critical_path) on_path += share.time;
+      EXPECT_NEAR(on_path.value(), period, 1e-9 * period) << p.name << " on " << ranks;
     }
   }
 }
@@ -52,7 +64,8 @@ TEST(Prediction, OverlapNeverHurts) {
   const Job job;
   PredictionRequest request = job.request(1024);
   request.thresholds.fusion = Bytes{8e6};
-  const Seconds overlapped = Predictor(request).predict(models::strategy("fused-ring")).iteration.value;
+  const Seconds overlapped =
+      Predictor(request).predict(models::strategy("fused-ring")).iteration.value;
   const Seconds serial = Predictor(request).predict(models::strategy("no-overlap")).iteration.value;
   EXPECT_LE(overlapped, serial);
 }
@@ -65,7 +78,8 @@ TEST(Prediction, HalfTheBytesAreNeverSlower) {
   full.wire = models::WireType::fp32;
   full.thresholds = {.fusion = Bytes{2e7}, .hybrid = Bytes{2e7}, .group_size = 16};
   for (const char* name : {"fused-ring", "hybrid", "hierarchical"}) {
-    EXPECT_LE(Predictor(request).predict(models::strategy(name)).iteration.value, Predictor(full).predict(models::strategy(name)).iteration.value);
+    EXPECT_LE(Predictor(request).predict(models::strategy(name)).iteration.value,
+              Predictor(full).predict(models::strategy(name)).iteration.value);
   }
 }
 

@@ -24,7 +24,8 @@ inline models::NetworkWork chain_network(const std::vector<std::int64_t>& elemen
     network.layers.push_back(layer);
   }
   for (std::size_t i = elements.size(); i-- > 0;) {
-    network.gradients.push_back({network.layers[i].parameters[0].name, elements[i], static_cast<int>(i)});
+    network.gradients.push_back(
+        {network.layers[i].parameters[0].name, elements[i], static_cast<int>(i)});
   }
   return network;
 }
@@ -36,8 +37,11 @@ struct RandomJob {
   std::vector<simulator::BucketTimes> buckets;
 };
 
-inline RandomJob random_job(std::mt19937& random, models::Overlap overlap = models::Overlap::wait_free) {
-  const auto uniform = [&random](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+inline RandomJob random_job(std::mt19937& random,
+                            models::Overlap overlap = models::Overlap::wait_free) {
+  const auto uniform = [&random](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
   RandomJob job;
   std::vector<std::int64_t> elements(static_cast<std::size_t>(uniform(1, 12)));
   for (auto& count : elements) count = uniform(1, 1000);
@@ -46,11 +50,13 @@ inline RandomJob random_job(std::mt19937& random, models::Overlap overlap = mode
     job.compute.layers.push_back({Seconds{uniform(0, 50) * 1e-3}, Seconds{uniform(0, 100) * 1e-3}});
   }
   job.compute.update = Seconds{uniform(0, 20) * 1e-3};
-  job.plan = models::make_plan(models::strategy("fused-ring"), job.network.gradients, 4, models::WireType::fp32,
-                               {.fusion = Bytes{4.0 * uniform(0, 1500)}, .hybrid = Bytes{0}, .group_size = 1});
+  job.plan = models::make_plan(
+      models::strategy("fused-ring"), job.network.gradients, 4, models::WireType::fp32,
+      {.fusion = Bytes{4.0 * uniform(0, 1500)}, .hybrid = Bytes{0}, .group_size = 1});
   job.plan.overlap = overlap;
   for (std::size_t i = 0; i < job.plan.buckets.size(); ++i) {
-    job.buckets.push_back({Seconds{uniform(0, 3) * 1e-3}, Seconds{uniform(0, 3) * 1e-3}, Seconds{uniform(0, 150) * 1e-3}, Seconds{uniform(0, 3) * 1e-3}});
+    job.buckets.push_back({Seconds{uniform(0, 3) * 1e-3}, Seconds{uniform(0, 3) * 1e-3},
+                           Seconds{uniform(0, 150) * 1e-3}, Seconds{uniform(0, 3) * 1e-3}});
   }
   return job;
 }

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "simulator/cost/communication_cost.h"
 #include "models/cluster/catalog.h"
+#include "simulator/cost/communication_cost.h"
 #include "tests/support/schedules.h"
 
 namespace paceline::simulator {
@@ -21,8 +21,8 @@ CommunicationCost by_hand(int ranks_per_node) {
           .gamma = SecondsPerByte{0.25}};
 }
 
-// Two nodes of two ranks, 8 bytes. Halving: step 1 inside the node, 4 bytes: 1 + 4, reduce 1 = 6. Step
-// 2 between nodes, 2 bytes from each of the two ranks: the NIC carries 4 bytes in 8 s: 10 + 8,
+// Two nodes of two ranks, 8 bytes. Halving: step 1 inside the node, 4 bytes: 1 + 4, reduce 1 = 6.
+// Step 2 between nodes, 2 bytes from each of the two ranks: the NIC carries 4 bytes in 8 s: 10 + 8,
 // reduce 0.5 = 18.5. Doubling: 10 + 8, then 1 + 4. Sum 6 + 18.5 + 18 + 5.
 TEST(StepEngine, SharesTheNicOfANode) {
   const StepEngine engine(models::halving_doubling_all_reduce(4), by_hand(2));
@@ -35,7 +35,8 @@ TEST(StepEngine, UsesSeveralNics) {
     CommunicationCost cost = by_hand(2);
     cost.nics_per_node = 2;
     cost.nic_use = use;
-    EXPECT_DOUBLE_EQ(StepEngine(models::halving_doubling_all_reduce(4), cost).time(Bytes{8}).value(), 39.5);
+    EXPECT_DOUBLE_EQ(
+        StepEngine(models::halving_doubling_all_reduce(4), cost).time(Bytes{8}).value(), 39.5);
   }
 }
 
@@ -44,19 +45,25 @@ TEST(StepEngine, UsesSeveralNics) {
 TEST(StepEngine, ARingWithAffinityHasOneNic) {
   CommunicationCost cost = by_hand(2);
   cost.nics_per_node = 2;
-  EXPECT_DOUBLE_EQ(StepEngine(models::ring_all_reduce(4), cost).time(Bytes{8}).value(), 3 * 12.5 + 3 * 12);
+  EXPECT_DOUBLE_EQ(StepEngine(models::ring_all_reduce(4), cost).time(Bytes{8}).value(),
+                   3 * 12.5 + 3 * 12);
   cost.nic_use = NicUse::affinity;
-  EXPECT_DOUBLE_EQ(StepEngine(models::ring_all_reduce(4), cost).time(Bytes{8}).value(), 3 * 14.5 + 3 * 14);
+  EXPECT_DOUBLE_EQ(StepEngine(models::ring_all_reduce(4), cost).time(Bytes{8}).value(),
+                   3 * 14.5 + 3 * 14);
 }
 
 TEST(StepEngine, OneRankTakesNoTime) {
   for (const auto& algorithm : models::all_reduce_catalogue()) {
-    EXPECT_EQ(StepEngine(algorithm.build({.ranks = 1, .group_size = 0}), by_hand(1)).time(Bytes{1e9}).value(), 0);
+    EXPECT_EQ(StepEngine(algorithm.build({.ranks = 1, .group_size = 0}), by_hand(1))
+                  .time(Bytes{1e9})
+                  .value(),
+              0);
   }
 }
 
 TEST(StepEngine, NoBytesTakeTheLatencies) {
-  EXPECT_DOUBLE_EQ(StepEngine(models::ring_all_reduce(8), by_hand(1)).time(Bytes{0}).value(), 14 * 10);
+  EXPECT_DOUBLE_EQ(StepEngine(models::ring_all_reduce(8), by_hand(1)).time(Bytes{0}).value(),
+                   14 * 10);
 }
 
 // Rank 3 is late by 100 s; in a ring everybody is, sooner or later.
@@ -72,7 +79,9 @@ TEST(StepEngine, WaitsForALateRank) {
 
 TEST(StepEngine, GrowsWithEveryParameter) {
   for (const auto& [name, schedule] : test::all_reduces(24)) {
-    const auto time = [s = &schedule](const CommunicationCost& cost, double bytes) { return StepEngine(*s, cost).time(Bytes{bytes}); };
+    const auto time = [s = &schedule](const CommunicationCost& cost, double bytes) {
+      return StepEngine(*s, cost).time(Bytes{bytes});
+    };
     const CommunicationCost base = by_hand(4);
     CommunicationCost slower = base;
     slower.nic.alpha += Seconds{1};
@@ -87,8 +96,8 @@ TEST(StepEngine, GrowsWithEveryParameter) {
   }
 }
 
-// Every rank must send (p-1)/p of the bucket twice, and a contribution needs log2 p messages to reach
-// all.
+// Every rank must send (p-1)/p of the bucket twice, and a contribution needs log2 p messages to
+// reach all.
 TEST(StepEngine, IsNeverBelowTheBounds) {
   for (int p = 2; p <= 20; ++p) {
     for (const auto& [name, schedule] : test::all_reduces(p)) {
@@ -111,7 +120,8 @@ TEST(CommunicationCost, ReadsFiguresAtEitherEnd) {
   models::Profile profile;
   profile.nic_latency = Figure<Seconds>::exact(Seconds{7e-6}, Provenance::calibrated, "test");
   EXPECT_EQ(communication_cost(cluster, &profile, Reading::stated).nic.alpha.value(), 7e-6);
-  EXPECT_EQ(communication_cost(cluster, &profile, Reading::stated).intra.alpha, cluster.intra.latency.value);
+  EXPECT_EQ(communication_cost(cluster, &profile, Reading::stated).intra.alpha,
+            cluster.intra.latency.value);
 }
 
 }  // namespace

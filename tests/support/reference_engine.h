@@ -12,30 +12,34 @@
 
 namespace paceline::test {
 
-inline std::vector<double> reference_completion(const models::Schedule& schedule, const simulator::CommunicationCost& cost, double bytes,
-                                                std::vector<double> ready) {
+inline std::vector<double> reference_completion(const models::Schedule& schedule,
+                                                const simulator::CommunicationCost& cost,
+                                                double bytes, std::vector<double> ready) {
   using Key = std::pair<int, int>;  // (node, NIC), or (rank, 0)
   const auto node = [&](int rank) { return rank / cost.ranks_per_node; };
   const auto nic = [&](int rank) {
     const bool striped = cost.nic_use == models::NicUse::striped;
-    return Key{node(rank), striped ? 0 : rank % cost.ranks_per_node * cost.nics_per_node / cost.ranks_per_node};
+    return Key{node(rank),
+               striped ? 0 : rank % cost.ranks_per_node * cost.nics_per_node / cost.ranks_per_node};
   };
-  const double nic_rate = (cost.nic_use == models::NicUse::striped ? cost.nics_per_node : 1) / cost.nic.beta.value();
+  const double nic_rate =
+      (cost.nic_use == models::NicUse::striped ? cost.nics_per_node : 1) / cost.nic.beta.value();
   const double port_rate = 1 / cost.intra.beta.value();
 
   std::vector<double> done = std::move(ready);
   for (int step = 0; step < schedule.steps(); ++step) {
     std::vector<models::Transfer<double>> transfers;
     std::map<Key, double> port_out, port_in, nic_out, nic_in;
-    models::for_each_transfer(schedule, step, models::Span<double>{0.0, bytes}, [&](const models::Transfer<double>& t) {
-      transfers.push_back(t);
-      port_out[{t.from, 0}] += t.span.size;
-      port_in[{t.to, 0}] += t.span.size;
-      if (node(t.from) != node(t.to)) {
-        nic_out[nic(t.from)] += t.span.size;
-        nic_in[nic(t.to)] += t.span.size;
-      }
-    });
+    models::for_each_transfer(schedule, step, models::Span<double>{0.0, bytes},
+                              [&](const models::Transfer<double>& t) {
+                                transfers.push_back(t);
+                                port_out[{t.from, 0}] += t.span.size;
+                                port_in[{t.to, 0}] += t.span.size;
+                                if (node(t.from) != node(t.to)) {
+                                  nic_out[nic(t.from)] += t.span.size;
+                                  nic_in[nic(t.to)] += t.span.size;
+                                }
+                              });
     std::vector<double> sent = done;
     std::vector<double> received = done;
     std::vector<double> reduced(done.size(), 0.0);
@@ -53,7 +57,8 @@ inline std::vector<double> reference_completion(const models::Schedule& schedule
       received[to] = std::max(received[to], end);
       if (t.reduce) reduced[to] += t.span.size;
     }
-    for (std::size_t r = 0; r < done.size(); ++r) done[r] = std::max(sent[r], received[r] + reduced[r] * cost.gamma.value());
+    for (std::size_t r = 0; r < done.size(); ++r)
+      done[r] = std::max(sent[r], received[r] + reduced[r] * cost.gamma.value());
   }
   return done;
 }
