@@ -22,7 +22,7 @@ struct Options {
 };
 
 // Beyond this a proof takes more memory and time than a desk has.
-constexpr std::int64_t most_ranks = 16384;
+constexpr std::int64_t most_ranks = 4096;
 constexpr std::int64_t most_chunks = 1 << 20;
 
 void run(const Options& options) {
@@ -98,7 +98,7 @@ void add_verify(CLI::App& app) {
   command
       ->add_option("--schedule", options->schedule, "Name of the schedule (paceline show catalog)")
       ->option_text("NAME");
-  command->add_option("--ranks", options->ranks, "Number of ranks, at most 16384")
+  command->add_option("--ranks", options->ranks, "Number of ranks, at most 4096")
       ->option_text("N");
   command
       ->add_option("--group", options->group, "Group size k of hierarchical; must divide the ranks")

@@ -12,6 +12,7 @@
 #include "models/cluster/catalog.h"
 #include "models/cluster/placement.h"
 #include "models/cluster/yaml.h"
+#include "models/collective/all_reduce.h"
 #include "models/network/yaml.h"
 #include "models/network/zoo.h"
 
@@ -85,7 +86,7 @@ models::Cluster load_cluster(const std::string& name_or_file) {
 
 int parse_ranks(const std::string& text, const models::Cluster& cluster) {
   return parsing_option("--ranks", [&] {
-    const std::int64_t ranks = parse_count(text, 1, 1 << 24);
+    const std::int64_t ranks = parse_count(text, 1, models::max_ranks);
     models::check_ranks(cluster, ranks);
     return static_cast<int>(ranks);
   });
@@ -129,7 +130,7 @@ void add_job_options(CLI::App& command, JobOptions& options) {
           "--group", options.group,
           "Group size k of hierarchical all-reduce; must divide the ranks; chosen if not given")
       ->option_text("K");
-  command.add_option("--overlap", options.overlap, "Overlap policy instead of the strategies' own")
+  command.add_option("--overlap", options.overlap, "Overlap policy of all strategies but no-overlap (wait-free)")
       ->option_text("wait-free|none|double-buffered|priority");
   command
       .add_option(
@@ -174,7 +175,7 @@ Job load_job(const JobOptions& options) {
     job.thresholds.hybrid = parsing_option("--eta", [&] { return parse_bytes(options.eta); });
   if (!options.group.empty()) {
     job.thresholds.group_size = static_cast<int>(
-        parsing_option("--group", [&] { return parse_count(options.group, 1, 1 << 24); }));
+        parsing_option("--group", [&] { return parse_count(options.group, 1, models::max_ranks); }));
   }
   if (!options.overlap.empty())
     job.overlap =

@@ -22,11 +22,6 @@ namespace paceline {
 // Where a node stands, for errors.
 [[nodiscard]] InputPlace place_of(const YAML::Node& node, const std::string& file);
 
-// The older name of in_quotes, which std::quoted shadows where <iomanip> is included.
-[[nodiscard]] inline std::string quoted(std::string_view text) {
-  return in_quotes(text);
-}
-
 // A mapping of which every key is one of `keys`. Throws InputError that suggests the nearest key.
 class YamlMap {
  public:

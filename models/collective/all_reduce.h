@@ -33,7 +33,7 @@ struct AllReduceAlgorithm {
 [[nodiscard]] const AllReduceAlgorithm& all_reduce_algorithm(std::string_view name);
 
 // The most ranks that any schedule is built for; steps and chunk indices fit an int.
-inline constexpr int max_ranks = 1 << 24;
+inline constexpr int max_ranks = 1 << 20;
 // Throws InputError unless 1 <= ranks <= max_ranks.
 void check_rank_count(int ranks);
 

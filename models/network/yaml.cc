@@ -100,15 +100,15 @@ Entry read_layer(const YAML::Node& node, const std::string& file, const std::str
   if (!kind_node.IsDefined()) throw InputError(place_of(node, file), "a layer has no 'kind'", "add kind: convolution, or another kind");
   const std::string kind = YamlMap::scalar(kind_node, file, "kind");
   if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
-    const InputError error = unknown_name("kind of layer", quoted(kind).substr(1, quoted(kind).size() - 2), kinds);
+    const InputError error = unknown_name("kind of layer", kind, kinds);
     throw InputError(place_of(kind_node, file), error.problem(), error.remedy());
   }
   std::vector<std::string> keys = {"name", "kind", "input", "inputs"};
   for (const std::string& key : attributes(kind)) keys.push_back(key);
   const YamlMap map(node, file, "a layer of kind " + kind, keys);
   Entry entry{map.text("name"), layer_kind(map, kind), {above}, map.place()};
-  if (entry.name == "input" || entry.name.empty() || quoted(entry.name) != "'" + entry.name + "'") {
-    throw InputError(map.place_of_key("name"), fmt::format("{} is no name for a layer", quoted(entry.name)), "choose another, up to 60 printable characters");
+  if (entry.name == "input" || entry.name.empty() || in_quotes(entry.name) != "'" + entry.name + "'") {
+    throw InputError(map.place_of_key("name"), fmt::format("{} is no name for a layer", in_quotes(entry.name)), "choose another, up to 60 printable characters");
   }
   if (map.has("input") && map.has("inputs")) throw InputError(map.place(), "a layer has both 'input' and 'inputs'", "keep one of them");
   if (map.has("input")) entry.inputs = {map.text("input")};
@@ -249,8 +249,8 @@ Network parse_network_yaml(std::string_view text, const std::string& file) {
   const YamlMap root(parse_yaml(text, file), file, "the network", {"network", "input", "stored_sample", "layers"});
   const Bytes stored = root.has("stored_sample") ? root.parsed("stored_sample", [](const std::string& s) { return parse_bytes(s); }) : Bytes{0};
   const std::string name = root.text("network");
-  if (name.empty() || quoted(name) != "'" + name + "'") {
-    throw InputError(root.place_of_key("network"), fmt::format("{} is no name for a network", quoted(name)), "choose another, up to 60 printable characters");
+  if (name.empty() || in_quotes(name) != "'" + name + "'") {
+    throw InputError(root.place_of_key("network"), fmt::format("{} is no name for a network", in_quotes(name)), "choose another, up to 60 printable characters");
   }
   NetworkBuilder builder(name, read_input(root), stored);
   const YAML::Node layers = root.at("layers");

@@ -7,6 +7,8 @@
 // to it, and ingress loads can be summed over the messages of the positions alone.
 #include "simulator/engine/step_engine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -16,6 +18,8 @@
 
 namespace paceline::simulator {
 namespace {
+
+constexpr std::size_t most_messages = 8'000'000;
 
 // The NICs of the nodes in which the positions lie, as links that a step's bytes load.
 class NicLoads {
@@ -64,6 +68,10 @@ StepEngine::StepEngine(const models::Schedule& schedule, const CommunicationCost
     const int repeats = schedule.repeats(step);
     add_run(schedule, step, repeats, cost);
     step += repeats;
+    if (messages_.size() > most_messages) {
+      throw InputError(fmt::format("{} ranks have too little in common to be timed as a few", ranks_),
+                       fmt::format("choose a multiple of the {} ranks of a node, and for halving-doubling a power of two", cost.ranks_per_node));
+    }
   }
 }
 

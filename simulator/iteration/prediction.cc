@@ -113,7 +113,7 @@ StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thres
                            Setting& at) const {
   models::Plan plan =
       models::make_plan(strategy, request_.network.gradients, at.ranks, request_.wire, thresholds);
-  if (request_.overlap) plan.overlap = *request_.overlap;
+  if (request_.overlap && strategy.overlap == models::Overlap::wait_free) plan.overlap = *request_.overlap;
   std::vector<BucketTimes> buckets;
   buckets.reserve(plan.buckets.size());
   for (const models::Bucket& bucket : plan.buckets) {

@@ -30,7 +30,7 @@ struct PredictionRequest {
   models::Precision precision = models::Precision::fp32;
   models::WireType wire = models::WireType::fp32;
   ThresholdRequest thresholds;
-  std::optional<models::Overlap> overlap;  // instead of the strategies' own
+  std::optional<models::Overlap> overlap;  // instead of wait-free
   Bytes stored_sample{0};                  // bytes of one sample on storage
 };
 

@@ -114,7 +114,7 @@ class BadInput(unittest.TestCase):
         self.check(predict(model="resnet5"), "--model: unknown network 'resnet5'; did you mean 'resnet50'?")
         self.check(predict(cluster="jizhi-p4"), "--cluster: unknown cluster 'jizhi-p4'; did you mean 'jizhi-p40'?")
         self.check(predict(ranks="4096"), "--ranks: 4096 ranks do not fit cluster jizhi-p40; choose 1 to 2048 (256 nodes x 8 ranks)")
-        self.check(predict(ranks="0"), "--ranks: '0' is not a whole number from 1 to 16777216")
+        self.check(predict(ranks="0"), "--ranks: '0' is not a whole number from 1 to 1048576")
         self.check(predict("--group", "7"), "group size 7 does not divide 1024 ranks; choose one of 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024")
         self.check(predict("--theta", "64"), "--theta: '64' has no unit; write one of B, kB, MB, GB, TB, KiB, MiB, GiB, TiB, as in 64 MiB")
         self.check(predict("--batch", "0"), "--batch: '0' is not a whole number from 1 to 1048576")

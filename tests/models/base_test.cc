@@ -7,21 +7,14 @@
 #include "models/base/figure.h"
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
+#include "tests/support/error_of.h"
 
 namespace paceline {
 namespace {
 
 using namespace paceline::literals;
 
-template <class F>
-std::string error_of(F action) {
-  try {
-    (void)action();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using test::error_of;
 
 static_assert(std::is_same_v<decltype(Bytes{1} * SecondsPerByte{1}), Seconds>);
 static_assert(std::is_same_v<decltype(Bytes{1} / Seconds{1}), BytesPerSecond>);

@@ -6,19 +6,12 @@
 #include "models/cluster/catalog.h"
 #include "models/cluster/placement.h"
 #include "models/cluster/yaml.h"
+#include "tests/support/error_of.h"
 
 namespace paceline::models {
 namespace {
 
-template <class F>
-std::string error_of(F action) {
-  try {
-    (void)action();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using test::error_of;
 
 const std::string good =
     "cluster: lab\n"

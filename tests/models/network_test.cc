@@ -1,4 +1,5 @@
 #include "models/network/network.h"
+#include "tests/support/error_of.h"
 
 #include <gtest/gtest.h>
 
@@ -15,15 +16,7 @@ Shape shape_after(Shape input, LayerKind kind) {
   return infer_shapes(net.build()).back();
 }
 
-template <class F>
-std::string error_of(F action) {
-  try {
-    action();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using test::error_of;
 
 TEST(ShapeInference, ConvolutionByHand) {
   const Shape in = Shape::image(4, 227, 227);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/base/error.h"
 #include "models/cluster/catalog.h"
 #include "simulator/cost/communication_cost.h"
 #include "tests/support/schedules.h"
@@ -75,6 +76,17 @@ TEST(StepEngine, WaitsForALateRank) {
   const Seconds on_time = engine.completion(Bytes{8}, equal).last();
   EXPECT_EQ(on_time, engine.time(Bytes{8}));
   EXPECT_DOUBLE_EQ(engine.completion(Bytes{8}, late).last().value(), on_time.value() + 100);
+}
+
+TEST(StepEngine, RefusesWhatWouldFillTheMemory) {
+  try {
+    const StepEngine engine(models::halving_doubling_all_reduce(1'000'003), by_hand(8));
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "1000003 ranks have too little in common to be timed as a few; choose a multiple of the 8 ranks of a node, and for halving-doubling "
+                 "a power of two");
+  }
 }
 
 TEST(StepEngine, GrowsWithEveryParameter) {
