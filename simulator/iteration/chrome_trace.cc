@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace paceline::simulator {
@@ -78,10 +80,16 @@ std::string chrome_trace(const models::NetworkWork& network, const StrategyRun& 
     events.push_back(metadata("thread_sort_index", track, {{"sort_index", track}}));
   }
 
-  Seconds origin = run.steady.start.empty() ? Seconds{0} : run.steady.start.front();
-  for (const Seconds start : run.steady.start) origin = std::min(origin, start);
-  for (int iteration = 0; iteration < iterations_shown; ++iteration) {
-    for (std::size_t i = 0; i < tasks.size(); ++i) {
+  // Two periods from the start of a forward pass. What runs ahead, such as the copy of a batch,
+  // is shown where it runs, with the iteration that it is for.
+  Seconds origin{std::numeric_limits<double>::infinity()};
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    if (tasks[i].resource == Resource::compute) origin = std::min(origin, run.steady.start[i]);
+  }
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const double ahead = (origin - run.steady.start[i]) / run.steady.period;
+    const int first = std::max(0, static_cast<int>(std::ceil(ahead - 1e-9)));
+    for (int iteration = first; iteration < first + iterations_shown; ++iteration) {
       const Seconds start =
           run.steady.start[i] - origin + static_cast<double>(iteration) * run.steady.period;
       events.push_back({{"ph", "X"},
@@ -89,7 +97,7 @@ std::string chrome_trace(const models::NetworkWork& network, const StrategyRun& 
                         {"cat", name(tasks[i].kind)},
                         {"pid", 0},
                         {"tid", static_cast<int>(tasks[i].resource) + 1},
-                        {"ts", start.value() * us},
+                        {"ts", std::max(0.0, start.value() * us)},
                         {"dur", tasks[i].duration.value() * us},
                         {"args", event_args(network, run.plan, tasks[i], iteration)}});
     }
