@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 
 #include "models/base/error.h"
 #include "models/collective/enumerate.h"
@@ -161,9 +161,9 @@ void StepEngine::evaluate(const Run& run, double bucket_bytes, std::vector<doubl
       sent[from] = std::max(sent[from], end);
       received[to] = std::max(received[to], end);
     }
-    double least = INFINITY;
-    double most = -INFINITY;
-    double latest = -INFINITY;
+    double least = std::numeric_limits<double>::infinity();
+    double most = -std::numeric_limits<double>::infinity();
+    double latest = -std::numeric_limits<double>::infinity();
     for (const Participant& p : participants) {
       const auto i = static_cast<std::size_t>(p.position);
       const double done = std::max(sent[i], received[i] + p.reduce_per_byte_s * bucket_bytes);
