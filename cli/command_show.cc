@@ -313,7 +313,7 @@ void show_schedule(const ScheduleOptions& options) {
 
 void add_show(CLI::App& app) {
   CLI::App* show = app.add_subcommand(
-      "show", "A network, cluster, schedule, profile or the catalogue, for people");
+      "show", "A network, cluster, schedule, plan, profile or the catalogue, for people");
   show->require_subcommand(1);
   const auto add_named = [show](const char* what, const char* help, const char* names,
                                 auto action) {
@@ -336,6 +336,7 @@ void add_show(CLI::App& app) {
   catalog->add_flag("--json", *json, "Print one JSON document");
   catalog->callback([json] { show_catalog(*json); });
 
+  add_show_plan(*show);
   CLI::App* schedule = show->add_subcommand("schedule", "The steps of a collective, drawn");
   const auto options = std::make_shared<ScheduleOptions>();
   schedule->add_option("name", options->name, "A schedule of the catalogue")

@@ -98,8 +98,7 @@ void add_verify(CLI::App& app) {
   command
       ->add_option("--schedule", options->schedule, "Name of the schedule (paceline show catalog)")
       ->option_text("NAME");
-  command->add_option("--ranks", options->ranks, "Number of ranks, at most 4096")
-      ->option_text("N");
+  command->add_option("--ranks", options->ranks, "Number of ranks, at most 4096")->option_text("N");
   command
       ->add_option("--group", options->group, "Group size k of hierarchical; must divide the ranks")
       ->option_text("K");

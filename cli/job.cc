@@ -130,7 +130,9 @@ void add_job_options(CLI::App& command, JobOptions& options) {
           "--group", options.group,
           "Group size k of hierarchical all-reduce; must divide the ranks; chosen if not given")
       ->option_text("K");
-  command.add_option("--overlap", options.overlap, "Overlap policy of all strategies but no-overlap (wait-free)")
+  command
+      .add_option("--overlap", options.overlap,
+                  "Overlap policy of all strategies but no-overlap (wait-free)")
       ->option_text("wait-free|none|double-buffered|priority");
   command
       .add_option(
@@ -174,8 +176,8 @@ Job load_job(const JobOptions& options) {
   if (!options.eta.empty())
     job.thresholds.hybrid = parsing_option("--eta", [&] { return parse_bytes(options.eta); });
   if (!options.group.empty()) {
-    job.thresholds.group_size = static_cast<int>(
-        parsing_option("--group", [&] { return parse_count(options.group, 1, models::max_ranks); }));
+    job.thresholds.group_size = static_cast<int>(parsing_option(
+        "--group", [&] { return parse_count(options.group, 1, models::max_ranks); }));
   }
   if (!options.overlap.empty())
     job.overlap =

@@ -189,6 +189,13 @@ class Show(unittest.TestCase):
         self.assertIs(document["proved"], True)
         self.assertEqual(document["steps"], 32)
 
+    def test_plan_lists_every_bucket(self):
+        words = ("--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "1024", "--strategy", "hybrid")
+        buckets = json.loads(run("predict", *words, "--json").stdout)["strategies"][0]["buckets"]
+        lines = run("show", "plan", *words).stdout.splitlines()
+        self.assertIn(f"{buckets} buckets", lines[0])
+        self.assertEqual(len([line for line in lines if re.match(r"^ *\d+ +\d+ ", line)]), buckets)
+
     def test_help_everywhere(self):
         for words in ((), ("predict",), ("scale",), ("show",), ("show", "network"), ("verify",), ("reproduce",), ("completion",)):
             result = run(*words, "--help")

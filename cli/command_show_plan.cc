@@ -1,0 +1,103 @@
+// paceline show plan: the buckets that a strategy makes, and when each travels.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "cli/command.h"
+#include "cli/job.h"
+#include "cli/table.h"
+#include "models/base/parse_units.h"
+#include "simulator/planner/recurrence.h"
+
+namespace paceline::cli {
+namespace {
+
+// Start and end of a bucket's tasks on the communication stream.
+struct Travel {
+  Seconds start;
+  Seconds end;
+};
+
+std::vector<Travel> travels(const simulator::StrategyRun& run) {
+  std::vector<Travel> list(run.plan.buckets.size());
+  std::vector<bool> seen(list.size());
+  for (std::size_t i = 0; i < run.dag.tasks().size(); ++i) {
+    const simulator::Task& task = run.dag.tasks()[i];
+    const bool travels = task.resource == simulator::Resource::communication &&
+                         task.kind != simulator::TaskKind::update;
+    if (!travels) continue;
+    const auto bucket = static_cast<std::size_t>(task.index);
+    if (!seen[bucket]) list[bucket].start = run.steady.start[i];
+    seen[bucket] = true;
+    list[bucket].end = run.steady.finish(run.dag, static_cast<int>(i));
+  }
+  return list;
+}
+
+// When forward starts in the steady iteration: times of the table count from there.
+Seconds forward_start(const simulator::StrategyRun& run) {
+  for (std::size_t i = 0; i < run.dag.tasks().size(); ++i) {
+    if (run.dag.tasks()[i].kind == simulator::TaskKind::forward) return run.steady.start[i];
+  }
+  return Seconds{0};
+}
+
+void show(const JobOptions& options) {
+  const Job job = load_job(options);
+  if (options.ranks.empty()) throw InputError("--ranks is missing", "give it, as in --ranks 64");
+  const int ranks = parse_ranks(options.ranks, job.cluster);
+  if (job.networks.size() != 1 || job.wires.size() != 1)
+    throw InputError("several networks or wire types", "a plan is of one");
+  const LoadedNetwork& network = job.networks.front();
+  for (std::size_t s = 0; s < job.strategies.size(); ++s) {
+    const models::Strategy& strategy = *job.strategies[s];
+    simulator::Predictor predictor(job.request(network, ranks, job.wires.front()));
+    const simulator::StrategyRun run = predictor.run(strategy);
+    fmt::print("{}{}: {} on {}, {} ranks, {} bucket{}, {} on the wire, overlap {}\n\n",
+               s == 0 ? "" : "\n", strategy.name, network.work.name, job.cluster.name, ranks,
+               run.plan.buckets.size(), run.plan.buckets.size() == 1 ? "" : "s",
+               name(run.plan.wire), name(run.plan.overlap));
+    Table table({{"bucket"},
+                 {"gradients"},
+                 {"first", Align::left},
+                 {"last", Align::left},
+                 {"size"},
+                 {"schedule", Align::left},
+                 {"starts"},
+                 {"takes"},
+                 {"ends"}});
+    const std::vector<Travel> times = travels(run);
+    const Seconds zero = forward_start(run);
+    for (std::size_t i = 0; i < run.plan.buckets.size(); ++i) {
+      const models::Bucket& bucket = run.plan.buckets[i];
+      const models::PlannedSchedule& schedule =
+          run.plan.schedules[static_cast<std::size_t>(bucket.schedule)];
+      const auto gradient = [&](int offset) {
+        return network.work.gradients[static_cast<std::size_t>(bucket.first_gradient + offset)]
+            .name;
+      };
+      table.add({fmt::format("{}", i), fmt::format("{}", bucket.gradient_count), gradient(0),
+                 gradient(bucket.gradient_count - 1), to_text(run.plan.bytes(bucket)),
+                 schedule.group_size > 0
+                     ? fmt::format("{} k={}", schedule.algorithm, schedule.group_size)
+                     : schedule.algorithm,
+                 to_text(times[i].start - zero), to_text(times[i].end - times[i].start),
+                 to_text(times[i].end - zero)});
+    }
+    fmt::print("{}\niteration {} (predicted); times count from the start of its forward pass\n",
+               table.text(), to_text(run.steady.period));
+  }
+}
+
+}  // namespace
+
+void add_show_plan(CLI::App& show_command) {
+  CLI::App* command = show_command.add_subcommand(
+      "plan", "The buckets that strategies make of a network, and when each travels");
+  const auto options = std::make_shared<JobOptions>();
+  add_job_options(*command, *options);
+  command->add_option("--ranks", options->ranks, "Number of ranks")->option_text("N");
+  command->callback([options] { show(*options); });
+}
+
+}  // namespace paceline::cli
