@@ -92,14 +92,21 @@ void write_output_file(const std::string& path, std::string_view text) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (fs::is_directory(status)) throw RunError("write " + path, "it is a directory");
+  if (fs::exists(status) && ::access(path.c_str(), W_OK) != 0)
+    throw RunError("write " + path, cause());
   if (fs::exists(status) && !fs::is_regular_file(status)) {
     std::ofstream out(path, std::ios::binary);
     out.write(text.data(), static_cast<std::streamsize>(text.size()));
     if (!out.flush()) throw RunError("write " + path, cause());
     return;
   }
-  TemporaryFile temporary(path);
-  if (!temporary.fill(text) || !temporary.become(path)) throw RunError("write " + path, cause());
+  // A link stays a link: what it points to is replaced.
+  const fs::path target = fs::is_symlink(fs::symlink_status(path, error))
+                              ? fs::weakly_canonical(path, error)
+                              : fs::path(path);
+  TemporaryFile temporary(target.string());
+  if (!temporary.fill(text) || !temporary.become(target.string()))
+    throw RunError("write " + path, cause());
 }
 
 bool names_a_file(std::string_view text) {

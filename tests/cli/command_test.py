@@ -96,6 +96,14 @@ class Timeline(unittest.TestCase):
                 self.assertRegex(result.stderr, r"^paceline: cannot write ")
             self.assertEqual(os.listdir(folder), [])
 
+    def test_a_link_stays_a_link(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.symlink("target.json", folder + "/link.json")
+            pathlib.Path(folder, "target.json").write_text("old")
+            self.assertEqual(predict("--timeline", folder + "/link.json").returncode, 0)
+            self.assertTrue(os.path.islink(folder + "/link.json"))
+            json.loads(pathlib.Path(folder, "target.json").read_text())
+
     def test_a_full_disk_is_a_failure(self):
         self.assertEqual(predict("--timeline", "/dev/full").returncode, 1)
         with open("/dev/full", "w") as full:
