@@ -16,6 +16,7 @@ std::string cell(const Schedule& schedule, int rank, int step, std::int64_t chun
   std::vector<std::string> messages;
   for_each_send(
       schedule, rank, step, Span<std::int64_t>{0, chunks}, [&](const Transfer<std::int64_t>& t) {
+        if (t.span.size == 0) return;
         const std::string which = t.span.size == 1
                                       ? fmt::format("c{}", t.span.begin)
                                       : fmt::format("c{}-{}", t.span.begin, t.span.end() - 1);

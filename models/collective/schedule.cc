@@ -138,7 +138,10 @@ std::int64_t Schedule::natural_chunks(std::int64_t limit) const {
             return product(w.inner.natural_chunks(limit), shares, limit);
           },
           [limit](const OnPart& o) { return product(o.inner.natural_chunks(limit), o.of, limit); },
-          [](const auto& p) { return static_cast<std::int64_t>(parts(p)); }},
+          [limit](const auto& p) {
+            const std::int64_t chunks = parts(p);
+            return chunks > limit ? 0 : chunks;
+          }},
       *node_);
 }
 

@@ -157,7 +157,7 @@ std::optional<Counterexample> malformed(int step, int ranks, std::int64_t chunks
     return Counterexample{step, is_rank(t.from) ? t.from : 0, t.span.begin,
                           fmt::format("a message goes from rank {} to rank {}", t.from, t.to)};
   }
-  if (t.span.begin < 0 || t.span.size < 0 || t.span.end() > chunks) {
+  if (t.span.begin < 0 || t.span.size < 0 || t.span.size > chunks - t.span.begin) {
     return Counterexample{step, t.from, t.span.begin, "a message lies outside of the bucket"};
   }
   return std::nullopt;

@@ -9,6 +9,9 @@
 
 namespace paceline::models {
 
+// No size or count of a layer or an input is larger: products of a few of them stay in range.
+inline constexpr std::int64_t largest_size = 1'000'000;
+
 // Of a height and a width.
 struct Extent {
   std::int64_t height = 1;
@@ -16,7 +19,9 @@ struct Extent {
   bool operator==(const Extent&) const = default;
 };
 
-[[nodiscard]] constexpr Extent square(std::int64_t size) { return {size, size}; }
+[[nodiscard]] constexpr Extent square(std::int64_t size) {
+  return {size, size};
+}
 
 struct Convolution {
   std::int64_t channels = 1;  // of the output
@@ -94,16 +99,30 @@ struct SoftmaxCrossEntropy {
   bool operator==(const SoftmaxCrossEntropy&) const = default;
 };
 
-using LayerKind = std::variant<Convolution, FullyConnected, BatchNorm, Relu, MaxPool, AveragePool, AdaptiveAveragePool,
-                               Lrn, Dropout, Add, Concat, Flatten, SoftmaxCrossEntropy>;
+using LayerKind =
+    std::variant<Convolution, FullyConnected, BatchNorm, Relu, MaxPool, AveragePool,
+                 AdaptiveAveragePool, Lrn, Dropout, Add, Concat, Flatten, SoftmaxCrossEntropy>;
 
 // As in YAML: "convolution", "fully_connected", "batch_norm", "relu", "max_pool", "average_pool",
 // "adaptive_average_pool", "lrn", "dropout", "add", "concat", "flatten", "softmax_cross_entropy".
 inline constexpr std::array<std::string_view, std::variant_size_v<LayerKind>> layer_kind_names = {
-    "convolution", "fully_connected", "batch_norm", "relu", "max_pool", "average_pool", "adaptive_average_pool",
-    "lrn", "dropout", "add", "concat", "flatten", "softmax_cross_entropy"};
+    "convolution",
+    "fully_connected",
+    "batch_norm",
+    "relu",
+    "max_pool",
+    "average_pool",
+    "adaptive_average_pool",
+    "lrn",
+    "dropout",
+    "add",
+    "concat",
+    "flatten",
+    "softmax_cross_entropy"};
 
-[[nodiscard]] inline std::string_view name(const LayerKind& kind) { return layer_kind_names[kind.index()]; }
+[[nodiscard]] inline std::string_view name(const LayerKind& kind) {
+  return layer_kind_names[kind.index()];
+}
 // Add and concat take two or more inputs, all others one.
 [[nodiscard]] inline bool takes_many(const LayerKind& kind) {
   return std::holds_alternative<Add>(kind) || std::holds_alternative<Concat>(kind);

@@ -1,13 +1,85 @@
-// Tests: tests/models/network_test.cc.
+// Tests: tests/models/network_test.cc, tests/models/network_hostile_test.cc.
 #include "models/network/network.h"
 
 #include <fmt/format.h>
 
+#include "models/base/limits.h"
 #include "models/base/names.h"
 
 namespace paceline::models {
+namespace {
+
+constexpr std::int64_t most_elements = std::int64_t{1} << 40;
+
+bool in_range(std::int64_t size, std::int64_t least) {
+  return size >= least && size <= largest_size;
+}
+
+// The first attribute of a kind that is out of range, as "stride 0x1"; empty if none is.
+struct OutOfRange {
+  std::string operator()(const Convolution& c) const {
+    return first({of("channels", c.channels), of("kernel", c.kernel), of("stride", c.stride),
+                  of("padding", c.padding, 0), of("dilation", c.dilation), of("groups", c.groups)});
+  }
+  std::string operator()(const FullyConnected& f) const { return of("outputs", f.outputs); }
+  std::string operator()(const MaxPool& p) const { return pool(p); }
+  std::string operator()(const AveragePool& p) const { return pool(p); }
+  std::string operator()(const AdaptiveAveragePool& p) const { return of("output", p.output); }
+  std::string operator()(const Lrn& l) const { return of("size", l.size); }
+  std::string operator()(const Dropout& d) const {
+    const bool is_probability = d.probability >= 0 && d.probability <= 1;  // NaN is none
+    return is_probability ? "" : fmt::format("probability {}", d.probability);
+  }
+  std::string operator()(const BatchNorm&) const { return ""; }
+  std::string operator()(const Relu&) const { return ""; }
+  std::string operator()(const Add&) const { return ""; }
+  std::string operator()(const Concat&) const { return ""; }
+  std::string operator()(const Flatten&) const { return ""; }
+  std::string operator()(const SoftmaxCrossEntropy&) const { return ""; }
+
+ private:
+  static std::string of(const char* what, std::int64_t size) {
+    return in_range(size, 1) ? "" : fmt::format("{} {}", what, size);
+  }
+  static std::string of(const char* what, Extent e, std::int64_t least = 1) {
+    if (in_range(e.height, least) && in_range(e.width, least)) return "";
+    return fmt::format("{} {}x{}", what, e.height, e.width);
+  }
+  static std::string pool(const Pool& p) {
+    return first({of("kernel", p.kernel), of("stride", p.stride), of("padding", p.padding, 0)});
+  }
+  static std::string first(std::initializer_list<std::string> faults) {
+    for (const std::string& fault : faults) {
+      if (!fault.empty()) return fault;
+    }
+    return "";
+  }
+};
+
+}  // namespace
+
+bool is_name(std::string_view text) {
+  return !text.empty() && in_quotes(text) == "'" + std::string(text) + "'";
+}
 
 NetworkBuilder::NetworkBuilder(std::string name, Shape input, Bytes stored_sample) {
+  if (!is_name(name)) {
+    throw InputError(fmt::format("{} is no name for a network", in_quotes(name)),
+                     "choose another, up to 60 printable characters");
+  }
+  // In this order no product overflows.
+  const bool sizes_fit = in_range(input.channels, 1) && in_range(input.height, 1) &&
+                         in_range(input.width, 1) && input.elements() <= most_elements &&
+                         (input.is_image || (input.height == 1 && input.width == 1));
+  if (!sizes_fit) {
+    throw InputError(fmt::format("network '{}': input {} is out of range", name, to_text(input)),
+                     "sizes are from 1 to 1000000, with at most 2^40 elements in all");
+  }
+  if (stored_sample != Bytes{0} && !within_limits(stored_sample)) {
+    throw InputError(fmt::format("network '{}': a stored sample of {} bytes is out of range", name,
+                                 stored_sample.value()),
+                     "write 1 to 1e15 bytes, or 0 if unknown");
+  }
   network_.name_ = std::move(name);
   network_.input_ = input;
   network_.stored_sample_ = stored_sample;
@@ -19,16 +91,26 @@ std::string NetworkBuilder::add(std::string name, LayerKind kind) {
   return add(std::move(name), std::move(kind), {previous});
 }
 
-std::string NetworkBuilder::add(std::string name, LayerKind kind, const std::vector<std::string>& inputs) {
-  if (name.empty()) throw InputError("a layer has no name", "give each layer a name of its own");
+std::string NetworkBuilder::add(std::string name, LayerKind kind,
+                                const std::vector<std::string>& inputs) {
+  if (!is_name(name) || name == "input") {
+    throw InputError(fmt::format("{} is no name for a layer", in_quotes(name)),
+                     "choose another, up to 60 printable characters");
+  }
   if (index_.contains(name)) {
-    throw InputError(fmt::format("two layers are called '{}'", name), "give each layer a name of its own");
+    throw InputError(fmt::format("two layers are called '{}'", name),
+                     "give each layer a name of its own");
+  }
+  if (const std::string fault = std::visit(OutOfRange{}, kind); !fault.empty()) {
+    throw InputError(fmt::format("layer '{}': {} is out of range", name, fault),
+                     "sizes are from 1 (padding: 0) to 1000000, probabilities from 0 to 1");
   }
   const bool many = takes_many(kind);
   if (many ? inputs.size() < 2 : inputs.size() != 1) {
-    throw InputError(fmt::format("layer '{}': {} takes {}, and has {}", name, models::name(kind),
-                                 many ? "two or more inputs" : "one input", inputs.size()),
-                     many ? "write inputs: [a, b]" : "write input: a, or leave it out to read the layer before");
+    throw InputError(
+        fmt::format("layer '{}': {} takes {}, and has {}", name, models::name(kind),
+                    many ? "two or more inputs" : "one input", inputs.size()),
+        many ? "write inputs: [a, b]" : "write input: a, or leave it out to read the layer before");
   }
   Layer layer{name, std::move(kind), {}};
   for (const std::string& input : inputs) {
@@ -37,8 +119,9 @@ std::string NetworkBuilder::add(std::string name, LayerKind kind, const std::vec
       std::vector<std::string> known = {"input"};
       for (const Layer& other : network_.layers_) known.push_back(other.name);
       const auto near = nearest_name(input, known);
-      throw InputError(fmt::format("layer '{}' reads '{}', which is no layer", name, input),
-                       near ? "did you mean '" + *near + "'?" : "name a layer of this network, or input");
+      throw InputError(
+          fmt::format("layer '{}' reads {}, which is no layer", name, in_quotes(input)),
+          near ? "did you mean '" + *near + "'?" : "name a layer of this network, or input");
     }
     layer.inputs.push_back(found->second);
   }
@@ -48,7 +131,10 @@ std::string NetworkBuilder::add(std::string name, LayerKind kind, const std::vec
 }
 
 Network NetworkBuilder::build() const {
-  if (network_.layers_.empty()) throw InputError(fmt::format("network '{}' is empty", network_.name_), "give it at least one layer");
+  if (network_.layers_.empty()) {
+    throw InputError(fmt::format("network '{}' is empty", network_.name_),
+                     "give it at least one layer");
+  }
   std::vector<bool> is_read(network_.layers_.size());
   for (const Layer& layer : network_.layers_) {
     for (const int input : layer.inputs) {

@@ -1,8 +1,9 @@
 // A network as a graph of layers: what the simulator reads and the runtime will instantiate.
 //
 // A Network is valid by construction: it has layers, names are unique, inputs exist and come before
-// their readers (so it is acyclic), every layer but the last is read by another, and layers
-// have as many inputs as their kind takes. Shapes are inferred, not stated (shape_inference.h).
+// their readers (so it is acyclic), every layer but the last is read by another, layers have as
+// many inputs as their kind takes, and sizes are from 1 (padding: 0) to largest_size. Shapes are
+// inferred, not stated, and need not fit together before they are (shape_inference.h).
 #pragma once
 
 #include <string>
@@ -17,6 +18,9 @@
 namespace paceline::models {
 
 inline constexpr int network_input = -1;
+
+// Whether a network or a layer may be called so: 1 to 60 bytes, all of them printable UTF-8.
+[[nodiscard]] bool is_name(std::string_view text);
 
 struct Layer {
   std::string name;
@@ -45,8 +49,11 @@ class Network {
 };
 
 // Builds a Network layer by layer. Layers are referred to by name; "input" is the network's input.
+// Names have up to 60 bytes of printable UTF-8, as is_name says.
 class NetworkBuilder {
  public:
+  // Throws InputError if the name is none, or the input has a size out of range or more than 2^40
+  // elements, or the stored sample is neither 0 (unknown) nor within limits.h.
   NetworkBuilder(std::string name, Shape input, Bytes stored_sample = Bytes{0});
 
   // Adds a layer that reads the one added last. Returns its name. Throws InputError.

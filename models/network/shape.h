@@ -24,7 +24,8 @@ struct Shape {
 // "64x56x56", or "1000".
 [[nodiscard]] inline std::string to_text(const Shape& shape) {
   std::string text = std::to_string(shape.channels);
-  if (shape.is_image) text += "x" + std::to_string(shape.height) + "x" + std::to_string(shape.width);
+  if (shape.is_image)
+    text += "x" + std::to_string(shape.height) + "x" + std::to_string(shape.width);
   return text;
 }
 

@@ -1,4 +1,4 @@
-// Tests: tests/models/network_test.cc.
+// Tests: tests/models/network_test.cc, tests/models/network_work_test.cc.
 #include "models/network/shape_inference.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,8 @@ struct Window {
   bool ceil = false;
 };
 
-std::int64_t windows(std::int64_t size, std::int64_t kernel, std::int64_t stride, std::int64_t padding, std::int64_t dilation, bool ceil) {
+std::int64_t windows(std::int64_t size, std::int64_t kernel, std::int64_t stride,
+                     std::int64_t padding, std::int64_t dilation, bool ceil) {
   const std::int64_t room = size + 2 * padding - dilation * (kernel - 1) - 1;
   if (room < 0) return 0;
   std::int64_t count = (ceil ? (room + stride - 1) / stride : room / stride) + 1;
@@ -31,12 +32,23 @@ std::int64_t windows(std::int64_t size, std::int64_t kernel, std::int64_t stride
 }
 
 Shape windowed(const Layer& layer, const Shape& in, std::int64_t channels, const Window& w) {
-  if (!in.is_image) fail(layer, fmt::format("{} needs an image, and reads a vector of {}", name(layer.kind), in.channels), "put it before flatten");
-  const std::int64_t height = windows(in.height, w.kernel.height, w.stride.height, w.padding.height, w.dilation.height, w.ceil);
-  const std::int64_t width = windows(in.width, w.kernel.width, w.stride.width, w.padding.width, w.dilation.width, w.ceil);
+  if (!in.is_image)
+    fail(layer,
+         fmt::format("{} needs an image, and reads a vector of {}", name(layer.kind), in.channels),
+         "put it before flatten");
+  const std::int64_t height = windows(in.height, w.kernel.height, w.stride.height, w.padding.height,
+                                      w.dilation.height, w.ceil);
+  const std::int64_t width =
+      windows(in.width, w.kernel.width, w.stride.width, w.padding.width, w.dilation.width, w.ceil);
   if (height < 1 || width < 1) {
-    fail(layer, fmt::format("kernel {}x{} is larger than its padded input {}x{}", w.kernel.height, w.kernel.width,
-                            in.height + 2 * w.padding.height, in.width + 2 * w.padding.width),
+    std::string kernel = fmt::format("kernel {}x{}", w.kernel.height, w.kernel.width);
+    if (w.dilation != square(1)) {
+      kernel += fmt::format(", dilated to {}x{},", w.dilation.height * (w.kernel.height - 1) + 1,
+                            w.dilation.width * (w.kernel.width - 1) + 1);
+    }
+    fail(layer,
+         fmt::format("{} is larger than its padded input {}x{}", kernel,
+                     in.height + 2 * w.padding.height, in.width + 2 * w.padding.width),
          "use a smaller kernel or dilation, more padding, or fewer strides before it");
   }
   return Shape::image(channels, height, width);
@@ -49,7 +61,10 @@ struct Inference {
   Shape operator()(const Convolution& c) const {
     const std::int64_t channels = in[0].channels;
     if (in[0].is_image && (channels % c.groups != 0 || c.channels % c.groups != 0)) {
-      fail(layer, fmt::format("{} groups do not divide {} input and {} output channels", c.groups, channels, c.channels), "choose groups that divide both");
+      fail(layer,
+           fmt::format("{} groups do not divide {} input and {} output channels", c.groups,
+                       channels, c.channels),
+           "choose groups that divide both");
     }
     return windowed(layer, in[0], c.channels, {c.kernel, c.stride, c.padding, c.dilation});
   }
@@ -57,16 +72,24 @@ struct Inference {
   Shape operator()(const MaxPool& p) const { return pooled(p); }
   Shape operator()(const AveragePool& p) const { return pooled(p); }
   Shape operator()(const AdaptiveAveragePool& p) const {
-    if (!in[0].is_image) fail(layer, fmt::format("adaptive_average_pool needs an image, and reads a vector of {}", in[0].channels), "put it before flatten");
+    if (!in[0].is_image)
+      fail(layer,
+           fmt::format("adaptive_average_pool needs an image, and reads a vector of {}",
+                       in[0].channels),
+           "put it before flatten");
     return Shape::image(in[0].channels, p.output.height, p.output.width);
   }
   Shape operator()(const Lrn&) const {
-    if (!in[0].is_image) fail(layer, fmt::format("lrn needs an image, and reads a vector of {}", in[0].channels), "put it before flatten");
+    if (!in[0].is_image)
+      fail(layer, fmt::format("lrn needs an image, and reads a vector of {}", in[0].channels),
+           "put it before flatten");
     return in[0];
   }
   Shape operator()(const Add&) const {
     for (const Shape& shape : in) {
-      if (shape != in[0]) fail(layer, fmt::format("adds {} and {}", to_text(in[0]), to_text(shape)), "inputs of add must have one shape");
+      if (shape != in[0])
+        fail(layer, fmt::format("adds {} and {}", to_text(in[0]), to_text(shape)),
+             "inputs of add must have one shape");
     }
     return in[0];
   }
@@ -74,8 +97,10 @@ struct Inference {
     Shape sum = in[0];
     sum.channels = 0;
     for (const Shape& shape : in) {
-      if (shape.is_image != in[0].is_image || shape.height != in[0].height || shape.width != in[0].width) {
-        fail(layer, fmt::format("concatenates {} and {}", to_text(in[0]), to_text(shape)), "inputs of concat may differ in channels only");
+      if (shape.is_image != in[0].is_image || shape.height != in[0].height ||
+          shape.width != in[0].width) {
+        fail(layer, fmt::format("concatenates {} and {}", to_text(in[0]), to_text(shape)),
+             "inputs of concat may differ in channels only");
       }
       sum.channels += shape.channels;
     }
@@ -83,16 +108,22 @@ struct Inference {
   }
   Shape operator()(const Flatten&) const { return Shape::vector(in[0].elements()); }
   Shape operator()(const SoftmaxCrossEntropy&) const {
-    if (in[0].is_image) fail(layer, fmt::format("reads an image {}", to_text(in[0])), "put flatten or fully_connected before it");
+    if (in[0].is_image)
+      fail(layer, fmt::format("reads an image {}", to_text(in[0])),
+           "put flatten or fully_connected before it");
     return Shape::vector(1);
   }
   template <class SameShape>
-  Shape operator()(const SameShape&) const { return in[0]; }
+  Shape operator()(const SameShape&) const {
+    return in[0];
+  }
 
  private:
   [[nodiscard]] Shape pooled(const Pool& p) const {
     if (p.padding.height * 2 > p.kernel.height || p.padding.width * 2 > p.kernel.width) {
-      fail(layer, fmt::format("padding {}x{} is more than half of kernel {}x{}", p.padding.height, p.padding.width, p.kernel.height, p.kernel.width),
+      fail(layer,
+           fmt::format("padding {}x{} is more than half of kernel {}x{}", p.padding.height,
+                       p.padding.width, p.kernel.height, p.kernel.width),
            "pad at most half of the kernel");
     }
     return windowed(layer, in[0], in[0].channels, {p.kernel, p.stride, p.padding, {1, 1}, p.ceil});
@@ -106,10 +137,15 @@ std::vector<Shape> infer_shapes(const Network& network) {
   std::vector<Shape> inputs;
   for (const Layer& layer : network.layers()) {
     inputs.clear();
-    for (const int input : layer.inputs) inputs.push_back(input == network_input ? network.input() : shapes[static_cast<std::size_t>(input)]);
+    for (const int input : layer.inputs)
+      inputs.push_back(input == network_input ? network.input()
+                                              : shapes[static_cast<std::size_t>(input)]);
     const Shape shape = std::visit(Inference{layer, inputs}, layer.kind);
-    const bool huge = shape.channels > most_elements / shape.height || shape.channels * shape.height > most_elements / shape.width;
-    if (huge) fail(layer, fmt::format("its output {} has more than 2^40 elements", to_text(shape)), "use smaller sizes");
+    const bool huge = shape.channels > most_elements / shape.height ||
+                      shape.channels * shape.height > most_elements / shape.width;
+    if (huge)
+      fail(layer, fmt::format("its output {} has more than 2^40 elements", to_text(shape)),
+           "use smaller sizes");
     shapes.push_back(shape);
   }
   return shapes;

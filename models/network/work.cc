@@ -1,4 +1,4 @@
-// Tests: tests/models/work_test.cc.
+// Tests: tests/models/network_work_test.cc, tests/models/network_test.cc, tests/models/zoo_test.cc.
 #include "models/network/work.h"
 
 #include <fmt/format.h>
@@ -10,14 +10,15 @@ namespace paceline::models {
 namespace {
 
 constexpr std::int64_t most_elements = std::int64_t{1} << 40;
+constexpr std::int64_t most_work = std::int64_t{1} << 53;  // all counts up to it are exact doubles
 
 // A product that must stay exact in a double and far from overflow.
 std::int64_t product(const std::string& layer, std::initializer_list<std::int64_t> factors) {
-  constexpr std::int64_t most = std::int64_t{1} << 53;
   std::int64_t result = 1;
   for (const std::int64_t factor : factors) {
-    if (factor != 0 && result > most / factor) {
-      throw InputError(fmt::format("layer '{}': its work is beyond 2^53", layer), "use smaller sizes");
+    if (factor != 0 && result > most_work / factor) {
+      throw InputError(fmt::format("layer '{}': its work is beyond 2^53", layer),
+                       "use smaller sizes");
     }
     result *= factor;
   }
@@ -60,8 +61,12 @@ struct Counting {
     traffic(in.elements(), 2 * out.elements(), 2 * out.elements(), in.elements());
     work.kept = out.elements();
   }
-  void operator()(const AveragePool&) const { traffic(in.elements(), out.elements(), out.elements(), in.elements()); }
-  void operator()(const AdaptiveAveragePool&) const { traffic(in.elements(), out.elements(), out.elements(), in.elements()); }
+  void operator()(const AveragePool&) const {
+    traffic(in.elements(), out.elements(), out.elements(), in.elements());
+  }
+  void operator()(const AdaptiveAveragePool&) const {
+    traffic(in.elements(), out.elements(), out.elements(), in.elements());
+  }
   // Keeps its input and its scale.
   void operator()(const Lrn&) const {
     traffic(in.elements(), 2 * out.elements(), 4 * in.elements(), in.elements());
@@ -86,7 +91,10 @@ struct Counting {
   void add_parameter(const char* what, std::vector<std::int64_t> shape) const {
     std::int64_t elements = 1;
     for (const std::int64_t size : shape) elements = product(work.name, {elements, size});
-    if (elements > most_elements) throw InputError(fmt::format("layer '{}': its {} has more than 2^40 elements", work.name, what), "use smaller sizes");
+    if (elements > most_elements)
+      throw InputError(
+          fmt::format("layer '{}': its {} has more than 2^40 elements", work.name, what),
+          "use smaller sizes");
     work.parameters.push_back({work.name + "." + what, std::move(shape), elements});
   }
   // A matrix product, and its two gradients: of the input and of the weights.
@@ -94,11 +102,13 @@ struct Counting {
     work.forward_flops = flops;
     work.weight_gradient_flops = flops;
     work.data_gradient_flops = needs_data_gradient ? flops : 0;
-    traffic(in.elements(), out.elements(), in.elements() + (needs_data_gradient ? 2 : 1) * out.elements(),
+    traffic(in.elements(), out.elements(),
+            in.elements() + (needs_data_gradient ? 2 : 1) * out.elements(),
             needs_data_gradient ? in.elements() : 0);
     work.kept = in.elements();
   }
-  void traffic(std::int64_t forward_read, std::int64_t forward_written, std::int64_t backward_read, std::int64_t backward_written) const {
+  void traffic(std::int64_t forward_read, std::int64_t forward_written, std::int64_t backward_read,
+               std::int64_t backward_written) const {
     work.forward_read = forward_read;
     work.forward_written = forward_written;
     work.backward_read = backward_read;
@@ -140,20 +150,36 @@ NetworkWork work(const Network& network) {
   result.name = network.name();
   result.input_elements = network.input().elements();
   result.layers.reserve(network.layers().size());
+  std::int64_t flops = 0;
   for (std::size_t i = 0; i < network.layers().size(); ++i) {
     const Layer& layer = network.layers()[i];
-    const auto shape_of = [&](int input) -> const Shape& { return input == network_input ? network.input() : shapes[static_cast<std::size_t>(input)]; };
+    const auto shape_of = [&](int input) -> const Shape& {
+      return input == network_input ? network.input() : shapes[static_cast<std::size_t>(input)];
+    };
     std::int64_t all_in = 0;
     bool only_network_input = true;
     for (const int input : layer.inputs) {
       all_in += shape_of(input).elements();
+      if (all_in > most_work) {
+        throw InputError(
+            fmt::format("layer '{}': its inputs have more than 2^53 elements", layer.name),
+            "use smaller sizes");
+      }
       only_network_input = only_network_input && input == network_input;
     }
     LayerWork entry;
     entry.name = layer.name;
     entry.kind = name(layer.kind);
     entry.output = shapes[i];
-    std::visit(Counting{entry, shape_of(layer.inputs.front()), all_in, shapes[i], !only_network_input}, layer.kind);
+    std::visit(
+        Counting{entry, shape_of(layer.inputs.front()), all_in, shapes[i], !only_network_input},
+        layer.kind);
+    flops += entry.forward_flops;
+    if (flops > most_work) {
+      throw InputError(
+          fmt::format("layer '{}': the work up to this layer is beyond 2^53", layer.name),
+          "use smaller sizes");
+    }
     result.layers.push_back(std::move(entry));
   }
   for (std::size_t i = result.layers.size(); i-- > 0;) {

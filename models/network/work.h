@@ -1,8 +1,19 @@
 // What a network costs, layer by layer: parameters, FLOPs, elements moved and kept.
 //
 // This is what the simulator reads of a network, and all that it reads. Counts are exact
-// and for one sample, where not said otherwise; a multiply-add is 2 FLOPs. Elements become
-// bytes where a precision is known.
+// and for one sample, where not said otherwise. Elements become bytes where a precision is known.
+//
+// FLOPs: a multiply-add is 2. As the field counts, only convolutions and fully connected layers
+// have any, and their bias adds none: all other layers are memory traffic. Each of the two
+// gradients of such a layer costs as much as its forward pass.
+//
+// Traffic: activations only, not parameters; each operand once a pass, and batch norm makes two
+// passes over its input. An add has no backward traffic (its gradient is that of each input), and
+// a flatten has none at all (it is a view).
+//
+// Kept for backward: the input of convolution, fully connected, batch norm, LRN (which keeps its
+// scale too) and the loss; the output of ReLU (in place); one element for each output of max
+// pooling (its index) and of dropout (its mask). Others keep nothing.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +77,8 @@ struct NetworkWork {
   [[nodiscard]] std::int64_t kept() const;
 };
 
-// Throws InputError if shapes do not fit together (see shape_inference.h). O(layers).
+// Throws InputError that names the layer if shapes do not fit together (shape_inference.h), or if
+// the forward FLOPs of the network exceed 2^53, so that no total overflows. O(layers).
 [[nodiscard]] NetworkWork work(const Network& network);
 
 }  // namespace paceline::models

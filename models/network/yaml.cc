@@ -1,12 +1,14 @@
-// Tests: tests/models/network_yaml_test.cc.
+// Tests: tests/models/network_yaml_test.cc, tests/models/network_hostile_test.cc.
 #include "models/network/yaml.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <unordered_map>
 
+#include "models/base/limits.h"
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
 #include "models/base/yaml_reader.h"
@@ -16,31 +18,51 @@
 namespace paceline::models {
 namespace {
 
-constexpr std::int64_t most_size = 1'000'000;
 constexpr std::size_t most_layers = 100'000;
 
-std::int64_t size(const std::string& text) { return parse_count(text, 1, most_size); }
-std::int64_t size_or_zero(const std::string& text) { return parse_count(text, 0, most_size); }
+std::int64_t size(const std::string& text) {
+  return parse_count(text, 1, largest_size);
+}
+std::int64_t size_or_zero(const std::string& text) {
+  return parse_count(text, 0, largest_size);
+}
+
+// 0 says that it is unknown.
+Bytes parse_stored_sample(const std::string& text) {
+  const Bytes value = parse_bytes(text);
+  if (value != Bytes{0} && !within_limits(value)) {
+    throw InputError(fmt::format("{} is out of range", in_quotes(text)),
+                     fmt::format("write {} to {}, or leave it out", to_text(Limits<Bytes>::least),
+                                 to_text(Limits<Bytes>::most)));
+  }
+  return value;
+}
 
 // "3" or "[3, 5]" (height, width).
-Extent extent(const YamlMap& map, const std::string& key, std::int64_t (*parse)(const std::string&)) {
+Extent extent(const YamlMap& map, const std::string& key,
+              std::int64_t (*parse)(const std::string&)) {
   const YAML::Node node = map.at(key);
   if (node.IsSequence()) {
     if (node.size() != 2) {
-      throw InputError(place_of(node, map.file()), fmt::format("{} has {} numbers", key, node.size()), fmt::format("write {}: 3 or {}: [3, 5]", key, key));
+      throw InputError(place_of(node, map.file()),
+                       fmt::format("{} has {} numbers", key, node.size()),
+                       fmt::format("write {}: 3 or {}: [3, 5]", key, key));
     }
-    return {YamlMap::parsed_scalar(node[0], map.file(), key, parse), YamlMap::parsed_scalar(node[1], map.file(), key, parse)};
+    return {YamlMap::parsed_scalar(node[0], map.file(), key, parse),
+            YamlMap::parsed_scalar(node[1], map.file(), key, parse)};
   }
   return square(map.parsed(key, parse));
 }
 
-Extent extent_or(const YamlMap& map, const std::string& key, std::int64_t (*parse)(const std::string&), Extent otherwise) {
+Extent extent_or(const YamlMap& map, const std::string& key,
+                 std::int64_t (*parse)(const std::string&), Extent otherwise) {
   return map.has(key) ? extent(map, key, parse) : otherwise;
 }
 
 // The attributes that a kind takes besides name, kind, input and inputs.
 std::vector<std::string> attributes(std::string_view kind) {
-  if (kind == "convolution") return {"channels", "kernel", "stride", "padding", "dilation", "groups", "bias"};
+  if (kind == "convolution")
+    return {"channels", "kernel", "stride", "padding", "dilation", "groups", "bias"};
   if (kind == "fully_connected") return {"outputs", "bias"};
   if (kind == "max_pool" || kind == "average_pool") return {"kernel", "stride", "padding", "ceil"};
   if (kind == "adaptive_average_pool") return {"output"};
@@ -51,7 +73,9 @@ std::vector<std::string> attributes(std::string_view kind) {
 
 Pool pool(const YamlMap& map) {
   const Extent kernel = extent(map, "kernel", size);
-  return {.kernel = kernel, .stride = extent_or(map, "stride", size, kernel), .padding = extent_or(map, "padding", size_or_zero, {0, 0}),
+  return {.kernel = kernel,
+          .stride = extent_or(map, "stride", size, kernel),
+          .padding = extent_or(map, "padding", size_or_zero, {0, 0}),
           .ceil = map.flag_or("ceil", false)};
 }
 
@@ -66,7 +90,8 @@ LayerKind layer_kind(const YamlMap& map, std::string_view kind) {
                        .bias = map.flag_or("bias", true)};
   }
   if (kind == "fully_connected") {
-    return FullyConnected{.outputs = map.parsed("outputs", size), .bias = map.flag_or("bias", true)};
+    return FullyConnected{.outputs = map.parsed("outputs", size),
+                          .bias = map.flag_or("bias", true)};
   }
   if (kind == "batch_norm") return BatchNorm{};
   if (kind == "relu") return Relu{};
@@ -95,9 +120,13 @@ struct Entry {
 
 Entry read_layer(const YAML::Node& node, const std::string& file, const std::string& above) {
   const std::vector<std::string> kinds(layer_kind_names.begin(), layer_kind_names.end());
-  if (!node.IsMap()) throw InputError(place_of(node, file), "a layer is no mapping", "write {name: conv1, kind: convolution, ...}");
+  if (!node.IsMap())
+    throw InputError(place_of(node, file), "a layer is no mapping",
+                     "write {name: conv1, kind: convolution, ...}");
   const YAML::Node kind_node = node["kind"];
-  if (!kind_node.IsDefined()) throw InputError(place_of(node, file), "a layer has no 'kind'", "add kind: convolution, or another kind");
+  if (!kind_node.IsDefined())
+    throw InputError(place_of(node, file), "a layer has no 'kind'",
+                     "add kind: convolution, or another kind");
   const std::string kind = YamlMap::scalar(kind_node, file, "kind");
   if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
     const InputError error = unknown_name("kind of layer", kind, kinds);
@@ -107,16 +136,21 @@ Entry read_layer(const YAML::Node& node, const std::string& file, const std::str
   for (const std::string& key : attributes(kind)) keys.push_back(key);
   const YamlMap map(node, file, "a layer of kind " + kind, keys);
   Entry entry{map.text("name"), layer_kind(map, kind), {above}, map.place()};
-  if (entry.name == "input" || entry.name.empty() || in_quotes(entry.name) != "'" + entry.name + "'") {
-    throw InputError(map.place_of_key("name"), fmt::format("{} is no name for a layer", in_quotes(entry.name)), "choose another, up to 60 printable characters");
+  if (entry.name == "input" || !is_name(entry.name)) {
+    throw InputError(map.place_of_key("name"),
+                     fmt::format("{} is no name for a layer", in_quotes(entry.name)),
+                     "choose another, up to 60 printable characters");
   }
-  if (map.has("input") && map.has("inputs")) throw InputError(map.place(), "a layer has both 'input' and 'inputs'", "keep one of them");
+  if (map.has("input") && map.has("inputs"))
+    throw InputError(map.place(), "a layer has both 'input' and 'inputs'", "keep one of them");
   if (map.has("input")) entry.inputs = {map.text("input")};
   if (map.has("inputs")) {
     const YAML::Node inputs = map.at("inputs");
-    if (!inputs.IsSequence()) throw InputError(place_of(inputs, file), "inputs is no list", "write inputs: [a, b]");
+    if (!inputs.IsSequence())
+      throw InputError(place_of(inputs, file), "inputs is no list", "write inputs: [a, b]");
     entry.inputs.clear();
-    for (const YAML::Node& input : inputs) entry.inputs.push_back(YamlMap::scalar(input, file, "inputs"));
+    for (const YAML::Node& input : inputs)
+      entry.inputs.push_back(YamlMap::scalar(input, file, "inputs"));
   }
   return entry;
 }
@@ -124,7 +158,8 @@ Entry read_layer(const YAML::Node& node, const std::string& file, const std::str
 // Depth-first order of the layers; a circle is an error that names the layers on it.
 class Sorter {
  public:
-  Sorter(const std::vector<Entry>& entries) : entries_(entries), state_(entries.size(), State::unseen) {
+  Sorter(const std::vector<Entry>& entries)
+      : entries_(entries), state_(entries.size(), State::unseen) {
     for (std::size_t i = 0; i < entries.size(); ++i) index_.emplace(entries[i].name, i);
   }
 
@@ -170,7 +205,9 @@ class Sorter {
       if (inside && named++ < most_named) circle += entries_[step.entry].name + " reads ";
     }
     if (named > most_named) circle += "... reads ";
-    throw InputError(entries_[closing].place, "layers read each other in a circle: " + circle + entries_[closing].name, "a network has no loops");
+    throw InputError(entries_[closing].place,
+                     "layers read each other in a circle: " + circle + entries_[closing].name,
+                     "a network has no loops");
   }
 
   const std::vector<Entry>& entries_;
@@ -182,12 +219,18 @@ class Sorter {
 Shape read_input(const YamlMap& root) {
   const YAML::Node node = root.at("input");
   const char* remedy = "write input: [channels, height, width], or input: [features]";
-  if (!node.IsSequence() || (node.size() != 3 && node.size() != 1)) throw InputError(place_of(node, root.file()), "input is no shape", remedy);
+  if (!node.IsSequence() || (node.size() != 3 && node.size() != 1))
+    throw InputError(place_of(node, root.file()), "input is no shape", remedy);
   std::vector<std::int64_t> sizes;
-  for (const YAML::Node& entry : node) sizes.push_back(YamlMap::parsed_scalar(entry, root.file(), "input", size));
-  const Shape shape = sizes.size() == 3 ? Shape::image(sizes[0], sizes[1], sizes[2]) : Shape::vector(sizes[0]);
-  if (static_cast<double>(sizes[0]) * static_cast<double>(shape.height) * static_cast<double>(shape.width) > 1e12) {
-    throw InputError(place_of(node, root.file()), "the input has more than 10^12 elements", "use smaller sizes");
+  for (const YAML::Node& entry : node)
+    sizes.push_back(YamlMap::parsed_scalar(entry, root.file(), "input", size));
+  const Shape shape =
+      sizes.size() == 3 ? Shape::image(sizes[0], sizes[1], sizes[2]) : Shape::vector(sizes[0]);
+  if (static_cast<double>(sizes[0]) * static_cast<double>(shape.height) *
+          static_cast<double>(shape.width) >
+      1e12) {
+    throw InputError(place_of(node, root.file()), "the input has more than 10^12 elements",
+                     "use smaller sizes");
   }
   return shape;
 }
@@ -199,19 +242,44 @@ auto at_layer(const std::vector<Entry>& entries, const std::string& file, F acti
     return action();
   } catch (const InputError& error) {
     for (const Entry& entry : entries) {
-      if (error.problem().find("'" + entry.name + "'") != std::string::npos) throw error.at(entry.place);
+      if (error.problem().find("'" + entry.name + "'") != std::string::npos)
+        throw error.at(entry.place);
     }
     throw error.at({file});
   }
 }
 
+// A name as a YAML scalar: bare where every reader takes it for that text, or else in quotes.
+std::string name_text(const std::string& name) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const bool is_bare =
+      is_letter(name.front()) && std::all_of(name.begin(), name.end(), [&](char c) {
+        return is_letter(c) || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-' ||
+               c == '/';
+      });
+  // Words that YAML 1.1 or 1.2 takes for no text.
+  std::string lower = name;
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  constexpr std::array words = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"};
+  if (is_bare && std::find(words.begin(), words.end(), lower) == words.end()) return name;
+  std::string quoted = "\"";
+  for (const char c : name) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
 std::string extent_text(Extent e) {
-  return e.height == e.width ? fmt::format("{}", e.height) : fmt::format("[{}, {}]", e.height, e.width);
+  return e.height == e.width ? fmt::format("{}", e.height)
+                             : fmt::format("[{}, {}]", e.height, e.width);
 }
 
 std::string attributes_text(const LayerKind& kind) {
   std::string text;
-  const auto add = [&text](const char* key, const std::string& value) { text += fmt::format(", {}: {}", key, value); };
+  const auto add = [&text](const char* key, const std::string& value) {
+    text += fmt::format(", {}: {}", key, value);
+  };
   const auto add_pool = [&](const Pool& p) {
     add("kernel", extent_text(p.kernel));
     add("stride", extent_text(p.stride));
@@ -246,20 +314,31 @@ std::string attributes_text(const LayerKind& kind) {
 }  // namespace
 
 Network parse_network_yaml(std::string_view text, const std::string& file) {
-  const YamlMap root(parse_yaml(text, file), file, "the network", {"network", "input", "stored_sample", "layers"});
-  const Bytes stored = root.has("stored_sample") ? root.parsed("stored_sample", [](const std::string& s) { return parse_bytes(s); }) : Bytes{0};
+  const YamlMap root(parse_yaml(text, file), file, "the network",
+                     {"network", "input", "stored_sample", "layers"});
+  const Bytes stored =
+      root.has("stored_sample") ? root.parsed("stored_sample", parse_stored_sample) : Bytes{0};
   const std::string name = root.text("network");
-  if (name.empty() || in_quotes(name) != "'" + name + "'") {
-    throw InputError(root.place_of_key("network"), fmt::format("{} is no name for a network", in_quotes(name)), "choose another, up to 60 printable characters");
+  if (!is_name(name)) {
+    throw InputError(root.place_of_key("network"),
+                     fmt::format("{} is no name for a network", in_quotes(name)),
+                     "choose another, up to 60 printable characters");
   }
   NetworkBuilder builder(name, read_input(root), stored);
   const YAML::Node layers = root.at("layers");
-  if (!layers.IsSequence()) throw InputError(place_of(layers, file), "layers is no list", "write - {name: conv1, kind: convolution, ...}");
-  if (layers.size() == 0) throw InputError(place_of(layers, file), fmt::format("network '{}' is empty", name), "give it at least one layer");
-  if (layers.size() > most_layers) throw InputError(place_of(layers, file), fmt::format("{} layers", layers.size()), "at most 100000 are read");
+  if (!layers.IsSequence())
+    throw InputError(place_of(layers, file), "layers is no list",
+                     "write - {name: conv1, kind: convolution, ...}");
+  if (layers.size() == 0)
+    throw InputError(place_of(layers, file), fmt::format("network '{}' is empty", name),
+                     "give it at least one layer");
+  if (layers.size() > most_layers)
+    throw InputError(place_of(layers, file), fmt::format("{} layers", layers.size()),
+                     "at most 100000 are read");
 
   std::vector<Entry> entries;
-  for (const YAML::Node& layer : layers) entries.push_back(read_layer(layer, file, entries.empty() ? "input" : entries.back().name));
+  for (const YAML::Node& layer : layers)
+    entries.push_back(read_layer(layer, file, entries.empty() ? "input" : entries.back().name));
   return at_layer(entries, file, [&] {
     for (const std::size_t i : Sorter(entries).order()) {
       try {
@@ -275,19 +354,28 @@ Network parse_network_yaml(std::string_view text, const std::string& file) {
 }
 
 std::string to_yaml(const Network& network) {
-  std::string text = fmt::format("network: {}\n", network.name());
+  std::string text = fmt::format("network: {}\n", name_text(network.name()));
   const Shape& in = network.input();
-  text += in.is_image ? fmt::format("input: [{}, {}, {}]\n", in.channels, in.height, in.width) : fmt::format("input: [{}]\n", in.channels);
-  if (network.stored_sample_bytes() > Bytes{0}) text += fmt::format("stored_sample: {} B\n", network.stored_sample_bytes().value());
+  text += in.is_image ? fmt::format("input: [{}, {}, {}]\n", in.channels, in.height, in.width)
+                      : fmt::format("input: [{}]\n", in.channels);
+  if (network.stored_sample_bytes() > Bytes{0})
+    text += fmt::format("stored_sample: {} B\n", network.stored_sample_bytes().value());
   text += "layers:\n";
-  const auto input_name = [&](int input) { return input == network_input ? std::string("input") : network.layers()[static_cast<std::size_t>(input)].name; };
+  const auto input_text = [&](int input) {
+    return input == network_input
+               ? std::string("input")
+               : name_text(network.layers()[static_cast<std::size_t>(input)].name);
+  };
   int above = network_input;
   for (const Layer& layer : network.layers()) {
-    text += fmt::format("  - {{name: {}, kind: {}{}", layer.name, name(layer.kind), attributes_text(layer.kind));
-    if (layer.inputs.size() == 1 && layer.inputs[0] != above) text += ", input: " + input_name(layer.inputs[0]);
+    text += fmt::format("  - {{name: {}, kind: {}{}", name_text(layer.name), name(layer.kind),
+                        attributes_text(layer.kind));
+    if (layer.inputs.size() == 1 && layer.inputs[0] != above)
+      text += ", input: " + input_text(layer.inputs[0]);
     if (layer.inputs.size() > 1) {
       text += ", inputs: [";
-      for (std::size_t i = 0; i < layer.inputs.size(); ++i) text += (i == 0 ? "" : ", ") + input_name(layer.inputs[i]);
+      for (std::size_t i = 0; i < layer.inputs.size(); ++i)
+        text += (i == 0 ? "" : ", ") + input_text(layer.inputs[i]);
       text += "]";
     }
     text += "}\n";

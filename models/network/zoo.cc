@@ -12,20 +12,26 @@ namespace {
 constexpr std::array all = {
     ZooEntry{"alexnet", "AlexNet, ungrouped, 227x227 (Krizhevsky 2012; Jizhi Table 3)", alexnet},
     ZooEntry{"alexnet-bn", "AlexNet with batch norm for LRN (You et al. 2017)", alexnet_bn},
-    ZooEntry{"alexnet-bn-refined", "AlexNet-BN with a batch norm after pool5 (Jizhi Fig. 3)", alexnet_bn_refined},
+    ZooEntry{"alexnet-bn-refined", "AlexNet-BN with a batch norm after pool5 (Jizhi Fig. 3)",
+             alexnet_bn_refined},
     ZooEntry{"vgg16", "VGG-16, configuration D (Simonyan & Zisserman 2014)", vgg16},
-    ZooEntry{"inception-v3", "Inception v3 without auxiliary head, 299x299 (Szegedy 2015)", inception_v3},
+    ZooEntry{"inception-v3", "Inception v3 without auxiliary head, 299x299 (Szegedy 2015)",
+             inception_v3},
     ZooEntry{"inception-v4", "Inception v4, 299x299 (Szegedy 2016)", inception_v4},
     ZooEntry{"resnet50", "ResNet-50 v1.5, stride in the 3x3 (He 2015; torchvision)", resnet50},
     ZooEntry{"resnet101", "ResNet-101 v1.5 (He 2015; torchvision)", resnet101},
     ZooEntry{"resnet152", "ResNet-152 v1.5 (He 2015; torchvision)", resnet152},
-    ZooEntry{"cnn-small", "two convolutions and two full layers for 28x28 images, 10 classes", cnn_small},
-    ZooEntry{"resnet-small", "ResNet-14 of 16, 32, 64 channels for 28x28 images, 10 classes", resnet_small},
+    ZooEntry{"cnn-small", "two convolutions and two full layers for 28x28 images, 10 classes",
+             cnn_small},
+    ZooEntry{"resnet-small", "ResNet-14 of 16, 32, 64 channels for 28x28 images, 10 classes",
+             resnet_small},
 };
 
 }  // namespace
 
-std::span<const ZooEntry> zoo() { return all; }
+std::span<const ZooEntry> zoo() {
+  return all;
+}
 
 bool is_in_zoo(std::string_view name) {
   for (const ZooEntry& entry : all) {

@@ -68,10 +68,6 @@ StepEngine::StepEngine(const models::Schedule& schedule, const CommunicationCost
     const int repeats = schedule.repeats(step);
     add_run(schedule, step, repeats, cost);
     step += repeats;
-    if (messages_.size() > most_messages) {
-      throw InputError(fmt::format("{} ranks have too little in common to be timed as a few", ranks_),
-                       fmt::format("choose a multiple of the {} ranks of a node, and for halving-doubling a power of two", cost.ranks_per_node));
-    }
   }
 }
 
@@ -90,6 +86,13 @@ void StepEngine::add_run(const models::Schedule& schedule, int step, int repeats
   std::vector<double> reduced(size);
   NicLoads nics(cost, positions_);
   const auto see = [&](const models::Transfer<double>& t) {
+    if (messages_.size() + found.size() == most_messages) {
+      throw InputError(
+          fmt::format("{} ranks have too little in common to be timed as a few", ranks_),
+          fmt::format("choose a multiple of the {} ranks of a node, and for halving-doubling a "
+                      "power of two",
+                      cost.ranks_per_node));
+    }
     const int to = t.to % positions_;
     const bool leaves_node = t.from / cost.ranks_per_node != t.to / cost.ranks_per_node;
     found.push_back({t.from, to, t.span.size, leaves_node});

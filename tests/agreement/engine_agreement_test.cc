@@ -1,11 +1,15 @@
 // The step engine against the closed forms, against itself without collapse, and against a slow
 // reference: one definition of each algorithm, and every reader says the same of it.
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
+#include <cmath>
 #include <random>
 
 #include "simulator/cost/closed_form.h"
 #include "simulator/engine/step_engine.h"
+#include "tests/support/event_engine.h"
+#include "tests/support/generators.h"
 #include "tests/support/reference_engine.h"
 #include "tests/support/schedules.h"
 
@@ -118,6 +122,142 @@ TEST(EngineAgreement, UnequalReadyTimesEqualTheReference) {
       for (int rank = 0; rank < p; ++rank) {
         const double expected = reference[static_cast<std::size_t>(rank)];
         EXPECT_NEAR(completion.of(rank).value(), expected, 1e-11 * expected) << name << " p=" << p;
+      }
+    }
+  }
+}
+
+// One node: no NIC takes part, and a port carries one message a step.
+TEST(EngineAgreement, StepEngineEqualsTheClosedFormsInsideOneNode) {
+  std::mt19937 random(6);
+  std::vector<int> counts = {64, 100, 128, 600, 1000, 1024};
+  for (int p = 1; p <= 40; ++p) counts.push_back(p);
+  for (const int p : counts) {
+    const auto uniform = [&random](double high) {
+      return std::uniform_real_distribution<double>(0, high)(random);
+    };
+    const AlphaBetaGamma link{Seconds{p % 5 == 0 ? 0 : uniform(1e-4)},
+                              SecondsPerByte{p % 7 == 0 ? 0 : uniform(1e-8)},
+                              SecondsPerByte{p % 3 == 0 ? 0 : uniform(1e-9)}};
+    const Bytes bytes{uniform(1e9)};
+    const CommunicationCost cost = {.ranks_per_node = p,
+                                    .intra = {link.alpha, link.beta},
+                                    .nic = {Seconds{1e9}, SecondsPerByte{1e9}},
+                                    .gamma = link.gamma};
+    const auto check = [&](const models::Schedule& schedule, Seconds expected, const char* name) {
+      const Seconds time = StepEngine(schedule, cost).time(bytes);
+      EXPECT_NEAR(time.value(), expected.value(), 1e-9 * expected.value()) << name << " p=" << p;
+    };
+    check(models::ring_all_reduce(p), ring_time(link, p, bytes), "ring");
+    check(models::halving_doubling_all_reduce(p), halving_doubling_time(link, p, bytes),
+          "halving-doubling");
+    for (int k = 1; k <= std::min(p, 64); ++k) {
+      if (p % k == 0)
+        check(models::hierarchical_all_reduce(p, k), hierarchical_time(link, p, k, bytes),
+              "hierarchical");
+    }
+  }
+}
+
+// A ring sends one message out of each node in each step: with equal links nothing is shared.
+TEST(EngineAgreement, ARingOverNodesOfSeveralRanksEqualsTheClosedForm) {
+  std::mt19937 random(7);
+  for (const int g : {2, 3, 4, 6, 8}) {
+    for (const int nodes : {1, 2, 3, 5, 16, 125, 256}) {
+      for (const models::NicUse use : {models::NicUse::striped, models::NicUse::affinity}) {
+        const AlphaBetaGamma link{
+            Seconds{std::uniform_real_distribution<double>(0, 1e-4)(random)},
+            SecondsPerByte{std::uniform_real_distribution<double>(0, 1e-8)(random)},
+            SecondsPerByte{std::uniform_real_distribution<double>(0, 1e-9)(random)}};
+        // Striped NICs only help, and the ports bound what a message gets.
+        const CommunicationCost cost = {.ranks_per_node = g,
+                                        .intra = {link.alpha, link.beta},
+                                        .nic = {link.alpha, link.beta},
+                                        .nics_per_node = g,
+                                        .nic_use = use,
+                                        .gamma = link.gamma};
+        const double expected = ring_time(link, g * nodes, Bytes{1e8}).value();
+        const Seconds time = StepEngine(models::ring_all_reduce(g * nodes), cost).time(Bytes{1e8});
+        EXPECT_NEAR(time.value(), expected, 1e-9 * expected) << "g=" << g << " nodes=" << nodes;
+      }
+    }
+  }
+}
+
+std::vector<double> ready_times(int ranks, double latest) {
+  std::vector<double> ready(static_cast<std::size_t>(ranks));
+  for (double& time : ready) time = test::drawn_up_to(latest);
+  return ready;
+}
+
+void expect_equal(double found, double expected) {
+  RC_ASSERT(std::fabs(found - expected) <= 1e-11 * expected);
+}
+
+RC_GTEST_PROP(EngineAgreement, CollapsedEqualsEnumeratedForAnyComposition, ()) {
+  const models::Schedule schedule = *test::all_reduce_schedules(64);
+  const CommunicationCost cost = *test::communication_costs();
+  const Bytes bytes{test::drawn_up_to(1e8)};
+  const Completion collapsed = StepEngine(schedule, cost).completion(bytes);
+  const Completion enumerated = StepEngine(schedule, cost, Collapse::none).completion(bytes);
+  for (int rank = 0; rank < schedule.ranks(); ++rank)
+    expect_equal(collapsed.of(rank).value(), enumerated.of(rank).value());
+}
+
+// Where ranks fill their nodes, so that there is something to collapse.
+RC_GTEST_PROP(EngineAgreement, CollapsedEqualsEnumeratedOnWholeNodes, ()) {
+  const CommunicationCost cost = *test::communication_costs();
+  const int ranks = cost.ranks_per_node * test::drawn(1, 12);
+  const models::Schedule schedule = test::detail::drawn_all_reduce(ranks, test::drawn(0, 2));
+  const Bytes bytes{test::drawn_up_to(1e8)};
+  const StepEngine engine(schedule, cost);
+  RC_CLASSIFY(engine.positions() < ranks, "collapsed");
+  const Completion collapsed = engine.completion(bytes);
+  const Completion enumerated = StepEngine(schedule, cost, Collapse::none).completion(bytes);
+  for (int rank = 0; rank < ranks; ++rank)
+    expect_equal(collapsed.of(rank).value(), enumerated.of(rank).value());
+}
+
+// Both judges, one that loops over steps and one that queues events, from ready times that differ
+// by much more, about as much, and much less than a step takes.
+RC_GTEST_PROP(EngineAgreement, UnequalReadyTimesEqualBothJudges, ()) {
+  const models::Schedule schedule = *test::all_reduce_schedules(20);
+  const CommunicationCost cost = *test::communication_costs();
+  const double bytes = test::drawn_up_to(1e8);
+  const std::vector<double> ready_s =
+      ready_times(schedule.ranks(), *rc::gen::element(10.0, 1e-2, 1e-5, 1e-9, 0.0));
+  std::vector<Seconds> ready;
+  for (const double time : ready_s) ready.emplace_back(time);
+  const Completion completion =
+      StepEngine(schedule, cost, Collapse::none).completion(Bytes{bytes}, ready);
+  const std::vector<double> by_steps = test::reference_completion(schedule, cost, bytes, ready_s);
+  const std::vector<double> by_events =
+      test::EventEngine(schedule, cost, bytes).completion(ready_s);
+  for (int rank = 0; rank < schedule.ranks(); ++rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    expect_equal(by_steps[r], by_events[r]);
+    expect_equal(completion.of(rank).value(), by_events[r]);
+  }
+}
+
+// A rank that is late by less than a step's rounding, or by a little more, in a long run of alike
+// steps: the run must not be cut short before the delay has gone around.
+TEST(EngineAgreement, SmallDelaysInLongRunsEqualTheReference) {
+  for (const int p : {64, 257}) {
+    for (const double delay : {1e-16, 1e-14, 1e-12, 1e-9, 1e-6}) {
+      const CommunicationCost cost =
+          homogeneous({Seconds{1e-5}, SecondsPerByte{1e-9}, SecondsPerByte{1e-10}});
+      const models::Schedule schedule = models::ring_all_reduce(p);
+      std::vector<double> ready_s(static_cast<std::size_t>(p), 0.0);
+      ready_s[static_cast<std::size_t>(p / 3)] = delay;
+      std::vector<Seconds> ready;
+      for (const double time : ready_s) ready.emplace_back(time);
+      const Completion completion =
+          StepEngine(schedule, cost, Collapse::none).completion(Bytes{1e6}, ready);
+      const std::vector<double> expected = test::reference_completion(schedule, cost, 1e6, ready_s);
+      for (int rank = 0; rank < p; ++rank) {
+        const double time = expected[static_cast<std::size_t>(rank)];
+        EXPECT_NEAR(completion.of(rank).value(), time, 1e-11 * time) << "delay " << delay;
       }
     }
   }

@@ -79,9 +79,9 @@ std::vector<double> sent_by_rank(const Schedule& schedule) {
   std::vector<double> sum(static_cast<std::size_t>(schedule.ranks()), 0.0);
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
     for (int step = 0; step < schedule.steps(); ++step) {
-      for_each_send(
-          schedule, rank, step, Span<double>{0.0, 1.0},
-          [&](const Transfer<double>& t) { sum[static_cast<std::size_t>(rank)] += t.span.size; });
+      for_each_send(schedule, rank, step, Span<double>{0.0, 1.0}, [&](const Transfer<double>& t) {
+        sum[static_cast<std::size_t>(rank)] += t.span.size;
+      });
     }
   }
   return sum;
@@ -152,9 +152,8 @@ TEST(AllReduceCatalogue, EveryEntryIsWholeAndItsNameIsItsOwn) {
 TEST(AllReduceCatalogue, RefusesWhatNoneCanBuild) {
   for (const AllReduceAlgorithm& algorithm : all_reduce_catalogue()) {
     for (const int ranks : {0, -1, -2'000'000'000}) {
-      EXPECT_EQ(
-          test::error_of([&] { return algorithm.build({.ranks = ranks, .group_size = 0}); }),
-          std::to_string(ranks) + " ranks; choose 1 to 1048576 ranks")
+      EXPECT_EQ(test::error_of([&] { return algorithm.build({.ranks = ranks, .group_size = 0}); }),
+                std::to_string(ranks) + " ranks; choose 1 to 1048576 ranks")
           << algorithm.name;
     }
     EXPECT_EQ(

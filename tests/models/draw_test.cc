@@ -55,16 +55,17 @@ TEST(Draw, RunsOfChunksAndManyMessages) {
 
 TEST(Draw, OneRankHasNothingToShow) {
   const std::string text = draw(ring_all_reduce(1));
-  EXPECT_EQ(text.substr(0, text.find('\n')), "1 ranks, 0 steps, 1 chunk: ring reduce-scatter (0 steps)")
+  EXPECT_EQ(text.substr(0, text.find('\n')),
+            "1 ranks, 0 steps, 1 chunk: ring reduce-scatter (0 steps)")
       << text;
 }
 
-// 16384 parts inside half of a bucket that is cut into 24001 chunks: most halvings end with nothing.
+// 16384 parts inside half of a bucket that is cut into 24001 chunks: most halvings end with
+// nothing.
 TEST(Draw, EmptyMessagesAreNotShown) {
   constexpr int p = 24'001;
-  const Schedule schedule =
-      sequence({on_part(0, 2, halving_doubling_all_reduce(p)),
-                on_part(1, 24'007, ring_all_reduce(p))});
+  const Schedule schedule = sequence(
+      {on_part(0, 2, halving_doubling_all_reduce(p)), on_part(1, 24'007, ring_all_reduce(p))});
   ASSERT_EQ(schedule.natural_chunks(), 0) << "too many chunks to be drawn as they are";
   const std::string text = draw(schedule, {.most_ranks = 4, .most_steps = 40});
   std::istringstream words(text);

@@ -1,15 +1,16 @@
 #include "models/collective/schedule.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
-#include <map>
+#include <cmath>
+#include <numeric>
 #include <random>
 #include <set>
 #include <tuple>
 
-#include "models/base/error.h"
-#include "models/collective/draw.h"
 #include "models/collective/enumerate.h"
+#include "tests/support/generators.h"
 #include "tests/support/schedules.h"
 
 namespace paceline::models {
@@ -140,83 +141,134 @@ TEST(Schedule, RepeatsAreAlike) {
   }
 }
 
-TEST(AllReduce, StepsAreThoseOfTheClosedForms) {
-  for (int p = 2; p <= 64; ++p) {
-    EXPECT_EQ(ring_all_reduce(p).steps(), 2 * (p - 1));
-    const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(p)));
-    EXPECT_EQ(halving_doubling_all_reduce(p).steps(), 2 * ceil_log2(power) + (power == p ? 0 : 2));
-    for (int k = 1; k <= p; ++k) {
-      if (p % k == 0)
-        EXPECT_EQ(hierarchical_all_reduce(p, k).steps(), 4 * (k - 1) + 2 * (p / k - 1))
-            << "Jizhi 4.3 counts 4(k-1) + 2(p/k-1)";
-    }
+RC_GTEST_PROP(Span, PartsOfAnySpanTileItAndDifferByAtMostOne, ()) {
+  constexpr std::int64_t large = std::int64_t{1} << 60;
+  const bool is_large = test::drawn(0, 1) == 1;
+  const Span<std::int64_t> span{*rc::gen::inRange<std::int64_t>(0, 1000),
+                                *rc::gen::inRange<std::int64_t>(0, is_large ? large : 200)};
+  const std::int64_t of = test::drawn(1, 300);
+  std::int64_t at = span.begin;
+  for (std::int64_t i = 0; i < of; ++i) {
+    const auto piece = part(span, i, of);
+    RC_ASSERT(piece.begin == at);
+    RC_ASSERT(piece.size == span.size / of || piece.size == span.size / of + 1);
+    at = piece.end();
+  }
+  RC_ASSERT(at == span.end());
+}
+
+TEST(Span, PartsOfTheLargestBucketDoNotOverflow) {
+  const Span<std::int64_t> span{0, std::int64_t{1} << 62};
+  const std::int64_t of = 1 << 20;
+  EXPECT_EQ(part(span, of - 1, of).end(), span.end());
+  EXPECT_EQ(part(span, 12345, of - 1).end(), part(span, 12346, of - 1).begin);
+}
+
+RC_GTEST_PROP(Span, FractionsAreEqualAndAdjacent, ()) {
+  const Span<double> span{test::drawn_up_to(1), 1e-6 + test::drawn_up_to(1)};
+  const int of = test::drawn(1, 300);
+  for (int i = 0; i < of; ++i) {
+    const auto piece = part(span, i, of);
+    RC_ASSERT(piece.size == span.size / of);
+    RC_ASSERT(std::fabs(piece.begin - (span.begin + span.size * i / of)) < 1e-14);
   }
 }
 
-// The bytes that each rank sends, summed over all ranks, in buckets.
-double sent(const Schedule& schedule) {
-  double sum = 0;
+RC_GTEST_PROP(Groups, LocateInvertsRankInAnyGroups, ()) {
+  const Groups groups = *test::groups();
+  std::set<int> members;
+  for (int group = 0; group < groups.count; ++group) {
+    for (int member = 0; member < groups.size(); ++member) {
+      const int rank = groups.rank(group, member);
+      RC_ASSERT(members.insert(rank).second);
+      const auto place = groups.locate(rank);
+      RC_ASSERT(place.has_value());
+      RC_ASSERT(place->group == group && place->member == member);
+    }
+  }
+  for (int rank = -10; rank < *members.rbegin() + 30; ++rank)
+    RC_ASSERT(groups.locate(rank).has_value() == members.contains(rank));
+}
+
+// A schedule within groups sends what the schedule alone sends, from and to the groups' members.
+RC_GTEST_PROP(Within, RunsTheInnerScheduleInEachGroup, ()) {
+  const Groups groups = *test::groups();
+  const Schedule inner = test::detail::drawn_all_reduce(groups.size(), 1);
+  int ranks = 0;
+  for (int group = 0; group < groups.count; ++group) {
+    for (int member = 0; member < groups.size(); ++member)
+      ranks = std::max(ranks, groups.rank(group, member) + 1);
+  }
+  const Share share = test::drawn(0, 1) == 0 ? Share::whole : Share::own_part;
+  const Schedule outer = within(ranks, groups, inner, share);
+  const Span<std::int64_t> bucket{test::drawn(0, 3), test::drawn(0, 50)};
+  RC_ASSERT(outer.steps() == inner.steps());
+  for (int step = 0; step < inner.steps(); ++step) {
+    std::multiset<Message> expected;
+    for (int group = 0; group < groups.count; ++group) {
+      const auto span = share == Share::whole ? bucket : part(bucket, group, groups.count);
+      for_each_transfer(inner, step, span, [&](const Transfer<std::int64_t>& t) {
+        expected.emplace(groups.rank(group, t.from), groups.rank(group, t.to),
+                         static_cast<double>(t.span.begin), static_cast<double>(t.span.size),
+                         t.reduce);
+      });
+    }
+    RC_ASSERT(by_step(outer, step, bucket) == expected);
+  }
+}
+
+RC_GTEST_PROP(Schedule, NaturalChunksAreTheFewestThatNoMessageCuts, ()) {
+  const Schedule schedule = *test::all_reduce_schedules(16);
+  const std::int64_t chunks = schedule.natural_chunks();
+  RC_PRE(chunks > 0);
+  std::int64_t divisor = chunks;
   for (int step = 0; step < schedule.steps(); ++step) {
-    for_each_transfer(schedule, step, Span<double>{0.0, 1.0},
-                      [&](const Transfer<double>& t) { sum += t.span.size; });
+    for_each_transfer(schedule, step, Span<double>{0.0, static_cast<double>(chunks)},
+                      [&](const Transfer<double>& t) {
+                        for (const double edge : {t.span.begin, t.span.end()}) {
+                          RC_ASSERT(std::fabs(edge - std::round(edge)) < 1e-6);
+                          divisor = std::gcd(divisor, std::llround(edge));
+                        }
+                      });
   }
-  return sum;
+  RC_ASSERT(divisor == 1 || schedule.steps() == 0);
 }
 
-TEST(AllReduce, BytesAreThoseOfTheClosedForms) {
-  for (int p = 2; p <= 48; ++p) {
-    EXPECT_NEAR(sent(ring_all_reduce(p)), 2 * (p - 1), 1e-9);
-    const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(p)));
-    EXPECT_NEAR(sent(halving_doubling_all_reduce(p)), 2 * (power - 1) + 2 * (p - power), 1e-9);
-    for (int k = 1; k <= p; ++k) {
-      if (p % k == 0)
-        EXPECT_NEAR(sent(hierarchical_all_reduce(p, k)), 2 * (k - 1) * (p / k) + 2 * (p / k - 1),
-                    1e-9);
-    }
+TEST(Schedule, NaturalChunksAreAtMostTheLimit) {
+  const Schedule bare(RingReduceScatter{1000});
+  for (const Schedule& schedule :
+       {bare, ring_all_reduce(1000), on_part(0, 2, bare), within(2000, blocks(2000, 1000), bare)}) {
+    EXPECT_GE(schedule.natural_chunks(2000), 1000) << schedule.description();
+    EXPECT_EQ(schedule.natural_chunks(999), 0) << schedule.description();
   }
+  EXPECT_EQ(on_part(0, 2, bare).natural_chunks(1999), 0);
 }
 
-TEST(AllReduce, DefaultGroupSizeHasTheFewestSteps) {
-  EXPECT_EQ(default_group_size(1024), 16);  // ties with 32
-  for (int p = 1; p <= 200; ++p) {
-    for (int k = 1; k <= p; ++k) {
-      if (p % k == 0)
-        EXPECT_LE(hierarchical_all_reduce(p, default_group_size(p)).steps(),
-                  hierarchical_all_reduce(p, k).steps());
-    }
-  }
-}
-
-TEST(AllReduce, RefusesWhatItCannotBuild) {
-  EXPECT_THROW((void)ring_all_reduce(0), InputError);
-  EXPECT_THROW((void)hierarchical_all_reduce(24, 0), InputError);
-  try {
-    (void)hierarchical_all_reduce(24, 5);
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(),
-                 "group size 5 does not divide 24 ranks; choose one of 1, 2, 3, 4, 6, 8, 12, 24");
+RC_GTEST_PROP(Schedule, RepeatsOfAnyScheduleAreAlike, ()) {
+  const Schedule schedule = *test::all_reduce_schedules(24);
+  const auto shape = [&](int step) {
+    std::multiset<std::tuple<int, int, double, bool>> messages;
+    for_each_transfer(schedule, step, Span<double>{0.0, 1.0}, [&](const Transfer<double>& t) {
+      messages.emplace(t.from, t.to, t.span.size, t.reduce);
+    });
+    return messages;
+  };
+  for (int step = 0; step < schedule.steps(); ++step) {
+    const int repeats = schedule.repeats(step);
+    RC_ASSERT(repeats >= 1 && step + repeats <= schedule.steps());
+    RC_ASSERT(shape(step) == shape(step + repeats - 1));
+    RC_ASSERT(repeats == 1 || schedule.repeats(step + 1) == repeats - 1);
   }
 }
 
-TEST(Draw, RingOfFourByHand) {
-  EXPECT_EQ(
-      draw(ring_all_reduce(4)),
-      "4 ranks, 6 steps, 4 chunks: ring reduce-scatter (3 steps), then ring all-gather (3 steps)\n"
-      "step  rank 0  rank 1  rank 2  rank 3\n"
-      "   1  c3+>1   c0+>2   c1+>3   c2+>0\n"
-      "   2  c2+>1   c3+>2   c0+>3   c1+>0\n"
-      "   3  c1+>1   c2+>2   c3+>3   c0+>0\n"
-      "   4  c0>1    c1>2    c2>3    c3>0\n"
-      "   5  c3>1    c0>2    c1>3    c2>0\n"
-      "   6  c2>1    c3>2    c0>3    c1>0\n"
-      "cN>R: chunk N goes to rank R and replaces what it holds; cN+>R: it is added there\n");
-}
-
-TEST(Draw, SaysWhatItLeavesOut) {
-  const std::string text = draw(ring_all_reduce(100), {.most_ranks = 2, .most_steps = 3});
-  EXPECT_NE(text.find("(98 more ranks are not shown)"), std::string::npos);
-  EXPECT_NE(text.find("(195 more steps are not shown)"), std::string::npos);
+TEST(Schedule, ASequenceDropsWhatHasNoSteps) {
+  const Schedule nothing = ring_all_reduce(1);
+  EXPECT_EQ(sequence({nothing, nothing}).steps(), 0);
+  const Schedule groups_of_one = within(4, blocks(4, 1), nothing);
+  EXPECT_EQ(sequence({groups_of_one, ring_all_reduce(4), groups_of_one}).description(),
+            ring_all_reduce(4).description());
+  EXPECT_EQ(Schedule().ranks(), 1);
+  EXPECT_EQ(Schedule().steps(), 0);
 }
 
 }  // namespace

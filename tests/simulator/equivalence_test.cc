@@ -1,11 +1,15 @@
 #include "simulator/engine/equivalence.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
+#include <bit>
 #include <set>
 #include <tuple>
+#include <vector>
 
 #include "models/collective/enumerate.h"
+#include "tests/support/generators.h"
 #include "tests/support/schedules.h"
 
 namespace paceline::simulator {
@@ -45,6 +49,94 @@ TEST(Equivalence, SaysYesOnlyWhereRanksBehaveAlike) {
                 << name << " p=" << p << " g=" << g << " M=" << modulus;
           }
         }
+      }
+    }
+  }
+}
+
+TEST(Equivalence, SaysYesOnlyWhereRanksBehaveAlikeOnLargerClusters) {
+  int collapsed = 0;
+  for (const int p : {40, 42, 44, 45, 48, 64, 72, 96}) {
+    for (const auto& [name, schedule] : test::all_reduces(p)) {
+      for (int modulus = 1; modulus < p; ++modulus) {
+        if (p % modulus != 0 || !is_equitable(schedule, modulus)) continue;
+        ++collapsed;
+        for (int g = 1; g <= modulus; ++g) {
+          if (modulus % g == 0)
+            EXPECT_TRUE(equitable_by_force(schedule, modulus, g))
+                << name << " p=" << p << " g=" << g << " M=" << modulus;
+        }
+      }
+    }
+  }
+  EXPECT_GT(collapsed, 200);
+}
+
+// Parts alone: in an all-reduce a cautious part can hide a bold one.
+TEST(Equivalence, SaysYesOnlyWhereRanksOfEachPartBehaveAlike) {
+  using namespace models;
+  const auto primitives = [](int q) {
+    std::vector<Schedule> list = {Schedule(RingReduceScatter{q}),   Schedule(RingAllGather{q}),
+                                  Schedule(ChainReduce{q, 2}),      Schedule(ChainBroadcast{q, 2}),
+                                  Schedule(BinomialReduce{q}),      Schedule(BinomialBroadcast{q}),
+                                  Schedule(DirectReduceScatter{q}), Schedule(DirectAllGather{q})};
+    if (std::has_single_bit(static_cast<unsigned>(q))) {
+      list.emplace_back(RecursiveHalving{q});
+      list.emplace_back(RecursiveDoubling{q});
+    }
+    return list;
+  };
+  int equitable = 0;
+  const auto check = [&](const Schedule& schedule) {
+    const int p = schedule.ranks();
+    for (int modulus = 1; modulus < p; ++modulus) {
+      if (p % modulus != 0 || !is_equitable(schedule, modulus)) continue;
+      ++equitable;
+      for (int g = 1; g <= modulus; ++g) {
+        if (modulus % g == 0)
+          EXPECT_TRUE(equitable_by_force(schedule, modulus, g))
+              << schedule.description() << " g=" << g << " M=" << modulus;
+      }
+    }
+  };
+  for (const int p : {4, 6, 8, 12, 16, 18, 24, 32}) {
+    for (const Schedule& primitive : primitives(p)) check(primitive);
+    for (int k = 1; k <= p; ++k) {
+      if (p % k != 0) continue;
+      for (const Share share : {Share::whole, Share::own_part}) {
+        for (const Schedule& inner : primitives(k)) check(within(p, blocks(p, k), inner, share));
+        for (const Schedule& inner : primitives(p / k)) {
+          check(within(p, across_blocks(p, k), inner, share));
+          check(within(p, block_masters(p, k), inner, share));
+        }
+      }
+    }
+  }
+  EXPECT_GT(equitable, 1000);
+}
+
+RC_GTEST_PROP(Equivalence, SaysYesOnlyWhereRanksOfAnyScheduleBehaveAlike, ()) {
+  const int p = *rc::gen::element(4, 8, 12, 16, 18, 24, 36);
+  const models::Schedule schedule = test::detail::drawn_all_reduce(p, 2);
+  const int modulus = test::drawn_divisor(p);
+  const int g = test::drawn_divisor(modulus);
+  if (is_equitable(schedule, modulus))
+    RC_ASSERT(equitable_by_force(schedule, modulus, g) || g >= p);
+}
+
+// It may be too cautious, but not where the catalogue's algorithms meet whole nodes.
+TEST(Equivalence, MissesNothingOfTheCatalogueOnWholeNodes) {
+  for (const int p : {8, 16, 24, 32, 64}) {
+    for (const auto& algorithm : models::all_reduce_catalogue()) {
+      const models::Schedule schedule = algorithm.build({.ranks = p, .group_size = 0});
+      for (int g = 1; g < p; ++g) {
+        if (p % g != 0) continue;
+        int least = p;
+        for (int modulus = p; modulus >= g; modulus -= g) {
+          if (p % modulus == 0 && equitable_by_force(schedule, modulus, g)) least = modulus;
+        }
+        EXPECT_EQ(collapsed_ranks(schedule, g), least)
+            << algorithm.name << " p=" << p << " g=" << g;
       }
     }
   }

@@ -29,8 +29,11 @@ Network build(const char* name, Norm norm) {
   NetworkBuilder net(name, Shape::image(3, 227, 227), imagenet_sample);
   for (const ConvolutionRow& row : convolutions) {
     const std::string number = row.number;
-    net.add("conv" + number, Convolution{.channels = row.channels, .kernel = square(row.kernel), .stride = square(row.stride),
-                                         .padding = square(row.padding), .bias = !batch_norm});
+    net.add("conv" + number, Convolution{.channels = row.channels,
+                                         .kernel = square(row.kernel),
+                                         .stride = square(row.stride),
+                                         .padding = square(row.padding),
+                                         .bias = !batch_norm});
     if (batch_norm) net.add("conv" + number + "_bn", BatchNorm{});
     net.add("relu" + number, Relu{});
     if (!batch_norm && row.lrn) net.add("norm" + number, Lrn{5});
@@ -51,8 +54,14 @@ Network build(const char* name, Norm norm) {
 
 }  // namespace
 
-Network alexnet() { return build("alexnet", Norm::lrn); }
-Network alexnet_bn() { return build("alexnet-bn", Norm::batch); }
-Network alexnet_bn_refined() { return build("alexnet-bn-refined", Norm::batch_and_pool5); }
+Network alexnet() {
+  return build("alexnet", Norm::lrn);
+}
+Network alexnet_bn() {
+  return build("alexnet-bn", Norm::batch);
+}
+Network alexnet_bn_refined() {
+  return build("alexnet-bn-refined", Norm::batch_and_pool5);
+}
 
 }  // namespace paceline::models

@@ -21,7 +21,13 @@ class Inception {
     const std::string name = "conv" + std::to_string(++units_);
     const bool padded = u.stride == 1 && !u.valid;
     const Extent padding = padded ? Extent{u.kernel.height / 2, u.kernel.width / 2} : Extent{0, 0};
-    net_.add(name, Convolution{.channels = u.channels, .kernel = u.kernel, .stride = square(u.stride), .padding = padding, .bias = false}, {input});
+    net_.add(name,
+             Convolution{.channels = u.channels,
+                         .kernel = u.kernel,
+                         .stride = square(u.stride),
+                         .padding = padding,
+                         .bias = false},
+             {input});
     net_.add(name + "_bn", BatchNorm{});
     return net_.add(name + "_relu", Relu{});
   }
@@ -30,10 +36,13 @@ class Inception {
     return input;
   }
   std::string average(const std::string& input) {
-    return net_.add("pool" + std::to_string(++pools_), AveragePool{{.kernel = square(3), .stride = square(1), .padding = square(1)}}, {input});
+    return net_.add("pool" + std::to_string(++pools_),
+                    AveragePool{{.kernel = square(3), .stride = square(1), .padding = square(1)}},
+                    {input});
   }
   std::string maximum(const std::string& input) {
-    return net_.add("pool" + std::to_string(++pools_), MaxPool{{.kernel = square(3), .stride = square(2)}}, {input});
+    return net_.add("pool" + std::to_string(++pools_),
+                    MaxPool{{.kernel = square(3), .stride = square(2)}}, {input});
   }
   std::string concat(const std::vector<std::string>& inputs) {
     return net_.add("mixed" + std::to_string(++mixed_), Concat{}, inputs);
@@ -63,34 +72,38 @@ constexpr Extent k1x7{1, 7};
 constexpr Extent k7x1{7, 1};
 
 std::string v3_a(Inception& n, const std::string& in, std::int64_t pool_channels) {
-  return n.concat({n.unit({64, k1}, in), n.chain({{48, k1}, {64, k5}}, in), n.chain({{64, k1}, {96, k3}, {96, k3}}, in),
+  return n.concat({n.unit({64, k1}, in), n.chain({{48, k1}, {64, k5}}, in),
+                   n.chain({{64, k1}, {96, k3}, {96, k3}}, in),
                    n.unit({pool_channels, k1}, n.average(in))});
 }
 
 std::string v3_b(Inception& n, const std::string& in, std::int64_t width) {
-  return n.concat({n.unit({192, k1}, in), n.chain({{width, k1}, {width, k1x7}, {192, k7x1}}, in),
-                   n.chain({{width, k1}, {width, k7x1}, {width, k1x7}, {width, k7x1}, {192, k1x7}}, in),
-                   n.unit({192, k1}, n.average(in))});
+  return n.concat(
+      {n.unit({192, k1}, in), n.chain({{width, k1}, {width, k1x7}, {192, k7x1}}, in),
+       n.chain({{width, k1}, {width, k7x1}, {width, k1x7}, {width, k7x1}, {192, k1x7}}, in),
+       n.unit({192, k1}, n.average(in))});
 }
 
 std::string v3_c(Inception& n, const std::string& in) {
   const std::string one = n.unit({320, k1}, in);
   const std::string two = n.unit({384, k1}, in);
   const std::string three = n.chain({{448, k1}, {384, k3}}, in);
-  return n.concat({one, n.unit({384, k1x3}, two), n.unit({384, k3x1}, two), n.unit({384, k1x3}, three),
-                   n.unit({384, k3x1}, three), n.unit({192, k1}, n.average(in))});
+  return n.concat({one, n.unit({384, k1x3}, two), n.unit({384, k3x1}, two),
+                   n.unit({384, k1x3}, three), n.unit({384, k3x1}, three),
+                   n.unit({192, k1}, n.average(in))});
 }
 
 std::string v4_stem(Inception& n) {
   std::string last = n.chain({{32, k3, 2}, {32, k3, 1, true}, {64, k3}}, "input");
   last = n.concat({n.maximum(last), n.unit({96, k3, 2}, last)});
-  last = n.concat({n.chain({{64, k1}, {96, k3, 1, true}}, last), n.chain({{64, k1}, {64, k1x7}, {64, k7x1}, {96, k3, 1, true}}, last)});
+  last = n.concat({n.chain({{64, k1}, {96, k3, 1, true}}, last),
+                   n.chain({{64, k1}, {64, k1x7}, {64, k7x1}, {96, k3, 1, true}}, last)});
   return n.concat({n.unit({192, k3, 2}, last), n.maximum(last)});
 }
 
 std::string v4_a(Inception& n, const std::string& in) {
-  return n.concat({n.unit({96, k1}, in), n.chain({{64, k1}, {96, k3}}, in), n.chain({{64, k1}, {96, k3}, {96, k3}}, in),
-                   n.unit({96, k1}, n.average(in))});
+  return n.concat({n.unit({96, k1}, in), n.chain({{64, k1}, {96, k3}}, in),
+                   n.chain({{64, k1}, {96, k3}, {96, k3}}, in), n.unit({96, k1}, n.average(in))});
 }
 
 std::string v4_b(Inception& n, const std::string& in) {
@@ -103,8 +116,9 @@ std::string v4_c(Inception& n, const std::string& in) {
   const std::string one = n.unit({256, k1}, in);
   const std::string two = n.unit({384, k1}, in);
   const std::string three = n.chain({{384, k1}, {448, k3x1}, {512, k1x3}}, in);
-  return n.concat({one, n.unit({256, k1x3}, two), n.unit({256, k3x1}, two), n.unit({256, k1x3}, three),
-                   n.unit({256, k3x1}, three), n.unit({256, k1}, n.average(in))});
+  return n.concat({one, n.unit({256, k1x3}, two), n.unit({256, k3x1}, two),
+                   n.unit({256, k1x3}, three), n.unit({256, k3x1}, three),
+                   n.unit({256, k1}, n.average(in))});
 }
 
 }  // namespace
@@ -114,9 +128,12 @@ Network inception_v3() {
   std::string last = n.maximum(n.chain({{32, k3, 2}, {32, k3, 1, true}, {64, k3}}, "input"));
   last = n.maximum(n.chain({{80, k1}, {192, k3, 1, true}}, last));
   for (const std::int64_t pool_channels : {32, 64, 64}) last = v3_a(n, last, pool_channels);
-  last = n.concat({n.unit({384, k3, 2}, last), n.chain({{64, k1}, {96, k3}, {96, k3, 2}}, last), n.maximum(last)});
+  last = n.concat({n.unit({384, k3, 2}, last), n.chain({{64, k1}, {96, k3}, {96, k3, 2}}, last),
+                   n.maximum(last)});
   for (const std::int64_t width : {128, 160, 160, 192}) last = v3_b(n, last, width);
-  last = n.concat({n.chain({{192, k1}, {320, k3, 2}}, last), n.chain({{192, k1}, {192, k1x7}, {192, k7x1}, {192, k3, 2}}, last), n.maximum(last)});
+  last = n.concat({n.chain({{192, k1}, {320, k3, 2}}, last),
+                   n.chain({{192, k1}, {192, k1x7}, {192, k7x1}, {192, k3, 2}}, last),
+                   n.maximum(last)});
   for (int i = 0; i < 2; ++i) last = v3_c(n, last);
   return n.finish(0.5, last);
 }
@@ -125,9 +142,12 @@ Network inception_v4() {
   Inception n("inception-v4");
   std::string last = v4_stem(n);
   for (int i = 0; i < 4; ++i) last = v4_a(n, last);
-  last = n.concat({n.unit({384, k3, 2}, last), n.chain({{192, k1}, {224, k3}, {256, k3, 2}}, last), n.maximum(last)});
+  last = n.concat({n.unit({384, k3, 2}, last), n.chain({{192, k1}, {224, k3}, {256, k3, 2}}, last),
+                   n.maximum(last)});
   for (int i = 0; i < 7; ++i) last = v4_b(n, last);
-  last = n.concat({n.chain({{192, k1}, {192, k3, 2}}, last), n.chain({{256, k1}, {256, k1x7}, {320, k7x1}, {320, k3, 2}}, last), n.maximum(last)});
+  last = n.concat({n.chain({{192, k1}, {192, k3, 2}}, last),
+                   n.chain({{256, k1}, {256, k1x7}, {320, k7x1}, {320, k3, 2}}, last),
+                   n.maximum(last)});
   for (int i = 0; i < 3; ++i) last = v4_c(n, last);
   return n.finish(0.2, last);
 }

@@ -7,20 +7,30 @@
 namespace paceline::models {
 namespace {
 
-std::string convolution(NetworkBuilder& net, const std::string& name, const std::string& norm, const std::string& input,
-                        std::int64_t channels, std::int64_t kernel, std::int64_t stride) {
-  net.add(name, Convolution{.channels = channels, .kernel = square(kernel), .stride = square(stride), .padding = square(kernel / 2), .bias = false}, {input});
+std::string convolution(NetworkBuilder& net, const std::string& name, const std::string& norm,
+                        const std::string& input, std::int64_t channels, std::int64_t kernel,
+                        std::int64_t stride) {
+  net.add(name,
+          Convolution{.channels = channels,
+                      .kernel = square(kernel),
+                      .stride = square(stride),
+                      .padding = square(kernel / 2),
+                      .bias = false},
+          {input});
   return net.add(norm, BatchNorm{});
 }
 
 // 1x1, 3x3, 1x1 to four times the width, and a projection where the shape changes.
-std::string bottleneck(NetworkBuilder& net, const std::string& block, std::string input, std::int64_t width, std::int64_t stride, bool projects) {
+std::string bottleneck(NetworkBuilder& net, const std::string& block, std::string input,
+                       std::int64_t width, std::int64_t stride, bool projects) {
   convolution(net, block + ".conv1", block + ".bn1", input, width, 1, 1);
   std::string last = net.add(block + ".relu1", Relu{});
   convolution(net, block + ".conv2", block + ".bn2", last, width, 3, stride);
   last = net.add(block + ".relu2", Relu{});
   last = convolution(net, block + ".conv3", block + ".bn3", last, 4 * width, 1, 1);
-  if (projects) input = convolution(net, block + ".downsample.0", block + ".downsample.1", input, 4 * width, 1, stride);
+  if (projects)
+    input = convolution(net, block + ".downsample.0", block + ".downsample.1", input, 4 * width, 1,
+                        stride);
   net.add(block + ".add", Add{}, {last, input});
   return net.add(block + ".relu3", Relu{});
 }
@@ -29,11 +39,13 @@ Network build(const char* name, std::array<int, 4> blocks) {
   NetworkBuilder net(name, Shape::image(3, 224, 224), imagenet_sample);
   convolution(net, "conv1", "bn1", "input", 64, 7, 2);
   net.add("relu", Relu{});
-  std::string last = net.add("maxpool", MaxPool{{.kernel = square(3), .stride = square(2), .padding = square(1)}});
+  std::string last =
+      net.add("maxpool", MaxPool{{.kernel = square(3), .stride = square(2), .padding = square(1)}});
   for (std::size_t stage = 0; stage < blocks.size(); ++stage) {
     const std::int64_t width = std::int64_t{64} << stage;
     for (int block = 0; block < blocks[stage]; ++block) {
-      const std::string block_name = "layer" + std::to_string(stage + 1) + "." + std::to_string(block);
+      const std::string block_name =
+          "layer" + std::to_string(stage + 1) + "." + std::to_string(block);
       last = bottleneck(net, block_name, last, width, stage > 0 && block == 0 ? 2 : 1, block == 0);
     }
   }
@@ -46,8 +58,14 @@ Network build(const char* name, std::array<int, 4> blocks) {
 
 }  // namespace
 
-Network resnet50() { return build("resnet50", {3, 4, 6, 3}); }
-Network resnet101() { return build("resnet101", {3, 4, 23, 3}); }
-Network resnet152() { return build("resnet152", {3, 8, 36, 3}); }
+Network resnet50() {
+  return build("resnet50", {3, 4, 6, 3});
+}
+Network resnet101() {
+  return build("resnet101", {3, 4, 23, 3});
+}
+Network resnet152() {
+  return build("resnet152", {3, 8, 36, 3});
+}
 
 }  // namespace paceline::models

@@ -15,7 +15,8 @@ Network vgg16() {
     ++number;
     for (int i = 1; i <= stage.convolutions; ++i) {
       const std::string suffix = std::to_string(number) + "_" + std::to_string(i);
-      net.add("conv" + suffix, Convolution{.channels = stage.channels, .kernel = square(3), .padding = square(1)});
+      net.add("conv" + suffix,
+              Convolution{.channels = stage.channels, .kernel = square(3), .padding = square(1)});
       net.add("relu" + suffix, Relu{});
     }
     net.add("pool" + std::to_string(number), MaxPool{{.kernel = square(2), .stride = square(2)}});

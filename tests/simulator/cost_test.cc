@@ -1,0 +1,98 @@
+#include <gtest/gtest.h>
+
+#include "models/cluster/catalog.h"
+#include "simulator/cost/closed_form.h"
+#include "simulator/cost/communication_cost.h"
+
+namespace paceline::simulator {
+namespace {
+
+// 1 s a message, 0.5 s a byte sent, 0.25 s a byte reduced.
+constexpr AlphaBetaGamma link{Seconds{1}, SecondsPerByte{0.5}, SecondsPerByte{0.25}};
+
+// Four ranks, 8 bytes. Ring: 6 messages of 2 bytes, 3 of which are reduced: 6 + 6 + 1.5.
+// Halving-doubling: 4 + 2 bytes there and back, 6 reduced: 4 + 6 + 1.5.
+TEST(ClosedForm, FourRanksByHand) {
+  EXPECT_DOUBLE_EQ(ring_time(link, 4, Bytes{8}).value(), 13.5);
+  EXPECT_DOUBLE_EQ(halving_doubling_time(link, 4, Bytes{8}).value(), 11.5);
+  // Pairs: 2 steps of 4 bytes (+ 1 to reduce), the two masters' ring, 2 steps back: 8 + 6 + 6.
+  EXPECT_DOUBLE_EQ(hierarchical_time(link, 4, 2, Bytes{8}).value(), 2 * 4 + 2 * 3 + 1 + 2 * 3);
+}
+
+// Six ranks fold to four: 1 + 4 + 2 before, 1 + 4 after.
+TEST(ClosedForm, HalvingDoublingOfSixRanksFolds) {
+  EXPECT_DOUBLE_EQ(halving_doubling_time(link, 6, Bytes{8}).value(), 7 + 11.5 + 5);
+}
+
+TEST(ClosedForm, OneRankTakesNoTime) {
+  EXPECT_EQ(ring_time(link, 1, Bytes{8}).value(), 0);
+  EXPECT_EQ(halving_doubling_time(link, 1, Bytes{8}).value(), 0);
+  EXPECT_EQ(hierarchical_time(link, 1, 1, Bytes{8}).value(), 0);
+}
+
+TEST(ClosedForm, GroupsOfOneAreARing) {
+  for (int p = 1; p <= 20; ++p)
+    EXPECT_EQ(hierarchical_time(link, p, 1, Bytes{8}), ring_time(link, p, Bytes{8}));
+}
+
+TEST(CommunicationCost, ReadsFiguresAtEitherEnd) {
+  const models::Cluster cluster = models::catalog_cluster("jizhi-p40");
+  const CommunicationCost fast = communication_cost(cluster, nullptr, Reading::fast);
+  const CommunicationCost slow = communication_cost(cluster, nullptr, Reading::slow);
+  EXPECT_EQ(fast.nic.alpha, cluster.nic.latency.low);
+  EXPECT_EQ(slow.nic.alpha, cluster.nic.latency.high);
+  EXPECT_DOUBLE_EQ(fast.nic.beta.value(), 1 / cluster.nic.bandwidth.high.value());
+  EXPECT_LT(fast.gamma, slow.gamma);
+  models::Profile profile;
+  profile.nic_latency = Figure<Seconds>::exact(Seconds{7e-6}, Provenance::calibrated, "test");
+  EXPECT_EQ(communication_cost(cluster, &profile, Reading::stated).nic.alpha.value(), 7e-6);
+  EXPECT_EQ(communication_cost(cluster, &profile, Reading::stated).intra.alpha,
+            cluster.intra.latency.value);
+}
+
+TEST(CommunicationCost, KeepsTheShapeOfTheCluster) {
+  models::Cluster cluster = models::catalog_cluster("jizhi-p40");
+  cluster.ranks_per_node = 6;
+  cluster.nics_per_node = 3;
+  cluster.nic_use = models::NicUse::affinity;
+  const CommunicationCost cost = communication_cost(cluster, nullptr, Reading::stated);
+  EXPECT_EQ(cost.ranks_per_node, 6);
+  EXPECT_EQ(cost.nics_per_node, 3);
+  EXPECT_EQ(cost.nic_use, models::NicUse::affinity);
+}
+
+// 100 GB/s of which half is reached: 3 bytes moved for each reduced take 60 ps.
+TEST(CommunicationCost, ReducingMovesThreeBytes) {
+  models::Cluster cluster = models::catalog_cluster("jizhi-p40");
+  cluster.device.memory_bandwidth =
+      Figure<BytesPerSecond>::exact(BytesPerSecond{100e9}, Provenance::datasheet, "test");
+  cluster.device.memory_efficiency = Figure<double>::exact(0.5, Provenance::datasheet, "test");
+  EXPECT_DOUBLE_EQ(communication_cost(cluster, nullptr, Reading::stated).gamma.value(), 60e-12);
+}
+
+// Each figure of a profile takes the place of one of the cluster's, and of no other.
+TEST(CommunicationCost, AProfileReplacesWhatItHas) {
+  const models::Cluster cluster = models::catalog_cluster("jizhi-p40");
+  const auto seconds = [](double s) {
+    return Figure<Seconds>::exact(Seconds{s}, Provenance::calibrated, "test");
+  };
+  const auto rate = [](double bytes_per_s) {
+    return Figure<BytesPerSecond>::exact(BytesPerSecond{bytes_per_s}, Provenance::calibrated,
+                                         "test");
+  };
+  models::Profile profile;
+  profile.intra_latency = seconds(3e-6);
+  profile.intra_bandwidth = rate(4e9);
+  profile.nic_latency = seconds(5e-6);
+  profile.nic_bandwidth = rate(8e9);
+  for (const Reading reading : {Reading::stated, Reading::fast, Reading::slow}) {
+    const CommunicationCost cost = communication_cost(cluster, &profile, reading);
+    EXPECT_DOUBLE_EQ(cost.intra.alpha.value(), 3e-6);
+    EXPECT_DOUBLE_EQ(cost.intra.beta.value(), 1 / 4e9);
+    EXPECT_DOUBLE_EQ(cost.nic.alpha.value(), 5e-6);
+    EXPECT_DOUBLE_EQ(cost.nic.beta.value(), 1 / 8e9);
+  }
+}
+
+}  // namespace
+}  // namespace paceline::simulator
