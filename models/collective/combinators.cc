@@ -24,6 +24,7 @@ Schedule sequence(std::vector<Schedule> parts) {
 Schedule within(int ranks, Groups groups, Schedule inner, Share share) {
   PACELINE_ASSERT(inner.ranks() == groups.size(), "the inner schedule is over one group");
   PACELINE_ASSERT(groups.count >= 1, "there is a group");
+  PACELINE_ASSERT(groups.count == 1 || groups.stride >= 1, "groups are apart");
   for (const Progression& p : groups.members) {
     const bool as_blocks = (p.count - 1) * p.stride < groups.stride;
     const bool interleaved = groups.stride * groups.count <= p.stride;

@@ -156,7 +156,7 @@ std::string Schedule::description() const {
                [](const Within& w) {
                  const Progression& first = w.groups.members.front();
                  const std::string shape =
-                     first.stride == 1 ? "" : fmt::format(" (every {}th rank)", first.stride);
+                     first.stride == 1 ? "" : fmt::format(" ({} apart)", first.stride);
                  const std::string share =
                      w.share == Share::own_part ? ", each on its own part" : "";
                  return w.groups.count == 1
