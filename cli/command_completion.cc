@@ -7,7 +7,7 @@
 #include "cli/command.h"
 #include "models/base/names.h"
 #include "models/cluster/catalog.h"
-#include "models/collective/all_reduce.h"
+#include "models/collective/catalogue.h"
 #include "models/network/zoo.h"
 #include "models/plan/strategy.h"
 
@@ -43,7 +43,7 @@ std::vector<std::pair<std::string, std::string>> option_values() {
   return {{"--model", joined(networks)},
           {"--cluster", joined(clusters)},
           {"--strategy", joined(models::strategy_names())},
-          {"--schedule", joined(models::all_reduce_names())},
+          {"--schedule", joined(models::collective_names())},
           {"--precision", "fp32 mixed"},
           {"--wire", "fp32 fp16 bf16"},
           {"--overlap", "wait-free none double-buffered priority"},

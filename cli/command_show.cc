@@ -8,11 +8,12 @@
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/job.h"
+#include "cli/schedule_options.h"
 #include "cli/table.h"
 #include "experiments/reproduction.h"
 #include "models/base/parse_units.h"
 #include "models/cluster/catalog.h"
-#include "models/collective/all_reduce.h"
+#include "models/collective/catalogue.h"
 #include "models/collective/draw.h"
 #include "models/network/zoo.h"
 
@@ -271,7 +272,7 @@ void show_catalog(bool as_json) {
   add_entries(text, json, "DEVICES", "devices", pairs(models::catalog_devices(), described));
   add_entries(text, json, "LINKS", "links", pairs(models::catalog_links(), described));
   add_entries(text, json, "SCHEDULES", "schedules",
-              pairs(models::all_reduce_catalogue(), with_source));
+              pairs(models::collective_catalogue(), with_source));
   add_entries(text, json, "STRATEGIES", "strategies",
               pairs(models::strategy_catalogue(), with_source));
   std::vector<std::pair<std::string, std::string>> profiles;
@@ -288,25 +289,17 @@ void show_catalog(bool as_json) {
   }
 }
 
-struct ScheduleOptions {
+struct ShowScheduleOptions {
   std::string name;
-  std::string ranks;
-  std::string group;
+  ScheduleOptions build;
 };
 
-void show_schedule(const ScheduleOptions& options) {
-  const models::AllReduceAlgorithm& algorithm = models::all_reduce_algorithm(options.name);
-  if (options.ranks.empty()) throw InputError("--ranks is missing", "give it, as in --ranks 4");
-  models::AllReduceOptions build;
-  build.ranks = static_cast<int>(
-      parsing_option("--ranks", [&] { return parse_count(options.ranks, 1, models::max_ranks); }));
-  if (!options.group.empty())
-    build.group_size = static_cast<int>(parsing_option(
-        "--group", [&] { return parse_count(options.group, 1, models::max_ranks); }));
-  const models::Schedule schedule =
-      parsing_option("--group", [&] { return algorithm.build(build); });
+void show_schedule(const ShowScheduleOptions& options) {
+  const auto [algorithm, build, schedule] =
+      load_schedule(models::collective_algorithm(options.name), options.build);
   fmt::print("{}: {} ({})\nsteps: {}\ntime:  {}\n\n{}", algorithm.name, algorithm.summary,
-             algorithm.source, algorithm.steps, algorithm.time, models::draw(schedule));
+             algorithm.source, algorithm.steps,
+             algorithm.time.empty() ? "no closed form" : algorithm.time, models::draw(schedule));
 }
 
 }  // namespace
@@ -338,12 +331,11 @@ void add_show(CLI::App& app) {
 
   add_show_plan(*show);
   CLI::App* schedule = show->add_subcommand("schedule", "The steps of a collective, drawn");
-  const auto options = std::make_shared<ScheduleOptions>();
+  const auto options = std::make_shared<ShowScheduleOptions>();
   schedule->add_option("name", options->name, "A schedule of the catalogue")
       ->required()
       ->option_text("NAME");
-  schedule->add_option("--ranks", options->ranks, "Number of ranks")->option_text("N");
-  schedule->add_option("--group", options->group, "Group size k of hierarchical")->option_text("K");
+  add_schedule_options(*schedule, options->build);
   schedule->callback([options] { show_schedule(*options); });
 }
 

@@ -78,11 +78,8 @@ void show(const JobOptions& options) {
       };
       table.add({fmt::format("{}", i), fmt::format("{}", bucket.gradient_count), gradient(0),
                  gradient(bucket.gradient_count - 1), to_text(run.plan.bytes(bucket)),
-                 schedule.group_size > 0
-                     ? fmt::format("{} k={}", schedule.algorithm, schedule.group_size)
-                     : schedule.algorithm,
-                 to_text(times[i].start - zero), to_text(times[i].end - times[i].start),
-                 to_text(times[i].end - zero)});
+                 described(schedule.algorithm, schedule.options), to_text(times[i].start - zero),
+                 to_text(times[i].end - times[i].start), to_text(times[i].end - zero)});
     }
     fmt::print("{}\niteration {} (predicted); times count from the start of its forward pass\n",
                table.text(), to_text(run.steady.period));

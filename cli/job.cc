@@ -12,12 +12,15 @@
 #include "models/cluster/catalog.h"
 #include "models/cluster/placement.h"
 #include "models/cluster/yaml.h"
-#include "models/collective/all_reduce.h"
+#include "models/collective/algorithms.h"
+#include "models/collective/catalogue.h"
 #include "models/network/yaml.h"
 #include "models/network/zoo.h"
 
 namespace paceline::cli {
 namespace {
+
+constexpr int max_streams = 1024;
 
 // The profile that --profile names, or else the one that the cluster names.
 std::optional<models::Profile> load_profile(const std::string& option,
@@ -131,6 +134,22 @@ void add_job_options(CLI::App& command, JobOptions& options) {
           "Group size k of hierarchical all-reduce; must divide the ranks; chosen if not given")
       ->option_text("K");
   command
+      .add_option("--segments", options.segments,
+                  "Segments of a bucket that travel one behind the other in trees; chosen if not "
+                  "given")
+      ->option_text("S");
+  command.add_option("--rings", options.rings, "Rings of multi-ring")->option_text("C (4)");
+  command
+      .add_option("--servers", options.servers,
+                  "Parameter servers among the ranks; one for each node if not given")
+      ->option_text("S");
+  command
+      .add_option("--server-placement", options.server_placement,
+                  "Which server holds a bucket: the next one, or the one with the fewest bytes")
+      ->option_text("round-robin|balanced (balanced)");
+  command.add_option("--streams", options.streams, "Buckets that may travel at the same time")
+      ->option_text("N (1)");
+  command
       .add_option("--overlap", options.overlap,
                   "Overlap policy of all strategies but no-overlap (wait-free)")
       ->option_text("wait-free|none|double-buffered|priority");
@@ -175,10 +194,21 @@ Job load_job(const JobOptions& options) {
     job.thresholds.fusion = parsing_option("--theta", [&] { return parse_bytes(options.theta); });
   if (!options.eta.empty())
     job.thresholds.hybrid = parsing_option("--eta", [&] { return parse_bytes(options.eta); });
-  if (!options.group.empty()) {
-    job.thresholds.group_size = static_cast<int>(parsing_option(
-        "--group", [&] { return parse_count(options.group, 1, models::max_ranks); }));
-  }
+  const auto count = [](const char* option, const std::string& text, int most) {
+    std::optional<int> number;
+    if (!text.empty())
+      number = static_cast<int>(parsing_option(option, [&] { return parse_count(text, 1, most); }));
+    return number;
+  };
+  job.thresholds.group_size = count("--group", options.group, models::max_ranks);
+  job.thresholds.segments = count("--segments", options.segments, models::max_segments);
+  job.thresholds.rings = count("--rings", options.rings, models::max_ranks);
+  job.thresholds.servers = count("--servers", options.servers, models::max_ranks);
+  job.thresholds.streams = count("--streams", options.streams, max_streams);
+  if (!options.server_placement.empty())
+    job.thresholds.placement = parsing_option("--server-placement", [&] {
+      return models::server_placement_from_name(options.server_placement);
+    });
   if (!options.overlap.empty())
     job.overlap =
         parsing_option("--overlap", [&] { return models::overlap_from_name(options.overlap); });

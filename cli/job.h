@@ -29,6 +29,11 @@ struct JobOptions {
   std::string theta;
   std::string eta;
   std::string group;
+  std::string segments;
+  std::string rings;
+  std::string servers;
+  std::string server_placement;
+  std::string streams;
   std::string overlap;
   std::string profile;
   std::string engine = "step";
@@ -73,7 +78,7 @@ void add_job_options(CLI::App& command, JobOptions& options);
 
 // Runs `parse`; an InputError that it throws is said to come from `option`.
 template <class F>
-auto parsing_option(const char* option, F parse) {
+decltype(auto) parsing_option(const char* option, F parse) {
   try {
     return parse();
   } catch (const InputError& error) {

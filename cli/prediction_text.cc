@@ -22,6 +22,13 @@ std::string thresholds_text(const models::Strategy& strategy,
     add("theta " + to_text_binary(thresholds.fusion));
   if (strategy.takes_hybrid) add("eta " + to_text(thresholds.hybrid));
   if (strategy.takes_group) add(fmt::format("k {}", thresholds.group_size));
+  if (strategy.takes_segments()) add(fmt::format("{} segments", thresholds.segments));
+  if (strategy.takes_rings() && thresholds.rings > 0)
+    add(fmt::format("{} rings", thresholds.rings));
+  if (strategy.on_servers)
+    add(fmt::format("{} servers, {}", thresholds.servers, name(thresholds.placement)));
+  if (!strategy.on_servers && thresholds.streams > 1)
+    add(fmt::format("{} streams", thresholds.streams));
   return text;
 }
 
@@ -45,6 +52,13 @@ Json thresholds_json(const models::Strategy& strategy, const models::Thresholds&
   if (!strategy.never_fuses) json["theta_bytes"] = thresholds.fusion.value();
   if (strategy.takes_hybrid) json["eta_bytes"] = thresholds.hybrid.value();
   if (strategy.takes_group) json["group"] = thresholds.group_size;
+  if (strategy.takes_segments()) json["segments"] = thresholds.segments;
+  if (strategy.takes_rings() && thresholds.rings > 0) json["rings"] = thresholds.rings;
+  if (strategy.on_servers) {
+    json["servers"] = thresholds.servers;
+    json["placement"] = name(thresholds.placement);
+  }
+  if (!strategy.on_servers && thresholds.streams > 1) json["streams"] = thresholds.streams;
   return json;
 }
 

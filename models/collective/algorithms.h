@@ -1,5 +1,5 @@
 // The builders of the all-reduce algorithms, one .cc each. Users and strategies reach them
-// through the catalogue (all_reduce.h).
+// through the catalogue (catalogue.h).
 #pragma once
 
 #include "models/collective/schedule.h"
@@ -11,6 +11,27 @@ namespace paceline::models {
 //   T = 2(p-1) alpha + 2 (p-1)/p n beta + (p-1)/p n gamma           (Hitchhiker V)
 // The cluster's placement decides which neighbours share a node. Throws InputError if p < 1.
 [[nodiscard]] Schedule ring_all_reduce(int ranks);
+// Its two halves by themselves, p-1 steps each.
+//   T = (p-1)(alpha + n/p beta + n/p gamma) and (p-1)(alpha + n/p beta)
+[[nodiscard]] Schedule ring_reduce_scatter(int ranks);
+[[nodiscard]] Schedule ring_all_gather(int ranks);
+
+// Half of the bucket around the ring in each direction, at the same time. On a switch, where a rank
+// has one port for both, it takes the time of the ring; where each neighbour has its own link,
+// half of the beta.
+[[nodiscard]] Schedule bidirectional_ring_all_reduce(int ranks);
+
+// A share of the bucket around each of `rings` rings that use no link twice in the same direction
+// (Cho 2017, PowerAI DDL): ring i goes in strides that have no divisor in common with p, 1, -1, 3,
+// -3, ... With groups of k > 1 (the ranks of a node), the rings go through the groups in the same
+// order, and differ inside: each has its own stride, and enters at its own rank. 0 rings takes up
+// to default_rings. Throws InputError if k does not divide p, or there are not so many strides.
+[[nodiscard]] Schedule multi_ring_all_reduce(int ranks, int rings, int group_size);
+inline constexpr int default_rings = 4;
+
+// All of the bucket with a partner at distance 1, 2, 4, ...; with q and the fold as below:
+//   T = log2 q (alpha + n beta + n gamma)                            (Thakur 2005, 4.1)
+[[nodiscard]] Schedule recursive_doubling_all_reduce(int ranks);
 
 // Recursive halving, then recursive doubling; for any p. With q the largest power of two <= p:
 //   T = 2 log2 q alpha + 2 (q-1)/q n beta + (q-1)/q n gamma         (Hitchhiker VI)
@@ -18,6 +39,12 @@ namespace paceline::models {
 // neighbour before, and get the result back after: + 2 alpha + 2 n beta + n gamma.
 // Throws InputError if p < 1.
 [[nodiscard]] Schedule halving_doubling_all_reduce(int ranks);
+
+// For any p without idle ranks (Hitchhiker VII): p as a sum of powers of two makes blocks (600 =
+// 512 + 64 + 16 + 8), largest first. Each halves by itself; then the smallest block's pieces go
+// to the next larger, and so on up; the sums come back the same way; each block doubles.
+// 2 log2 q + 2 (blocks - 1) steps, q the largest block. Throws InputError if p < 1.
+[[nodiscard]] Schedule binary_blocks_all_reduce(int ranks);
 
 // Three phases (Jizhi 4.3): reduce to the first rank of each group of k, ring over the p/k
 // masters, broadcast in each group. Reduce and broadcast are chains of k segments, 2(k-1) steps
@@ -28,7 +55,52 @@ namespace paceline::models {
 // Throws InputError if p < 1 or k does not divide p; the message lists what divides.
 [[nodiscard]] Schedule hierarchical_all_reduce(int ranks, int group_size);
 
+// Reduce-scatter by ring in each group of k, halving-doubling of part j over the members j of all
+// groups, all-gather in each group (Goyal 2017, section 3.2).
+//   T = 2(k-1)(alpha + n/k beta) + (k-1) n/k gamma + halving-doubling of n/k over p/k
+[[nodiscard]] Schedule hierarchical_scatter_all_reduce(int ranks, int group_size);
+
+// What Goyal 2017 does instead up to 256 KB: every rank's bucket straight to the first of its
+// group, halving-doubling over those, and straight back.
+//   T = 2 alpha + 2(k-1) n beta + (k-1) n gamma + halving-doubling of n over p/k
+[[nodiscard]] Schedule hierarchical_direct_all_reduce(int ranks, int group_size);
+
+// 2D torus of p/k rows of k (Mikami 2018, section 2.2): reduce-scatter along the rows, ring
+// all-reduce of n/k along the columns, all-gather along the rows.
+//   T = 2(k-1)(alpha + n/k beta) + (k-1) n/k gamma + ring of n/k over p/k
+[[nodiscard]] Schedule torus_all_reduce(int ranks, int row_length);
+
+// Half of the bucket up one binary tree and down again, half in another in which leaves and inner
+// ranks have changed places, in S segments (Sanders 2009; NCCL 2.4, trees.cc). Every rank sends and
+// receives at most one segment of each half more than it must, in 2 ceil(log2 p) + S - 1 steps.
+[[nodiscard]] Schedule double_binary_tree_all_reduce(int ranks, int segments);
+inline constexpr int default_tree_segments = 16;
+inline constexpr int max_segments = 1 << 16;
+
+// Down a binomial tree from rank 0 (Thakur 2005), in S segments: ceil(log2 p) + S - 1 steps.
+[[nodiscard]] Schedule binomial_broadcast(int ranks, int segments);
+
+// Push and pull (Li 2014): every rank sends server j part j of s of its bucket, and gets the sum
+// back. The servers are ranks first_server + floor(j p / s): they share a worker's node and its
+// NICs. With s = p it is the all-reduce by direct exchange.
+//   T = 2 alpha + 2(p-1) n/s beta + (p-1) n/s gamma; s = p: (p-1)/p n for (p-1) n/s
+// The incast at the servers is contention, which the engines see. Throws InputError unless
+// 1 <= s <= p.
+[[nodiscard]] Schedule parameter_server(int ranks, int servers, int first_server);
+
+// Pairwise exchange: p-1 steps of one block of the p x p matrix that is the bucket.
+//   T = (p-1)(alpha + n/p^2 beta)                                    (Thakur 2005, 3.4)
+[[nodiscard]] Schedule pairwise_all_to_all(int ranks);
+
+// Throws InputError unless 1 <= servers <= ranks.
+void check_server_count(int servers, int ranks);
+
+// Throws InputError that lists what divides.
+void check_divides(int group_size, int ranks);
+
 // The k that divides p with the fewest steps 4(k-1) + 2(p/k-1); the smaller of two equals.
 [[nodiscard]] int default_group_size(int ranks);
+// The largest k <= sqrt(p) that divides p: rows no longer than columns.
+[[nodiscard]] int default_row_length(int ranks);
 
 }  // namespace paceline::models

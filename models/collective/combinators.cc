@@ -2,22 +2,40 @@
 #include "models/collective/combinators.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "models/base/error.h"
 
 namespace paceline::models {
 
-Schedule sequence(std::vector<Schedule> parts) {
-  PACELINE_ASSERT(!parts.empty(), "a sequence has parts");
+namespace {
+
+// All over the same ranks; those without steps are dropped, but for one if there are no others.
+void check_parts(std::vector<Schedule>& parts) {
+  PACELINE_ASSERT(!parts.empty(), "a combination has parts");
   const int ranks = parts.front().ranks();
   for (const Schedule& part : parts) {
-    PACELINE_ASSERT(part.ranks() == ranks, "parts of a sequence are over the same ranks");
+    PACELINE_ASSERT(part.ranks() == ranks, "parts of a combination are over the same ranks");
   }
   if (parts.size() > 1) {
     const Schedule first = parts.front();
     std::erase_if(parts, [](const Schedule& part) { return part.steps() == 0; });
     if (parts.empty()) parts.push_back(first);
   }
+}
+
+// (x, y) with a x + b y = gcd(a, b).
+std::pair<int, int> bezout(int a, int b) {
+  if (b == 0) return {1, 0};
+  const auto [x, y] = bezout(b, a % b);
+  return {y, x - a / b * y};
+}
+
+}  // namespace
+
+Schedule sequence(std::vector<Schedule> parts) {
+  check_parts(parts);
   return parts.size() == 1 ? parts.front() : Schedule(Sequence{std::move(parts)});
 }
 
@@ -39,6 +57,32 @@ Schedule within(int ranks, Groups groups, Schedule inner, Share share) {
 Schedule on_part(int index, int of, Schedule inner) {
   PACELINE_ASSERT(index >= 0 && index < of, "a part is one of its parts");
   return Schedule(OnPart{index, of, std::move(inner)});
+}
+
+Schedule parallel(std::vector<Schedule> parts) {
+  check_parts(parts);
+  return parts.size() == 1 ? parts.front() : Schedule(Parallel{std::move(parts)});
+}
+
+Schedule pipelined(int segments, Schedule inner) {
+  PACELINE_ASSERT(segments >= 1, "a pipeline has segments");
+  if (segments == 1 || inner.steps() == 0) return inner;
+  return Schedule(Pipelined{segments, std::move(inner)});
+}
+
+Schedule renumbered(int block, int multiplier, int offset, Schedule inner) {
+  PACELINE_ASSERT(block >= 1 && inner.ranks() % block == 0, "blocks divide the ranks");
+  PACELINE_ASSERT(std::gcd(multiplier, block) == 1, "a renumbering is one to one");
+  if (inner.steps() == 0) return inner;
+  const auto reduced = [block](int value) { return (value % block + block) % block; };
+  const int factor = reduced(multiplier);
+  const auto [inverse, ignored] = bezout(factor, block);
+  return Schedule(Renumbered{block, factor, reduced(offset), reduced(inverse), std::move(inner)});
+}
+
+Schedule mirrored(Schedule inner) {
+  const int ranks = inner.ranks();
+  return renumbered(ranks, -1, ranks - 1, std::move(inner));
 }
 
 Groups blocks(int ranks, int size) {

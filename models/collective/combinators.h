@@ -17,6 +17,20 @@ namespace paceline::models {
 // `inner` on part `index` of `of` of the bucket.
 [[nodiscard]] Schedule on_part(int index, int of, Schedule inner);
 
+// All at the same time, step by step. All must be over the same number of ranks; those without
+// steps are dropped.
+[[nodiscard]] Schedule parallel(std::vector<Schedule> parts);
+
+// The bucket in `segments` parts through `inner`, one step apart: inner.steps() + segments - 1
+// steps.
+[[nodiscard]] Schedule pipelined(int segments, Schedule inner);
+
+// Role i of `inner` goes to rank (multiplier * i + offset) mod block in each block of `block`
+// ranks. `block` must divide the ranks, and `multiplier` be coprime to it.
+[[nodiscard]] Schedule renumbered(int block, int multiplier, int offset, Schedule inner);
+// Role i goes to rank p - 1 - i.
+[[nodiscard]] Schedule mirrored(Schedule inner);
+
 // Ranks in blocks of `size`: {0..size-1}, {size..2 size-1}, ... `size` must divide `ranks`.
 [[nodiscard]] Groups blocks(int ranks, int size);
 // The members with the same index in each block: {0, size, 2 size, ...}, {1, size+1, ...}, ...

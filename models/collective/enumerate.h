@@ -6,6 +6,7 @@
 // be empty), T = double fractions of a bucket.
 #pragma once
 
+#include <algorithm>
 #include <type_traits>
 #include <variant>
 
@@ -23,14 +24,16 @@ struct Transfer {
 
 namespace detail {
 
-// The group in which an inner schedule runs, inside the group of the schedule around it.
+// Whose ranks an inner schedule's are: those of a group, or the same ranks in other roles, inside
+// the frame of the schedule around it.
 struct Frame {
-  const Groups* groups;
-  int group;
-  const Frame* outer;
+  const Groups* groups = nullptr;
+  int group = 0;
+  const Renumbered* renumbered = nullptr;
+  const Frame* outer = nullptr;
 
   [[nodiscard]] int rank(int member) const {
-    const int outside = groups->rank(group, member);
+    const int outside = groups != nullptr ? groups->rank(group, member) : renumbered->rank(member);
     return outer == nullptr ? outside : outer->rank(outside);
   }
 };
@@ -54,6 +57,14 @@ template <class T>
   return w.share == Share::own_part ? part(span, group, w.groups.count) : span;
 }
 
+// The segments that are under way in `step`.
+template <class F>
+void for_each_segment(const Pipelined& p, int step, F&& visit) {
+  const int last = std::min(step, p.segments - 1);
+  for (int segment = std::max(0, step - p.inner.steps() + 1); segment <= last; ++segment)
+    visit(segment);
+}
+
 template <class T, class F>
 void visit_step(const Schedule& schedule, int step, Span<T> span, const Frame* frame, F& sink) {
   std::visit(
@@ -65,13 +76,24 @@ void visit_step(const Schedule& schedule, int step, Span<T> span, const Frame* f
           visit_step(current, local, span, frame, sink);
         } else if constexpr (std::is_same_v<Node, Within>) {
           for (int group = 0; group < node.groups.count; ++group) {
-            const Frame inner{&node.groups, group, frame};
+            const Frame inner{.groups = &node.groups, .group = group, .outer = frame};
             visit_step(node.inner, step, share_of(node, group, span), &inner, sink);
           }
         } else if constexpr (std::is_same_v<Node, OnPart>) {
           visit_step(node.inner, step, part(span, node.index, node.of), frame, sink);
+        } else if constexpr (std::is_same_v<Node, Parallel>) {
+          for (const Schedule& part : node.parts) {
+            if (step < part.steps()) visit_step(part, step, span, frame, sink);
+          }
+        } else if constexpr (std::is_same_v<Node, Pipelined>) {
+          for_each_segment(node, step, [&](int segment) {
+            visit_step(node.inner, step - segment, part(span, segment, node.segments), frame, sink);
+          });
+        } else if constexpr (std::is_same_v<Node, Renumbered>) {
+          const Frame inner{.renumbered = &node, .outer = frame};
+          visit_step(node.inner, step, span, &inner, sink);
         } else {
-          for (int rank = 0; rank < node.ranks; ++rank) {
+          for (int rank = 0; rank < ranks(node); ++rank) {
             for_each_send(node, rank, step, span, [&](int to, Span<T> message, bool reduce) {
               sink(Transfer<T>{outermost(frame, rank), outermost(frame, to), message, reduce});
             });
@@ -94,12 +116,24 @@ void descend(const Schedule& schedule, int rank, int step, Span<T> span, const F
           descend(current, rank, local, span, frame, leaf);
         } else if constexpr (std::is_same_v<Node, Within>) {
           if (const auto place = node.groups.locate(rank)) {
-            const Frame inner{&node.groups, place->group, frame};
+            const Frame inner{.groups = &node.groups, .group = place->group, .outer = frame};
             descend(node.inner, place->member, step, share_of(node, place->group, span), &inner,
                     leaf);
           }
         } else if constexpr (std::is_same_v<Node, OnPart>) {
           descend(node.inner, rank, step, part(span, node.index, node.of), frame, leaf);
+        } else if constexpr (std::is_same_v<Node, Parallel>) {
+          for (const Schedule& part : node.parts) {
+            if (step < part.steps()) descend(part, rank, step, span, frame, leaf);
+          }
+        } else if constexpr (std::is_same_v<Node, Pipelined>) {
+          for_each_segment(node, step, [&](int segment) {
+            descend(node.inner, rank, step - segment, part(span, segment, node.segments), frame,
+                    leaf);
+          });
+        } else if constexpr (std::is_same_v<Node, Renumbered>) {
+          const Frame inner{.renumbered = &node, .outer = frame};
+          descend(node.inner, node.role(rank), step, span, &inner, leaf);
         } else {
           leaf(node, rank, step, span, frame);
         }
@@ -127,15 +161,14 @@ void for_each_send(const Schedule& schedule, int rank, int step, Span<T> bucket,
   detail::descend(schedule, rank, step, bucket, nullptr, leaf);
 }
 
-// The transfers that `rank` receives in `step`, in the order of their senders.
+// The transfers that `rank` receives in `step`: part by part of what runs in parallel, and in each
+// in the order of the senders.
 template <class T, class F>
 void for_each_receive(const Schedule& schedule, int rank, int step, Span<T> bucket, F&& sink) {
   auto leaf = [&](const auto& primitive, int member, int local, Span<T> span,
                   const detail::Frame* frame) {
-    for_each_sender(primitive, member, local, [&](int from) {
-      for_each_send(primitive, from, local, span, [&](int to, Span<T> message, bool reduce) {
-        if (to == member) sink(Transfer<T>{detail::outermost(frame, from), rank, message, reduce});
-      });
+    for_each_arrival(primitive, member, local, span, [&](int from, Span<T> message, bool reduce) {
+      sink(Transfer<T>{detail::outermost(frame, from), rank, message, reduce});
     });
   };
   detail::descend(schedule, rank, step, bucket, nullptr, leaf);

@@ -1,4 +1,4 @@
-// Tests: tests/models/all_reduce_test.cc, tests/agreement.
+// Tests: tests/models/algorithms_test.cc, tests/agreement.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 #include "models/base/error.h"
 #include "models/collective/algorithms.h"
-#include "models/collective/all_reduce.h"
+#include "models/collective/catalogue.h"
 #include "models/collective/combinators.h"
 
 namespace paceline::models {
@@ -20,19 +20,49 @@ std::string divisors(int ranks) {
   return list;
 }
 
+// Reduce-scatter in each block, `across` on the parts, all-gather in each block.
+Schedule scattered(int ranks, int size, const Schedule& across) {
+  return sequence({within(ranks, blocks(ranks, size), ring_reduce_scatter(size)),
+                   within(ranks, across_blocks(ranks, size), across, Share::own_part),
+                   within(ranks, blocks(ranks, size), ring_all_gather(size))});
+}
+
 }  // namespace
+
+void check_divides(int group_size, int ranks) {
+  if (group_size >= 1 && ranks % group_size == 0) return;
+  throw InputError(fmt::format("group size {} does not divide {} ranks", group_size, ranks),
+                   "choose one of " + divisors(ranks));
+}
 
 Schedule hierarchical_all_reduce(int ranks, int group_size) {
   check_rank_count(ranks);
-  if (group_size < 1 || ranks % group_size != 0) {
-    throw InputError(fmt::format("group size {} does not divide {} ranks", group_size, ranks),
-                     "choose one of " + divisors(ranks));
-  }
+  check_divides(group_size, ranks);
   const int k = group_size;
-  return sequence(
-      {within(ranks, blocks(ranks, k), Schedule(ChainReduce{.ranks = k, .segments = k})),
-       within(ranks, block_masters(ranks, k), ring_all_reduce(ranks / k)),
-       within(ranks, blocks(ranks, k), Schedule(ChainBroadcast{.ranks = k, .segments = k}))});
+  return sequence({within(ranks, blocks(ranks, k), pipelined(k, Schedule(ChainReduce{k}))),
+                   within(ranks, block_masters(ranks, k), ring_all_reduce(ranks / k)),
+                   within(ranks, blocks(ranks, k), pipelined(k, Schedule(ChainBroadcast{k})))});
+}
+
+Schedule hierarchical_scatter_all_reduce(int ranks, int group_size) {
+  check_rank_count(ranks);
+  check_divides(group_size, ranks);
+  return scattered(ranks, group_size, halving_doubling_all_reduce(ranks / group_size));
+}
+
+Schedule hierarchical_direct_all_reduce(int ranks, int group_size) {
+  check_rank_count(ranks);
+  check_divides(group_size, ranks);
+  const int k = group_size;
+  return sequence({within(ranks, blocks(ranks, k), Schedule(ServerPush{k, 1})),
+                   within(ranks, block_masters(ranks, k), halving_doubling_all_reduce(ranks / k)),
+                   within(ranks, blocks(ranks, k), Schedule(ServerPull{k, 1}))});
+}
+
+Schedule torus_all_reduce(int ranks, int row_length) {
+  check_rank_count(ranks);
+  check_divides(row_length, ranks);
+  return scattered(ranks, row_length, ring_all_reduce(ranks / row_length));
 }
 
 int default_group_size(int ranks) {
@@ -46,6 +76,15 @@ int default_group_size(int ranks) {
       fewest = steps;
       best = k;
     }
+  }
+  return best;
+}
+
+int default_row_length(int ranks) {
+  check_rank_count(ranks);
+  int best = 1;
+  for (int k = 2; k <= ranks / k; ++k) {
+    if (ranks % k == 0) best = k;
   }
   return best;
 }

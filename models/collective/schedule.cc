@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
 #include <numeric>
 #include <type_traits>
 
@@ -26,8 +28,14 @@ constexpr const char* primitive_name() {
   if constexpr (std::is_same_v<P, ChainBroadcast>) return "chain broadcast";
   if constexpr (std::is_same_v<P, BinomialReduce>) return "binomial reduce";
   if constexpr (std::is_same_v<P, BinomialBroadcast>) return "binomial broadcast";
-  if constexpr (std::is_same_v<P, DirectReduceScatter>) return "direct reduce-scatter";
-  if constexpr (std::is_same_v<P, DirectAllGather>) return "direct all-gather";
+  if constexpr (std::is_same_v<P, BinaryTreeReduce>) return "binary tree reduce";
+  if constexpr (std::is_same_v<P, BinaryTreeBroadcast>) return "binary tree broadcast";
+  if constexpr (std::is_same_v<P, RecursiveExchange>) return "recursive exchange";
+  if constexpr (std::is_same_v<P, BlockFold>) return "fold of a block";
+  if constexpr (std::is_same_v<P, BlockUnfold>) return "unfold of a block";
+  if constexpr (std::is_same_v<P, ServerPush>) return "push to servers";
+  if constexpr (std::is_same_v<P, ServerPull>) return "pull from servers";
+  if constexpr (std::is_same_v<P, PairwiseAllToAll>) return "pairwise all-to-all";
   if constexpr (std::is_same_v<P, PointToPoint>) return "point to point";
 }
 
@@ -36,7 +44,10 @@ int ranks_of(const ScheduleNode& node) {
       Overload{[](const Sequence& s) { return s.parts.empty() ? 1 : s.parts.front().ranks(); },
                [](const Within& w) { return w.ranks; },
                [](const OnPart& o) { return o.inner.ranks(); },
-               [](const auto& primitive) { return primitive.ranks; }},
+               [](const Parallel& s) { return s.parts.front().ranks(); },
+               [](const Pipelined& s) { return s.inner.ranks(); },
+               [](const Renumbered& s) { return s.inner.ranks(); },
+               [](const auto& primitive) { return models::ranks(primitive); }},
       node);
 }
 
@@ -48,6 +59,14 @@ int steps_of(const ScheduleNode& node) {
                              },
                              [](const Within& w) { return w.inner.steps(); },
                              [](const OnPart& o) { return o.inner.steps(); },
+                             [](const Parallel& s) {
+                               int most = 0;
+                               for (const Schedule& part : s.parts)
+                                 most = std::max(most, part.steps());
+                               return most;
+                             },
+                             [](const Pipelined& s) { return s.inner.steps() + s.segments - 1; },
+                             [](const Renumbered& s) { return s.inner.steps(); },
                              [](const auto& primitive) { return models::steps(primitive); }},
                     node);
 }
@@ -120,6 +139,22 @@ int Schedule::repeats(int step) const {
                              },
                              [step](const Within& w) { return w.inner.repeats(step); },
                              [step](const OnPart& o) { return o.inner.repeats(step); },
+                             [step](const Parallel& s) {
+                               int least = std::numeric_limits<int>::max();
+                               for (const Schedule& part : s.parts) {
+                                 if (step < part.steps())
+                                   least = std::min(least, part.repeats(step));
+                               }
+                               return least;
+                             },
+                             // All of a pipeline is busy from its last first step to its first
+                             // last one.
+                             [step](const Pipelined& s) {
+                               const bool is_full =
+                                   step >= s.inner.steps() - 1 && step < s.segments;
+                               return is_full ? s.segments - step : 1;
+                             },
+                             [step](const Renumbered& s) { return s.inner.repeats(step); },
                              [step](const auto& p) { return models::repeats(p, step); }},
                     *node_);
 }
@@ -138,6 +173,16 @@ std::int64_t Schedule::natural_chunks(std::int64_t limit) const {
             return product(w.inner.natural_chunks(limit), shares, limit);
           },
           [limit](const OnPart& o) { return product(o.inner.natural_chunks(limit), o.of, limit); },
+          [limit](const Parallel& s) {
+            std::int64_t chunks = 1;
+            for (const Schedule& part : s.parts)
+              chunks = common(chunks, part.natural_chunks(limit), limit);
+            return chunks;
+          },
+          [limit](const Pipelined& s) {
+            return product(s.inner.natural_chunks(limit), s.segments, limit);
+          },
+          [limit](const Renumbered& s) { return s.inner.natural_chunks(limit); },
           [limit](const auto& p) {
             const std::int64_t chunks = parts(p);
             return chunks > limit ? 0 : chunks;
@@ -167,6 +212,21 @@ std::string Schedule::description() const {
                },
                [](const OnPart& o) {
                  return fmt::format("on part {} of {}: {}", o.index, o.of, o.inner.description());
+               },
+               [](const Parallel& s) {
+                 std::string text;
+                 for (const Schedule& part : s.parts)
+                   text += (text.empty() ? "at once {" : "; ") + part.description();
+                 return text + "}";
+               },
+               [](const Pipelined& s) {
+                 return fmt::format("in {} segments: {}", s.segments, s.inner.description());
+               },
+               [](const Renumbered& s) {
+                 const std::string where =
+                     s.block == s.inner.ranks() ? "" : fmt::format(" in each block of {}", s.block);
+                 return fmt::format("role i at rank {} i + {} mod {}{}: {}", s.multiplier, s.offset,
+                                    s.block, where, s.inner.description());
                },
                [](const auto& p) {
                  using P = std::decay_t<decltype(p)>;

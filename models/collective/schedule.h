@@ -10,6 +10,7 @@
 // land in it. A rank's steps are in order; ranks are not synchronised otherwise.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -97,12 +98,48 @@ struct OnPart {
   Schedule inner;
 };
 
+// All at the same time, step by step, over the same ranks: step s is step s of each of them. A rank
+// is done with a step when it is done with it in all parts.
+struct Parallel {
+  std::vector<Schedule> parts;
+};
+
+// The bucket in `segments` parts, one after the other through the same schedule: segment t is one
+// step behind segment t - 1.
+struct Pipelined {
+  int segments = 1;
+  Schedule inner;
+};
+
+// The same schedule with other ranks in its roles. In each block of `block` ranks, role i goes to
+// rank (multiplier * i + offset) mod block of the block.
+struct Renumbered {
+  int block = 1;
+  int multiplier = 1;  // coprime to block
+  int offset = 0;
+  int inverse = 1;  // of the multiplier, mod block
+  Schedule inner;
+
+  [[nodiscard]] int rank(int role) const { return in_block(role, multiplier, offset); }
+  [[nodiscard]] int role(int rank) const {
+    return in_block(rank, inverse, -static_cast<std::int64_t>(inverse) * offset % block);
+  }
+
+ private:
+  [[nodiscard]] int in_block(int from, std::int64_t factor, std::int64_t shift) const {
+    const std::int64_t image = (factor * (from % block) + shift) % block;
+    return from - from % block + static_cast<int>(image < 0 ? image + block : image);
+  }
+};
+
 // What a schedule is: a primitive or a combinator. A closed set: std::visit names every reader
 // that a new one concerns.
 struct ScheduleNode
     : std::variant<RingReduceScatter, RingAllGather, RecursiveHalving, RecursiveDoubling,
-                   ChainReduce, ChainBroadcast, BinomialReduce, BinomialBroadcast,
-                   DirectReduceScatter, DirectAllGather, PointToPoint, Sequence, Within, OnPart> {
+                   RecursiveExchange, BlockFold, BlockUnfold, ChainReduce, ChainBroadcast,
+                   BinomialReduce, BinomialBroadcast, BinaryTreeReduce, BinaryTreeBroadcast,
+                   PointToPoint, ServerPush, ServerPull, PairwiseAllToAll, Sequence, Within, OnPart,
+                   Parallel, Pipelined, Renumbered> {
   using variant::variant;
 };
 

@@ -26,20 +26,61 @@ struct Write {
   bool reduce = false;
 };
 
+// What a collective promises, chunk by chunk.
+class Promise {
+ public:
+  Promise(Collective collective, int ranks, std::int64_t chunks) {
+    const Elements bucket{0, chunks};
+    if (collective == Collective::broadcast) source_.assign(static_cast<std::size_t>(chunks), 0);
+    if (collective == Collective::all_gather || collective == Collective::all_to_all)
+      source_ = owners(bucket, ranks);
+    if (collective == Collective::reduce_scatter) target_ = owners(bucket, ranks);
+    if (collective == Collective::all_to_all) {
+      for (int row = 0; row < ranks; ++row) {
+        const std::vector<int> columns = owners(part(bucket, row, ranks), ranks);
+        target_.insert(target_.end(), columns.begin(), columns.end());
+      }
+    }
+  }
+  // Does `rank` start with a contribution to the chunk?
+  [[nodiscard]] bool starts(int rank, std::int64_t chunk) const {
+    return source_.empty() || source_[static_cast<std::size_t>(chunk)] == rank;
+  }
+  // Must `rank` end with the chunk?
+  [[nodiscard]] bool ends(int rank, std::int64_t chunk) const {
+    return target_.empty() || target_[static_cast<std::size_t>(chunk)] == rank;
+  }
+  [[nodiscard]] bool all_start() const { return source_.empty(); }
+
+ private:
+  static std::vector<int> owners(Elements bucket, int ranks) {
+    std::vector<int> owners;
+    owners.reserve(static_cast<std::size_t>(bucket.size));
+    for (int rank = 0; rank < ranks; ++rank)
+      owners.insert(owners.end(), static_cast<std::size_t>(part(bucket, rank, ranks).size), rank);
+    return owners;
+  }
+
+  std::vector<int> source_;  // the only rank that contributes to a chunk; empty: all do
+  std::vector<int> target_;  // the only rank that must end with a chunk; empty: all must
+};
+
 // The symbolic state of all ranks for one block of chunks.
 //
 // Invariant: bit r of contributors(rank, chunk) is set iff the chunk at `rank` contains the
 // contribution of r, once. Transfers that would break "once" are reported, not applied.
 class Symbolic {
  public:
-  Symbolic(int ranks, Elements block)
+  Symbolic(int ranks, Elements block, const Promise& promise)
       : ranks_(ranks),
         block_(block),
+        promise_(promise),
         words_((static_cast<std::size_t>(ranks) + 63) / 64),
         bits_(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(block.size) * words_) {
     for (int rank = 0; rank < ranks; ++rank) {
       for (std::int64_t chunk = block.begin; chunk < block.end(); ++chunk) {
-        at(rank, chunk)[rank / 64] |= std::uint64_t{1} << (rank % 64);
+        if (promise.starts(rank, chunk))
+          at(rank, chunk)[rank / 64] |= std::uint64_t{1} << (rank % 64);
       }
     }
   }
@@ -51,18 +92,21 @@ class Symbolic {
     for (const auto& t : transfers)
       writes[static_cast<std::size_t>(t.to)].push_back({t.span, t.reduce});
     for (int rank = 0; rank < ranks_; ++rank) {
-      if (auto fault = conflicting_writes(step, rank, writes[static_cast<std::size_t>(rank)]))
-        return fault;
+      auto& own = writes[static_cast<std::size_t>(rank)];
+      if (auto fault = conflicting_writes(step, rank, own)) return fault;
+      merge(own);
     }
     // A chunk that is sent and reduced into in the same step is read as it was before.
     std::vector<std::vector<std::uint64_t>> before(transfers.size());
     for (std::size_t i = 0; i < transfers.size(); ++i) {
       const auto& t = transfers[i];
-      for (const Write& write : writes[static_cast<std::size_t>(t.from)]) {
-        if (!overlap(write.span, t.span)) continue;
-        if (!write.reduce) {
+      const std::vector<Write>& own = writes[static_cast<std::size_t>(t.from)];
+      auto write = std::partition_point(
+          own.begin(), own.end(), [&](const Write& w) { return w.span.end() <= t.span.begin; });
+      for (; write != own.end() && overlap(write->span, t.span); ++write) {
+        if (!write->reduce) {
           return Counterexample{
-              step, t.from, std::max(write.span.begin, t.span.begin),
+              step, t.from, std::max(write->span.begin, t.span.begin),
               fmt::format("rank {} sends the chunk while a message replaces it", t.from)};
         }
         if (before[i].empty()) {
@@ -70,6 +114,7 @@ class Symbolic {
           before[i].assign(first, first + static_cast<std::size_t>(t.span.size) * words_);
         }
       }
+      if (auto fault = nothing_to_send(step, t)) return fault;
     }
     for (std::size_t i = 0; i < transfers.size(); ++i) {
       const auto& t = transfers[i];
@@ -82,9 +127,11 @@ class Symbolic {
   [[nodiscard]] std::optional<Counterexample> incomplete(int steps) const {
     for (int rank = 0; rank < ranks_; ++rank) {
       for (std::int64_t chunk = block_.begin; chunk < block_.end(); ++chunk) {
+        if (!promise_.ends(rank, chunk)) continue;
         const std::uint64_t* set = at(rank, chunk);
         for (int other = 0; other < ranks_; ++other) {
-          if ((set[other / 64] >> (other % 64) & 1) != 0) continue;
+          if ((set[other / 64] >> (other % 64) & 1) != 0 || !promise_.starts(other, chunk))
+            continue;
           return Counterexample{
               steps, rank, chunk,
               fmt::format("rank {} ends without the contribution of rank {}", rank, other)};
@@ -126,6 +173,31 @@ class Symbolic {
     return std::nullopt;
   }
 
+  // Sorted writes that overlap are reductions, and count as one.
+  static void merge(std::vector<Write>& writes) {
+    std::size_t kept = 0;
+    for (std::size_t i = 1; i < writes.size(); ++i) {
+      Write& last = writes[kept];
+      if (overlap(last.span, writes[i].span)) {
+        last.span.size = std::max(last.span.end(), writes[i].span.end()) - last.span.begin;
+      } else {
+        writes[++kept] = writes[i];
+      }
+    }
+    if (!writes.empty()) writes.resize(kept + 1);
+  }
+
+  std::optional<Counterexample> nothing_to_send(int step, const Transfer<std::int64_t>& t) const {
+    if (promise_.all_start()) return std::nullopt;
+    for (std::int64_t chunk = t.span.begin; chunk < t.span.end(); ++chunk) {
+      const std::uint64_t* set = at(t.from, chunk);
+      if (std::any_of(set, set + words_, [](std::uint64_t word) { return word != 0; })) continue;
+      return Counterexample{step, t.from, chunk,
+                            fmt::format("rank {} sends a chunk of which it has nothing", t.from)};
+    }
+    return std::nullopt;
+  }
+
   std::optional<Counterexample> land(int step, const Transfer<std::int64_t>& t,
                                      const std::uint64_t* source) {
     std::uint64_t* target = at(t.to, t.span.begin);
@@ -146,6 +218,7 @@ class Symbolic {
 
   int ranks_;
   Elements block_;
+  const Promise& promise_;
   std::size_t words_;
   std::vector<std::uint64_t> bits_;
 };
@@ -165,7 +238,9 @@ std::optional<Counterexample> malformed(int step, int ranks, std::int64_t chunks
 
 }  // namespace
 
-Verdict verify_all_reduce(int ranks, int steps, std::int64_t chunks, const TransferSource& source) {
+Verdict verify(Collective collective, int ranks, int steps, std::int64_t chunks,
+               const TransferSource& source) {
+  const Promise promise(collective, ranks, chunks);
   constexpr std::int64_t most_words = 256'000'000 / 8;
   const std::int64_t words_per_chunk = static_cast<std::int64_t>(ranks) * ((ranks + 63) / 64);
   const std::int64_t block_size =
@@ -175,7 +250,7 @@ Verdict verify_all_reduce(int ranks, int steps, std::int64_t chunks, const Trans
   std::vector<Transfer<std::int64_t>> transfers;
   for (std::int64_t begin = 0; begin < chunks || begin == 0; begin += block_size) {
     const Elements block{begin, std::min(block_size, chunks - begin)};
-    Symbolic state(ranks, block);
+    Symbolic state(ranks, block, promise);
     for (int step = 0; step < steps; ++step) {
       transfers.clear();
       std::optional<Counterexample> fault;
@@ -194,11 +269,19 @@ Verdict verify_all_reduce(int ranks, int steps, std::int64_t chunks, const Trans
   return proof;
 }
 
+Verdict verify(Collective collective, const Schedule& schedule, std::int64_t chunks) {
+  return verify(collective, schedule.ranks(), schedule.steps(), chunks,
+                [&](int step, const TransferSink& sink) {
+                  for_each_transfer(schedule, step, Span<std::int64_t>{0, chunks}, sink);
+                });
+}
+
+Verdict verify_all_reduce(int ranks, int steps, std::int64_t chunks, const TransferSource& source) {
+  return verify(Collective::all_reduce, ranks, steps, chunks, source);
+}
+
 Verdict verify_all_reduce(const Schedule& schedule, std::int64_t chunks) {
-  return verify_all_reduce(schedule.ranks(), schedule.steps(), chunks,
-                           [&](int step, const TransferSink& sink) {
-                             for_each_transfer(schedule, step, Span<std::int64_t>{0, chunks}, sink);
-                           });
+  return verify(Collective::all_reduce, schedule, chunks);
 }
 
 std::vector<std::int64_t> telling_chunk_counts(const Schedule& schedule) {

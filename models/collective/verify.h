@@ -1,9 +1,10 @@
-// Proof that a schedule is an all-reduce, or the transfer where it stops being one.
+// Proof that a schedule does what its collective promises, or the transfer where it stops doing so.
 //
 // The schedule is run symbolically: each chunk of each rank holds the set of ranks whose
 // contribution it contains. Proven is, for a bucket of the given number of chunks:
-//  1. every rank ends with every contribution to every chunk, exactly once (a sum that
-//     would count a rank twice is a counterexample at the transfer that does it);
+//  1. every rank ends with every contribution that the collective promises it, exactly once (a sum
+//     that would count a rank twice is a counterexample at the transfer that does it), and no
+//     rank sends a chunk of which it holds nothing yet;
 //  2. no chunk is read in a step that replaces it, nor written twice, unless all writes are
 //     reductions (an executor reduces from a receive buffer after the step's sends);
 //  3. messages go between two different ranks of the schedule and lie within the bucket.
@@ -19,6 +20,7 @@
 #include <variant>
 #include <vector>
 
+#include "models/collective/catalogue.h"
 #include "models/collective/enumerate.h"
 #include "models/collective/schedule.h"
 
@@ -44,6 +46,9 @@ using TransferSource = std::function<void(int step, const TransferSink&)>;
 
 // Memory: 256 MB, or ranks^2 / 8 bytes where that is more (chunks are taken in blocks).
 // Time: O(transferred chunks x ranks / 64).
+[[nodiscard]] Verdict verify(Collective collective, int ranks, int steps, std::int64_t chunks,
+                             const TransferSource& source);
+[[nodiscard]] Verdict verify(Collective collective, const Schedule& schedule, std::int64_t chunks);
 [[nodiscard]] Verdict verify_all_reduce(int ranks, int steps, std::int64_t chunks,
                                         const TransferSource& source);
 [[nodiscard]] Verdict verify_all_reduce(const Schedule& schedule, std::int64_t chunks);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "models/base/units.h"
+#include "models/collective/catalogue.h"
 #include "models/collective/schedule.h"
 #include "models/plan/precision.h"
 
@@ -32,8 +33,8 @@ enum class Overlap {
 
 // An all-reduce that buckets of the plan use: an entry of the catalogue with its parameters.
 struct PlannedSchedule {
-  std::string algorithm;  // name in all_reduce_catalogue()
-  int group_size = 0;     // k; 0 where the algorithm takes none
+  std::string algorithm;    // name in all_reduce_catalogue()
+  ScheduleOptions options;  // those that the algorithm takes
   Schedule schedule;
 };
 
@@ -50,6 +51,7 @@ struct Plan {
   int ranks = 1;
   WireType wire = WireType::fp32;
   Overlap overlap = Overlap::wait_free;
+  int streams = 1;  // buckets that may travel at the same time: bucket i is on stream i mod streams
   std::vector<PlannedSchedule> schedules;
   std::vector<Bucket> buckets;  // in backward order; together all gradients, each once
 

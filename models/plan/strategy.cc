@@ -1,10 +1,13 @@
 // Tests: tests/models/strategy_test.cc.
 #include "models/plan/strategy.h"
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
 #include "models/base/names.h"
-#include "models/collective/all_reduce.h"
+#include "models/collective/algorithms.h"
+#include "models/collective/catalogue.h"
 
 namespace paceline::models {
 namespace {
@@ -41,6 +44,71 @@ constexpr std::array catalogue = {
              .takes_group = true,
              .small = "hierarchical",
              .large = "ring"},
+    Strategy{.name = "bidirectional-ring",
+             .summary = "fused; half of each bucket around the ring in each direction",
+             .source = "Jain & Sabharwal 2010",
+             .fuses = true,
+             .small = "bidirectional-ring",
+             .large = "bidirectional-ring"},
+    Strategy{.name = "multi-ring",
+             .summary = "fused; a share of each bucket around each of several disjoint rings",
+             .source = "Cho 2017 (PowerAI DDL)",
+             .fuses = true,
+             .takes_group = true,
+             .small = "multi-ring",
+             .large = "multi-ring"},
+    Strategy{.name = "recursive-doubling",
+             .summary = "fused; all of a bucket with partners at doubling distance",
+             .source = "Thakur 2005",
+             .fuses = true,
+             .small = "recursive-doubling",
+             .large = "recursive-doubling"},
+    Strategy{.name = "binary-blocks",
+             .summary = "fused; halving-doubling in blocks of powers of two",
+             .source = "Hitchhiker VII",
+             .fuses = true,
+             .small = "binary-blocks",
+             .large = "binary-blocks"},
+    Strategy{.name = "hierarchical-scatter",
+             .summary = "fused; reduce-scatter in groups of k, halving-doubling across",
+             .source = "Goyal 2017, 3.2; NCCL",
+             .fuses = true,
+             .takes_group = true,
+             .small = "hierarchical-scatter",
+             .large = "hierarchical-scatter"},
+    Strategy{.name = "goyal",
+             .summary = "for each tensor; through the masters up to 256 KB, scattered above",
+             .source = "Goyal 2017, 3.2",
+             .takes_hybrid = true,
+             .takes_group = true,
+             .small = "hierarchical-direct",
+             .large = "hierarchical-scatter",
+             .hybrid = Bytes{256e3}},
+    Strategy{.name = "torus-2d",
+             .summary = "fused; reduce-scatter along rows of k, ring along columns, all-gather",
+             .source = "Mikami 2018 (Sony)",
+             .fuses = true,
+             .takes_group = true,
+             .small = "torus-2d",
+             .large = "torus-2d"},
+    Strategy{.name = "double-binary-tree",
+             .summary = "fused; half of each bucket over each of two trees, in segments",
+             .source = "Sanders 2009; NCCL 2.4",
+             .fuses = true,
+             .small = "double-binary-tree",
+             .large = "double-binary-tree"},
+    Strategy{.name = "direct-exchange",
+             .summary = "fused; each rank sums its part of every bucket",
+             .source = "Hitchhiker IV",
+             .fuses = true,
+             .small = "direct-exchange",
+             .large = "direct-exchange"},
+    Strategy{.name = "parameter-server",
+             .summary = "each tensor on one of s servers among the ranks, all at once",
+             .source = "Li 2014; PAISoar 2",
+             .small = "parameter-server",
+             .large = "parameter-server",
+             .on_servers = true},
     Strategy{.name = "no-overlap",
              .summary = "fused-ring after the whole backward pass",
              .source = "for comparison",
@@ -50,17 +118,41 @@ constexpr std::array catalogue = {
              .overlap = Overlap::none},
 };
 
-// The index of an algorithm among the plan's schedules, built on first use.
-int planned(Plan& plan, std::string_view algorithm, int group_size) {
+// The index of an all-reduce among the plan's schedules, built on first use.
+int planned(Plan& plan, std::string_view name, const ScheduleOptions& wanted) {
+  const CollectiveAlgorithm& algorithm = all_reduce_algorithm(name);
+  const ScheduleOptions options = taken_options(algorithm, wanted);
   for (std::size_t i = 0; i < plan.schedules.size(); ++i) {
-    if (plan.schedules[i].algorithm == algorithm) return static_cast<int>(i);
+    if (plan.schedules[i].algorithm == name && plan.schedules[i].options == options)
+      return static_cast<int>(i);
   }
-  const AllReduceAlgorithm& entry = all_reduce_algorithm(algorithm);
-  const int k = entry.takes_group ? group_size : 0;
-  plan.schedules.push_back(
-      {std::string(algorithm), k, entry.build({.ranks = plan.ranks, .group_size = k})});
+  plan.schedules.push_back({std::string(name), options, algorithm.build(options)});
   return static_cast<int>(plan.schedules.size()) - 1;
 }
+
+// Places buckets on servers, in the order in which they come.
+class Placer {
+ public:
+  Placer(int servers, ServerPlacement placement)
+      : held_(static_cast<std::size_t>(servers)), placement_(placement) {}
+  int place(std::int64_t elements) {
+    const std::size_t server =
+        placement_ == ServerPlacement::round_robin
+            ? next_++ % held_.size()
+            : static_cast<std::size_t>(std::min_element(held_.begin(), held_.end()) -
+                                       held_.begin());
+    held_[server] += elements;
+    return static_cast<int>(server);
+  }
+
+ private:
+  std::vector<std::int64_t> held_;
+  ServerPlacement placement_;
+  std::size_t next_ = 0;
+};
+
+constexpr std::array<std::pair<ServerPlacement, std::string_view>, 2> placements = {
+    {{ServerPlacement::round_robin, "round-robin"}, {ServerPlacement::balanced, "balanced"}}};
 
 }  // namespace
 
@@ -81,16 +173,48 @@ const Strategy& strategy(std::string_view name) {
   throw unknown_name("strategy", name, strategy_names());
 }
 
+bool Strategy::takes_segments() const {
+  return all_reduce_algorithm(small).takes_segments || all_reduce_algorithm(large).takes_segments;
+}
+
+bool Strategy::takes_rings() const {
+  return all_reduce_algorithm(small).takes_rings || all_reduce_algorithm(large).takes_rings;
+}
+
+std::string_view name(ServerPlacement placement) {
+  for (const auto& [value, text] : placements) {
+    if (value == placement) return text;
+  }
+  return "unknown";
+}
+
+ServerPlacement server_placement_from_name(std::string_view text) {
+  std::vector<std::string> known;
+  for (const auto& [value, candidate] : placements) {
+    if (candidate == text) return value;
+    known.emplace_back(candidate);
+  }
+  throw unknown_name("placement", text, known);
+}
+
 Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients, int ranks,
                WireType wire, const Thresholds& thresholds) {
   check_rank_count(ranks);
+  if (strategy.on_servers) check_server_count(thresholds.servers, ranks);
   Plan plan{.strategy = std::string(strategy.name),
             .ranks = ranks,
             .wire = wire,
             .overlap = strategy.overlap,
+            .streams = std::max(1, thresholds.streams),
             .schedules = {},
             .buckets = {}};
   const Bytes theta = strategy.never_fuses ? Bytes{0} : thresholds.fusion;
+  ScheduleOptions options{.ranks = ranks,
+                          .group_size = thresholds.group_size,
+                          .segments = thresholds.segments,
+                          .rings = thresholds.rings,
+                          .servers = 1};
+  Placer placer(strategy.on_servers ? thresholds.servers : 1, thresholds.placement);
   Bucket open;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     open.elements += gradients[i].elements;
@@ -98,11 +222,13 @@ Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients, in
     const Bytes size = plan.bytes(open);
     if (size < theta && i + 1 < gradients.size()) continue;
     const bool is_small = !strategy.takes_hybrid || size <= thresholds.hybrid;
-    open.schedule =
-        planned(plan, is_small ? strategy.small : strategy.large, thresholds.group_size);
+    if (strategy.on_servers)
+      options.first_server = server_rank(placer.place(open.elements), ranks, thresholds.servers);
+    open.schedule = planned(plan, is_small ? strategy.small : strategy.large, options);
     plan.buckets.push_back(open);
     open = Bucket{.first_gradient = static_cast<int>(i) + 1};
   }
+  if (strategy.on_servers) plan.streams = std::max<int>(1, static_cast<int>(plan.buckets.size()));
   return plan;
 }
 

@@ -7,9 +7,7 @@ Seconds CollectiveTimer::time(const models::PlannedSchedule& schedule, Bytes byt
   Prepared* prepared = nullptr;
   for (const auto& known : prepared_) {
     const models::PlannedSchedule& s = known->schedule;
-    const bool same = s.algorithm == schedule.algorithm && s.group_size == schedule.group_size &&
-                      s.schedule.ranks() == schedule.schedule.ranks();
-    if (same) prepared = known.get();
+    if (s.algorithm == schedule.algorithm && s.options == schedule.options) prepared = known.get();
   }
   if (prepared == nullptr) {
     prepared_.push_back(

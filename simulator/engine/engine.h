@@ -9,7 +9,8 @@
 //  3. A message takes alpha of its path once, and then its bytes over the bandwidth that it
 //     gets. alpha is latency: it occupies no link.
 //  4. Reductions of a rank in one step take gamma for each byte, one after the other, after
-//     the last message that it receives in the step has arrived. The completion includes the last of them.
+//     the last message that it receives in the step has arrived. The completion includes the last
+//     of them.
 //  5. Chunks are fractions of the bucket: n/p bytes each, not rounded to elements.
 //
 // Paths: between ranks of one node, sender's port -> receiver's port (alpha and beta of the intra

@@ -3,25 +3,31 @@
 //
 // IMPLEMENTATION. By structure, with M the modulus and q the ranks of a (sub)schedule:
 //  - M = q labels every rank apart: equitable.
-//  - Rings and direct exchanges commute with the rotation r -> r + 1 mod q, and recursive halving
-//    and doubling with r -> r xor d for every d. The orbits of rotation by M are the labels mod M;
-//    so are, for M and q powers of two, the orbits of xor with the multiples of M. Any M that
+//  - What commutes with the rotation r -> r + M mod q is equitable, for the orbits of that are the
+//    labels mod M: rings and pairwise exchange for any M, servers for multiples of q/s, blocks of k
+//    for multiples of k, interleaved groups k apart for M = k M' if their inner schedule commutes
+//    with rotation by M'. A renumbering i -> m i + o turns rotation by M into rotation by M/m mod
+//    q, which generates the same group, for m is coprime to q.
+//  - Recursive halving, doubling and exchange commute with r -> r xor d for every d: for M and q
+//    powers of two, the orbits of xor with the multiples of M are the labels mod M. Any M that
 //    divides q is equitable.
-//  - Chains, trees and point to point tell every rank apart: only M = q.
+//  - Chains, trees, block folds and point to point tell every rank apart: only M = q.
 //  - The same schedule in blocks of k that cover all ranks: k | M fixes the position in the block,
 //    any inner schedule will do; M | k is equitable if it is for the inner schedule.
 //  - Interleaved groups {j, j+k, ...}: member i is rank j + i k. Translation by k M' of ranks is
 //    translation by M' of members: M = k M' is equitable if M' is for the inner schedule. If
 //    all k groups take part, M | k is equitable too if all members are alike (modulus 1).
-//  - A sequence: all of its parts. A part of the bucket: its inner schedule.
+//  - A sequence, or parts in parallel: all of them. A part of the bucket, a pipeline: the inner
+//  one.
 //
-// Nodes. Let g | M. For rotations and blocks, `to - from` depends on the label, but for wraps
+// Nodes. Let g | M. For rotations and blocks, `to - from` mod p depends on the label, but for wraps
 // that always leave the node (p > g) and so the node of `to` is the node of `from` iff
 // from mod g + (to - from) lies in [0, g). For xor with d in groups of stride k: if k d < M the
 // sign of `to - from` depends on the label; otherwise |to - from| >= M >= g, another node. The
 // NIC of a node carries what its g ranks send: their labels are a block of g labels.
 #include "simulator/engine/equivalence.h"
 
+#include <algorithm>
 #include <type_traits>
 #include <variant>
 #include <vector>
@@ -30,6 +36,53 @@ namespace paceline::simulator {
 namespace {
 
 using namespace models;
+
+// Do the messages of each step, with their sizes, stay the same if all ranks turn by `by`?
+bool turns(const Schedule& schedule, int by);
+
+bool groups_turn(const Within& w, int by) {
+  if (w.groups.members.size() != 1) return false;
+  const Progression& members = w.groups.members.front();
+  const int size = members.count;
+  const int stride = members.stride;
+  if (members.first != 0) return false;
+  const bool blocks = stride == 1 && w.groups.count * size == w.ranks &&
+                      (w.groups.count == 1 || w.groups.stride == size);
+  if (blocks) return by % size == 0;
+  const bool all_groups = w.groups.count == stride && w.groups.stride == 1;
+  const bool interleaved = size * stride == w.ranks && (all_groups || w.groups.count == 1);
+  return interleaved && by % stride == 0 && turns(w.inner, by / stride);
+}
+
+template <class Servers>
+bool servers_turn(const Servers& p, int by) {
+  return p.ranks % p.servers == 0 && by % (p.ranks / p.servers) == 0;
+}
+
+bool turns(const Schedule& schedule, int by) {
+  if (by == schedule.ranks()) return true;
+  return std::visit(
+      [&](const auto& node) {
+        using Node = std::decay_t<decltype(node)>;
+        if constexpr (std::is_same_v<Node, Sequence> || std::is_same_v<Node, Parallel>) {
+          return std::all_of(node.parts.begin(), node.parts.end(),
+                             [by](const Schedule& part) { return turns(part, by); });
+        } else if constexpr (std::is_same_v<Node, OnPart> || std::is_same_v<Node, Pipelined>) {
+          return turns(node.inner, by);
+        } else if constexpr (std::is_same_v<Node, Renumbered>) {
+          return (node.block == node.inner.ranks() || by % node.block == 0) &&
+                 turns(node.inner, by);
+        } else if constexpr (std::is_same_v<Node, Within>) {
+          return groups_turn(node, by);
+        } else if constexpr (std::is_same_v<Node, ServerPush> || std::is_same_v<Node, ServerPull>) {
+          return servers_turn(node, by);
+        } else {
+          return std::is_same_v<Node, RingReduceScatter> || std::is_same_v<Node, RingAllGather> ||
+                 std::is_same_v<Node, PairwiseAllToAll>;
+        }
+      },
+      schedule.node());
+}
 
 bool equitable_groups(const Within& w, int modulus) {
   if (w.groups.members.size() != 1) return false;
@@ -57,27 +110,20 @@ bool is_equitable(const Schedule& schedule, int modulus) {
   return std::visit(
       [&](const auto& node) {
         using Node = std::decay_t<decltype(node)>;
-        if constexpr (std::is_same_v<Node, Sequence>) {
-          for (const Schedule& part : node.parts) {
-            if (!is_equitable(part, modulus)) return false;
-          }
-          return true;
+        if constexpr (std::is_same_v<Node, Sequence> || std::is_same_v<Node, Parallel>) {
+          return std::all_of(node.parts.begin(), node.parts.end(), [modulus](const Schedule& part) {
+            return is_equitable(part, modulus);
+          });
         } else if constexpr (std::is_same_v<Node, Within>) {
           return equitable_groups(node, modulus);
-        } else if constexpr (std::is_same_v<Node, OnPart>) {
+        } else if constexpr (std::is_same_v<Node, OnPart> || std::is_same_v<Node, Pipelined>) {
           return is_equitable(node.inner, modulus);
-        } else if constexpr (std::is_same_v<Node, ChainReduce> ||
-                             std::is_same_v<Node, ChainBroadcast> ||
-                             std::is_same_v<Node, BinomialReduce> ||
-                             std::is_same_v<Node, BinomialBroadcast> ||
-                             std::is_same_v<Node, PointToPoint>) {
-          return false;
-        } else {
-          static_assert(
-              std::is_same_v<Node, RingReduceScatter> || std::is_same_v<Node, RingAllGather> ||
-              std::is_same_v<Node, RecursiveHalving> || std::is_same_v<Node, RecursiveDoubling> ||
-              std::is_same_v<Node, DirectReduceScatter> || std::is_same_v<Node, DirectAllGather>);
+        } else if constexpr (std::is_same_v<Node, RecursiveHalving> ||
+                             std::is_same_v<Node, RecursiveDoubling> ||
+                             std::is_same_v<Node, RecursiveExchange>) {
           return true;
+        } else {
+          return turns(schedule, modulus);
         }
       },
       schedule.node());

@@ -113,7 +113,8 @@ StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thres
                            Setting& at) const {
   models::Plan plan =
       models::make_plan(strategy, request_.network.gradients, at.ranks, request_.wire, thresholds);
-  if (request_.overlap && strategy.overlap == models::Overlap::wait_free) plan.overlap = *request_.overlap;
+  if (request_.overlap && strategy.overlap == models::Overlap::wait_free)
+    plan.overlap = *request_.overlap;
   std::vector<BucketTimes> buckets;
   buckets.reserve(plan.buckets.size());
   for (const models::Bucket& bucket : plan.buckets) {
@@ -131,7 +132,11 @@ models::Thresholds Predictor::baseline_thresholds(const models::Strategy& strate
                                                   int ranks) const {
   models::Thresholds baseline = thresholds;
   const bool fits = ranks % thresholds.group_size == 0 && thresholds.group_size < ranks;
-  if (strategy.takes_group && !fits) baseline.group_size = models::default_group_size(ranks);
+  if (strategy.takes_group && !fits)
+    baseline.group_size = default_group(strategy, ranks, request_.cluster.ranks_per_node);
+  baseline.servers = std::min(baseline.servers, ranks);
+  // Disjoint rings are fewer among fewer ranks.
+  baseline.rings = 0;
   return baseline;
 }
 

@@ -6,16 +6,34 @@
 #include <vector>
 
 #include "models/collective/algorithms.h"
-#include "models/collective/all_reduce.h"
+#include "models/collective/catalogue.h"
 #include "simulator/planner/recurrence.h"
 
 namespace paceline::simulator {
 namespace {
 
-models::PlannedSchedule planned(std::string_view algorithm, int ranks, int group_size) {
-  const models::AllReduceAlgorithm& entry = models::all_reduce_algorithm(algorithm);
-  const int k = entry.takes_group ? group_size : 0;
-  return {std::string(algorithm), k, entry.build({.ranks = ranks, .group_size = k})};
+models::PlannedSchedule planned(std::string_view algorithm, const models::ScheduleOptions& wanted) {
+  const models::CollectiveAlgorithm& entry = models::all_reduce_algorithm(algorithm);
+  const models::ScheduleOptions options = models::taken_options(entry, wanted);
+  return {std::string(algorithm), options, entry.build(options)};
+}
+
+int chosen_segments(const models::Strategy& strategy, const models::NetworkWork& network, int ranks,
+                    models::WireType wire, CollectiveTimer& timer) {
+  std::int64_t largest = 0;
+  for (const models::Gradient& gradient : network.gradients)
+    largest = std::max(largest, gradient.elements);
+  const Bytes size = static_cast<double>(largest) * models::element_size(wire);
+  int best = 1;
+  Seconds least = timer.time(planned(strategy.large, {.ranks = ranks, .segments = 1}), size);
+  for (int segments = 2; segments <= 256; segments *= 2) {
+    const Seconds time =
+        timer.time(planned(strategy.large, {.ranks = ranks, .segments = segments}), size);
+    if (time >= least) break;  // of a convex function of the segments
+    least = time;
+    best = segments;
+  }
+  return best;
 }
 
 // Bisection on the size, for both times grow with it and the large algorithm moves fewer bytes.
@@ -37,6 +55,13 @@ Bytes crossing(const models::PlannedSchedule& small, const models::PlannedSchedu
 
 }  // namespace
 
+int default_group(const models::Strategy& strategy, int ranks, int ranks_per_node) {
+  if (strategy.small == "hierarchical") return models::default_group_size(ranks);
+  if (ranks_per_node > 1 && ranks_per_node < ranks && ranks % ranks_per_node == 0)
+    return ranks_per_node;
+  return strategy.takes_rings() ? 1 : models::default_row_length(ranks);
+}
+
 models::Thresholds resolve_thresholds(const models::Strategy& strategy,
                                       const ThresholdRequest& asked,
                                       const models::NetworkWork& network, int ranks,
@@ -44,13 +69,25 @@ models::Thresholds resolve_thresholds(const models::Strategy& strategy,
                                       CollectiveTimer& timer) {
   models::Thresholds chosen;
   if (strategy.takes_group)
-    chosen.group_size = asked.group_size.value_or(models::default_group_size(ranks));
+    chosen.group_size =
+        asked.group_size.value_or(default_group(strategy, ranks, timer.cost().ranks_per_node));
+  chosen.rings = asked.rings.value_or(0);
+  chosen.placement = asked.placement.value_or(models::ServerPlacement::balanced);
+  chosen.streams = asked.streams.value_or(1);
+  if (strategy.on_servers)
+    chosen.servers = asked.servers.value_or((ranks - 1) / timer.cost().ranks_per_node + 1);
+  if (strategy.takes_segments()) {
+    chosen.segments =
+        asked.segments ? *asked.segments : chosen_segments(strategy, network, ranks, wire, timer);
+  }
   const Bytes whole = static_cast<double>(network.parameters()) * models::element_size(wire);
   if (strategy.takes_hybrid) {
-    chosen.hybrid = asked.hybrid
-                        ? *asked.hybrid
-                        : crossing(planned(strategy.small, ranks, chosen.group_size),
-                                   planned(strategy.large, ranks, chosen.group_size), whole, timer);
+    const models::ScheduleOptions options{.ranks = ranks, .group_size = chosen.group_size};
+    chosen.hybrid = asked.hybrid ? *asked.hybrid
+                    : strategy.hybrid > Bytes{0}
+                        ? strategy.hybrid
+                        : crossing(planned(strategy.small, options),
+                                   planned(strategy.large, options), whole, timer);
   }
   if (strategy.never_fuses) return chosen;
   if (asked.fusion) {

@@ -17,7 +17,7 @@
 
 #include "calibration/shipped_profiles.h"
 #include "models/cluster/catalog.h"
-#include "models/collective/all_reduce.h"
+#include "models/collective/catalogue.h"
 #include "models/network/zoo.h"
 #include "models/plan/strategy.h"
 #include "simulator/engine/step_engine.h"

@@ -49,7 +49,7 @@ TEST(Draw, HierarchicalOfFourByHand) {
 TEST(Draw, RunsOfChunksAndManyMessages) {
   const std::string halving = draw(Schedule(RecursiveHalving{4}));
   EXPECT_NE(halving.find("c2-3+>1"), std::string::npos) << halving;
-  const std::string direct = draw(Schedule(DirectReduceScatter{8}));
+  const std::string direct = draw(Schedule(ServerPush{8, 8}));
   EXPECT_NE(direct.find("c1+>1 c2+>2 c3+>3 c4+>4 and 3 more"), std::string::npos) << direct;
 }
 

@@ -70,7 +70,8 @@ TEST(Strategy, HybridGoesHierarchicallyUpToEtaIncluded) {
   ASSERT_EQ(plan.buckets.size(), 2u);
   EXPECT_EQ(plan.schedules[static_cast<std::size_t>(plan.buckets[0].schedule)].algorithm,
             "hierarchical");
-  EXPECT_EQ(plan.schedules[static_cast<std::size_t>(plan.buckets[0].schedule)].group_size, 4);
+  EXPECT_EQ(plan.schedules[static_cast<std::size_t>(plan.buckets[0].schedule)].options.group_size,
+            4);
   EXPECT_EQ(plan.schedules[static_cast<std::size_t>(plan.buckets[1].schedule)].algorithm, "ring");
 }
 

@@ -80,7 +80,7 @@ bool oracle(int ranks, std::int64_t chunks, const std::vector<Step>& steps) {
 
 TEST(Verifier, ProvesEveryAlgorithmForEveryNumberOfRanks) {
   for (int p = 1; p <= 64; ++p) {
-    for (const AllReduceAlgorithm& algorithm : all_reduce_catalogue()) {
+    for (const CollectiveAlgorithm& algorithm : all_reduce_catalogue()) {
       const Schedule schedule = algorithm.build({.ranks = p, .group_size = 0});
       for (const std::int64_t chunks : telling_chunk_counts(schedule))
         EXPECT_TRUE(proved(verify_all_reduce(schedule, chunks))) << algorithm.name << p;
@@ -102,7 +102,7 @@ TEST(Verifier, ProvesEveryComposition) {
 
 TEST(Verifier, ProvesLargeNumbersOfRanks) {
   for (const int p : {96, 100, 600}) {
-    for (const AllReduceAlgorithm& algorithm : all_reduce_catalogue()) {
+    for (const CollectiveAlgorithm& algorithm : all_reduce_catalogue()) {
       const Schedule schedule = algorithm.build({.ranks = p, .group_size = 0});
       EXPECT_TRUE(proved(verify_all_reduce(schedule, 7))) << algorithm.name << p;
     }
@@ -207,9 +207,9 @@ TEST(Verifier, RefusesWhatIsOnlyAPart) {
   for (int p = 2; p <= 17; ++p) {
     for (const Schedule& schedule :
          {Schedule(RingReduceScatter{p}), Schedule(RingAllGather{p}), Schedule(BinomialReduce{p}),
-          Schedule(BinomialBroadcast{p}), Schedule(ChainReduce{p, 3}),
-          Schedule(ChainBroadcast{p, 3}), Schedule(DirectReduceScatter{p}),
-          Schedule(DirectAllGather{p}),
+          Schedule(BinomialBroadcast{p}), pipelined(3, Schedule(ChainReduce{p})),
+          pipelined(3, Schedule(ChainBroadcast{p})), Schedule(ServerPush{p, p}),
+          Schedule(ServerPull{p, p}),
           sequence({Schedule(RingAllGather{p}), Schedule(RingReduceScatter{p})}),
           sequence({Schedule(BinomialBroadcast{p}), Schedule(BinomialReduce{p})}),
           on_part(0, 2, ring_all_reduce(p)), sequence({ring_all_reduce(p), ring_all_reduce(p)})}) {

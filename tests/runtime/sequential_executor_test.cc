@@ -38,7 +38,7 @@ TEST(SequentialExecutor, ReadsBeforeItWrites) {
 // with both ones before it is 2.
 TEST(SequentialExecutor, AddsInTheOrderOfTheSenders) {
   constexpr float big = 16'777'216.0F;
-  const Schedule direct(models::DirectReduceScatter{4});
+  const Schedule direct(models::ServerPush{4, 4});
   EXPECT_EQ(after(direct, {{big, 0, 0, 0}, {1, 0, 0, 0}, {1, 0, 0, 0}, {-big, 0, 0, 0}})[0][0], 0);
   EXPECT_EQ(after(direct, {{1, 0, 0, 0}, {1, 0, 0, 0}, {big, 0, 0, 0}, {-big, 0, 0, 0}})[0][0], 2);
 }

@@ -76,10 +76,14 @@ TEST(Equivalence, SaysYesOnlyWhereRanksBehaveAlikeOnLargerClusters) {
 TEST(Equivalence, SaysYesOnlyWhereRanksOfEachPartBehaveAlike) {
   using namespace models;
   const auto primitives = [](int q) {
-    std::vector<Schedule> list = {Schedule(RingReduceScatter{q}),   Schedule(RingAllGather{q}),
-                                  Schedule(ChainReduce{q, 2}),      Schedule(ChainBroadcast{q, 2}),
-                                  Schedule(BinomialReduce{q}),      Schedule(BinomialBroadcast{q}),
-                                  Schedule(DirectReduceScatter{q}), Schedule(DirectAllGather{q})};
+    std::vector<Schedule> list = {Schedule(RingReduceScatter{q}),
+                                  Schedule(RingAllGather{q}),
+                                  pipelined(2, Schedule(ChainReduce{q})),
+                                  pipelined(2, Schedule(ChainBroadcast{q})),
+                                  Schedule(BinomialReduce{q}),
+                                  Schedule(BinomialBroadcast{q}),
+                                  Schedule(ServerPush{q, q}),
+                                  Schedule(ServerPull{q, q})};
     if (std::has_single_bit(static_cast<unsigned>(q))) {
       list.emplace_back(RecursiveHalving{q});
       list.emplace_back(RecursiveDoubling{q});

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "models/collective/all_reduce.h"
+#include "models/collective/catalogue.h"
 #include "models/network/zoo.h"
 #include "simulator/planner/recurrence.h"
 #include "simulator/planner/thresholds.h"
@@ -54,9 +54,9 @@ TEST(Thresholds, EtaIsWhereRingOvertakesHierarchical) {
                                                        64, WireType::fp32, job.compute, timer);
   const auto time = [&](const char* name, Bytes size) {
     const auto& entry = models::all_reduce_algorithm(name);
-    return timer.time({name, entry.takes_group ? chosen.group_size : 0,
-                       entry.build({.ranks = 64, .group_size = chosen.group_size})},
-                      size);
+    const auto options =
+        models::taken_options(entry, {.ranks = 64, .group_size = chosen.group_size});
+    return timer.time({name, options, entry.build(options)}, size);
   };
   ASSERT_GT(chosen.hybrid, 1_KiB);
   EXPECT_LE(time("hierarchical", 0.99 * chosen.hybrid), time("ring", 0.99 * chosen.hybrid));

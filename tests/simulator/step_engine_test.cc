@@ -119,9 +119,8 @@ TEST(StepEngine, GrowsWithEveryParameter) {
 // messages in 16 s. Inside: 1 + 6, between nodes: 10 + 16. Each reduces 3 x 2 bytes: 1.5 s. Then
 // the same without reductions.
 TEST(StepEngine, SharesPortsAndNicsInADirectExchange) {
-  const models::Schedule direct =
-      models::sequence({models::Schedule(models::DirectReduceScatter{4}),
-                        models::Schedule(models::DirectAllGather{4})});
+  const models::Schedule direct = models::sequence(
+      {models::Schedule(models::ServerPush{4, 4}), models::Schedule(models::ServerPull{4, 4})});
   EXPECT_DOUBLE_EQ(StepEngine(direct, by_hand(2)).time(Bytes{8}).value(), 27.5 + 26);
   // In one node only the ports are shared: 1 + 6 (+ 1.5), 1 + 6.
   EXPECT_DOUBLE_EQ(StepEngine(direct, by_hand(4)).time(Bytes{8}).value(), 8.5 + 7);
@@ -167,7 +166,8 @@ TEST(StepEngine, AffinityMapsSlotsToNics) {
 // A chain of three: rank 2's message travels while rank 0 waits; rank 0 is done at once with the
 // first step, and rank 2 with the second.
 TEST(StepEngine, ARankWithoutMessagesIsDoneAtOnce) {
-  const StepEngine engine(models::Schedule(models::ChainReduce{3, 1}), by_hand(3), Collapse::none);
+  const StepEngine engine(models::pipelined(1, models::Schedule(models::ChainReduce{3})),
+                          by_hand(3), Collapse::none);
   const Completion completion = engine.completion(Bytes{4});
   EXPECT_DOUBLE_EQ(completion.of(2).value(), 1 + 4);
   EXPECT_DOUBLE_EQ(completion.of(1).value(), (1 + 4 + 1) + (1 + 4));
@@ -182,7 +182,7 @@ TEST(StepEngine, ARankWithoutMessagesIsDoneAtOnce) {
 
 TEST(StepEngine, RefusesADirectExchangeThatWouldFillTheMemory) {
   EXPECT_NE(test::error_of([] {
-              return StepEngine(models::Schedule(models::DirectReduceScatter{100'003}), by_hand(8));
+              return StepEngine(models::Schedule(models::ServerPush{100'003, 100'003}), by_hand(8));
             }),
             "no error");
 }

@@ -116,12 +116,12 @@ inline models::Schedule drawn_pair(int p) {
     case 1:
       return sequence({Schedule(BinomialReduce{p}), Schedule(BinomialBroadcast{p})});
     case 2:
-      return sequence(
-          {Schedule(ChainReduce{p, drawn(1, 5)}), Schedule(ChainBroadcast{p, drawn(1, 5)})});
+      return sequence({pipelined(drawn(1, 5), Schedule(ChainReduce{p})),
+                       pipelined(drawn(1, 5), Schedule(ChainBroadcast{p}))});
     case 3:
-      return sequence({Schedule(DirectReduceScatter{p}), Schedule(DirectAllGather{p})});
+      return sequence({Schedule(ServerPush{p, p}), Schedule(ServerPull{p, p})});
     case 4:
-      return sequence({Schedule(DirectReduceScatter{p}), Schedule(RingAllGather{p})});
+      return sequence({Schedule(ServerPush{p, p}), Schedule(RingAllGather{p})});
     default:
       return sequence({Schedule(RecursiveHalving{p}), Schedule(RecursiveDoubling{p})});
   }
@@ -146,19 +146,19 @@ inline models::Schedule drawn_all_reduce(int p, int depth) {
       const int k = drawn_divisor(p);
       return sequence(
           {within(p, blocks(p, k),
-                  pick(Schedule(RingReduceScatter{k}), Schedule(DirectReduceScatter{k}))),
+                  pick(Schedule(RingReduceScatter{k}), Schedule(ServerPush{k, k}))),
            within(p, across_blocks(p, k), smaller(p / k), Share::own_part),
-           within(p, blocks(p, k),
-                  pick(Schedule(RingAllGather{k}), Schedule(DirectAllGather{k})))});
+           within(p, blocks(p, k), pick(Schedule(RingAllGather{k}), Schedule(ServerPull{k, k})))});
     }
     case 5: {  // reduce to masters, all-reduce among them, broadcast
       const int k = drawn_divisor(p);
-      return sequence(
-          {within(p, blocks(p, k),
-                  pick(Schedule(ChainReduce{k, drawn(1, 4)}), Schedule(BinomialReduce{k}))),
-           within(p, block_masters(p, k), smaller(p / k)),
-           within(p, blocks(p, k),
-                  pick(Schedule(ChainBroadcast{k, drawn(1, 4)}), Schedule(BinomialBroadcast{k})))});
+      return sequence({within(p, blocks(p, k),
+                              pick(pipelined(drawn(1, 4), Schedule(ChainReduce{k})),
+                                   Schedule(BinomialReduce{k}))),
+                       within(p, block_masters(p, k), smaller(p / k)),
+                       within(p, blocks(p, k),
+                              pick(pipelined(drawn(1, 4), Schedule(ChainBroadcast{k})),
+                                   Schedule(BinomialBroadcast{k})))});
     }
     case 6: {  // parts of the bucket, one after the other
       const int of = drawn(2, 3);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "models/collective/algorithms.h"
-#include "models/collective/all_reduce.h"
+#include "models/collective/catalogue.h"
 #include "models/collective/combinators.h"
 
 namespace paceline::test {
@@ -25,7 +25,7 @@ inline models::Schedule hierarchical_reduce_scatter(int ranks, int size) {
 inline std::vector<std::pair<std::string, models::Schedule>> all_reduces(int p) {
   using namespace models;
   std::vector<std::pair<std::string, Schedule>> list;
-  for (const AllReduceAlgorithm& algorithm : all_reduce_catalogue()) {
+  for (const CollectiveAlgorithm& algorithm : all_reduce_catalogue()) {
     list.emplace_back(std::string(algorithm.name), algorithm.build({.ranks = p, .group_size = 0}));
     if (!algorithm.takes_group) continue;
     for (int k = 1; k <= p; ++k) {
@@ -36,12 +36,11 @@ inline std::vector<std::pair<std::string, models::Schedule>> all_reduces(int p) 
   }
   list.emplace_back("binomial",
                     sequence({Schedule(BinomialReduce{p}), Schedule(BinomialBroadcast{p})}));
-  list.emplace_back("direct",
-                    sequence({Schedule(DirectReduceScatter{p}), Schedule(DirectAllGather{p})}));
+  list.emplace_back("direct", sequence({Schedule(ServerPush{p, p}), Schedule(ServerPull{p, p})}));
   for (const int segments : {1, 3, 2 * p}) {
-    list.emplace_back(
-        "chain S=" + std::to_string(segments),
-        sequence({Schedule(ChainReduce{p, segments}), Schedule(ChainBroadcast{p, segments})}));
+    list.emplace_back("chain S=" + std::to_string(segments),
+                      sequence({pipelined(segments, Schedule(ChainReduce{p})),
+                                pipelined(segments, Schedule(ChainBroadcast{p}))}));
   }
   for (int k = 2; k < p; ++k) {
     if (p % k == 0)

@@ -1,4 +1,4 @@
-#include "models/collective/all_reduce.h"
+#include "models/collective/catalogue.h"
 
 #include <gtest/gtest.h>
 
@@ -122,7 +122,7 @@ TEST(AllReduce, HierarchicalSendsNothingBetweenGroupsButFromMasters) {
 }
 
 TEST(AllReduce, OneRankHasNothingToDo) {
-  for (const AllReduceAlgorithm& algorithm : all_reduce_catalogue()) {
+  for (const CollectiveAlgorithm& algorithm : all_reduce_catalogue()) {
     const Schedule schedule = algorithm.build({.ranks = 1, .group_size = 0});
     EXPECT_EQ(schedule.ranks(), 1) << algorithm.name;
     EXPECT_EQ(schedule.steps(), 0) << algorithm.name;
@@ -135,22 +135,22 @@ TEST(AllReduce, ALargeScheduleIsStillSmall) {
   EXPECT_EQ(hierarchical_all_reduce(max_ranks, max_ranks).steps(), 4 * (max_ranks - 1));
 }
 
-TEST(AllReduceCatalogue, EveryEntryIsWholeAndItsNameIsItsOwn) {
+TEST(CollectiveCatalogue, EveryEntryIsWholeAndItsNameIsItsOwn) {
   std::set<std::string_view> names;
-  for (const AllReduceAlgorithm& algorithm : all_reduce_catalogue()) {
+  for (const CollectiveAlgorithm& algorithm : collective_catalogue()) {
     EXPECT_TRUE(names.insert(algorithm.name).second) << algorithm.name;
-    EXPECT_EQ(&all_reduce_algorithm(algorithm.name), &algorithm);
+    EXPECT_EQ(&collective_algorithm(algorithm.name), &algorithm);
     for (const std::string_view text :
-         {algorithm.summary, algorithm.source, algorithm.steps, algorithm.time})
+         {algorithm.summary, algorithm.source, algorithm.steps})
       EXPECT_FALSE(text.empty()) << algorithm.name;
     ASSERT_NE(algorithm.build, nullptr) << algorithm.name;
     EXPECT_EQ(algorithm.build({.ranks = 12, .group_size = 0}).ranks(), 12) << algorithm.name;
   }
-  EXPECT_EQ(names.size(), all_reduce_names().size());
+  EXPECT_EQ(names.size(), collective_catalogue().size());
 }
 
 TEST(AllReduceCatalogue, RefusesWhatNoneCanBuild) {
-  for (const AllReduceAlgorithm& algorithm : all_reduce_catalogue()) {
+  for (const CollectiveAlgorithm& algorithm : all_reduce_catalogue()) {
     for (const int ranks : {0, -1, -2'000'000'000}) {
       EXPECT_EQ(test::error_of([&] { return algorithm.build({.ranks = ranks, .group_size = 0}); }),
                 std::to_string(ranks) + " ranks; choose 1 to 1048576 ranks")

@@ -1,0 +1,54 @@
+// Tests: tests/cli (end to end).
+#include "cli/schedule_options.h"
+
+#include "cli/job.h"
+#include "models/base/parse_units.h"
+#include "models/collective/algorithms.h"
+
+namespace paceline::cli {
+namespace {
+
+int count_or_default(const char* option, const std::string& text, int most) {
+  if (text.empty()) return 0;
+  return static_cast<int>(parsing_option(option, [&] { return parse_count(text, 1, most); }));
+}
+
+}  // namespace
+
+void add_schedule_options(CLI::App& command, ScheduleOptions& options) {
+  command.add_option("--ranks", options.ranks, "Number of ranks")->option_text("N");
+  command
+      .add_option("--group", options.group,
+                  "Group size k of hierarchical schedules, row length of a torus; must divide the "
+                  "ranks")
+      ->option_text("K");
+  command
+      .add_option("--segments", options.segments,
+                  "Segments of a bucket that travel one behind the other in trees")
+      ->option_text("S");
+  command.add_option("--rings", options.rings, "Rings of multi-ring")->option_text("C");
+  command
+      .add_option("--servers", options.servers,
+                  "Parameter servers among the ranks; each holds a part of the bucket")
+      ->option_text("S");
+}
+
+NamedSchedule load_schedule(const models::CollectiveAlgorithm& algorithm,
+                            const ScheduleOptions& options, int most_ranks) {
+  if (options.ranks.empty()) throw InputError("--ranks is missing", "give it, as in --ranks 24");
+  models::ScheduleOptions build;
+  build.ranks = static_cast<int>(
+      parsing_option("--ranks", [&] { return parse_count(options.ranks, 1, most_ranks); }));
+  build.group_size = count_or_default("--group", options.group, most_ranks);
+  build.segments = count_or_default("--segments", options.segments, models::max_segments);
+  build.rings = count_or_default("--rings", options.rings, most_ranks);
+  build.servers = count_or_default("--servers", options.servers, most_ranks);
+  const char* blamed = algorithm.takes_segments                          ? "--segments"
+                       : algorithm.takes_servers                         ? "--servers"
+                       : algorithm.takes_rings && !options.rings.empty() ? "--rings"
+                                                                         : "--group";
+  build = models::taken_options(algorithm, build);
+  return {algorithm, build, parsing_option(blamed, [&] { return algorithm.build(build); })};
+}
+
+}  // namespace paceline::cli

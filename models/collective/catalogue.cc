@@ -1,0 +1,274 @@
+// Tests: tests/models/algorithms_test.cc.
+#include "models/collective/catalogue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "models/base/names.h"
+#include "models/collective/algorithms.h"
+
+namespace paceline::models {
+namespace {
+
+using Options = ScheduleOptions;
+
+int or_default(int asked, int otherwise) {
+  return asked == 0 ? otherwise : asked;
+}
+
+const std::array catalogue = {
+    CollectiveAlgorithm{.name = "ring",
+                        .summary = "reduce-scatter and all-gather around one ring",
+                        .source = "Hitchhiker V; Patarasuk & Yuan 2009",
+                        .steps = "2(p-1)",
+                        .time = "2(p-1) alpha + 2(p-1)/p n beta + (p-1)/p n gamma",
+                        .build = [](const Options& o) { return ring_all_reduce(o.ranks); }},
+    CollectiveAlgorithm{
+        .name = "bidirectional-ring",
+        .summary = "half of the bucket around the ring in each direction",
+        .source = "Jain & Sabharwal 2010; Jouppi 2023 (TPU v4)",
+        .steps = "2(p-1)",
+        .time = "2(p-1) alpha + 2(p-1)/p n beta + (p-1)/p n gamma; half the beta where the two "
+                "directions have links of their own",
+        .build = [](const Options& o) { return bidirectional_ring_all_reduce(o.ranks); }},
+    CollectiveAlgorithm{
+        .name = "multi-ring",
+        .summary = "a share of the bucket around each of several disjoint rings",
+        .source = "Cho 2017 (PowerAI DDL)",
+        .steps = "2(p-1)",
+        .time = "2(p-1) alpha + 2(p-1)/p n beta + (p-1)/p n gamma; less beta where the rings "
+                "have links of their own",
+        .takes_group = true,
+        .takes_rings = true,
+        .build =
+            [](const Options& o) {
+              return multi_ring_all_reduce(o.ranks, o.rings, or_default(o.group_size, 1));
+            }},
+    CollectiveAlgorithm{
+        .name = "recursive-doubling",
+        .summary = "all of the bucket with a partner at twice the distance each step; folds where "
+                   "p is no power of two",
+        .source = "Thakur 2005, 4.1",
+        .steps = "log2 q, q = 2^floor(log2 p), and 2 more where p != q",
+        .time = "log2 q (alpha + n beta + n gamma), and 2 alpha + 2 n beta + n gamma where p != q",
+        .build = [](const Options& o) { return recursive_doubling_all_reduce(o.ranks); }},
+    CollectiveAlgorithm{
+        .name = "halving-doubling",
+        .summary = "recursive halving, then doubling; folds where p is no power of two",
+        .source = "Hitchhiker VI; Thakur 2005",
+        .steps = "2 log2 q, q = 2^floor(log2 p), and 2 more where p != q",
+        .time = "2 log2 q alpha + 2(q-1)/q n beta + (q-1)/q n gamma, and 2 alpha + 2 n beta + n "
+                "gamma where p != q",
+        .build = [](const Options& o) { return halving_doubling_all_reduce(o.ranks); }},
+    CollectiveAlgorithm{
+        .name = "binary-blocks",
+        .summary = "halving-doubling in blocks of powers of two, chained from small to large",
+        .source = "Hitchhiker VII; Rabenseifner 2004",
+        .steps = "2 log2 q + 2 (blocks - 1), q = 2^floor(log2 p)",
+        .build = [](const Options& o) { return binary_blocks_all_reduce(o.ranks); }},
+    CollectiveAlgorithm{
+        .name = "hierarchical",
+        .summary = "reduce in groups of k, ring over the masters, broadcast in groups",
+        .source = "Jizhi 4.3",
+        .steps = "4(k-1) + 2(p/k-1)",
+        .time = "4(k-1)(alpha + n/k beta) + 2(k-1) n/k gamma + 2(m-1)(alpha + n/m beta) + (m-1) "
+                "n/m gamma, m = p/k",
+        .takes_group = true,
+        .build =
+            [](const Options& o) {
+              return hierarchical_all_reduce(o.ranks,
+                                             or_default(o.group_size, default_group_size(o.ranks)));
+            }},
+    CollectiveAlgorithm{
+        .name = "hierarchical-scatter",
+        .summary = "reduce-scatter in groups of k, halving-doubling across by each member, "
+                   "all-gather in groups",
+        .source = "Goyal 2017, 3.2, above 256 KB; NCCL",
+        .steps = "2(k-1) + steps of halving-doubling over p/k",
+        .time = "2(k-1)(alpha + n/k beta) + (k-1) n/k gamma + halving-doubling of n/k over p/k",
+        .takes_group = true,
+        .build =
+            [](const Options& o) {
+              return hierarchical_scatter_all_reduce(
+                  o.ranks, or_default(o.group_size, default_row_length(o.ranks)));
+            }},
+    CollectiveAlgorithm{
+        .name = "hierarchical-direct",
+        .summary = "all of a group's buckets straight to its master, halving-doubling over the "
+                   "masters, and straight back",
+        .source = "Goyal 2017, 3.2, up to 256 KB",
+        .steps = "2 + steps of halving-doubling over p/k",
+        .time = "2 alpha + 2(k-1) n beta + (k-1) n gamma + halving-doubling over p/k",
+        .takes_group = true,
+        .build =
+            [](const Options& o) {
+              return hierarchical_direct_all_reduce(
+                  o.ranks, or_default(o.group_size, default_row_length(o.ranks)));
+            }},
+    CollectiveAlgorithm{
+        .name = "torus-2d",
+        .summary = "rows of k: reduce-scatter along them, ring along the columns, all-gather",
+        .source = "Mikami 2018 (Sony), 2.2",
+        .steps = "2(k-1) + 2(p/k-1)",
+        .time = "2(k-1)(alpha + n/k beta) + (k-1) n/k gamma + ring of n/k over p/k",
+        .takes_group = true,
+        .build =
+            [](const Options& o) {
+              return torus_all_reduce(o.ranks,
+                                      or_default(o.group_size, default_row_length(o.ranks)));
+            }},
+    CollectiveAlgorithm{
+        .name = "double-binary-tree",
+        .summary = "half of the bucket up and down each of two trees, in segments; inner ranks of "
+                   "one are leaves of the other",
+        .source = "Sanders 2009; NCCL 2.4",
+        .steps = "2 ceil(log2 p) + S - 1",
+        .takes_segments = true,
+        .build =
+            [](const Options& o) {
+              return double_binary_tree_all_reduce(o.ranks,
+                                                   or_default(o.segments, default_tree_segments));
+            }},
+    CollectiveAlgorithm{
+        .name = "direct-exchange",
+        .summary =
+            "each rank sends each other rank its part, and each sends back the sum of its own",
+        .source = "Hitchhiker IV, all-to-all",
+        .steps = "2",
+        .time = "2 alpha + 2(p-1)/p n beta + (p-1)/p n gamma",
+        .build = [](const Options& o) { return parameter_server(o.ranks, o.ranks, 0); }},
+    CollectiveAlgorithm{
+        .name = "parameter-server",
+        .summary = "push to s servers among the ranks, a part of the bucket each, and pull",
+        .source = "Li 2014; PAISoar 2; Hitchhiker IV",
+        .steps = "2",
+        .time = "2 alpha + 2(p-1) n/s beta + (p-1) n/s gamma",
+        .takes_servers = true,
+        .build =
+            [](const Options& o) {
+              return parameter_server(o.ranks, or_default(o.servers, 1), o.first_server);
+            }},
+    CollectiveAlgorithm{.name = "reduce-scatter",
+                        .summary = "around a ring",
+                        .source = "Patarasuk & Yuan 2009",
+                        .steps = "p-1",
+                        .time = "(p-1)(alpha + n/p beta + n/p gamma)",
+                        .collective = Collective::reduce_scatter,
+                        .build = [](const Options& o) { return ring_reduce_scatter(o.ranks); }},
+    CollectiveAlgorithm{.name = "all-gather",
+                        .summary = "around a ring",
+                        .source = "Patarasuk & Yuan 2009",
+                        .steps = "p-1",
+                        .time = "(p-1)(alpha + n/p beta)",
+                        .collective = Collective::all_gather,
+                        .build = [](const Options& o) { return ring_all_gather(o.ranks); }},
+    CollectiveAlgorithm{.name = "broadcast",
+                        .summary = "down a binomial tree, in segments",
+                        .source = "Thakur 2005, 3.2",
+                        .steps = "ceil(log2 p) + S - 1",
+                        .time = "ceil(log2 p)(alpha + n beta) with one segment",
+                        .collective = Collective::broadcast,
+                        .takes_segments = true,
+                        .build =
+                            [](const Options& o) {
+                              return binomial_broadcast(o.ranks, or_default(o.segments, 1));
+                            }},
+    CollectiveAlgorithm{.name = "all-to-all",
+                        .summary = "pairwise exchange",
+                        .source = "Thakur 2005, 3.4",
+                        .steps = "p-1",
+                        .time = "(p-1)(alpha + n/p^2 beta)",
+                        .collective = Collective::all_to_all,
+                        .build = [](const Options& o) { return pairwise_all_to_all(o.ranks); }},
+};
+
+const CollectiveAlgorithm& find(std::span<const CollectiveAlgorithm> among,
+                                std::string_view wanted) {
+  std::vector<std::string> names;
+  for (const CollectiveAlgorithm& algorithm : among) {
+    if (algorithm.name == wanted) return algorithm;
+    names.emplace_back(algorithm.name);
+  }
+  throw unknown_name("schedule", wanted, names);
+}
+
+}  // namespace
+
+std::string_view name(Collective collective) {
+  switch (collective) {
+    case Collective::all_reduce:
+      return "all-reduce";
+    case Collective::reduce_scatter:
+      return "reduce-scatter";
+    case Collective::all_gather:
+      return "all-gather";
+    case Collective::broadcast:
+      return "broadcast";
+    case Collective::all_to_all:
+      return "all-to-all";
+  }
+  return "unknown";
+}
+
+std::span<const CollectiveAlgorithm> collective_catalogue() {
+  return catalogue;
+}
+
+std::span<const CollectiveAlgorithm> all_reduce_catalogue() {
+  const auto end =
+      std::find_if(catalogue.begin(), catalogue.end(), [](const CollectiveAlgorithm& algorithm) {
+        return algorithm.collective != Collective::all_reduce;
+      });
+  return {catalogue.begin(), end};
+}
+
+const CollectiveAlgorithm& collective_algorithm(std::string_view name) {
+  return find(collective_catalogue(), name);
+}
+
+const CollectiveAlgorithm& all_reduce_algorithm(std::string_view name) {
+  return find(all_reduce_catalogue(), name);
+}
+
+std::vector<std::string> collective_names() {
+  std::vector<std::string> names;
+  for (const CollectiveAlgorithm& algorithm : catalogue) names.emplace_back(algorithm.name);
+  return names;
+}
+
+ScheduleOptions taken_options(const CollectiveAlgorithm& algorithm,
+                              const ScheduleOptions& options) {
+  ScheduleOptions taken{.ranks = options.ranks};
+  if (algorithm.takes_group) taken.group_size = options.group_size;
+  if (algorithm.takes_segments) taken.segments = options.segments;
+  if (algorithm.takes_rings) taken.rings = options.rings;
+  if (algorithm.takes_servers) {
+    taken.servers = options.servers;
+    taken.first_server = options.first_server;
+  }
+  return taken;
+}
+
+std::string described(std::string_view algorithm, const ScheduleOptions& options) {
+  std::string text(algorithm);
+  const auto add = [&text](const char* format, int value) {
+    if (value > 0) text += fmt::format(fmt::runtime(format), value);
+  };
+  add(" k={}", options.group_size);
+  add(", {} segments", options.segments);
+  add(", {} rings", options.rings);
+  if (options.servers == 1) text += fmt::format(" at rank {}", options.first_server);
+  if (options.servers > 1) add(" on {} servers", options.servers);
+  return text;
+}
+
+void check_rank_count(int ranks) {
+  if (ranks < 1 || ranks > max_ranks) {
+    throw InputError(fmt::format("{} ranks", ranks),
+                     fmt::format("choose 1 to {} ranks", max_ranks));
+  }
+}
+
+}  // namespace paceline::models
