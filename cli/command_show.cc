@@ -217,7 +217,7 @@ void show_cluster(const std::string& name_or_file, bool json) {
         {"nic", cluster.nic.name},
         {"nics_per_node", cluster.nics_per_node},
         {"nic_use", use},
-        {"fabric", cluster.fabric},
+        {"fabric", described(cluster.fabric)},
         {"profile", cluster.profile.empty() ? Json(nullptr) : Json(cluster.profile)},
         {"source", cluster.source},
         {"figures", rows.json()}};
@@ -227,7 +227,8 @@ void show_cluster(const std::string& name_or_file, bool json) {
   fmt::print("{}: {}\n", cluster.name, cluster.description);
   fmt::print("{} nodes x {} {} = {} ranks; inside a node {}; {} x {} per node ({}), {} fabric\n",
              cluster.nodes, cluster.ranks_per_node, cluster.device.name, cluster.ranks(),
-             cluster.intra.name, cluster.nics_per_node, cluster.nic.name, use, cluster.fabric);
+             cluster.intra.name, cluster.nics_per_node, cluster.nic.name, use,
+             described(cluster.fabric));
   if (!cluster.profile.empty())
     fmt::print("calibrated by profile {} (paceline show profile {})\n", cluster.profile,
                cluster.profile);

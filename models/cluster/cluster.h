@@ -1,14 +1,20 @@
 // A cluster as a value: equal nodes of equal ranks, joined inside by an intra-node link and
 // outside by NICs and a fabric. Each number is a Figure: it names its source.
 //
-// Ranks are placed node-major: rank r is slot r mod g of node r div g (see placement.h).
+// Ranks are placed node-major, rank r in place r mod g of node r div g, unless `slots` says
+// otherwise.
 #pragma once
 
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "models/base/figure.h"
 #include "models/base/units.h"
+#include "models/cluster/fabric.h"
+#include "models/cluster/platform.h"
 
 namespace paceline::models {
 
@@ -49,11 +55,18 @@ struct Cluster {
   int nodes = 1;
   int ranks_per_node = 1;  // g
   Device device;
-  Link intra;  // one port for each rank into a non-blocking switch inside the node
+  Link intra;  // one port or lane inside the node, as intra_kind says
   Link nic;    // one NIC
   int nics_per_node = 1;
   NicUse nic_use = NicUse::striped;
-  std::string fabric;                             // "flat": a non-blocking switch
+  IntraKind intra_kind = IntraKind::switched;
+  Fabric fabric;
+  // Rank r sits in slot slots[r], place slots[r] mod g of node slots[r] div g; node-major (slot r)
+  // if empty.
+  std::vector<int> slots;
+  std::map<int, double> slow_nodes;  // node to the share of its NICs' bandwidth that is left
+  // In place of nodes, NICs and fabric: each host is a rank. Null if there is none.
+  std::shared_ptr<const Platform> platform;
   std::optional<Link> host_link;                  // host to device copies; the intra link if absent
   std::optional<Figure<BytesPerSecond>> storage;  // read bandwidth of one node
   std::optional<Figure<PerSecond>> decode_per_node;  // samples decoded and augmented, one node

@@ -238,9 +238,9 @@ Cluster read_cluster(const YAML::Node& node, const std::string& file, const std:
                      : map.parsed("device", [](const std::string& n) { return catalog_device(n); });
   cluster.intra = cluster_link(map, "intra");
   read_nics(map, cluster);
-  cluster.fabric = map.text_or("fabric", "flat");
-  if (cluster.fabric != "flat") {
-    const InputError error = unknown_name("fabric", cluster.fabric, {"flat"});
+  const std::string fabric = map.text_or("fabric", "flat");
+  if (fabric != "flat") {
+    const InputError error = unknown_name("fabric", fabric, {"flat"});
     throw InputError(map.place_of_key("fabric"), error.problem(), error.remedy());
   }
   if (map.has("host_link")) cluster.host_link = cluster_link(map, "host_link");

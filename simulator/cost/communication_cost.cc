@@ -27,6 +27,11 @@ CommunicationCost communication_cost(const models::Cluster& cluster, const model
   cost.ranks_per_node = cluster.ranks_per_node;
   cost.nics_per_node = cluster.nics_per_node;
   cost.nic_use = cluster.nic_use;
+  cost.intra_kind = cluster.intra_kind;
+  cost.fabric = cluster.fabric;
+  cost.slots = cluster.slots;
+  cost.slow_nodes = cluster.slow_nodes;
+  cost.platform = cluster.platform;
   if (profile == nullptr) {
     cost.intra = link_cost(cluster.intra.latency, cluster.intra.bandwidth, reading);
     cost.nic = link_cost(cluster.nic.latency, cluster.nic.bandwidth, reading);

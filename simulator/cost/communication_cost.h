@@ -4,9 +4,14 @@
 // readings: as stated, or with every interval at its fast or slow end.
 #pragma once
 
+#include <map>
+#include <memory>
+#include <vector>
+
 #include "models/base/figure.h"
 #include "models/base/units.h"
 #include "models/cluster/cluster.h"
+#include "models/cluster/platform.h"
 #include "models/plan/profile.h"
 
 namespace paceline::simulator {
@@ -20,12 +25,19 @@ struct LinkCost {
 };
 
 struct CommunicationCost {
-  int ranks_per_node = 1;  // g; ranks are placed node-major
-  LinkCost intra;          // a rank's port into its node
-  LinkCost nic;            // one NIC, and the path from it to another node's
+  int ranks_per_node = 1;  // g
+  LinkCost intra = {};     // a rank's port into its node
+  LinkCost nic = {};       // one NIC, and the path from it to another node's
   int nics_per_node = 1;
   models::NicUse nic_use = models::NicUse::striped;
-  SecondsPerByte gamma;  // per byte reduced
+  SecondsPerByte gamma = {};  // per byte reduced
+  models::IntraKind intra_kind = models::IntraKind::switched;
+  models::Fabric fabric = {};
+  // Rank r sits in slot slots[r]; node-major, slot r, if empty.
+  std::vector<int> slots = {};
+  // NICs of these nodes have only this share of the bandwidth.
+  std::map<int, double> slow_nodes = {};
+  std::shared_ptr<const models::Platform> platform = {};  // in place of nodes, NICs and fabric
 };
 
 // Figures of `profile` (may be null) take the place of the cluster's. gamma is the time to read two

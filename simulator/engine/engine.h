@@ -13,9 +13,7 @@
 //     of them.
 //  5. Chunks are fractions of the bucket: n/p bytes each, not rounded to elements.
 //
-// Paths: between ranks of one node, sender's port -> receiver's port (alpha and beta of the intra
-// link). Between nodes, port -> NIC -> fabric -> NIC -> port, with the NIC's alpha; the fabric
-// is a non-blocking switch. Links are full duplex: the two directions do not share.
+// Links and paths are those of routes.h. They are full duplex: the two directions do not share.
 #pragma once
 
 #include <algorithm>

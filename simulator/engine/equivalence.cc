@@ -20,11 +20,12 @@
 //  - A sequence, or parts in parallel: all of them. A part of the bucket, a pipeline: the inner
 //  one.
 //
-// Nodes. Let g | M. For rotations and blocks, `to - from` mod p depends on the label, but for wraps
-// that always leave the node (p > g) and so the node of `to` is the node of `from` iff
-// from mod g + (to - from) lies in [0, g). For xor with d in groups of stride k: if k d < M the
-// sign of `to - from` depends on the label; otherwise |to - from| >= M >= g, another node. The
-// NIC of a node carries what its g ranks send: their labels are a block of g labels.
+// Nodes, and likewise all that is under one switch of a fat tree, with its ranks for g. Let g | M.
+// For rotations and blocks, `to - from` mod p depends on the label, but for wraps that always leave
+// the node (p > g) and so the node of `to` is the node of `from` iff from mod g + (to - from) lies
+// in [0, g). For xor with d in groups of stride k: if k d < M the sign of `to - from` depends on
+// the label; otherwise |to - from| >= M >= g, another node. The NIC of a node carries what its g
+// ranks send: their labels are a block of g labels.
 #include "simulator/engine/equivalence.h"
 
 #include <algorithm>
@@ -37,10 +38,7 @@ namespace {
 
 using namespace models;
 
-// Do the messages of each step, with their sizes, stay the same if all ranks turn by `by`?
-bool turns(const Schedule& schedule, int by);
-
-bool groups_turn(const Within& w, int by) {
+bool groups_are_translated(const Within& w, int by) {
   if (w.groups.members.size() != 1) return false;
   const Progression& members = w.groups.members.front();
   const int size = members.count;
@@ -51,31 +49,33 @@ bool groups_turn(const Within& w, int by) {
   if (blocks) return by % size == 0;
   const bool all_groups = w.groups.count == stride && w.groups.stride == 1;
   const bool interleaved = size * stride == w.ranks && (all_groups || w.groups.count == 1);
-  return interleaved && by % stride == 0 && turns(w.inner, by / stride);
+  return interleaved && by % stride == 0 && is_translated(w.inner, by / stride);
 }
 
 template <class Servers>
-bool servers_turn(const Servers& p, int by) {
+bool servers_are_translated(const Servers& p, int by) {
   return p.ranks % p.servers == 0 && by % (p.ranks / p.servers) == 0;
 }
 
-bool turns(const Schedule& schedule, int by) {
+}  // namespace
+
+bool is_translated(const Schedule& schedule, int by) {
   if (by == schedule.ranks()) return true;
   return std::visit(
       [&](const auto& node) {
         using Node = std::decay_t<decltype(node)>;
         if constexpr (std::is_same_v<Node, Sequence> || std::is_same_v<Node, Parallel>) {
           return std::all_of(node.parts.begin(), node.parts.end(),
-                             [by](const Schedule& part) { return turns(part, by); });
+                             [by](const Schedule& part) { return is_translated(part, by); });
         } else if constexpr (std::is_same_v<Node, OnPart> || std::is_same_v<Node, Pipelined>) {
-          return turns(node.inner, by);
+          return is_translated(node.inner, by);
         } else if constexpr (std::is_same_v<Node, Renumbered>) {
           return (node.block == node.inner.ranks() || by % node.block == 0) &&
-                 turns(node.inner, by);
+                 is_translated(node.inner, by);
         } else if constexpr (std::is_same_v<Node, Within>) {
-          return groups_turn(node, by);
+          return groups_are_translated(node, by);
         } else if constexpr (std::is_same_v<Node, ServerPush> || std::is_same_v<Node, ServerPull>) {
-          return servers_turn(node, by);
+          return servers_are_translated(node, by);
         } else {
           return std::is_same_v<Node, RingReduceScatter> || std::is_same_v<Node, RingAllGather> ||
                  std::is_same_v<Node, PairwiseAllToAll>;
@@ -83,6 +83,8 @@ bool turns(const Schedule& schedule, int by) {
       },
       schedule.node());
 }
+
+namespace {
 
 bool equitable_groups(const Within& w, int modulus) {
   if (w.groups.members.size() != 1) return false;
@@ -123,24 +125,31 @@ bool is_equitable(const Schedule& schedule, int modulus) {
                              std::is_same_v<Node, RecursiveExchange>) {
           return true;
         } else {
-          return turns(schedule, modulus);
+          return is_translated(schedule, modulus);
         }
       },
       schedule.node());
 }
 
-int collapsed_ranks(const Schedule& schedule, int ranks_per_node) {
-  const int ranks = schedule.ranks();
-  if (ranks_per_node >= ranks || ranks % ranks_per_node != 0) return ranks;
-  const int nodes = ranks / ranks_per_node;
+int collapsed_ranks(std::span<const Schedule> schedules, const Routes& routes) {
+  const int ranks = routes.ranks();
+  const int unit = routes.unit();
+  if (unit == 0 || unit >= ranks || ranks % unit != 0) return ranks;
+  const auto is_equitable_for_all = [&](int modulus) {
+    return std::all_of(schedules.begin(), schedules.end(), [&](const Schedule& schedule) {
+      return routes.needs_translation() ? is_translated(schedule, modulus)
+                                        : is_equitable(schedule, modulus);
+    });
+  };
+  const int units = ranks / unit;
   std::vector<int> large_divisors;
-  for (int d = 1; d <= nodes / d; ++d) {
-    if (nodes % d != 0) continue;
-    if (is_equitable(schedule, d * ranks_per_node)) return d * ranks_per_node;
-    if (d != nodes / d) large_divisors.push_back(nodes / d);
+  for (int d = 1; d <= units / d; ++d) {
+    if (units % d != 0) continue;
+    if (is_equitable_for_all(d * unit)) return d * unit;
+    if (d != units / d) large_divisors.push_back(units / d);
   }
   for (auto d = large_divisors.rbegin(); d != large_divisors.rend(); ++d) {
-    if (is_equitable(schedule, *d * ranks_per_node)) return *d * ranks_per_node;
+    if (is_equitable_for_all(*d * unit)) return *d * unit;
   }
   return ranks;
 }

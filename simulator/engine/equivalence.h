@@ -7,7 +7,10 @@
 // node, and how many messages share its NIC, depend on the label too (proof in the .cc).
 #pragma once
 
+#include <span>
+
 #include "models/collective/schedule.h"
+#include "simulator/engine/routes.h"
 
 namespace paceline::simulator {
 
@@ -15,7 +18,13 @@ namespace paceline::simulator {
 // cautious; it costs time, not truth. O(nodes of the schedule's tree).
 [[nodiscard]] bool is_equitable(const models::Schedule& schedule, int modulus);
 
-// The least equitable modulus that is a multiple of `ranks_per_node`, or all ranks.
-[[nodiscard]] int collapsed_ranks(const models::Schedule& schedule, int ranks_per_node);
+// Do the messages of each step, with their sizes, stay the same if all ranks turn by `by`, which
+// must divide them? Then rank mod `by` is equitable, and a message's image is its translation.
+[[nodiscard]] bool is_translated(const models::Schedule& schedule, int by);
+
+// The least modulus that is equitable for all of the schedules, which are over as many ranks, and a
+// multiple of routes.unit(); or all ranks.
+[[nodiscard]] int collapsed_ranks(std::span<const models::Schedule> schedules,
+                                  const Routes& routes);
 
 }  // namespace paceline::simulator

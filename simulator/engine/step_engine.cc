@@ -4,132 +4,51 @@
 // message's time is affine in the bucket size, because loads and chunks are fractions of it.
 // Evaluation keeps the finish time of each position. Loads: all positions stand for equally
 // many ranks, so what the members of one position receive in a step is what the positions send
-// to it, and ingress loads can be summed over the messages of the positions alone.
+// to it, and loads can be summed over the messages of the positions alone.
 #include "simulator/engine/step_engine.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 
 #include "models/base/error.h"
-#include "models/collective/enumerate.h"
 #include "simulator/engine/equivalence.h"
+#include "simulator/engine/prepare.h"
 
 namespace paceline::simulator {
-namespace {
-
-constexpr std::size_t most_messages = 8'000'000;
-
-// The NICs of the nodes in which the positions lie, as links that a step's bytes load.
-class NicLoads {
- public:
-  NicLoads(const CommunicationCost& cost, int positions)
-      : cost_(cost), per_node_(cost.nic_use == models::NicUse::striped ? 1 : cost.nics_per_node) {
-    const int nodes = (positions + cost.ranks_per_node - 1) / cost.ranks_per_node;
-    out_.resize(static_cast<std::size_t>(nodes * per_node_));
-    in_.resize(out_.size());
-  }
-  void add(int from, int to, double fraction) {
-    out_[index(from)] += fraction;
-    in_[index(to)] += fraction;
-  }
-  // Seconds for each byte of the bucket that a message between the two must wait for its NICs.
-  [[nodiscard]] double per_byte_s(int from, int to) const {
-    const double nics = cost_.nic_use == models::NicUse::striped ? cost_.nics_per_node : 1;
-    return std::max(out_[index(from)], in_[index(to)]) * cost_.nic.beta.value() / nics;
-  }
-  void clear() {
-    std::fill(out_.begin(), out_.end(), 0.0);
-    std::fill(in_.begin(), in_.end(), 0.0);
-  }
-
- private:
-  [[nodiscard]] std::size_t index(int position) const {
-    const int node = position / cost_.ranks_per_node;
-    const int slot = position % cost_.ranks_per_node;
-    return static_cast<std::size_t>(node * per_node_ + slot * per_node_ / cost_.ranks_per_node);
-  }
-
-  const CommunicationCost& cost_;
-  int per_node_;
-  std::vector<double> out_;
-  std::vector<double> in_;
-};
-
-}  // namespace
 
 StepEngine::StepEngine(const models::Schedule& schedule, const CommunicationCost& cost,
                        Collapse collapse)
-    : ranks_(schedule.ranks()),
-      positions_(collapse == Collapse::none ? schedule.ranks()
-                                            : collapsed_ranks(schedule, cost.ranks_per_node)) {
-  for (int step = 0; step < schedule.steps();) {
-    const int repeats = schedule.repeats(step);
-    add_run(schedule, step, repeats, cost);
-    step += repeats;
-  }
-}
-
-void StepEngine::add_run(const models::Schedule& schedule, int step, int repeats,
-                         const CommunicationCost& cost) {
-  struct Found {
-    int from;
-    int to;
-    double fraction;
-    bool leaves_node;
-  };
-  const auto size = static_cast<std::size_t>(positions_);
-  std::vector<Found> found;
-  std::vector<double> out(size);
-  std::vector<double> in(size);
-  std::vector<double> reduced(size);
-  NicLoads nics(cost, positions_);
-  const auto see = [&](const models::Transfer<double>& t) {
-    if (messages_.size() + found.size() == most_messages) {
-      throw InputError(
-          fmt::format("{} ranks have too little in common to be timed as a few", ranks_),
-          fmt::format("choose a multiple of the {} ranks of a node, and for halving-doubling a "
-                      "power of two",
-                      cost.ranks_per_node));
+    : ranks_(schedule.ranks()) {
+  const Routes routes(cost, ranks_);
+  positions_ = collapse == Collapse::none ? ranks_ : collapsed_ranks({&schedule, 1}, routes);
+  std::vector<double> load_s(
+      static_cast<std::size_t>(routes.links()));  // for each byte of the bucket
+  for_each_run(schedule, routes, positions_, [&](const PreparedRun& prepared) {
+    Run run{.first_message = messages_.size(),
+            .first_participant = participants_.size(),
+            .repeats = prepared.repeats};
+    for (const PreparedRun::Message& m : prepared.messages) {
+      for (const int link : prepared.path(m)) {
+        const auto l = static_cast<std::size_t>(link);
+        load_s[l] += m.fraction * routes.beta_s(link) * routes.weight(link, positions_);
+      }
     }
-    const int to = t.to % positions_;
-    const bool leaves_node = t.from / cost.ranks_per_node != t.to / cost.ranks_per_node;
-    found.push_back({t.from, to, t.span.size, leaves_node});
-    out[static_cast<std::size_t>(t.from)] += t.span.size;
-    in[static_cast<std::size_t>(to)] += t.span.size;
-    if (t.reduce) reduced[static_cast<std::size_t>(to)] += t.span.size;
-    if (leaves_node) nics.add(t.from, to, t.span.size);
-  };
-  const models::Span<double> bucket{0.0, 1.0};
-  if (positions_ == ranks_) {
-    models::for_each_transfer(schedule, step, bucket, see);
-  } else {
-    for (int rank = 0; rank < positions_; ++rank)
-      models::for_each_send(schedule, rank, step, bucket, see);
-  }
-
-  Run run{.first_message = messages_.size(),
-          .first_participant = participants_.size(),
-          .repeats = repeats};
-  for (const Found& f : found) {
-    const double ports =
-        std::max(out[static_cast<std::size_t>(f.from)], in[static_cast<std::size_t>(f.to)]) *
-        cost.intra.beta.value();
-    messages_.push_back(
-        {.from = f.from,
-         .to = f.to,
-         .alpha_s = (f.leaves_node ? cost.nic.alpha : cost.intra.alpha).value(),
-         .per_byte_s = f.leaves_node ? std::max(ports, nics.per_byte_s(f.from, f.to)) : ports});
-  }
-  for (int position = 0; position < positions_; ++position) {
-    const auto i = static_cast<std::size_t>(position);
-    if (out[i] > 0 || in[i] > 0)
-      participants_.push_back({position, reduced[i] * cost.gamma.value()});
-  }
-  run.end_message = messages_.size();
-  run.end_participant = participants_.size();
-  runs_.push_back(run);
+    for (const PreparedRun::Message& m : prepared.messages) {
+      double per_byte_s = 0;
+      for (const int link : prepared.path(m)) {
+        const auto l = static_cast<std::size_t>(link);
+        per_byte_s = std::max(
+            per_byte_s, routes.is_shared(link) ? load_s[l] : m.fraction * routes.beta_s(link));
+      }
+      messages_.push_back({m.from, m.to, m.alpha_s, per_byte_s});
+    }
+    for (const int link : prepared.links) load_s[static_cast<std::size_t>(link)] = 0;
+    for (const PreparedRun::Participant& p : prepared.participants)
+      participants_.push_back({p.position, p.reduced * cost.gamma.value()});
+    run.end_message = messages_.size();
+    run.end_participant = participants_.size();
+    runs_.push_back(run);
+  });
 }
 
 // finish_s and scratch are over positions; scratch is at least twice as long. Times are kept

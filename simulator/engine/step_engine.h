@@ -6,9 +6,7 @@
 //   SHARING. In a step, every link direction carries the sum of the bytes that the step's
 //   messages send over it, and a message takes
 //       alpha + max over the links of its path of (bytes on the link in this step / bandwidth).
-//   Links are: the port of each rank out and in (intra-node bandwidth), and the NICs of each
-//   node out and in. With NicUse::striped, a node's NICs are one link of their summed bandwidth;
-//   with NicUse::affinity, a rank uses NIC (slot * nics / g) alone.
+//   Links are those of routes.h.
 //
 // For messages of equal size that start together this is max-min fair sharing; for unequal ones
 // it is the time at which the last of them is through (work-conserving). It is a rule for one
@@ -79,8 +77,6 @@ class StepEngine {
     int repeats = 1;
   };
 
-  void add_run(const models::Schedule& schedule, int step, int repeats,
-               const CommunicationCost& cost);
   void evaluate(const Run& run, double bucket_bytes, std::vector<double>& finish_s,
                 std::vector<double>& scratch) const;
   [[nodiscard]] Completion run_all(Bytes bucket, std::vector<double> finish_s) const;

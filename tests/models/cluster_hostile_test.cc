@@ -60,7 +60,7 @@ TEST(ClusterYaml, FiguresWithoutASourceNameTheirOwnLine) {
   EXPECT_EQ(cluster.source, "dir/lab.yaml");
   EXPECT_EQ(cluster.nics_per_node, 1);
   EXPECT_EQ(cluster.nic_use, NicUse::striped);
-  EXPECT_EQ(cluster.fabric, "flat");
+  EXPECT_EQ(cluster.fabric, Fabric{});
   EXPECT_FALSE(cluster.decode_per_node);
 }
 

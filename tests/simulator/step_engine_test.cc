@@ -90,8 +90,7 @@ TEST(StepEngine, RefusesWhatWouldFillTheMemory) {
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(),
                  "1000003 ranks have too little in common to be timed as a few; choose a multiple "
-                 "of the 8 ranks of a node, and for halving-doubling "
-                 "a power of two");
+                 "of the 8 ranks of a node or switch, and for halving-doubling a power of two");
   }
 }
 

@@ -1,0 +1,258 @@
+// Tests: tests/simulator/routes_test.cc.
+#include "simulator/engine/routes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
+#include "models/base/error.h"
+
+namespace paceline::simulator {
+namespace {
+
+using models::FabricKind;
+using models::IntraKind;
+
+int divided_up(int amount, int by) {
+  return (amount + by - 1) / by;
+}
+
+// Steps from `from` to `to` on a ring of `length`, negative if backward is shorter.
+int ring_offset(int from, int to, int length) {
+  const int forward = (to - from + length) % length;
+  return 2 * forward <= length ? forward : forward - length;
+}
+
+}  // namespace
+
+Routes::Routes(const CommunicationCost& cost, int ranks)
+    : ranks_(ranks),
+      per_node_(cost.ranks_per_node),
+      nics_(cost.nic_use == models::NicUse::striped ? 1 : cost.nics_per_node),
+      nodes_(divided_up(ranks, cost.ranks_per_node)),
+      intra_(cost.intra_kind),
+      fabric_(cost.fabric),
+      intra_alpha_s_(cost.intra.alpha.value()),
+      nic_alpha_s_(cost.nic.alpha.value()),
+      slots_(cost.slots),
+      platform_(cost.platform) {
+  if (platform_ != nullptr) {
+    if (static_cast<std::size_t>(ranks) > platform_->hosts.size()) {
+      throw InputError(
+          fmt::format("{} ranks on a platform of {} hosts", ranks, platform_->hosts.size()),
+          "choose at most one rank for each host");
+    }
+    links_ = static_cast<int>(platform_->links.size());
+    return;
+  }
+  PACELINE_ASSERT(slots_.empty() || slots_.size() >= static_cast<std::size_t>(ranks),
+                  "every rank has a slot");
+  if (!slots_.empty()) {
+    const auto last = slots_.begin() + ranks;
+    nodes_ = *std::max_element(slots_.begin(), last) / per_node_ + 1;
+  }
+  const double lane_beta = cost.intra.beta.value();
+  const int slots = nodes_ * per_node_;
+  if (intra_ == IntraKind::switched) {
+    port_ = add_family("port", slots, 2, 1, lane_beta);
+  } else if (intra_ == IntraKind::ring) {
+    lane_ = add_family("lane", slots, 2, 1, lane_beta);
+  } else {
+    lane_ = add_family("lane", slots, per_node_, 1, lane_beta);
+  }
+  const double striped = cost.nic_use == models::NicUse::striped ? cost.nics_per_node : 1;
+  const double nic_beta = cost.nic.beta.value() / striped;
+  unit_ = per_node_;
+  if (fabric_.kind == FabricKind::torus) {
+    add_grid(cost);
+  } else {
+    nic_ = add_family("NIC", nodes_, 2 * nics_, per_node_, nic_beta);
+  }
+  if (fabric_.kind == FabricKind::fat_tree) add_tree(cost);
+  if (fabric_.kind == FabricKind::rail && nics_ > 1 && fabric_.oversubscription > 1)
+    spine_ = add_family("spine", 1, 2 * nics_, 0, nic_beta * fabric_.oversubscription / nodes_);
+  if (!cost.slow_nodes.empty()) {
+    slow_nodes_.assign(static_cast<std::size_t>(nodes_), 1.0);
+    for (const auto& [node, share] : cost.slow_nodes) {
+      if (node < nodes_) slow_nodes_[static_cast<std::size_t>(node)] = share;
+    }
+  }
+  if (!slots_.empty() || !slow_nodes_.empty()) unit_ = 0;
+}
+
+int Routes::add_family(const char* name, int owners, int per_owner, int ranks_per_owner,
+                       double beta_s) {
+  families_.push_back({name, links_, owners, per_owner, ranks_per_owner, beta_s});
+  links_ += owners * per_owner;
+  return static_cast<int>(families_.size()) - 1;
+}
+
+void Routes::add_tree(const CommunicationCost& cost) {
+  int nodes = 1;
+  double ratio = 1;
+  for (const models::FatTreeLevel& level : fabric_.levels) {
+    nodes *= level.members;
+    ratio *= level.oversubscription;
+    const double beta = cost.nic.beta.value() / cost.nics_per_node * ratio / nodes;
+    int family = -1;
+    // Whether two nodes are below one switch says how many hops lie between them.
+    if (ratio > 1 || fabric_.hop_latency > Seconds{0}) unit_ = nodes * per_node_;
+    if (ratio > 1) {
+      family = add_family("switch", divided_up(nodes_, nodes), 2, nodes * per_node_, beta);
+    }
+    tree_.push_back({family, nodes});
+  }
+}
+
+void Routes::add_grid(const CommunicationCost& cost) {
+  const int nodes =
+      std::accumulate(fabric_.shape.begin(), fabric_.shape.end(), 1, std::multiplies<>());
+  if (nodes_ > nodes) {
+    throw InputError(fmt::format("{} nodes in a torus of {}", nodes_, nodes),
+                     fmt::format("choose at most {} ranks", nodes * per_node_));
+  }
+  const int row = nodes / fabric_.shape.back();
+  unit_ = nodes_ == nodes ? row * per_node_ : 0;
+  needs_translation_ = true;
+  nodes_ = nodes;
+  grid_ = add_family("grid", nodes, 2 * static_cast<int>(fabric_.shape.size()), per_node_,
+                     cost.nic.beta.value() / cost.nics_per_node);
+}
+
+const Routes::Family& Routes::family_of(int link) const {
+  const auto after = std::upper_bound(families_.begin(), families_.end(), link,
+                                      [](int l, const Family& f) { return l < f.first; });
+  return *(after - 1);
+}
+
+double Routes::beta_s(int link) const {
+  if (platform_ != nullptr)
+    return 1.0 / platform_->links[static_cast<std::size_t>(link)].bandwidth.value();
+  const Family& family = family_of(link);
+  const bool of_node = family.ranks_per_owner == per_node_ && !slow_nodes_.empty() &&
+                       (&family - families_.data() == nic_ || &family - families_.data() == grid_);
+  if (!of_node) return family.beta_s;
+  return family.beta_s /
+         slow_nodes_[static_cast<std::size_t>((link - family.first) / family.per_owner)];
+}
+
+std::string Routes::link_name(int link) const {
+  if (platform_ != nullptr) return platform_->links[static_cast<std::size_t>(link)].name;
+  const Family& family = family_of(link);
+  return fmt::format(
+      "{}{}-{}-{}", family.name,
+      family.ranks_per_owner > per_node_ ? fmt::format("-of-{}", family.ranks_per_owner / per_node_)
+                                         : "",
+      (link - family.first) / family.per_owner, (link - family.first) % family.per_owner);
+}
+
+double Routes::path(int from, int to, std::vector<int>& path) const {
+  path.clear();
+  if (platform_ != nullptr) {
+    const auto route = platform_->route(from, to);
+    path.assign(route.begin(), route.end());
+    double alpha_s = 0;
+    for (const int link : route)
+      alpha_s += platform_->links[static_cast<std::size_t>(link)].latency.value();
+    return alpha_s;
+  }
+  const int from_slot = slot_of(from);
+  const int to_slot = slot_of(to);
+  const int from_node = from_slot / per_node_;
+  const int to_node = to_slot / per_node_;
+  if (from_node == to_node) {
+    path_inside(from_node, from_slot % per_node_, to_slot % per_node_, path);
+    return intra_alpha_s_;
+  }
+  if (port_ >= 0) path.push_back(id(port_, from_slot, 0));
+  int hops = 1;
+  if (grid_ >= 0) {
+    hops = path_through_grid(from_node, to_node, path);
+  } else {
+    const int out = nics_ == 1 ? 0 : nic_of(from_slot % per_node_);
+    const int in = nics_ == 1 ? 0 : nic_of(to_slot % per_node_);
+    path.push_back(id(nic_, from_node, 2 * out));
+    if (!tree_.empty()) hops = path_through_tree(from_node, to_node, path);
+    if (fabric_.kind == FabricKind::rail && out != in) {
+      hops = 3;
+      if (spine_ >= 0) {
+        path.push_back(id(spine_, 0, 2 * out));
+        path.push_back(id(spine_, 0, 2 * in + 1));
+      }
+    }
+    path.push_back(id(nic_, to_node, 2 * in + 1));
+  }
+  if (port_ >= 0) path.push_back(id(port_, to_slot, 1));
+  return nic_alpha_s_ + (hops - 1) * fabric_.hop_latency.value();
+}
+
+void Routes::path_inside(int node, int from, int to, std::vector<int>& path) const {
+  const int first = node * per_node_;
+  if (intra_ == IntraKind::switched) {
+    path.push_back(id(port_, first + from, 0));
+    path.push_back(id(port_, first + to, 1));
+  } else if (intra_ == IntraKind::all_to_all) {
+    path.push_back(id(lane_, first + from, to));
+  } else {
+    const int offset = ring_offset(from, to, per_node_);
+    const int way = offset > 0 ? 1 : -1;
+    for (int place = from; place != to; place = (place + way + per_node_) % per_node_)
+      path.push_back(id(lane_, first + place, way > 0 ? 0 : 1));
+  }
+}
+
+// Returns the switches on the way.
+int Routes::path_through_tree(int from_node, int to_node, std::vector<int>& path) const {
+  std::size_t common = 0;
+  while (common < tree_.size() && from_node / tree_[common].nodes != to_node / tree_[common].nodes)
+    ++common;
+  for (std::size_t level = 0; level < common; ++level) {
+    const TreeLevel& t = tree_[level];
+    if (t.family >= 0) path.push_back(id(t.family, from_node / t.nodes, 0));
+  }
+  for (std::size_t level = common; level-- > 0;) {
+    const TreeLevel& t = tree_[level];
+    if (t.family >= 0) path.push_back(id(t.family, to_node / t.nodes, 1));
+  }
+  return 2 * static_cast<int>(common) + 1;
+}
+
+// Returns the number of links.
+int Routes::path_through_grid(int from_node, int to_node, std::vector<int>& path) const {
+  int hops = 0;
+  int stride = 1;
+  int node = from_node;
+  for (std::size_t axis = 0; axis < fabric_.shape.size(); ++axis) {
+    const int length = fabric_.shape[axis];
+    int at = node / stride % length;
+    const int offset = ring_offset(at, to_node / stride % length, length);
+    const int way = offset > 0 ? 1 : -1;
+    for (int step = 0; step < std::abs(offset); ++step) {
+      path.push_back(id(grid_, node, 2 * static_cast<int>(axis) + (way > 0 ? 0 : 1)));
+      const int next = (at + way + length) % length;
+      node += (next - at) * stride;
+      at = next;
+      ++hops;
+    }
+    stride *= length;
+  }
+  return hops;
+}
+
+int Routes::standing_for(int link, int positions) const {
+  if (positions == ranks_) return link;
+  const Family& family = family_of(link);
+  if (family.ranks_per_owner == 0) return link;
+  const int owner = (link - family.first) / family.per_owner;
+  const int index = (link - family.first) % family.per_owner;
+  return family.first + owner % (positions / family.ranks_per_owner) * family.per_owner + index;
+}
+
+double Routes::weight(int link, int positions) const {
+  if (positions == ranks_ || family_of(link).ranks_per_owner != 0) return 1;
+  return static_cast<double>(ranks_) / positions;
+}
+
+}  // namespace paceline::simulator

@@ -1,0 +1,108 @@
+// Which links a message passes: the cluster as a graph of directed links, for every engine.
+//
+// A node-major slot is a place for a rank: slot s is place s mod g of node s div g, and
+// CommunicationCost::slots says which rank sits where. Links, each in one direction:
+//   port out, in      of each rank, where the node is a switch (models::IntraKind)
+//   lane              inside a node, between neighbouring places of a ring or between any two
+//   NIC out, in       of each node: one of the NICs' summed bandwidth if messages are striped,
+//                     else one for each NIC, NIC (place * nics) div g for a place
+//   switch up, down   of each switch of a fat tree below the topmost, if it is oversubscribed
+//   spine up, down    of each rail, if it is oversubscribed, for messages between rails
+//   grid              from each node of a torus to each neighbour
+// or those of a platform (models/cluster/platform.h), each host of which is a rank.
+//
+// alpha of a path is that of the intra link inside a node, and else the NIC's with hop_latency for
+// each switch (node, in a torus) after the first.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "simulator/cost/communication_cost.h"
+
+namespace paceline::simulator {
+
+class Routes {
+ public:
+  // Throws InputError if the ranks do not fit the platform or the torus.
+  Routes(const CommunicationCost& cost, int ranks);
+
+  [[nodiscard]] int ranks() const { return ranks_; }
+  [[nodiscard]] int links() const { return links_; }
+  // Seconds for a byte through the link.
+  [[nodiscard]] double beta_s(int link) const;
+  // Do messages share it? Else each gets all of it.
+  [[nodiscard]] bool is_shared(int link) const {
+    return platform_ == nullptr || platform_->links[static_cast<std::size_t>(link)].is_shared;
+  }
+  [[nodiscard]] std::string link_name(int link) const;
+  // Puts the links from one rank to another into `path`, in order, and returns alpha in seconds.
+  double path(int from, int to, std::vector<int>& path) const;
+
+  // Ranks in equal positions (equivalence.h): links look alike to ranks that are a multiple of
+  // unit() apart; 0 if no two do. In a torus they do to a message and its translation only.
+  [[nodiscard]] int unit() const { return unit_; }
+  [[nodiscard]] bool needs_translation() const { return needs_translation_; }
+  // The link that stands for `link` where `positions` ranks stand for all.
+  [[nodiscard]] int standing_for(int link, int positions) const;
+  // How many times a message of a position counts on that link: it stands for ranks / positions
+  // messages, and the link for as many links, or for itself alone.
+  [[nodiscard]] double weight(int link, int positions) const;
+
+ private:
+  // Links of one kind: `per_owner` for each of `owners`, which are ranks_per_owner slots each. One
+  // owner of all has ranks_per_owner 0.
+  struct Family {
+    const char* name;
+    int first;
+    int owners;
+    int per_owner;
+    int ranks_per_owner;
+    double beta_s;
+  };
+
+  int add_family(const char* name, int owners, int per_owner, int ranks_per_owner, double beta_s);
+  void add_tree(const CommunicationCost& cost);
+  void add_grid(const CommunicationCost& cost);
+  [[nodiscard]] int id(int family, int owner, int index) const {
+    const Family& f = families_[static_cast<std::size_t>(family)];
+    return f.first + owner * f.per_owner + index;
+  }
+  [[nodiscard]] const Family& family_of(int link) const;
+  [[nodiscard]] int slot_of(int rank) const {
+    return slots_.empty() ? rank : slots_[static_cast<std::size_t>(rank)];
+  }
+  [[nodiscard]] int nic_of(int place) const { return place * nics_ / per_node_; }
+  void path_inside(int node, int from, int to, std::vector<int>& path) const;
+  int path_through_tree(int from_node, int to_node, std::vector<int>& path) const;
+  int path_through_grid(int from_node, int to_node, std::vector<int>& path) const;
+
+  int ranks_;
+  int links_ = 0;
+  int per_node_;
+  int nics_;  // that a message may choose from: 1 if striped
+  int nodes_;
+  int unit_ = 0;
+  bool needs_translation_ = false;
+  models::IntraKind intra_;
+  models::Fabric fabric_;
+  double intra_alpha_s_;
+  double nic_alpha_s_;
+  std::vector<Family> families_;
+  int port_ = -1;  // families, -1 if there are no such links
+  int lane_ = -1;
+  int nic_ = -1;
+  int spine_ = -1;
+  int grid_ = -1;
+  struct TreeLevel {
+    int family;  // -1 if it has bandwidth for all below
+    int nodes;   // under one switch
+  };
+  std::vector<TreeLevel> tree_;
+  std::vector<int> slots_;
+  std::vector<double> slow_nodes_;  // factor of each node's NICs; empty if all are 1
+  std::shared_ptr<const models::Platform> platform_;
+};
+
+}  // namespace paceline::simulator
