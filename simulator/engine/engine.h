@@ -23,6 +23,11 @@
 
 namespace paceline::simulator {
 
+enum class Collapse {
+  equal_positions,  // one rank stands for all in its position: ready times must be equal
+  none,             // every rank by itself
+};
+
 // When each rank is done. Ranks in equal positions are stored once.
 struct Completion {
   std::vector<Seconds> finish;  // rank r finishes at finish[r % finish.size()]; never empty

@@ -250,6 +250,12 @@ int Routes::standing_for(int link, int positions) const {
   return family.first + owner % (positions / family.ranks_per_owner) * family.per_owner + index;
 }
 
+int Routes::shift(int link, int positions) const {
+  if (positions == ranks_) return 0;
+  return (link - standing_for(link, positions)) / family_of(link).per_owner *
+         family_of(link).ranks_per_owner;
+}
+
 double Routes::weight(int link, int positions) const {
   if (positions == ranks_ || family_of(link).ranks_per_owner != 0) return 1;
   return static_cast<double>(ranks_) / positions;

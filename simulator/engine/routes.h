@@ -46,6 +46,8 @@ class Routes {
   [[nodiscard]] bool needs_translation() const { return needs_translation_; }
   // The link that stands for `link` where `positions` ranks stand for all.
   [[nodiscard]] int standing_for(int link, int positions) const;
+  // By how many ranks a message over `link` is to be moved down to be one over standing_for(link).
+  [[nodiscard]] int shift(int link, int positions) const;
   // How many times a message of a position counts on that link: it stands for ranks / positions
   // messages, and the link for as many links, or for itself alone.
   [[nodiscard]] double weight(int link, int positions) const;

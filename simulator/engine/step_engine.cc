@@ -21,28 +21,33 @@ StepEngine::StepEngine(const models::Schedule& schedule, const CommunicationCost
     : ranks_(schedule.ranks()) {
   const Routes routes(cost, ranks_);
   positions_ = collapse == Collapse::none ? ranks_ : collapsed_ranks({&schedule, 1}, routes);
-  std::vector<double> load_s(
-      static_cast<std::size_t>(routes.links()));  // for each byte of the bucket
+  LinkNumbers numbers(routes, positions_);
+  std::vector<double> load_s;       // of each numbered link, for each byte of the bucket
+  std::vector<std::size_t> number;  // of each of the run's links
   for_each_run(schedule, routes, positions_, [&](const PreparedRun& prepared) {
     Run run{.first_message = messages_.size(),
             .first_participant = participants_.size(),
             .repeats = prepared.repeats};
+    number.clear();
+    for (const int link : prepared.links)
+      number.push_back(static_cast<std::size_t>(numbers.of(link)));
+    load_s.assign(static_cast<std::size_t>(numbers.count()), 0);
     for (const PreparedRun::Message& m : prepared.messages) {
-      for (const int link : prepared.path(m)) {
-        const auto l = static_cast<std::size_t>(link);
-        load_s[l] += m.fraction * routes.beta_s(link) * routes.weight(link, positions_);
+      for (std::size_t i = m.first_link; i < m.end_link; ++i) {
+        const int link = prepared.links[i];
+        load_s[number[i]] += m.fraction * routes.beta_s(link) * routes.weight(link, positions_);
       }
     }
     for (const PreparedRun::Message& m : prepared.messages) {
       double per_byte_s = 0;
-      for (const int link : prepared.path(m)) {
-        const auto l = static_cast<std::size_t>(link);
-        per_byte_s = std::max(
-            per_byte_s, routes.is_shared(link) ? load_s[l] : m.fraction * routes.beta_s(link));
+      for (std::size_t i = m.first_link; i < m.end_link; ++i) {
+        const int link = prepared.links[i];
+        per_byte_s =
+            std::max(per_byte_s,
+                     routes.is_shared(link) ? load_s[number[i]] : m.fraction * routes.beta_s(link));
       }
       messages_.push_back({m.from, m.to, m.alpha_s, per_byte_s});
     }
-    for (const int link : prepared.links) load_s[static_cast<std::size_t>(link)] = 0;
     for (const PreparedRun::Participant& p : prepared.participants)
       participants_.push_back({p.position, p.reduced * cost.gamma.value()});
     run.end_message = messages_.size();

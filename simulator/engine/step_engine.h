@@ -31,11 +31,6 @@
 
 namespace paceline::simulator {
 
-enum class Collapse {
-  equal_positions,  // one rank stands for all in its position: ready times must be equal
-  none,             // every rank by itself
-};
-
 class StepEngine {
  public:
   // Prepares a schedule on a cluster for any bucket size. Keeps no reference to either.

@@ -1,0 +1,50 @@
+// The flow engine: every message is a flow, and flows share links max-min fairly (semantics in
+// engine.h and shared_links.h).
+//
+// It is the engine for shared links: ranks behind one NIC, an oversubscribed fabric, buckets that
+// are in flight together, ranks that are not ready at the same time. Where no link is ever
+// shared it equals the step engine.
+//
+// COST. Ranks in equal positions are collapsed, as in the step engine. Two events for each message
+// of a position, O(log messages in flight) each, and for each change of rates what max_min.h says.
+// A run of alike steps is cut short as soon as the state after a step is that after the step
+// before, moved by the time between them, while nothing else is in flight: later steps then
+// take as long. Ring all-reduces over any number of ranks cost O(g^2).
+//
+// Not thread-safe: calls change the engine's state.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "models/collective/schedule.h"
+#include "simulator/cost/communication_cost.h"
+#include "simulator/engine/shared_links.h"
+
+namespace paceline::simulator {
+
+class FlowEngine final : public SharedLinkEngine {
+ public:
+  // For schedules over the same ranks, at least one. Keeps no reference to anything.
+  // Throws InputError where it would have to follow more than 1 million messages.
+  FlowEngine(std::span<const models::Schedule> schedules, const CommunicationCost& cost,
+             Collapse collapse = Collapse::equal_positions);
+  ~FlowEngine() override;
+
+  Completion completion(int schedule, Bytes bucket) override;
+  // Needs Collapse::none.
+  Completion completion(int schedule, Bytes bucket, std::span<const Seconds> ready) override;
+  void run(const std::function<void(Launcher&)>& begin, const Finished& finished) override;
+
+  // How many ranks stand for all.
+  [[nodiscard]] int positions() const;
+  // Flows that were followed, since the engine was made.
+  [[nodiscard]] std::int64_t flows() const;
+
+ private:
+  class Simulation;
+  std::unique_ptr<Simulation> simulation_;
+};
+
+}  // namespace paceline::simulator

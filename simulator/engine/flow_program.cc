@@ -1,0 +1,110 @@
+// Tests: tests/simulator/flow_engine_test.cc.
+#include "simulator/engine/flow_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "models/base/error.h"
+
+namespace paceline::simulator {
+namespace {
+
+// The messages of each participant, sent or received.
+void add_parts(FlowProgram& program, const PreparedRun& prepared, int first_message, double gamma_s,
+               std::vector<int>& part_of_position) {
+  const int run = static_cast<int>(program.runs.size());
+  const auto part_of = [&](int position) -> FlowProgram::Part& {
+    const int part = part_of_position[static_cast<std::size_t>(position)];
+    return program.parts[static_cast<std::size_t>(part)];
+  };
+  for (const PreparedRun::Participant& p : prepared.participants) {
+    part_of_position[static_cast<std::size_t>(p.position)] = static_cast<int>(program.parts.size());
+    program.parts.push_back(
+        {.position = p.position, .run = run, .reduce_per_byte_s = p.reduced * gamma_s});
+  }
+  for (const PreparedRun::Message& m : prepared.messages) {
+    ++part_of(m.from).sends;
+    ++part_of(m.to).receives;
+  }
+  std::size_t next = program.mine.size();
+  for (const PreparedRun::Participant& p : prepared.participants) {
+    FlowProgram::Part& part = part_of(p.position);
+    part.first_message = next;
+    part.end_message = next;
+    next += static_cast<std::size_t>(part.sends + part.receives);
+  }
+  program.mine.resize(next);
+  int message = first_message;
+  for (const PreparedRun::Message& m : prepared.messages) {
+    program.mine[part_of(m.from).end_message++] = message;
+    program.mine[part_of(m.to).end_message++] = message;
+    ++message;
+  }
+}
+
+void order_by_position(FlowProgram& program, int positions) {
+  program.first_of_program.assign(static_cast<std::size_t>(positions) + 1, 0);
+  for (const FlowProgram::Part& part : program.parts)
+    ++program.first_of_program[static_cast<std::size_t>(part.position) + 1];
+  std::partial_sum(program.first_of_program.begin(), program.first_of_program.end(),
+                   program.first_of_program.begin());
+  program.program.resize(program.parts.size());
+  std::vector<std::size_t> next = program.first_of_program;
+  for (std::size_t part = 0; part < program.parts.size(); ++part) {
+    const auto position = static_cast<std::size_t>(program.parts[part].position);
+    program.program[next[position]++] = static_cast<int>(part);
+  }
+}
+
+}  // namespace
+
+FlowProgram make_flow_program(const models::Schedule& schedule, const Routes& routes, int positions,
+                              double gamma_s, LinkNumbers& numbers) {
+  Sharing sharing(routes, positions);
+  for_each_run(schedule, routes, positions, [&](const PreparedRun& run) { sharing.add(run); });
+
+  FlowProgram program;
+  std::vector<int> part_of_position(static_cast<std::size_t>(positions));
+  for_each_run(schedule, routes, positions, [&](const PreparedRun& run) {
+    const int first_message = static_cast<int>(program.messages.size());
+    if (program.messages.size() + run.messages.size() > most_flow_messages) {
+      throw InputError(
+          fmt::format("{} ranks that share links have too little in common to be followed as a few",
+                      schedule.ranks()),
+          fmt::format("choose a multiple of the {} ranks of a node or switch, or --engine step",
+                      std::max(1, routes.unit())));
+    }
+    const int first_part = static_cast<int>(program.parts.size());
+    for (const PreparedRun::Message& m : run.messages) {
+      FlowProgram::Message message{.from = m.from,
+                                   .to = m.to,
+                                   .fraction = m.fraction,
+                                   .alpha_s = m.alpha_s,
+                                   .bound = std::numeric_limits<double>::infinity(),
+                                   .first_link = program.links.size()};
+      for (const int link : run.path(m)) {
+        message.bound =
+            std::min(message.bound, 1 / (routes.beta_s(link) * routes.weight(link, positions)));
+      }
+      for (const bool own : {true, false}) {
+        for (const int link : run.path(m)) {
+          if (routes.is_shared(link) && routes.beta_s(link) > 0 && sharing.is_shared(link) == own)
+            program.links.push_back(numbers.of(link));
+        }
+        if (own) message.end_own = program.links.size();
+      }
+      message.end_link = program.links.size();
+      program.messages.push_back(message);
+    }
+    add_parts(program, run, first_message, gamma_s, part_of_position);
+    program.runs.push_back({first_message, static_cast<int>(program.messages.size()), first_part,
+                            static_cast<int>(program.parts.size()), run.repeats});
+  });
+  order_by_position(program, positions);
+  return program;
+}
+
+}  // namespace paceline::simulator

@@ -1,0 +1,67 @@
+// A schedule as the flow engine walks through it: for each position, which runs it takes part in;
+// for each of those, its messages; for each message, the links that bound it.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "models/collective/schedule.h"
+#include "simulator/engine/prepare.h"
+
+namespace paceline::simulator {
+
+struct FlowProgram {
+  struct Message {
+    int from = 0;  // positions
+    int to = 0;
+    double fraction = 0;  // of the bucket
+    double alpha_s = 0;
+    double bound = 0;  // bytes/s that its narrowest link lets through; infinite if none bounds it
+    // Of `links`: those that others of the same schedule may be on at the same time, and then those
+    // that only messages of another collective may be on.
+    std::size_t first_link = 0;
+    std::size_t end_own = 0;
+    std::size_t end_link = 0;
+  };
+  // A position in a run.
+  struct Part {
+    int position = 0;
+    int run = 0;
+    int sends = 0;  // in each step
+    int receives = 0;
+    double reduce_per_byte_s = 0;
+    std::size_t first_message = 0;  // of `mine`
+    std::size_t end_message = 0;
+  };
+  struct Run {
+    int first_message = 0;
+    int end_message = 0;
+    int first_part = 0;
+    int end_part = 0;
+    int repeats = 1;
+  };
+
+  std::vector<Message> messages;
+  std::vector<int> links;  // numbered by the `numbers` that it was made with
+  std::vector<Part> parts;
+  std::vector<int>
+      mine;  // messages of the parts; one that a position sends to itself is there twice
+  std::vector<Run> runs;
+  std::vector<int> program;  // parts of position 0 in order, of position 1, ...
+  std::vector<std::size_t> first_of_program;
+
+  [[nodiscard]] std::span<const int> program_of(int position) const {
+    const auto p = static_cast<std::size_t>(position);
+    return std::span(program).subspan(first_of_program[p],
+                                      first_of_program[p + 1] - first_of_program[p]);
+  }
+};
+
+// Messages that the flow engine takes at most: about 200 MB with what it keeps of each in flight.
+inline constexpr std::size_t most_flow_messages = 1'000'000;
+
+// Throws InputError beyond most_flow_messages.
+[[nodiscard]] FlowProgram make_flow_program(const models::Schedule& schedule, const Routes& routes,
+                                            int positions, double gamma_s, LinkNumbers& numbers);
+
+}  // namespace paceline::simulator
