@@ -47,7 +47,7 @@ std::vector<std::pair<std::string, std::string>> option_values() {
           {"--precision", "fp32 mixed"},
           {"--wire", "fp32 fp16 bf16"},
           {"--overlap", "wait-free none double-buffered priority"},
-          {"--engine", "step"},
+          {"--engine", "auto step flow simgrid"},
           {"--profile", "none"}};
 }
 

@@ -61,7 +61,7 @@ std::string curve_text(const Job& job, const LoadedNetwork& network,
       "\n* the most samples per second in its line; efficiency is against p0 = {} ranks (1 rank "
       "below that)\n",
       job.cluster.ranks_per_node);
-  text += "\nAll times are predicted (step engine). They rest on:\n";
+  text += fmt::format("\nAll times are predicted (engine: {}). They rest on:\n", name(job.engine));
   text += fmt::format("  {:<18} {}\n", "compute", tables.front().rows.front().compute_source);
   return text + basis_text(job);
 }
@@ -79,7 +79,7 @@ nlohmann::ordered_json curve_json(const Job& job, const LoadedNetwork& network,
           {"cluster", job.cluster.name},
           {"batch_per_rank", job.batch_per_rank},
           {"precision", name(job.precision)},
-          {"engine", "step"},
+          {"engine", name(job.engine)},
           {"profile", job.profile ? nlohmann::ordered_json(job.profile->name)
                                   : nlohmann::ordered_json(nullptr)},
           {"points", std::move(points)}};

@@ -158,8 +158,11 @@ void add_job_options(CLI::App& command, JobOptions& options) {
           "--profile", options.profile,
           "Calibrated profile: a shipped name, a JSON file, or none; by default the cluster's own")
       ->option_text("NAME|FILE|none");
-  command.add_option("--engine", options.engine, "Engine that times schedules")
-      ->option_text("step (step)");
+  command
+      .add_option("--engine", options.engine,
+                  "Engine that times schedules: auto is step where no link is ever shared, else "
+                  "flow")
+      ->option_text("auto|step|flow|simgrid (auto)");
 }
 
 Job load_job(const JobOptions& options) {
@@ -212,9 +215,8 @@ Job load_job(const JobOptions& options) {
   if (!options.overlap.empty())
     job.overlap =
         parsing_option("--overlap", [&] { return models::overlap_from_name(options.overlap); });
-  if (options.engine != "step") {
-    throw unknown_name("engine", options.engine, {"step"}).at({"--engine"});
-  }
+  job.engine =
+      parsing_option("--engine", [&] { return simulator::engine_from_name(options.engine); });
   return job;
 }
 
@@ -228,6 +230,7 @@ simulator::PredictionRequest Job::request(const LoadedNetwork& network, int rank
           .precision = precision,
           .wire = wire,
           .thresholds = thresholds,
+          .engine = engine,
           .overlap = overlap,
           .stored_sample = network.stored_sample};
 }

@@ -36,7 +36,7 @@ struct JobOptions {
   std::string streams;
   std::string overlap;
   std::string profile;
-  std::string engine = "step";
+  std::string engine = "auto";
 };
 
 // A network that a command works on.
@@ -56,6 +56,7 @@ struct Job {
   std::vector<const models::Strategy*> strategies;
   simulator::ThresholdRequest thresholds;
   std::optional<models::Overlap> overlap;
+  simulator::EngineKind engine = simulator::EngineKind::automatic;
 
   [[nodiscard]] simulator::PredictionRequest request(const LoadedNetwork& network, int ranks,
                                                      models::WireType wire) const;

@@ -145,6 +145,7 @@ std::string to_text(const PredictionTable& table) {
               {"exposed comm."},
               {"comm."},
               {"buckets"},
+              {"engine", Align::left},
               {"thresholds", Align::left}});
   const std::size_t best = table.best();
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
@@ -154,7 +155,7 @@ std::string to_text(const PredictionTable& table) {
               fmt::format("{} - {}", to_text(row.iteration.low), to_text(row.iteration.high)),
               to_text(row.throughput), percent(row.efficiency),
               to_text(row.spent.exposed_communication), to_text(row.spent.communication),
-              fmt::format("{}", row.buckets),
+              fmt::format("{}", row.buckets), std::string(name(row.engine)),
               thresholds_text(models::strategy(row.name), row.thresholds)});
   }
   text += rows.text();
@@ -176,7 +177,7 @@ std::string to_text(const PredictionTable& table) {
       "fast or slow end\n",
       winner.baseline_ranks, winner.baseline_ranks == 1 ? "" : "s");
   text += fmt::format("theta, eta, k: {}\n", asked_or_chosen(table.job));
-  text += "\nAll times are predicted (step engine). They rest on:\n";
+  text += "\nAll times are predicted, by the engine of their line. They rest on:\n";
   text += fmt::format("  {:<18} {}\n", "compute", winner.compute_source);
   text += basis_text(table.job);
   for (const auto& row : table.rows) {
@@ -208,6 +209,7 @@ Json to_json(const simulator::StrategyPrediction& row) {
           {"thresholds", thresholds_json(models::strategy(row.name), row.thresholds)},
           {"steady", row.converged},
           {"provenance", "predicted"},
+          {"engine", name(row.engine)},
           {"compute_source", row.compute_source}};
 }
 
@@ -220,7 +222,7 @@ Json to_json(const PredictionTable& table) {
           {"ranks", table.ranks},
           {"batch_per_rank", table.job.batch_per_rank},
           {"precision", name(table.job.precision)},
-          {"engine", "step"},
+          {"engine", name(table.job.engine)},
           {"profile", table.job.profile ? Json(table.job.profile->name) : Json(nullptr)},
           {"strategies", std::move(strategies)}};
 }

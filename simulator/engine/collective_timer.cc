@@ -1,22 +1,39 @@
 // Tests: tests/simulator/prediction_test.cc.
 #include "simulator/engine/collective_timer.h"
 
+#include "simulator/engine/prepare.h"
+
 namespace paceline::simulator {
 
-Seconds CollectiveTimer::time(const models::PlannedSchedule& schedule, Bytes bytes) {
-  Prepared* prepared = nullptr;
+CollectiveTimer::Prepared& CollectiveTimer::prepared(const models::PlannedSchedule& schedule) {
   for (const auto& known : prepared_) {
     const models::PlannedSchedule& s = known->schedule;
-    if (s.algorithm == schedule.algorithm && s.options == schedule.options) prepared = known.get();
+    if (s.algorithm == schedule.algorithm && s.options == schedule.options) return *known;
   }
-  if (prepared == nullptr) {
-    prepared_.push_back(
-        std::make_unique<Prepared>(Prepared{schedule, StepEngine(schedule.schedule, cost_), {}}));
-    prepared = prepared_.back().get();
+  auto prepared = std::make_unique<Prepared>();
+  prepared->schedule = schedule;
+  const models::Schedule& s = schedule.schedule;
+  const bool by_steps =
+      kind_ == EngineKind::step || (kind_ == EngineKind::automatic && !shares_links(s, cost_));
+  if (by_steps) {
+    prepared->step.emplace(s, cost_);
+  } else {
+    prepared->sharing = make_shared_link_engine(kind_, {&s, 1}, cost_);
   }
-  const auto [entry, is_new] = prepared->times.try_emplace(bytes.value());
-  if (is_new) entry->second = prepared->engine.time(bytes);
+  prepared_.push_back(std::move(prepared));
+  return *prepared_.back();
+}
+
+Seconds CollectiveTimer::time(const models::PlannedSchedule& schedule, Bytes bytes) {
+  Prepared& p = prepared(schedule);
+  const auto [entry, is_new] = p.times.try_emplace(bytes.value());
+  if (is_new) entry->second = p.step ? p.step->time(bytes) : p.sharing->completion(0, bytes).last();
   return entry->second;
+}
+
+EngineKind CollectiveTimer::engine(const models::PlannedSchedule& schedule) {
+  if (prepared(schedule).step) return EngineKind::step;
+  return shared_link_kind(kind_);
 }
 
 }  // namespace paceline::simulator

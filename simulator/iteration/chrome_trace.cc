@@ -15,6 +15,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr int iterations_shown = 2;
 
+// The communication streams come last.
+int track_of(const Task& task) {
+  return static_cast<int>(task.resource) + 1 + task.stream;
+}
+
 Json metadata(const char* what, int track, Json args) {
   return {{"ph", "M"}, {"name", what}, {"pid", 0}, {"tid", track}, {"args", std::move(args)}};
 }
@@ -74,12 +79,17 @@ std::string chrome_trace(const models::NetworkWork& network, const StrategyRun& 
   Json events = Json::array();
   events.push_back(metadata("process_name", 0, {{"name", "predicted: " + labels.title}}));
   for (const Resource resource : all_resources) {
-    const bool used = std::any_of(tasks.begin(), tasks.end(),
-                                  [&](const Task& t) { return t.resource == resource; });
-    if (!used) continue;
-    const int track = static_cast<int>(resource) + 1;
-    events.push_back(metadata("thread_name", track, {{"name", name(resource)}}));
-    events.push_back(metadata("thread_sort_index", track, {{"sort_index", track}}));
+    int streams = 0;
+    for (const Task& task : tasks) {
+      if (task.resource == resource) streams = std::max(streams, task.stream + 1);
+    }
+    for (int stream = 0; stream < streams; ++stream) {
+      const int track = track_of({.resource = resource, .stream = stream});
+      const std::string label = streams == 1 ? std::string(name(resource))
+                                             : fmt::format("{} {}", name(resource), stream + 1);
+      events.push_back(metadata("thread_name", track, {{"name", label}}));
+      events.push_back(metadata("thread_sort_index", track, {{"sort_index", track}}));
+    }
   }
 
   // Two periods from the start of a forward pass. What runs ahead, such as the copy of a batch,
@@ -98,7 +108,7 @@ std::string chrome_trace(const models::NetworkWork& network, const StrategyRun& 
                         {"name", event_name(network, tasks[i])},
                         {"cat", name(tasks[i].kind)},
                         {"pid", 0},
-                        {"tid", static_cast<int>(tasks[i].resource) + 1},
+                        {"tid", track_of(tasks[i])},
                         {"ts", std::max(0.0, start.value() * us)},
                         {"dur", tasks[i].duration.value() * us},
                         {"args", event_args(network, run.plan, tasks[i], iteration)}});

@@ -6,6 +6,7 @@
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <boost/graph/topological_sort.hpp>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -152,6 +153,7 @@ void IterationDag::add_communication(const models::NetworkWork& network, const m
                                      const std::vector<BucketTimes>& buckets,
                                      const ComputeTimes& compute) {
   delivered_.resize(plan.buckets.size());
+  int stream = 0;
   for (const int bucket : communication_order(network, plan, buckets, compute)) {
     const auto b = static_cast<std::size_t>(bucket);
     const int ready =
@@ -167,12 +169,15 @@ void IterationDag::add_communication(const models::NetworkWork& network, const m
       // The all-reduce is a task even if it takes no time, as on one rank.
       if (duration <= Seconds{0} && kind != TaskKind::all_reduce) continue;
       const int task = add(kind, Resource::communication, bucket, duration);
+      tasks_.back().stream = stream;
       depend(last, task);
       last = task;
     }
     if (plan.overlap == models::Overlap::priority)
       last = add_bucket_update(network, plan.buckets[b], bucket, last, compute.update);
+    tasks_.back().stream = stream;
     delivered_[b] = last;
+    stream = (stream + 1) % plan.streams;
   }
 }
 
@@ -199,19 +204,22 @@ void IterationDag::add_update(const models::Plan& plan, const ComputeTimes& comp
   for (const int delivered : delivered_) depend(delivered, update, lag);
 }
 
+void IterationDag::set_durations(const std::vector<Seconds>& durations) {
+  PACELINE_ASSERT(durations.size() == tasks_.size(), "every task has its duration");
+  for (std::size_t i = 0; i < tasks_.size(); ++i) tasks_[i].duration = durations[i];
+}
+
 void IterationDag::add_resource_order() {
-  for (const Resource resource : all_resources) {
-    int first = -1;
-    int last = -1;
-    for (std::size_t i = 0; i < tasks_.size(); ++i) {
-      if (tasks_[i].resource != resource) continue;
-      const int task = static_cast<int>(i);
-      if (last >= 0) depend(last, task);
-      if (first < 0) first = task;
-      last = task;
-    }
-    if (first >= 0) depend(last, first, 1);
+  std::map<std::pair<Resource, int>, std::pair<int, int>> ends;  // first and last task
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    const int task = static_cast<int>(i);
+    const auto [entry, is_first] =
+        ends.try_emplace({tasks_[i].resource, tasks_[i].stream}, std::pair{task, task});
+    if (is_first) continue;
+    depend(entry->second.second, task);
+    entry->second.second = task;
   }
+  for (const auto& [resource, end] : ends) depend(end.second, end.first, 1);
 }
 
 void IterationDag::finish() {

@@ -51,6 +51,8 @@ class IterationDag {
   [[nodiscard]] const std::vector<Dependency>& dependencies() const { return dependencies_; }
   // Tasks so ordered that every lag-0 dependency goes forward.
   [[nodiscard]] const std::vector<int>& order() const { return order_; }
+  // In place of those that it was made with; one for each task.
+  void set_durations(const std::vector<Seconds>& durations);
   // Dependencies grouped by `to`: those of task t are into()[first_into()[t]] to
   // into()[first_into()[t+1]].
   [[nodiscard]] const std::vector<Dependency>& into() const { return into_; }

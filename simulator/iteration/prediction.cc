@@ -8,6 +8,7 @@
 #include "models/base/error.h"
 #include "models/cluster/placement.h"
 #include "models/collective/algorithms.h"
+#include "simulator/iteration/in_flight.h"
 
 namespace paceline::simulator {
 namespace {
@@ -81,6 +82,7 @@ struct Predictor::Setting {
   ComputeTimes compute;
   InputTimes input;
   BytesPerSecond memory;
+  CollectiveTimer planner;  // by steps: it looks at hundreds of buckets
   CollectiveTimer timer;
 };
 
@@ -102,10 +104,11 @@ Predictor::Setting& Predictor::setting(int ranks, Reading reading) {
   }
   const ComputeRequest compute{request_.network, request_.cluster.device, request_.profile,
                                request_.precision, request_.batch_per_rank};
+  const CommunicationCost cost = communication_cost(request_.cluster, request_.profile, reading);
   settings_.push_back(std::make_shared<Setting>(Setting{
       ranks, reading, compute_times(compute, reading), input_times(request_, ranks, reading),
-      effective_memory_bandwidth(request_.cluster.device, reading),
-      CollectiveTimer(communication_cost(request_.cluster, request_.profile, reading))}));
+      effective_memory_bandwidth(request_.cluster.device, reading), CollectiveTimer(cost),
+      CollectiveTimer(cost, request_.engine)}));
   return *settings_.back();
 }
 
@@ -121,8 +124,19 @@ StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thres
     buckets.push_back(bucket_times(plan, bucket, request_.precision, at.memory, at.timer));
   }
   IterationDag dag(request_.network, plan, at.compute, buckets, at.input);
+  EngineKind engine = EngineKind::step;
+  for (const models::PlannedSchedule& schedule : plan.schedules)
+    engine = std::max(engine, at.timer.engine(schedule));
+  if (plan.streams > 1 && plan.buckets.size() > 1 && plan.ranks > 1) {
+    engine = shared_link_kind(at.timer.kind());
+    std::vector<models::Schedule> schedules;
+    for (const models::PlannedSchedule& schedule : plan.schedules)
+      schedules.push_back(schedule.schedule);
+    const auto sharing = make_shared_link_engine(engine, schedules, at.timer.cost());
+    dag = with_buckets_in_flight(dag, plan, *sharing);
+  }
   SteadyIteration steady = steady_state(dag);
-  return {std::move(plan), std::move(dag), std::move(steady)};
+  return {std::move(plan), std::move(dag), std::move(steady), engine};
 }
 
 // The thresholds of the same job on the baseline: k is its own default where the job's does not
@@ -144,7 +158,7 @@ StrategyRun Predictor::run(const models::Strategy& strategy) {
   Setting& at = setting(request_.ranks, Reading::stated);
   return run(strategy,
              resolve_thresholds(strategy, request_.thresholds, request_.network, request_.ranks,
-                                request_.wire, at.compute, at.timer),
+                                request_.wire, at.compute, at.planner),
              at);
 }
 
@@ -152,7 +166,7 @@ StrategyPrediction Predictor::predict(const models::Strategy& strategy) {
   Setting& stated = setting(request_.ranks, Reading::stated);
   const models::Thresholds thresholds =
       resolve_thresholds(strategy, request_.thresholds, request_.network, request_.ranks,
-                         request_.wire, stated.compute, stated.timer);
+                         request_.wire, stated.compute, stated.planner);
   const StrategyRun at_stated = run(strategy, thresholds, stated);
   const Seconds period = at_stated.steady.period;
   const Seconds fast =
@@ -183,6 +197,7 @@ StrategyPrediction Predictor::predict(const models::Strategy& strategy) {
   prediction.critical_path =
       path_shares(at_stated.dag, critical_path(at_stated.dag, at_stated.steady));
   prediction.compute_source = stated.compute.source;
+  prediction.engine = at_stated.engine;
   prediction.converged = at_stated.steady.converged;
   return prediction;
 }

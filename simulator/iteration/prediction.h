@@ -29,9 +29,10 @@ struct PredictionRequest {
   int batch_per_rank = 1;
   models::Precision precision = models::Precision::fp32;
   models::WireType wire = models::WireType::fp32;
-  ThresholdRequest thresholds;
-  std::optional<models::Overlap> overlap;  // instead of wait-free
-  Bytes stored_sample{0};                  // bytes of one sample on storage
+  ThresholdRequest thresholds = {};
+  EngineKind engine = EngineKind::automatic;
+  std::optional<models::Overlap> overlap = {};  // instead of wait-free
+  Bytes stored_sample{0};                       // bytes of one sample on storage
 };
 
 // The time that tasks of one kind have on the critical path.
@@ -53,6 +54,7 @@ struct StrategyPrediction {
   TimeSpent spent;
   std::vector<PathShare> critical_path;  // of one period, by kind of task
   std::string compute_source;
+  EngineKind engine = EngineKind::step;  // that timed it; never `automatic`
   bool converged = true;
 };
 
@@ -61,6 +63,7 @@ struct StrategyRun {
   models::Plan plan;
   IterationDag dag;
   SteadyIteration steady;
+  EngineKind engine = EngineKind::step;
 };
 
 // Shares what strategies have in common (engines, compute times). Use one in each thread.
@@ -70,7 +73,8 @@ class Predictor {
   // Throws InputError if the ranks do not fit the cluster or the batch is not positive.
   explicit Predictor(const PredictionRequest& request);
 
-  // Throws InputError if k does not divide the ranks.
+  // Thresholds are chosen with the step engine, whatever times the plan. Throws InputError if k
+  // does not divide the ranks, or a schedule is too large for the engine; UnavailableError.
   [[nodiscard]] StrategyPrediction predict(const models::Strategy& strategy);
   // The run behind predict()'s stated value.
   [[nodiscard]] StrategyRun run(const models::Strategy& strategy);

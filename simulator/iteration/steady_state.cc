@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "models/base/error.h"
 
@@ -137,14 +139,35 @@ SteadyIteration steady_state(const IterationDag& dag, int most) {
   return unrolled.result();
 }
 
+namespace {
+
+// The union of the times at which some communication stream is busy, in one iteration.
+Seconds communication_time(const IterationDag& dag, const SteadyIteration& steady) {
+  std::vector<std::pair<Seconds, Seconds>> busy;
+  for (std::size_t i = 0; i < dag.tasks().size(); ++i) {
+    if (dag.tasks()[i].resource == Resource::communication)
+      busy.emplace_back(steady.start[i], steady.finish(dag, static_cast<int>(i)));
+  }
+  std::sort(busy.begin(), busy.end());
+  Seconds sum;
+  Seconds until;
+  for (const auto& [start, finish] : busy) {
+    sum += std::max(Seconds{0}, finish - std::max(start, until));
+    until = std::max(until, finish);
+  }
+  return sum;
+}
+
+}  // namespace
+
 TimeSpent time_spent(const IterationDag& dag, const SteadyIteration& steady) {
   TimeSpent spent;
   for (const Task& task : dag.tasks()) {
-    if (task.resource == Resource::communication) spent.communication += task.duration;
     if (task.resource != Resource::compute) continue;
     spent.compute += task.duration;
     if (task.kind == TaskKind::update) spent.update += task.duration;
   }
+  spent.communication = communication_time(dag, steady);
   // Gaps of the compute stream that end because a batch arrived; all others end with a bucket.
   const Seconds idle = std::max(Seconds{0}, steady.period - spent.compute);
   for (std::size_t i = 0; i < dag.tasks().size(); ++i) {

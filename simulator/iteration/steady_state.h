@@ -36,7 +36,7 @@ struct TimeSpent {
   Seconds update;                 // the part of compute that is the update
   Seconds exposed_communication;  // the compute stream waits for gradients
   Seconds input_wait;             // the compute stream waits for a batch
-  Seconds communication;          // the communication stream is busy
+  Seconds communication;          // a communication stream is busy
 };
 [[nodiscard]] TimeSpent time_spent(const IterationDag& dag, const SteadyIteration& steady);
 

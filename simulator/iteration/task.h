@@ -21,7 +21,7 @@ enum class TaskKind {
   update,          // optimizer step
 };
 
-// Each runs one task at a time.
+// Each runs one task at a time; communication does on each of the plan's streams.
 enum class Resource { storage, cpu, copy_engine, compute, communication };
 
 inline constexpr std::array all_resources = {Resource::storage, Resource::cpu,
@@ -36,7 +36,8 @@ struct Task {
   Resource resource = Resource::compute;
   int index =
       0;  // of the layer (forward, backward) or of the bucket (cast ... unpack, per-bucket update)
-  Seconds duration;
+  Seconds duration = {};
+  int stream = 0;  // of the communication streams
 };
 
 // `to` starts when `from` is done: in the same iteration, or `lag` iterations before; at most 2.

@@ -1,0 +1,35 @@
+// Which engine times a schedule.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "models/collective/schedule.h"
+#include "simulator/cost/communication_cost.h"
+#include "simulator/engine/shared_links.h"
+
+namespace paceline::simulator {
+
+enum class EngineKind {
+  automatic,  // step where no link is ever shared, else flow
+  step,
+  flow,
+  simgrid,
+};
+
+// "auto", "step", "flow", "simgrid".
+[[nodiscard]] std::string_view name(EngineKind kind);
+// Throws InputError that suggests the nearest name.
+[[nodiscard]] EngineKind engine_from_name(std::string_view text);
+
+// The engine that follows shared links where `kind` is asked for. Throws InputError if it is the
+// step engine.
+[[nodiscard]] EngineKind shared_link_kind(EngineKind kind);
+
+// An engine of a kind that follows shared links: SimGrid, or else ours. Throws UnavailableError if
+// it was not built in, and InputError where the schedules are too large for it.
+[[nodiscard]] std::unique_ptr<SharedLinkEngine> make_shared_link_engine(
+    EngineKind kind, std::span<const models::Schedule> schedules, const CommunicationCost& cost);
+
+}  // namespace paceline::simulator

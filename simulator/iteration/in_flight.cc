@@ -1,0 +1,159 @@
+// Tests: tests/simulator/in_flight_test.cc.
+//
+// IMPLEMENTATION. Only the all-reduces wait for the engine. When one is done, all tasks that no
+// longer wait for any are given their times at once, however far ahead, and all-reduces among
+// them are launched at theirs.
+#include "simulator/iteration/in_flight.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "models/base/error.h"
+
+namespace paceline::simulator {
+namespace {
+
+std::size_t at(int index) {
+  return static_cast<std::size_t>(index);
+}
+
+class Unrolling {
+ public:
+  Unrolling(const IterationDag& dag, const models::Plan& plan, int most)
+      : dag_(dag), plan_(plan), most_(most), out_of_(dag.tasks().size()) {
+    for (const Dependency& d : dag.dependencies()) out_of_[at(d.from)].push_back(d);
+  }
+
+  void begin(Launcher& launcher) {
+    open_iteration();
+    // Tasks of the first iteration that wait for nothing.
+    for (std::size_t task = 0; task < dag_.tasks().size(); ++task) {
+      if (iterations_.front().waits[task] == 0) start(0, static_cast<int>(task));
+    }
+    spread(launcher);
+  }
+
+  void finished(int id, Seconds when, Launcher& launcher) {
+    const int tasks = static_cast<int>(dag_.tasks().size());
+    const int iteration = id / tasks;
+    const int task = id % tasks;
+    Iteration& i = iterations_[at(iteration)];
+    i.duration[at(task)] = when - i.start[at(task)];
+    done_.push_back({iteration, task, when});
+    spread(launcher);
+  }
+
+  // Of the last iteration that came to its end.
+  [[nodiscard]] const std::vector<Seconds>& durations() const {
+    PACELINE_ASSERT(complete_ > 0, "an iteration comes to its end");
+    return iterations_[at(complete_ - 1)].duration;
+  }
+
+ private:
+  struct Iteration {
+    std::vector<int> waits;  // for so many tasks
+    std::vector<Seconds> start;
+    std::vector<Seconds> duration;
+    int unknown = 0;  // tasks whose end is not known
+  };
+  struct Done {
+    int iteration;
+    int task;
+    Seconds when;
+  };
+
+  void open_iteration() {
+    const int number = static_cast<int>(iterations_.size());
+    Iteration iteration;
+    iteration.waits.resize(dag_.tasks().size());
+    for (const Dependency& d : dag_.dependencies()) {
+      if (d.lag <= number) ++iteration.waits[at(d.to)];
+    }
+    iteration.start.resize(dag_.tasks().size());
+    for (const Task& task : dag_.tasks()) iteration.duration.push_back(task.duration);
+    iteration.unknown = static_cast<int>(dag_.tasks().size());
+    iterations_.push_back(std::move(iteration));
+  }
+
+  void start(int iteration, int task) {
+    const Task& t = dag_.tasks()[at(task)];
+    const Seconds when = iterations_[at(iteration)].start[at(task)];
+    if (t.kind == TaskKind::all_reduce) {
+      to_launch_.push_back({iteration, task, when});
+    } else {
+      done_.push_back({iteration, task, when + t.duration});
+    }
+  }
+
+  void spread(Launcher& launcher) {
+    while (!done_.empty()) {
+      const Done done = done_.back();
+      done_.pop_back();
+      for (const Dependency& d : out_of_[at(done.task)]) {
+        const int next = done.iteration + d.lag;
+        if (next >= most_ || is_steady_) continue;
+        while (next >= static_cast<int>(iterations_.size())) open_iteration();
+        Iteration& i = iterations_[at(next)];
+        i.start[at(d.to)] = std::max(i.start[at(d.to)], done.when);
+        if (--i.waits[at(d.to)] == 0) start(next, d.to);
+      }
+      if (--iterations_[at(done.iteration)].unknown == 0) complete(done.iteration);
+    }
+    for (const Done& collective : to_launch_) {
+      if (is_steady_) break;
+      const models::Bucket& bucket = plan_.buckets[at(dag_.tasks()[at(collective.task)].index)];
+      launcher.launch(
+          collective.iteration * static_cast<int>(dag_.tasks().size()) + collective.task,
+          {.schedule = bucket.schedule, .bytes = plan_.bytes(bucket), .at = collective.when});
+    }
+    to_launch_.clear();
+  }
+
+  // Iterations end in order, for the last task of each waits for the one before.
+  void complete(int iteration) {
+    complete_ = std::max(complete_, iteration + 1);
+    if (iteration == 0) return;
+    const Iteration& before = iterations_[at(iteration - 1)];
+    const Iteration& now = iterations_[at(iteration)];
+    bool is_like_before = before.unknown == 0;
+    Seconds period{-1};
+    for (std::size_t task = 0; task < dag_.tasks().size() && is_like_before; ++task) {
+      const Resource resource = dag_.tasks()[task].resource;
+      if (resource != Resource::compute && resource != Resource::communication) continue;
+      const Seconds step = now.start[task] - before.start[task];
+      if (period < Seconds{0}) period = step;
+      constexpr double as_good = 1e-9;
+      const auto differ = [&](Seconds a, Seconds b) {
+        return std::abs((a - b).value()) > as_good * period.value();
+      };
+      is_like_before = !differ(step, period) && !differ(now.duration[task], before.duration[task]);
+    }
+    is_steady_ = is_steady_ || is_like_before;
+  }
+
+  const IterationDag& dag_;
+  const models::Plan& plan_;
+  int most_;
+  std::vector<std::vector<Dependency>> out_of_;  // of each task
+  std::vector<Iteration> iterations_;
+  std::vector<Done> done_;
+  std::vector<Done> to_launch_;
+  int complete_ = 0;  // iterations that came to their end
+  bool is_steady_ = false;
+};
+
+}  // namespace
+
+IterationDag with_buckets_in_flight(const IterationDag& dag, const models::Plan& plan,
+                                    SharedLinkEngine& engine, int most) {
+  Unrolling unrolling(dag, plan, most);
+  engine.run(
+      [&](Launcher& launcher) { unrolling.begin(launcher); },
+      [&](int id, Seconds when, Launcher& launcher) { unrolling.finished(id, when, launcher); });
+  IterationDag timed = dag;
+  timed.set_durations(unrolling.durations());
+  return timed;
+}
+
+}  // namespace paceline::simulator

@@ -1,0 +1,20 @@
+// All-reduces of an iteration that are in flight together: how long each takes where they share
+// links with each other.
+#pragma once
+
+#include <vector>
+
+#include "models/plan/plan.h"
+#include "simulator/engine/shared_links.h"
+#include "simulator/iteration/dag.h"
+
+namespace paceline::simulator {
+
+// Runs the DAG, unrolled, with the engine in place of the durations of its all-reduces, from rest
+// until an iteration is like the one before, or `most` iterations. Returns the DAG with the
+// durations of the last iteration, which its steady state then rests on.
+// The engine must have been made for plan.schedules.
+[[nodiscard]] IterationDag with_buckets_in_flight(const IterationDag& dag, const models::Plan& plan,
+                                                  SharedLinkEngine& engine, int most = 16);
+
+}  // namespace paceline::simulator
