@@ -10,7 +10,7 @@ namespace paceline::simulator {
 
 int FairSharing::add_link(double capacity) {
   PACELINE_ASSERT(capacity > 0 && std::isfinite(capacity), "a link has a finite capacity");
-  links_.push_back({.capacity = capacity, .flows = {}});
+  links_.push_back({.capacity = capacity, .flows = {}, .reached = {}});
   return static_cast<int>(links_.size()) - 1;
 }
 
@@ -29,18 +29,26 @@ bool FairSharing::is_contended(const Link& link) {
   return link.wanted > link.capacity * (1 + rounding);
 }
 
+void FairSharing::note_change(int id) {
+  Link& link = links_[at(id)];
+  if (link.has_changed || !is_contended(link)) return;
+  link.has_changed = true;
+  changed_links_.push_back(id);
+}
+
 void FairSharing::start(int flow) {
   Flow& f = flows_[at(flow)];
   PACELINE_ASSERT(!f.runs, "a flow is started once");
   f.runs = true;
   f.rate = 0;
+  f.bottleneck = -1;
   started_.push_back(flow);
   for (std::size_t hop = f.first; hop < f.end; ++hop) {
     Link& link = links_[at(path_[hop].link)];
     path_[hop].place = static_cast<int>(link.flows.size());
     link.flows.push_back({flow, hop});
     link.wanted += f.bound;
-    if (is_contended(link)) changed_links_.push_back(path_[hop].link);
+    note_change(path_[hop].link);
   }
 }
 
@@ -50,68 +58,86 @@ void FairSharing::stop(int flow) {
   f.runs = false;
   for (std::size_t hop = f.first; hop < f.end; ++hop) {
     Link& link = links_[at(path_[hop].link)];
-    if (is_contended(link)) changed_links_.push_back(path_[hop].link);
+    note_change(path_[hop].link);
     const int place = path_[hop].place;
     link.flows[at(place)] = link.flows.back();
     path_[link.flows[at(place)].hop].place = place;
     link.flows.pop_back();
     link.wanted = link.flows.empty() ? 0 : link.wanted - f.bound;
+    link.used = link.flows.empty() ? 0 : link.used - f.rate;
+  }
+  if (f.bottleneck >= 0) --links_[at(f.bottleneck)].stopped;
+}
+
+void FairSharing::reach(int id) {
+  Flow& flow = flows_[at(id)];
+  if (flow.seen == round_) return;
+  flow.seen = round_;
+  reached_.push_back({id, flow.rate, flow.bottleneck});
+  for (std::size_t hop = flow.first; hop < flow.end; ++hop) {
+    Link& link = links_[at(path_[hop].link)];
+    if (link.seen == round_ || !is_contended(link)) continue;
+    link.seen = round_;
+    reached_links_.push_back(path_[hop].link);
   }
 }
 
-// The flows whose rates may change: those that pass a link that changed, and those that pass a
-// contended link with one of them.
-void FairSharing::collect() {
-  ++round_;
-  reached_.clear();
-  reached_links_.clear();
-  for (const int link : changed_links_) {
-    if (links_[at(link)].seen == round_) continue;
-    links_[at(link)].seen = round_;
-    reached_links_.push_back(link);
-  }
-  for (std::size_t i = 0; i < reached_links_.size(); ++i) {
-    for (const Passing& passing : links_[at(reached_links_[i])].flows) {
-      Flow& flow = flows_[at(passing.flow)];
-      if (flow.seen == round_) continue;
-      flow.seen = round_;
-      reached_.push_back(passing.flow);
-      for (std::size_t hop = flow.first; hop < flow.end; ++hop) {
-        Link& link = links_[at(path_[hop].link)];
-        if (link.seen == round_ || !is_contended(link)) continue;
-        link.seen = round_;
-        reached_links_.push_back(path_[hop].link);
-      }
-    }
-  }
-  changed_links_.clear();
+void FairSharing::reach_all_of(int link) {
+  for (const Passing& passing : links_[at(link)].flows) reach(passing.flow);
 }
 
-void FairSharing::fix(Flow& flow, double rate) {
+void FairSharing::fix(Flow& flow, double rate, int bottleneck) {
   flow.rate = rate;
+  flow.bottleneck = bottleneck;
   flow.is_fixed = true;
   for (std::size_t hop = flow.first; hop < flow.end; ++hop) {
     Link& link = links_[at(path_[hop].link)];
     if (link.seen != round_) continue;
     link.left = std::max(0.0, link.left - rate);
+    link.most = std::max(link.most, rate);
     --link.unfixed;
   }
 }
 
-void FairSharing::fill() {
-  // The level at which a link is full only rises while flows are fixed below it, so that a heap
-  // may hold levels that are too low.
-  const auto higher = [](const Level& a, const Level& b) { return a.rate > b.rate; };
+// What the links have for the flows that were reached: all but what the others have.
+void FairSharing::open_links() {
+  for (const int id : reached_links_) {
+    Link& link = links_[at(id)];
+    link.left = link.capacity - link.used;
+    link.reached.clear();
+    link.others_stopped = link.stopped;
+    link.most = 0;
+    link.stops_at = 0;
+  }
+  by_bound_.clear();
+  for (const Reached& reached : reached_) {
+    Flow& flow = flows_[at(reached.flow)];
+    flow.is_fixed = false;
+    by_bound_.push_back(reached.flow);
+    for (std::size_t hop = flow.first; hop < flow.end; ++hop) {
+      Link& link = links_[at(path_[hop].link)];
+      if (link.seen != round_) continue;
+      link.left += reached.former_rate;
+      link.reached.push_back(reached.flow);
+      if (reached.former_bottleneck == path_[hop].link) --link.others_stopped;
+    }
+  }
   levels_.clear();
   for (const int id : reached_links_) {
     Link& link = links_[at(id)];
-    link.left = link.capacity;
-    link.unfixed = static_cast<int>(link.flows.size());
-    if (is_contended(link)) levels_.push_back({link.left / link.unfixed, id});
+    const bool is_all = link.reached.size() == link.flows.size();
+    link.left = is_all ? link.capacity : std::max(0.0, link.left);
+    link.unfixed = static_cast<int>(link.reached.size());
+    if (link.unfixed > 0) levels_.push_back({link.left / link.unfixed, id});
   }
+}
+
+void FairSharing::fill() {
+  open_links();
+  // The level at which a link is full only rises while flows are fixed below it, so that a heap
+  // may hold levels that are too low.
+  const auto higher = [](const Level& a, const Level& b) { return a.rate > b.rate; };
   std::make_heap(levels_.begin(), levels_.end(), higher);
-  for (const int id : reached_) flows_[at(id)].is_fixed = false;
-  by_bound_.assign(reached_.begin(), reached_.end());
   std::sort(by_bound_.begin(), by_bound_.end(),
             [this](int a, int b) { return flows_[at(a)].bound < flows_[at(b)].bound; });
   auto next = by_bound_.begin();
@@ -120,7 +146,7 @@ void FairSharing::fill() {
     for (; next != by_bound_.end() && flows_[at(*next)].bound <= level; ++next) {
       Flow& flow = flows_[at(*next)];
       if (flow.is_fixed) continue;
-      fix(flow, flow.bound);
+      fix(flow, flow.bound, -1);
       any = true;
     }
     return any;
@@ -138,39 +164,100 @@ void FairSharing::fill() {
       std::push_heap(levels_.begin(), levels_.end(), higher);
       continue;
     }
-    for (const Passing& passing : link.flows) {
-      Flow& flow = flows_[at(passing.flow)];
-      if (!flow.is_fixed) fix(flow, level);
+    link.stops_at = level;
+    for (const int id : link.reached) {
+      Flow& flow = flows_[at(id)];
+      if (!flow.is_fixed) fix(flow, level, lowest.link);
     }
   }
   for (; next != by_bound_.end(); ++next) {
     Flow& flow = flows_[at(*next)];
-    if (!flow.is_fixed) fix(flow, flow.bound);
+    if (!flow.is_fixed) fix(flow, flow.bound, -1);
   }
+}
+
+// Is a link still fair between the flows that were reached and the others? If it stops some of the
+// others, it must still be full, and nobody have more than they; if it stops reached ones, none of
+// the others may have more.
+bool FairSharing::is_fair(const Link& link, int id) const {
+  constexpr double rounding = 1e-10;
+  if (link.reached.size() == link.flows.size()) return true;
+  if (link.others_stopped > 0) {
+    double stopped_at = 0;
+    for (const Passing& passing : link.flows) {
+      const Flow& flow = flows_[at(passing.flow)];
+      if (flow.seen == round_ || flow.bottleneck != id) continue;
+      stopped_at = flow.rate;
+      break;
+    }
+    return link.left <= link.capacity * rounding && link.most <= stopped_at * (1 + rounding) &&
+           (link.stops_at == 0 || link.stops_at >= stopped_at * (1 - rounding));
+  }
+  if (link.stops_at == 0) return true;
+  return std::none_of(link.flows.begin(), link.flows.end(), [&](const Passing& passing) {
+    const Flow& flow = flows_[at(passing.flow)];
+    return flow.seen != round_ && flow.rate > link.stops_at * (1 + rounding);
+  });
+}
+
+// First only flows on links that changed are given new rates, and the others keep theirs; then, as
+// long as a link is not fair to flows that were not reached, those too; and if that takes long, all
+// that are connected.
+void FairSharing::relax() {
+  constexpr int patience = 4;
+  for (int attempt = 0; !reached_.empty(); ++attempt) {
+    fill();
+    const std::size_t reached = reached_.size();
+    if (attempt < patience) {
+      const std::size_t links = reached_links_.size();
+      for (std::size_t i = 0; i < links; ++i) {
+        if (!is_fair(links_[at(reached_links_[i])], reached_links_[i]))
+          reach_all_of(reached_links_[i]);
+      }
+    } else {
+      for (std::size_t i = 0; i < reached_links_.size(); ++i) reach_all_of(reached_links_[i]);
+    }
+    if (reached_.size() == reached) return;
+  }
+}
+
+// Books the rate that a flow has now in place of the one that it had.
+void FairSharing::book(const Flow& flow, double former_rate, int former_bottleneck) {
+  for (std::size_t hop = flow.first; hop < flow.end; ++hop)
+    links_[at(path_[hop].link)].used += flow.rate - former_rate;
+  if (former_bottleneck >= 0) --links_[at(former_bottleneck)].stopped;
+  if (flow.bottleneck >= 0) ++links_[at(flow.bottleneck)].stopped;
 }
 
 std::span<const int> FairSharing::settled() {
   new_rates_.clear();
-  collect();
-  former_.clear();
-  for (const int id : reached_) former_.push_back(flows_[at(id)].rate);
-  if (!reached_.empty()) fill();
+  reached_.clear();
+  reached_links_.clear();
+  ++round_;
+  for (const int link : changed_links_) {
+    links_[at(link)].has_changed = false;
+    reach_all_of(link);
+  }
+  changed_links_.clear();
+  relax();
   constexpr double rounding = 1e-13;
-  for (std::size_t i = 0; i < reached_.size(); ++i) {
-    Flow& flow = flows_[at(reached_[i])];
-    if (std::abs(flow.rate - former_[i]) > rounding * flow.rate) {
-      new_rates_.push_back(reached_[i]);
+  for (const Reached& reached : reached_) {
+    Flow& flow = flows_[at(reached.flow)];
+    if (std::abs(flow.rate - reached.former_rate) > rounding * flow.rate) {
+      new_rates_.push_back(reached.flow);
     } else {
-      flow.rate = former_[i];
+      flow.rate = reached.former_rate;
     }
+    book(flow, reached.former_rate, reached.former_bottleneck);
   }
   for (const int id : started_) {
     Flow& flow = flows_[at(id)];
-    if (flow.runs && flow.seen != round_) {
-      flow.rate = flow.bound;
-      flow.seen = round_;
-      new_rates_.push_back(id);
-    }
+    if (!flow.runs || flow.seen == round_) continue;
+    flow.seen = round_;
+    flow.rate = flow.bound;
+    flow.bottleneck = -1;
+    book(flow, 0, -1);
+    new_rates_.push_back(id);
   }
   started_.clear();
   return new_rates_;

@@ -6,8 +6,9 @@
 // at the same pace until a link is full (their Fig. 6.30).
 //
 // COST. A link whose flows could all have their bounds is no constraint, and is passed over: where
-// nothing is shared a start or stop costs O(links of its way). Otherwise only flows that are
-// connected to a change through full links are looked at: O(f log f) for f of them.
+// nothing is shared a start or stop costs O(links of its way). Otherwise the flows on its links are
+// filled anew beside all others, and where that is not fair to those, they too, until it is:
+// O(f log f) for the f flows that a change reaches, mostly few of those that are connected to it.
 #pragma once
 
 #include <span>
@@ -38,7 +39,8 @@ class FairSharing {
   struct Flow {
     double bound;
     double rate = 0;
-    std::size_t first;  // of path_
+    int bottleneck = -1;  // the link that stops it; -1: its bound does
+    std::size_t first;    // of path_
     std::size_t end;
     unsigned seen = 0;
     bool runs = false;
@@ -55,10 +57,23 @@ class FairSharing {
   struct Link {
     double capacity;
     double wanted = 0;  // sum of the bounds of its flows
+    double used = 0;    // sum of their rates
+    int stopped = 0;    // of its flows, those that it stops
     std::vector<Passing> flows;
+    bool has_changed = false;  // since the last settle()
+    // While some of its flows are filled anew.
     unsigned seen = 0;
-    double left = 0;  // while filling
+    double left = 0;
     int unfixed = 0;
+    std::vector<int> reached;  // those flows
+    int others_stopped = 0;    // of the others, those that it stops
+    double most = 0;           // that one of those flows has
+    double stops_at = 0;       // the rate at which it stops some of them, or 0
+  };
+  struct Reached {
+    int flow;
+    double former_rate;
+    int former_bottleneck;
   };
   struct Level {
     double rate;
@@ -68,9 +83,15 @@ class FairSharing {
   static std::size_t at(int index) { return static_cast<std::size_t>(index); }
   [[nodiscard]] static bool is_contended(const Link& link);
   std::span<const int> settled();
-  void collect();
+  void note_change(int link);
+  void reach(int flow);
+  void reach_all_of(int link);
   void fill();
-  void fix(Flow& flow, double rate);
+  void fix(Flow& flow, double rate, int bottleneck);
+  void open_links();
+  [[nodiscard]] bool is_fair(const Link& link, int id) const;
+  void relax();
+  void book(const Flow& flow, double former_rate, int former_bottleneck);
 
   std::vector<Flow> flows_;
   std::vector<Hop> path_;
@@ -78,10 +99,8 @@ class FairSharing {
   unsigned round_ = 0;
   std::vector<int> started_;
   std::vector<int> changed_links_;
-  // Of the flows and full links that a change reaches.
-  std::vector<int> reached_;
-  std::vector<int> reached_links_;
-  std::vector<double> former_;
+  std::vector<Reached> reached_;    // flows that a change reaches
+  std::vector<int> reached_links_;  // contended links that they pass
   std::vector<int> by_bound_;
   std::vector<Level> levels_;
   std::vector<int> new_rates_;
