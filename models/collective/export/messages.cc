@@ -1,4 +1,4 @@
-// Tests: tests/models/export_goal_test.cc, export_msccl_test.cc.
+// Tests: tests/models/export_{goal,msccl,svg}_test.cc.
 #include "models/collective/export/messages.h"
 
 #include <fmt/format.h>
