@@ -36,8 +36,10 @@ std::int64_t parse_elements(const std::string& text) {
   return parsing_option("--size", [&] {
     const Bytes size = parse_bytes(text.empty() ? default_size : text);
     const double elements = size.value() / bytes_per_element;
-    constexpr double most = 1e15;
-    if (elements > most || elements != static_cast<double>(static_cast<std::int64_t>(elements))) {
+    constexpr double most = 1e15 / bytes_per_element;
+    if (!(elements <= most))
+      throw InputError(text + " is no size of a bucket", "give less than 1 PB");
+    if (elements != static_cast<double>(static_cast<std::int64_t>(elements))) {
       throw InputError(fmt::format("{} are no whole elements of {} bytes", text, bytes_per_element),
                        fmt::format("give a multiple of {} B, as in 64 MiB", bytes_per_element));
     }

@@ -208,6 +208,9 @@ TEST(ExportMsccl, WhatMscclCannotExpressIsRefused) {
   EXPECT_EQ(refusal(ring_all_reduce(200)),
             "a threadblock of rank 0 has more than 256 steps, the most that MSCCL has; export "
             "fewer ranks, groups or segments");
+  EXPECT_EQ(refusal(multi_ring_all_reduce(128, 16, 1)),
+            "rank 0 would read more than 4095 elements of XML, the most that MSCCL has; export "
+            "fewer ranks, groups or segments");
   EXPECT_EQ(refusal(sequence({on_part(0, 40'000, ring_all_reduce(4)), ring_all_reduce(4)})),
             "the bucket is cut into more than 32767 chunks, the most that MSCCL has; export fewer "
             "ranks, groups or segments");

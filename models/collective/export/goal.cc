@@ -87,11 +87,12 @@ int distance(const Message& m, int ranks) {
 std::string header(const Schedule& schedule, const GoalOptions& options) {
   std::string text = "// GOAL, for LogGOPSim and ATLAHS; written by paceline export.\n";
   fmt::format_to(std::back_inserter(text), "// {}\n", options.title);
-  fmt::format_to(std::back_inserter(text),
-                 "// {} bytes: {} elements of {} bytes; {} steps. sS_R and rS_R: message of step S "
-                 "to and from rank R.\n",
-                 options.elements * options.bytes_per_element, options.elements,
-                 options.bytes_per_element, schedule.steps());
+  fmt::format_to(
+      std::back_inserter(text),
+      "// {} bytes: {} elements of {} bytes; {} step{}. sS_R and rS_R: message of step S "
+      "to and from rank R.\n",
+      options.elements * options.bytes_per_element, options.elements, options.bytes_per_element,
+      schedule.steps(), schedule.steps() == 1 ? "" : "s");
   if (options.gamma) {
     fmt::format_to(std::back_inserter(text), "// Reductions are cS: {:.6g} ns for each byte.\n",
                    options.gamma->value() * 1e9);

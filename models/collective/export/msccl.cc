@@ -180,6 +180,18 @@ void for_each_piece(Span<std::int64_t> span, F visit) {
     visit(Span<std::int64_t>{begin, std::min(MscclLimits::count, span.end() - begin)});
 }
 
+// Throws InputError where the runtime's parser would give up.
+void check_elements(const std::vector<Threadblock>& blocks, int rank, int ranks) {
+  std::size_t elements = 1 + static_cast<std::size_t>(ranks) + blocks.size();
+  for (const Threadblock& block : blocks) elements += block.instructions.size();
+  if (elements > MscclLimits::elements) {
+    throw InputError(fmt::format("rank {} would read more than {} elements of XML, the most that "
+                                 "MSCCL has",
+                                 rank, MscclLimits::elements),
+                     fewer);
+  }
+}
+
 void print(std::string& text, const std::vector<Threadblock>& blocks) {
   const auto out = std::back_inserter(text);
   for (std::size_t block = 0; block < blocks.size(); ++block) {
@@ -263,6 +275,7 @@ std::string msccl(Collective collective, const Schedule& schedule, std::string_v
     }
     text += fmt::format("  <gpu id=\"{}\" i_chunks=\"{}\" o_chunks=\"{}\" s_chunks=\"0\">\n", rank,
                         form.input_part ? part : chunks, form.output_part ? part : chunks);
+    check_elements(gpu.blocks(), rank, schedule.ranks());
     print(text, gpu.blocks());
     text += "  </gpu>\n";
   }
