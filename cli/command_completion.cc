@@ -48,6 +48,7 @@ std::vector<std::pair<std::string, std::string>> option_values() {
           {"--wire", "fp32 fp16 bf16"},
           {"--overlap", "wait-free none double-buffered priority"},
           {"--engine", "auto step flow simgrid"},
+          {"--format", "goal msccl svg"},
           {"--profile", "none"}};
 }
 
@@ -63,7 +64,7 @@ std::string bash_script(const CLI::App& app) {
         option, values);
   }
   text +=
-      "    --timeline) COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n  esac\n  case "
+      "    --timeline|--output) COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n  esac\n  case "
       "${COMP_WORDS[1]} in\n";
   for (const CLI::App* command : app.get_subcommands({})) {
     text += fmt::format("    {}) words='{} {}';;\n", command->get_name(), subcommands(*command),

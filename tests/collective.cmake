@@ -1,7 +1,19 @@
 set(collective_tests
-  models/algorithms_test.cc models/draw_test.cc models/schedule_test.cc models/verify_test.cc
-  simulator/cost_test.cc simulator/equivalence_test.cc simulator/flow_engine_test.cc
-  simulator/max_min_test.cc simulator/step_engine_test.cc
+  models/algorithms_test.cc
+  models/draw_test.cc
+  models/export_goal_test.cc
+  models/export_msccl_test.cc
+  models/export_svg_test.cc
+  models/schedule_test.cc
+  models/verify_test.cc
+  simulator/cost_test.cc
+  simulator/equivalence_test.cc
+  simulator/flow_engine_test.cc
+  simulator/max_min_test.cc
+  simulator/step_engine_test.cc
   runtime/sequential_executor_test.cc
-  agreement/engine_agreement_test.cc agreement/executor_agreement_test.cc agreement/flow_agreement_test.cc
+  agreement/engine_agreement_test.cc
+  agreement/executor_agreement_test.cc
+  agreement/flow_agreement_test.cc
+  agreement/goal_agreement_test.cc
   agreement/schedule_agreement_test.cc)

@@ -29,13 +29,6 @@ bool FairSharing::is_contended(const Link& link) {
   return link.wanted > link.capacity * (1 + rounding);
 }
 
-void FairSharing::note_change(int id) {
-  Link& link = links_[at(id)];
-  if (link.has_changed || !is_contended(link)) return;
-  link.has_changed = true;
-  changed_links_.push_back(id);
-}
-
 void FairSharing::start(int flow) {
   Flow& f = flows_[at(flow)];
   PACELINE_ASSERT(!f.runs, "a flow is started once");
@@ -48,7 +41,6 @@ void FairSharing::start(int flow) {
     path_[hop].place = static_cast<int>(link.flows.size());
     link.flows.push_back({flow, hop});
     link.wanted += f.bound;
-    note_change(path_[hop].link);
   }
 }
 
@@ -56,17 +48,21 @@ void FairSharing::stop(int flow) {
   Flow& f = flows_[at(flow)];
   PACELINE_ASSERT(f.runs, "a flow that runs is stopped");
   f.runs = false;
+  if (f.bottleneck >= 0) --links_[at(f.bottleneck)].stopped;
   for (std::size_t hop = f.first; hop < f.end; ++hop) {
-    Link& link = links_[at(path_[hop].link)];
-    note_change(path_[hop].link);
+    const int id = path_[hop].link;
+    Link& link = links_[at(id)];
     const int place = path_[hop].place;
     link.flows[at(place)] = link.flows.back();
     path_[link.flows[at(place)].hop].place = place;
     link.flows.pop_back();
     link.wanted = link.flows.empty() ? 0 : link.wanted - f.bound;
     link.used = link.flows.empty() ? 0 : link.used - f.rate;
+    // Nobody else gains where nobody was stopped.
+    if (link.stopped == 0 || link.has_room) continue;
+    link.has_room = true;
+    relieved_.push_back(id);
   }
-  if (f.bottleneck >= 0) --links_[at(f.bottleneck)].stopped;
 }
 
 void FairSharing::reach(int id) {
@@ -107,7 +103,7 @@ void FairSharing::open_links() {
     link.reached.clear();
     link.others_stopped = link.stopped;
     link.most = 0;
-    link.stops_at = 0;
+    link.stops_at = -1;
   }
   by_bound_.clear();
   for (const Reached& reached : reached_) {
@@ -191,20 +187,20 @@ bool FairSharing::is_fair(const Link& link, int id) const {
       break;
     }
     return link.left <= link.capacity * rounding && link.most <= stopped_at * (1 + rounding) &&
-           (link.stops_at == 0 || link.stops_at >= stopped_at * (1 - rounding));
+           (link.stops_at < 0 || link.stops_at >= stopped_at * (1 - rounding));
   }
-  if (link.stops_at == 0) return true;
+  if (link.stops_at < 0) return true;
   return std::none_of(link.flows.begin(), link.flows.end(), [&](const Passing& passing) {
     const Flow& flow = flows_[at(passing.flow)];
     return flow.seen != round_ && flow.rate > link.stops_at * (1 + rounding);
   });
 }
 
-// First only flows on links that changed are given new rates, and the others keep theirs; then, as
-// long as a link is not fair to flows that were not reached, those too; and if that takes long, all
-// that are connected.
+// First only flows that started, and those that a relieved link stopped, are given new rates, and
+// the others keep theirs; then, as long as a link is not fair to flows that were not reached, those
+// too; and if that takes long, all that are connected.
 void FairSharing::relax() {
-  constexpr int patience = 4;
+  constexpr int patience = 16;
   for (int attempt = 0; !reached_.empty(); ++attempt) {
     fill();
     const std::size_t reached = reached_.size();
@@ -234,11 +230,17 @@ std::span<const int> FairSharing::settled() {
   reached_.clear();
   reached_links_.clear();
   ++round_;
-  for (const int link : changed_links_) {
-    links_[at(link)].has_changed = false;
-    reach_all_of(link);
+  for (const int id : started_) {
+    if (flows_[at(id)].runs) reach(id);
   }
-  changed_links_.clear();
+  for (const int id : relieved_) {
+    links_[at(id)].has_room = false;
+    for (const Passing& passing : links_[at(id)].flows) {
+      if (flows_[at(passing.flow)].bottleneck == id) reach(passing.flow);
+    }
+  }
+  started_.clear();
+  relieved_.clear();
   relax();
   constexpr double rounding = 1e-13;
   for (const Reached& reached : reached_) {
@@ -250,16 +252,6 @@ std::span<const int> FairSharing::settled() {
     }
     book(flow, reached.former_rate, reached.former_bottleneck);
   }
-  for (const int id : started_) {
-    Flow& flow = flows_[at(id)];
-    if (!flow.runs || flow.seen == round_) continue;
-    flow.seen = round_;
-    flow.rate = flow.bound;
-    flow.bottleneck = -1;
-    book(flow, 0, -1);
-    new_rates_.push_back(id);
-  }
-  started_.clear();
   return new_rates_;
 }
 

@@ -60,7 +60,7 @@ class FairSharing {
     double used = 0;    // sum of their rates
     int stopped = 0;    // of its flows, those that it stops
     std::vector<Passing> flows;
-    bool has_changed = false;  // since the last settle()
+    bool has_room = false;  // since the last settle(), for flows that it stopped
     // While some of its flows are filled anew.
     unsigned seen = 0;
     double left = 0;
@@ -83,7 +83,6 @@ class FairSharing {
   static std::size_t at(int index) { return static_cast<std::size_t>(index); }
   [[nodiscard]] static bool is_contended(const Link& link);
   std::span<const int> settled();
-  void note_change(int link);
   void reach(int flow);
   void reach_all_of(int link);
   void fill();
@@ -98,7 +97,7 @@ class FairSharing {
   std::vector<Link> links_;
   unsigned round_ = 0;
   std::vector<int> started_;
-  std::vector<int> changed_links_;
+  std::vector<int> relieved_;
   std::vector<Reached> reached_;    // flows that a change reaches
   std::vector<int> reached_links_;  // contended links that they pass
   std::vector<int> by_bound_;

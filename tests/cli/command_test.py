@@ -10,6 +10,7 @@ import re
 import subprocess
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 PACELINE = os.environ["PACELINE"]
 SOURCE = pathlib.Path(os.environ["PACELINE_SOURCE"])
@@ -139,6 +140,17 @@ class BadInput(unittest.TestCase):
         self.check(run("verify", "--schedule", "hierarchical", "--ranks", "24", "--group", "5"),
                    "--group: group size 5 does not divide 24 ranks; choose one of 1, 2, 3, 4, 6, 8, 12, 24")
         self.check(run("show", "schedule", "rings", "--ranks", "4"), "unknown schedule 'rings'; did you mean 'ring'?")
+        self.check(run("export", "ring", "--ranks", "4"),
+                   "--format is missing; give goal (LogGOPSim, ATLAHS), msccl (MSCCL XML) or svg (a picture)")
+        self.check(run("export", "ring", "--ranks", "4", "--format", "gaol"), "--format: unknown format 'gaol'; did you mean 'goal'?")
+        self.check(run("export", "rign", "--ranks", "4", "--format", "goal"), "unknown schedule 'rign'; did you mean 'ring'?")
+        self.check(run("export", "ring", "--format", "goal"), "--ranks is missing; give it, as in --ranks 24")
+        self.check(run("export", "ring", "--ranks", "4", "--format", "goal", "--size", "10B"),
+                   "--size: 10B are no whole elements of 4 bytes; give a multiple of 4 B, as in 64 MiB")
+        self.check(run("export", "ring", "--ranks", "4", "--format", "svg", "--size", "8B"),
+                   "--size: a file of format svg holds neither bytes nor times; leave it out")
+        self.check(run("export", "ring", "--ranks", "65", "--format", "svg"), "a picture of 65 ranks is not legible; draw at most 64")
+        self.check(run("export", "ring", "--ranks", "1", "--format", "msccl"), "one rank exchanges nothing; give --ranks 2 or more")
         self.check(run("scale", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "64-8"), "--ranks: '64-8' goes down; write 8-64")
 
     def test_a_yaml_fault_names_file_line_and_column(self):
@@ -207,11 +219,62 @@ class Show(unittest.TestCase):
         self.assertEqual(len([line for line in lines if re.match(r"^ *\d+ +\d+ ", line)]), buckets)
 
     def test_help_everywhere(self):
-        for words in ((), ("predict",), ("scale",), ("show",), ("show", "network"), ("verify",), ("reproduce",), ("completion",)):
+        for words in ((), ("predict",), ("scale",), ("show",), ("show", "network"), ("verify",), ("export",), ("reproduce",), ("completion",)):
             result = run(*words, "--help")
             self.assertEqual(result.returncode, 0)
             self.assertIn("Usage", result.stdout)
         self.assertRegex(run("--version").stdout, r"^paceline \d+\.\d+\.\d+\n$")
+
+
+class Export(unittest.TestCase):
+    def export(self, algorithm, format, *words, ranks="8"):
+        result = run("export", algorithm, "--ranks", ranks, "--format", format, *words)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr, "")
+        return result.stdout
+
+    def test_every_schedule_has_every_format(self):
+        for entry in json.loads(run("show", "catalog", "--json").stdout)["schedules"]:
+            goal = self.export(entry["name"], "goal", "--size", "4 kB")
+            self.assertEqual(re.findall(r"^rank (\d+) \{$", goal, re.M), [str(rank) for rank in range(8)])
+            self.assertEqual(len(re.findall(r": send \d+b to \d+ tag \d+$", goal, re.M)),
+                             len(re.findall(r": recv \d+b from \d+ tag \d+$", goal, re.M)))
+            algo = xml.etree.ElementTree.fromstring(self.export(entry["name"], "msccl"))
+            self.assertEqual((algo.tag, algo.get("ngpus"), len(algo.findall("gpu"))), ("algo", "8", 8))
+            self.assertTrue(algo.get("name").startswith(entry["name"]))
+            picture = xml.etree.ElementTree.fromstring(self.export(entry["name"], "svg"))
+            self.assertEqual(picture.tag, "{http://www.w3.org/2000/svg}svg")
+
+    def test_the_size_is_of_the_bucket(self):
+        self.assertIn("send 131072b to 1 tag 0\n", self.export("ring", "goal", "--size", "1 MiB"))
+        self.assertIn("send 8388608b to 1 tag 0\n", self.export("ring", "goal"))
+
+    def test_a_cluster_says_what_reductions_cost(self):
+        self.assertNotIn("calc", self.export("ring", "goal"))
+        text = self.export("ring", "goal", "--size", "1 MiB", "--cluster", "jizhi-p40")
+        self.assertEqual(text.count(": calc 1515\n"), 7 * 8)  # 3 x 131072 B at 0.75 x 346 GB/s
+
+    def test_a_file_is_what_is_printed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for format in ("goal", "msccl", "svg"):
+                path = pathlib.Path(folder, "out")
+                self.assertEqual(self.export("torus-2d", format, "--output", str(path)), "")
+                self.assertEqual(path.read_text(), self.export("torus-2d", format))
+                self.assertEqual(os.listdir(folder), ["out"])
+
+    def test_what_cannot_be_written_fails_with_nothing_left(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for path in (folder, folder + "/no/such/folder/f", "/dev/full"):
+                result = run("export", "ring", "--ranks", "4", "--format", "goal", "--output", path)
+                self.assertEqual(result.returncode, 1)
+                self.assertRegex(result.stderr, r"^paceline: cannot write [^\n]*\n$")
+            kept = pathlib.Path(folder, "kept")
+            kept.write_text("old")
+            self.assertEqual(run("export", "ring", "--ranks", "65", "--format", "svg", "--output", str(kept)).returncode, 2)
+            self.assertEqual(kept.read_text(), "old")
+        with open("/dev/full", "w") as full:
+            result = run("export", "ring", "--ranks", "4", "--format", "svg", stdout=full)
+        self.assertEqual((result.returncode, result.stderr), (1, "paceline: cannot write to standard output\n"))
 
 
 class Completion(unittest.TestCase):

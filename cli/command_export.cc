@@ -1,0 +1,145 @@
+// paceline export: a schedule as a file of another tool, or as a picture.
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdio>
+
+#include "cli/command.h"
+#include "cli/files.h"
+#include "cli/job.h"
+#include "cli/schedule_options.h"
+#include "models/base/names.h"
+#include "models/base/parse_units.h"
+#include "models/collective/export/goal.h"
+#include "models/collective/export/msccl.h"
+#include "models/collective/export/svg.h"
+#include "simulator/cost/communication_cost.h"
+
+namespace paceline::cli {
+namespace {
+
+struct Options {
+  std::string algorithm;
+  ScheduleOptions build;
+  std::string format;
+  std::string size;
+  std::string cluster;
+  std::string output;
+};
+
+constexpr const char* default_size = "64 MiB";
+constexpr int bytes_per_element = 4;
+// Every rank of the file takes lines of it, and every other tool reads them all.
+constexpr int most_ranks = 65536;
+
+std::int64_t parse_elements(const std::string& text) {
+  return parsing_option("--size", [&] {
+    const Bytes size = parse_bytes(text.empty() ? default_size : text);
+    const double elements = size.value() / bytes_per_element;
+    constexpr double most = 1e15 / bytes_per_element;
+    if (!(elements <= most))
+      throw InputError(text + " is no size of a bucket", "give less than 1 PB");
+    if (elements != static_cast<double>(static_cast<std::int64_t>(elements))) {
+      throw InputError(fmt::format("{} are no whole elements of {} bytes", text, bytes_per_element),
+                       fmt::format("give a multiple of {} B, as in 64 MiB", bytes_per_element));
+    }
+    return static_cast<std::int64_t>(elements);
+  });
+}
+
+std::string goal_text(const Options& options, const NamedSchedule& named,
+                      const std::string& title) {
+  models::GoalOptions goal{.title = title,
+                           .elements = parse_elements(options.size),
+                           .bytes_per_element = bytes_per_element};
+  if (!options.cluster.empty()) {
+    const models::Cluster cluster =
+        parsing_option("--cluster", [&] { return load_cluster(options.cluster); });
+    goal.gamma = simulator::communication_cost(cluster, nullptr, simulator::Reading::stated).gamma;
+  }
+  return models::goal(named.schedule, goal);
+}
+
+struct Format {
+  const char* name;
+  bool has_sizes;  // takes --size and --cluster
+  std::string (*text)(const Options&, const NamedSchedule&, const std::string& title);
+};
+
+const std::array formats = {
+    Format{"goal", true, goal_text},
+    Format{"msccl", false,
+           [](const Options&, const NamedSchedule& named, const std::string& title) {
+             return models::msccl(named.algorithm.collective, named.schedule, title);
+           }},
+    Format{"svg", false,
+           [](const Options&, const NamedSchedule& named, const std::string&) {
+             return models::svg(named.schedule,
+                                models::described(named.algorithm.name, named.options),
+                                name(named.algorithm.collective));
+           }},
+};
+
+const Format& format_named(const std::string& wanted) {
+  if (wanted.empty()) {
+    throw InputError("--format is missing",
+                     "give goal (LogGOPSim, ATLAHS), msccl (MSCCL XML) or svg (a picture)");
+  }
+  std::vector<std::string> names;
+  for (const Format& format : formats) {
+    if (format.name == wanted) return format;
+    names.emplace_back(format.name);
+  }
+  throw unknown_name("format", wanted, names).at({"--format"});
+}
+
+void run(const Options& options) {
+  const models::CollectiveAlgorithm& algorithm = models::collective_algorithm(options.algorithm);
+  const Format& format = format_named(options.format);
+  for (const auto& [option, given] :
+       {std::pair("--size", &options.size), std::pair("--cluster", &options.cluster)}) {
+    if (!given->empty() && !format.has_sizes) {
+      throw InputError(
+          {option}, fmt::format("a file of format {} holds neither bytes nor times", format.name),
+          "leave it out");
+    }
+  }
+  const NamedSchedule named = load_schedule(algorithm, options.build, most_ranks);
+  const std::string title = fmt::format(
+      "{}, {} ranks", models::described(algorithm.name, named.options), named.options.ranks);
+  const std::string text = format.text(options, named, title);
+  if (options.output.empty()) {
+    fmt::print("{}", text);
+    return;
+  }
+  write_output_file(options.output, text);
+}
+
+}  // namespace
+
+void add_export(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "export", "A schedule for LogGOPSim and ATLAHS (GOAL), for MSCCL (XML), or as a picture");
+  const auto options = std::make_shared<Options>();
+  command
+      ->add_option("algorithm", options->algorithm, "Name of the schedule (paceline show catalog)")
+      ->required()
+      ->option_text("ALGORITHM");
+  add_schedule_options(*command, options->build);
+  command->add_option("--format", options->format, "goal, msccl or svg")->option_text("FORMAT");
+  command
+      ->add_option("--size", options->size,
+                   fmt::format("Bytes of the bucket, of goal; by default {}", default_size))
+      ->option_text("BYTES");
+  command
+      ->add_option("--cluster", options->cluster,
+                   "Whose device reduces, of goal; without it, reductions cost nothing")
+      ->option_text("NAME|FILE");
+  command
+      ->add_option("--output", options->output,
+                   "Write a file, whole or not at all; by default standard output")
+      ->option_text("FILE");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,40 @@
+// A schedule as an algorithm file of MSCCL, which microsoft/msccl and Azure/msccl-executor-nccl run
+// in place of NCCL's own algorithms (docs/formats.md).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "models/collective/catalogue.h"
+#include "models/collective/schedule.h"
+
+namespace paceline::models {
+
+// What MSCCL holds in fields of fixed size (src/include/msccl.h; the XML parser of
+// msccl-executor-nccl, msccl_parser.h). What needs more is refused.
+struct MscclLimits {
+  static constexpr int steps = 256;               // of a threadblock, "nop" included
+  static constexpr int peers = 32;                // of a channel, in each direction
+  static constexpr std::int64_t chunks = 32'767;  // an offset is an int16
+  static constexpr std::int64_t count = 71;       // chunks of one instruction
+  static constexpr std::size_t name = 63;
+  static constexpr std::size_t elements = 4095;  // XML elements that one GPU reads: its own steps
+                                                 // and threadblocks, all gpus, and algo
+};
+
+// One threadblock for each rank that a rank sends to and one for each that it receives from, all on
+// one channel; none does both, so that no send waits for a receive that stands behind it.
+//  - A step of the schedule becomes "s" here and "r" or "rrc" there, for at most 71 chunks each.
+//  - Chunks are the least number that no message cuts; a GPU's instructions wait ("depid", "deps",
+//    after "nop" where there are several) for those that wrote what they read, and for those that
+//    read or wrote what they write. A send of a step reads before what arrives in that step.
+//  - All but all-to-all is in place: all-reduce and reduce-scatter in the input buffer, all-gather
+//    and broadcast (root 0) in the output buffer. What reduce-scatter leaves in the other parts of
+//    the input is undefined. All-to-all is from the input to the output buffer.
+// Every connection must hold one instruction's chunks; NCCL's hold at least two.
+// Throws InputError for one rank, and for what MSCCL cannot express; the message says what.
+[[nodiscard]] std::string msccl(Collective collective, const Schedule& schedule,
+                                std::string_view name);
+
+}  // namespace paceline::models
