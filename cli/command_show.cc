@@ -331,6 +331,7 @@ void add_show(CLI::App& app) {
   catalog->callback([json] { show_catalog(*json); });
 
   add_show_plan(*show);
+  add_show_schedules(*show);
   CLI::App* schedule = show->add_subcommand("schedule", "The steps of a collective, drawn");
   const auto options = std::make_shared<ShowScheduleOptions>();
   schedule->add_option("name", options->name, "A schedule of the catalogue")

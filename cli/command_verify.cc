@@ -50,11 +50,9 @@ void run(const Options& options) {
     const models::Verdict verdict = models::verify(algorithm.collective, schedule, chunks);
     if (const auto* fault = std::get_if<models::Counterexample>(&verdict)) {
       json["proved"] = false;
-      json["counterexample"] = {{"step", fault->step},
-                                {"rank", fault->rank},
-                                {"chunk", fault->chunk},
-                                {"chunks", chunks},
-                                {"why", fault->why}};
+      json["counterexample"] = {
+          {"fault", name(fault->fault)}, {"step", fault->step}, {"rank", fault->rank},
+          {"chunk", fault->chunk},       {"chunks", chunks},    {"why", fault->why}};
       fmt::print("{}\n",
                  options.json
                      ? json.dump(2)
@@ -77,9 +75,9 @@ void run(const Options& options) {
              options.schedule, build.ranks, article, promise, schedule.steps(), transfers, list);
   fmt::print(
       "  every rank ends with every contribution that it is promised, exactly once; no chunk is "
-      "read while it is "
-      "replaced;\n"
-      "  both ends of every message are in one step, so it cannot deadlock with synchronous sends\n"
+      "read while it is replaced;\n"
+      "  both ends of every message are in one step, and no rank waits forever with synchronous "
+      "sends\n"
       "  {}\n",
       schedule.description());
 }

@@ -11,6 +11,7 @@ set(collective_tests
   simulator/flow_engine_test.cc
   simulator/max_min_test.cc
   simulator/step_engine_test.cc
+  models/verify_mutants_test.cc
   runtime/sequential_executor_test.cc
   agreement/engine_agreement_test.cc
   agreement/executor_agreement_test.cc

@@ -3,11 +3,13 @@
 // declaration in algorithms.h, and one entry here.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "models/collective/closed_form.h"
 #include "models/collective/schedule.h"
 
 namespace paceline::models {
@@ -42,13 +44,17 @@ struct CollectiveAlgorithm {
   std::string_view summary = {};  // one line
   std::string_view source = {};   // paper and section
   std::string_view steps = {};    // closed form of the number of steps
+  std::string_view bytes = {};    // what a rank sends, in buckets of n bytes
   std::string_view time = {};     // closed form in alpha, beta, gamma; empty where there is none
+  std::string_view exact = {};    // where the step engine equals it; why there is none if empty
   Collective collective = Collective::all_reduce;
   bool takes_group = false;
   bool takes_segments = false;
   bool takes_rings = false;
   bool takes_servers = false;
   Schedule (*build)(const ScheduleOptions&) = nullptr;  // throws InputError
+  // The closed form for options that build() takes; nothing where none holds.
+  std::optional<ClosedForm> (*closed_form)(const ScheduleOptions&) = nullptr;
 };
 
 // All algorithms; the all-reduces come first.

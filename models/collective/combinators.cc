@@ -25,6 +25,24 @@ void check_parts(std::vector<Schedule>& parts) {
   }
 }
 
+// Is no rank in two groups, or twice in one? A progression by itself never meets itself, as its
+// copies are blocks or interleaved.
+bool are_disjoint(const Groups& groups, int ranks) {
+  if (groups.members.size() == 1) return true;
+  std::vector<bool> is_taken(static_cast<std::size_t>(ranks), false);
+  for (int group = 0; group < groups.count; ++group) {
+    for (const Progression& p : groups.members) {
+      for (int i = 0; i < p.count; ++i) {
+        auto taken =
+            is_taken[static_cast<std::size_t>(group * groups.stride + p.first + i * p.stride)];
+        if (taken) return false;
+        taken = true;
+      }
+    }
+  }
+  return true;
+}
+
 // (x, y) with a x + b y = gcd(a, b).
 std::pair<int, int> bezout(int a, int b) {
   if (b == 0) return {1, 0};
@@ -44,6 +62,7 @@ Schedule within(int ranks, Groups groups, Schedule inner, Share share) {
   PACELINE_ASSERT(groups.count >= 1, "there is a group");
   PACELINE_ASSERT(groups.count == 1 || groups.stride >= 1, "groups are apart");
   for (const Progression& p : groups.members) {
+    PACELINE_ASSERT(p.count >= 1 && (p.count == 1 || p.stride >= 1), "a progression goes up");
     const bool as_blocks = (p.count - 1) * p.stride < groups.stride;
     const bool interleaved = groups.stride * groups.count <= p.stride;
     PACELINE_ASSERT(groups.count == 1 || as_blocks || interleaved,
@@ -51,6 +70,7 @@ Schedule within(int ranks, Groups groups, Schedule inner, Share share) {
     const int last = (groups.count - 1) * groups.stride + p.first + (p.count - 1) * p.stride;
     PACELINE_ASSERT(p.first >= 0 && last < ranks, "groups lie within the ranks");
   }
+  PACELINE_ASSERT(are_disjoint(groups, ranks), "groups do not overlap");
   return Schedule(Within{ranks, std::move(groups), std::move(inner), share});
 }
 

@@ -11,7 +11,7 @@ namespace paceline::models {
 [[nodiscard]] Schedule sequence(std::vector<Schedule> parts);
 
 // `inner` in each group at the same time, each on the whole bucket or on its own part of it.
-// `inner` must be over groups.size() ranks, and groups must lie within 0..ranks-1.
+// `inner` must be over groups.size() ranks, and groups must lie within 0..ranks-1 and not overlap.
 [[nodiscard]] Schedule within(int ranks, Groups groups, Schedule inner, Share share = Share::whole);
 
 // `inner` on part `index` of `of` of the bucket.

@@ -11,6 +11,14 @@
 namespace paceline::models {
 namespace {
 
+std::string counted(std::int64_t count, const char* thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
+std::string not_shown(int count, const char* thing) {
+  return fmt::format("({} more {}{} not shown)\n", count, thing, count == 1 ? " is" : "s are");
+}
+
 std::string cell(const Schedule& schedule, int rank, int step, std::int64_t chunks) {
   constexpr std::size_t most_messages = 4;
   std::vector<std::string> messages;
@@ -51,9 +59,9 @@ std::string draw(const Schedule& schedule, const DrawOptions& options) {
   for (const auto& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }
-  std::string text =
-      fmt::format("{} ranks, {} steps, {} chunk{}: {}\n", schedule.ranks(), schedule.steps(),
-                  chunks, chunks == 1 ? "" : "s", schedule.description());
+  std::string text = fmt::format("{}, {}, {}: {}\n", counted(schedule.ranks(), "rank"),
+                                 counted(schedule.steps(), "step"), counted(chunks, "chunk"),
+                                 schedule.description());
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
@@ -63,10 +71,8 @@ std::string draw(const Schedule& schedule, const DrawOptions& options) {
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
   }
-  if (ranks < schedule.ranks())
-    text += fmt::format("({} more ranks are not shown)\n", schedule.ranks() - ranks);
-  if (steps < schedule.steps())
-    text += fmt::format("({} more steps are not shown)\n", schedule.steps() - steps);
+  if (ranks < schedule.ranks()) text += not_shown(schedule.ranks() - ranks, "rank");
+  if (steps < schedule.steps()) text += not_shown(schedule.steps() - steps, "step");
   text += "cN>R: chunk N goes to rank R and replaces what it holds; cN+>R: it is added there\n";
   return text;
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <numeric>
 #include <type_traits>
@@ -37,6 +38,37 @@ constexpr const char* primitive_name() {
   if constexpr (std::is_same_v<P, ServerPull>) return "pull from servers";
   if constexpr (std::is_same_v<P, PairwiseAllToAll>) return "pairwise all-to-all";
   if constexpr (std::is_same_v<P, PointToPoint>) return "point to point";
+}
+
+bool is_power(int ranks) {
+  return ranks >= 1 && std::has_single_bit(static_cast<unsigned>(ranks));
+}
+
+// Is a primitive over as many ranks as it is defined for? Combinators are checked where they are
+// made (combinators.h).
+bool is_defined(const ScheduleNode& node) {
+  const auto joins = [](const auto& p) {
+    return is_power(p.large) && is_power(p.small) && p.small < p.large;
+  };
+  const auto serves = [](const auto& p) { return p.servers >= 1 && p.servers <= p.ranks; };
+  return std::visit(Overload{[](const RecursiveHalving& p) { return is_power(p.ranks); },
+                             [](const RecursiveDoubling& p) { return is_power(p.ranks); },
+                             [](const RecursiveExchange& p) { return is_power(p.ranks); },
+                             [&](const BlockFold& p) { return joins(p); },
+                             [&](const BlockUnfold& p) { return joins(p); },
+                             [&](const ServerPush& p) { return serves(p); },
+                             [&](const ServerPull& p) { return serves(p); },
+                             [](const PointToPoint& p) {
+                               return p.from != p.to && std::min(p.from, p.to) >= 0 &&
+                                      std::max(p.from, p.to) < p.ranks;
+                             },
+                             [](const auto& p) {
+                               if constexpr (requires { models::steps(p); })
+                                 return models::ranks(p) >= 1;
+                               else
+                                 return true;
+                             }},
+                    node);
 }
 
 int ranks_of(const ScheduleNode& node) {
@@ -126,7 +158,9 @@ Schedule::Schedule() : Schedule(Sequence{}) {}
 Schedule::Schedule(ScheduleNode node)
     : node_(std::make_shared<const ScheduleNode>(std::move(node))),
       ranks_(ranks_of(*node_)),
-      steps_(steps_of(*node_)) {}
+      steps_(steps_of(*node_)) {
+  PACELINE_ASSERT(is_defined(*node_), "a primitive is over ranks that it is defined for");
+}
 
 int Schedule::repeats(int step) const {
   return std::visit(Overload{[step](const Sequence& s) {
@@ -230,7 +264,8 @@ std::string Schedule::description() const {
                },
                [](const auto& p) {
                  using P = std::decay_t<decltype(p)>;
-                 return fmt::format("{} ({} steps)", primitive_name<P>(), models::steps(p));
+                 return fmt::format("{} ({} step{})", primitive_name<P>(), models::steps(p),
+                                    models::steps(p) == 1 ? "" : "s");
                }},
       *node_);
 }

@@ -59,7 +59,8 @@ class Schedule {
  public:
   // No ranks to speak of, and no steps: what an all-reduce over one rank is.
   Schedule();
-  // Of a primitive or a combinator that is valid; use the factories of combinators.h.
+  // Of a primitive, which must be over ranks that it is defined for (powers of two for those of
+  // primitives/halving.h), or of a combinator that is valid; use the factories of combinators.h.
   explicit Schedule(ScheduleNode node);
 
   [[nodiscard]] int ranks() const { return ranks_; }

@@ -40,31 +40,43 @@ CommunicationCost random_cost(std::mt19937& random) {
   return cost;
 }
 
+// Small p one by one, and large ones.
+std::vector<int> rank_counts() {
+  std::vector<int> counts = {48, 64, 96, 100, 128, 600, 1000, 1024};
+  for (int p = 1; p <= 40; ++p) counts.push_back(p);
+  return counts;
+}
+
+// Every algorithm with a closed form, with all its options, on `cost`.
+void expect_closed_forms(const AlphaBetaGamma& link, const CommunicationCost& cost, int ranks,
+                         Bytes bytes) {
+  for (const models::CollectiveAlgorithm& algorithm : models::collective_catalogue()) {
+    if (algorithm.name == "direct-exchange" && ranks > 128) continue;
+    for (const models::ScheduleOptions& options : test::option_sets(algorithm, ranks)) {
+      if (ranks > 64 && (options.servers > 8 || options.segments > 3 || options.group_size > 64))
+        continue;
+      const auto form = algorithm.closed_form(options);
+      if (!form) continue;
+      const double expected = closed_form_time(link, *form, bytes).value();
+      const Seconds time = StepEngine(algorithm.build(options), cost).time(bytes);
+      EXPECT_NEAR(time.value(), expected, 1e-9 * expected)
+          << models::described(algorithm.name, options) << " p=" << ranks;
+    }
+  }
+}
+
 TEST(EngineAgreement, StepEngineEqualsTheClosedFormsOnHomogeneousClusters) {
   std::mt19937 random(1);
-  std::vector<int> counts = {100, 128, 600, 1000, 1024, 2048};
-  for (int p = 1; p <= 40; ++p) counts.push_back(p);
-  for (const int p : counts) {
-    for (int trial = 0; trial < 5; ++trial) {
+  for (const int p : rank_counts()) {
+    for (int trial = 0; trial < (p > 128 ? 1 : 4); ++trial) {
       const auto uniform = [&random](double high) {
         return std::uniform_real_distribution<double>(0, high)(random);
       };
       const AlphaBetaGamma link{Seconds{uniform(1e-4)},
-                                SecondsPerByte{trial == 0 ? 0 : uniform(1e-8)},
-                                SecondsPerByte{trial == 1 ? 0 : uniform(1e-9)}};
-      const Bytes bytes{trial == 2 ? 0 : uniform(1e9)};
-      const auto check = [&](const models::Schedule& schedule, Seconds expected, const char* name) {
-        const Seconds time = StepEngine(schedule, homogeneous(link)).time(bytes);
-        EXPECT_NEAR(time.value(), expected.value(), 1e-9 * expected.value()) << name << " p=" << p;
-      };
-      check(models::ring_all_reduce(p), ring_time(link, p, bytes), "ring");
-      check(models::halving_doubling_all_reduce(p), halving_doubling_time(link, p, bytes),
-            "halving-doubling");
-      for (int k = 1; k <= std::min(p, 64); ++k) {
-        if (p % k == 0)
-          check(models::hierarchical_all_reduce(p, k), hierarchical_time(link, p, k, bytes),
-                "hierarchical");
-      }
+                                SecondsPerByte{trial == 1 ? 0 : uniform(1e-8)},
+                                SecondsPerByte{trial == 2 ? 0 : uniform(1e-9)}};
+      const Bytes bytes{trial == 3 ? 0 : uniform(1e9)};
+      expect_closed_forms(link, homogeneous(link), p, bytes);
     }
   }
 }
@@ -130,32 +142,18 @@ TEST(EngineAgreement, UnequalReadyTimesEqualTheReference) {
 // One node: no NIC takes part, and a port carries one message a step.
 TEST(EngineAgreement, StepEngineEqualsTheClosedFormsInsideOneNode) {
   std::mt19937 random(6);
-  std::vector<int> counts = {64, 100, 128, 600, 1000, 1024};
-  for (int p = 1; p <= 40; ++p) counts.push_back(p);
-  for (const int p : counts) {
+  for (const int p : rank_counts()) {
     const auto uniform = [&random](double high) {
       return std::uniform_real_distribution<double>(0, high)(random);
     };
     const AlphaBetaGamma link{Seconds{p % 5 == 0 ? 0 : uniform(1e-4)},
                               SecondsPerByte{p % 7 == 0 ? 0 : uniform(1e-8)},
                               SecondsPerByte{p % 3 == 0 ? 0 : uniform(1e-9)}};
-    const Bytes bytes{uniform(1e9)};
     const CommunicationCost cost = {.ranks_per_node = p,
                                     .intra = {link.alpha, link.beta},
                                     .nic = {Seconds{1e9}, SecondsPerByte{1e9}},
                                     .gamma = link.gamma};
-    const auto check = [&](const models::Schedule& schedule, Seconds expected, const char* name) {
-      const Seconds time = StepEngine(schedule, cost).time(bytes);
-      EXPECT_NEAR(time.value(), expected.value(), 1e-9 * expected.value()) << name << " p=" << p;
-    };
-    check(models::ring_all_reduce(p), ring_time(link, p, bytes), "ring");
-    check(models::halving_doubling_all_reduce(p), halving_doubling_time(link, p, bytes),
-          "halving-doubling");
-    for (int k = 1; k <= std::min(p, 64); ++k) {
-      if (p % k == 0)
-        check(models::hierarchical_all_reduce(p, k), hierarchical_time(link, p, k, bytes),
-              "hierarchical");
-    }
+    expect_closed_forms(link, cost, p, Bytes{uniform(1e9)});
   }
 }
 
@@ -176,7 +174,8 @@ TEST(EngineAgreement, ARingOverNodesOfSeveralRanksEqualsTheClosedForm) {
                                         .nics_per_node = g,
                                         .nic_use = use,
                                         .gamma = link.gamma};
-        const double expected = ring_time(link, g * nodes, Bytes{1e8}).value();
+        const double expected =
+            closed_form_time(link, models::ring_form(g * nodes), Bytes{1e8}).value();
         const Seconds time = StepEngine(models::ring_all_reduce(g * nodes), cost).time(Bytes{1e8});
         EXPECT_NEAR(time.value(), expected, 1e-9 * expected) << "g=" << g << " nodes=" << nodes;
       }

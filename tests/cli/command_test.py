@@ -115,6 +115,12 @@ class Timeline(unittest.TestCase):
         self.assertIn("cannot write to standard output", result.stderr)
 
 
+class Documentation(unittest.TestCase):
+    def test_the_algorithms_are_those_of_the_catalogue(self):
+        self.assertEqual((SOURCE / "docs" / "algorithms.md").read_text(), run("show", "schedules").stdout,
+                         "write it anew: paceline show schedules > docs/algorithms.md")
+
+
 class BadInput(unittest.TestCase):
     def check(self, result, message, code=2):
         self.assertEqual(result.returncode, code, result.stderr)

@@ -141,10 +141,18 @@ TEST(CollectiveCatalogue, EveryEntryIsWholeAndItsNameIsItsOwn) {
     EXPECT_TRUE(names.insert(algorithm.name).second) << algorithm.name;
     EXPECT_EQ(&collective_algorithm(algorithm.name), &algorithm);
     for (const std::string_view text :
-         {algorithm.summary, algorithm.source, algorithm.steps})
+         {algorithm.summary, algorithm.source, algorithm.steps, algorithm.bytes, algorithm.exact})
       EXPECT_FALSE(text.empty()) << algorithm.name;
     ASSERT_NE(algorithm.build, nullptr) << algorithm.name;
     EXPECT_EQ(algorithm.build({.ranks = 12, .group_size = 0}).ranks(), 12) << algorithm.name;
+    // A form in words has one in numbers, of as many messages as there are steps.
+    ASSERT_NE(algorithm.closed_form, nullptr) << algorithm.name;
+    for (int p = 2; p <= 33; ++p) {
+      const auto form = algorithm.closed_form({.ranks = p});
+      EXPECT_TRUE(!form || !algorithm.time.empty()) << algorithm.name;
+      if (form) EXPECT_EQ(form->alpha, algorithm.build({.ranks = p}).steps()) << algorithm.name;
+    }
+    EXPECT_EQ(algorithm.closed_form({.ranks = 8}).has_value(), !algorithm.time.empty());
   }
   EXPECT_EQ(names.size(), collective_catalogue().size());
 }

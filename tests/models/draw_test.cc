@@ -46,6 +46,13 @@ TEST(Draw, HierarchicalOfFourByHand) {
             "cN>R: chunk N goes to rank R and replaces what it holds; cN+>R: it is added there\n");
 }
 
+TEST(Draw, OneStepIsOneStep) {
+  const std::string text = draw(ring_all_reduce(3), {.most_ranks = 2, .most_steps = 3});
+  EXPECT_NE(text.find("(1 more rank is not shown)\n(1 more step is not shown)"), std::string::npos)
+      << text;
+  EXPECT_NE(draw(ring_all_reduce(2)).find("ring all-gather (1 step)"), std::string::npos);
+}
+
 TEST(Draw, RunsOfChunksAndManyMessages) {
   const std::string halving = draw(Schedule(RecursiveHalving{4}));
   EXPECT_NE(halving.find("c2-3+>1"), std::string::npos) << halving;
@@ -56,7 +63,7 @@ TEST(Draw, RunsOfChunksAndManyMessages) {
 TEST(Draw, OneRankHasNothingToShow) {
   const std::string text = draw(ring_all_reduce(1));
   EXPECT_EQ(text.substr(0, text.find('\n')),
-            "1 ranks, 0 steps, 1 chunk: ring reduce-scatter (0 steps)")
+            "1 rank, 0 steps, 1 chunk: ring reduce-scatter (0 steps)")
       << text;
 }
 

@@ -217,6 +217,27 @@ RC_GTEST_PROP(Within, RunsTheInnerScheduleInEachGroup, ()) {
   }
 }
 
+TEST(WithinDeathTest, RefusesGroupsThatOverlap) {
+  const Schedule inner = ring_all_reduce(4);
+  const auto groups = [](int first, int stride, int count) {
+    return Groups{.members = {{0, 2, 1}, {first, 2, 1}}, .count = count, .stride = stride};
+  };
+  EXPECT_EQ(within(8, groups(2, 4, 2), inner).ranks(), 8);
+  EXPECT_EQ(within(8, groups(4, 2, 2), inner).ranks(), 8);
+  EXPECT_DEATH((void)within(8, groups(1, 0, 1), inner), "groups do not overlap");
+  EXPECT_DEATH((void)within(8, groups(2, 2, 2), inner), "groups do not overlap");
+}
+
+TEST(ScheduleDeathTest, RefusesPrimitivesOverRanksThatTheyAreNotDefinedFor) {
+  for (const ScheduleNode& node : std::initializer_list<ScheduleNode>{
+           RecursiveHalving{6}, RecursiveDoubling{0}, RecursiveExchange{12}, BlockFold{4, 4},
+           BlockUnfold{6, 2}, ServerPush{4, 5}, ServerPull{4, 0}, RingAllGather{0},
+           PointToPoint{.ranks = 2, .from = 1, .to = 1}, PointToPoint{.ranks = 2, .to = 2}}) {
+    EXPECT_DEATH((void)Schedule(node), "a primitive is over ranks that it is defined for")
+        << node.index();
+  }
+}
+
 RC_GTEST_PROP(Schedule, NaturalChunksAreTheFewestThatNoMessageCuts, ()) {
   const Schedule schedule = *test::all_reduce_schedules(16);
   const std::int64_t chunks = schedule.natural_chunks();

@@ -10,29 +10,38 @@ namespace {
 // 1 s a message, 0.5 s a byte sent, 0.25 s a byte reduced.
 constexpr AlphaBetaGamma link{Seconds{1}, SecondsPerByte{0.5}, SecondsPerByte{0.25}};
 
+double ring_time(int ranks) {
+  return closed_form_time(link, models::ring_form(ranks), Bytes{8}).value();
+}
+double halving_doubling_time(int ranks) {
+  return closed_form_time(link, models::halving_doubling_form(ranks), Bytes{8}).value();
+}
+double hierarchical_time(int ranks, int group_size) {
+  return closed_form_time(link, models::hierarchical_form(ranks, group_size), Bytes{8}).value();
+}
+
 // Four ranks, 8 bytes. Ring: 6 messages of 2 bytes, 3 of which are reduced: 6 + 6 + 1.5.
 // Halving-doubling: 4 + 2 bytes there and back, 6 reduced: 4 + 6 + 1.5.
 TEST(ClosedForm, FourRanksByHand) {
-  EXPECT_DOUBLE_EQ(ring_time(link, 4, Bytes{8}).value(), 13.5);
-  EXPECT_DOUBLE_EQ(halving_doubling_time(link, 4, Bytes{8}).value(), 11.5);
+  EXPECT_DOUBLE_EQ(ring_time(4), 13.5);
+  EXPECT_DOUBLE_EQ(halving_doubling_time(4), 11.5);
   // Pairs: 2 steps of 4 bytes (+ 1 to reduce), the two masters' ring, 2 steps back: 8 + 6 + 6.
-  EXPECT_DOUBLE_EQ(hierarchical_time(link, 4, 2, Bytes{8}).value(), 2 * 4 + 2 * 3 + 1 + 2 * 3);
+  EXPECT_DOUBLE_EQ(hierarchical_time(4, 2), 2 * 4 + 2 * 3 + 1 + 2 * 3);
 }
 
 // Six ranks fold to four: 1 + 4 + 2 before, 1 + 4 after.
 TEST(ClosedForm, HalvingDoublingOfSixRanksFolds) {
-  EXPECT_DOUBLE_EQ(halving_doubling_time(link, 6, Bytes{8}).value(), 7 + 11.5 + 5);
+  EXPECT_DOUBLE_EQ(halving_doubling_time(6), 7 + 11.5 + 5);
 }
 
 TEST(ClosedForm, OneRankTakesNoTime) {
-  EXPECT_EQ(ring_time(link, 1, Bytes{8}).value(), 0);
-  EXPECT_EQ(halving_doubling_time(link, 1, Bytes{8}).value(), 0);
-  EXPECT_EQ(hierarchical_time(link, 1, 1, Bytes{8}).value(), 0);
+  EXPECT_EQ(ring_time(1), 0);
+  EXPECT_EQ(halving_doubling_time(1), 0);
+  EXPECT_EQ(hierarchical_time(1, 1), 0);
 }
 
 TEST(ClosedForm, GroupsOfOneAreARing) {
-  for (int p = 1; p <= 20; ++p)
-    EXPECT_EQ(hierarchical_time(link, p, 1, Bytes{8}), ring_time(link, p, Bytes{8}));
+  for (int p = 1; p <= 20; ++p) EXPECT_DOUBLE_EQ(hierarchical_time(p, 1), ring_time(p));
 }
 
 TEST(CommunicationCost, ReadsFiguresAtEitherEnd) {

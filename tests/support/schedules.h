@@ -1,6 +1,7 @@
 // Schedules for tests: all of the catalogue, and compositions that the catalogue does not have yet.
 #pragma once
 
+#include <numeric>
 #include <random>
 #include <string>
 #include <utility>
@@ -19,6 +20,43 @@ inline models::Schedule hierarchical_reduce_scatter(int ranks, int size) {
       {within(ranks, blocks(ranks, size), Schedule(RingReduceScatter{size})),
        within(ranks, across_blocks(ranks, size), ring_all_reduce(ranks / size), Share::own_part),
        within(ranks, blocks(ranks, size), Schedule(RingAllGather{size}))});
+}
+
+// The options with which the tests try an algorithm of the catalogue over p ranks: its defaults,
+// and each option that it takes at its least, its most and between: every group size, a bucket in
+// fewer and in more segments than ranks, one ring, two and as many as there are, servers from one
+// to p.
+inline std::vector<models::ScheduleOptions> option_sets(
+    const models::CollectiveAlgorithm& algorithm, int p) {
+  std::vector<models::ScheduleOptions> sets = {{.ranks = p}};
+  for (int k = 1; k <= (algorithm.takes_group ? p : 0); ++k) {
+    if (p % k == 0) sets.push_back({.ranks = p, .group_size = k});
+  }
+  if (algorithm.takes_segments) {
+    for (const int segments : {1, 2, 3, p + 1}) sets.push_back({.ranks = p, .segments = segments});
+  }
+  if (algorithm.takes_rings) {
+    for (const int rings : {1, 2, 3}) {
+      for (const int k : {1, 8}) {
+        // Strides that have no divisor in common with the ranks of a ring's block.
+        const int block = k == 1 ? p : k;
+        int strides = 0;
+        for (int stride = 1; stride <= block / 2; ++stride)
+          strides += std::gcd(stride, block) == 1 ? (2 * stride == block ? 1 : 2) : 0;
+        if (p % k == 0 && rings <= strides)
+          sets.push_back({.ranks = p, .group_size = k, .rings = rings});
+      }
+    }
+  }
+  if (algorithm.takes_servers) {
+    for (const int servers : {1, 2, p / 2, p - 1, p}) {
+      for (const int first : {0, 1, p - 1}) {
+        if (servers >= 1 && servers <= p && first < p)
+          sets.push_back({.ranks = p, .servers = servers, .first_server = first});
+      }
+    }
+  }
+  return sets;
 }
 
 // All-reduce schedules over p ranks that together use every primitive and combinator.

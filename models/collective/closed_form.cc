@@ -1,0 +1,81 @@
+// Tests: tests/simulator/cost_test.cc, tests/agreement/engine_agreement_test.cc.
+#include "models/collective/closed_form.h"
+
+#include <bit>
+
+#include "models/collective/primitives/halving.h"
+
+namespace paceline::models {
+namespace {
+
+int floor_power(int ranks) {
+  return static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
+}
+
+// All of the bucket to a neighbour, and the result back.
+ClosedForm fold_form(int ranks) {
+  return floor_power(ranks) == ranks ? ClosedForm{} : ClosedForm{2, 2, 1};
+}
+
+// Reduce-scatter and all-gather around rings of k, and something on 1/k of the bucket between.
+ClosedForm scattered_form(int size, const ClosedForm& across) {
+  return half_ring_form(size, true) + on_one_of(size, across) + half_ring_form(size, false);
+}
+
+}  // namespace
+
+ClosedForm half_ring_form(int ranks, bool reduces) {
+  const double p = ranks;
+  return {p - 1, (p - 1) / p, reduces ? (p - 1) / p : 0};
+}
+
+ClosedForm ring_form(int ranks) {
+  return half_ring_form(ranks, true) + half_ring_form(ranks, false);
+}
+
+ClosedForm recursive_doubling_form(int ranks) {
+  const double rounds = ceil_log2(floor_power(ranks));
+  return ClosedForm{rounds, rounds, rounds} + fold_form(ranks);
+}
+
+ClosedForm halving_doubling_form(int ranks) {
+  const double q = floor_power(ranks);
+  const double rounds = ceil_log2(floor_power(ranks));
+  return ClosedForm{2 * rounds, 2 * (q - 1) / q, (q - 1) / q} + fold_form(ranks);
+}
+
+ClosedForm hierarchical_form(int ranks, int group_size) {
+  const double k = group_size;
+  return ClosedForm{4 * (k - 1), 4 * (k - 1) / k, 2 * (k - 1) / k} + ring_form(ranks / group_size);
+}
+
+ClosedForm hierarchical_scatter_form(int ranks, int group_size) {
+  return scattered_form(group_size, halving_doubling_form(ranks / group_size));
+}
+
+ClosedForm hierarchical_direct_form(int ranks, int group_size) {
+  return parameter_server_form(group_size, 1) + halving_doubling_form(ranks / group_size);
+}
+
+ClosedForm torus_form(int ranks, int row_length) {
+  return scattered_form(row_length, ring_form(ranks / row_length));
+}
+
+ClosedForm parameter_server_form(int ranks, int servers) {
+  if (ranks == 1) return {};
+  const double p = ranks;
+  return {2, 2 * (p - 1) / servers, (p - 1) / servers};
+}
+
+ClosedForm binomial_broadcast_form(int ranks, int segments) {
+  if (ranks == 1) return {};
+  const double depth = ceil_log2(ranks);
+  return {depth + segments - 1, depth, 0};
+}
+
+ClosedForm pairwise_all_to_all_form(int ranks) {
+  const double p = ranks;
+  return {p - 1, (p - 1) / (p * p), 0};
+}
+
+}  // namespace paceline::models

@@ -1,0 +1,55 @@
+// The textbook times of the algorithms of the catalogue, as coefficients of alpha, n beta and
+// n gamma.
+//
+// A closed form holds where ranks are equal, links are full duplex and none is shared, and each
+// rank has one port; chunks are fractions of the bucket. The step engine is held against each to
+// 1e-9 (tests/agreement/engine_agreement_test.cc), and docs/algorithms.md prints them. q is the
+// largest power of two <= p.
+#pragma once
+
+namespace paceline::models {
+
+// T = alpha * (seconds per message) + beta * n * (seconds per byte sent)
+//   + gamma * n * (seconds per byte reduced), for a bucket of n bytes.
+struct ClosedForm {
+  double alpha = 0;  // messages, one after the other
+  double beta = 0;   // buckets through the busiest port, one after the other
+  double gamma = 0;  // buckets reduced, one after the other
+};
+
+[[nodiscard]] constexpr ClosedForm operator+(const ClosedForm& a, const ClosedForm& b) {
+  return {a.alpha + b.alpha, a.beta + b.beta, a.gamma + b.gamma};
+}
+// The form of the same algorithm on 1/parts of the bucket.
+[[nodiscard]] constexpr ClosedForm on_one_of(double parts, const ClosedForm& form) {
+  return {form.alpha, form.beta / parts, form.gamma / parts};
+}
+
+// 2(p-1) alpha + 2(p-1)/p n beta + (p-1)/p n gamma (Hitchhiker V; Patarasuk & Yuan 2009).
+[[nodiscard]] ClosedForm ring_form(int ranks);
+// (p-1)(alpha + n/p beta), with n/p gamma each if it reduces (Patarasuk & Yuan 2009).
+[[nodiscard]] ClosedForm half_ring_form(int ranks, bool reduces);
+// log2 q (alpha + n beta + n gamma) (Thakur 2005); where p != q, + 2 alpha + 2 n beta + n gamma.
+[[nodiscard]] ClosedForm recursive_doubling_form(int ranks);
+// 2 log2 q alpha + 2(q-1)/q n beta + (q-1)/q n gamma (Hitchhiker VI; Thakur 2005), and
+// 2 alpha + 2 n beta + n gamma for the fold where p != q.
+[[nodiscard]] ClosedForm halving_doubling_form(int ranks);
+// With m = p/k: 4(k-1)(alpha + n/k beta) + 2(k-1) n/k gamma + ring over m (Jizhi 4.3). The paper
+// counts the steps; the chunk n/k of the two phases inside groups is ours.
+[[nodiscard]] ClosedForm hierarchical_form(int ranks, int group_size);
+// 2(k-1)(alpha + n/k beta) + (k-1) n/k gamma + halving-doubling of n/k over p/k (Goyal 2017, 3.2).
+[[nodiscard]] ClosedForm hierarchical_scatter_form(int ranks, int group_size);
+// 2 alpha + 2(k-1) n beta + (k-1) n gamma + halving-doubling over p/k (Goyal 2017, 3.2); without
+// the first three terms for k = 1.
+[[nodiscard]] ClosedForm hierarchical_direct_form(int ranks, int group_size);
+// 2(k-1)(alpha + n/k beta) + (k-1) n/k gamma + ring of n/k over p/k (Mikami 2018, 2.2).
+[[nodiscard]] ClosedForm torus_form(int ranks, int row_length);
+// 2 alpha + 2(p-1) n/s beta + (p-1) n/s gamma: what goes through one server's port (Li 2014).
+[[nodiscard]] ClosedForm parameter_server_form(int ranks, int servers);
+// (ceil(log2 p) + S - 1) alpha + ceil(log2 p) n beta: the root sends every segment ceil(log2 p)
+// times (Thakur 2005 for S = 1). Segments only add alpha.
+[[nodiscard]] ClosedForm binomial_broadcast_form(int ranks, int segments);
+// (p-1)(alpha + n/p^2 beta) (Thakur 2005).
+[[nodiscard]] ClosedForm pairwise_all_to_all_form(int ranks);
+
+}  // namespace paceline::models
