@@ -10,6 +10,7 @@
 #include "models/collective/catalogue.h"
 #include "models/network/zoo.h"
 #include "models/plan/strategy.h"
+#include "simulator/cost/nccl_tables.h"
 
 namespace paceline::cli {
 namespace {
@@ -48,6 +49,8 @@ std::vector<std::pair<std::string, std::string>> option_values() {
           {"--wire", "fp32 fp16 bf16"},
           {"--overlap", "wait-free none double-buffered priority"},
           {"--engine", "step"},
+          {"--nccl", joined(simulator::nccl_versions())},
+          {"--cpu", "intel amd"},
           {"--profile", "none"}};
 }
 

@@ -91,6 +91,7 @@ std::string percent(double share) {
 
 std::size_t PredictionTable::best() const {
   const auto faster = [](const auto& a, const auto& b) {
+    if (a.is_library != b.is_library) return b.is_library;
     return a.iteration.value < b.iteration.value;
   };
   return static_cast<std::size_t>(std::min_element(rows.begin(), rows.end(), faster) -
@@ -125,6 +126,17 @@ std::string basis_text(const Job& job) {
   text += figure_line("memory bandwidth", cluster.device.memory_bandwidth, rate);
   text += figure_line("memory efficiency", cluster.device.memory_efficiency, number);
   return text;
+}
+
+std::string library_note(const PredictionTable& table) {
+  for (const simulator::StrategyPrediction& row : table.rows) {
+    if (row.is_library)
+      return fmt::format(
+          "{}: all-reduces timed by {} from the line rates: another program's prediction, without "
+          "an interval and not ranked with ours\n",
+          row.name, row.timed_by);
+  }
+  return "";
 }
 
 std::string to_text(const PredictionTable& table) {
@@ -176,7 +188,9 @@ std::string to_text(const PredictionTable& table) {
       "fast or slow end\n",
       winner.baseline_ranks, winner.baseline_ranks == 1 ? "" : "s");
   text += fmt::format("theta, eta, k: {}\n", asked_or_chosen(table.job));
-  text += "\nAll times are predicted (step engine). They rest on:\n";
+  text += library_note(table);
+  text += fmt::format("\nAll times are predicted{}. They rest on:\n",
+                      winner.is_library ? "" : " (step engine)");
   text += fmt::format("  {:<18} {}\n", "compute", winner.compute_source);
   text += basis_text(table.job);
   for (const auto& row : table.rows) {
@@ -208,6 +222,7 @@ Json to_json(const simulator::StrategyPrediction& row) {
           {"thresholds", thresholds_json(models::strategy(row.name), row.thresholds)},
           {"steady", row.converged},
           {"provenance", "predicted"},
+          {"timed_by", row.timed_by},
           {"compute_source", row.compute_source}};
 }
 

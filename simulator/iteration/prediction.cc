@@ -19,7 +19,7 @@ using models::WireType;
 // bucket of one tensor is sent from where it lies. Gradients are FP16 in mixed precision; the
 // update wants FP32, and reads the wire type itself.
 BucketTimes bucket_times(const models::Plan& plan, const models::Bucket& bucket,
-                         Precision precision, BytesPerSecond memory, CollectiveTimer& timer) {
+                         Precision precision, BytesPerSecond memory, BucketTimer timer) {
   const auto elements = static_cast<double>(bucket.elements);
   const Bytes wire_bytes = plan.bytes(bucket);
   const Bytes gradient_bytes = elements * models::element_size(precision);
@@ -81,7 +81,10 @@ struct Predictor::Setting {
   ComputeTimes compute;
   InputTimes input;
   BytesPerSecond memory;
-  CollectiveTimer timer;
+  CollectiveTimer engine;
+  std::optional<NcclModel> nccl;  // where a strategy asked for it
+
+  [[nodiscard]] BucketTimer timer() { return {engine, nccl ? &*nccl : nullptr}; }
 };
 
 int baseline_ranks(const models::Cluster& cluster, int ranks) {
@@ -105,8 +108,19 @@ Predictor::Setting& Predictor::setting(int ranks, Reading reading) {
   settings_.push_back(std::make_shared<Setting>(Setting{
       ranks, reading, compute_times(compute, reading), input_times(request_, ranks, reading),
       effective_memory_bandwidth(request_.cluster.device, reading),
-      CollectiveTimer(communication_cost(request_.cluster, request_.profile, reading))}));
+      CollectiveTimer(communication_cost(request_.cluster, request_.profile, reading)),
+      std::nullopt}));
   return *settings_.back();
+}
+
+Predictor::Setting& Predictor::setting(const models::Strategy& strategy, int ranks,
+                                       Reading reading) {
+  Setting& at = setting(ranks, reading);
+  if (!strategy.library.empty() && !at.nccl) {
+    if (!nccl_tables_) nccl_tables_ = nccl_tables(nccl_versions().back());
+    at.nccl.emplace(*nccl_tables_, request_.cluster, ranks);
+  }
+  return at;
 }
 
 StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thresholds& thresholds,
@@ -118,11 +132,12 @@ StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thres
   std::vector<BucketTimes> buckets;
   buckets.reserve(plan.buckets.size());
   for (const models::Bucket& bucket : plan.buckets) {
-    buckets.push_back(bucket_times(plan, bucket, request_.precision, at.memory, at.timer));
+    buckets.push_back(bucket_times(plan, bucket, request_.precision, at.memory, at.timer()));
   }
   IterationDag dag(request_.network, plan, at.compute, buckets, at.input);
   SteadyIteration steady = steady_state(dag);
-  return {std::move(plan), std::move(dag), std::move(steady)};
+  std::string timed_by = strategy.library.empty() ? "step engine" : described(*nccl_tables_);
+  return {std::move(plan), std::move(dag), std::move(steady), std::move(timed_by)};
 }
 
 // The thresholds of the same job on the baseline: k is its own default where the job's does not
@@ -141,29 +156,29 @@ models::Thresholds Predictor::baseline_thresholds(const models::Strategy& strate
 }
 
 StrategyRun Predictor::run(const models::Strategy& strategy) {
-  Setting& at = setting(request_.ranks, Reading::stated);
+  Setting& at = setting(strategy, request_.ranks, Reading::stated);
   return run(strategy,
              resolve_thresholds(strategy, request_.thresholds, request_.network, request_.ranks,
-                                request_.wire, at.compute, at.timer),
+                                request_.wire, at.compute, at.timer()),
              at);
 }
 
 StrategyPrediction Predictor::predict(const models::Strategy& strategy) {
-  Setting& stated = setting(request_.ranks, Reading::stated);
+  Setting& stated = setting(strategy, request_.ranks, Reading::stated);
   const models::Thresholds thresholds =
       resolve_thresholds(strategy, request_.thresholds, request_.network, request_.ranks,
-                         request_.wire, stated.compute, stated.timer);
+                         request_.wire, stated.compute, stated.timer());
   const StrategyRun at_stated = run(strategy, thresholds, stated);
   const Seconds period = at_stated.steady.period;
   const Seconds fast =
-      run(strategy, thresholds, setting(request_.ranks, Reading::fast)).steady.period;
+      run(strategy, thresholds, setting(strategy, request_.ranks, Reading::fast)).steady.period;
   const Seconds slow =
-      run(strategy, thresholds, setting(request_.ranks, Reading::slow)).steady.period;
+      run(strategy, thresholds, setting(strategy, request_.ranks, Reading::slow)).steady.period;
 
   const int p0 = baseline_ranks(request_.cluster, request_.ranks);
   Seconds baseline = period;
   if (p0 != request_.ranks) {
-    Setting& one_node = setting(p0, Reading::stated);
+    Setting& one_node = setting(strategy, p0, Reading::stated);
     baseline = run(strategy, baseline_thresholds(strategy, thresholds, p0), one_node).steady.period;
   }
 
@@ -182,6 +197,8 @@ StrategyPrediction Predictor::predict(const models::Strategy& strategy) {
   prediction.spent = time_spent(at_stated.dag, at_stated.steady);
   prediction.critical_path =
       path_shares(at_stated.dag, critical_path(at_stated.dag, at_stated.steady));
+  prediction.is_library = !strategy.library.empty();
+  prediction.timed_by = at_stated.timed_by;
   prediction.compute_source = stated.compute.source;
   prediction.converged = at_stated.steady.converged;
   return prediction;

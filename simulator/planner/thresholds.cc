@@ -19,7 +19,7 @@ models::PlannedSchedule planned(std::string_view algorithm, const models::Schedu
 }
 
 int chosen_segments(const models::Strategy& strategy, const models::NetworkWork& network, int ranks,
-                    models::WireType wire, CollectiveTimer& timer) {
+                    models::WireType wire, BucketTimer timer) {
   std::int64_t largest = 0;
   for (const models::Gradient& gradient : network.gradients)
     largest = std::max(largest, gradient.elements);
@@ -38,7 +38,7 @@ int chosen_segments(const models::Strategy& strategy, const models::NetworkWork&
 
 // Bisection on the size, for both times grow with it and the large algorithm moves fewer bytes.
 Bytes crossing(const models::PlannedSchedule& small, const models::PlannedSchedule& large,
-               Bytes most, CollectiveTimer& timer) {
+               Bytes most, BucketTimer timer) {
   constexpr double accuracy = 1e-3;
   const auto small_is_best = [&](Bytes size) {
     return timer.time(small, size) <= timer.time(large, size);
@@ -66,7 +66,7 @@ models::Thresholds resolve_thresholds(const models::Strategy& strategy,
                                       const ThresholdRequest& asked,
                                       const models::NetworkWork& network, int ranks,
                                       models::WireType wire, const ComputeTimes& compute,
-                                      CollectiveTimer& timer) {
+                                      BucketTimer timer) {
   models::Thresholds chosen;
   if (strategy.takes_group)
     chosen.group_size =
