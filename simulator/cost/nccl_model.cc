@@ -201,6 +201,9 @@ std::string described(const NcclTables& tables) {
 NcclModel::NcclModel(NcclTables tables, const models::Cluster& cluster, int ranks, CpuVendor cpu)
     : tables_(std::move(tables)), cpu_(cpu), ranks_(ranks) {
   models::check_ranks(cluster, ranks);
+  if (!runs_nccl(cluster.device.name))
+    throw InputError(fmt::format("NCCL does not run on {}", cluster.device.name),
+                     "choose a cluster of GPUs, or another strategy");
   const int g = cluster.ranks_per_node;
   nodes_ = (ranks - 1) / g + 1;
   has_intra_steps_ = std::min(ranks, g) > 1;

@@ -16,8 +16,8 @@
 //                     on
 //              tree   base + 2 ((p/N - 1) intra + floor(log2 N) inter)
 //
-// time grows with n within one algorithm and protocol, with two exceptions that are NCCL's: trees
-// at the powers of two at which c(n) rises, and nowhere for rings (their latency only jumps up).
+// time grows with n within one algorithm and protocol, but for trees at the powers of two at which
+// c(n) rises; that is NCCL's. The latency of rings only jumps up.
 //
 // The hardware is the cluster's, in NCCL's way: a link carries a share of its line rate, and
 // ncclTopoCompute cuts that into channels of one of a few speeds. Of that search we keep the
@@ -61,7 +61,8 @@ struct NcclChoice {
 
 class NcclModel {
  public:
-  // Throws InputError if the ranks do not fit the cluster. The tables are copied.
+  // Throws InputError if the ranks do not fit the cluster or its device is no GPU. The tables are
+  // copied.
   NcclModel(NcclTables tables, const models::Cluster& cluster, int ranks,
             CpuVendor cpu = CpuVendor::intel);
 

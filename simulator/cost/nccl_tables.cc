@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
 #include "models/base/yaml_reader.h"
@@ -181,6 +183,11 @@ void read_rules(const YamlMap& root, NcclTables& tables) {
     tables.sources.push_back(section.source());
 }
 
+YAML::Node devices_file() {
+  const std::string file = "devices.yaml";
+  return parse_yaml(embedded_file(file), file);
+}
+
 }  // namespace
 
 std::string_view name(NcclAlgorithm algorithm) {
@@ -230,9 +237,14 @@ NcclTables nccl_tables(std::string_view version) {
   throw unknown_name("NCCL version", version, nccl_versions());
 }
 
+bool runs_nccl(std::string_view device) {
+  const YAML::Node processors = devices_file()["processors"];
+  return std::none_of(processors.begin(), processors.end(),
+                      [&](const YAML::Node& entry) { return entry.Scalar() == device; });
+}
+
 int compute_capability(std::string_view device) {
-  const std::string file = "devices.yaml";
-  const YAML::Node devices = parse_yaml(embedded_file(file), file)["devices"];
+  const YAML::Node devices = devices_file()["devices"];
   for (const auto& entry : devices) {
     if (entry.first.Scalar() == device)
       return static_cast<int>(parse_count(entry.second.Scalar(), 0, 1000));

@@ -114,4 +114,7 @@ struct NcclTables {
 // The CUDA compute capability (90 is 9.0) of a device of the catalogue, 0 where it is not known.
 [[nodiscard]] int compute_capability(std::string_view device);
 
+// False for devices of the catalogue that are processors.
+[[nodiscard]] bool runs_nccl(std::string_view device);
+
 }  // namespace paceline::simulator

@@ -251,6 +251,16 @@ class Show(unittest.TestCase):
         scale = run("scale", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "8-64", "--strategy", "ring,nccl").stdout
         self.assertIn("nccl: all-reduces timed by", scale)
 
+    def test_nccl_is_for_gpus(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "cpus.yaml"
+            path.write_text("cluster: cpus\nnodes: 4\nranks_per_node: 2\ndevice: xeon-8160\nintra: pcie3-x16\nnic: tcp-10g\n")
+            words = ("predict", "--model", "resnet50", "--cluster", str(path), "--ranks", "8", "--json")
+            self.assertNotIn("nccl", [row["name"] for row in json.loads(run(*words).stdout)["strategies"]])
+            refused = run(*words, "--strategy", "nccl")
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn("NCCL does not run on xeon-8160; choose a cluster of GPUs, or another strategy", refused.stderr)
+
     def test_help_everywhere(self):
         for words in ((), ("predict",), ("scale",), ("show",), ("show", "network"), ("show", "nccl"), ("verify",), ("reproduce",), ("completion",)):
             result = run(*words, "--help")

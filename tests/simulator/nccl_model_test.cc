@@ -237,6 +237,13 @@ TEST(NcclModel, ChannelsGrowWithBytes) {
   EXPECT_EQ(m.channels(ring, simple, Bytes{1e9}), 16);
 }
 
+TEST(NcclModel, ProcessorsAreRefused) {
+  models::Cluster cluster = models::catalog_cluster("h200-ndr");
+  cluster.device = models::catalog_device("xeon-8160");
+  EXPECT_EQ(error_of([&] { return model(cluster, 8); }),
+            "NCCL does not run on xeon-8160; choose a cluster of GPUs, or another strategy");
+}
+
 TEST(NcclModel, UnknownDevicesArePlacedByTheirRates) {
   models::Cluster cluster = models::catalog_cluster("h200-ndr");
   EXPECT_EQ(model(cluster, 8).compute_capability(), 90);
@@ -253,6 +260,7 @@ TEST(NcclTables, KnowTheDevicesOfTheCatalogue) {
   for (const models::CatalogEntry& entry : models::catalog_devices()) {
     const bool nvidia = entry.description.starts_with("NVIDIA");
     EXPECT_EQ(compute_capability(entry.name) > 0, nvidia) << entry.name;
+    EXPECT_EQ(runs_nccl(entry.name), nvidia) << entry.name;
   }
 }
 
