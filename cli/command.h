@@ -12,7 +12,8 @@ void add_predict(CLI::App& app);
 void add_scale(CLI::App& app);
 void add_show(CLI::App& app);
 void add_show_plan(CLI::App& show);       // called by add_show
-void add_show_schedules(CLI::App& show);  // called by add_show
+void add_show_schedules(CLI::App& show);  // likewise
+void add_show_nccl(CLI::App& show);       // likewise
 void add_verify(CLI::App& app);
 void add_export(CLI::App& app);
 void add_reproduce(CLI::App& app);

@@ -10,6 +10,7 @@
 #include "models/collective/catalogue.h"
 #include "models/network/zoo.h"
 #include "models/plan/strategy.h"
+#include "simulator/cost/nccl_tables.h"
 
 namespace paceline::cli {
 namespace {
@@ -49,6 +50,8 @@ std::vector<std::pair<std::string, std::string>> option_values() {
           {"--overlap", "wait-free none double-buffered priority"},
           {"--engine", "auto step flow simgrid"},
           {"--format", "goal msccl svg"},
+          {"--nccl", joined(simulator::nccl_versions())},
+          {"--cpu", "intel amd"},
           {"--profile", "none"}};
 }
 

@@ -61,6 +61,7 @@ std::string curve_text(const Job& job, const LoadedNetwork& network,
       "\n* the most samples per second in its line; efficiency is against p0 = {} ranks (1 rank "
       "below that)\n",
       job.cluster.ranks_per_node);
+  text += library_note(tables.front());
   text += fmt::format("\nAll times are predicted (engine: {}). They rest on:\n", name(job.engine));
   text += fmt::format("  {:<18} {}\n", "compute", tables.front().rows.front().compute_source);
   return text + basis_text(job);

@@ -307,7 +307,8 @@ void show_schedule(const ShowScheduleOptions& options) {
 
 void add_show(CLI::App& app) {
   CLI::App* show = app.add_subcommand(
-      "show", "A network, cluster, schedule, plan, profile or the catalogue, for people");
+      "show",
+      "A network, cluster, schedule, plan, profile, NCCL's choices or the catalogue, for people");
   show->require_subcommand(1);
   const auto add_named = [show](const char* what, const char* help, const char* names,
                                 auto action) {
@@ -332,6 +333,7 @@ void add_show(CLI::App& app) {
 
   add_show_plan(*show);
   add_show_schedules(*show);
+  add_show_nccl(*show);
   CLI::App* schedule = show->add_subcommand("schedule", "The steps of a collective, drawn");
   const auto options = std::make_shared<ShowScheduleOptions>();
   schedule->add_option("name", options->name, "A schedule of the catalogue")

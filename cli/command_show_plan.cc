@@ -78,11 +78,13 @@ void show(const JobOptions& options) {
       };
       table.add({fmt::format("{}", i), fmt::format("{}", bucket.gradient_count), gradient(0),
                  gradient(bucket.gradient_count - 1), to_text(run.plan.bytes(bucket)),
-                 described(schedule.algorithm, schedule.options), to_text(times[i].start - zero),
+                 described(schedule), to_text(times[i].start - zero),
                  to_text(times[i].end - times[i].start), to_text(times[i].end - zero)});
     }
     fmt::print("{}\niteration {} (predicted); times count from the start of its forward pass\n",
                table.text(), to_text(run.steady.period));
+    if (!strategy.library.empty())
+      fmt::print("all-reduces are timed by {}, not by an engine of ours\n", run.timed_by);
   }
 }
 

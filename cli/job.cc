@@ -35,11 +35,15 @@ std::optional<models::Profile> load_profile(const std::string& option,
              : calibration::shipped_profile(cluster.profile);
 }
 
-std::vector<const models::Strategy*> load_strategies(const std::string& option) {
+// All means all that run on the cluster.
+std::vector<const models::Strategy*> load_strategies(const std::string& option,
+                                                     const models::Cluster& cluster) {
   std::vector<const models::Strategy*> chosen;
   if (option.empty() || option == "all") {
-    for (const models::Strategy& strategy : models::strategy_catalogue())
-      chosen.push_back(&strategy);
+    for (const models::Strategy& strategy : models::strategy_catalogue()) {
+      if (strategy.library.empty() || simulator::runs_nccl(cluster.device.name))
+        chosen.push_back(&strategy);
+    }
     return chosen;
   }
   for (const std::string& name : comma_list(option)) {
@@ -192,7 +196,7 @@ Job load_job(const JobOptions& options) {
         job.wires.push_back(models::wire_type_from_name(name));
     });
   }
-  job.strategies = load_strategies(options.strategies);
+  job.strategies = load_strategies(options.strategies, job.cluster);
   if (!options.theta.empty())
     job.thresholds.fusion = parsing_option("--theta", [&] { return parse_bytes(options.theta); });
   if (!options.eta.empty())

@@ -92,6 +92,8 @@ int main(int argc, char** argv) {
   } catch (const paceline::UnavailableError& error) {
     return fail(error.what(), exit_bad_input);
   } catch (const std::exception& error) {
+    // fmt::print throws where what it prints outgrows the buffer of a stdout that is full.
+    if (std::ferror(stdout) != 0) return fail("cannot write to standard output", exit_failed);
     return fail(error.what(), exit_failed);
   }
 }

@@ -91,6 +91,7 @@ std::string percent(double share) {
 
 std::size_t PredictionTable::best() const {
   const auto faster = [](const auto& a, const auto& b) {
+    if (a.is_library != b.is_library) return b.is_library;
     return a.iteration.value < b.iteration.value;
   };
   return static_cast<std::size_t>(std::min_element(rows.begin(), rows.end(), faster) -
@@ -127,6 +128,17 @@ std::string basis_text(const Job& job) {
   return text;
 }
 
+std::string library_note(const PredictionTable& table) {
+  for (const simulator::StrategyPrediction& row : table.rows) {
+    if (row.is_library)
+      return fmt::format(
+          "{}: all-reduces timed by {} from the line rates: another program's prediction, without "
+          "an interval and not ranked with ours\n",
+          row.name, row.timed_by);
+  }
+  return "";
+}
+
 std::string to_text(const PredictionTable& table) {
   const models::Cluster& cluster = table.job.cluster;
   const int g = cluster.ranks_per_node;
@@ -155,7 +167,7 @@ std::string to_text(const PredictionTable& table) {
               fmt::format("{} - {}", to_text(row.iteration.low), to_text(row.iteration.high)),
               to_text(row.throughput), percent(row.efficiency),
               to_text(row.spent.exposed_communication), to_text(row.spent.communication),
-              fmt::format("{}", row.buckets), std::string(name(row.engine)),
+              fmt::format("{}", row.buckets), row.is_library ? "own model" : std::string(name(row.engine)),
               thresholds_text(models::strategy(row.name), row.thresholds)});
   }
   text += rows.text();
@@ -177,6 +189,7 @@ std::string to_text(const PredictionTable& table) {
       "fast or slow end\n",
       winner.baseline_ranks, winner.baseline_ranks == 1 ? "" : "s");
   text += fmt::format("theta, eta, k: {}\n", asked_or_chosen(table.job));
+  text += library_note(table);
   text += "\nAll times are predicted, by the engine of their line. They rest on:\n";
   text += fmt::format("  {:<18} {}\n", "compute", winner.compute_source);
   text += basis_text(table.job);
@@ -209,7 +222,7 @@ Json to_json(const simulator::StrategyPrediction& row) {
           {"thresholds", thresholds_json(models::strategy(row.name), row.thresholds)},
           {"steady", row.converged},
           {"provenance", "predicted"},
-          {"engine", name(row.engine)},
+          {"timed_by", row.timed_by},
           {"compute_source", row.compute_source}};
 }
 

@@ -16,7 +16,7 @@ struct PredictionTable {
   int ranks = 1;
   std::vector<simulator::StrategyPrediction> rows;
 
-  // Index of the row with the shortest iteration.
+  // Index of the row with the shortest iteration; rows that a library's own model timed come last.
   [[nodiscard]] std::size_t best() const;
 };
 
@@ -27,6 +27,9 @@ struct PredictionTable {
 [[nodiscard]] std::string to_text(const PredictionTable& table);
 [[nodiscard]] nlohmann::ordered_json to_json(const PredictionTable& table);
 [[nodiscard]] nlohmann::ordered_json to_json(const simulator::StrategyPrediction& row);
+
+// One line on the rows that a library's own model timed; empty where there are none.
+[[nodiscard]] std::string library_note(const PredictionTable& table);
 
 // What the figures of the job's cluster and profile rest on: one line each, by provenance.
 [[nodiscard]] std::string basis_text(const Job& job);

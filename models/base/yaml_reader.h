@@ -1,6 +1,6 @@
 // Reading YAML that a user wrote: every fault becomes one InputError with file, line and column.
 //
-// Private to .cc files of models (it shows yaml-cpp). A Map checks that all its keys are known.
+// Private to .cc files (it shows yaml-cpp). A Map checks that all its keys are known.
 #pragma once
 
 #include <yaml-cpp/yaml.h>

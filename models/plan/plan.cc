@@ -24,6 +24,11 @@ std::string_view name(Overlap overlap) {
   return "unknown";
 }
 
+std::string described(const PlannedSchedule& schedule) {
+  if (schedule.is_library) return schedule.algorithm + " (timed by its own model)";
+  return described(schedule.algorithm, schedule.options);
+}
+
 Overlap overlap_from_name(std::string_view text) {
   std::vector<std::string> known;
   for (const auto& [value, candidate] : names) {

@@ -31,12 +31,18 @@ enum class Overlap {
 // Throws InputError that suggests the nearest name.
 [[nodiscard]] Overlap overlap_from_name(std::string_view text);
 
-// An all-reduce that buckets of the plan use: an entry of the catalogue with its parameters.
+// An all-reduce that buckets of the plan use: an entry of the catalogue with its parameters, or a
+// library's own, of which we know no steps. Engines time the former; the latter is timed by the
+// library's own model, where there is one (simulator/cost/nccl_model.h).
 struct PlannedSchedule {
-  std::string algorithm;    // name in all_reduce_catalogue()
+  std::string algorithm;    // name in all_reduce_catalogue(), or of the library
   ScheduleOptions options;  // those that the algorithm takes
-  Schedule schedule;
+  Schedule schedule;        // without steps where it is a library's
+  bool is_library = false;
 };
+
+// "ring", "hierarchical k=8"; "nccl (timed by its own model)".
+[[nodiscard]] std::string described(const PlannedSchedule& schedule);
 
 // Gradients [first, first + count) in backward order, fused for one collective call.
 struct Bucket {

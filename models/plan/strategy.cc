@@ -109,6 +109,11 @@ constexpr std::array catalogue = {
              .small = "parameter-server",
              .large = "parameter-server",
              .on_servers = true},
+    Strategy{.name = "nccl",
+             .summary = "fused; NCCL's own choice of ring or tree, timed by its tuning model",
+             .source = "NVIDIA NCCL 2.28, src/graph/tuning.cc; NCCL tuning",
+             .fuses = true,
+             .library = "nccl"},
     Strategy{.name = "no-overlap",
              .summary = "fused-ring after the whole backward pass",
              .source = "for comparison",
@@ -128,6 +133,13 @@ int planned(Plan& plan, std::string_view name, const ScheduleOptions& wanted) {
   }
   plan.schedules.push_back({std::string(name), options, algorithm.build(options)});
   return static_cast<int>(plan.schedules.size()) - 1;
+}
+
+// Likewise of a library's all-reduce.
+int planned_library(Plan& plan, std::string_view library) {
+  if (plan.schedules.empty())
+    plan.schedules.push_back({std::string(library), {.ranks = plan.ranks}, {}, true});
+  return 0;
 }
 
 // Places buckets on servers, in the order in which they come.
@@ -174,11 +186,13 @@ const Strategy& strategy(std::string_view name) {
 }
 
 bool Strategy::takes_segments() const {
-  return all_reduce_algorithm(small).takes_segments || all_reduce_algorithm(large).takes_segments;
+  return library.empty() &&
+         (all_reduce_algorithm(small).takes_segments || all_reduce_algorithm(large).takes_segments);
 }
 
 bool Strategy::takes_rings() const {
-  return all_reduce_algorithm(small).takes_rings || all_reduce_algorithm(large).takes_rings;
+  return library.empty() &&
+         (all_reduce_algorithm(small).takes_rings || all_reduce_algorithm(large).takes_rings);
 }
 
 std::string_view name(ServerPlacement placement) {
@@ -224,7 +238,9 @@ Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients, in
     const bool is_small = !strategy.takes_hybrid || size <= thresholds.hybrid;
     if (strategy.on_servers)
       options.first_server = server_rank(placer.place(open.elements), ranks, thresholds.servers);
-    open.schedule = planned(plan, is_small ? strategy.small : strategy.large, options);
+    open.schedule = strategy.library.empty()
+                        ? planned(plan, is_small ? strategy.small : strategy.large, options)
+                        : planned_library(plan, strategy.library);
     plan.buckets.push_back(open);
     open = Bucket{.first_gradient = static_cast<int>(i) + 1};
   }

@@ -38,14 +38,17 @@ struct Strategy {
   std::string_view summary;
   std::string_view source;
   bool fuses = false;  // theta by default; otherwise one collective for each tensor unless asked
-  bool never_fuses = false;   // one collective for each tensor by definition
-  bool takes_hybrid = false;  // eta
-  bool takes_group = false;   // k
-  std::string_view small;     // catalogue name of the all-reduce of buckets up to eta, or of all
-  std::string_view large;     // of larger buckets; the same where there is no eta
+  bool never_fuses = false;     // one collective for each tensor by definition
+  bool takes_hybrid = false;    // eta
+  bool takes_group = false;     // k
+  std::string_view small = {};  // catalogue name of the all-reduce of buckets up to eta, or of all
+  std::string_view large = {};  // of larger buckets; the same where there is no eta
   Overlap overlap = Overlap::wait_free;
   Bytes hybrid{0};          // eta by definition; 0 where it is chosen
   bool on_servers = false;  // each bucket on a server of its own, all in flight at once
+  // The library whose own all-reduce it is, timed by the library's own model and not by an engine;
+  // then `small` and `large` are empty.
+  std::string_view library = {};
 
   // Whether any of its all-reduces takes the option.
   [[nodiscard]] bool takes_segments() const;

@@ -28,6 +28,10 @@ std::string_view name(EngineKind kind) {
   return "unknown";
 }
 
+std::string described(EngineKind kind) {
+  return kind == EngineKind::simgrid ? "SimGrid" : std::string(name(kind)) + " engine";
+}
+
 EngineKind engine_from_name(std::string_view text) {
   std::vector<std::string> known;
   for (const auto& [value, candidate] : kinds) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "models/collective/schedule.h"
@@ -20,6 +21,8 @@ enum class EngineKind {
 
 // "auto", "step", "flow", "simgrid".
 [[nodiscard]] std::string_view name(EngineKind kind);
+// "step engine", "flow engine", "SimGrid"; of a kind that is not automatic.
+[[nodiscard]] std::string described(EngineKind kind);
 // Throws InputError that suggests the nearest name.
 [[nodiscard]] EngineKind engine_from_name(std::string_view text);
 

@@ -63,6 +63,7 @@ Json event_args(const models::NetworkWork& network, const models::Plan& plan, co
     args["bytes"] = plan.bytes(bucket).value();
     args["wire_type"] = name(plan.wire);
     args["schedule"] = schedule.algorithm;
+    if (schedule.is_library) args["timed_by"] = "the library's own model";
     if (schedule.options.group_size > 0) args["group_size"] = schedule.options.group_size;
     if (schedule.options.segments > 0) args["segments"] = schedule.options.segments;
     if (schedule.options.servers > 0) args["server_rank"] = schedule.options.first_server;

@@ -20,7 +20,7 @@ using models::WireType;
 // bucket of one tensor is sent from where it lies. Gradients are FP16 in mixed precision; the
 // update wants FP32, and reads the wire type itself.
 BucketTimes bucket_times(const models::Plan& plan, const models::Bucket& bucket,
-                         Precision precision, BytesPerSecond memory, CollectiveTimer& timer) {
+                         Precision precision, BytesPerSecond memory, BucketTimer timer) {
   const auto elements = static_cast<double>(bucket.elements);
   const Bytes wire_bytes = plan.bytes(bucket);
   const Bytes gradient_bytes = elements * models::element_size(precision);
@@ -82,8 +82,12 @@ struct Predictor::Setting {
   ComputeTimes compute;
   InputTimes input;
   BytesPerSecond memory;
-  CollectiveTimer planner;  // by steps: it looks at hundreds of buckets
-  CollectiveTimer timer;
+  CollectiveTimer by_steps;  // for the planner, which looks at hundreds of buckets
+  CollectiveTimer engine;
+  std::optional<NcclModel> nccl;  // where a strategy asked for it
+
+  [[nodiscard]] BucketTimer planner() { return {by_steps, nccl ? &*nccl : nullptr}; }
+  [[nodiscard]] BucketTimer timer() { return {engine, nccl ? &*nccl : nullptr}; }
 };
 
 int baseline_ranks(const models::Cluster& cluster, int ranks) {
@@ -108,8 +112,18 @@ Predictor::Setting& Predictor::setting(int ranks, Reading reading) {
   settings_.push_back(std::make_shared<Setting>(Setting{
       ranks, reading, compute_times(compute, reading), input_times(request_, ranks, reading),
       effective_memory_bandwidth(request_.cluster.device, reading), CollectiveTimer(cost),
-      CollectiveTimer(cost, request_.engine)}));
+      CollectiveTimer(cost, request_.engine), std::nullopt}));
   return *settings_.back();
+}
+
+Predictor::Setting& Predictor::setting(const models::Strategy& strategy, int ranks,
+                                       Reading reading) {
+  Setting& at = setting(ranks, reading);
+  if (!strategy.library.empty() && !at.nccl) {
+    if (!nccl_tables_) nccl_tables_ = nccl_tables(nccl_versions().back());
+    at.nccl.emplace(*nccl_tables_, request_.cluster, ranks);
+  }
+  return at;
 }
 
 StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thresholds& thresholds,
@@ -121,22 +135,25 @@ StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thres
   std::vector<BucketTimes> buckets;
   buckets.reserve(plan.buckets.size());
   for (const models::Bucket& bucket : plan.buckets) {
-    buckets.push_back(bucket_times(plan, bucket, request_.precision, at.memory, at.timer));
+    buckets.push_back(bucket_times(plan, bucket, request_.precision, at.memory, at.timer()));
   }
   IterationDag dag(request_.network, plan, at.compute, buckets, at.input);
   EngineKind engine = EngineKind::step;
-  for (const models::PlannedSchedule& schedule : plan.schedules)
-    engine = std::max(engine, at.timer.engine(schedule));
+  for (const models::PlannedSchedule& schedule : plan.schedules) {
+    if (!schedule.is_library) engine = std::max(engine, at.engine.engine(schedule));
+  }
   if (plan.streams > 1 && plan.buckets.size() > 1 && plan.ranks > 1) {
-    engine = shared_link_kind(at.timer.kind());
+    engine = shared_link_kind(at.engine.kind());
     std::vector<models::Schedule> schedules;
     for (const models::PlannedSchedule& schedule : plan.schedules)
       schedules.push_back(schedule.schedule);
-    const auto sharing = make_shared_link_engine(engine, schedules, at.timer.cost());
+    const auto sharing = make_shared_link_engine(engine, schedules, at.engine.cost());
     dag = with_buckets_in_flight(dag, plan, *sharing);
   }
   SteadyIteration steady = steady_state(dag);
-  return {std::move(plan), std::move(dag), std::move(steady), engine};
+  std::string timed_by =
+      strategy.library.empty() ? described(engine) : described(*nccl_tables_);
+  return {std::move(plan), std::move(dag), std::move(steady), engine, std::move(timed_by)};
 }
 
 // The thresholds of the same job on the baseline: k is its own default where the job's does not
@@ -155,29 +172,29 @@ models::Thresholds Predictor::baseline_thresholds(const models::Strategy& strate
 }
 
 StrategyRun Predictor::run(const models::Strategy& strategy) {
-  Setting& at = setting(request_.ranks, Reading::stated);
+  Setting& at = setting(strategy, request_.ranks, Reading::stated);
   return run(strategy,
              resolve_thresholds(strategy, request_.thresholds, request_.network, request_.ranks,
-                                request_.wire, at.compute, at.planner),
+                                request_.wire, at.compute, at.planner()),
              at);
 }
 
 StrategyPrediction Predictor::predict(const models::Strategy& strategy) {
-  Setting& stated = setting(request_.ranks, Reading::stated);
+  Setting& stated = setting(strategy, request_.ranks, Reading::stated);
   const models::Thresholds thresholds =
       resolve_thresholds(strategy, request_.thresholds, request_.network, request_.ranks,
-                         request_.wire, stated.compute, stated.planner);
+                         request_.wire, stated.compute, stated.planner());
   const StrategyRun at_stated = run(strategy, thresholds, stated);
   const Seconds period = at_stated.steady.period;
   const Seconds fast =
-      run(strategy, thresholds, setting(request_.ranks, Reading::fast)).steady.period;
+      run(strategy, thresholds, setting(strategy, request_.ranks, Reading::fast)).steady.period;
   const Seconds slow =
-      run(strategy, thresholds, setting(request_.ranks, Reading::slow)).steady.period;
+      run(strategy, thresholds, setting(strategy, request_.ranks, Reading::slow)).steady.period;
 
   const int p0 = baseline_ranks(request_.cluster, request_.ranks);
   Seconds baseline = period;
   if (p0 != request_.ranks) {
-    Setting& one_node = setting(p0, Reading::stated);
+    Setting& one_node = setting(strategy, p0, Reading::stated);
     baseline = run(strategy, baseline_thresholds(strategy, thresholds, p0), one_node).steady.period;
   }
 
@@ -196,6 +213,8 @@ StrategyPrediction Predictor::predict(const models::Strategy& strategy) {
   prediction.spent = time_spent(at_stated.dag, at_stated.steady);
   prediction.critical_path =
       path_shares(at_stated.dag, critical_path(at_stated.dag, at_stated.steady));
+  prediction.is_library = !strategy.library.empty();
+  prediction.timed_by = at_stated.timed_by;
   prediction.compute_source = stated.compute.source;
   prediction.engine = at_stated.engine;
   prediction.converged = at_stated.steady.converged;

@@ -14,6 +14,7 @@
 #include "models/plan/plan.h"
 #include "models/plan/profile.h"
 #include "models/plan/strategy.h"
+#include "simulator/cost/nccl_model.h"
 #include "simulator/iteration/dag.h"
 #include "simulator/iteration/steady_state.h"
 #include "simulator/planner/thresholds.h"
@@ -54,7 +55,11 @@ struct StrategyPrediction {
   TimeSpent spent;
   std::vector<PathShare> critical_path;  // of one period, by kind of task
   std::string compute_source;
-  EngineKind engine = EngineKind::step;  // that timed it; never `automatic`
+  EngineKind engine = EngineKind::step;  // that timed the all-reduces; never `automatic`
+  // What they were timed by in words: "flow engine", or a library's own model. The latter has no
+  // interval, and knows of no calibration.
+  std::string timed_by;
+  bool is_library = false;
   bool converged = true;
 };
 
@@ -63,7 +68,8 @@ struct StrategyRun {
   models::Plan plan;
   IterationDag dag;
   SteadyIteration steady;
-  EngineKind engine = EngineKind::step;
+  EngineKind engine = EngineKind::step;  // as in StrategyPrediction
+  std::string timed_by;
 };
 
 // Shares what strategies have in common (engines, compute times). Use one in each thread.
@@ -82,6 +88,8 @@ class Predictor {
  private:
   struct Setting;  // one number of ranks at one reading
   Setting& setting(int ranks, Reading reading);
+  // ... with what the strategy's all-reduces are timed by.
+  Setting& setting(const models::Strategy& strategy, int ranks, Reading reading);
   StrategyRun run(const models::Strategy& strategy, const models::Thresholds& thresholds,
                   Setting& setting) const;
   models::Thresholds baseline_thresholds(const models::Strategy& strategy,
@@ -89,6 +97,7 @@ class Predictor {
 
   PredictionRequest request_;
   std::vector<std::shared_ptr<Setting>> settings_;
+  std::optional<NcclTables> nccl_tables_;
 };
 
 // The number of ranks that efficiencies are against: one full node, or 1.

@@ -19,7 +19,7 @@ models::PlannedSchedule planned(std::string_view algorithm, const models::Schedu
 }
 
 int chosen_segments(const models::Strategy& strategy, const models::NetworkWork& network, int ranks,
-                    models::WireType wire, CollectiveTimer& timer) {
+                    models::WireType wire, BucketTimer timer) {
   std::int64_t largest = 0;
   for (const models::Gradient& gradient : network.gradients)
     largest = std::max(largest, gradient.elements);
@@ -38,7 +38,7 @@ int chosen_segments(const models::Strategy& strategy, const models::NetworkWork&
 
 // Bisection on the size, for both times grow with it and the large algorithm moves fewer bytes.
 Bytes crossing(const models::PlannedSchedule& small, const models::PlannedSchedule& large,
-               Bytes most, CollectiveTimer& timer) {
+               Bytes most, BucketTimer timer) {
   constexpr double accuracy = 1e-3;
   const auto small_is_best = [&](Bytes size) {
     return timer.time(small, size) <= timer.time(large, size);
@@ -66,14 +66,15 @@ models::Thresholds resolve_thresholds(const models::Strategy& strategy,
                                       const ThresholdRequest& asked,
                                       const models::NetworkWork& network, int ranks,
                                       models::WireType wire, const ComputeTimes& compute,
-                                      CollectiveTimer& timer) {
+                                      BucketTimer timer) {
   models::Thresholds chosen;
   if (strategy.takes_group)
     chosen.group_size =
         asked.group_size.value_or(default_group(strategy, ranks, timer.cost().ranks_per_node));
   chosen.rings = asked.rings.value_or(0);
   chosen.placement = asked.placement.value_or(models::ServerPlacement::balanced);
-  chosen.streams = asked.streams.value_or(1);
+  // A library runs one collective of a communicator at a time.
+  chosen.streams = strategy.library.empty() ? asked.streams.value_or(1) : 1;
   if (strategy.on_servers)
     chosen.servers = asked.servers.value_or((ranks - 1) / timer.cost().ranks_per_node + 1);
   if (strategy.takes_segments()) {

@@ -7,7 +7,7 @@
 #include "models/network/work.h"
 #include "models/plan/strategy.h"
 #include "simulator/cost/compute_time.h"
-#include "simulator/engine/collective_timer.h"
+#include "simulator/planner/bucket_timer.h"
 
 namespace paceline::simulator {
 
@@ -43,7 +43,6 @@ struct ThresholdRequest {
                                                     const ThresholdRequest& asked,
                                                     const models::NetworkWork& network, int ranks,
                                                     models::WireType wire,
-                                                    const ComputeTimes& compute,
-                                                    CollectiveTimer& timer);
+                                                    const ComputeTimes& compute, BucketTimer timer);
 
 }  // namespace paceline::simulator

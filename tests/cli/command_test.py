@@ -137,6 +137,11 @@ class BadInput(unittest.TestCase):
         self.check(predict("--batch", "0"), "--batch: '0' is not a whole number from 1 to 1048576")
         self.check(predict("--precision", "fp8"), "--precision: unknown precision 'fp8'; known: fp32, mixed")
         self.check(predict("--strategy", "rign"), "--strategy: unknown strategy 'rign'; did you mean 'ring'?")
+        nccl = ("show", "nccl", "--cluster", "h200-ndr", "--ranks", "8")
+        self.check(run(*nccl, "--nccl", "2.21"), "--nccl: unknown NCCL version '2.21'; did you mean '2.20'?")
+        self.check(run(*nccl, "--sizes", "1MiB-1KiB"), "--sizes: '1MiB-1KiB' goes down; write 1KiB-1MiB")
+        self.check(run(*nccl, "--sizes", "0 B"), "--sizes: a message of 0 B; choose 1 B to 1 PB")
+        self.check(run(*nccl, "--cpu", "arm"), "--cpu: unknown processor 'arm'; known: intel, amd")
         self.check(predict("--engine", "flow"), "--engine: unknown engine 'flow'; known: step")
         self.check(predict("--profile", "jizhi-p4"), "--profile: unknown profile 'jizhi-p4'; did you mean 'jizhi-p40'?")
         self.check(predict(model="no-such.yaml"), "no-such.yaml: no such file; give the path of a file that exists")
@@ -224,8 +229,58 @@ class Show(unittest.TestCase):
         self.assertIn(f"{buckets} buckets", lines[0])
         self.assertEqual(len([line for line in lines if re.match(r"^ *\d+ +\d+ ", line)]), buckets)
 
+    def test_nccl_marks_its_choice(self):
+        words = ("show", "nccl", "--cluster", "h200-ndr", "--ranks", "64", "--sizes", "1KiB,64 KiB,1GiB")
+        document = json.loads(run(*words, "--json").stdout)
+        self.assertEqual(document["schema"], "paceline.nccl/1")
+        self.assertEqual(document["timed_by"], "NCCL 2.28.3-1's own tuning model (tuning.cc)")
+        self.assertEqual([row["bytes"] for row in document["sizes"]], [1024, 65536, 1 << 30])
+        for row in document["sizes"]:
+            self.assertEqual(len(row["times"]), 6)
+            self.assertEqual(row["choice"]["time_s"], min(entry["time_s"] for entry in row["times"]))
+        self.assertEqual(document["sizes"][0]["choice"]["algorithm"], "tree")
+        self.assertEqual(document["sizes"][2]["choice"]["protocol"], "Simple")
+        text = run(*words).stdout
+        self.assertEqual(len(re.findall(r"\* \d", text)), 3)
+        self.assertIn("by NCCL 2.28.3-1's own tuning model (tuning.cc)", text)
+        one = run("show", "nccl", "--cluster", "h200-ndr", "--ranks", "1")
+        self.assertIn("one rank: nothing to do", one.stdout)
+        self.assertIsNone(json.loads(run("show", "nccl", "--cluster", "h200-ndr", "--ranks", "1", "--json").stdout)["sizes"][0]["choice"])
+
+    def test_nccl_takes_versions_processors_and_ranges(self):
+        words = ("show", "nccl", "--cluster", "h200-ndr", "--ranks", "16", "--json")
+        old = json.loads(run(*words, "--nccl", "2.20").stdout)
+        self.assertEqual(old["tables"]["version"], "2.20.3-1")
+        amd = json.loads(run(*words, "--cpu", "amd").stdout)
+        self.assertNotEqual(amd["algorithms"], json.loads(run(*words).stdout)["algorithms"])
+        sizes = json.loads(run(*words, "--sizes", "1KiB-20KiB").stdout)["sizes"]
+        self.assertEqual([row["bytes"] for row in sizes], [1024, 4096, 16384, 20480])
+
+    def test_nccl_is_not_ranked_with_our_strategies(self):
+        row = json.loads(predict("--json", "--strategy", "nccl").stdout)["strategies"][0]
+        self.assertEqual(row["timed_by"], "NCCL 2.28.3-1's own tuning model (tuning.cc)")
+        self.assertEqual(json.loads(predict("--json", "--strategy", "ring").stdout)["strategies"][0]["timed_by"], "step engine")
+        text = predict("--strategy", "ring,nccl").stdout
+        self.assertRegex(text, r"(?m)^\* ring ")
+        self.assertIn("nccl: all-reduces timed by NCCL 2.28.3-1's own tuning model (tuning.cc)", text)
+        plan = run("show", "plan", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "64", "--strategy", "nccl").stdout
+        self.assertIn("nccl (timed by its own model)", plan)
+        self.assertIn("not by an engine of ours", plan)
+        scale = run("scale", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "8-64", "--strategy", "ring,nccl").stdout
+        self.assertIn("nccl: all-reduces timed by", scale)
+
+    def test_nccl_is_for_gpus(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "cpus.yaml"
+            path.write_text("cluster: cpus\nnodes: 4\nranks_per_node: 2\ndevice: xeon-8160\nintra: pcie3-x16\nnic: tcp-10g\n")
+            words = ("predict", "--model", "resnet50", "--cluster", str(path), "--ranks", "8", "--json")
+            self.assertNotIn("nccl", [row["name"] for row in json.loads(run(*words).stdout)["strategies"]])
+            refused = run(*words, "--strategy", "nccl")
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn("NCCL does not run on xeon-8160; choose a cluster of GPUs, or another strategy", refused.stderr)
+
     def test_help_everywhere(self):
-        for words in ((), ("predict",), ("scale",), ("show",), ("show", "network"), ("verify",), ("export",), ("reproduce",), ("completion",)):
+        for words in ((), ("predict",), ("scale",), ("show",), ("show", "network"), ("show", "nccl"), ("verify",), ("export",), ("reproduce",), ("completion",)):
             result = run(*words, "--help")
             self.assertEqual(result.returncode, 0)
             self.assertIn("Usage", result.stdout)

@@ -50,6 +50,24 @@ TEST(Strategy, EveryPlanCarriesEveryGradientOnceInBackwardOrder) {
   }
 }
 
+// A library's all-reduce is one schedule of no steps that says whose it is; buckets fuse as
+// elsewhere.
+TEST(Strategy, ALibraryIsPlannedWithoutSteps) {
+  const auto gradients = gradients_of({4, 7, 10, 3});
+  const Thresholds thresholds{.fusion = 40_B};
+  const Plan plan = make_plan(strategy("nccl"), gradients, 4, WireType::fp32, thresholds);
+  EXPECT_EQ(sizes(plan),
+            sizes(make_plan(strategy("fused-ring"), gradients, 4, WireType::fp32, thresholds)));
+  ASSERT_EQ(plan.schedules.size(), 1u);
+  EXPECT_TRUE(plan.schedules[0].is_library);
+  EXPECT_EQ(plan.schedules[0].options.ranks, 4);
+  EXPECT_EQ(plan.schedules[0].schedule.steps(), 0);
+  EXPECT_EQ(described(plan.schedules[0]), "nccl (timed by its own model)");
+  const Plan ring = make_plan(strategy("ring"), gradients, 4, WireType::fp32, {});
+  EXPECT_FALSE(ring.schedules[0].is_library);
+  EXPECT_EQ(described(ring.schedules[0]), "ring");
+}
+
 // FP32: 4 bytes each. The bucket is sent as soon as it holds 40 bytes: 4+7 = 11 elements, then 10
 // by itself, then what is left.
 TEST(Strategy, ABucketIsSentOnceItHoldsTheta) {

@@ -60,6 +60,26 @@ TEST(Prediction, OneRankDoesNotCommunicate) {
   EXPECT_EQ(p.buckets, 161);
 }
 
+// Communication is the sum of what NCCL's model says of the buckets, and what we pack and unpack.
+TEST(Prediction, NcclIsTimedByItsOwnModel) {
+  const Job job;
+  PredictionRequest request = job.request(64);
+  request.thresholds.fusion = Bytes{0};
+  Predictor predictor(request);
+  const StrategyPrediction p = predictor.predict(models::strategy("nccl"));
+  const StrategyRun run = predictor.run(models::strategy("nccl"));
+  const NcclModel model(nccl_tables(nccl_versions().back()), job.cluster, 64);
+  Seconds all;
+  for (const models::Bucket& bucket : run.plan.buckets) all += model.time(run.plan.bytes(bucket));
+  EXPECT_NEAR(p.spent.communication.value(), all.value(), 1e-12);
+  EXPECT_TRUE(p.is_library);
+  EXPECT_EQ(p.timed_by, "NCCL 2.28.3-1's own tuning model (tuning.cc)");
+  EXPECT_EQ(run.timed_by, p.timed_by);
+  const StrategyPrediction ring = predictor.predict(models::strategy("fused-ring"));
+  EXPECT_FALSE(ring.is_library);
+  EXPECT_EQ(ring.timed_by, "step engine");
+}
+
 TEST(Prediction, OverlapNeverHurts) {
   const Job job;
   PredictionRequest request = job.request(1024);

@@ -1,0 +1,232 @@
+// paceline show nccl: which algorithm and protocol NCCL's own model chooses, size by size.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/job.h"
+#include "cli/table.h"
+#include "models/base/parse_units.h"
+#include "simulator/cost/nccl_model.h"
+
+namespace paceline::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using simulator::NcclAlgorithm;
+using simulator::NcclModel;
+using simulator::NcclProtocol;
+
+struct Options {
+  std::string cluster;
+  std::string ranks;
+  std::string sizes = "256B-1GiB";
+  std::string version;
+  std::string cpu = "intel";
+  bool json = false;
+};
+
+constexpr double micro = 1e-6;
+constexpr Bytes largest{1e15};
+
+Bytes parse_size(const std::string& text) {
+  const Bytes size = parse_bytes(text);
+  if (size < Bytes{1} || size > largest)
+    throw InputError(fmt::format("a message of {}", to_text(size)), "choose 1 B to 1 PB");
+  return size;
+}
+
+// "1KiB,1MiB", or "256B-1GiB": the first size, times four until the last, which is included.
+std::vector<Bytes> parse_sizes(const std::string& text) {
+  std::vector<Bytes> sizes;
+  const std::size_t dash = text.find('-', 1);
+  if (dash == std::string::npos) {
+    for (const std::string& part : comma_list(text)) sizes.push_back(parse_size(part));
+    return sizes;
+  }
+  const Bytes first = parse_size(text.substr(0, dash));
+  const Bytes last = parse_size(text.substr(dash + 1));
+  if (last < first)
+    throw InputError(fmt::format("'{}' goes down", text),
+                     fmt::format("write {}-{}", text.substr(dash + 1), text.substr(0, dash)));
+  for (Bytes size = first; size < last; size *= 4) sizes.push_back(size);
+  sizes.push_back(last);
+  return sizes;
+}
+
+// Rings first, as people list them.
+template <class F>
+void for_each_pair(F visit) {
+  for (const NcclAlgorithm algorithm : {NcclAlgorithm::ring, NcclAlgorithm::tree}) {
+    for (const NcclProtocol protocol : simulator::nccl_protocols) visit(algorithm, protocol);
+  }
+}
+
+// nccl-tests' definition, of an all-reduce.
+BytesPerSecond busbw(const NcclModel& model, Bytes bytes, Seconds time) {
+  return 2.0 * (model.ranks() - 1) / model.ranks() * bytes / time;
+}
+
+std::string graph_text(const NcclModel& model, NcclAlgorithm algorithm) {
+  const simulator::NcclGraph& graph = model.graph(algorithm);
+  const std::string inter = model.nodes() > 1 && graph.inter_gbps != graph.intra_gbps
+                                ? fmt::format(" ({} GB/s between nodes)", graph.inter_gbps)
+                                : "";
+  return fmt::format("{} {} x {} GB/s{}", name(algorithm), graph.channels, graph.intra_gbps, inter);
+}
+
+std::string capability_text(int capability) {
+  return fmt::format("{}.{}", capability / 10, capability % 10);
+}
+
+std::string to_text(const NcclModel& model, const models::Cluster& cluster,
+                    const std::vector<Bytes>& sizes) {
+  std::string text = fmt::format(
+      "NCCL {} all-reduce on {}: {} rank{} ({} node{} of {} {}), compute capability {}{}, {}\n",
+      model.tables().version, cluster.name, model.ranks(), model.ranks() == 1 ? "" : "s",
+      model.nodes(), model.nodes() == 1 ? "" : "s", cluster.ranks_per_node, cluster.device.name,
+      capability_text(model.compute_capability()),
+      model.knows_device() ? "" : " (by its rates: the device is in no table)",
+      model.on_nvlink() ? "NVLink" : "PCIe");
+  if (model.ranks() == 1) return text + "one rank: nothing to do\n";
+  text += fmt::format("channels: {}; {}; {} in the communicator\n\n",
+                      graph_text(model, NcclAlgorithm::ring),
+                      graph_text(model, NcclAlgorithm::tree), model.communicator_channels());
+  std::vector<Table::Column> columns = {{"size"}};
+  for_each_pair([&](NcclAlgorithm algorithm, NcclProtocol protocol) {
+    columns.push_back({fmt::format("{} {}", name(algorithm), name(protocol))});
+  });
+  columns.insert(columns.end(), {{"channels"}, {"busbw"}});
+  Table table(std::move(columns));
+  for (const Bytes size : sizes) {
+    const simulator::NcclChoice choice = *model.choice(size);
+    std::vector<std::string> cells = {to_text_binary(size)};
+    for_each_pair([&](NcclAlgorithm algorithm, NcclProtocol protocol) {
+      const bool chosen = algorithm == choice.algorithm && protocol == choice.protocol;
+      const std::optional<Seconds> time = model.time(algorithm, protocol, size);
+      cells.push_back(time ? fmt::format("{}{:.2f}", chosen ? "* " : "", time->value() / micro)
+                           : ".");
+    });
+    cells.push_back(fmt::format("{}", choice.channels));
+    cells.push_back(paceline::to_text(busbw(model, size, choice.time)));
+    table.add(std::move(cells));
+  }
+  text += table.text();
+  text += fmt::format(
+      "\ntimes in us, by {}: what another program expects, not our engine's prediction, and no "
+      "measurement\n* what NCCL chooses: the least; . is not used; busbw as nccl-tests defines it\n"
+      "source: {}\n",
+      described(model.tables()), model.tables().source);
+  return text;
+}
+
+Json graph_json(const NcclModel& model, NcclAlgorithm algorithm) {
+  constexpr double giga = 1e9;
+  const simulator::NcclGraph& graph = model.graph(algorithm);
+  return {{"channels", graph.channels},
+          {"intra_bytes_per_s", giga * graph.intra_gbps},
+          {"inter_bytes_per_s", giga * graph.inter_gbps},
+          {"through_one_rank", graph.through_one_rank}};
+}
+
+Json size_json(const NcclModel& model, Bytes size) {
+  Json times = Json::array();
+  for_each_pair([&](NcclAlgorithm algorithm, NcclProtocol protocol) {
+    const std::optional<Seconds> time = model.time(algorithm, protocol, size);
+    times.push_back({{"algorithm", name(algorithm)},
+                     {"protocol", name(protocol)},
+                     {"time_s", time ? Json(time->value()) : Json(nullptr)}});
+  });
+  Json choice = nullptr;
+  if (const auto best = model.choice(size))
+    choice = {{"algorithm", name(best->algorithm)},
+              {"protocol", name(best->protocol)},
+              {"channels", best->channels},
+              {"time_s", best->time.value()},
+              {"busbw_bytes_per_s", busbw(model, size, best->time).value()}};
+  return {{"bytes", size.value()}, {"times", std::move(times)}, {"choice", std::move(choice)}};
+}
+
+Json to_json(const NcclModel& model, const models::Cluster& cluster,
+             const std::vector<Bytes>& sizes) {
+  Json sources = Json::object();
+  for (const auto& [section, source] : model.tables().sources) sources[section] = source;
+  Json pairs = Json::array();
+  for_each_pair([&](NcclAlgorithm algorithm, NcclProtocol protocol) {
+    pairs.push_back({{"algorithm", name(algorithm)},
+                     {"protocol", name(protocol)},
+                     {"latency_s", model.latency(algorithm, protocol).value()},
+                     {"bandwidth_bytes_per_s", model.bandwidth(algorithm, protocol).value()}});
+  });
+  Json rows = Json::array();
+  for (const Bytes size : sizes) rows.push_back(size_json(model, size));
+  return {{"schema", "paceline.nccl/1"},
+          {"cluster", cluster.name},
+          {"device", cluster.device.name},
+          {"compute_capability", capability_text(model.compute_capability())},
+          {"compute_capability_known", model.knows_device()},
+          {"ranks", model.ranks()},
+          {"nodes", model.nodes()},
+          {"provenance", "predicted"},
+          {"timed_by", described(model.tables())},
+          {"tables",
+           {{"version", model.tables().version},
+            {"url", model.tables().url},
+            {"source", model.tables().source},
+            {"sections", std::move(sources)}}},
+          {"communicator_channels", model.communicator_channels()},
+          {"graphs",
+           {{"ring", graph_json(model, NcclAlgorithm::ring)},
+            {"tree", graph_json(model, NcclAlgorithm::tree)}}},
+          {"algorithms", std::move(pairs)},
+          {"sizes", std::move(rows)}};
+}
+
+void show(const Options& options) {
+  if (options.cluster.empty())
+    throw InputError("--cluster is missing", "give it, as in --cluster h200-ndr");
+  const models::Cluster cluster = load_cluster(options.cluster);
+  if (options.ranks.empty()) throw InputError("--ranks is missing", "give it, as in --ranks 64");
+  const int ranks = parse_ranks(options.ranks, cluster);
+  const std::vector<Bytes> sizes =
+      parsing_option("--sizes", [&] { return parse_sizes(options.sizes); });
+  const NcclModel model(
+      parsing_option("--nccl",
+                     [&] {
+                       return simulator::nccl_tables(options.version.empty()
+                                                         ? simulator::nccl_versions().back()
+                                                         : options.version);
+                     }),
+      cluster, ranks,
+      parsing_option("--cpu", [&] { return simulator::cpu_vendor_from_name(options.cpu); }));
+  if (options.json) {
+    fmt::print("{}\n", to_json(model, cluster, sizes).dump(2));
+  } else {
+    fmt::print("{}", to_text(model, cluster, sizes));
+  }
+}
+
+}  // namespace
+
+void add_show_nccl(CLI::App& show_command) {
+  CLI::App* command = show_command.add_subcommand(
+      "nccl", "What NCCL's own tuning model expects of an all-reduce, and chooses, size by size");
+  const auto options = std::make_shared<Options>();
+  command
+      ->add_option("--cluster", options->cluster, "Cluster: a name of the catalogue or a YAML file")
+      ->option_text("NAME|FILE");
+  command->add_option("--ranks", options->ranks, "Number of ranks")->option_text("N");
+  command
+      ->add_option("--sizes", options->sizes,
+                   "Bytes of the all-reduce: 1KiB,25MiB or 256B-1GiB (times four)")
+      ->option_text("LIST|RANGE (256B-1GiB)");
+  command->add_option("--nccl", options->version, "Version of NCCL's tables")
+      ->option_text("2.20|2.28 (2.28)");
+  command->add_option("--cpu", options->cpu, "Whose processors the nodes have")
+      ->option_text("intel|amd (intel)");
+  command->add_flag("--json", options->json, "Print one JSON document");
+  command->callback([options] { show(*options); });
+}
+
+}  // namespace paceline::cli

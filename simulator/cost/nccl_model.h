@@ -1,0 +1,120 @@
+// What NCCL itself expects of an all-reduce, and so chooses: ring or tree, protocol LL, LL128 or
+// Simple, and how many channels. A model of another program's model (src/graph/tuning.cc; key
+// "NCCL tuning" in docs/sources.md), not one of our engines: it is the baseline that a plan is to
+// beat. CollNet, NVLS and PAT, which need switches that reduce, are left out.
+//
+// With p ranks on N nodes, C channels of b GB/s each in the graph of the algorithm (NcclGraph), n
+// bytes, everything in GB/s and seconds (ncclTopoTuneModel, ncclTopoGetAlgoTime):
+//   time      = latency + n / bandwidth
+//   bandwidth: ring   B p / (2(p-1)),  B = C b; LL: min(LL's most, share B); LL128: min(share B,
+//                     C most a channel)
+//              tree   B c(n) / 2,      B = min(0.92 C b, C most a channel); LL: min(B / 3.8, LL's
+//                     most); LL128: min(share B, C most a channel); 0.85 of it where all traffic of
+//                     a NIC passes one GPU; c(n) is treeCorrectionFactor
+//   latency:   ring   base + (2(p-1) - S) intra + S inter, S = 2(N-1) network steps; Simple on
+//                     several nodes: times 1.4 (1.9 before Ampere) from 64 bytes a rank and channel
+//                     on
+//              tree   base + 2 ((p/N - 1) intra + floor(log2 N) inter)
+//
+// time grows with n within one algorithm and protocol, but for trees at the powers of two at which
+// c(n) rises; that is NCCL's. The latency of rings only jumps up.
+//
+// The hardware is the cluster's, in NCCL's way: a link carries a share of its line rate, and
+// ncclTopoCompute cuts that into channels of one of a few speeds. Of that search we keep the
+// counting of bandwidth (ports of GPUs, NICs), not the paths. What the search sees and a Cluster
+// does not say is taken to be: a NIC near each GPU (GPUDirect), Intel processors unless said
+// otherwise, no socket between GPUs on PCIe, and an NVSwitch between GPUs on NVLink. The link is
+// NVLink if its name begins with "nvlink". Profiles do not enter: NCCL does not know them.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "models/base/units.h"
+#include "models/cluster/cluster.h"
+#include "simulator/cost/nccl_tables.h"
+
+namespace paceline::simulator {
+
+// Whose processors the nodes have, as far as NCCL asks.
+enum class CpuVendor { intel, amd };
+
+// Throws InputError that suggests the nearest name.
+[[nodiscard]] CpuVendor cpu_vendor_from_name(std::string_view text);
+
+// What the topology search gives an algorithm: channels, and what one of them carries.
+struct NcclGraph {
+  int channels = 0;
+  double intra_gbps = 0;          // of one channel, inside a node
+  double inter_gbps = 0;          // ... between nodes
+  bool through_one_rank = false;  // of trees: a NIC's traffic, both ways, passes one GPU
+};
+
+struct NcclChoice {
+  NcclAlgorithm algorithm = NcclAlgorithm::ring;
+  NcclProtocol protocol = NcclProtocol::simple;
+  int channels = 0;
+  Seconds time;
+};
+
+class NcclModel {
+ public:
+  // Throws InputError if the ranks do not fit the cluster or its device is no GPU. The tables are
+  // copied.
+  NcclModel(NcclTables tables, const models::Cluster& cluster, int ranks,
+            CpuVendor cpu = CpuVendor::intel);
+
+  // Of one all-reduce of `bytes` >= 0; nothing where NCCL does not use the two together, and for
+  // one rank.
+  [[nodiscard]] std::optional<Seconds> time(NcclAlgorithm algorithm, NcclProtocol protocol,
+                                            Bytes bytes) const;
+  // The least of these, the first in NCCL's order at a tie; nothing for one rank.
+  [[nodiscard]] std::optional<NcclChoice> choice(Bytes bytes) const;
+  // The time of the choice; 0 for one rank.
+  [[nodiscard]] Seconds time(Bytes bytes) const;
+
+  // n / bandwidth and latency of the formula above, before c(n) and the jump of rings.
+  [[nodiscard]] BytesPerSecond bandwidth(NcclAlgorithm algorithm, NcclProtocol protocol) const;
+  [[nodiscard]] Seconds latency(NcclAlgorithm algorithm, NcclProtocol protocol) const;
+  // Channels of one operation.
+  [[nodiscard]] int channels(NcclAlgorithm algorithm, NcclProtocol protocol, Bytes bytes) const;
+
+  [[nodiscard]] const NcclGraph& graph(NcclAlgorithm algorithm) const;
+  [[nodiscard]] int communicator_channels() const { return communicator_channels_; }
+  [[nodiscard]] const NcclTables& tables() const { return tables_; }
+  [[nodiscard]] int ranks() const { return ranks_; }
+  [[nodiscard]] int nodes() const { return nodes_; }
+  [[nodiscard]] int compute_capability() const { return compute_capability_; }
+  // Whether the device stands in the table; otherwise it was placed by the rates that it has.
+  [[nodiscard]] bool knows_device() const { return knows_device_; }
+  [[nodiscard]] bool on_nvlink() const { return on_nvlink_; }
+
+ private:
+  struct Cost {
+    double latency_us = 0;
+    double bandwidth_gbps = 0;  // 0 where it is not used
+  };
+  [[nodiscard]] bool offers_ll128() const;
+  [[nodiscard]] double bus_bandwidth(NcclAlgorithm algorithm, NcclProtocol protocol) const;
+  [[nodiscard]] double step_latencies(NcclAlgorithm algorithm, NcclProtocol protocol) const;
+  [[nodiscard]] const Cost& cost(NcclAlgorithm algorithm, NcclProtocol protocol) const;
+
+  NcclTables tables_;
+  CpuVendor cpu_;
+  int ranks_ = 1;
+  int nodes_ = 1;
+  int compute_capability_ = 0;
+  bool knows_device_ = false;
+  bool on_nvlink_ = false;
+  bool has_intra_steps_ = false;  // more than one rank on some node
+  std::array<NcclGraph, 2> graphs_;
+  int communicator_channels_ = 0;
+  std::array<std::array<Cost, 3>, 2> costs_{};
+};
+
+// "NCCL 2.28.3-1's own tuning model (tuning.cc)"
+[[nodiscard]] std::string described(const NcclTables& tables);
+
+}  // namespace paceline::simulator
