@@ -209,16 +209,8 @@ class Interpreter {
     s4u::Engine::set_config("network/crosstraffic:0");
     s4u::Engine::set_config("network/TCP-gamma:1e30");
     s4u::Engine::set_config("maxmin/precision:1e-9");
-    set_precision();
-    // Dates closer than the precision are one. It must stay above the rounding of the clock.
-    s4u::Engine::on_time_advance_cb([this](double) {
-      constexpr double rounding = 1e-15;
-      if (s4u::Engine::get_clock() * rounding < precision_s_) return;
-      precision_s_ *= 16;
-      set_precision();
-    });
+    s4u::Engine::set_config("surf/precision:1e-12");
   }
-  void set_precision() { s4u::Engine::set_config(fmt::format("surf/precision:{}", precision_s_)); }
 
   void build_platform() {
     s4u::NetZone* zone = s4u::create_full_zone("cluster");
@@ -346,7 +338,6 @@ class Interpreter {
   std::string quiet_ = "--log=root.thres:critical";
   std::array<char*, 3> arguments_ = {name_.data(), quiet_.data(), nullptr};
   s4u::Engine engine_{&argument_count_, arguments_.data()};
-  double precision_s_ = 1e-12;
   std::vector<s4u::Host*> hosts_;
   std::map<std::pair<int, int>, Way> ways_;
   std::list<Flight> flights_;

@@ -5,9 +5,9 @@
 // allows one engine in a process and writes to stderr, so that each prediction runs in a forked
 // child (child_process.h), and predictions know nothing of each other.
 //
-// COST. A few tens of milliseconds to start, and then one to a few microseconds for each message;
-// more where many flows share links and end at different times. Practical up to a few hundred
-// ranks. Settings, and why: docs/models.md, "Engines".
+// COST. A few milliseconds to start, and then one to a few microseconds for each message; more
+// where many flows share links and end at different times. Practical up to a few hundred ranks.
+// Settings, and why: docs/models.md, "Engines".
 //
 // Not thread-safe. Where Paceline was built without SimGrid, the constructor throws
 // UnavailableError.

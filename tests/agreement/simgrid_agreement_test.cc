@@ -175,14 +175,34 @@ TEST_F(SimgridAgreement, HoldsLateInTheDay) {
   const int p = 16;
   const CommunicationCost cost =
       on_platform(test::unshared_platform(p, random), SecondsPerByte{1e-11});
-  const std::vector<Schedule> schedules = {models::ring_all_reduce(p)};
+  const auto named = catalogued(p);
+  SimgridEngine simgrid(only_schedules(named), cost);
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    const StepEngine step(named[i].second, cost, Collapse::none);
+    for (const double start : {1.0, 1e3, 1e4, 1e6}) {
+      std::vector<Seconds> ready = ready_times(p, 1e-4, random);
+      for (Seconds& time : ready) time += Seconds{start};
+      const Seconds found = simgrid.completion(static_cast<int>(i), Bytes{1e5}, ready).last();
+      const Seconds expected = step.completion(Bytes{1e5}, ready).last();
+      EXPECT_NEAR(found.value(), expected.value(), 1e-3 * (expected.value() - start))
+          << named[i].first << " from " << start;
+    }
+  }
+}
+
+// The clock moves by a difference of dates, and that is rounded: the later date must not be missed.
+TEST_F(SimgridAgreement, LongFlowsEnd) {
+  std::mt19937 random(6);
+  models::PlatformLink slow{
+      .name = "slow", .bandwidth = BytesPerSecond{1}, .latency = Seconds{0}, .is_shared = true};
+  const auto cost = on_platform(test::platform(2, {slow}, {{{0, 1}, {0}}}), SecondsPerByte{0});
+  const std::vector<Schedule> schedules = {test::message(2, 0, 1)};
   SimgridEngine simgrid(schedules, cost);
-  const StepEngine step(schedules[0], cost, Collapse::none);
-  for (const double start : {1.0, 1e3, 1e4, 1e6}) {
-    std::vector<Seconds> ready(p, Seconds{start});
-    const double found = simgrid.completion(0, Bytes{1e5}, ready).last().value() - start;
-    const double expected = step.completion(Bytes{1e5}, ready).last().value() - start;
-    EXPECT_NEAR(found, expected, 1e-4 * expected + 1e-14 * start) << "from " << start;
+  for (int i = 0; i < 100; ++i) {
+    const Launch launch{0, Bytes{std::round(std::exp(uniform(random, 9, 20)))},
+                        Seconds{uniform(random, 0, 100)}};
+    const double expected = launch.at.value() + launch.bytes.value();
+    EXPECT_NEAR(test::finish_times(simgrid, {&launch, 1})[0], expected, 1e-12 * expected);
   }
 }
 
