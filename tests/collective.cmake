@@ -6,6 +6,7 @@ set(collective_tests
   models/export_svg_test.cc
   models/schedule_test.cc
   models/verify_test.cc
+  simulator/child_process_test.cc
   simulator/cost_test.cc
   simulator/equivalence_test.cc
   simulator/flow_engine_test.cc

@@ -9,6 +9,7 @@
 #include "models/base/error.h"
 #include "models/base/names.h"
 #include "simulator/engine/flow_engine.h"
+#include "simulator/engine/simgrid_module.h"
 
 namespace paceline::simulator {
 namespace {
@@ -50,8 +51,7 @@ EngineKind shared_link_kind(EngineKind kind) {
 
 std::unique_ptr<SharedLinkEngine> make_shared_link_engine(
     EngineKind kind, std::span<const models::Schedule> schedules, const CommunicationCost& cost) {
-  if (kind == EngineKind::simgrid)
-    throw UnavailableError("this paceline was built without SimGrid");
+  if (kind == EngineKind::simgrid) return load_simgrid_engine(schedules, cost);
   return std::make_unique<FlowEngine>(schedules, cost);
 }
 

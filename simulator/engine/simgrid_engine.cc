@@ -1,0 +1,475 @@
+// Tests: tests/agreement/simgrid_agreement_test.cc. The only file that includes SimGrid.
+//
+// IMPLEMENTATION. No actors: a message is a delay of alpha (a timer of SimGrid's kernel) and then a
+// host-to-host Comm, made when both of its ends are ready, and completion callbacks count what
+// each rank still waits for. Comms that were all made beforehand would cost quadratic time in 3.32.
+//
+// All latencies of the platform are 0 because CM02 weighs a flow by the inverse of its route's
+// latency: with 0 every weight is exactly 1, which is plain max-min, and the delay is exactly
+// alpha.
+#include "simulator/engine/simgrid_engine.h"
+
+#include <fmt/format.h>
+#include <simgrid/kernel/Timer.hpp>
+#include <simgrid/s4u.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <ctime>
+#include <list>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "models/base/error.h"
+#include "models/collective/enumerate.h"
+#include "simulator/engine/child_process.h"
+#include "simulator/engine/routes.h"
+
+namespace paceline::simulator {
+namespace {
+
+namespace s4u = simgrid::s4u;
+using simgrid::kernel::timer::Timer;
+
+constexpr const char* work = "simulate with SimGrid";
+constexpr double units_per_byte = 1 << 20;
+
+// The messages of a schedule, and for each (step, rank) those that the rank sends or receives.
+struct Program {
+  struct Message {
+    int step;
+    int from;
+    int to;
+    double fraction;
+  };
+  struct Turn {  // of a rank in a step
+    int sends = 0;
+    int receives = 0;
+    double reduced = 0;  // fraction of the bucket
+    std::size_t end_message = 0;
+  };
+  int ranks;
+  int steps;
+  std::vector<Message> messages;
+  std::vector<Turn> turns;           // steps * ranks
+  std::vector<std::size_t> by_turn;  // indices of messages, each twice
+
+  explicit Program(const models::Schedule& schedule)
+      : ranks(schedule.ranks()), steps(schedule.steps()) {}
+
+  [[nodiscard]] std::size_t turn(int step, int rank) const {
+    return static_cast<std::size_t>(step) * static_cast<std::size_t>(ranks) +
+           static_cast<std::size_t>(rank);
+  }
+  [[nodiscard]] std::span<const std::size_t> messages_of(std::size_t turn) const {
+    const std::size_t first = turn == 0 ? 0 : turns[turn - 1].end_message;
+    return std::span(by_turn).subspan(first, turns[turn].end_message - first);
+  }
+};
+
+Program read(const models::Schedule& schedule, std::size_t most_messages) {
+  Program program(schedule);
+  program.turns.resize(program.turn(program.steps, 0));
+  for (int step = 0; step < program.steps; ++step) {
+    models::for_each_transfer(
+        schedule, step, models::Span<double>{0.0, 1.0}, [&](const models::Transfer<double>& t) {
+          if (program.messages.size() == most_messages) {
+            throw InputError(
+                fmt::format("{} ranks send too many messages for SimGrid", program.ranks),
+                "choose fewer ranks, or another engine");
+          }
+          program.messages.push_back({step, t.from, t.to, t.span.size});
+          ++program.turns[program.turn(step, t.from)].sends;
+          Program::Turn& receiver = program.turns[program.turn(step, t.to)];
+          ++receiver.receives;
+          if (t.reduce) receiver.reduced += t.span.size;
+        });
+  }
+  std::vector<std::size_t> next(program.turns.size());
+  std::size_t end = 0;
+  for (std::size_t turn = 0; turn < program.turns.size(); ++turn) {
+    next[turn] = end;
+    end += static_cast<std::size_t>(program.turns[turn].sends + program.turns[turn].receives);
+    program.turns[turn].end_message = end;
+  }
+  program.by_turn.resize(end);
+  for (std::size_t i = 0; i < program.messages.size(); ++i) {
+    const Program::Message& m = program.messages[i];
+    program.by_turn[next[program.turn(m.step, m.from)]++] = i;
+    program.by_turn[next[program.turn(m.step, m.to)]++] = i;
+  }
+  return program;
+}
+
+// What parent and child say to each other.
+struct LaunchLine {
+  int id = 0;
+  int schedule = -1;  // -1: that is all
+  double bytes = 0;
+  double at_s = 0;
+};
+struct FinishedLine {
+  int id = 0;
+  int is_last = 0;  // all is done, and `at_s` is what Engine::run() took of the CPU
+  double at_s = 0;
+};
+
+}  // namespace
+
+struct SimgridEngine::Model {
+  std::vector<Program> programs;
+  Routes routes;
+  double gamma_s;
+};
+
+namespace {
+
+double cpu_s() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// Runs in the child, once.
+class Interpreter {
+ public:
+  // A collective is done when its last rank is; finish_s is over ranks.
+  using Done = std::function<void(int id, const std::vector<double>& finish_s)>;
+
+  Interpreter(const std::vector<Program>& programs, const Routes& routes, double gamma_s, Done done)
+      : programs_(programs), routes_(routes), gamma_s_(gamma_s), done_(std::move(done)) {
+    configure();
+    build_platform();
+    s4u::Activity::on_completion_cb([this](const s4u::Activity& activity) {
+      if (auto* flow = activity.get_data<Flow>()) end_flow(*flow);
+    });
+  }
+
+  // ready_s is over ranks, not before now.
+  void launch(int id, int schedule, double bytes, const std::vector<double>& ready_s) {
+    const Program& program = programs_[static_cast<std::size_t>(schedule)];
+    const auto ranks = static_cast<std::size_t>(program.ranks);
+    flights_.push_back({.id = id, .program = program, .bytes = bytes});
+    Flight& flight = flights_.back();
+    flight.self = std::prev(flights_.end());
+    flight.missing_ends.assign(program.messages.size(), 2);
+    flight.missing.reserve(program.turns.size());
+    for (const Program::Turn& turn : program.turns)
+      flight.missing.push_back({turn.receives, turn.sends + turn.receives + (turn.reduced > 0)});
+    flight.finish_s.resize(ranks);
+    flight.ranks_left = program.ranks;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      Timer::set(ready_s[rank],
+                 [this, &flight, rank] { enter(flight, 0, static_cast<int>(rank)); });
+    }
+  }
+
+  void run() {
+    engine_.run();
+    if (!flights_.empty()) {
+      const Flight& flight = flights_.front();
+      throw std::logic_error(fmt::format("it stopped at {} s with {} of {} messages arrived",
+                                         s4u::Engine::get_clock(), flight.arrived,
+                                         flight.program.messages.size()));
+    }
+  }
+
+ private:
+  struct Missing {
+    int receives;
+    int parts;  // sends, receives, and a reduction if there is one
+  };
+  struct Flight {  // a collective that is under way
+    int id;
+    const Program& program;
+    double bytes;
+    std::list<Flight>::iterator self = {};
+    std::vector<std::uint8_t> missing_ends = {};  // of each message, that are not ready for it
+    std::vector<Missing> missing = {};            // of each turn
+    std::vector<double> finish_s = {};
+    int ranks_left = 0;
+    std::size_t arrived = 0;
+  };
+  struct Flow {
+    Flight* flight = nullptr;
+    std::size_t message = 0;
+    s4u::CommPtr comm;
+  };
+  // Of a pair of ranks. Without links that take time, bytes arrive at once.
+  struct Way {
+    double alpha_s = 0;
+    bool has_links = false;
+  };
+
+  void configure() {
+    s4u::Engine::set_config("network/model:CM02");
+    s4u::Engine::set_config("network/crosstraffic:0");
+    s4u::Engine::set_config("network/TCP-gamma:1e30");
+    s4u::Engine::set_config("maxmin/precision:1e-9");
+    s4u::Engine::set_config("surf/precision:1e-12");
+  }
+
+  void build_platform() {
+    s4u::NetZone* zone = s4u::create_full_zone("cluster");
+    for (int rank = 0; rank < routes_.ranks(); ++rank)
+      hosts_.push_back(zone->create_host(fmt::format("rank{}", rank), 1e9)->seal());
+    std::map<int, const s4u::Link*> links;  // that are in use
+    const auto link = [&](int id) {
+      const auto [entry, is_new] = links.try_emplace(id);
+      if (is_new) {
+        entry->second =
+            zone->create_link(fmt::format("link{}", id), units_per_byte / routes_.beta_s(id))
+                ->set_sharing_policy(routes_.is_shared(id) ? s4u::Link::SharingPolicy::SHARED
+                                                           : s4u::Link::SharingPolicy::FATPIPE)
+                ->seal();
+      }
+      return s4u::LinkInRoute(entry->second);
+    };
+    std::vector<int> path;
+    for (const Program& program : programs_) {
+      for (const Program::Message& m : program.messages) {
+        const auto [entry, is_new] = ways_.try_emplace(pair(m));
+        if (!is_new) continue;
+        entry->second.alpha_s = routes_.path(m.from, m.to, path);
+        std::vector<s4u::LinkInRoute> route;
+        for (const int id : path) {
+          if (routes_.beta_s(id) > 0) route.push_back(link(id));
+        }
+        entry->second.has_links = !route.empty();
+        if (route.empty()) continue;
+        zone->add_route(host(m.from)->get_netpoint(), host(m.to)->get_netpoint(), nullptr, nullptr,
+                        route, false);
+      }
+    }
+    zone->seal();
+  }
+
+  [[nodiscard]] s4u::Host* host(int rank) const { return hosts_[static_cast<std::size_t>(rank)]; }
+  static std::pair<int, int> pair(const Program::Message& m) { return {m.from, m.to}; }
+
+  static void after(double delay_s, std::function<void()> action) {
+    Timer::set(s4u::Engine::get_clock() + delay_s, std::move(action));
+  }
+
+  // A rank is ready for a step: start the messages whose other end is, too.
+  void enter(Flight& flight, int step, int rank) {
+    for (; step < flight.program.steps; ++step) {
+      const std::size_t turn = flight.program.turn(step, rank);
+      for (const std::size_t message : flight.program.messages_of(turn)) {
+        if (--flight.missing_ends[message] == 0) start(flight, message);
+      }
+      if (flight.missing[turn].parts > 0) return;
+    }
+    flight.finish_s[static_cast<std::size_t>(rank)] = s4u::Engine::get_clock();
+    if (--flight.ranks_left > 0) return;
+    const int id = flight.id;
+    const std::vector<double> finish_s = std::move(flight.finish_s);
+    if (flight.arrived != flight.program.messages.size())
+      throw std::logic_error("ranks are done before all messages have arrived");
+    flights_.erase(flight.self);
+    done_(id, finish_s);
+  }
+
+  // Nothing arrives from within this function: its callers are in the middle of a turn.
+  void start(Flight& flight, std::size_t message) {
+    const Program::Message& m = flight.program.messages[message];
+    const Way& way = ways_.at(pair(m));
+    const bool flows = way.has_links && m.fraction * flight.bytes > 0;
+    if (!flows) {
+      after(way.alpha_s, [this, &flight, message] { arrive(flight, message); });
+    } else if (way.alpha_s > 0) {
+      after(way.alpha_s, [this, &flight, message] { start_flow(flight, message); });
+    } else {
+      start_flow(flight, message);
+    }
+  }
+
+  void start_flow(Flight& flight, std::size_t message) {
+    const Program::Message& m = flight.program.messages[message];
+    if (idle_.empty()) idle_.push_back(&flows_.emplace_back());
+    Flow* flow = idle_.back();
+    idle_.pop_back();
+    const double units = std::round(m.fraction * flight.bytes * units_per_byte);
+    flow->flight = &flight;
+    flow->message = message;
+    flow->comm = s4u::Comm::sendto_init();
+    flow->comm->set_data(flow);
+    flow->comm->set_payload_size(static_cast<std::uint64_t>(std::max(1.0, units)));
+    flow->comm->set_source(host(m.from));
+    flow->comm->set_destination(host(m.to));  // starts it
+  }
+
+  // A Comm must outlive its completion callback: it is let go in the next one.
+  void end_flow(Flow& flow) {
+    if (last_ended_ != nullptr) {
+      last_ended_->comm.reset();
+      idle_.push_back(last_ended_);
+    }
+    last_ended_ = &flow;
+    arrive(*flow.flight, flow.message);
+  }
+
+  void arrive(Flight& flight, std::size_t message) {
+    const Program& program = flight.program;
+    const Program::Message& m = program.messages[message];
+    ++flight.arrived;
+    const std::size_t receiver = program.turn(m.step, m.to);
+    if (--flight.missing[receiver].receives == 0 && program.turns[receiver].reduced > 0) {
+      after(gamma_s_ * program.turns[receiver].reduced * flight.bytes,
+            [this, &flight, step = m.step, rank = m.to] { end_part(flight, step, rank); });
+    }
+    end_part(flight, m.step, m.from);
+    end_part(flight, m.step, m.to);
+  }
+
+  void end_part(Flight& flight, int step, int rank) {
+    if (--flight.missing[flight.program.turn(step, rank)].parts == 0) enter(flight, step + 1, rank);
+  }
+
+  const std::vector<Program>& programs_;
+  const Routes& routes_;
+  double gamma_s_;
+  Done done_;
+  int argument_count_ = 2;
+  std::string name_ = "paceline";
+  std::string quiet_ = "--log=root.thres:critical";
+  std::array<char*, 3> arguments_ = {name_.data(), quiet_.data(), nullptr};
+  s4u::Engine engine_{&argument_count_, arguments_.data()};
+  std::vector<s4u::Host*> hosts_;
+  std::map<std::pair<int, int>, Way> ways_;
+  std::list<Flight> flights_;
+  std::list<Flow> flows_;
+  std::vector<Flow*> idle_;
+  Flow* last_ended_ = nullptr;
+};
+
+void check_bytes(Bytes bytes, Bytes most) {
+  PACELINE_ASSERT(bytes.value() >= 0, "a bucket has a size");
+  if (bytes > most) {
+    throw InputError(fmt::format("a bucket of {} bytes is too large for SimGrid", bytes.value()),
+                     fmt::format("choose at most {} bytes", most.value()));
+  }
+}
+
+}  // namespace
+
+bool SimgridEngine::is_built_in() {
+  return true;
+}
+
+SimgridEngine::SimgridEngine(std::span<const models::Schedule> schedules,
+                             const CommunicationCost& cost) {
+  PACELINE_ASSERT(!schedules.empty(), "an engine is made for a schedule");
+  auto model = std::make_unique<Model>(
+      Model{{}, Routes(cost, schedules.front().ranks()), cost.gamma.value()});
+  std::size_t left = most_messages;
+  for (const models::Schedule& schedule : schedules) {
+    PACELINE_ASSERT(schedule.ranks() == schedules.front().ranks(),
+                    "schedules are over the same ranks");
+    model->programs.push_back(read(schedule, left));
+    left -= model->programs.back().messages.size();
+  }
+  model_ = std::move(model);
+}
+
+SimgridEngine::~SimgridEngine() = default;
+
+Completion SimgridEngine::completion(int schedule, Bytes bucket) {
+  const std::vector<Seconds> ready(static_cast<std::size_t>(model_->routes.ranks()));
+  return completion(schedule, bucket, ready);
+}
+
+Completion SimgridEngine::completion(int schedule, Bytes bucket, std::span<const Seconds> ready) {
+  check_bytes(bucket, most_bytes);
+  PACELINE_ASSERT(schedule >= 0 && static_cast<std::size_t>(schedule) < model_->programs.size(),
+                  "a schedule that the engine was made for");
+  PACELINE_ASSERT(ready.size() == static_cast<std::size_t>(model_->routes.ranks()),
+                  "one ready time for each rank");
+  std::vector<double> ready_s;
+  for (const Seconds time : ready) {
+    PACELINE_ASSERT(time >= Seconds{0}, "ranks are ready at 0 or later");
+    ready_s.push_back(time.value());
+  }
+  ChildProcess child(work, [&](Channel& parent) {
+    std::vector<double> finish_s;
+    Interpreter interpreter(model_->programs, model_->routes, model_->gamma_s,
+                            [&](int, const std::vector<double>& done_s) { finish_s = done_s; });
+    interpreter.launch(0, schedule, bucket.value(), ready_s);
+    const double start_s = cpu_s();
+    interpreter.run();
+    const double run_s = cpu_s() - start_s;
+    if (!parent.write(finish_s.data(), finish_s.size() * sizeof(double)) ||
+        !parent.write(&run_s, sizeof run_s))
+      throw std::runtime_error("nobody waits for the result");
+  });
+  Completion completion;
+  for (std::size_t rank = 0; rank < ready.size(); ++rank)
+    completion.finish.emplace_back(child.receive<double>());
+  run_cpu_s_ = child.receive<double>();
+  child.join();
+  return completion;
+}
+
+void SimgridEngine::run(const std::function<void(Launcher&)>& begin, const Finished& finished) {
+  struct Collected : Launcher {
+    const Model* model;
+    Seconds now;
+    std::vector<LaunchLine> lines = {};
+
+    explicit Collected(const Model* m) : model(m) {}
+    void launch(int id, const Launch& collective) override {
+      check_bytes(collective.bytes, most_bytes);
+      PACELINE_ASSERT(collective.schedule >= 0 &&
+                          static_cast<std::size_t>(collective.schedule) < model->programs.size(),
+                      "a schedule that the engine was made for");
+      PACELINE_ASSERT(collective.at >= now, "a collective is not launched in the past");
+      lines.push_back({id, collective.schedule, collective.bytes.value(), collective.at.value()});
+    }
+  };
+  Collected launcher(model_.get());
+  begin(launcher);
+  ChildProcess child(work, [&](Channel& parent) {
+    Interpreter* running = nullptr;
+    const auto launch = [&](const LaunchLine& line) {
+      running->launch(
+          line.id, line.schedule, line.bytes,
+          std::vector<double>(static_cast<std::size_t>(model_->routes.ranks()), line.at_s));
+    };
+    const auto say = [&](const FinishedLine& line) {
+      if (!parent.write(&line, sizeof line)) throw std::runtime_error("nobody listens");
+    };
+    Interpreter interpreter(
+        model_->programs, model_->routes, model_->gamma_s,
+        [&](int id, const std::vector<double>& finish_s) {
+          say({.id = id, .at_s = *std::max_element(finish_s.begin(), finish_s.end())});
+          for (LaunchLine line;;) {
+            if (!parent.read(&line, sizeof line)) throw std::runtime_error("nobody answers");
+            if (line.schedule < 0) break;
+            launch(line);
+          }
+        });
+    running = &interpreter;
+    for (const LaunchLine& line : launcher.lines) launch(line);
+    const double start_s = cpu_s();
+    interpreter.run();
+    say({.is_last = 1, .at_s = cpu_s() - start_s});
+  });
+  for (;;) {
+    const auto line = child.receive<FinishedLine>();
+    if (line.is_last != 0) {
+      run_cpu_s_ = line.at_s;
+      break;
+    }
+    launcher.now = Seconds{line.at_s};
+    launcher.lines.clear();
+    finished(line.id, launcher.now, launcher);
+    for (const LaunchLine& launched : launcher.lines) child.send(launched);
+    child.send(LaunchLine{});
+  }
+  child.join();
+}
+
+}  // namespace paceline::simulator

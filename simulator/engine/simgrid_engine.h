@@ -1,0 +1,61 @@
+// SimGrid as the independent reference: the semantics of engine.h, with max-min sharing solved by
+// SimGrid 3.32 (Casanova, Giersch, Legrand, Quinson, Suter 2014) instead of us.
+//
+// It reads schedules for itself, every rank and every message, and nothing is collapsed. SimGrid
+// allows one engine in a process and writes to stderr, so that each prediction runs in a forked
+// child (child_process.h), and predictions know nothing of each other.
+//
+// COST. A few milliseconds to start, and then one to a few microseconds for each message; more
+// where many flows share links and end at different times. Practical up to a few hundred ranks.
+// Settings, and why: docs/models.md, "Engines".
+//
+// Not thread-safe. Where Paceline was built without SimGrid, the constructor throws
+// UnavailableError.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/collective/schedule.h"
+#include "simulator/cost/communication_cost.h"
+#include "simulator/engine/shared_links.h"
+
+namespace paceline::simulator {
+
+class SimgridEngine : public SharedLinkEngine {
+ public:
+  // Messages of all schedules at most: SimGrid takes minutes for as many.
+  static constexpr std::size_t most_messages = 4'000'000;
+  // Of a bucket. SimGrid counts whole units, which are chosen as 2^-20 bytes.
+  static constexpr Bytes most_bytes{1e13};
+
+  [[nodiscard]] static bool is_built_in();
+
+  // All schedules are over the same ranks. Keeps no reference to what it is made from. Throws
+  // InputError beyond most_messages, and what Routes throws.
+  SimgridEngine(std::span<const models::Schedule> schedules, const CommunicationCost& cost);
+  ~SimgridEngine() override;
+  SimgridEngine(const SimgridEngine&) = delete;
+  SimgridEngine& operator=(const SimgridEngine&) = delete;
+
+  // Throw RunError if SimGrid fails, and InputError beyond most_bytes.
+  [[nodiscard]] Completion completion(int schedule, Bytes bucket) override;
+  [[nodiscard]] Completion completion(int schedule, Bytes bucket,
+                                      std::span<const Seconds> ready) override;
+  // `begin` and `finished` are called in the calling process.
+  void run(const std::function<void(Launcher&)>& begin, const Finished& finished) override;
+
+  // CPU time, in seconds, of SimGrid's Engine::run() in the last call: without starting the child,
+  // reading schedules, or building the platform.
+  [[nodiscard]] double run_cpu_s() const { return run_cpu_s_; }
+
+ private:
+  struct Model;  // schedules and links as the child reads them
+  std::unique_ptr<const Model> model_;
+  double run_cpu_s_ = 0;
+};
+
+}  // namespace paceline::simulator

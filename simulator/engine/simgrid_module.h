@@ -1,0 +1,19 @@
+// SimGrid as a module that is loaded when it is asked for: whoever links it starts 60 ms later.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "models/collective/schedule.h"
+#include "simulator/cost/communication_cost.h"
+#include "simulator/engine/shared_links.h"
+
+namespace paceline::simulator {
+
+// A SimgridEngine (simgrid_engine.h) from paceline-simgrid.so, which lies beside the executable or
+// in ../lib/paceline from there. Throws UnavailableError if it is not there or was built without
+// SimGrid, and what the engine's constructor throws.
+[[nodiscard]] std::unique_ptr<SharedLinkEngine> load_simgrid_engine(
+    std::span<const models::Schedule> schedules, const CommunicationCost& cost);
+
+}  // namespace paceline::simulator
