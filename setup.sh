@@ -10,6 +10,7 @@ packages=(
   libyaml-cpp-dev       # clusters and networks that people write
   libboost-graph-dev    # the iteration DAG
   libcli11-dev          # the command line
+  libpugixml-dev        # XML: SimGrid platforms
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev   # tests and benchmarks
 )
 
