@@ -13,6 +13,7 @@ void add_scale(CLI::App& app);
 void add_show(CLI::App& app);
 void add_show_plan(CLI::App& show);  // called by add_show
 void add_verify(CLI::App& app);
+void add_platform(CLI::App& app);
 void add_reproduce(CLI::App& app);
 void add_completion(CLI::App& app);
 

@@ -8,6 +8,7 @@
 
 #include "cli/table.h"
 #include "models/base/parse_units.h"
+#include "models/cluster/placement.h"
 
 namespace paceline::cli {
 namespace {
@@ -83,7 +84,24 @@ std::string asked_or_chosen(const Job& job) {
                        : fmt::format("given:{}; the others chosen by the planner", asked);
 }
 
+std::string link_lines(const models::Cluster& cluster, const models::Profile& profile) {
+  const auto time = [](Seconds v) { return to_text(v); };
+  const auto rate = [](BytesPerSecond v) { return to_text(v); };
+  return figure_line("NIC latency", calibrated_or(profile.nic_latency, cluster.nic.latency), time) +
+         figure_line("NIC bandwidth", calibrated_or(profile.nic_bandwidth, cluster.nic.bandwidth),
+                     rate) +
+         figure_line("intra latency", calibrated_or(profile.intra_latency, cluster.intra.latency),
+                     time) +
+         figure_line("intra bandwidth",
+                     calibrated_or(profile.intra_bandwidth, cluster.intra.bandwidth), rate);
+}
+
 }  // namespace
+
+std::string fabric_text(const models::Cluster& cluster) {
+  return cluster.platform == nullptr ? described(cluster.fabric)
+                                     : fmt::format("platform {}", cluster.platform->name);
+}
 
 std::string percent(double share) {
   return fmt::format("{:.1f} %", 100 * share);
@@ -111,22 +129,23 @@ std::string basis_text(const Job& job) {
   const models::Cluster& cluster = job.cluster;
   const models::Profile none;
   const models::Profile& profile = job.profile ? *job.profile : none;
-  const auto time = [](Seconds v) { return to_text(v); };
   const auto rate = [](BytesPerSecond v) { return to_text(v); };
   const auto number = [](double v) { return fmt::format("{:.3g}", v); };
   std::string text;
-  text += figure_line("NIC latency", calibrated_or(profile.nic_latency, cluster.nic.latency), time);
-  text += figure_line("NIC bandwidth", calibrated_or(profile.nic_bandwidth, cluster.nic.bandwidth),
-                      rate);
-  text += figure_line("intra latency", calibrated_or(profile.intra_latency, cluster.intra.latency),
-                      time);
-  text += figure_line("intra bandwidth",
-                      calibrated_or(profile.intra_bandwidth, cluster.intra.bandwidth), rate);
+  if (cluster.platform != nullptr) {
+    text += fmt::format("  {:<18} {}: {} hosts, {} links\n", "platform", cluster.platform->name,
+                        cluster.platform->hosts.size(), cluster.platform->links.size());
+  } else {
+    text += link_lines(cluster, profile);
+  }
+  if (cluster.fabric.kind != models::FabricKind::flat)
+    text += fmt::format("  {:<18} {}\n", "fabric", fabric_text(cluster));
+  if (cluster.placement != models::Placement::node_major || !cluster.slots.empty())
+    text += fmt::format("  {:<18} {}\n", "placement", described_placement(cluster));
   text += figure_line("memory bandwidth", cluster.device.memory_bandwidth, rate);
   text += figure_line("memory efficiency", cluster.device.memory_efficiency, number);
   return text;
 }
-
 std::string to_text(const PredictionTable& table) {
   const models::Cluster& cluster = table.job.cluster;
   const int g = cluster.ranks_per_node;
@@ -217,6 +236,8 @@ Json to_json(const PredictionTable& table) {
   return {{"schema", "paceline.prediction/1"},
           {"model", table.network.work.name},
           {"cluster", table.job.cluster.name},
+          {"fabric", fabric_text(table.job.cluster)},
+          {"placement", described_placement(table.job.cluster)},
           {"ranks", table.ranks},
           {"batch_per_rank", table.job.batch_per_rank},
           {"precision", name(table.job.precision)},

@@ -32,6 +32,8 @@ struct PredictionTable {
 [[nodiscard]] std::string basis_text(const Job& job);
 
 // "99.2 %"
+// "flat", "8 x 8 torus", "platform NAME".
+[[nodiscard]] std::string fabric_text(const models::Cluster& cluster);
 [[nodiscard]] std::string percent(double share);
 
 }  // namespace paceline::cli
