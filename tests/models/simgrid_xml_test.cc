@@ -126,7 +126,7 @@ TEST(SimGridXml, FaultsOfZones) {
   EXPECT_EQ(zone_error("<router id=\"r\"/>"),
             "p.xml:3:3: <router> in <zone> is not supported; write one zone of routing Full with "
             "<host>, <link> and <route>, or one flat <cluster>");
-  EXPECT_EQ(zone_error("words"), "p.xml:2:94: text in <zone>; remove it");
+  EXPECT_EQ(zone_error("words"), "p.xml:2:80: text in <zone>; remove it");
   EXPECT_EQ(zone_error("<host id=\"a\" speed=\"1Gf\"/>"),
             "p.xml:3:3: host 'a' stands twice; rename one of them");
   EXPECT_EQ(zone_error("<host id=\"d\" sped=\"1Gf\"/>"),
@@ -174,20 +174,20 @@ TEST(SimGridXml, FaultsOfRoutes) {
   EXPECT_EQ(fault("<route src=\"a\" dst=\"b\"/>"),
             "p.xml:4:1: the route has no links; add <link_ctn id=\"...\"/> elements");
   EXPECT_EQ(fault("<route src=\"a\" dst=\"b\"><link_ctn id=\"x\"/></route>"),
-            "p.xml:4:25: no link 'x' stands in the zone; name a <link> of this zone");
+            "p.xml:4:24: no link 'x' stands in the zone; name a <link> of this zone");
   EXPECT_EQ(fault("<route src=\"a\" dst=\"b\"><link_ctn id=\"s\"/></route>"),
-            "p.xml:4:25: link 's' is SPLITDUPLEX and no direction says which; add "
+            "p.xml:4:24: link 's' is SPLITDUPLEX and no direction says which; add "
             "direction=\"UP\" or \"DOWN\"");
   EXPECT_EQ(fault("<route src=\"a\" dst=\"b\"><link_ctn id=\"l\" direction=\"UP\"/></route>"),
-            "p.xml:4:25: link 'l' has no directions; leave out the direction, or make the link "
+            "p.xml:4:24: link 'l' has no directions; leave out the direction, or make the link "
             "SPLITDUPLEX");
   EXPECT_EQ(fault("<route src=\"a\" dst=\"b\"><link_ctn id=\"l\"/><link_ctn id=\"l\"/></route>"),
-            "p.xml:4:43: the route passes a link twice; keep one of them");
+            "p.xml:4:42: the route passes a link twice; keep one of them");
   EXPECT_EQ(fault("<route src=\"a\" dst=\"b\" symmetrical=\"maybe\"/>"),
             "p.xml:4:1: symmetrical: 'maybe' is neither; write YES or NO");
   EXPECT_EQ(zone_error("<link id=\"l_UP\" bandwidth=\"1GBps\"/><link id=\"l\" bandwidth=\"1GBps\" "
                        "sharing_policy=\"SPLITDUPLEX\"/>"),
-            "p.xml:3:42: link 'l_UP' stands twice; rename one of them");
+            "p.xml:3:38: link 'l_UP' stands twice; rename one of them");
 }
 
 TEST(SimGridXml, FaultsOfClusters) {
