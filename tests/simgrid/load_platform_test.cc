@@ -89,6 +89,7 @@ int check(const std::string& name, const simulator::CommunicationCost& cost) {
   const std::string file = "load_platform_test.xml";
   std::ofstream(file) << models::simgrid_xml(simulator::platform_of(routes, "cluster"));
   const std::vector<double> times = simulated(file, ranks);
+  std::remove(file.c_str());
   std::size_t at = 0;
   std::vector<int> path;
   for (int from = 0; from < ranks; ++from) {
