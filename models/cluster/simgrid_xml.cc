@@ -126,12 +126,15 @@ class Reader {
   }
   [[nodiscard]] std::string name_of(const Node& node, const char* attribute) const {
     std::string name = required(node, attribute);
+    check_name(node, name);
+    return name;
+  }
+  void check_name(const Node& node, const std::string& name) const {
     const bool is_plain = std::all_of(name.begin(), name.end(),
                                       [](char c) { return static_cast<unsigned char>(c) >= 0x20; });
     if (name.empty() || name.size() > longest_name || !is_plain)
-      fail(node, fmt::format("{} {} is no name", attribute, in_quotes(name)),
+      fail(node, fmt::format("{} is no name", in_quotes(name)),
            fmt::format("choose 1 to {} printable characters", longest_name));
-    return name;
   }
   // Files of traces change speeds while time goes by.
   void refuse_traces(const Node& node, std::initializer_list<const char*> attributes) const {
@@ -273,6 +276,7 @@ class Reader {
   }
 
   void add_host(const Node& node, std::string name) {
+    check_name(node, name);
     if (platform_.hosts.size() == most_hosts)
       fail(node, fmt::format("more than {} hosts", most_hosts), "give a smaller platform");
     if (!host_numbers_.try_emplace(name, platform_.hosts.size()).second)
@@ -294,6 +298,7 @@ class Reader {
       std::string& name = platform_.links.back().name;
       name += direction;
       platform_.links.back().is_shared = sharing != Sharing::fatpipe;
+      check_name(node, name);
       if (!link_names_.insert(name).second)
         fail(node, fmt::format("link {} stands twice", in_quotes(name)), "rename one of them");
       return static_cast<int>(platform_.links.size()) - 1;
@@ -446,11 +451,7 @@ class Reader {
     const Sharing policy = sharing(node, "sharing_policy", Sharing::split_duplex);
     std::vector<LinkNumbers> host_links;
     for (const std::int64_t number : radical(node)) {
-      std::string name = fmt::format("{}{}{}", prefix, number, suffix);
-      if (name.size() > longest_name)
-        fail(node, "the names of hosts are too long",
-             fmt::format("choose at most {} characters", longest_name));
-      add_host(node, std::move(name));
+      add_host(node, fmt::format("{}{}{}", prefix, number, suffix));
       host_links.push_back(
           add_link(node, {fmt::format("{}_link_{}", platform_.name, number), bw, lat}, policy));
     }

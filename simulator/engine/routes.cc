@@ -118,7 +118,8 @@ void Routes::add_tree(const CommunicationCost& cost) {
     // Whether two nodes are below one switch says how many hops lie between them.
     if (ratio > 1 || fabric_.hop_latency > Seconds{0}) unit_ = nodes * per_node_;
     if (ratio > 1) {
-      family = add_family("switch", divided_up(nodes_, nodes), 2, nodes * per_node_, beta);
+      const char* name = tree_.empty() ? "leaf" : tree_.size() == 1 ? "pod" : "switch";
+      family = add_family(name, divided_up(nodes_, nodes), 2, nodes * per_node_, beta);
     }
     tree_.push_back({family, nodes});
   }
@@ -175,11 +176,8 @@ int Routes::grid_neighbour(int node, int index) const {
 std::string Routes::link_name(int link) const {
   if (platform_ != nullptr) return platform_->links[static_cast<std::size_t>(link)].name;
   const Family& family = family_of(link);
-  return fmt::format(
-      "{}{}-{}-{}", family.name,
-      family.ranks_per_owner > per_node_ ? fmt::format("-of-{}", family.ranks_per_owner / per_node_)
-                                         : "",
-      (link - family.first) / family.per_owner, (link - family.first) % family.per_owner);
+  return fmt::format("{}-{}-{}", family.name, (link - family.first) / family.per_owner,
+                     (link - family.first) % family.per_owner);
 }
 
 double Routes::path(int from, int to, std::vector<int>& path) const {

@@ -6,7 +6,7 @@
 //   lane              inside a node, between neighbouring places of a ring or between any two
 //   NIC out, in       of each node: one of the NICs' summed bandwidth if messages are striped,
 //                     else one for each NIC, NIC (place * nics) div g for a place
-//   switch up, down   of each switch of a fat tree below the topmost, if it is oversubscribed
+//   leaf up, down     of each leaf switch of a fat tree, if its uplinks are fewer; pods likewise
 //   spine up, down    of each rail, if it is oversubscribed, for messages between rails
 //   grid              from each node of a torus to each neighbour
 // or those of a platform (models/cluster/platform.h), each host of which is a slot.

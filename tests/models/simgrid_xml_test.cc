@@ -132,7 +132,7 @@ TEST(SimGridXml, FaultsOfZones) {
   EXPECT_EQ(zone_error("<host id=\"d\" sped=\"1Gf\"/>"),
             "p.xml:3:3: unknown attribute of <host> 'sped'; did you mean 'speed'?");
   EXPECT_EQ(zone_error("<host id=\"\" speed=\"1Gf\"/>"),
-            "p.xml:3:3: id '' is no name; choose 1 to 200 printable characters");
+            "p.xml:3:3: '' is no name; choose 1 to 200 printable characters");
   EXPECT_EQ(zone_error("<link id=\"l\" bandwidth=\"1GBps\" state_file=\"x\"/>"),
             "p.xml:3:3: state_file makes <link> change with time; leave it out: platforms are "
             "constant here");
@@ -212,6 +212,9 @@ TEST(SimGridXml, FaultsOfClusters) {
             "p.xml:2:1: a backbone with a latency and no bandwidth; add bb_bw=\"...\"");
   EXPECT_EQ(error_of(cluster("0-3", "limiter_link=\"1GBps\"")),
             "p.xml:2:1: limiter_link is not supported; leave it out");
+  EXPECT_EQ(error_of("<cluster id=\"c\" prefix=\"n&#1;\" suffix=\"\" radical=\"0\" speed=\"1Gf\" "
+                     "bw=\"1GBps\" lat=\"0\"/>"),
+            "p.xml:2:1: 'n?0' is no name; choose 1 to 200 printable characters");
   EXPECT_EQ(parsed(cluster("0-2047")).hosts.size(), 2048u);
 }
 

@@ -71,9 +71,8 @@ TEST(Routes, NameWhatAMessagePasses) {
   using Names = std::vector<std::string>;
   EXPECT_EQ(names(tree, 0, 3), (Names{"port-0-0", "port-3-1"}));
   EXPECT_EQ(names(tree, 0, 5), (Names{"port-0-0", "NIC-0-0", "NIC-1-1", "port-5-1"}));
-  EXPECT_EQ(names(tree, 0, 31),
-            (Names{"port-0-0", "NIC-0-0", "switch-of-2-0-0", "switch-of-4-0-0", "switch-of-4-1-1",
-                   "switch-of-2-3-1", "NIC-7-1", "port-31-1"}));
+  EXPECT_EQ(names(tree, 0, 31), (Names{"port-0-0", "NIC-0-0", "leaf-0-0", "pod-0-0", "pod-1-1",
+                                       "leaf-3-1", "NIC-7-1", "port-31-1"}));
   cost.fabric = rail(4);
   cost.nic_use = NicUse::affinity;
   cost.nics_per_node = 2;
@@ -154,7 +153,8 @@ RC_GTEST_PROP(Routes, AreChainsFromSenderToReceiver, ()) {
   RC_ASSERT(chain.size() % 2 == 0u);
   for (std::size_t i = 1; i + 1 < chain.size(); ++i) {
     const bool up = i < chain.size() / 2;
-    RC_ASSERT(chain[i].starts_with("switch-") || chain[i].starts_with("spine-"));
+    RC_ASSERT(chain[i].starts_with("leaf-") || chain[i].starts_with("pod-") ||
+              chain[i].starts_with("spine-"));
     const int index = chain[i].back() - '0';
     RC_ASSERT((index % 2 == 0) == up);
   }
@@ -220,7 +220,8 @@ RC_GTEST_PROP(Routes, ConserveLoads, ()) {
   };
   RC_ASSERT(is(load["NIC out"], outside));
   RC_ASSERT(is(load["NIC in"], outside));
-  RC_ASSERT(is(load["switch out"], load["switch in"]));
+  RC_ASSERT(is(load["leaf out"], load["leaf in"]));
+  RC_ASSERT(is(load["pod out"], load["pod in"]));
   RC_ASSERT(is(load["spine out"], load["spine in"]));
   if (cost.intra_kind == IntraKind::switched) {
     RC_ASSERT(is(load["port out"], all));
