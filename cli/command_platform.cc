@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/job.h"
+#include "models/cluster/placement.h"
 #include "models/cluster/simgrid_xml.h"
 #include "simulator/cost/communication_cost.h"
 #include "simulator/engine/platform_of.h"
@@ -27,12 +28,13 @@ models::Platform load_platform(const Options& options) {
   if (options.cluster.ends_with(".xml"))
     return models::parse_simgrid_xml(read_input_file(options.cluster), options.cluster);
   const models::Cluster cluster = load_cluster(options.cluster, options.placement);
-  if (options.ranks.empty() && cluster.ranks() > simulator::most_platform_ranks) {
+  if (options.ranks.empty() && models::placed_ranks(cluster) > simulator::most_platform_ranks) {
     throw InputError("--ranks is missing",
                      fmt::format("give 1 to {}, as in --ranks {}", simulator::most_platform_ranks,
                                  std::max(64, cluster.ranks_per_node)));
   }
-  const int ranks = options.ranks.empty() ? cluster.ranks() : parse_ranks(options.ranks, cluster);
+  const int ranks =
+      options.ranks.empty() ? models::placed_ranks(cluster) : parse_ranks(options.ranks, cluster);
   const auto profile = load_profile(options.profile, cluster);
   const simulator::CommunicationCost cost = simulator::communication_cost(
       cluster, profile ? &*profile : nullptr, simulator::Reading::stated);

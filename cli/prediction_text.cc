@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "cli/table.h"
 #include "models/base/parse_units.h"
 #include "models/cluster/placement.h"
+#include "simulator/engine/prepare.h"
 
 namespace paceline::cli {
 namespace {
@@ -116,12 +118,22 @@ std::size_t PredictionTable::best() const {
 }
 
 PredictionTable predict_table(const Job& job, const LoadedNetwork& network, int ranks) {
-  PredictionTable table{job, network, ranks, {}};
+  PredictionTable table{job, network, ranks, {}, {}};
   for (const models::WireType wire : job.wires) {
     simulator::Predictor predictor(job.request(network, ranks, wire));
-    for (const models::Strategy* strategy : job.strategies)
-      table.rows.push_back(predictor.predict(*strategy));
+    for (const models::Strategy* strategy : job.strategies) {
+      try {
+        table.rows.push_back(predictor.predict(*strategy));
+      } catch (const simulator::TooManyMessages& error) {
+        if (job.strategies.size() == 1) throw;
+        table.left_out.push_back({std::string(strategy->name), wire, error.what()});
+        fmt::print(stderr, "paceline: warning: {} is left out: {}\n", strategy->name, error.what());
+      }
+    }
   }
+  if (table.rows.empty())
+    throw InputError(fmt::format("no strategy can be timed on {} ranks", ranks),
+                     "choose fewer, or a multiple of the ranks of a node or switch");
   return table;
 }
 
@@ -230,6 +242,13 @@ Json to_json(const simulator::StrategyPrediction& row) {
           {"compute_source", row.compute_source}};
 }
 
+Json left_out_json(const PredictionTable& table) {
+  Json json = Json::array();
+  for (const PredictionTable::LeftOut& row : table.left_out)
+    json.push_back({{"name", row.name}, {"wire_type", name(row.wire)}, {"why", row.why}});
+  return json;
+}
+
 Json to_json(const PredictionTable& table) {
   Json strategies = Json::array();
   for (const auto& row : table.rows) strategies.push_back(to_json(row));
@@ -243,7 +262,8 @@ Json to_json(const PredictionTable& table) {
           {"precision", name(table.job.precision)},
           {"engine", "step"},
           {"profile", table.job.profile ? Json(table.job.profile->name) : Json(nullptr)},
-          {"strategies", std::move(strategies)}};
+          {"strategies", std::move(strategies)},
+          {"left_out", left_out_json(table)}};
 }
 
 }  // namespace paceline::cli

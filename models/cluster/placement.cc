@@ -51,6 +51,10 @@ std::string described_placement(const Cluster& cluster) {
       listed < cluster.slots.size() ? fmt::format(", ... ({} in all)", cluster.slots.size()) : "");
 }
 
+int placed_ranks(const Cluster& cluster) {
+  return cluster.slots.empty() ? cluster.ranks() : static_cast<int>(cluster.slots.size());
+}
+
 void check_ranks(const Cluster& cluster, std::int64_t ranks) {
   if (!cluster.slots.empty() && ranks > static_cast<std::int64_t>(cluster.slots.size()) &&
       ranks <= cluster.ranks()) {

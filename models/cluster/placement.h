@@ -30,6 +30,9 @@ void check_slots(const std::vector<int>& slots, const Cluster& cluster);
 // "node-major", or the first few slots of a list.
 [[nodiscard]] std::string described_placement(const Cluster& cluster);
 
+// How many ranks have a slot.
+[[nodiscard]] int placed_ranks(const Cluster& cluster);
+
 // Throws InputError unless 1 <= ranks <= the cluster's, and each has a slot.
 void check_ranks(const Cluster& cluster, std::int64_t ranks);
 

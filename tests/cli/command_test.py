@@ -138,6 +138,19 @@ class Topology(unittest.TestCase):
             result = predict("--placement", placement, ranks="32")
             self.assertEqual((result.returncode, result.stdout, result.stderr), (2, "", message + "\n"))
 
+    def test_strategies_that_cannot_be_timed_are_left_out_with_a_warning(self):
+        result = predict("--json", "--strategy", "ring,direct-exchange", "--placement", "round-robin", ranks="2048")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        document = json.loads(result.stdout)
+        self.assertEqual([row["name"] for row in document["strategies"]], ["ring"])
+        self.assertEqual([row["name"] for row in document["left_out"]], ["direct-exchange"])
+        self.assertEqual(result.stderr, "paceline: warning: direct-exchange is left out: 2048 ranks have too little in common to be timed as a few; "
+                                        "choose fewer ranks, or equal nodes and a placement node by node\n")
+        alone = predict("--strategy", "direct-exchange", "--placement", "round-robin", ranks="2048")
+        self.assertEqual((alone.returncode, alone.stdout), (2, ""))
+        curve = run("scale", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "1024,2048", "--placement", "round-robin", "--strategy", "ring,direct-exchange")
+        self.assertRegex(curve.stdout, r"2048 .* -\n")
+
     def test_a_fabric_is_shown_and_slows_what_crosses_it(self):
         pod = str(EXAMPLES / "pod.yaml")
         shown = run("show", "cluster", pod).stdout
