@@ -11,6 +11,7 @@ packages=(
   libboost-graph-dev    # the iteration DAG
   libcli11-dev          # the command line
   libsimgrid-dev        # SimGrid, the reference for shared links; without it that engine alone is missing
+  libpugixml-dev        # XML: SimGrid platforms
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev   # tests and benchmarks
 )
 

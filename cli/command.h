@@ -16,6 +16,7 @@ void add_show_schedules(CLI::App& show);  // likewise
 void add_show_nccl(CLI::App& show);       // likewise
 void add_verify(CLI::App& app);
 void add_export(CLI::App& app);
+void add_platform(CLI::App& app);
 void add_reproduce(CLI::App& app);
 void add_completion(CLI::App& app);
 

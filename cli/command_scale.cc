@@ -8,6 +8,7 @@
 #include "cli/prediction_text.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
+#include "models/cluster/placement.h"
 
 namespace paceline::cli {
 namespace {
@@ -43,16 +44,28 @@ std::string curve_text(const Job& job, const LoadedNetwork& network,
                   network.work.name, job.cluster.name, job.cluster.device.name, job.batch_per_rank,
                   name(job.precision));
   std::vector<Table::Column> columns = {{"ranks"}};
-  for (const auto& row : tables.front().rows)
-    columns.push_back({fmt::format("{} {}", row.name, name(row.wire))});
+  for (const models::WireType wire : job.wires) {
+    for (const models::Strategy* strategy : job.strategies)
+      columns.push_back({fmt::format("{} {}", strategy->name, name(wire))});
+  }
   Table rows(std::move(columns));
   for (const PredictionTable& table : tables) {
     std::vector<std::string> cells = {fmt::format("{}", table.ranks)};
     const std::size_t best = table.best();
-    for (std::size_t i = 0; i < table.rows.size(); ++i) {
-      cells.push_back(fmt::format("{}{:.0f} /s {:>7}", i == best ? "* " : "",
-                                  table.rows[i].throughput.value(),
-                                  percent(table.rows[i].efficiency)));
+    // Rows are in the order of the columns, without those that were left out.
+    std::size_t i = 0;
+    for (const models::WireType wire : job.wires) {
+      for (const models::Strategy* strategy : job.strategies) {
+        if (i == table.rows.size() || table.rows[i].name != strategy->name ||
+            table.rows[i].wire != wire) {
+          cells.emplace_back("-");
+          continue;
+        }
+        cells.push_back(fmt::format("{}{:.0f} /s {:>7}", i == best ? "* " : "",
+                                    table.rows[i].throughput.value(),
+                                    percent(table.rows[i].efficiency)));
+        ++i;
+      }
     }
     rows.add(std::move(cells));
   }
@@ -73,7 +86,9 @@ nlohmann::ordered_json curve_json(const Job& job, const LoadedNetwork& network,
   for (const PredictionTable& table : tables) {
     nlohmann::ordered_json strategies = nlohmann::ordered_json::array();
     for (const auto& row : table.rows) strategies.push_back(to_json(row));
-    points.push_back({{"ranks", table.ranks}, {"strategies", std::move(strategies)}});
+    points.push_back({{"ranks", table.ranks},
+                      {"strategies", std::move(strategies)},
+                      {"left_out", left_out_json(table)}});
   }
   return {{"schema", "paceline.scaling/1"},
           {"model", network.work.name},
@@ -91,8 +106,9 @@ void run(const Options& options) {
   if (job.networks.size() != 1)
     throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()),
                      "scale takes one");
-  const std::string range =
-      options.job.ranks.empty() ? fmt::format("1-{}", job.cluster.ranks()) : options.job.ranks;
+  const std::string range = options.job.ranks.empty()
+                                ? fmt::format("1-{}", models::placed_ranks(job.cluster))
+                                : options.job.ranks;
   std::vector<PredictionTable> tables;
   for (const int ranks : parse_rank_range(range, job.cluster))
     tables.push_back(predict_table(job, job.networks.front(), ranks));

@@ -1,6 +1,7 @@
 // paceline show: a network, a cluster, a schedule, a profile or the catalogue, for people.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -8,11 +9,14 @@
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/job.h"
+#include "cli/prediction_text.h"
 #include "cli/schedule_options.h"
 #include "cli/table.h"
 #include "experiments/reproduction.h"
 #include "models/base/parse_units.h"
 #include "models/cluster/catalog.h"
+#include "models/cluster/placement.h"
+#include "models/cluster/simgrid_xml.h"
 #include "models/collective/catalogue.h"
 #include "models/collective/draw.h"
 #include "models/network/zoo.h"
@@ -188,8 +192,13 @@ FigureRows figures(const models::Cluster& cluster) {
   const auto number = [](double v) { return fmt::format("{:.3g}", v); };
   rows.add("device", "compute efficiency", device.compute_efficiency, "1", number);
   rows.add("device", "memory efficiency", device.memory_efficiency, "1", number);
-  add_link(rows, "intra link", cluster.intra);
-  add_link(rows, "NIC", cluster.nic);
+  if (cluster.platform == nullptr) {
+    add_link(rows, "intra link", cluster.intra);
+    add_link(rows, "NIC", cluster.nic);
+  }
+  if (cluster.hop_latency)
+    rows.add("fabric", "hop latency", *cluster.hop_latency, "s",
+             [](Seconds v) { return to_text(v); });
   if (cluster.host_link) add_link(rows, "host link", *cluster.host_link);
   if (cluster.storage)
     rows.add("node", "storage", *cluster.storage, "bytes_per_s",
@@ -200,7 +209,59 @@ FigureRows figures(const models::Cluster& cluster) {
   return rows;
 }
 
+std::string platform_text(const models::Platform& platform) {
+  std::size_t longest = 0;
+  const auto hosts = static_cast<int>(platform.hosts.size());
+  for (int from = 0; from < hosts; ++from) {
+    for (int to = 0; to < hosts; ++to) {
+      if (from != to) longest = std::max(longest, platform.route(from, to).size());
+    }
+  }
+  return fmt::format("{} hosts, {} links, routes of up to {} links", hosts, platform.links.size(),
+                     longest);
+}
+
+void show_platform(const std::string& file, bool json) {
+  const models::Platform platform = models::parse_simgrid_xml(read_input_file(file), file);
+  if (!json) {
+    Table table({{"link", Align::left}, {"bandwidth"}, {"latency"}, {"shared", Align::left}});
+    for (const models::PlatformLink& link : platform.links)
+      table.add({link.name, to_text(link.bandwidth), to_text(link.latency),
+                 link.is_shared ? "yes" : "no"});
+    fmt::print("{}: a platform of {}\n\n{}", platform.name, platform_text(platform), table.text());
+    return;
+  }
+  Json links = Json::array();
+  for (const models::PlatformLink& link : platform.links)
+    links.push_back({{"name", link.name},
+                     {"bandwidth_bytes_per_s", link.bandwidth.value()},
+                     {"latency_s", link.latency.value()},
+                     {"is_shared", link.is_shared}});
+  const Json document = {{"schema", "paceline.platform/1"},
+                         {"name", platform.name},
+                         {"hosts", platform.hosts},
+                         {"links", std::move(links)}};
+  fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+// "8 x infiniband-ndr per node (affinity)", and what they lead to.
+std::string links_text(const models::Cluster& cluster) {
+  if (cluster.platform != nullptr)
+    return fmt::format("platform {}: {}", cluster.platform->name, platform_text(*cluster.platform));
+  return fmt::format("inside a node {}{}; {} x {} per node ({}), {} fabric", cluster.intra.name,
+                     cluster.intra_kind == models::IntraKind::switched
+                         ? ""
+                         : fmt::format(" ({})", name(cluster.intra_kind)),
+                     cluster.nics_per_node, cluster.nic.name,
+                     cluster.nic_use == models::NicUse::striped ? "striped" : "affinity",
+                     fabric_text(cluster));
+}
+
 void show_cluster(const std::string& name_or_file, bool json) {
+  if (name_or_file.ends_with(".xml")) {
+    show_platform(name_or_file, json);
+    return;
+  }
   const models::Cluster cluster = load_cluster(name_or_file);
   const FigureRows rows = figures(cluster);
   const char* use = cluster.nic_use == models::NicUse::striped ? "striped" : "affinity";
@@ -214,10 +275,12 @@ void show_cluster(const std::string& name_or_file, bool json) {
         {"ranks", cluster.ranks()},
         {"device", cluster.device.name},
         {"intra", cluster.intra.name},
+        {"intra_topology", name(cluster.intra_kind)},
         {"nic", cluster.nic.name},
         {"nics_per_node", cluster.nics_per_node},
         {"nic_use", use},
-        {"fabric", described(cluster.fabric)},
+        {"fabric", fabric_text(cluster)},
+        {"placement", described_placement(cluster)},
         {"profile", cluster.profile.empty() ? Json(nullptr) : Json(cluster.profile)},
         {"source", cluster.source},
         {"figures", rows.json()}};
@@ -225,10 +288,10 @@ void show_cluster(const std::string& name_or_file, bool json) {
     return;
   }
   fmt::print("{}: {}\n", cluster.name, cluster.description);
-  fmt::print("{} nodes x {} {} = {} ranks; inside a node {}; {} x {} per node ({}), {} fabric\n",
-             cluster.nodes, cluster.ranks_per_node, cluster.device.name, cluster.ranks(),
-             cluster.intra.name, cluster.nics_per_node, cluster.nic.name, use,
-             described(cluster.fabric));
+  fmt::print("{} nodes x {} {} = {} ranks; {}\n", cluster.nodes, cluster.ranks_per_node,
+             cluster.device.name, cluster.ranks(), links_text(cluster));
+  if (cluster.placement != models::Placement::node_major || !cluster.slots.empty())
+    fmt::print("placement: {}\n", described_placement(cluster));
   if (!cluster.profile.empty())
     fmt::print("calibrated by profile {} (paceline show profile {})\n", cluster.profile,
                cluster.profile);
@@ -322,7 +385,7 @@ void add_show(CLI::App& app) {
   add_named("network", "Layer by layer: parameters, FLOPs, activations",
             "A network of the zoo, or a YAML file", show_network);
   add_named("cluster", "Nodes, links and devices with the source of each figure",
-            "A cluster of the catalogue, or a YAML file", show_cluster);
+            "A cluster of the catalogue, a YAML file, or a SimGrid platform", show_cluster);
   add_named("profile", "A calibrated profile", "A shipped profile, or a JSON file",
             [](const std::string& name, bool) { show_profile(name); });
 

@@ -19,7 +19,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uintmax_t largest_input = 16u << 20;
+constexpr std::uintmax_t largest_input_mib = 16;
+constexpr std::uintmax_t largest_xml_mib = 256;
+
+std::uintmax_t largest_mib(std::string_view path) {
+  return path.ends_with(".xml") ? largest_xml_mib : largest_input_mib;
+}
+
+InputError too_large(const std::string& path) {
+  return {{path},
+          "the file is larger than " + std::to_string(largest_mib(path)) + " MiB",
+          "give a description, not data"};
+}
 
 std::string cause() {
   return std::strerror(errno);
@@ -71,9 +82,9 @@ std::string read_input_file(const std::string& path) {
     throw InputError({path}, "no such file", "give the path of a file that exists");
   if (fs::is_directory(status))
     throw InputError({path}, "this is a directory", "give the path of a file");
-  if (fs::is_regular_file(status) && fs::file_size(path, error) > largest_input) {
-    throw InputError({path}, "the file is larger than 16 MiB", "give a description, not data");
-  }
+  const std::uintmax_t largest_input = largest_mib(path) << 20;
+  if (fs::is_regular_file(status) && fs::file_size(path, error) > largest_input)
+    throw too_large(path);
   std::ifstream file(path, std::ios::binary);
   std::string text;
   char buffer[1 << 16];
@@ -83,8 +94,7 @@ std::string read_input_file(const std::string& path) {
   }
   if (!file.eof() && text.size() <= largest_input)
     throw InputError({path}, "the file cannot be read", cause());
-  if (text.size() > largest_input)
-    throw InputError({path}, "the file is larger than 16 MiB", "give a description, not data");
+  if (text.size() > largest_input) throw too_large(path);
   return text;
 }
 
@@ -111,7 +121,7 @@ void write_output_file(const std::string& path, std::string_view text) {
 
 bool names_a_file(std::string_view text) {
   return text.find('/') != std::string_view::npos || text.ends_with(".yaml") ||
-         text.ends_with(".yml") || text.ends_with(".json");
+         text.ends_with(".yml") || text.ends_with(".json") || text.ends_with(".xml");
 }
 
 }  // namespace paceline::cli

@@ -7,7 +7,7 @@
 namespace paceline::cli {
 
 // The text of a file that the user named. Throws InputError if it cannot be read, is a directory
-// or is larger than 16 MiB.
+// or is larger than 16 MiB, or 256 MiB if it is XML: a platform lists a route for every two hosts.
 [[nodiscard]] std::string read_input_file(const std::string& path);
 
 // Writes all of `text` or leaves the path as it was: to a temporary file beside it, then fsync and

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cstdio>
 
 #include "calibration/shipped_profiles.h"
@@ -22,19 +23,6 @@ namespace {
 
 constexpr int max_streams = 1024;
 
-// The profile that --profile names, or else the one that the cluster names.
-std::optional<models::Profile> load_profile(const std::string& option,
-                                            const models::Cluster& cluster) {
-  if (option == "none") return std::nullopt;
-  if (names_a_file(option)) return models::parse_profile(read_input_file(option), option);
-  if (!option.empty())
-    return parsing_option("--profile", [&] { return calibration::shipped_profile(option); });
-  if (cluster.profile.empty()) return std::nullopt;
-  return names_a_file(cluster.profile)
-             ? models::parse_profile(read_input_file(cluster.profile), cluster.profile)
-             : calibration::shipped_profile(cluster.profile);
-}
-
 // All means all that run on the cluster.
 std::vector<const models::Strategy*> load_strategies(const std::string& option,
                                                      const models::Cluster& cluster) {
@@ -52,6 +40,45 @@ std::vector<const models::Strategy*> load_strategies(const std::string& option,
   return chosen;
 }
 
+// Slots between commas or blanks; what is behind a # on its line is left out.
+std::vector<int> parse_slots(const std::string& text, int most) {
+  std::vector<int> slots;
+  std::string number;
+  bool in_comment = false;
+  const auto end_number = [&] {
+    if (number.empty()) return;
+    slots.push_back(static_cast<int>(parse_count(number, 0, most)));
+    number.clear();
+  };
+  for (const char c : text) {
+    in_comment = c != '\n' && (in_comment || c == '#');
+    if (in_comment || c == ',' || std::isspace(static_cast<unsigned char>(c)) != 0) {
+      end_number();
+    } else {
+      number += c;
+    }
+  }
+  end_number();
+  if (slots.empty())
+    throw InputError("a placement of no rank", "list the slot of each rank, as in 0,4,1,5");
+  return slots;
+}
+
+void place_ranks(models::Cluster& cluster, const std::string& text) {
+  const bool is_file = names_a_file(text) || text.ends_with(".txt");
+  const bool is_list = !text.empty() && std::isdigit(static_cast<unsigned char>(text.front())) != 0;
+  const auto place = [&] {
+    cluster.slots.clear();
+    if (!is_file && !is_list) {
+      cluster.placement = models::placement_from_name(text);
+      return;
+    }
+    cluster.slots = parse_slots(is_file ? read_input_file(text) : text, cluster.ranks() - 1);
+    models::check_slots(cluster.slots, cluster);
+  };
+  parsing_option(is_file ? text.c_str() : "--placement", place);
+}
+
 void required(const std::string& value, const char* option, const char* example) {
   if (value.empty())
     throw InputError(fmt::format("{} is missing", option),
@@ -59,6 +86,18 @@ void required(const std::string& value, const char* option, const char* example)
 }
 
 }  // namespace
+
+std::optional<models::Profile> load_profile(const std::string& option,
+                                            const models::Cluster& cluster) {
+  if (option == "none") return std::nullopt;
+  if (names_a_file(option)) return models::parse_profile(read_input_file(option), option);
+  if (!option.empty())
+    return parsing_option("--profile", [&] { return calibration::shipped_profile(option); });
+  if (cluster.profile.empty()) return std::nullopt;
+  return names_a_file(cluster.profile)
+             ? models::parse_profile(read_input_file(cluster.profile), cluster.profile)
+             : calibration::shipped_profile(cluster.profile);
+}
 
 std::vector<std::string> comma_list(const std::string& text) {
   std::vector<std::string> parts(1);
@@ -86,9 +125,38 @@ LoadedNetwork load_network(const std::string& name_or_file) {
 }
 
 models::Cluster load_cluster(const std::string& name_or_file) {
+  if (name_or_file.ends_with(".xml")) {
+    throw InputError({name_or_file}, "a platform says nothing of its devices",
+                     "write a cluster file around it: cluster, device, host_link and fabric: "
+                     "{platform: " +
+                         name_or_file + "}");
+  }
   if (names_a_file(name_or_file))
-    return models::parse_cluster_yaml(read_input_file(name_or_file), name_or_file);
+    return models::parse_cluster_yaml(read_input_file(name_or_file), name_or_file, read_input_file);
   return parsing_option("--cluster", [&] { return models::catalog_cluster(name_or_file); });
+}
+
+models::Cluster load_cluster(const std::string& name_or_file, const std::string& placement) {
+  models::Cluster cluster = load_cluster(name_or_file);
+  if (!placement.empty()) place_ranks(cluster, placement);
+  return cluster;
+}
+
+void add_placement_option(CLI::App& command, std::string& placement) {
+  command
+      .add_option("--placement", placement,
+                  "Which slot (node x ranks per node + place) each rank sits in: node by node, one "
+                  "rank a node and then the next, or the slots of ranks 0, 1, ... by commas or in "
+                  "a file; by default as the cluster says")
+      ->option_text("node-major|round-robin|SLOT,...|FILE");
+}
+
+void add_profile_option(CLI::App& command, std::string& profile) {
+  command
+      .add_option(
+          "--profile", profile,
+          "Calibrated profile: a shipped name, a JSON file, or none; by default the cluster's own")
+      ->option_text("NAME|FILE|none");
 }
 
 int parse_ranks(const std::string& text, const models::Cluster& cluster) {
@@ -108,6 +176,7 @@ void add_job_options(CLI::App& command, JobOptions& options) {
   command
       .add_option("--cluster", options.cluster, "Cluster: a name of the catalogue or a YAML file")
       ->option_text("NAME|FILE");
+  add_placement_option(command, options.placement);
   command.add_option("--batch", options.batch, "Samples per rank and iteration")
       ->option_text("N (64)");
   command
@@ -157,11 +226,7 @@ void add_job_options(CLI::App& command, JobOptions& options) {
       .add_option("--overlap", options.overlap,
                   "Overlap policy of all strategies but no-overlap (wait-free)")
       ->option_text("wait-free|none|double-buffered|priority");
-  command
-      .add_option(
-          "--profile", options.profile,
-          "Calibrated profile: a shipped name, a JSON file, or none; by default the cluster's own")
-      ->option_text("NAME|FILE|none");
+  add_profile_option(command, options.profile);
   command
       .add_option("--engine", options.engine,
                   "Engine that times schedules: auto is step where no link is ever shared, else "
@@ -177,7 +242,7 @@ Job load_job(const JobOptions& options) {
        parsing_option("--model", [&] { return comma_list(options.model); })) {
     job.networks.push_back(load_network(name));
   }
-  job.cluster = load_cluster(options.cluster);
+  job.cluster = load_cluster(options.cluster, options.placement);
   job.profile = load_profile(options.profile, job.cluster);
   if (job.profile && job.profile->cluster != job.cluster.name) {
     fmt::print(stderr, "paceline: warning: profile {} was calibrated on {}, and is used for {}\n",

@@ -21,6 +21,7 @@ namespace paceline::cli {
 struct JobOptions {
   std::string model;
   std::string cluster;
+  std::string placement;
   std::string ranks;
   std::string batch = "64";
   std::string precision = "mixed";
@@ -70,6 +71,17 @@ void add_job_options(CLI::App& command, JobOptions& options);
 // Of a zoo name or a YAML file. Throw InputError.
 [[nodiscard]] LoadedNetwork load_network(const std::string& name_or_file);
 [[nodiscard]] models::Cluster load_cluster(const std::string& name_or_file);
+// The same with its ranks placed as --placement says, if that is not empty.
+[[nodiscard]] models::Cluster load_cluster(const std::string& name_or_file,
+                                           const std::string& placement);
+
+// The profile that --profile names, or else the one that the cluster names; none for "none".
+[[nodiscard]] std::optional<models::Profile> load_profile(const std::string& option,
+                                                          const models::Cluster& cluster);
+
+// Declares --placement, --profile on a command.
+void add_placement_option(CLI::App& command, std::string& placement);
+void add_profile_option(CLI::App& command, std::string& profile);
 
 // A number of ranks that fits the cluster. Throws InputError that names --ranks.
 [[nodiscard]] int parse_ranks(const std::string& text, const models::Cluster& cluster);

@@ -70,6 +70,7 @@ int main(int argc, char** argv) {
   paceline::cli::add_show(app);
   paceline::cli::add_verify(app);
   paceline::cli::add_export(app);
+  paceline::cli::add_platform(app);
   paceline::cli::add_reproduce(app);
   paceline::cli::add_completion(app);
   try {

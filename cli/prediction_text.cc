@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "cli/table.h"
 #include "models/base/parse_units.h"
+#include "models/cluster/placement.h"
+#include "simulator/engine/prepare.h"
 
 namespace paceline::cli {
 namespace {
@@ -83,7 +86,24 @@ std::string asked_or_chosen(const Job& job) {
                        : fmt::format("given:{}; the others chosen by the planner", asked);
 }
 
+std::string link_lines(const models::Cluster& cluster, const models::Profile& profile) {
+  const auto time = [](Seconds v) { return to_text(v); };
+  const auto rate = [](BytesPerSecond v) { return to_text(v); };
+  return figure_line("NIC latency", calibrated_or(profile.nic_latency, cluster.nic.latency), time) +
+         figure_line("NIC bandwidth", calibrated_or(profile.nic_bandwidth, cluster.nic.bandwidth),
+                     rate) +
+         figure_line("intra latency", calibrated_or(profile.intra_latency, cluster.intra.latency),
+                     time) +
+         figure_line("intra bandwidth",
+                     calibrated_or(profile.intra_bandwidth, cluster.intra.bandwidth), rate);
+}
+
 }  // namespace
+
+std::string fabric_text(const models::Cluster& cluster) {
+  return cluster.platform == nullptr ? described(cluster.fabric)
+                                     : fmt::format("platform {}", cluster.platform->name);
+}
 
 std::string percent(double share) {
   return fmt::format("{:.1f} %", 100 * share);
@@ -99,12 +119,22 @@ std::size_t PredictionTable::best() const {
 }
 
 PredictionTable predict_table(const Job& job, const LoadedNetwork& network, int ranks) {
-  PredictionTable table{job, network, ranks, {}};
+  PredictionTable table{job, network, ranks, {}, {}};
   for (const models::WireType wire : job.wires) {
     simulator::Predictor predictor(job.request(network, ranks, wire));
-    for (const models::Strategy* strategy : job.strategies)
-      table.rows.push_back(predictor.predict(*strategy));
+    for (const models::Strategy* strategy : job.strategies) {
+      try {
+        table.rows.push_back(predictor.predict(*strategy));
+      } catch (const simulator::TooManyMessages& error) {
+        if (job.strategies.size() == 1) throw;
+        table.left_out.push_back({std::string(strategy->name), wire, error.what()});
+        fmt::print(stderr, "paceline: warning: {} is left out: {}\n", strategy->name, error.what());
+      }
+    }
   }
+  if (table.rows.empty())
+    throw InputError(fmt::format("no strategy can be timed on {} ranks", ranks),
+                     "choose fewer, or a multiple of the ranks of a node or switch");
   return table;
 }
 
@@ -112,17 +142,19 @@ std::string basis_text(const Job& job) {
   const models::Cluster& cluster = job.cluster;
   const models::Profile none;
   const models::Profile& profile = job.profile ? *job.profile : none;
-  const auto time = [](Seconds v) { return to_text(v); };
   const auto rate = [](BytesPerSecond v) { return to_text(v); };
   const auto number = [](double v) { return fmt::format("{:.3g}", v); };
   std::string text;
-  text += figure_line("NIC latency", calibrated_or(profile.nic_latency, cluster.nic.latency), time);
-  text += figure_line("NIC bandwidth", calibrated_or(profile.nic_bandwidth, cluster.nic.bandwidth),
-                      rate);
-  text += figure_line("intra latency", calibrated_or(profile.intra_latency, cluster.intra.latency),
-                      time);
-  text += figure_line("intra bandwidth",
-                      calibrated_or(profile.intra_bandwidth, cluster.intra.bandwidth), rate);
+  if (cluster.platform != nullptr) {
+    text += fmt::format("  {:<18} {}: {} hosts, {} links\n", "platform", cluster.platform->name,
+                        cluster.platform->hosts.size(), cluster.platform->links.size());
+  } else {
+    text += link_lines(cluster, profile);
+  }
+  if (cluster.fabric.kind != models::FabricKind::flat)
+    text += fmt::format("  {:<18} {}\n", "fabric", fabric_text(cluster));
+  if (cluster.placement != models::Placement::node_major || !cluster.slots.empty())
+    text += fmt::format("  {:<18} {}\n", "placement", described_placement(cluster));
   text += figure_line("memory bandwidth", cluster.device.memory_bandwidth, rate);
   text += figure_line("memory efficiency", cluster.device.memory_efficiency, number);
   return text;
@@ -226,18 +258,28 @@ Json to_json(const simulator::StrategyPrediction& row) {
           {"compute_source", row.compute_source}};
 }
 
+Json left_out_json(const PredictionTable& table) {
+  Json json = Json::array();
+  for (const PredictionTable::LeftOut& row : table.left_out)
+    json.push_back({{"name", row.name}, {"wire_type", name(row.wire)}, {"why", row.why}});
+  return json;
+}
+
 Json to_json(const PredictionTable& table) {
   Json strategies = Json::array();
   for (const auto& row : table.rows) strategies.push_back(to_json(row));
   return {{"schema", "paceline.prediction/1"},
           {"model", table.network.work.name},
           {"cluster", table.job.cluster.name},
+          {"fabric", fabric_text(table.job.cluster)},
+          {"placement", described_placement(table.job.cluster)},
           {"ranks", table.ranks},
           {"batch_per_rank", table.job.batch_per_rank},
           {"precision", name(table.job.precision)},
           {"engine", name(table.job.engine)},
           {"profile", table.job.profile ? Json(table.job.profile->name) : Json(nullptr)},
-          {"strategies", std::move(strategies)}};
+          {"strategies", std::move(strategies)},
+          {"left_out", left_out_json(table)}};
 }
 
 }  // namespace paceline::cli

@@ -5,14 +5,16 @@ set(collective_tests
   models/export_msccl_test.cc
   models/export_svg_test.cc
   models/schedule_test.cc
+  models/verify_mutants_test.cc
   models/verify_test.cc
   simulator/child_process_test.cc
   simulator/cost_test.cc
   simulator/equivalence_test.cc
   simulator/flow_engine_test.cc
   simulator/max_min_test.cc
+  simulator/platform_test.cc
+  simulator/routes_test.cc
   simulator/step_engine_test.cc
-  models/verify_mutants_test.cc
   runtime/sequential_executor_test.cc
   agreement/engine_agreement_test.cc
   agreement/executor_agreement_test.cc

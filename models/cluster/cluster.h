@@ -1,8 +1,7 @@
 // A cluster as a value: equal nodes of equal ranks, joined inside by an intra-node link and
 // outside by NICs and a fabric. Each number is a Figure: it names its source.
 //
-// Ranks are placed node-major, rank r in place r mod g of node r div g, unless `slots` says
-// otherwise.
+// A slot is a place for a rank: slot s is place s mod g of node s div g.
 #pragma once
 
 #include <map>
@@ -49,6 +48,12 @@ enum class NicUse {
   affinity,  // a rank uses the NIC of its slot only: slot * nics / g
 };
 
+// Which slot rank r of a job of p ranks sits in, on the ceil(p/g) nodes that the job fills.
+enum class Placement {
+  node_major,   // slot r: node by node
+  round_robin,  // node r mod ceil(p/g): one rank on each node, then the next
+};
+
 struct Cluster {
   std::string name;
   std::string description;
@@ -61,9 +66,9 @@ struct Cluster {
   NicUse nic_use = NicUse::striped;
   IntraKind intra_kind = IntraKind::switched;
   Fabric fabric;
-  // Rank r sits in slot slots[r], place slots[r] mod g of node slots[r] div g; node-major (slot r)
-  // if empty.
-  std::vector<int> slots;
+  std::optional<Figure<Seconds>> hop_latency;  // where fabric.hop_latency comes from
+  Placement placement = Placement::node_major;
+  std::vector<int> slots;            // if not empty, rank r sits in slots[r] instead; distinct
   std::map<int, double> slow_nodes;  // node to the share of its NICs' bandwidth that is left
   // In place of nodes, NICs and fabric: each host is a rank. Null if there is none.
   std::shared_ptr<const Platform> platform;

@@ -3,16 +3,22 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "models/base/limits.h"
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
 #include "models/cluster/catalog.h"
+#include "models/cluster/placement.h"
+#include "models/cluster/simgrid_xml.h"
 
 namespace paceline::models {
 namespace {
 
 constexpr int most_ranks = 1 << 24;
-constexpr int most_nics = 256;  // of a node
+constexpr int most_nics = 256;        // of a node
+constexpr int most_all_to_all = 256;  // ranks of a node, with a link between every two
+constexpr double most_oversubscription = 1000;
 
 // What figures of an entry rest on if they do not say so themselves.
 struct Basis {
@@ -134,6 +140,22 @@ Link link_from(const YamlMap& map, const std::string& name) {
   return link;
 }
 
+// What parse makes of the text of a scalar that no key of a mapping names.
+template <class F>
+auto parsed_item(const YAML::Node& node, const YamlMap& map, const std::string& what, F parse) {
+  return YamlMap::parsed_scalar(node, map.file(), what, parse);
+}
+
+template <class Kinds>
+auto kind_of(const Kinds& kinds, const char* noun, const std::string& text) {
+  std::vector<std::string> names;
+  for (const auto& [kind, known] : kinds) {
+    if (known == text) return kind;
+    names.emplace_back(known);
+  }
+  throw unknown_name(noun, text, names);
+}
+
 // A link of a cluster: a name of the catalogue, or a mapping.
 Link cluster_link(const YamlMap& cluster, const std::string& key) {
   const YAML::Node node = cluster.at(key);
@@ -164,6 +186,183 @@ void read_nics(const YamlMap& map, Cluster& cluster) {
                      fmt::format("{} NICs for {} ranks with affinity", cluster.nics_per_node,
                                  cluster.ranks_per_node),
                      "a rank uses one NIC: write use: striped, or at most one NIC for each rank");
+  }
+}
+
+void read_intra(const YamlMap& map, Cluster& cluster) {
+  const YAML::Node node = map.at("intra");
+  if (!node.IsMap()) {
+    cluster.intra = cluster_link(map, "intra");
+    return;
+  }
+  std::vector<std::string> keys = link_keys;
+  keys.emplace_back("topology");
+  const YamlMap intra(node, map.file(), "link intra", keys);
+  cluster.intra = link_from(intra, "intra");
+  if (!intra.has("topology")) return;
+  cluster.intra_kind = intra.parsed("topology", [](const std::string& text) {
+    return kind_of(intra_kinds, "topology of a node", text);
+  });
+  if (cluster.intra_kind == IntraKind::all_to_all && cluster.ranks_per_node > most_all_to_all) {
+    throw InputError(
+        intra.place_of_key("topology"),
+        fmt::format("a link between every two of {} ranks", cluster.ranks_per_node),
+        fmt::format("write switch or ring, or at most {} ranks_per_node", most_all_to_all));
+  }
+}
+
+double oversubscription(const YamlMap& map) {
+  return map.parsed("oversubscription", [](const std::string& text) {
+    return parse_number(text, 1, most_oversubscription);
+  });
+}
+
+// From the leaves up. What a switch joins is called by its level.
+void read_levels(const YamlMap& map, Fabric& fabric) {
+  static constexpr std::array<const char*, 2> members = {"nodes", "leaves"};
+  const YAML::Node list = map.at("levels");
+  if (!list.IsSequence() || list.size() < 1 || list.size() > members.size()) {
+    throw InputError(map.place_of_key("levels"), "levels is no list of one or two levels",
+                     "write [{nodes: 16, oversubscription: 2}] for leaves and a spine, and "
+                     "{leaves: 8, oversubscription: 4} behind it for three levels");
+  }
+  std::int64_t nodes = 1;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const YamlMap level(list[i], map.file(), "a level", {members[i], "oversubscription"});
+    FatTreeLevel read;
+    read.members = count(level, members[i], most_ranks);
+    if (level.has("oversubscription")) read.oversubscription = oversubscription(level);
+    nodes *= read.members;
+    if (nodes > most_ranks)
+      throw InputError(level.place_of_key(members[i]),
+                       fmt::format("{} nodes under one switch are too many", nodes),
+                       fmt::format("at most {}", most_ranks));
+    fabric.levels.push_back(read);
+  }
+}
+
+void read_shape(const YamlMap& map, const Cluster& cluster, Fabric& fabric) {
+  const YAML::Node list = map.at("shape");
+  if (!list.IsSequence() || list.size() < 2 || list.size() > 3) {
+    throw InputError(map.place_of_key("shape"), "shape is no list of two or three numbers",
+                     "write the nodes along each axis, as in [8, 8]");
+  }
+  std::int64_t nodes = 1;
+  for (const YAML::Node& item : list) {
+    fabric.shape.push_back(static_cast<int>(parsed_item(
+        item, map, "shape", [](const auto& text) { return parse_count(text, 1, most_ranks); })));
+    nodes *= fabric.shape.back();
+    if (nodes > most_ranks) break;
+  }
+  if (nodes != cluster.nodes) {
+    throw InputError(
+        map.place_of_key("shape"),
+        nodes > most_ranks ? "shape is of too many nodes"
+                           : fmt::format("shape is of {} nodes", nodes),
+        fmt::format("choose numbers whose product is the cluster's {}", cluster.nodes));
+  }
+}
+
+// Of a fabric that is a mapping with a kind, after nodes and NICs were read.
+Fabric read_fabric(const YamlMap& cluster_map, const Basis& basis, Cluster& cluster) {
+  const YAML::Node node = cluster_map.at("fabric");
+  const YamlMap any(node, cluster_map.file(), "the fabric",
+                    {"kind", "levels", "shape", "oversubscription", "hop_latency", "platform"});
+  Fabric fabric;
+  fabric.kind = any.parsed(
+      "kind", [](const std::string& text) { return kind_of(fabric_kinds, "fabric", text); });
+  std::vector<std::string> keys = {"kind"};
+  if (fabric.kind != FabricKind::flat) keys.emplace_back("hop_latency");
+  if (fabric.kind == FabricKind::fat_tree) keys.emplace_back("levels");
+  if (fabric.kind == FabricKind::torus) keys.emplace_back("shape");
+  if (fabric.kind == FabricKind::rail) keys.emplace_back("oversubscription");
+  const YamlMap map(node, cluster_map.file(), fmt::format("a {} fabric", name(fabric.kind)), keys);
+  const bool affine = cluster.nic_use == NicUse::affinity;
+  if (fabric.kind == FabricKind::fat_tree) read_levels(map, fabric);
+  if (fabric.kind == FabricKind::torus) {
+    read_shape(map, cluster, fabric);
+    if (affine)
+      throw InputError(map.place(), "a torus of NICs by affinity",
+                       "a node's neighbours are joined by all its NICs: write use: striped");
+  }
+  if (fabric.kind == FabricKind::rail) {
+    if (map.has("oversubscription")) fabric.oversubscription = oversubscription(map);
+    if (!affine || cluster.nics_per_node < 2)
+      throw InputError(map.place(), "rails without NICs of their own",
+                       "write nic: {base: ..., count: 2 or more, use: affinity}");
+  }
+  override_figure(map, "hop_latency", basis, seconds, cluster.hop_latency, Zero::allowed);
+  if (cluster.hop_latency) fabric.hop_latency = cluster.hop_latency->value;
+  return fabric;
+}
+
+// A fabric that is a word: flat, for the others need more than a name.
+void read_plain_fabric(const YamlMap& map) {
+  const FabricKind kind = map.parsed(
+      "fabric", [](const std::string& text) { return kind_of(fabric_kinds, "fabric", text); });
+  if (kind == FabricKind::flat) return;
+  throw InputError(map.place_of_key("fabric"),
+                   fmt::format("fabric: {} needs more than its name", name(kind)),
+                   kind == FabricKind::fat_tree
+                       ? "write {kind: fat-tree, levels: [{nodes: 16, oversubscription: 2}]}"
+                   : kind == FabricKind::torus ? "write {kind: torus, shape: [8, 8]}"
+                                               : "write {kind: rail, oversubscription: 1}");
+}
+
+// The path of `name` as it stands in `file`.
+std::string beside(const std::string& file, const std::string& name) {
+  return (std::filesystem::path(file).parent_path() / name).string();
+}
+
+// The platform in place of nodes, NICs and fabric, if the fabric is one.
+void read_platform(const YamlMap& map, const FileReader& read, Cluster& cluster) {
+  const YamlMap fabric(map.at("fabric"), map.file(), "a fabric that is a platform", {"platform"});
+  for (const char* key : {"intra", "nic"}) {
+    if (map.has(key))
+      throw InputError(map.place_of_key(key), fmt::format("{} beside a platform", key),
+                       "a platform has links of its own: leave it out");
+  }
+  const std::string path = beside(map.file(), fabric.text("platform"));
+  if (!read)
+    throw InputError(fabric.place_of_key("platform"), "a platform cannot be read here",
+                     "give the cluster as a file");
+  cluster.platform = std::make_shared<const Platform>(parse_simgrid_xml(read(path), path));
+  const auto hosts = static_cast<int>(cluster.platform->hosts.size());
+  cluster.ranks_per_node = map.has("ranks_per_node") ? count(map, "ranks_per_node", most_ranks) : 1;
+  cluster.nodes = map.has("nodes") ? count(map, "nodes", most_ranks)
+                                   : std::max(1, hosts / cluster.ranks_per_node);
+  if (static_cast<std::int64_t>(cluster.nodes) * cluster.ranks_per_node != hosts) {
+    throw InputError(fabric.place_of_key("platform"),
+                     fmt::format("the platform has {} hosts, not {} nodes x {} ranks", hosts,
+                                 cluster.nodes, cluster.ranks_per_node),
+                     "each host is a rank: make the product of nodes and ranks_per_node equal");
+  }
+  if (!map.has("host_link"))
+    throw InputError(fabric.place_of_key("platform"), "a platform and no host_link",
+                     "add how samples get to a device, as in host_link: pcie3-x16");
+}
+
+void read_placement(const YamlMap& map, Cluster& cluster) {
+  if (!map.has("placement")) return;
+  const YAML::Node node = map.at("placement");
+  if (!node.IsSequence()) {
+    cluster.placement =
+        map.parsed("placement", [](const std::string& text) { return placement_from_name(text); });
+    return;
+  }
+  for (const YAML::Node& item : node) {
+    cluster.slots.push_back(
+        static_cast<int>(parsed_item(item, map, "placement", [](const std::string& text) {
+          return parse_count(text, 0, most_ranks);
+        })));
+  }
+  if (cluster.slots.empty())
+    throw InputError(map.place_of_key("placement"), "a placement of no rank",
+                     "write node-major, round-robin, or the slot of each rank");
+  try {
+    check_slots(cluster.slots, cluster);
+  } catch (const InputError& error) {
+    throw error.at(map.place_of_key("placement"));
   }
 }
 
@@ -213,10 +412,11 @@ Link read_link(const YAML::Node& node, const std::string& file, const std::strin
   return link_from(YamlMap(node, file, "link " + name, link_keys), name);
 }
 
-Cluster read_cluster(const YAML::Node& node, const std::string& file, const std::string& name) {
-  std::vector<std::string> keys = {"description", "source",  "nodes",  "ranks_per_node",
-                                   "device",      "intra",   "nic",    "fabric",
-                                   "host_link",   "storage", "decode", "profile"};
+Cluster read_cluster(const YAML::Node& node, const std::string& file, const std::string& name,
+                     const FileReader& read) {
+  std::vector<std::string> keys = {"description", "source", "nodes",  "ranks_per_node", "device",
+                                   "intra",       "nic",    "fabric", "placement",      "host_link",
+                                   "storage",     "decode", "profile"};
   if (name.empty()) keys.insert(keys.begin(), "cluster");
   const YamlMap map(node, file, "the cluster", keys);
   const Basis basis = basis_of(map);
@@ -224,8 +424,14 @@ Cluster read_cluster(const YAML::Node& node, const std::string& file, const std:
   cluster.name = name.empty() ? checked_name(map, "cluster", "cluster") : name;
   cluster.description = map.text_or("description", "");
   cluster.source = map.has("source") ? map.text("source") : file;
-  cluster.nodes = count(map, "nodes", most_ranks);
-  cluster.ranks_per_node = count(map, "ranks_per_node", most_ranks);
+  const bool has_fabric_map = map.has("fabric") && map.at("fabric").IsMap();
+  const bool has_platform = has_fabric_map && map.at("fabric")["platform"].IsDefined();
+  if (has_platform) {
+    read_platform(map, read, cluster);
+  } else {
+    cluster.nodes = count(map, "nodes", most_ranks);
+    cluster.ranks_per_node = count(map, "ranks_per_node", most_ranks);
+  }
   if (static_cast<std::int64_t>(cluster.nodes) * cluster.ranks_per_node > most_ranks) {
     throw InputError(
         map.place_of_key("nodes"),
@@ -236,13 +442,16 @@ Cluster read_cluster(const YAML::Node& node, const std::string& file, const std:
   cluster.device =
       device.IsMap() ? read_device(device, file, "device")
                      : map.parsed("device", [](const std::string& n) { return catalog_device(n); });
-  cluster.intra = cluster_link(map, "intra");
-  read_nics(map, cluster);
-  const std::string fabric = map.text_or("fabric", "flat");
-  if (fabric != "flat") {
-    const InputError error = unknown_name("fabric", fabric, {"flat"});
-    throw InputError(map.place_of_key("fabric"), error.problem(), error.remedy());
+  if (!has_platform) {
+    read_intra(map, cluster);
+    read_nics(map, cluster);
+    if (has_fabric_map) {
+      cluster.fabric = read_fabric(map, basis, cluster);
+    } else if (map.has("fabric")) {
+      read_plain_fabric(map);
+    }
   }
+  read_placement(map, cluster);
   if (map.has("host_link")) cluster.host_link = cluster_link(map, "host_link");
   override_figure(map, "storage", basis, bandwidth, cluster.storage);
   override_figure(map, "decode", basis, rate, cluster.decode_per_node);

@@ -6,6 +6,7 @@
 
 #include "models/base/yaml_reader.h"
 #include "models/cluster/cluster.h"
+#include "models/cluster/yaml.h"
 
 namespace paceline::models {
 
@@ -16,6 +17,6 @@ namespace paceline::models {
                              const std::string& name);
 // `name` is empty for a user's file, which names itself under "cluster".
 [[nodiscard]] Cluster read_cluster(const YAML::Node& node, const std::string& file,
-                                   const std::string& name);
+                                   const std::string& name, const FileReader& read = {});
 
 }  // namespace paceline::models

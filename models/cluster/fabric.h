@@ -38,8 +38,8 @@ struct Fabric {
   FabricKind kind = FabricKind::flat;
   // Fat tree: from leaf switches up, without the topmost switches, which join all. One level is a
   // two-level tree (leaf and spine), two levels a three-level tree.
-  std::vector<FatTreeLevel> levels;
-  std::vector<int> shape;       // torus: nodes along X, Y and perhaps Z
+  std::vector<FatTreeLevel> levels = {};
+  std::vector<int> shape = {};  // torus: nodes along X, Y and perhaps Z
   double oversubscription = 1;  // rail: of the spine
   Seconds hop_latency{0};       // of each switch, or node of a torus, after the first on the way
 

@@ -2,12 +2,66 @@
 #include "models/cluster/placement.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "models/base/error.h"
+#include <algorithm>
+
+#include "models/base/names.h"
 
 namespace paceline::models {
 
+std::string_view name(Placement placement) {
+  for (const auto& [value, text] : placements) {
+    if (value == placement) return text;
+  }
+  return "unknown";
+}
+
+Placement placement_from_name(std::string_view text) {
+  std::vector<std::string> names;
+  for (const auto& [value, known] : placements) {
+    if (known == text) return value;
+    names.emplace_back(known);
+  }
+  names.emplace_back("a list of slots");
+  throw unknown_name("placement", text, names);
+}
+
+void check_slots(const std::vector<int>& slots, const Cluster& cluster) {
+  std::vector<bool> taken(static_cast<std::size_t>(cluster.ranks()));
+  for (const int slot : slots) {
+    if (slot < 0 || slot >= cluster.ranks()) {
+      throw InputError(fmt::format("slot {} is none of cluster {}", slot, cluster.name),
+                       fmt::format("write 0 to {}", cluster.ranks() - 1));
+    }
+    if (taken[static_cast<std::size_t>(slot)])
+      throw InputError(fmt::format("slot {} stands twice", slot), "a slot holds one rank");
+    taken[static_cast<std::size_t>(slot)] = true;
+  }
+}
+
+std::string described_placement(const Cluster& cluster) {
+  constexpr std::size_t most_listed = 16;
+  if (cluster.slots.empty()) return std::string(name(cluster.placement));
+  const std::size_t listed = std::min(cluster.slots.size(), most_listed);
+  return fmt::format(
+      "ranks in slots {}{}",
+      fmt::join(cluster.slots.begin(), cluster.slots.begin() + static_cast<std::ptrdiff_t>(listed),
+                ", "),
+      listed < cluster.slots.size() ? fmt::format(", ... ({} in all)", cluster.slots.size()) : "");
+}
+
+int placed_ranks(const Cluster& cluster) {
+  return cluster.slots.empty() ? cluster.ranks() : static_cast<int>(cluster.slots.size());
+}
+
 void check_ranks(const Cluster& cluster, std::int64_t ranks) {
+  if (!cluster.slots.empty() && ranks > static_cast<std::int64_t>(cluster.slots.size()) &&
+      ranks <= cluster.ranks()) {
+    throw InputError(
+        fmt::format("{} ranks, and the placement lists slots for {}", ranks, cluster.slots.size()),
+        fmt::format("choose 1 to {}, or list more slots", cluster.slots.size()));
+  }
   if (ranks >= 1 && ranks <= cluster.ranks()) return;
   throw InputError(fmt::format("{} ranks do not fit cluster {}", ranks, cluster.name),
                    fmt::format("choose 1 to {} ({} nodes x {} ranks)", cluster.ranks(),

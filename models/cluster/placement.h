@@ -1,7 +1,12 @@
-// Where ranks are: node-major, rank r is slot r mod g of node r div g.
+// Where ranks are: which slot, a place for a rank, each of them sits in.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "models/cluster/cluster.h"
 
@@ -14,7 +19,21 @@ namespace paceline::models {
   return rank % ranks_per_node;
 }
 
-// Throws InputError unless 1 <= ranks <= the cluster's.
+inline constexpr std::array<std::pair<Placement, std::string_view>, 2> placements = {
+    {{Placement::node_major, "node-major"}, {Placement::round_robin, "round-robin"}}};
+
+[[nodiscard]] std::string_view name(Placement placement);
+// Throws InputError that lists the names.
+[[nodiscard]] Placement placement_from_name(std::string_view text);
+// Throws InputError unless they are distinct, and slots of the cluster.
+void check_slots(const std::vector<int>& slots, const Cluster& cluster);
+// "node-major", or the first few slots of a list.
+[[nodiscard]] std::string described_placement(const Cluster& cluster);
+
+// How many ranks have a slot.
+[[nodiscard]] int placed_ranks(const Cluster& cluster);
+
+// Throws InputError unless 1 <= ranks <= the cluster's, and each has a slot.
 void check_ranks(const Cluster& cluster, std::int64_t ranks);
 
 }  // namespace paceline::models

@@ -6,8 +6,8 @@
 
 namespace paceline::models {
 
-Cluster parse_cluster_yaml(std::string_view text, const std::string& file) {
-  return read_cluster(parse_yaml(text, file), file, "");
+Cluster parse_cluster_yaml(std::string_view text, const std::string& file, const FileReader& read) {
+  return read_cluster(parse_yaml(text, file), file, "", read);
 }
 
 }  // namespace paceline::models

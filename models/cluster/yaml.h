@@ -5,9 +5,10 @@
 //   nodes: 16
 //   ranks_per_node: 8
 //   device: v100                        # a name, or {base: v100, memory: 32 GB}, or all figures
-//   intra: nvlink2                      # a name, or {base: nvlink2, latency: 2 us}
+//   intra: nvlink2                      # a name, or {base: nvlink2, topology: ring, latency: 2 us}
 //   nic: {base: roce-25g, count: 2, latency: 3 us, use: striped}
-//   fabric: flat
+//   fabric: flat                        # or a mapping: fat-tree, torus, rail, platform
+//   placement: node-major               # or round-robin, or [slot of rank 0, slot of rank 1, ...]
 //   host_link: pcie3-x16
 //   storage: 2 GB/s                     # read bandwidth of a node
 //   decode: 12000 images/s              # of a node
@@ -17,6 +18,7 @@
 // file are `datasheet` with source FILE:LINE unless they say otherwise.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -24,7 +26,13 @@
 
 namespace paceline::models {
 
-// `file` names the text in errors. Throws InputError with file, line and column.
-[[nodiscard]] Cluster parse_cluster_yaml(std::string_view text, const std::string& file);
+// The text of a file that a cluster names. Throws InputError if it cannot be read.
+using FileReader = std::function<std::string(const std::string& path)>;
+
+// `file` names the text in errors. Throws InputError with file, line and column. A platform that
+// the fabric names is read with `read`, its path relative to that of `file`; without one it is
+// refused.
+[[nodiscard]] Cluster parse_cluster_yaml(std::string_view text, const std::string& file,
+                                         const FileReader& read = {});
 
 }  // namespace paceline::models

@@ -18,6 +18,8 @@ template <class... Fs>
 struct Overload : Fs... {
   using Fs::operator()...;
 };
+template <class... Fs>
+Overload(Fs...) -> Overload<Fs...>;  // clang before 17 does not deduce aggregates
 
 template <class P>
 constexpr const char* primitive_name() {

@@ -29,9 +29,13 @@ CommunicationCost communication_cost(const models::Cluster& cluster, const model
   cost.nic_use = cluster.nic_use;
   cost.intra_kind = cluster.intra_kind;
   cost.fabric = cluster.fabric;
+  if (cluster.hop_latency)
+    cost.fabric.hop_latency = read_figure(*cluster.hop_latency, reading, false);
+  cost.placement = cluster.placement;
   cost.slots = cluster.slots;
   cost.slow_nodes = cluster.slow_nodes;
   cost.platform = cluster.platform;
+  cost.nodes = cluster.nodes;
   if (profile == nullptr) {
     cost.intra = link_cost(cluster.intra.latency, cluster.intra.bandwidth, reading);
     cost.nic = link_cost(cluster.nic.latency, cluster.nic.bandwidth, reading);

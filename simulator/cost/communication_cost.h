@@ -33,11 +33,13 @@ struct CommunicationCost {
   SecondsPerByte gamma = {};  // per byte reduced
   models::IntraKind intra_kind = models::IntraKind::switched;
   models::Fabric fabric = {};
-  // Rank r sits in slot slots[r]; node-major, slot r, if empty.
+  // If not empty, rank r sits in slot slots[r]; else as `placement` says.
   std::vector<int> slots = {};
   // NICs of these nodes have only this share of the bandwidth.
   std::map<int, double> slow_nodes = {};
   std::shared_ptr<const models::Platform> platform = {};  // in place of nodes, NICs and fabric
+  models::Placement placement = models::Placement::node_major;
+  int nodes = 0;  // that the fabric joins; 0: those that the ranks fill
 };
 
 // Figures of `profile` (may be null) take the place of the cluster's. gamma is the time to read two

@@ -71,7 +71,7 @@ FlowProgram make_flow_program(const models::Schedule& schedule, const Routes& ro
   for_each_run(schedule, routes, positions, [&](const PreparedRun& run) {
     const int first_message = static_cast<int>(program.messages.size());
     if (program.messages.size() + run.messages.size() > most_flow_messages) {
-      throw InputError(
+      throw TooManyMessages(
           fmt::format("{} ranks that share links have too little in common to be followed as a few",
                       schedule.ranks()),
           fmt::format("choose a multiple of the {} ranks of a node or switch, or --engine step",

@@ -25,7 +25,7 @@ int FairSharing::add_flow(std::span<const int> links, double bound) {
 // With room for the rounding of sums; a flow that is refused its bound by less than this loses
 // nothing that anyone could measure.
 bool FairSharing::is_contended(const Link& link) {
-  constexpr double rounding = 1e-10;
+  constexpr double rounding = 1e-12;
   return link.wanted > link.capacity * (1 + rounding);
 }
 
@@ -176,7 +176,7 @@ void FairSharing::fill() {
 // others, it must still be full, and nobody have more than they; if it stops reached ones, none of
 // the others may have more.
 bool FairSharing::is_fair(const Link& link, int id) const {
-  constexpr double rounding = 1e-10;
+  constexpr double rounding = 1e-12;
   if (link.reached.size() == link.flows.size()) return true;
   if (link.others_stopped > 0) {
     double stopped_at = 0;

@@ -88,11 +88,13 @@ void for_each_run(const models::Schedule& schedule, const Routes& routes, int po
   std::vector<bool> takes_part(static_cast<std::size_t>(positions));
   const auto see = [&](const models::Transfer<double>& t) {
     if (++prepared > most_prepared_messages) {
-      throw InputError(
+      throw TooManyMessages(
           fmt::format("{} ranks have too little in common to be timed as a few", schedule.ranks()),
-          fmt::format("choose a multiple of the {} ranks of a node or switch, and for "
-                      "halving-doubling a power of two",
-                      std::max(1, routes.unit())));
+          routes.unit() == 0
+              ? "choose fewer ranks, or equal nodes and a placement node by node"
+              : fmt::format("choose a multiple of the {} ranks of a node or switch, and for "
+                            "halving-doubling a power of two",
+                            routes.unit()));
     }
     const int to = t.to % positions;
     const double alpha_s = routes.path(t.from, t.to, path);

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "models/base/error.h"
 #include "models/collective/schedule.h"
 #include "simulator/engine/routes.h"
 
@@ -91,8 +92,14 @@ class Sharing {
 // Messages that are prepared at most: about 200 MB in the step engine.
 inline constexpr std::size_t most_prepared_messages = 8'000'000;
 
+// A schedule whose ranks cannot be collapsed and have more messages than that.
+class TooManyMessages : public InputError {
+ public:
+  using InputError::InputError;
+};
+
 // Calls sink(const PreparedRun&) for each run, in order; the run is reused. `positions` must be
-// collapsed_ranks() or all ranks. Throws InputError beyond most_prepared_messages.
+// collapsed_ranks() or all ranks. Throws TooManyMessages beyond most_prepared_messages.
 void for_each_run(const models::Schedule& schedule, const Routes& routes, int positions,
                   const std::function<void(const PreparedRun&)>& sink);
 

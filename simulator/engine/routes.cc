@@ -15,8 +15,10 @@ namespace {
 using models::FabricKind;
 using models::IntraKind;
 
+constexpr std::int64_t most_links = 1 << 26;
+
 int divided_up(int amount, int by) {
-  return (amount + by - 1) / by;
+  return (amount - 1) / by + 1;
 }
 
 // Steps from `from` to `to` on a ring of `length`, negative if backward is shorter.
@@ -36,22 +38,11 @@ Routes::Routes(const CommunicationCost& cost, int ranks)
       fabric_(cost.fabric),
       intra_alpha_s_(cost.intra.alpha.value()),
       nic_alpha_s_(cost.nic.alpha.value()),
-      slots_(cost.slots),
       platform_(cost.platform) {
+  place(cost);
   if (platform_ != nullptr) {
-    if (static_cast<std::size_t>(ranks) > platform_->hosts.size()) {
-      throw InputError(
-          fmt::format("{} ranks on a platform of {} hosts", ranks, platform_->hosts.size()),
-          "choose at most one rank for each host");
-    }
     links_ = static_cast<int>(platform_->links.size());
     return;
-  }
-  PACELINE_ASSERT(slots_.empty() || slots_.size() >= static_cast<std::size_t>(ranks),
-                  "every rank has a slot");
-  if (!slots_.empty()) {
-    const auto last = slots_.begin() + ranks;
-    nodes_ = *std::max_element(slots_.begin(), last) / per_node_ + 1;
   }
   const double lane_beta = cost.intra.beta.value();
   const int slots = nodes_ * per_node_;
@@ -72,7 +63,8 @@ Routes::Routes(const CommunicationCost& cost, int ranks)
   }
   if (fabric_.kind == FabricKind::fat_tree) add_tree(cost);
   if (fabric_.kind == FabricKind::rail && nics_ > 1 && fabric_.oversubscription > 1)
-    spine_ = add_family("spine", 1, 2 * nics_, 0, nic_beta * fabric_.oversubscription / nodes_);
+    spine_ = add_family("spine", 1, 2 * nics_, 0,
+                        nic_beta * fabric_.oversubscription / std::max(nodes_, cost.nodes));
   if (!cost.slow_nodes.empty()) {
     slow_nodes_.assign(static_cast<std::size_t>(nodes_), 1.0);
     for (const auto& [node, share] : cost.slow_nodes) {
@@ -82,8 +74,33 @@ Routes::Routes(const CommunicationCost& cost, int ranks)
   if (!slots_.empty() || !slow_nodes_.empty()) unit_ = 0;
 }
 
+void Routes::place(const CommunicationCost& cost) {
+  slots_ = cost.slots;
+  PACELINE_ASSERT(slots_.empty() || slots_.size() >= static_cast<std::size_t>(ranks_),
+                  "every rank has a slot");
+  if (!slots_.empty()) slots_.resize(static_cast<std::size_t>(ranks_));
+  if (slots_.empty() && cost.placement == models::Placement::round_robin && nodes_ > 1 &&
+      per_node_ > 1) {
+    for (int rank = 0; rank < ranks_; ++rank)
+      slots_.push_back(rank % nodes_ * per_node_ + rank / nodes_);
+  }
+  const int last = slots_.empty() ? ranks_ - 1 : *std::max_element(slots_.begin(), slots_.end());
+  nodes_ = last / per_node_ + 1;
+  if (platform_ != nullptr && static_cast<std::size_t>(last) >= platform_->hosts.size()) {
+    throw InputError(
+        fmt::format("{} slots on a platform of {} hosts", last + 1, platform_->hosts.size()),
+        "choose at most one rank for each host");
+  }
+}
+
 int Routes::add_family(const char* name, int owners, int per_owner, int ranks_per_owner,
                        double beta_s) {
+  const std::int64_t links = links_ + std::int64_t{owners} * per_owner;
+  if (links > most_links) {
+    throw InputError(
+        fmt::format("{} ranks on nodes of {} have {} links or more", ranks_, per_node_, links),
+        fmt::format("choose a cluster of at most {} links", most_links));
+  }
   families_.push_back({name, links_, owners, per_owner, ranks_per_owner, beta_s});
   links_ += owners * per_owner;
   return static_cast<int>(families_.size()) - 1;
@@ -95,12 +112,14 @@ void Routes::add_tree(const CommunicationCost& cost) {
   for (const models::FatTreeLevel& level : fabric_.levels) {
     nodes *= level.members;
     ratio *= level.oversubscription;
+    if (nodes >= nodes_) break;  // one switch joins all ranks
     const double beta = cost.nic.beta.value() / cost.nics_per_node * ratio / nodes;
     int family = -1;
     // Whether two nodes are below one switch says how many hops lie between them.
     if (ratio > 1 || fabric_.hop_latency > Seconds{0}) unit_ = nodes * per_node_;
     if (ratio > 1) {
-      family = add_family("switch", divided_up(nodes_, nodes), 2, nodes * per_node_, beta);
+      const char* name = tree_.empty() ? "leaf" : tree_.size() == 1 ? "pod" : "switch";
+      family = add_family(name, divided_up(nodes_, nodes), 2, nodes * per_node_, beta);
     }
     tree_.push_back({family, nodes});
   }
@@ -134,24 +153,37 @@ double Routes::beta_s(int link) const {
   const bool of_node = family.ranks_per_owner == per_node_ && !slow_nodes_.empty() &&
                        (&family - families_.data() == nic_ || &family - families_.data() == grid_);
   if (!of_node) return family.beta_s;
-  return family.beta_s /
-         slow_nodes_[static_cast<std::size_t>((link - family.first) / family.per_owner)];
+  const int node = (link - family.first) / family.per_owner;
+  double share = slow_nodes_[static_cast<std::size_t>(node)];
+  if (&family - families_.data() == grid_) {
+    const int other = grid_neighbour(node, (link - family.first) % family.per_owner);
+    share = std::min(share, slow_nodes_[static_cast<std::size_t>(other)]);
+  }
+  return family.beta_s / share;
+}
+
+// Across link `index` of a node of the torus.
+int Routes::grid_neighbour(int node, int index) const {
+  int stride = 1;
+  for (int axis = 0; axis < index / 2; ++axis)
+    stride *= fabric_.shape[static_cast<std::size_t>(axis)];
+  const int length = fabric_.shape[static_cast<std::size_t>(index / 2)];
+  const int at = node / stride % length;
+  const int next = (at + (index % 2 == 0 ? 1 : length - 1)) % length;
+  return node + (next - at) * stride;
 }
 
 std::string Routes::link_name(int link) const {
   if (platform_ != nullptr) return platform_->links[static_cast<std::size_t>(link)].name;
   const Family& family = family_of(link);
-  return fmt::format(
-      "{}{}-{}-{}", family.name,
-      family.ranks_per_owner > per_node_ ? fmt::format("-of-{}", family.ranks_per_owner / per_node_)
-                                         : "",
-      (link - family.first) / family.per_owner, (link - family.first) % family.per_owner);
+  return fmt::format("{}-{}-{}", family.name, (link - family.first) / family.per_owner,
+                     (link - family.first) % family.per_owner);
 }
 
 double Routes::path(int from, int to, std::vector<int>& path) const {
   path.clear();
   if (platform_ != nullptr) {
-    const auto route = platform_->route(from, to);
+    const auto route = platform_->route(slot_of(from), slot_of(to));
     path.assign(route.begin(), route.end());
     double alpha_s = 0;
     for (const int link : route)

@@ -1,15 +1,15 @@
 // Which links a message passes: the cluster as a graph of directed links, for every engine.
 //
-// A node-major slot is a place for a rank: slot s is place s mod g of node s div g, and
-// CommunicationCost::slots says which rank sits where. Links, each in one direction:
+// A slot is a place for a rank: slot s is place s mod g of node s div g, and the placement of
+// CommunicationCost says which rank sits where. Links, each in one direction:
 //   port out, in      of each rank, where the node is a switch (models::IntraKind)
 //   lane              inside a node, between neighbouring places of a ring or between any two
 //   NIC out, in       of each node: one of the NICs' summed bandwidth if messages are striped,
 //                     else one for each NIC, NIC (place * nics) div g for a place
-//   switch up, down   of each switch of a fat tree below the topmost, if it is oversubscribed
+//   leaf up, down     of each leaf switch of a fat tree, if its uplinks are fewer; pods likewise
 //   spine up, down    of each rail, if it is oversubscribed, for messages between rails
 //   grid              from each node of a torus to each neighbour
-// or those of a platform (models/cluster/platform.h), each host of which is a rank.
+// or those of a platform (models/cluster/platform.h), each host of which is a slot.
 //
 // alpha of a path is that of the intra link inside a node, and else the NIC's with hop_latency for
 // each switch (node, in a torus) after the first.
@@ -25,7 +25,8 @@ namespace paceline::simulator {
 
 class Routes {
  public:
-  // Throws InputError if the ranks do not fit the platform or the torus.
+  // Throws InputError if the ranks do not fit the platform or the torus, or have more than 64 Mi
+  // links.
   Routes(const CommunicationCost& cost, int ranks);
 
   [[nodiscard]] int ranks() const { return ranks_; }
@@ -64,6 +65,7 @@ class Routes {
     double beta_s;
   };
 
+  void place(const CommunicationCost& cost);
   int add_family(const char* name, int owners, int per_owner, int ranks_per_owner, double beta_s);
   void add_tree(const CommunicationCost& cost);
   void add_grid(const CommunicationCost& cost);
@@ -72,6 +74,7 @@ class Routes {
     return f.first + owner * f.per_owner + index;
   }
   [[nodiscard]] const Family& family_of(int link) const;
+  [[nodiscard]] int grid_neighbour(int node, int index) const;
   [[nodiscard]] int slot_of(int rank) const {
     return slots_.empty() ? rank : slots_[static_cast<std::size_t>(rank)];
   }
@@ -102,7 +105,7 @@ class Routes {
     int nodes;   // under one switch
   };
   std::vector<TreeLevel> tree_;
-  std::vector<int> slots_;
+  std::vector<int> slots_;          // of each rank; node-major if empty
   std::vector<double> slow_nodes_;  // factor of each node's NICs; empty if all are 1
   std::shared_ptr<const models::Platform> platform_;
 };

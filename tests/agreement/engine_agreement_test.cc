@@ -205,8 +205,10 @@ RC_GTEST_PROP(EngineAgreement, CollapsedEqualsEnumeratedForAnyComposition, ()) {
 
 // Where ranks fill their nodes, so that there is something to collapse.
 RC_GTEST_PROP(EngineAgreement, CollapsedEqualsEnumeratedOnWholeNodes, ()) {
-  const CommunicationCost cost = *test::communication_costs();
-  const int ranks = cost.ranks_per_node * test::drawn(1, 12);
+  const int g = test::drawn_ranks_per_node();
+  const int nodes = *rc::gen::element(1, 2, 3, 4, 5, 6, 8, 8, 9, 10, 12, 12, 16, 16);
+  const int ranks = g * nodes;
+  const CommunicationCost cost = test::drawn_cost(g, nodes, test::drawn(0, 7) > 0);
   const models::Schedule schedule = test::detail::drawn_all_reduce(ranks, test::drawn(0, 2));
   const Bytes bytes{test::drawn_up_to(1e8)};
   const StepEngine engine(schedule, cost);
@@ -221,7 +223,7 @@ RC_GTEST_PROP(EngineAgreement, CollapsedEqualsEnumeratedOnWholeNodes, ()) {
 // by much more, about as much, and much less than a step takes.
 RC_GTEST_PROP(EngineAgreement, UnequalReadyTimesEqualBothJudges, ()) {
   const models::Schedule schedule = *test::all_reduce_schedules(20);
-  const CommunicationCost cost = *test::communication_costs();
+  const CommunicationCost cost = *test::communication_costs(20);
   const double bytes = test::drawn_up_to(1e8);
   const std::vector<double> ready_s =
       ready_times(schedule.ranks(), *rc::gen::element(10.0, 1e-2, 1e-5, 1e-9, 0.0));

@@ -119,6 +119,82 @@ class Documentation(unittest.TestCase):
     def test_the_algorithms_are_those_of_the_catalogue(self):
         self.assertEqual((SOURCE / "docs" / "algorithms.md").read_text(), run("show", "schedules").stdout,
                          "write it anew: paceline show schedules > docs/algorithms.md")
+class Topology(unittest.TestCase):
+    def times(self, *words, **where):
+        rows = json.loads(predict("--json", "--strategy", "ring,halving-doubling", *words, **where).stdout)
+        return [row["communication_s"] for row in rows["strategies"]]
+
+    def test_placement_is_told_by_name_list_and_file(self):
+        node_major = self.times(ranks="32")
+        dealt = self.times("--placement", "round-robin", ranks="32")
+        self.assertGreater(dealt[0], 1.5 * node_major[0], "eight messages of a ring leave each node")
+        slots = [rank % 4 * 8 + rank // 4 for rank in range(32)]
+        self.assertEqual(self.times("--placement", ",".join(map(str, slots)), ranks="32"), dealt)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "slots.txt"
+            path.write_text("# slot of each rank\n" + "\n".join(map(str, slots)) + "\n")
+            self.assertEqual(self.times("--placement", str(path), ranks="32"), dealt)
+
+    def test_placements_that_are_wrong_are_one_line(self):
+        for placement, message in (("round", "paceline: --placement: unknown placement 'round'; did you mean 'round-robin'?"),
+                                   ("0,0", "paceline: --placement: slot 0 stands twice; a slot holds one rank"),
+                                   ("0,99999", "paceline: --placement: '99999' is not a whole number from 0 to 2047"),
+                                   ("0,1", "paceline: --ranks: 32 ranks, and the placement lists slots for 2; choose 1 to 2, or list more slots")):
+            result = predict("--placement", placement, ranks="32")
+            self.assertEqual((result.returncode, result.stdout, result.stderr), (2, "", message + "\n"))
+
+    def test_strategies_that_cannot_be_timed_are_left_out_with_a_warning(self):
+        result = predict("--json", "--strategy", "ring,direct-exchange", "--placement", "round-robin", ranks="2048")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        document = json.loads(result.stdout)
+        self.assertEqual([row["name"] for row in document["strategies"]], ["ring"])
+        self.assertEqual([row["name"] for row in document["left_out"]], ["direct-exchange"])
+        self.assertEqual(result.stderr, "paceline: warning: direct-exchange is left out: 2048 ranks have too little in common to be timed as a few; "
+                                        "choose fewer ranks, or equal nodes and a placement node by node\n")
+        alone = predict("--strategy", "direct-exchange", "--placement", "round-robin", ranks="2048")
+        self.assertEqual((alone.returncode, alone.stdout), (2, ""))
+        curve = run("scale", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "1024,2048", "--placement", "round-robin", "--strategy", "ring,direct-exchange")
+        self.assertRegex(curve.stdout, r"2048 .* -\n")
+
+    def test_a_fabric_is_shown_and_slows_what_crosses_it(self):
+        pod = str(EXAMPLES / "pod.yaml")
+        shown = run("show", "cluster", pod).stdout
+        self.assertIn("three-level fat tree, 4 nodes a leaf at 2:1, 2 leaves a pod at 4:1 fabric", shown)
+        self.assertIn("hop latency", shown)
+        self.assertIn("fabric             three-level fat tree", predict(cluster=pod, ranks="128").stdout)
+        with tempfile.TemporaryDirectory() as folder:
+            flat = pathlib.Path(folder) / "flat.yaml"
+            text = pathlib.Path(pod).read_text()
+            flat.write_text(text[:text.index("fabric:")])
+            ours, flat_times = self.times(cluster=pod, ranks="128"), self.times(cluster=str(flat), ranks="128")
+            self.assertGreater(ours[1], 1.1 * flat_times[1], "halving-doubling crosses pods")
+
+    def test_a_platform_is_written_shown_and_read(self):
+        with tempfile.TemporaryDirectory() as folder:
+            xml = pathlib.Path(folder) / "pod.xml"
+            result = run("platform", "--cluster", str(EXAMPLES / "pod.yaml"), "--ranks", "32", "--output", str(xml))
+            self.assertEqual((result.returncode, result.stdout), (0, ""), result.stderr)
+            self.assertRegex(result.stderr, r"^platform example-pod written to .*: 32 hosts, \d+ links\n$")
+            self.assertEqual(run("platform", "--cluster", str(xml)).stdout, xml.read_text())
+            self.assertIn("example-pod: a platform of 32 hosts", run("show", "cluster", str(xml)).stdout)
+            around = pathlib.Path(folder) / "around.yaml"
+            around.write_text("cluster: around\ndevice: a100\nhost_link: pcie4-x16\nranks_per_node: 8\nfabric: {platform: pod.xml}\n")
+            for a, b in zip(self.times(cluster=str(around), ranks="32"), self.times(cluster=str(EXAMPLES / "pod.yaml"), ranks="32")):
+                self.assertAlmostEqual(a, b, delta=1e-9 * b)
+            self.assertIn("platform example-pod", run("show", "cluster", str(around)).stdout)
+            self.assertIn("platform           example-pod: 32 hosts", predict(cluster=str(around), ranks="32").stdout)
+            alone = predict(cluster=str(xml), ranks="32")
+            self.assertEqual(alone.returncode, 2)
+            self.assertIn("a platform says nothing of its devices; write a cluster file around it", alone.stderr)
+            around.write_text("cluster: around\ndevice: a100\nhost_link: pcie4-x16\nfabric: {platform: none.xml}\n")
+            self.assertEqual(predict(cluster=str(around), ranks="32").stderr,
+                             f"paceline: {folder}/none.xml: no such file; give the path of a file that exists\n")
+
+    def test_platforms_are_bounded(self):
+        result = run("platform", "--cluster", "jizhi-p40", "--ranks", "513")
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
+        self.assertEqual(result.stderr, "paceline: --ranks: 513 ranks are 262656 routes; choose at most 512 ranks\n")
+        self.assertEqual(run("platform", "--cluster", "jizhi-p40").returncode, 2)
 
 
 class BadInput(unittest.TestCase):

@@ -99,7 +99,7 @@ TEST(Catalog, EveryFigureOfEveryClusterHasASource) {
     EXPECT_EQ(cluster.name, entry.name);
     EXPECT_EQ(cluster.description, entry.description);
     EXPECT_NE(cluster.source, "clusters.yaml") << entry.name;
-    EXPECT_EQ(cluster.fabric, Fabric{});
+    EXPECT_EQ(cluster.fabric != Fabric{}, entry.name == "sony-abci");
     check(cluster.device, entry.name);
     check(cluster.intra, entry.name + " intra");
     check(cluster.nic, entry.name + " nic");

@@ -130,7 +130,8 @@ TEST(ClusterYaml, FaultsNameLineAndColumn) {
   EXPECT_EQ(yaml_error(with("nodes: 16", "nodes: 16000000")),
             "lab.yaml:2:8: 16000000 nodes x 8 ranks are too many; at most 16777216 ranks");
   EXPECT_EQ(yaml_error(good + "fabric: torus\n"),
-            "lab.yaml:7:9: unknown fabric 'torus'; known: flat");
+            "lab.yaml:7:9: fabric: torus needs more than its name; write {kind: torus, shape: [8, "
+            "8]}");
   EXPECT_EQ(yaml_error(with("count: 2", "count: 9")),
             "lab.yaml:6:30: 9 NICs for 8 ranks with affinity; a rank uses one NIC: write use: "
             "striped, or at most one NIC for each rank");

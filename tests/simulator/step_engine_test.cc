@@ -188,7 +188,7 @@ TEST(StepEngine, RefusesADirectExchangeThatWouldFillTheMemory) {
 
 RC_GTEST_PROP(StepEngine, IsMonotoneInEveryParameter, ()) {
   const models::Schedule schedule = *test::all_reduce_schedules(24);
-  const CommunicationCost base = *test::communication_costs();
+  const CommunicationCost base = *test::communication_costs(24);
   const double bytes = test::drawn_up_to(1e8);
   const double factor = 1 + test::drawn_up_to(3);
   const auto time = [&](const CommunicationCost& cost, double size) {
@@ -217,7 +217,7 @@ RC_GTEST_PROP(StepEngine, IsMonotoneInEveryParameter, ()) {
 // NICs of one of m nodes (m-1)/m of it twice. Somebody reduces at least (p-1)/p of it.
 RC_GTEST_PROP(StepEngine, IsNeverBelowTheBoundsOfAnyAllReduce, ()) {
   const models::Schedule schedule = *test::all_reduce_schedules(24);
-  const CommunicationCost cost = *test::communication_costs();
+  const CommunicationCost cost = *test::flat_costs();
   const double bytes = test::drawn_up_to(1e8);
   const double p = schedule.ranks();
   const double time = StepEngine(schedule, cost).time(Bytes{bytes}).value() * (1 + 1e-12);
@@ -242,7 +242,7 @@ RC_GTEST_PROP(StepEngine, IsNeverBelowTheBoundsOfAnyAllReduce, ()) {
 
 // Nodes in another order, and with striped NICs slots too, are the same cluster.
 RC_GTEST_PROP(StepEngine, RelabellingRanksChangesNothing, ()) {
-  CommunicationCost cost = *test::communication_costs();
+  CommunicationCost cost = *test::flat_costs();
   cost.nic_use = NicUse::striped;
   const int g = cost.ranks_per_node;
   const int nodes = test::drawn(1, 24 / g);
@@ -266,7 +266,7 @@ RC_GTEST_PROP(StepEngine, RelabellingRanksChangesNothing, ()) {
 // Times are relative to the clock, and have no unit of their own.
 RC_GTEST_PROP(StepEngine, ShiftsAndScalesWithTheClock, ()) {
   const models::Schedule schedule = *test::all_reduce_schedules(16);
-  const CommunicationCost cost = *test::communication_costs();
+  const CommunicationCost cost = *test::communication_costs(16);
   const Bytes bytes{test::drawn_up_to(1e8)};
   const StepEngine engine(schedule, cost, Collapse::none);
   std::vector<Seconds> ready;
@@ -282,6 +282,7 @@ RC_GTEST_PROP(StepEngine, ShiftsAndScalesWithTheClock, ()) {
     link->alpha *= 4;
     link->beta *= 4;
   }
+  slow.fabric.hop_latency *= 4;
   slow.gamma *= 4;
   const Completion scaled = StepEngine(schedule, slow, Collapse::none).completion(bytes);
   const Completion unscaled = engine.completion(bytes);

@@ -8,12 +8,14 @@
 #include <limits>
 #include <map>
 #include <queue>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "models/collective/enumerate.h"
 #include "simulator/cost/communication_cost.h"
+#include "tests/support/reference_routes.h"
 
 namespace paceline::test {
 
@@ -21,7 +23,7 @@ class EventEngine {
  public:
   EventEngine(const models::Schedule& schedule, const simulator::CommunicationCost& cost,
               double bytes)
-      : schedule_(schedule), cost_(cost), bytes_(bytes) {}
+      : schedule_(schedule), cost_(cost), routes_(cost, schedule.ranks()), bytes_(bytes) {}
 
   // When each rank is done, if rank r is ready at ready[r]; infinity if it waits for ever.
   [[nodiscard]] std::vector<double> completion(const std::vector<double>& ready) {
@@ -67,32 +69,6 @@ class EventEngine {
     double last_received = 0;
   };
 
-  struct Link {
-    enum { port_out, port_in, nic_out, nic_in } kind;
-    int owner;
-    int index;
-    auto operator<=>(const Link&) const = default;
-  };
-
-  [[nodiscard]] int node(int rank) const { return rank / cost_.ranks_per_node; }
-  [[nodiscard]] int nic(int rank) const {
-    if (cost_.nic_use == models::NicUse::striped) return 0;
-    return rank % cost_.ranks_per_node * cost_.nics_per_node / cost_.ranks_per_node;
-  }
-  [[nodiscard]] std::vector<Link> path(int from, int to) const {
-    std::vector<Link> links = {{Link::port_out, from, 0}, {Link::port_in, to, 0}};
-    if (node(from) != node(to)) {
-      links.push_back({Link::nic_out, node(from), nic(from)});
-      links.push_back({Link::nic_in, node(to), nic(to)});
-    }
-    return links;
-  }
-  [[nodiscard]] double seconds_per_byte(const Link& link) const {
-    if (link.kind == Link::port_out || link.kind == Link::port_in) return cost_.intra.beta.value();
-    const bool striped = cost_.nic_use == models::NicUse::striped;
-    return cost_.nic.beta.value() / (striped ? cost_.nics_per_node : 1);
-  }
-
   using Message = models::Transfer<double>;
   [[nodiscard]] std::vector<Message> sends(int rank, int step) const {
     std::vector<Message> list;
@@ -106,11 +82,13 @@ class EventEngine {
                              [&](const Message& m) { list.push_back(m); });
     return list;
   }
-  [[nodiscard]] const std::map<Link, double>& loads(int step) {
+  // Seconds that each link is busy in the step.
+  [[nodiscard]] const std::map<std::string, double>& loads(int step) {
     const auto [entry, is_new] = loads_.try_emplace(step);
     for (int rank = 0; is_new && rank < schedule_.ranks(); ++rank) {
       for (const Message& m : sends(rank, step)) {
-        for (const Link& link : path(m.from, m.to)) entry->second[link] += m.span.size;
+        for (const auto& [link, beta_s] : routes_.way(m.from, m.to).links)
+          entry->second[link] += m.span.size * beta_s;
       }
     }
     return entry->second;
@@ -135,11 +113,11 @@ class EventEngine {
     if (other.step != step) return;
     const double start = std::max(actors_[static_cast<std::size_t>(m.from)].time,
                                   actors_[static_cast<std::size_t>(m.to)].time);
+    const ReferenceRoutes::Way way = routes_.way(m.from, m.to);
     double transfer = 0;
-    for (const Link& link : path(m.from, m.to))
-      transfer = std::max(transfer, loads(step).at(link) * seconds_per_byte(link));
-    const auto alpha = node(m.from) == node(m.to) ? cost_.intra.alpha : cost_.nic.alpha;
-    events_.push({start + alpha.value() + transfer, Kind::arrival, m.to, m.from, step});
+    for (const auto& [link, beta_s] : way.links)
+      transfer = std::max(transfer, loads(step).at(link));
+    events_.push({start + way.alpha_s + transfer, Kind::arrival, m.to, m.from, step});
   }
 
   void arrived(const Event& event) {
@@ -162,9 +140,10 @@ class EventEngine {
 
   models::Schedule schedule_;
   simulator::CommunicationCost cost_;
+  ReferenceRoutes routes_;
   double bytes_;
   std::vector<Actor> actors_;
-  std::map<int, std::map<Link, double>> loads_;
+  std::map<int, std::map<std::string, double>> loads_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
 };
 

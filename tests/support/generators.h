@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/cluster/placement.h"
 #include "models/collective/algorithms.h"
 #include "models/collective/combinators.h"
 #include "simulator/cost/communication_cost.h"
@@ -35,7 +36,11 @@ inline void showValue(const CommunicationCost& cost, std::ostream& out) {
   out << "g=" << cost.ranks_per_node << " intra " << cost.intra.alpha << ' ' << cost.intra.beta
       << ", " << cost.nics_per_node << " NICs "
       << (cost.nic_use == models::NicUse::striped ? "striped " : "by affinity ") << cost.nic.alpha
-      << ' ' << cost.nic.beta << ", gamma " << cost.gamma;
+      << ' ' << cost.nic.beta << ", gamma " << cost.gamma << ", " << models::name(cost.intra_kind)
+      << " nodes, " << models::described(cost.fabric) << ", hop " << cost.fabric.hop_latency << ", "
+      << cost.nodes << " nodes, " << models::name(cost.placement);
+  for (const int slot : cost.slots) out << ' ' << slot;
+  for (const auto& [node, share] : cost.slow_nodes) out << ", node " << node << " at " << share;
 }
 
 }  // namespace paceline::simulator
@@ -179,18 +184,74 @@ inline rc::Gen<models::Schedule> all_reduce_schedules(int most_ranks) {
       [most_ranks] { return detail::drawn_all_reduce(drawn(1, most_ranks), drawn(0, 2)); });
 }
 
-// Clusters of 1 to 8 ranks a node, with or without several NICs; any rate but the ports' and the
-// NICs' bandwidth may cost nothing.
-inline rc::Gen<simulator::CommunicationCost> communication_costs() {
-  return rc::gen::exec([] {
-    simulator::CommunicationCost cost;
-    cost.ranks_per_node = *rc::gen::element(1, 2, 3, 4, 6, 8);
-    cost.intra = {Seconds{drawn_up_to(1e-5)}, SecondsPerByte{1e-12 + drawn_up_to(1e-9)}};
-    cost.nic = {Seconds{drawn_up_to(1e-4)}, SecondsPerByte{1e-12 + drawn_up_to(1e-8)}};
-    cost.nics_per_node = drawn(1, cost.ranks_per_node);
-    cost.nic_use = drawn(0, 1) == 0 ? models::NicUse::striped : models::NicUse::affinity;
-    cost.gamma = SecondsPerByte{drawn_up_to(1e-9)};
-    return cost;
+// Rates of a cluster with g ranks a node; any but the bandwidth of ports and NICs may cost nothing.
+inline simulator::CommunicationCost drawn_flat_cost(int g) {
+  simulator::CommunicationCost cost;
+  cost.ranks_per_node = g;
+  cost.intra = {Seconds{drawn_up_to(1e-5)}, SecondsPerByte{1e-12 + drawn_up_to(1e-9)}};
+  cost.nic = {Seconds{drawn_up_to(1e-4)}, SecondsPerByte{1e-12 + drawn_up_to(1e-8)}};
+  cost.nics_per_node = drawn(1, cost.ranks_per_node);
+  cost.nic_use = drawn(0, 1) == 0 ? models::NicUse::striped : models::NicUse::affinity;
+  cost.gamma = SecondsPerByte{drawn_up_to(1e-9)};
+  return cost;
+}
+
+inline int drawn_ranks_per_node() {
+  return *rc::gen::element(1, 2, 3, 4, 6, 8);
+}
+
+// Of 1 to 8 ranks a node with or without several NICs, nodes that are switches, on a flat fabric.
+inline rc::Gen<simulator::CommunicationCost> flat_costs() {
+  return rc::gen::exec([] { return drawn_flat_cost(drawn_ranks_per_node()); });
+}
+
+// A fabric for at least `nodes` nodes; a torus is most often of exactly so many.
+inline void draw_fabric(simulator::CommunicationCost& cost, int nodes) {
+  using models::FabricKind;
+  models::Fabric& fabric = cost.fabric;
+  fabric.kind = *rc::gen::element(FabricKind::flat, FabricKind::fat_tree, FabricKind::torus,
+                                  FabricKind::rail);
+  const auto ratio = [] { return drawn(0, 2) == 0 ? 1.0 : 1 + drawn_up_to(7); };
+  if (fabric.kind == FabricKind::fat_tree) {
+    for (int level = drawn(1, 2); level > 0; --level)
+      fabric.levels.push_back({*rc::gen::element(1, 2, 2, 3, 4, 5, 8), ratio()});
+  } else if (fabric.kind == FabricKind::torus) {
+    const int held = nodes + (drawn(0, 3) == 0 ? drawn(0, 5) : 0);
+    const int x = drawn_divisor(held);
+    fabric.shape = {x, held / x};
+    if (drawn(0, 1) == 0) {
+      const int y = drawn_divisor(held / x);
+      fabric.shape = {x, y, held / x / y};
+    }
+    cost.nic_use = models::NicUse::striped;
+  } else if (fabric.kind == FabricKind::rail) {
+    fabric.oversubscription = ratio();
+    cost.nic_use = models::NicUse::affinity;
+    if (drawn(0, 1) == 0) cost.nodes = nodes + drawn(0, 8);
+  }
+  if (fabric.kind != FabricKind::flat) fabric.hop_latency = Seconds{drawn_up_to(1e-5)};
+}
+
+// Any cluster of whole nodes of g, all alike and node-major if `alike`.
+inline simulator::CommunicationCost drawn_cost(int g, int nodes, bool alike) {
+  simulator::CommunicationCost cost = drawn_flat_cost(g);
+  cost.intra_kind = *rc::gen::element(models::IntraKind::switched, models::IntraKind::ring,
+                                      models::IntraKind::all_to_all);
+  draw_fabric(cost, nodes);
+  if (alike) return cost;
+  const int placement = drawn(0, 2);
+  if (placement == 1) cost.placement = models::Placement::round_robin;
+  if (placement == 2) cost.slots = drawn_permutation(g * nodes);
+  for (int slow = drawn(0, 2); slow > 0; --slow)
+    cost.slow_nodes[drawn(0, nodes - 1)] = 1 - drawn_up_to(0.9);
+  return cost;
+}
+
+// Any cluster for up to `ranks` ranks: fabrics, kinds of nodes, placements, slow nodes.
+inline rc::Gen<simulator::CommunicationCost> communication_costs(int ranks = 64) {
+  return rc::gen::exec([ranks] {
+    const int g = drawn_ranks_per_node();
+    return drawn_cost(g, (ranks + g - 1) / g, drawn(0, 2) == 0);
   });
 }
 

@@ -4,55 +4,42 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "models/collective/enumerate.h"
 #include "simulator/cost/communication_cost.h"
+#include "tests/support/reference_routes.h"
 
 namespace paceline::test {
 
 inline std::vector<double> reference_completion(const models::Schedule& schedule,
                                                 const simulator::CommunicationCost& cost,
                                                 double bytes, std::vector<double> ready) {
-  using Key = std::pair<int, int>;  // (node, NIC), or (rank, 0)
-  const auto node = [&](int rank) { return rank / cost.ranks_per_node; };
-  const auto nic = [&](int rank) {
-    const bool striped = cost.nic_use == models::NicUse::striped;
-    return Key{node(rank),
-               striped ? 0 : rank % cost.ranks_per_node * cost.nics_per_node / cost.ranks_per_node};
-  };
-  const double nic_rate =
-      (cost.nic_use == models::NicUse::striped ? cost.nics_per_node : 1) / cost.nic.beta.value();
-  const double port_rate = 1 / cost.intra.beta.value();
-
+  const ReferenceRoutes routes(cost, schedule.ranks());
   std::vector<double> done = std::move(ready);
   for (int step = 0; step < schedule.steps(); ++step) {
     std::vector<models::Transfer<double>> transfers;
-    std::map<Key, double> port_out, port_in, nic_out, nic_in;
+    std::vector<ReferenceRoutes::Way> ways;
+    std::map<std::string, double> load_s;
     models::for_each_transfer(schedule, step, models::Span<double>{0.0, bytes},
                               [&](const models::Transfer<double>& t) {
                                 transfers.push_back(t);
-                                port_out[{t.from, 0}] += t.span.size;
-                                port_in[{t.to, 0}] += t.span.size;
-                                if (node(t.from) != node(t.to)) {
-                                  nic_out[nic(t.from)] += t.span.size;
-                                  nic_in[nic(t.to)] += t.span.size;
-                                }
+                                ways.push_back(routes.way(t.from, t.to));
+                                for (const auto& [link, beta_s] : ways.back().links)
+                                  load_s[link] += t.span.size * beta_s;
                               });
     std::vector<double> sent = done;
     std::vector<double> received = done;
     std::vector<double> reduced(done.size(), 0.0);
-    for (const auto& t : transfers) {
+    for (std::size_t i = 0; i < transfers.size(); ++i) {
+      const auto& t = transfers[i];
       const auto from = static_cast<std::size_t>(t.from);
       const auto to = static_cast<std::size_t>(t.to);
-      double wire = std::max(port_out[{t.from, 0}], port_in[{t.to, 0}]) / port_rate;
-      double alpha = cost.intra.alpha.value();
-      if (node(t.from) != node(t.to)) {
-        wire = std::max({wire, nic_out[nic(t.from)] / nic_rate, nic_in[nic(t.to)] / nic_rate});
-        alpha = cost.nic.alpha.value();
-      }
-      const double end = std::max(done[from], done[to]) + alpha + wire;
+      double wire = 0;
+      for (const auto& [link, beta_s] : ways[i].links) wire = std::max(wire, load_s.at(link));
+      const double end = std::max(done[from], done[to]) + ways[i].alpha_s + wire;
       sent[from] = std::max(sent[from], end);
       received[to] = std::max(received[to], end);
       if (t.reduce) reduced[to] += t.span.size;

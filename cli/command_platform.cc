@@ -1,0 +1,82 @@
+// paceline platform: a cluster's links and routes as a SimGrid platform.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "cli/command.h"
+#include "cli/files.h"
+#include "cli/job.h"
+#include "models/cluster/placement.h"
+#include "models/cluster/simgrid_xml.h"
+#include "simulator/cost/communication_cost.h"
+#include "simulator/engine/platform_of.h"
+#include "simulator/engine/routes.h"
+
+namespace paceline::cli {
+namespace {
+
+struct Options {
+  std::string cluster;
+  std::string placement;
+  std::string ranks;
+  std::string profile;
+  std::string output;
+};
+
+models::Platform load_platform(const Options& options) {
+  if (options.cluster.ends_with(".xml"))
+    return models::parse_simgrid_xml(read_input_file(options.cluster), options.cluster);
+  const models::Cluster cluster = load_cluster(options.cluster, options.placement);
+  if (options.ranks.empty() && models::placed_ranks(cluster) > simulator::most_platform_ranks) {
+    throw InputError("--ranks is missing",
+                     fmt::format("give 1 to {}, as in --ranks {}", simulator::most_platform_ranks,
+                                 std::max(64, cluster.ranks_per_node)));
+  }
+  const int ranks =
+      options.ranks.empty() ? models::placed_ranks(cluster) : parse_ranks(options.ranks, cluster);
+  const auto profile = load_profile(options.profile, cluster);
+  const simulator::CommunicationCost cost = simulator::communication_cost(
+      cluster, profile ? &*profile : nullptr, simulator::Reading::stated);
+  return parsing_option("--ranks", [&] {
+    return simulator::platform_of(simulator::Routes(cost, ranks), cluster.name);
+  });
+}
+
+void run(const Options& options) {
+  if (options.cluster.empty())
+    throw InputError("--cluster is missing", "give it, as in --cluster jizhi-p40");
+  const models::Platform platform = load_platform(options);
+  const std::string xml = models::simgrid_xml(platform);
+  if (options.output.empty()) {
+    std::fwrite(xml.data(), 1, xml.size(), stdout);
+    return;
+  }
+  write_output_file(options.output, xml);
+  fmt::print(stderr, "platform {} written to {}: {} hosts, {} links\n", platform.name,
+             options.output, platform.hosts.size(), platform.links.size());
+}
+
+}  // namespace
+
+void add_platform(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "platform", "A cluster as a SimGrid platform (XML), one host for each rank");
+  const auto options = std::make_shared<Options>();
+  command
+      ->add_option("--cluster", options->cluster,
+                   "Cluster: a name of the catalogue, a YAML file, or a platform to write anew")
+      ->option_text("NAME|FILE");
+  command
+      ->add_option("--ranks", options->ranks,
+                   fmt::format("Number of ranks, up to {}; by default all of the cluster",
+                               simulator::most_platform_ranks))
+      ->option_text("N");
+  add_placement_option(*command, options->placement);
+  add_profile_option(*command, options->profile);
+  command->add_option("--output", options->output, "File to write; standard output if not given")
+      ->option_text("FILE");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace paceline::cli
