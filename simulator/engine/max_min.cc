@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "models/base/error.h"
 
@@ -134,11 +135,19 @@ void FairSharing::fill() {
   // may hold levels that are too low.
   const auto higher = [](const Level& a, const Level& b) { return a.rate > b.rate; };
   std::make_heap(levels_.begin(), levels_.end(), higher);
-  std::sort(by_bound_.begin(), by_bound_.end(),
-            [this](int a, int b) { return flows_[at(a)].bound < flows_[at(b)].bound; });
+  // Sorted once a level comes up to a bound; mostly links stop all flows before.
+  bool is_sorted = false;
+  double least_bound = std::numeric_limits<double>::infinity();
+  for (const int id : by_bound_) least_bound = std::min(least_bound, flows_[at(id)].bound);
   auto next = by_bound_.begin();
   const auto fix_bounded = [&](double level) {
     bool any = false;
+    if (least_bound > level) return any;
+    if (!is_sorted) {
+      std::sort(by_bound_.begin(), by_bound_.end(),
+                [this](int a, int b) { return flows_[at(a)].bound < flows_[at(b)].bound; });
+      is_sorted = true;
+    }
     for (; next != by_bound_.end() && flows_[at(*next)].bound <= level; ++next) {
       Flow& flow = flows_[at(*next)];
       if (flow.is_fixed) continue;

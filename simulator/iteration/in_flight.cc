@@ -147,7 +147,9 @@ class Unrolling {
 
 IterationDag with_buckets_in_flight(const IterationDag& dag, const models::Plan& plan,
                                     SharedLinkEngine& engine, int most) {
-  Unrolling unrolling(dag, plan, most);
+  const bool carries_over = plan.overlap == models::Overlap::double_buffered ||
+                            plan.overlap == models::Overlap::priority;
+  Unrolling unrolling(dag, plan, carries_over ? most : 1);
   engine.run(
       [&](Launcher& launcher) { unrolling.begin(launcher); },
       [&](int id, Seconds when, Launcher& launcher) { unrolling.finished(id, when, launcher); });

@@ -11,8 +11,9 @@
 namespace paceline::simulator {
 
 // Runs the DAG, unrolled, with the engine in place of the durations of its all-reduces, from rest
-// until an iteration is like the one before, or `most` iterations. Returns the DAG with the
-// durations of the last iteration, which its steady state then rests on.
+// until an iteration is like the one before, or `most` iterations; one will do where the update
+// waits for all buckets, for then none is in flight with those of the next iteration. Returns the
+// DAG with the durations of the last iteration, which its steady state then rests on.
 // The engine must have been made for plan.schedules.
 [[nodiscard]] IterationDag with_buckets_in_flight(const IterationDag& dag, const models::Plan& plan,
                                                   SharedLinkEngine& engine, int most = 16);
