@@ -21,13 +21,19 @@ def run(*words, cwd=None, stdout=subprocess.PIPE):
     return subprocess.run([PACELINE, *words], stdout=stdout, stderr=subprocess.PIPE, text=True, cwd=cwd, timeout=60)
 
 
+# Strategies of all kinds, but for those whose flows take seconds to follow over 1,024 ranks.
+QUICK = "ring,fused-ring,halving-doubling,hierarchical,hybrid,torus-2d,no-overlap"
+
+
 def predict(*words, model="resnet50", cluster="jizhi-p40", ranks="1024"):
+    if "--strategy" not in words:
+        words = (*words, "--strategy", QUICK)
     return run("predict", "--model", model, "--cluster", cluster, "--ranks", ranks, *words)
 
 
 class Prediction(unittest.TestCase):
     def test_json_is_one_document_with_the_promised_keys(self):
-        result = predict("--json")
+        result = predict("--json", "--strategy", "all")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(result.stderr, "")
         document = json.loads(result.stdout)
@@ -218,7 +224,9 @@ class BadInput(unittest.TestCase):
         self.check(run(*nccl, "--sizes", "1MiB-1KiB"), "--sizes: '1MiB-1KiB' goes down; write 1KiB-1MiB")
         self.check(run(*nccl, "--sizes", "0 B"), "--sizes: a message of 0 B; choose 1 B to 1 PB")
         self.check(run(*nccl, "--cpu", "arm"), "--cpu: unknown processor 'arm'; known: intel, amd")
-        self.check(predict("--engine", "flow"), "--engine: unknown engine 'flow'; known: step")
+        self.check(predict("--engine", "flaw"), "--engine: unknown engine 'flaw'; did you mean 'flow'?")
+        self.check(predict("--engine", "step", "--streams", "4"),
+                   "the step engine does not see that buckets in flight share links; choose --engine flow, or --streams 1")
         self.check(predict("--profile", "jizhi-p4"), "--profile: unknown profile 'jizhi-p4'; did you mean 'jizhi-p40'?")
         self.check(predict(model="no-such.yaml"), "no-such.yaml: no such file; give the path of a file that exists")
         self.check(predict(model=str(EXAMPLES) + "/"), f"{EXAMPLES}/: this is a directory; give the path of a file")
