@@ -141,12 +141,18 @@ SteadyIteration steady_state(const IterationDag& dag, int most) {
 
 namespace {
 
-// The union of the times at which some communication stream is busy, in one iteration.
+// How long some communication stream is busy in a period: the union of what iterations that overlap
+// keep busy.
 Seconds communication_time(const IterationDag& dag, const SteadyIteration& steady) {
-  std::vector<std::pair<Seconds, Seconds>> busy;
+  std::vector<std::pair<Seconds, Seconds>> busy;  // in [0, period]
   for (std::size_t i = 0; i < dag.tasks().size(); ++i) {
-    if (dag.tasks()[i].resource == Resource::communication)
-      busy.emplace_back(steady.start[i], steady.finish(dag, static_cast<int>(i)));
+    const Task& task = dag.tasks()[i];
+    if (task.resource != Resource::communication || task.duration <= Seconds{0}) continue;
+    if (task.duration >= steady.period) return steady.period;
+    const Seconds start{std::fmod(steady.start[i].value(), steady.period.value())};
+    const Seconds finish = start + task.duration;
+    busy.emplace_back(start, std::min(finish, steady.period));
+    if (finish > steady.period) busy.emplace_back(Seconds{0}, finish - steady.period);
   }
   std::sort(busy.begin(), busy.end());
   Seconds sum;
