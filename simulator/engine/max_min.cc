@@ -162,10 +162,14 @@ void FairSharing::fill() {
     levels_.pop_back();
     Link& link = links_[at(lowest.link)];
     if (link.unfixed == 0) continue;
-    const double level = link.left / link.unfixed;
-    if (level > lowest.rate || fix_bounded(level)) {
-      if (link.unfixed == 0) continue;
-      levels_.push_back({link.left / link.unfixed, lowest.link});
+    double level = link.left / link.unfixed;
+    const auto is_lowest = [&] { return levels_.empty() || level <= levels_.front().rate; };
+    while (link.unfixed > 0 && is_lowest() && fix_bounded(level)) {
+      if (link.unfixed > 0) level = link.left / link.unfixed;
+    }
+    if (link.unfixed == 0) continue;
+    if (!is_lowest()) {
+      levels_.push_back({level, lowest.link});
       std::push_heap(levels_.begin(), levels_.end(), higher);
       continue;
     }
