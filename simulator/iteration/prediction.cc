@@ -132,27 +132,29 @@ StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thres
       models::make_plan(strategy, request_.network.gradients, at.ranks, request_.wire, thresholds);
   if (request_.overlap && strategy.overlap == models::Overlap::wait_free)
     plan.overlap = *request_.overlap;
+  // In flight together, all-reduces are timed with the DAG, and alone only to order them.
+  const bool in_flight = plan.streams > 1 && plan.buckets.size() > 1 && plan.ranks > 1;
+  const BucketTimer timer = in_flight ? at.planner() : at.timer();
   std::vector<BucketTimes> buckets;
   buckets.reserve(plan.buckets.size());
-  for (const models::Bucket& bucket : plan.buckets) {
-    buckets.push_back(bucket_times(plan, bucket, request_.precision, at.memory, at.timer()));
-  }
+  for (const models::Bucket& bucket : plan.buckets)
+    buckets.push_back(bucket_times(plan, bucket, request_.precision, at.memory, timer));
   IterationDag dag(request_.network, plan, at.compute, buckets, at.input);
   EngineKind engine = EngineKind::step;
-  for (const models::PlannedSchedule& schedule : plan.schedules) {
-    if (!schedule.is_library) engine = std::max(engine, at.engine.engine(schedule));
-  }
-  if (plan.streams > 1 && plan.buckets.size() > 1 && plan.ranks > 1) {
+  if (in_flight) {
     engine = shared_link_kind(at.engine.kind());
     std::vector<models::Schedule> schedules;
     for (const models::PlannedSchedule& schedule : plan.schedules)
       schedules.push_back(schedule.schedule);
     const auto sharing = make_shared_link_engine(engine, schedules, at.engine.cost());
     dag = with_buckets_in_flight(dag, plan, *sharing);
+  } else {
+    for (const models::PlannedSchedule& schedule : plan.schedules) {
+      if (!schedule.is_library) engine = std::max(engine, at.engine.engine(schedule));
+    }
   }
   SteadyIteration steady = steady_state(dag);
-  std::string timed_by =
-      strategy.library.empty() ? described(engine) : described(*nccl_tables_);
+  std::string timed_by = strategy.library.empty() ? described(engine) : described(*nccl_tables_);
   return {std::move(plan), std::move(dag), std::move(steady), engine, std::move(timed_by)};
 }
 
