@@ -10,6 +10,7 @@
 #include "simulator/engine/simgrid_engine.h"
 
 #include <fmt/format.h>
+#include <simgrid/engine.h>
 #include <simgrid/version.h>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u.hpp>
