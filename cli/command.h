@@ -18,6 +18,7 @@ void add_verify(CLI::App& app);
 void add_export(CLI::App& app);
 void add_platform(CLI::App& app);
 void add_reproduce(CLI::App& app);
+void add_agree(CLI::App& app);
 void add_completion(CLI::App& app);
 
 }  // namespace paceline::cli

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "cli/command.h"
+#include "experiments/agreement/topologies.h"
 #include "models/base/names.h"
 #include "models/cluster/catalog.h"
 #include "models/collective/catalogue.h"
@@ -41,10 +42,14 @@ std::vector<std::pair<std::string, std::string>> option_values() {
   for (const models::ZooEntry& entry : models::zoo()) networks.emplace_back(entry.name);
   std::vector<std::string> clusters;
   for (const auto& entry : models::catalog_clusters()) clusters.emplace_back(entry.name);
+  std::vector<std::string> topologies = {"all", "help"};
+  for (const experiments::Topology& topology : experiments::topologies())
+    topologies.emplace_back(topology.name);
   return {{"--model", joined(networks)},
           {"--cluster", joined(clusters)},
           {"--strategy", joined(models::strategy_names())},
           {"--schedule", joined(models::collective_names())},
+          {"--topology", joined(topologies)},
           {"--precision", "fp32 mixed"},
           {"--wire", "fp32 fp16 bf16"},
           {"--overlap", "wait-free none double-buffered priority"},

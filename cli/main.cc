@@ -72,6 +72,7 @@ int main(int argc, char** argv) {
   paceline::cli::add_export(app);
   paceline::cli::add_platform(app);
   paceline::cli::add_reproduce(app);
+  paceline::cli::add_agree(app);
   paceline::cli::add_completion(app);
   try {
     check_command(app, argc, argv);

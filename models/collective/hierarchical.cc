@@ -69,7 +69,8 @@ int default_group_size(int ranks) {
   check_rank_count(ranks);
   int best = 1;
   std::int64_t fewest = 2 * (static_cast<std::int64_t>(ranks) - 1);
-  for (int k = 2; k <= ranks; ++k) {
+  // Above the root, k takes more steps than ranks / k: 4 k + 2 ranks / k.
+  for (int k = 2; k <= ranks / k; ++k) {
     if (ranks % k != 0) continue;
     const std::int64_t steps = 4 * (static_cast<std::int64_t>(k) - 1) + 2 * (ranks / k - 1);
     if (steps < fewest) {

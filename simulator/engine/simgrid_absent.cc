@@ -10,6 +10,10 @@ bool SimgridEngine::is_built_in() {
   return false;
 }
 
+const char* SimgridEngine::version() {
+  return "none";
+}
+
 SimgridEngine::SimgridEngine(std::span<const models::Schedule>, const CommunicationCost&) {
   throw UnavailableError(
       "built without SimGrid: install libsimgrid-dev 3.32 and pkg-config, and configure again");

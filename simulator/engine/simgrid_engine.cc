@@ -10,6 +10,8 @@
 #include "simulator/engine/simgrid_engine.h"
 
 #include <fmt/format.h>
+#include <simgrid/engine.h>
+#include <simgrid/version.h>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u.hpp>
 
@@ -358,6 +360,17 @@ void check_bytes(Bytes bytes, Bytes most) {
 
 bool SimgridEngine::is_built_in() {
   return true;
+}
+
+const char* SimgridEngine::version() {
+  static const std::string text = [] {
+    int major = 0;
+    int minor = 0;
+    int patch = 0;
+    sg_version_get(&major, &minor, &patch);
+    return fmt::format("{}.{}.{}", major, minor, patch);
+  }();
+  return text.c_str();
 }
 
 SimgridEngine::SimgridEngine(std::span<const models::Schedule> schedules,

@@ -33,6 +33,8 @@ class SimgridEngine : public SharedLinkEngine {
   static constexpr Bytes most_bytes{1e13};
 
   [[nodiscard]] static bool is_built_in();
+  // "3.32.0": of the library that runs, or "none".
+  [[nodiscard]] static const char* version();
 
   // All schedules are over the same ranks. Keeps no reference to what it is made from. Throws
   // InputError beyond most_messages, and what Routes throws.

@@ -13,8 +13,14 @@ namespace paceline::simulator {
 namespace {
 
 using Make = SharedLinkEngine* (*)(const models::Schedule*, std::size_t, const CommunicationCost*);
+using Version = const char* (*)();
 
-Make load() {
+struct Module {
+  Make make = nullptr;
+  Version version = nullptr;
+};
+
+Module load() {
   std::error_code error;
   const std::filesystem::path here =
       std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
@@ -27,7 +33,10 @@ Make load() {
       why = dlerror();
       continue;
     }
-    return reinterpret_cast<Make>(dlsym(module, "paceline_make_simgrid_engine"));
+    const Module loaded{reinterpret_cast<Make>(dlsym(module, "paceline_make_simgrid_engine")),
+                        reinterpret_cast<Version>(dlsym(module, "paceline_simgrid_version"))};
+    if (loaded.make != nullptr && loaded.version != nullptr) return loaded;
+    why = path.string() + " is of another version of paceline";
   }
   throw UnavailableError(why.empty()
                              ? "the SimGrid engine is not installed: paceline-simgrid.so is not "
@@ -35,13 +44,21 @@ Make load() {
                              : "the SimGrid engine cannot be loaded: " + why);
 }
 
+const Module& module() {
+  static const Module loaded = load();
+  return loaded;
+}
+
 }  // namespace
 
 std::unique_ptr<SharedLinkEngine> load_simgrid_engine(std::span<const models::Schedule> schedules,
                                                       const CommunicationCost& cost) {
-  static const Make make = load();
-  PACELINE_ASSERT(make != nullptr, "the module makes engines");
-  return std::unique_ptr<SharedLinkEngine>(make(schedules.data(), schedules.size(), &cost));
+  return std::unique_ptr<SharedLinkEngine>(
+      module().make(schedules.data(), schedules.size(), &cost));
+}
+
+std::string simgrid_version() {
+  return module().version();
 }
 
 }  // namespace paceline::simulator

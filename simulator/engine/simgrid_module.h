@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 
 #include "models/collective/schedule.h"
 #include "simulator/cost/communication_cost.h"
@@ -15,5 +16,7 @@ namespace paceline::simulator {
 // SimGrid, and what the engine's constructor throws.
 [[nodiscard]] std::unique_ptr<SharedLinkEngine> load_simgrid_engine(
     std::span<const models::Schedule> schedules, const CommunicationCost& cost);
+// "3.32.0": that the module was loaded with. Throws likewise.
+[[nodiscard]] std::string simgrid_version();
 
 }  // namespace paceline::simulator

@@ -6,3 +6,7 @@ paceline_make_simgrid_engine(const paceline::models::Schedule* schedules, std::s
                              const paceline::simulator::CommunicationCost* cost) {
   return new paceline::simulator::SimgridEngine(std::span(schedules, count), *cost);
 }
+
+extern "C" __attribute__((visibility("default"))) const char* paceline_simgrid_version() {
+  return paceline::simulator::SimgridEngine::version();
+}

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -364,7 +365,7 @@ class Show(unittest.TestCase):
             self.assertIn("NCCL does not run on xeon-8160; choose a cluster of GPUs, or another strategy", refused.stderr)
 
     def test_help_everywhere(self):
-        for words in ((), ("predict",), ("scale",), ("show",), ("show", "network"), ("show", "nccl"), ("verify",), ("export",), ("reproduce",), ("completion",)):
+        for words in ((), ("predict",), ("scale",), ("show",), ("show", "network"), ("show", "nccl"), ("verify",), ("export",), ("reproduce",), ("agree",), ("completion",)):
             result = run(*words, "--help")
             self.assertEqual(result.returncode, 0)
             self.assertIn("Usage", result.stdout)
@@ -434,6 +435,55 @@ class Completion(unittest.TestCase):
         self.assertEqual(complete("paceline", "predict", "--th"), ["--theta"])
         self.assertIn("jizhi-p40", complete("paceline", "predict", "--cluster", "ji"))
         self.assertEqual(complete("paceline", "show", "net"), ["network"])
+
+
+class Agreement(unittest.TestCase):
+    def agree(self, *words):
+        result = run("agree", *words)
+        if result.returncode == 2 and "SimGrid" in result.stderr:
+            self.assertRegex(result.stderr, r"^paceline: .*\n$")
+            self.skipTest(result.stderr)
+        return result
+
+    def test_every_engine_is_in_the_table(self):
+        result = self.agree("--ranks", "4,8", "--sizes", "1MiB", "--schedule", "ring,direct-exchange", "--topology", "flat,nic-8")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        lines = result.stdout.splitlines()
+        self.assertEqual(lines[0].split(), ["schedule", "topology", "ranks", "size", "links", "step", "flow", "SimGrid", "flow", "vs", "SimGrid"])
+        self.assertEqual([line.split()[:3] for line in lines[1:9]],
+                         [[s, t, p] for s in ("ring", "direct-exchange") for t in ("flat", "nic-8") for p in ("4", "8")])
+        self.assertIn("  nic-8         8 ranks behind one NIC", result.stdout)
+        self.assertRegex(result.stdout, r"\n8 cells, 0 apart; worst .*\nSimGrid 3\.32\.\d+, \d+\.\d s\n$")
+
+    def test_json_has_what_the_table_has(self):
+        document = json.loads(self.agree("--json", "--ranks", "16", "--sizes", "64KiB,1MiB", "--schedule", "ring,hierarchical").stdout)
+        self.assertEqual(document["schema"], "paceline.agreement/1")
+        topologies = [line.split()[0] for line in run("agree", "--topology", "help").stdout.splitlines()]
+        self.assertEqual(list(document["topologies"]), topologies)
+        self.assertEqual(len(document["cells"]), 2 * len(topologies) * 2)
+        for cell in document["cells"]:
+            self.assertTrue(cell["agrees"], cell)
+            self.assertLessEqual(cell["flow_difference"], cell["tolerance"])
+            self.assertAlmostEqual(cell["flow_s"], cell["simgrid_s"], delta=5e-3 * cell["simgrid_s"])
+        shared = {cell["shares_links"] for cell in document["cells"]}
+        self.assertEqual(shared, {False, True})
+        self.assertEqual(document["cells_apart"], 0)
+
+    def test_input_is_checked(self):
+        for words, message in ((("--topology", "flit"), "--topology: unknown topology 'flit'; did you mean 'flat'?"),
+                               (("--schedule", "rin"), "--schedule: unknown schedule 'rin'; did you mean 'ring'?"),
+                               (("--ranks", "1"), "--ranks: "), (("--ranks", "257"), "--ranks: "), (("--sizes", "4"), "--sizes: ")):
+            result = run("agree", *words)
+            self.assertEqual((result.returncode, result.stdout), (2, ""))
+            self.assertIn(message, result.stderr)
+            self.assertEqual(result.stderr.count("\n"), 1)
+
+    def test_without_simgrid_it_says_so(self):
+        with tempfile.TemporaryDirectory() as folder:
+            alone = shutil.copy(PACELINE, folder)
+            result = subprocess.run([alone, "agree", "--ranks", "4"], capture_output=True, text=True, timeout=60)
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
+        self.assertRegex(result.stderr, r"^paceline: the SimGrid engine is not installed: [^\n]*\n$")
 
 
 class Reproduction(unittest.TestCase):

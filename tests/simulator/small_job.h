@@ -8,6 +8,7 @@
 
 #include "models/network/work.h"
 #include "models/plan/strategy.h"
+#include "simulator/engine/shared_links.h"
 #include "simulator/iteration/dag.h"
 
 namespace paceline::test {
@@ -59,6 +60,26 @@ inline RandomJob random_job(std::mt19937& random,
                            Seconds{uniform(0, 150) * 1e-3}, Seconds{uniform(0, 3) * 1e-3}});
   }
   return job;
+}
+
+// The engines' schedules of a plan.
+inline std::vector<models::Schedule> schedules_of(const models::Plan& plan) {
+  std::vector<models::Schedule> schedules;
+  for (const models::PlannedSchedule& planned : plan.schedules)
+    schedules.push_back(planned.schedule);
+  return schedules;
+}
+
+// The DAG of a plan in which nothing but compute and all-reduces takes time, and each of those as
+// long as it takes alone.
+inline simulator::IterationDag dag_of_buckets_alone(const models::NetworkWork& network,
+                                                    const models::Plan& plan,
+                                                    const simulator::ComputeTimes& compute,
+                                                    simulator::SharedLinkEngine& engine) {
+  std::vector<simulator::BucketTimes> buckets;
+  for (const models::Bucket& bucket : plan.buckets)
+    buckets.push_back({{}, {}, engine.completion(bucket.schedule, plan.bytes(bucket)).last(), {}});
+  return {network, plan, compute, buckets, {}};
 }
 
 }  // namespace paceline::test
