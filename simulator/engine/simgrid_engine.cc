@@ -28,6 +28,7 @@
 #include "models/base/error.h"
 #include "models/collective/enumerate.h"
 #include "simulator/engine/child_process.h"
+#include "simulator/engine/prepare.h"
 #include "simulator/engine/routes.h"
 
 namespace paceline::simulator {
@@ -79,7 +80,7 @@ Program read(const models::Schedule& schedule, std::size_t most_messages) {
     models::for_each_transfer(
         schedule, step, models::Span<double>{0.0, 1.0}, [&](const models::Transfer<double>& t) {
           if (program.messages.size() == most_messages) {
-            throw InputError(
+            throw TooManyMessages(
                 fmt::format("{} ranks send too many messages for SimGrid", program.ranks),
                 "choose fewer ranks, or another engine");
           }
