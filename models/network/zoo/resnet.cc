@@ -1,5 +1,5 @@
 // ResNet with bottleneck blocks (He 2015), as v1.5: the stride of a block is in its 3x3. Names are
-// torchvision's.
+// torchvision's. The small one is He's for CIFAR, without bottlenecks.
 #include <array>
 
 #include "models/network/zoo/families.h"
@@ -66,6 +66,34 @@ Network resnet101() {
 }
 Network resnet152() {
   return build("resnet152", {3, 8, 36, 3});
+}
+
+// The CIFAR form of He 2015, section 4.2, with two blocks in each stage.
+Network resnet_small() {
+  NetworkBuilder net("resnet-small", Shape::image(1, 28, 28), small_image_sample);
+  convolution(net, "conv1", "bn1", "input", 16, 3, 1);
+  std::string last = net.add("relu", Relu{});
+  for (int stage = 0; stage < 3; ++stage) {
+    const std::int64_t channels = std::int64_t{16} << stage;
+    for (int block = 0; block < 2; ++block) {
+      const std::string name = "layer" + std::to_string(stage + 1) + "." + std::to_string(block);
+      const bool projects = stage > 0 && block == 0;
+      convolution(net, name + ".conv1", name + ".bn1", last, channels, 3, projects ? 2 : 1);
+      const std::string middle = net.add(name + ".relu1", Relu{});
+      const std::string out =
+          convolution(net, name + ".conv2", name + ".bn2", middle, channels, 3, 1);
+      if (projects)
+        last =
+            convolution(net, name + ".downsample.0", name + ".downsample.1", last, channels, 1, 2);
+      net.add(name + ".add", Add{}, {out, last});
+      last = net.add(name + ".relu2", Relu{});
+    }
+  }
+  net.add("avgpool", AdaptiveAveragePool{square(1)});
+  net.add("flatten", Flatten{});
+  net.add("fc", FullyConnected{10});
+  net.add("loss", SoftmaxCrossEntropy{});
+  return net.build();
 }
 
 }  // namespace paceline::models
