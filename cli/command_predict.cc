@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/prediction_text.h"
+#include "cli/straggler_options.h"
 #include "simulator/iteration/chrome_trace.h"
 
 namespace paceline::cli {
@@ -14,6 +15,7 @@ namespace {
 
 struct Options {
   JobOptions job;
+  StragglerOptions stragglers;
   std::string timeline;
   bool json = false;
 };
@@ -31,11 +33,13 @@ void write_timeline(const PredictionTable& table, const std::string& path) {
 }
 
 void run(const Options& options) {
-  const Job job = load_job(options.job);
+  Job job = load_job(options.job);
   if (options.job.ranks.empty())
     throw InputError("--ranks is missing", fmt::format("give 1 to {}, as in --ranks {}",
                                                        job.cluster.ranks(), job.cluster.ranks()));
   const int ranks = parse_ranks(options.job.ranks, job.cluster);
+  job.stragglers = load_stragglers(options.stragglers, ranks);
+  slow_nodes(job.cluster, options.stragglers, ranks);
   if (!options.timeline.empty() && job.networks.size() > 1) {
     throw InputError({"--timeline"},
                      fmt::format("{} networks and one timeline", job.networks.size()),
@@ -70,6 +74,7 @@ void add_predict(CLI::App& app) {
   add_job_options(*command, options->job);
   command->add_option("--ranks", options->job.ranks, "Number of ranks (GPUs, or CPU processes)")
       ->option_text("N");
+  add_straggler_options(*command, options->stragglers);
   command
       ->add_option("--timeline", options->timeline,
                    "Write the fastest row's timeline as Chrome trace JSON (opens in Perfetto)")

@@ -301,7 +301,8 @@ simulator::PredictionRequest Job::request(const LoadedNetwork& network, int rank
           .thresholds = thresholds,
           .engine = engine,
           .overlap = overlap,
-          .stored_sample = network.stored_sample};
+          .stored_sample = network.stored_sample,
+          .stragglers = stragglers};
 }
 
 }  // namespace paceline::cli

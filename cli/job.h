@@ -58,6 +58,7 @@ struct Job {
   simulator::ThresholdRequest thresholds;
   std::optional<models::Overlap> overlap;
   simulator::EngineKind engine = simulator::EngineKind::automatic;
+  std::optional<simulator::MonteCarloRequest> stragglers;
 
   [[nodiscard]] simulator::PredictionRequest request(const LoadedNetwork& network, int ranks,
                                                      models::WireType wire) const;

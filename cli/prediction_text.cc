@@ -77,6 +77,70 @@ Json critical_path_json(const simulator::StrategyPrediction& row) {
   return json;
 }
 
+Seconds mean_iteration(const simulator::StrategyPrediction& row) {
+  return row.stragglers ? row.stragglers->iteration.mean : row.iteration.value;
+}
+
+std::string assignments_text(const std::map<int, double>& values) {
+  std::string text;
+  for (const auto& [index, value] : values)
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", index, value);
+  return text;
+}
+
+// What differs between ranks, and what the columns about it are.
+std::string straggler_note(const PredictionTable& table) {
+  if (!table.job.stragglers) return "";
+  const simulator::MonteCarloRequest& request = *table.job.stragglers;
+  const models::Stragglers& stragglers = request.stragglers;
+  std::string text =
+      fmt::format("mean, p50, p99: {} simulated iterations (seed {}), compute times {}",
+                  request.iterations, request.seed, stragglers.spread.text);
+  if (!stragglers.slow_ranks.empty())
+    text += fmt::format(", slow ranks {}", assignments_text(stragglers.slow_ranks));
+  text += "; +- is one standard error; all other columns are without these stragglers\n";
+  if (!table.job.cluster.slow_nodes.empty())
+    text += fmt::format("slow nodes, in every column: {} of the NICs' bandwidth\n",
+                        assignments_text(table.job.cluster.slow_nodes));
+  const int counted = table.ranks - stragglers.backup;
+  if (stragglers.backup > 0)
+    text += fmt::format(
+        "backup workers: an update waits for the first {} of {} gradients; all-reduces run over "
+        "all {} ranks\n",
+        counted, table.ranks, table.ranks);
+  return text + fmt::format("mean throughput: {} samples in the mean iteration\n",
+                            static_cast<std::int64_t>(counted) * table.job.batch_per_rank);
+}
+
+void add_straggler_fields(Json& json, const simulator::StragglerPrediction& row) {
+  const simulator::IterationSummary& iteration = row.iteration;
+  json["iteration_mean_s"] = iteration.mean.value();
+  json["iteration_stderr_s"] = iteration.standard_error.value();
+  json["iteration_p50_s"] = iteration.p50.value.value();
+  json["iteration_p50_low_s"] = iteration.p50.low.value();
+  json["iteration_p50_high_s"] = iteration.p50.high.value();
+  json["iteration_p99_s"] = iteration.p99.value.value();
+  json["iteration_p99_low_s"] = iteration.p99.low.value();
+  json["iteration_p99_high_s"] = iteration.p99.high.value();
+  json["throughput_mean_per_s"] = row.throughput.value();
+  json["counted_ranks"] = row.counted_ranks;
+}
+
+Json straggler_json(const PredictionTable& table) {
+  const simulator::MonteCarloRequest& request = *table.job.stragglers;
+  const auto object = [](const std::map<int, double>& values) {
+    Json json = Json::object();
+    for (const auto& [index, value] : values) json[std::to_string(index)] = value;
+    return json;
+  };
+  return {{"spread", request.stragglers.spread.text},
+          {"slow_ranks", object(request.stragglers.slow_ranks)},
+          {"slow_nodes", object(table.job.cluster.slow_nodes)},
+          {"backup", request.stragglers.backup},
+          {"monte_carlo_iterations", request.iterations},
+          {"seed", request.seed}};
+}
+
 std::string asked_or_chosen(const Job& job) {
   std::string asked;
   if (job.thresholds.fusion) asked += " theta";
@@ -112,7 +176,7 @@ std::string percent(double share) {
 std::size_t PredictionTable::best() const {
   const auto faster = [](const auto& a, const auto& b) {
     if (a.is_library != b.is_library) return b.is_library;
-    return a.iteration.value < b.iteration.value;
+    return mean_iteration(a) < mean_iteration(b);
   };
   return static_cast<std::size_t>(std::min_element(rows.begin(), rows.end(), faster) -
                                   rows.begin());
@@ -180,37 +244,50 @@ std::string to_text(const PredictionTable& table) {
                   table.network.work.name, cluster.name, table.ranks, table.ranks == 1 ? "" : "s",
                   nodes, nodes == 1 ? "" : "s", g, cluster.device.name, table.job.batch_per_rank,
                   name(table.job.precision));
-  Table rows({{"  strategy", Align::left},
-              {"wire", Align::left},
-              {"iteration"},
-              {"interval"},
-              {"throughput"},
-              {"efficiency"},
-              {"exposed comm."},
-              {"comm."},
-              {"buckets"},
-              {"engine", Align::left},
-              {"thresholds", Align::left}});
+  std::vector<Table::Column> columns = {
+      {"  strategy", Align::left}, {"wire", Align::left}, {"iteration"}, {"interval"}};
+  if (table.job.stragglers) {
+    for (const char* title : {"mean", "+-", "p50", "p99", "mean throughput"})
+      columns.push_back({title});
+  }
+  columns.insert(columns.end(), {{"throughput"},
+                                 {"efficiency"},
+                                 {"exposed comm."},
+                                 {"comm."},
+                                 {"buckets"},
+                                 {"engine", Align::left},
+                                 {"thresholds", Align::left}});
+  Table rows(std::move(columns));
   const std::size_t best = table.best();
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const simulator::StrategyPrediction& row = table.rows[i];
-    rows.add({(i == best ? "* " : "  ") + row.name, std::string(name(row.wire)),
-              to_text(row.iteration.value),
-              fmt::format("{} - {}", to_text(row.iteration.low), to_text(row.iteration.high)),
-              to_text(row.throughput), percent(row.efficiency),
-              to_text(row.spent.exposed_communication), to_text(row.spent.communication),
-              fmt::format("{}", row.buckets), row.is_library ? "own model" : std::string(name(row.engine)),
-              thresholds_text(models::strategy(row.name), row.thresholds)});
+    std::vector<std::string> cells = {
+        (i == best ? "* " : "  ") + row.name, std::string(name(row.wire)),
+        to_text(row.iteration.value),
+        fmt::format("{} - {}", to_text(row.iteration.low), to_text(row.iteration.high))};
+    if (row.stragglers) {
+      const simulator::IterationSummary& simulated = row.stragglers->iteration;
+      cells.insert(cells.end(), {to_text(simulated.mean), to_text(simulated.standard_error),
+                                 to_text(simulated.p50.value), to_text(simulated.p99.value),
+                                 to_text(row.stragglers->throughput)});
+    }
+    cells.insert(cells.end(), {to_text(row.throughput), percent(row.efficiency),
+                               to_text(row.spent.exposed_communication),
+                               to_text(row.spent.communication), fmt::format("{}", row.buckets),
+                               row.is_library ? "own model" : std::string(name(row.engine)),
+                               thresholds_text(models::strategy(row.name), row.thresholds)});
+    rows.add(std::move(cells));
   }
   text += rows.text();
 
   const simulator::StrategyPrediction& winner = table.rows[best];
   const auto share = [&](Seconds part) { return percent(part / winner.iteration.value); };
   text += fmt::format(
-      "\n* the shortest iteration: compute {} (update {}), exposed communication {}, waiting for "
+      "\n* the shortest iteration{}: compute {} (update {}), exposed communication {}, waiting for "
       "input {}\n",
-      share(winner.spent.compute), share(winner.spent.update),
-      share(winner.spent.exposed_communication), share(winner.spent.input_wait));
+      table.job.stragglers ? " in the mean; without stragglers" : "", share(winner.spent.compute),
+      share(winner.spent.update), share(winner.spent.exposed_communication),
+      share(winner.spent.input_wait));
   std::string path;
   for (const simulator::PathShare& part : winner.critical_path) {
     path += fmt::format("{}{} {}", path.empty() ? "" : ", ", name(part.kind), share(part.time));
@@ -221,6 +298,7 @@ std::string to_text(const PredictionTable& table) {
       "fast or slow end\n",
       winner.baseline_ranks, winner.baseline_ranks == 1 ? "" : "s");
   text += fmt::format("theta, eta, k: {}\n", asked_or_chosen(table.job));
+  text += straggler_note(table);
   text += library_note(table);
   text += "\nAll times are predicted, by the engine of their line. They rest on:\n";
   text += fmt::format("  {:<18} {}\n", "compute", winner.compute_source);
@@ -235,27 +313,29 @@ std::string to_text(const PredictionTable& table) {
 }
 
 Json to_json(const simulator::StrategyPrediction& row) {
-  return {{"name", row.name},
-          {"iteration_s", row.iteration.value.value()},
-          {"iteration_low_s", row.iteration.low.value()},
-          {"iteration_high_s", row.iteration.high.value()},
-          {"throughput_per_s", row.throughput.value()},
-          {"efficiency", row.efficiency},
-          {"efficiency_baseline_ranks", row.baseline_ranks},
-          {"compute_s", row.spent.compute.value()},
-          {"update_s", row.spent.update.value()},
-          {"exposed_communication_s", row.spent.exposed_communication.value()},
-          {"input_wait_s", row.spent.input_wait.value()},
-          {"communication_s", row.spent.communication.value()},
-          {"critical_path", critical_path_json(row)},
-          {"buckets", row.buckets},
-          {"wire_type", name(row.wire)},
-          {"overlap", name(row.overlap)},
-          {"thresholds", thresholds_json(models::strategy(row.name), row.thresholds)},
-          {"steady", row.converged},
-          {"provenance", "predicted"},
-          {"timed_by", row.timed_by},
-          {"compute_source", row.compute_source}};
+  Json json = {{"name", row.name},
+               {"iteration_s", row.iteration.value.value()},
+               {"iteration_low_s", row.iteration.low.value()},
+               {"iteration_high_s", row.iteration.high.value()},
+               {"throughput_per_s", row.throughput.value()},
+               {"efficiency", row.efficiency},
+               {"efficiency_baseline_ranks", row.baseline_ranks},
+               {"compute_s", row.spent.compute.value()},
+               {"update_s", row.spent.update.value()},
+               {"exposed_communication_s", row.spent.exposed_communication.value()},
+               {"input_wait_s", row.spent.input_wait.value()},
+               {"communication_s", row.spent.communication.value()},
+               {"critical_path", critical_path_json(row)},
+               {"buckets", row.buckets},
+               {"wire_type", name(row.wire)},
+               {"overlap", name(row.overlap)},
+               {"thresholds", thresholds_json(models::strategy(row.name), row.thresholds)},
+               {"steady", row.converged},
+               {"provenance", "predicted"},
+               {"timed_by", row.timed_by},
+               {"compute_source", row.compute_source}};
+  if (row.stragglers) add_straggler_fields(json, *row.stragglers);
+  return json;
 }
 
 Json left_out_json(const PredictionTable& table) {
@@ -268,18 +348,20 @@ Json left_out_json(const PredictionTable& table) {
 Json to_json(const PredictionTable& table) {
   Json strategies = Json::array();
   for (const auto& row : table.rows) strategies.push_back(to_json(row));
-  return {{"schema", "paceline.prediction/1"},
-          {"model", table.network.work.name},
-          {"cluster", table.job.cluster.name},
-          {"fabric", fabric_text(table.job.cluster)},
-          {"placement", described_placement(table.job.cluster)},
-          {"ranks", table.ranks},
-          {"batch_per_rank", table.job.batch_per_rank},
-          {"precision", name(table.job.precision)},
-          {"engine", name(table.job.engine)},
-          {"profile", table.job.profile ? Json(table.job.profile->name) : Json(nullptr)},
-          {"strategies", std::move(strategies)},
-          {"left_out", left_out_json(table)}};
+  Json json = {{"schema", "paceline.prediction/1"},
+               {"model", table.network.work.name},
+               {"cluster", table.job.cluster.name},
+               {"fabric", fabric_text(table.job.cluster)},
+               {"placement", described_placement(table.job.cluster)},
+               {"ranks", table.ranks},
+               {"batch_per_rank", table.job.batch_per_rank},
+               {"precision", name(table.job.precision)},
+               {"engine", name(table.job.engine)},
+               {"profile", table.job.profile ? Json(table.job.profile->name) : Json(nullptr)},
+               {"strategies", std::move(strategies)},
+               {"left_out", left_out_json(table)}};
+  if (table.job.stragglers) json["stragglers"] = straggler_json(table);
+  return json;
 }
 
 }  // namespace paceline::cli

@@ -100,6 +100,20 @@ Predictor::Predictor(const PredictionRequest& request) : request_(request) {
     throw InputError(fmt::format("a batch of {} samples", request.batch_per_rank),
                      "choose at least 1 per rank");
   }
+  if (!request.stragglers) return;
+  const models::Stragglers& stragglers = request.stragglers->stragglers;
+  for (const auto& [rank, factor] : stragglers.slow_ranks) {
+    if (rank >= request.ranks)
+      throw InputError({"--slow-rank"},
+                       fmt::format("rank {} is not among {} ranks", rank, request.ranks),
+                       fmt::format("choose 0 to {}", request.ranks - 1));
+  }
+  if (stragglers.backup >= request.ranks)
+    throw InputError(
+        {"--backup"},
+        fmt::format("{} backup ranks among {} leave none to wait for", stragglers.backup,
+                    request.ranks),
+        fmt::format("choose 0 to {}: --ranks counts the backup ranks, too", request.ranks - 1));
 }
 
 Predictor::Setting& Predictor::setting(int ranks, Reading reading) {
@@ -181,6 +195,16 @@ StrategyRun Predictor::run(const models::Strategy& strategy) {
              at);
 }
 
+StragglerPrediction Predictor::with_stragglers(const IterationDag& dag) const {
+  const MonteCarloRequest& request = *request_.stragglers;
+  StragglerPrediction prediction;
+  prediction.iteration = summary(iteration_times(dag, request_.ranks, request));
+  prediction.counted_ranks = request_.ranks - request.stragglers.backup;
+  prediction.throughput = static_cast<double>(prediction.counted_ranks) *
+                          static_cast<double>(request_.batch_per_rank) / prediction.iteration.mean;
+  return prediction;
+}
+
 StrategyPrediction Predictor::predict(const models::Strategy& strategy) {
   Setting& stated = setting(strategy, request_.ranks, Reading::stated);
   const models::Thresholds thresholds =
@@ -220,6 +244,7 @@ StrategyPrediction Predictor::predict(const models::Strategy& strategy) {
   prediction.compute_source = stated.compute.source;
   prediction.engine = at_stated.engine;
   prediction.converged = at_stated.steady.converged;
+  if (request_.stragglers) prediction.stragglers = with_stragglers(at_stated.dag);
   return prediction;
 }
 

@@ -18,6 +18,8 @@
 #include "simulator/iteration/dag.h"
 #include "simulator/iteration/steady_state.h"
 #include "simulator/planner/thresholds.h"
+#include "simulator/straggler/monte_carlo.h"
+#include "simulator/straggler/summary.h"
 
 namespace paceline::simulator {
 
@@ -34,12 +36,21 @@ struct PredictionRequest {
   EngineKind engine = EngineKind::automatic;
   std::optional<models::Overlap> overlap = {};  // instead of wait-free
   Bytes stored_sample{0};                       // bytes of one sample on storage
+  // Also simulates iterations with stragglers; thresholds are chosen without them.
+  std::optional<MonteCarloRequest> stragglers = {};
 };
 
 // The time that tasks of one kind have on the critical path.
 struct PathShare {
   TaskKind kind = TaskKind::forward;
   Seconds time;
+};
+
+// With stragglers; all other figures of a prediction are without.
+struct StragglerPrediction {
+  IterationSummary iteration;
+  int counted_ranks = 1;  // whose gradients an update waits for
+  PerSecond throughput;   // samples of the counted ranks in the mean iteration
 };
 
 struct StrategyPrediction {
@@ -61,6 +72,7 @@ struct StrategyPrediction {
   std::string timed_by;
   bool is_library = false;
   bool converged = true;
+  std::optional<StragglerPrediction> stragglers;  // where they were asked for
 };
 
 // One strategy, with what the timeline needs.
@@ -76,7 +88,8 @@ struct StrategyRun {
 class Predictor {
  public:
   // Keeps references to the request's network, cluster and profile.
-  // Throws InputError if the ranks do not fit the cluster or the batch is not positive.
+  // Throws InputError if the ranks do not fit the cluster or the batch is not positive, or if slow
+  // or backup ranks are not among the ranks.
   explicit Predictor(const PredictionRequest& request);
 
   // Thresholds are chosen with the step engine, whatever times the plan. Throws InputError if k
@@ -92,6 +105,7 @@ class Predictor {
   Setting& setting(const models::Strategy& strategy, int ranks, Reading reading);
   StrategyRun run(const models::Strategy& strategy, const models::Thresholds& thresholds,
                   Setting& setting) const;
+  [[nodiscard]] StragglerPrediction with_stragglers(const IterationDag& dag) const;
   models::Thresholds baseline_thresholds(const models::Strategy& strategy,
                                          const models::Thresholds& thresholds, int ranks) const;
 

@@ -1,0 +1,31 @@
+// The options that say how ranks differ, and whom an iteration waits for.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+
+#include "models/cluster/cluster.h"
+#include "simulator/straggler/monte_carlo.h"
+
+namespace paceline::cli {
+
+// As typed; empty is "not given".
+struct StragglerOptions {
+  std::string spread;
+  std::string slow_ranks;
+  std::string slow_nodes;
+  std::string backup;
+  std::string iterations;
+  std::string seed;
+};
+
+void add_straggler_options(CLI::App& command, StragglerOptions& options);
+
+// Nothing if no option is given. Throws InputError that names the option.
+[[nodiscard]] std::optional<simulator::MonteCarloRequest> load_stragglers(
+    const StragglerOptions& options, int ranks);
+// Slows the nodes that --slow-node names, which must hold some of the ranks. Throws InputError.
+void slow_nodes(models::Cluster& cluster, const StragglerOptions& options, int ranks);
+
+}  // namespace paceline::cli
