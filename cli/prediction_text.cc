@@ -96,12 +96,17 @@ std::string straggler_note(const PredictionTable& table) {
   std::string text =
       fmt::format("mean, p50, p99: {} simulated iterations (seed {}), compute times {}",
                   request.iterations, request.seed, stragglers.spread.text);
+  if (!stragglers.spread.samples.empty())
+    text += fmt::format(" ({} samples)", stragglers.spread.samples.size());
   if (!stragglers.slow_ranks.empty())
     text += fmt::format(", slow ranks {}", assignments_text(stragglers.slow_ranks));
-  text += "; +- is one standard error; all other columns are without these stragglers\n";
+  text += "; all other columns are without them\n";
+  const bool has_library = std::any_of(table.rows.begin(), table.rows.end(),
+                                       [](const auto& row) { return row.is_library; });
   if (!table.job.cluster.slow_nodes.empty())
-    text += fmt::format("slow nodes, in every column: {} of the NICs' bandwidth\n",
-                        assignments_text(table.job.cluster.slow_nodes));
+    text +=
+        fmt::format("slow nodes, in every column{}: {} of the NICs' bandwidth\n",
+                    has_library ? " of ours" : "", assignments_text(table.job.cluster.slow_nodes));
   const int counted = table.ranks - stragglers.backup;
   if (stragglers.backup > 0)
     text += fmt::format(
@@ -247,7 +252,7 @@ std::string to_text(const PredictionTable& table) {
   std::vector<Table::Column> columns = {
       {"  strategy", Align::left}, {"wire", Align::left}, {"iteration"}, {"interval"}};
   if (table.job.stragglers) {
-    for (const char* title : {"mean", "+-", "p50", "p99", "mean throughput"})
+    for (const char* title : {"mean ± stderr", "p50", "p99", "mean throughput"})
       columns.push_back({title});
   }
   columns.insert(columns.end(), {{"throughput"},
@@ -267,7 +272,8 @@ std::string to_text(const PredictionTable& table) {
         fmt::format("{} - {}", to_text(row.iteration.low), to_text(row.iteration.high))};
     if (row.stragglers) {
       const simulator::IterationSummary& simulated = row.stragglers->iteration;
-      cells.insert(cells.end(), {to_text(simulated.mean), to_text(simulated.standard_error),
+      cells.insert(cells.end(), {fmt::format("{} ± {}", to_text(simulated.mean),
+                                             to_text(simulated.standard_error)),
                                  to_text(simulated.p50.value), to_text(simulated.p99.value),
                                  to_text(row.stragglers->throughput)});
     }

@@ -85,6 +85,102 @@ class Prediction(unittest.TestCase):
         self.assertEqual(predict("--json").stdout, predict("--json").stdout)
 
 
+class Stragglers(unittest.TestCase):
+    JOB = ("--strategy", "fused-ring,hybrid", "--theta", "8MiB")
+
+    def document(self, *words, ranks="64"):
+        result = predict("--json", *self.JOB, *words, ranks=ranks)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return json.loads(result.stdout)
+
+    def test_without_options_there_are_no_columns(self):
+        document = self.document()
+        self.assertNotIn("stragglers", document)
+        self.assertNotIn("iteration_mean_s", document["strategies"][0])
+        self.assertNotIn("p99", predict(*self.JOB, ranks="64").stdout)
+
+    def test_a_constant_spread_is_the_prediction_without(self):
+        for words in (("--spread", "constant"), ("--spread", "normal:0"), ("--backup", "3"), ("--slow-node", "1=1")):
+            for row, before in zip(self.document(*words)["strategies"], self.document()["strategies"]):
+                for key in ("iteration_mean_s", "iteration_p50_s", "iteration_p99_s"):
+                    self.assertAlmostEqual(row[key], before["iteration_s"], delta=1e-12)
+                self.assertEqual(row["iteration_stderr_s"], 0)
+                self.assertEqual(row["iteration_s"], before["iteration_s"])
+
+    def test_json_has_the_promised_keys(self):
+        document = self.document("--spread", "log-normal:0.1", "--slow-rank", "5=1.5,7=2", "--slow-node", "2=0.5", "--backup", "4",
+                                 "--iterations", "200", "--seed", "7")
+        self.assertEqual(document["stragglers"], {"spread": "log-normal:0.1", "slow_ranks": {"5": 1.5, "7": 2}, "slow_nodes": {"2": 0.5},
+                                                  "backup": 4, "monte_carlo_iterations": 200, "seed": 7})
+        for row in document["strategies"]:
+            self.assertLess(row["iteration_s"], row["iteration_p50_s"])
+            ordered = [row[f"iteration_{key}_s"] for key in ("p50_low", "p50", "p50_high", "p99_low", "p99", "p99_high")]
+            self.assertEqual(ordered, sorted(ordered))
+            self.assertGreater(row["iteration_stderr_s"], 0)
+            self.assertEqual(row["counted_ranks"], 60)
+            self.assertAlmostEqual(row["throughput_mean_per_s"], 60 * 64 / row["iteration_mean_s"], delta=1e-6)
+
+    def test_seeds_reproduce(self):
+        words = ("--spread", "log-normal:0.1", "--iterations", "100")
+        self.assertEqual(self.document(*words), self.document(*words))
+        self.assertEqual(self.document(*words), self.document(*words, "--seed", "1"))
+        means = [self.document(*words, "--seed", seed)["strategies"][0]["iteration_mean_s"] for seed in ("1", "2")]
+        self.assertNotEqual(*means)
+
+    def test_slow_ranks_are_waited_for_unless_they_are_backup(self):
+        def mean(*words):
+            return self.document(*words)["strategies"][0]["iteration_mean_s"]
+        alone, slow = mean("--spread", "constant"), mean("--slow-rank", "9=2")
+        self.assertAlmostEqual(slow / alone, 2, delta=0.02)
+        self.assertAlmostEqual(mean("--slow-rank", "9=2", "--backup", "1"), alone, delta=1e-12)
+
+    def test_backup_workers_trade_gradients_for_time(self):
+        """The guide's 96 + 4: of 100 ranks, an update waits for 96."""
+        rows = [self.document("--spread", "log-normal:0.1", "--backup", backup, ranks="100")["strategies"][0] for backup in ("0", "4", "50")]
+        self.assertGreater(rows[0]["iteration_mean_s"], rows[1]["iteration_mean_s"])
+        self.assertGreater(rows[1]["iteration_mean_s"], rows[2]["iteration_mean_s"])
+        self.assertEqual(max(rows, key=lambda row: row["throughput_mean_per_s"]), rows[1])
+
+    def test_a_file_of_times_is_drawn_from(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "times.txt"
+            path.write_text("# ms of one rank's iterations\n300\n300\n300\n500\n")
+            row = self.document("--spread", f"file:{path}", ranks="64")["strategies"][0]
+            self.assertAlmostEqual(row["iteration_mean_s"] / row["iteration_s"], 500 / 350, delta=0.01)
+            self.assertIn("(4 samples)", predict(*self.JOB, "--spread", f"file:{path}", ranks="64").stdout)
+            path.write_text("300\n-1\n")
+            result = predict(*self.JOB, "--spread", f"file:{path}", ranks="64")
+            self.assertEqual((result.returncode, result.stderr), (2, f"paceline: {path}:2: '-1' is not a number from 1e-12 to 1000000000000\n"))
+
+    def test_the_table_says_what_it_shows(self):
+        text = predict("--strategy", "fused-ring,nccl", "--spread", "log-normal:0.1", "--slow-rank", "5=1.5", "--slow-node", "2=0.5", "--backup", "4",
+                       ranks="100").stdout
+        self.assertRegex(text, r"mean ± stderr +p50 +p99 +mean throughput")
+        for line in ("mean, p50, p99: 1000 simulated iterations (seed 1), compute times log-normal:0.1, slow ranks 5=1.5; all other columns are without them\n",
+                     "slow nodes, in every column of ours: 2=0.5 of the NICs' bandwidth\n",
+                     "backup workers: an update waits for the first 96 of 100 gradients; all-reduces run over all 100 ranks\n",
+                     "mean throughput: 6144 samples in the mean iteration\n"):
+            self.assertIn(line, text)
+
+    def test_what_is_wrong_is_one_line(self):
+        for words, message in (
+                (("--spread", "lognormal:1"), "--spread: unknown spread 'lognormal'; did you mean 'log-normal'?"),
+                (("--spread", "normal:2"), "--spread: '2' is not a number from 0 to 1"),
+                (("--spread", "file:none.txt"), "none.txt: no such file; give the path of a file that exists"),
+                (("--slow-rank", "3"), "--slow-rank: '3' has no =; write it as in --slow-rank 3=2"),
+                (("--slow-rank", "3=0.5"), "--slow-rank: '0.5' is not a number from 1 to 1000"),
+                (("--slow-rank", "64=2"), "--slow-rank: '64' is not a whole number from 0 to 63"),
+                (("--slow-rank", "3=2,3=4"), "--slow-rank: 3 is named twice; name each once"),
+                (("--slow-node", "8=0.5"), "--slow-node: '8' is not a whole number from 0 to 7"),
+                (("--slow-node", "1=0"), "--slow-node: '0' is not a number from 0.001 to 1"),
+                (("--backup", "64"), "--backup: 64 backup ranks among 64 leave none to wait for; choose 0 to 63: --ranks counts the backup ranks, too"),
+                (("--iterations", "10"), "--iterations: nothing varies from iteration to iteration; give --spread, --slow-rank, --slow-node or --backup, too"),
+                (("--spread", "constant", "--iterations", "1"), "--iterations: '1' is not a whole number from 2 to 1000000"),
+                (("--spread", "constant", "--seed", "x"), "--seed: 'x' is not a whole number from 0 to 9007199254740992")):
+            result = predict(*self.JOB, *words, ranks="64")
+            self.assertEqual((result.returncode, result.stdout, result.stderr), (2, "", f"paceline: {message}\n"))
+
+
 class Timeline(unittest.TestCase):
     def test_it_is_a_chrome_trace(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -61,6 +61,13 @@ IterationDag dag_of(const RandomJob& job, const InputTimes& input = {}) {
   return {job.network, job.plan, job.compute, job.buckets, input};
 }
 
+// A first layer without gradient, whose backward pass comes after the last gradient.
+void add_front_layer(RandomJob& job) {
+  job.network.layers.insert(job.network.layers.begin(), models::LayerWork{});
+  for (auto& gradient : job.network.gradients) ++gradient.layer;
+  job.compute.layers.insert(job.compute.layers.begin(), {Seconds{0.02}, Seconds{0.3}});
+}
+
 IterationDag with_compute_times(const IterationDag& dag, double factor) {
   std::vector<Seconds> durations;
   for (const Task& task : dag.tasks())
@@ -262,6 +269,25 @@ TEST(MonteCarlo, ASlowRankSlowsAllByItsFactorUnlessItIsBackup) {
   }
 }
 
+// Communication is slower than compute by a millionth: from rest it would take a million iterations
+// to have compute wait for it.
+TEST(MonteCarlo, StartsInTheSteadyState) {
+  RandomJob job;
+  job.network = chain_network({10, 10});
+  job.compute = {.layers = {{Seconds{1}, Seconds{4}}, {Seconds{2}, Seconds{3}}},
+                 .update = Seconds{0.5},
+                 .provenance = {},
+                 .source = {}};
+  job.plan = models::make_plan(models::strategy("ring"), job.network.gradients, 2,
+                               models::WireType::fp32, {});
+  job.plan.overlap = Overlap::double_buffered;
+  job.buckets.assign(2, BucketTimes{{}, {}, Seconds{2 * 5.250005}, {}});
+  const IterationSummary s = summary(iteration_times(
+      dag_of(job), 4,
+      {.stragglers = {spread(SpreadKind::constant, 0), {{1, 2.0}}, 0}, .iterations = 50}));
+  EXPECT_NEAR(s.mean.value(), 2 * 10.50001, 1e-9);
+}
+
 // Every task on every rank, one after the other, as monte_carlo.h says.
 class EveryRank {
  public:
@@ -360,7 +386,9 @@ TEST(MonteCarlo, EqualsEveryTaskOnEveryRank) {
       for (int trial = 0; trial < 6; ++trial) {
         const InputTimes input =
             trial % 2 == 0 ? InputTimes{} : InputTimes{Seconds{0.05}, Seconds{0.2}, Seconds{0.01}};
-        const IterationDag dag = dag_of(random_job(random, overlap), input);
+        RandomJob job = random_job(random, overlap);
+        if (trial >= 3) add_front_layer(job);
+        const IterationDag dag = dag_of(job, input);
         constexpr int ranks = 5;
         const MonteCarloRequest request{
             .stragglers = {spread(SpreadKind::log_normal, 0.4), {{1, 1.5}}, backup},
