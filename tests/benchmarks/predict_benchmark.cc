@@ -70,6 +70,31 @@ void WholeProcessScale(benchmark::State& state) {
 }
 BENCHMARK(WholeProcessScale)->Unit(benchmark::kMillisecond)->UseRealTime();
 
+// A network's iteration with its buckets followed through the links that they share, on as many
+// streams: every strategy that fuses.
+void WholeProcessFlowEngine(benchmark::State& state, std::string strategy) {
+  double peak_mb = 0;
+  for (auto _ : state) {
+    peak_mb = run_process(state, {PACELINE_COMMAND, "predict", "--model", "resnet50", "--cluster",
+                                  "jizhi-p40", "--ranks", "1024", "--engine", "flow", "--strategy",
+                                  strategy, "--streams", std::to_string(state.range(0)), "--json"});
+  }
+  state.counters["peak_MB"] = peak_mb;
+}
+
+const bool fusing_strategies_are_registered = [] {
+  for (const models::Strategy& strategy : models::strategy_catalogue()) {
+    if (!strategy.fuses || !strategy.library.empty()) continue;
+    benchmark::RegisterBenchmark(("WholeProcessFlowEngine/" + std::string(strategy.name)).c_str(),
+                                 WholeProcessFlowEngine, std::string(strategy.name))
+        ->Arg(1)
+        ->Arg(4)
+        ->Unit(benchmark::kMillisecond)
+        ->UseRealTime();
+  }
+  return true;
+}();
+
 // One strategy from nothing but the loaded inputs: thresholds, plan, three readings and the
 // baseline.
 void OneStrategy(benchmark::State& state) {
