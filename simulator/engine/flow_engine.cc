@@ -1,7 +1,8 @@
 // Tests: tests/simulator/flow_engine_test.cc, tests/agreement/shared_link_agreement_test.cc.
 //
-// IMPLEMENTATION. A collective in flight is an Instance of a FlowProgram. Each of its messages and
-// each of its positions has a slot, which says what it waits for; slots are events in one heap.
+// IMPLEMENTATION. A collective in flight is an Instance of a FlowProgram. Each of its lanes, for
+// the message that is on it, and each of its positions has a slot, which says what it waits for;
+// slots are events in one heap.
 //   message   waits for both its ends; then for alpha; then flows, and ends when its bytes are
 //             through
 //   position  waits until it is ready; then, in each step, for its messages; then for its
@@ -31,10 +32,12 @@ std::size_t at(int index) {
 
 enum class Phase : char { waits, latency, flows };
 
+// The message that is on a lane, or was.
 struct Message {
   double remaining = 0;  // bytes, at `since`
   double rate = 0;       // bytes/s
   double since = 0;
+  int number = 0;  // in the program
   Phase phase = Phase::waits;
   char ends_there = 0;  // of its two ends, how many have come to its step
 };
@@ -81,11 +84,11 @@ class FlowEngine::Simulation final : public Launcher {
   struct Instance {
     int schedule = 0;
     bool is_alone = false;  // made for a time when no other is in flight
-    int first_slot = 0;     // messages, then positions; flows of sharing_ have the same numbers
+    int first_slot = 0;     // lanes, then positions; flows of sharing_ have the same numbers
     int id = 0;
     double bytes = 0;
     int positions_left = 0;
-    std::vector<Message> messages;
+    std::vector<Message> lanes;
     std::vector<Position> positions;
     // For cutting runs short.
     Snapshot before;
@@ -171,15 +174,16 @@ FlowEngine::Simulation::Instance& FlowEngine::Simulation::idle_instance(int sche
   instance.schedule = schedule;
   instance.is_alone = is_alone;
   instance.first_slot = static_cast<int>(owners_.size());
-  instance.messages.resize(program.messages.size());
+  instance.lanes.resize(program.lanes.size());
   instance.positions.resize(at(positions_));
-  for (const FlowProgram::Message& m : program.messages) {
-    const std::size_t end = is_alone ? m.end_own : m.end_link;
-    sharing_.add_flow(std::span(program.links).subspan(m.first_link, end - m.first_link), m.bound);
+  for (const FlowProgram::Lane& lane : program.lanes) {
+    const std::size_t end = is_alone ? lane.end_own : lane.end_link;
+    sharing_.add_flow(std::span(program.links).subspan(lane.first_link, end - lane.first_link),
+                      lane.bound);
   }
   // Positions are no flows, but have slots.
   for (int position = 0; position < positions_; ++position) sharing_.add_flow({}, 0);
-  const std::size_t slots = program.messages.size() + at(positions_);
+  const std::size_t slots = program.lanes.size() + at(positions_);
   owners_.resize(owners_.size() + slots, &instance);
   events_.add_slots(static_cast<int>(slots));
   return instance;
@@ -199,7 +203,7 @@ Completion FlowEngine::Simulation::completion(int schedule, Bytes bucket,
   now_ = 0;
   Instance& instance = idle_instance(schedule, true);
   start(instance, 0, bucket.value());
-  const int first_position = instance.first_slot + static_cast<int>(instance.messages.size());
+  const int first_position = instance.first_slot + static_cast<int>(instance.lanes.size());
   for (int position = 0; position < positions_; ++position)
     events_.set(first_position + position, ready.empty() ? 0 : ready[at(position)].value());
   simulate([](int, Seconds, Launcher&) {});
@@ -255,7 +259,7 @@ void FlowEngine::Simulation::take_launches(double until) {
     pending_.pop();
     Instance& instance = idle_instance(launch.schedule, false);
     start(instance, launch.id, launch.bytes);
-    const int first_position = instance.first_slot + static_cast<int>(instance.messages.size());
+    const int first_position = instance.first_slot + static_cast<int>(instance.lanes.size());
     for (int position = 0; position < positions_; ++position)
       events_.set(first_position + position, now_);
   }
@@ -264,9 +268,9 @@ void FlowEngine::Simulation::take_launches(double until) {
 void FlowEngine::Simulation::handle(int slot) {
   Instance& instance = *owners_[at(slot)];
   const int local = slot - instance.first_slot;
-  const int messages = static_cast<int>(instance.messages.size());
-  if (local >= messages) {
-    const int position = local - messages;
+  const int lanes = static_cast<int>(instance.lanes.size());
+  if (local >= lanes) {
+    const int position = local - lanes;
     Position& state = instance.positions[at(position)];
     if (state.reduces) {
       state.reduces = false;
@@ -276,7 +280,7 @@ void FlowEngine::Simulation::handle(int slot) {
     }
     return;
   }
-  Message& message = instance.messages[at(local)];
+  Message& message = instance.lanes[at(local)];
   if (message.phase == Phase::latency && message.remaining > 0) {
     message.phase = Phase::flows;
     message.since = now_;
@@ -286,19 +290,21 @@ void FlowEngine::Simulation::handle(int slot) {
   }
   if (message.phase == Phase::flows) sharing_.stop(slot);
   message.phase = Phase::waits;
-  arrive(instance, local);
+  arrive(instance, message.number);
 }
 
 void FlowEngine::Simulation::begin_message(Instance& instance, int message) {
-  Message& state = instance.messages[at(message)];
   const FlowProgram::Message& m = program(instance).messages[at(message)];
+  const FlowProgram::Lane& lane = program(instance).lanes[at(m.lane)];
+  Message& state = instance.lanes[at(m.lane)];
+  state.number = message;
   state.ends_there = 0;
   state.phase = Phase::latency;
   state.remaining = m.fraction * instance.bytes;
   // What no link bounds takes no time.
-  if (std::isinf(m.bound)) state.remaining = 0;
+  if (std::isinf(lane.bound)) state.remaining = 0;
   ++flows_;
-  events_.set(instance.first_slot + message, now_ + m.alpha_s);
+  events_.set(instance.first_slot + m.lane, now_ + lane.alpha_s);
 }
 
 void FlowEngine::Simulation::arrive(Instance& instance, int message) {
@@ -311,7 +317,7 @@ void FlowEngine::Simulation::arrive(Instance& instance, int message) {
     const double reduction = program(instance).parts[at(part)].reduce_per_byte_s * instance.bytes;
     if (reduction > 0) {
       receiver.reduces = true;
-      events_.set(instance.first_slot + static_cast<int>(instance.messages.size()) + m.to,
+      events_.set(instance.first_slot + static_cast<int>(instance.lanes.size()) + m.to,
                   now_ + reduction);
     }
   }
@@ -354,14 +360,15 @@ void FlowEngine::Simulation::enter(Instance& instance, int position) {
   state.receives = part.receives;
   for (std::size_t i = part.first_message; i < part.end_message; ++i) {
     const int message = p.mine[i];
-    if (++instance.messages[at(message)].ends_there == 2) begin_message(instance, message);
+    Message& on_lane = instance.lanes[at(p.messages[at(message)].lane)];
+    if (++on_lane.ends_there == 2) begin_message(instance, message);
   }
 }
 
 void FlowEngine::Simulation::settle() {
   sharing_.settle([this](int slot) {
     Instance& instance = *owners_[at(slot)];
-    Message& message = instance.messages[at(slot - instance.first_slot)];
+    Message& message = instance.lanes[at(slot - instance.first_slot)];
     message.remaining = std::max(0.0, message.remaining - message.rate * (now_ - message.since));
     message.since = now_;
     message.rate = sharing_.rate(slot);
@@ -374,7 +381,7 @@ bool FlowEngine::Simulation::photograph(const Instance& instance, int run,
                                         Snapshot& snapshot) const {
   const FlowProgram& p = program(instance);
   const FlowProgram::Run& r = p.runs[at(run)];
-  const int messages = static_cast<int>(instance.messages.size());
+  const int lanes = static_cast<int>(instance.lanes.size());
   snapshot.clear();
   snapshot.time = now_;
   snapshot.run = run;
@@ -395,15 +402,16 @@ bool FlowEngine::Simulation::photograph(const Instance& instance, int run,
       return false;
     snapshot.exact.insert(snapshot.exact.end(), {state.repeat - snapshot.repeat, state.sends,
                                                  state.receives, state.reduces ? 1 : 0});
-    note_event(instance.first_slot + messages + position);
+    note_event(instance.first_slot + lanes + position);
   }
   for (int message = r.first_message; message < r.end_message; ++message) {
-    const Message& state = instance.messages[at(message)];
+    const int lane = p.messages[at(message)].lane;
+    const Message& state = instance.lanes[at(lane)];
     snapshot.exact.push_back(2 * static_cast<int>(state.phase) + state.ends_there);
     // With the time of its end, the rate says what remains.
     snapshot.exact.push_back(state.phase == Phase::flows ? 1 : 0);
     if (state.phase == Phase::flows) snapshot.close.push_back(state.rate);
-    note_event(instance.first_slot + message);
+    note_event(instance.first_slot + lane);
   }
   return events == events_.size();
 }
@@ -448,7 +456,7 @@ void FlowEngine::Simulation::cut_short() {
   for (int part = run.first_part; part < run.end_part; ++part)
     instance.positions[at(p.parts[at(part)].position)].repeat += static_cast<int>(steps);
   for (int message = run.first_message; message < run.end_message; ++message)
-    instance.messages[at(message)].since += by;
+    instance.lanes[at(p.messages[at(message)].lane)].since += by;
   instance.before.clear();
 }
 

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <numeric>
+#include <unordered_map>
 
 #include "models/base/error.h"
 
@@ -45,6 +47,66 @@ void add_parts(FlowProgram& program, const PreparedRun& prepared, int first_mess
   }
 }
 
+// Finds the lane of each message: the first between its two ranks that no message of the same run
+// has yet.
+class Lanes {
+ public:
+  Lanes(const Routes& routes, Sharing& sharing, int positions, LinkNumbers& numbers)
+      : routes_(routes), sharing_(sharing), positions_(positions), numbers_(numbers) {}
+
+  int of(const PreparedRun& run, int run_number, const PreparedRun::Message& m,
+         FlowProgram& program) {
+    const std::int64_t way = std::int64_t{m.from} * routes_.ranks() + m.to_rank;
+    const auto [first, is_new] = first_.try_emplace(way, static_cast<int>(program.lanes.size()));
+    int lane = is_new ? -1 : first->second;
+    int last = -1;
+    while (lane >= 0 && uses_[static_cast<std::size_t>(lane)].run == run_number) {
+      last = lane;
+      lane = uses_[static_cast<std::size_t>(lane)].next;
+    }
+    if (lane < 0) {
+      lane = add(run, m, program);
+      if (last >= 0) uses_[static_cast<std::size_t>(last)].next = lane;
+    }
+    uses_[static_cast<std::size_t>(lane)].run = run_number;
+    return lane;
+  }
+
+ private:
+  struct Use {
+    int run = -1;   // the last that has a message on the lane
+    int next = -1;  // lane between the same ranks
+  };
+
+  int add(const PreparedRun& run, const PreparedRun::Message& m, FlowProgram& program) {
+    FlowProgram::Lane lane{.alpha_s = m.alpha_s,
+                           .bound = std::numeric_limits<double>::infinity(),
+                           .first_link = program.links.size()};
+    for (const int link : run.path(m)) {
+      lane.bound =
+          std::min(lane.bound, 1 / (routes_.beta_s(link) * routes_.weight(link, positions_)));
+    }
+    for (const bool own : {true, false}) {
+      for (const int link : run.path(m)) {
+        if (routes_.is_shared(link) && routes_.beta_s(link) > 0 && sharing_.is_shared(link) == own)
+          program.links.push_back(numbers_.of(link));
+      }
+      if (own) lane.end_own = program.links.size();
+    }
+    lane.end_link = program.links.size();
+    program.lanes.push_back(lane);
+    uses_.emplace_back();
+    return static_cast<int>(program.lanes.size()) - 1;
+  }
+
+  const Routes& routes_;
+  Sharing& sharing_;
+  int positions_;
+  LinkNumbers& numbers_;
+  std::unordered_map<std::int64_t, int> first_;  // of the lanes from a rank to another
+  std::vector<Use> uses_;                        // of each lane
+};
+
 void order_by_position(FlowProgram& program, int positions) {
   program.first_of_program.assign(static_cast<std::size_t>(positions) + 1, 0);
   for (const FlowProgram::Part& part : program.parts)
@@ -67,6 +129,7 @@ FlowProgram make_flow_program(const models::Schedule& schedule, const Routes& ro
   for_each_run(schedule, routes, positions, [&](const PreparedRun& run) { sharing.add(run); });
 
   FlowProgram program;
+  Lanes lanes(routes, sharing, positions, numbers);
   std::vector<int> part_of_position(static_cast<std::size_t>(positions));
   for_each_run(schedule, routes, positions, [&](const PreparedRun& run) {
     const int first_message = static_cast<int>(program.messages.size());
@@ -79,25 +142,9 @@ FlowProgram make_flow_program(const models::Schedule& schedule, const Routes& ro
     }
     const int first_part = static_cast<int>(program.parts.size());
     for (const PreparedRun::Message& m : run.messages) {
-      FlowProgram::Message message{.from = m.from,
-                                   .to = m.to,
-                                   .fraction = m.fraction,
-                                   .alpha_s = m.alpha_s,
-                                   .bound = std::numeric_limits<double>::infinity(),
-                                   .first_link = program.links.size()};
-      for (const int link : run.path(m)) {
-        message.bound =
-            std::min(message.bound, 1 / (routes.beta_s(link) * routes.weight(link, positions)));
-      }
-      for (const bool own : {true, false}) {
-        for (const int link : run.path(m)) {
-          if (routes.is_shared(link) && routes.beta_s(link) > 0 && sharing.is_shared(link) == own)
-            program.links.push_back(numbers.of(link));
-        }
-        if (own) message.end_own = program.links.size();
-      }
-      message.end_link = program.links.size();
-      program.messages.push_back(message);
+      const int lane = lanes.of(run, static_cast<int>(program.runs.size()), m, program);
+      program.messages.push_back(
+          {.from = m.from, .to = m.to, .lane = lane, .fraction = m.fraction});
     }
     add_parts(program, run, first_message, gamma_s, part_of_position);
     program.runs.push_back({first_message, static_cast<int>(program.messages.size()), first_part,

@@ -1,5 +1,9 @@
 // A schedule as the flow engine walks through it: for each position, which runs it takes part in;
-// for each of those, its messages; for each message, the links that bound it.
+// for each of those, its messages; for each message, its lane.
+//
+// A lane is a way from one rank to another that carries one message at a time: a step's message
+// between two ranks has arrived before either of them is in the next step. State is kept for lanes,
+// which are few where a schedule sends over the same ways in many steps.
 #pragma once
 
 #include <span>
@@ -14,7 +18,10 @@ struct FlowProgram {
   struct Message {
     int from = 0;  // positions
     int to = 0;
+    int lane = 0;
     double fraction = 0;  // of the bucket
+  };
+  struct Lane {
     double alpha_s = 0;
     double bound = 0;  // bytes/s that its narrowest link lets through; infinite if none bounds it
     // Of `links`: those that others of the same schedule may be on at the same time, and then those
@@ -42,6 +49,7 @@ struct FlowProgram {
   };
 
   std::vector<Message> messages;
+  std::vector<Lane> lanes;
   std::vector<int> links;  // numbered by the `numbers` that it was made with
   std::vector<Part> parts;
   std::vector<int>
