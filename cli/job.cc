@@ -99,6 +99,11 @@ std::optional<models::Profile> load_profile(const std::string& option,
              : calibration::shipped_profile(cluster.profile);
 }
 
+std::optional<int> optional_count(const char* option, const std::string& text, int most) {
+  if (text.empty()) return std::nullopt;
+  return static_cast<int>(parsing_option(option, [&] { return parse_count(text, 1, most); }));
+}
+
 std::vector<std::string> comma_list(const std::string& text) {
   std::vector<std::string> parts(1);
   for (const char c : text) {
@@ -266,17 +271,11 @@ Job load_job(const JobOptions& options) {
     job.thresholds.fusion = parsing_option("--theta", [&] { return parse_bytes(options.theta); });
   if (!options.eta.empty())
     job.thresholds.hybrid = parsing_option("--eta", [&] { return parse_bytes(options.eta); });
-  const auto count = [](const char* option, const std::string& text, int most) {
-    std::optional<int> number;
-    if (!text.empty())
-      number = static_cast<int>(parsing_option(option, [&] { return parse_count(text, 1, most); }));
-    return number;
-  };
-  job.thresholds.group_size = count("--group", options.group, models::max_ranks);
-  job.thresholds.segments = count("--segments", options.segments, models::max_segments);
-  job.thresholds.rings = count("--rings", options.rings, models::max_ranks);
-  job.thresholds.servers = count("--servers", options.servers, models::max_ranks);
-  job.thresholds.streams = count("--streams", options.streams, max_streams);
+  job.thresholds.group_size = optional_count("--group", options.group, models::max_ranks);
+  job.thresholds.segments = optional_count("--segments", options.segments, models::max_segments);
+  job.thresholds.rings = optional_count("--rings", options.rings, models::max_ranks);
+  job.thresholds.servers = optional_count("--servers", options.servers, models::max_ranks);
+  job.thresholds.streams = optional_count("--streams", options.streams, max_streams);
   if (!options.server_placement.empty())
     job.thresholds.placement = parsing_option("--server-placement", [&] {
       return models::server_placement_from_name(options.server_placement);

@@ -87,6 +87,11 @@ void add_profile_option(CLI::App& command, std::string& profile);
 // A number of ranks that fits the cluster. Throws InputError that names --ranks.
 [[nodiscard]] int parse_ranks(const std::string& text, const models::Cluster& cluster);
 
+// A whole number from 1 to `most`; nothing if there is no text. Throws InputError that names the
+// option.
+[[nodiscard]] std::optional<int> optional_count(const char* option, const std::string& text,
+                                                int most);
+
 // The parts of "a,b,c". Empty parts are an InputError.
 [[nodiscard]] std::vector<std::string> comma_list(const std::string& text);
 

@@ -6,14 +6,6 @@
 #include "models/collective/algorithms.h"
 
 namespace paceline::cli {
-namespace {
-
-int count_or_default(const char* option, const std::string& text, int most) {
-  if (text.empty()) return 0;
-  return static_cast<int>(parsing_option(option, [&] { return parse_count(text, 1, most); }));
-}
-
-}  // namespace
 
 void add_schedule_options(CLI::App& command, ScheduleOptions& options) {
   command.add_option("--ranks", options.ranks, "Number of ranks")->option_text("N");
@@ -39,10 +31,10 @@ NamedSchedule load_schedule(const models::CollectiveAlgorithm& algorithm,
   models::ScheduleOptions build;
   build.ranks = static_cast<int>(
       parsing_option("--ranks", [&] { return parse_count(options.ranks, 1, most_ranks); }));
-  build.group_size = count_or_default("--group", options.group, most_ranks);
-  build.segments = count_or_default("--segments", options.segments, models::max_segments);
-  build.rings = count_or_default("--rings", options.rings, most_ranks);
-  build.servers = count_or_default("--servers", options.servers, most_ranks);
+  build.group_size = optional_count("--group", options.group, most_ranks).value_or(0);
+  build.segments = optional_count("--segments", options.segments, models::max_segments).value_or(0);
+  build.rings = optional_count("--rings", options.rings, most_ranks).value_or(0);
+  build.servers = optional_count("--servers", options.servers, most_ranks).value_or(0);
   const char* blamed = algorithm.takes_segments                          ? "--segments"
                        : algorithm.takes_servers                         ? "--servers"
                        : algorithm.takes_rings && !options.rings.empty() ? "--rings"

@@ -27,7 +27,7 @@ namespace paceline::simulator {
 class FlowEngine final : public SharedLinkEngine {
  public:
   // For schedules over the same ranks, at least one. Keeps no reference to anything.
-  // Throws InputError where it would have to follow more than 1 million messages.
+  // Throws TooManyMessages where it would have to follow more than 1 million messages.
   FlowEngine(std::span<const models::Schedule> schedules, const CommunicationCost& cost,
              Collapse collapse = Collapse::equal_positions);
   ~FlowEngine() override;

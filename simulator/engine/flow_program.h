@@ -68,7 +68,7 @@ struct FlowProgram {
 // Messages that the flow engine takes at most: about 200 MB with what it keeps of each in flight.
 inline constexpr std::size_t most_flow_messages = 1'000'000;
 
-// Throws InputError beyond most_flow_messages.
+// Throws TooManyMessages beyond most_flow_messages.
 [[nodiscard]] FlowProgram make_flow_program(const models::Schedule& schedule, const Routes& routes,
                                             int positions, double gamma_s, LinkNumbers& numbers);
 

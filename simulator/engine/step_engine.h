@@ -34,7 +34,7 @@ namespace paceline::simulator {
 class StepEngine {
  public:
   // Prepares a schedule on a cluster for any bucket size. Keeps no reference to either.
-  // Throws InputError where that takes more than 8 million messages (200 MB): a schedule over
+  // Throws TooManyMessages where that takes more than 8 million messages (200 MB): a schedule over
   // hundreds of thousands of ranks that cannot be collapsed.
   StepEngine(const models::Schedule& schedule, const CommunicationCost& cost,
              Collapse collapse = Collapse::equal_positions);

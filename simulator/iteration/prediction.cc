@@ -172,6 +172,11 @@ StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thres
   return {std::move(plan), std::move(dag), std::move(steady), engine, std::move(timed_by)};
 }
 
+models::Thresholds Predictor::thresholds(const models::Strategy& strategy, Setting& at) const {
+  return resolve_thresholds(strategy, request_.thresholds, request_.network, at.ranks,
+                            request_.wire, at.compute, at.planner());
+}
+
 // The thresholds of the same job on the baseline: k is its own default where the job's does not
 // fit fewer ranks.
 models::Thresholds Predictor::baseline_thresholds(const models::Strategy& strategy,
@@ -189,10 +194,7 @@ models::Thresholds Predictor::baseline_thresholds(const models::Strategy& strate
 
 StrategyRun Predictor::run(const models::Strategy& strategy) {
   Setting& at = setting(strategy, request_.ranks, Reading::stated);
-  return run(strategy,
-             resolve_thresholds(strategy, request_.thresholds, request_.network, request_.ranks,
-                                request_.wire, at.compute, at.planner()),
-             at);
+  return run(strategy, thresholds(strategy, at), at);
 }
 
 StragglerPrediction Predictor::with_stragglers(const IterationDag& dag) const {
@@ -207,28 +209,26 @@ StragglerPrediction Predictor::with_stragglers(const IterationDag& dag) const {
 
 StrategyPrediction Predictor::predict(const models::Strategy& strategy) {
   Setting& stated = setting(strategy, request_.ranks, Reading::stated);
-  const models::Thresholds thresholds =
-      resolve_thresholds(strategy, request_.thresholds, request_.network, request_.ranks,
-                         request_.wire, stated.compute, stated.planner());
-  const StrategyRun at_stated = run(strategy, thresholds, stated);
+  const models::Thresholds chosen = thresholds(strategy, stated);
+  const StrategyRun at_stated = run(strategy, chosen, stated);
   const Seconds period = at_stated.steady.period;
   const Seconds fast =
-      run(strategy, thresholds, setting(strategy, request_.ranks, Reading::fast)).steady.period;
+      run(strategy, chosen, setting(strategy, request_.ranks, Reading::fast)).steady.period;
   const Seconds slow =
-      run(strategy, thresholds, setting(strategy, request_.ranks, Reading::slow)).steady.period;
+      run(strategy, chosen, setting(strategy, request_.ranks, Reading::slow)).steady.period;
 
   const int p0 = baseline_ranks(request_.cluster, request_.ranks);
   Seconds baseline = period;
   if (p0 != request_.ranks) {
     Setting& one_node = setting(strategy, p0, Reading::stated);
-    baseline = run(strategy, baseline_thresholds(strategy, thresholds, p0), one_node).steady.period;
+    baseline = run(strategy, baseline_thresholds(strategy, chosen, p0), one_node).steady.period;
   }
 
   StrategyPrediction prediction;
   prediction.name = strategy.name;
   prediction.wire = request_.wire;
   prediction.overlap = at_stated.plan.overlap;
-  prediction.thresholds = thresholds;
+  prediction.thresholds = chosen;
   prediction.buckets = static_cast<int>(at_stated.plan.buckets.size());
   prediction.iteration = {period, std::min(fast, period), std::max(slow, period),
                           Provenance::predicted, stated.compute.source};

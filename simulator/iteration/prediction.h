@@ -106,6 +106,8 @@ class Predictor {
   StrategyRun run(const models::Strategy& strategy, const models::Thresholds& thresholds,
                   Setting& setting) const;
   [[nodiscard]] StragglerPrediction with_stragglers(const IterationDag& dag) const;
+  // What the request names, and what the planner chooses.
+  models::Thresholds thresholds(const models::Strategy& strategy, Setting& at) const;
   models::Thresholds baseline_thresholds(const models::Strategy& strategy,
                                          const models::Thresholds& thresholds, int ranks) const;
 
