@@ -12,6 +12,12 @@ packages=(
   libcli11-dev          # the command line
   libsimgrid-dev        # SimGrid, the reference for shared links; without it that engine alone is missing
   libpugixml-dev        # XML: SimGrid platforms
+  libdnnl-dev           # oneDNN: layers on CPUs
+  openmpi-bin libopenmpi-dev   # messages between processes; without it that transport alone is missing
+  zlib1g-dev libturbojpeg0-dev libprotobuf-dev protobuf-compiler libisal-dev   # IDX, JPEG, TFRecord, its CRC32C
+  libxxhash-dev         # checksums of checkpoints
+  dataset-fashion-mnist # images to train on
+  libgloo-dev           # a peer in the benchmarks
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev   # tests and benchmarks
 )
 

@@ -8,13 +8,13 @@ std::string_view name(Precision precision) {
   return precision == Precision::fp32 ? "fp32" : "mixed";
 }
 
-std::string_view name(WireType type) {
+std::string_view name(NumberType type) {
   switch (type) {
-    case WireType::fp32:
+    case NumberType::fp32:
       return "fp32";
-    case WireType::fp16:
+    case NumberType::fp16:
       return "fp16";
-    case WireType::bf16:
+    case NumberType::bf16:
       return "bf16";
   }
   return "unknown";

@@ -10,17 +10,20 @@ namespace paceline::models {
 // Of computation. Mixed: FP16 forward and backward, FP32 master weights and update.
 enum class Precision { fp32, mixed };
 
+// Of stored and sent numbers. BF16 is the upper half of an FP32.
+enum class NumberType { fp32, fp16, bf16 };
+
 // Of gradients in an all-reduce.
-enum class WireType { fp32, fp16, bf16 };
+using WireType = NumberType;
 
 [[nodiscard]] std::string_view name(Precision precision);
-[[nodiscard]] std::string_view name(WireType type);
+[[nodiscard]] std::string_view name(NumberType type);
 // Throw InputError that suggests the nearest name.
 [[nodiscard]] Precision precision_from_name(std::string_view text);
 [[nodiscard]] WireType wire_type_from_name(std::string_view text);
 
-[[nodiscard]] constexpr Bytes element_size(WireType type) {
-  return Bytes{type == WireType::fp32 ? 4.0 : 2.0};
+[[nodiscard]] constexpr Bytes element_size(NumberType type) {
+  return Bytes{type == NumberType::fp32 ? 4.0 : 2.0};
 }
 // Of activations and of gradients as backward produces them.
 [[nodiscard]] constexpr Bytes element_size(Precision precision) {

@@ -1,0 +1,5 @@
+set(collective_sources
+  collective/sequential_executor.cc)
+set(collective_headers
+  collective/executor.h
+  collective/sequential_executor.h)

@@ -1,0 +1,3 @@
+set(tensor_sources)
+set(tensor_headers
+  tensor/kernels.h)

@@ -1,0 +1,43 @@
+// Checkpoints: all that a training job needs to go on bit by bit as if it had never stopped.
+//
+// A file has a magic number and version, a JSON header (the numbers below, and name, type, length
+// and XXH3-128 checksum of each array), a checksum of the header, then the arrays. docs/formats.md
+// has the layout. It is written to a temporary file beside the path, flushed to disk (fsync of file
+// and folder) and renamed: the path always holds a whole checkpoint, the old or the new one.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/training/loss_scale.h"
+
+namespace paceline::runtime {
+
+struct CheckpointArray {
+  std::string name;  // "weights", "momentum", "statistics.0" (of rank 0), "gradients.pending"
+  std::vector<float> values;
+};
+
+struct Checkpoint {
+  std::string job;  // fingerprint of what must be the same on resume, as readable text (one line)
+  std::int64_t epoch = 0;      // the next iteration's
+  std::int64_t batch = 0;      // ... within the epoch
+  std::int64_t iteration = 0;  // updates tried so far
+  LossScaleState loss_scale;
+  std::vector<CheckpointArray> arrays;
+
+  // Throws InputError if there is none of that name or it has another length.
+  [[nodiscard]] const std::vector<float>& array(const std::string& name,
+                                                std::size_t elements) const;
+};
+
+// Throws RunError that names the path and the cause ("No space left on device"); then the path is
+// as it was, and no temporary file is left.
+void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
+// Throws InputError that says what is wrong: no checkpoint, another version, cut short at which
+// byte, a flipped bit in which array.
+[[nodiscard]] Checkpoint read_checkpoint(const std::string& path);
+
+}  // namespace paceline::runtime

@@ -1,0 +1,57 @@
+// Labelled images: what a training job reads. A dataset is two parts of samples, each decoded to a
+// float image on demand, by any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "models/network/shape.h"
+
+namespace paceline::runtime {
+
+enum class Part { training, test };
+
+// Random changes of a training image. None by default.
+struct Augmentation {
+  int crop_padding = 0;  // pads by so many zeros on each side and crops at a random place (He 2015)
+  bool flip = false;     // left to right, with probability 1/2
+  // Crops a random area (scale 8% to 100%, aspect 3/4 to 4/3) and resizes it (Szegedy 2014), as the
+  // ImageNet papers do; without, the image is resized to 256/224 of the size and cropped in the
+  // middle. For images whose size is not the network's.
+  bool random_resized_crop = false;
+};
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+
+  [[nodiscard]] virtual std::string name() const = 0;  // as the user gave it
+  [[nodiscard]] virtual models::Shape sample() const = 0;
+  [[nodiscard]] virtual int classes() const = 0;
+  [[nodiscard]] virtual std::int64_t size(Part part) const = 0;
+
+  // Decodes sample `index` into `image` (channels x height x width, normalised by the dataset's
+  // mean and deviation) and returns its label. `seed` draws the augmentation; the same arguments
+  // give the same bits. Thread safe. Throws InputError that names the file and sample if it is
+  // damaged.
+  virtual std::int32_t read(Part part, std::int64_t index, const Augmentation& augmentation,
+                            std::uint64_t seed, std::span<float> image) const = 0;
+};
+
+struct DatasetRequest {
+  // "fashion-mnist", "synthetic", a folder (ImageNet's layout: train/CLASS/*.jpg, val/CLASS/*.jpg),
+  // or a folder of TFRecord files (train-*, validation-*).
+  std::string source;
+  models::Shape sample;                   // that the network takes
+  int classes = 10;                       // that the network tells apart
+  std::uint64_t seed = 1;                 // of synthetic data
+  std::int64_t synthetic_samples = 1024;  // of each part
+};
+
+// Checks what can be checked without decoding everything: sizes of files, headers, labels in range.
+// Throws InputError with file and place, and says what would be right.
+[[nodiscard]] std::unique_ptr<Dataset> open_dataset(const DatasetRequest& request);
+
+}  // namespace paceline::runtime

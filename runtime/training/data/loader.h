@@ -1,0 +1,60 @@
+// Batches of one rank, decoded ahead by worker threads.
+//
+// The order is a function of (seed, epoch): all ranks shuffle the same permutation; global batch i
+// is its elements [i p b, (i+1) p b), of which rank r takes [i p b + r b, i p b + (r+1) b). What is
+// left over at the end of a training epoch is dropped. A loader may start at any batch of any epoch
+// and yields what an uninterrupted one would.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "models/base/units.h"
+#include "runtime/training/data/dataset.h"
+
+namespace paceline::runtime {
+
+struct LoaderOptions {
+  int rank = 0;
+  int ranks = 1;
+  int batch = 1;     // of this rank
+  int workers = 1;   // threads that decode; 0 decodes in next()
+  int prefetch = 2;  // batches ahead
+  std::uint64_t seed = 1;
+  Augmentation augmentation;
+};
+
+struct Batch {
+  std::vector<float> images;  // samples x channels x height x width
+  std::vector<std::int32_t> labels;
+};
+
+class Loader {
+ public:
+  // Training: shuffled by epoch, whole batches only. Test: in order, each sample on one rank, the
+  // last batches may be short or empty, so that all ranks have as many batches.
+  // `dataset` must outlive the loader.
+  Loader(const Dataset& dataset, Part part, const LoaderOptions& options, std::int64_t epoch = 0,
+         std::int64_t first_batch = 0);
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+  ~Loader();
+
+  [[nodiscard]] std::int64_t batches() const;  // of one rank in the epoch
+  // The next batch, or null after the last. Valid until the next call. Rethrows what a worker
+  // threw.
+  [[nodiscard]] const Batch* next();
+  // How long next() has waited for workers, in all.
+  [[nodiscard]] Seconds waited() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Whole batches of each rank in an epoch of a training set.
+[[nodiscard]] std::int64_t batches_per_epoch(std::int64_t samples, int ranks, int batch);
+
+}  // namespace paceline::runtime

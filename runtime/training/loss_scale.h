@@ -1,0 +1,25 @@
+// Loss scaling (Micikevicius 2017, 3.2): gradients are those of scale * loss, so that small ones
+// survive FP16; a step whose gradients overflowed is skipped and counted.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/training/recipe.h"
+
+namespace paceline::runtime {
+
+struct LossScaleState {
+  double scale = 1;
+  std::int64_t good_steps = 0;  // since the last overflow or growth
+  std::int64_t skipped = 0;     // steps, in all
+  bool operator==(const LossScaleState&) const = default;
+};
+
+// FP32 and BF16 storage start at scale 1 and stay there, unless the recipe's is static.
+[[nodiscard]] LossScaleState initial_loss_scale(const LossScaleRecipe& recipe,
+                                                models::NumberType storage, models::WireType wire);
+// After a step. Dynamic: an overflow multiplies the scale by backoff, growth_interval good steps in
+// a row by growth; it stays within [1, 2^24].
+void after_step(const LossScaleRecipe& recipe, bool overflow, LossScaleState& state);
+
+}  // namespace paceline::runtime

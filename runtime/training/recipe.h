@@ -1,0 +1,106 @@
+// A recipe: how a network is trained, apart from how its gradients travel (that is the plan) and
+// from which images it sees. One YAML file; docs/formats.md describes it, and the papers' recipes
+// are shipped (runtime/training/recipes).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/plan/precision.h"
+
+namespace paceline::runtime {
+
+enum class OptimizerKind {
+  momentum_sgd,
+  rmsprop_warm_up,  // from RMSprop to momentum SGD (Akiba 2017)
+};
+
+struct Lars {  // You 2017; Jizhi 4.1
+  bool enabled = false;
+  double trust_coefficient = 0.001;
+  double epsilon = 0;
+};
+
+struct OptimizerRecipe {
+  OptimizerKind kind = OptimizerKind::momentum_sgd;
+  double momentum = 0.9;
+  bool nesterov = false;
+  double weight_decay = 1e-4;
+  // Jizhi 4.2: no decay on bias, beta and gamma, unless the recipe says so.
+  bool decay_bias = false;
+  bool decay_batch_norm = false;
+  Lars lars;
+  // Akiba's transition from RMSprop to SGD; epochs.
+  double rmsprop_centre_epoch = 10;
+  double rmsprop_period_epochs = 5;
+};
+
+enum class DecayKind { constant, step, polynomial, smooth_exponential };
+
+// The learning rate, by epoch (a fraction of one counts).
+struct LearningRateRecipe {
+  double base = 0.1;  // for base_batch samples
+  std::int64_t base_batch =
+      256;  // linear scaling rule: base * global batch / base_batch (Goyal 2.1)
+  bool linear_scaling = true;
+  double warm_up_epochs = 0;  // gradual, from warm_up_from (Goyal 2.2)
+  // The first rate, as a share of the target; 0 starts at base, the rate of one worker (Goyal 2.2).
+  double warm_up_from = 0;
+  DecayKind decay = DecayKind::step;
+  std::vector<double> step_epochs;  // step: multiply by step_factor at each
+  double step_factor = 0.1;
+  double polynomial_power = 2;    // polynomial: (1 - t / T) ^ power
+  double exponential_epochs = 2;  // smooth exponential (PAISoar): factor once so many epochs
+  double exponential_factor = 0.94;
+  // Smith 2017: at each of step_epochs the batch grows by 1 / step_factor instead, up to a largest
+  // batch per rank; beyond it the rate decays.
+  bool increase_batch_instead = false;
+  int largest_batch_per_rank = 1024;
+};
+
+struct LossScaleRecipe {
+  bool dynamic = true;
+  double initial = 65536;  // or the static scale
+  double growth = 2;
+  double backoff = 0.5;
+  int growth_interval = 2000;  // steps without overflow before it grows
+};
+
+struct AugmentationRecipe {
+  int crop_padding = 0;
+  bool flip = false;
+  bool random_resized_crop = false;
+};
+
+struct Recipe {
+  std::string name;
+  std::string source;  // paper and section
+  double epochs = 1;
+  int batch_per_rank = 32;
+  std::uint64_t seed = 1;
+  models::Precision precision = models::Precision::fp32;
+  // Of activations and working weights where precision is mixed.
+  models::NumberType storage = models::NumberType::bf16;
+  OptimizerRecipe optimizer;
+  LearningRateRecipe learning_rate;
+  LossScaleRecipe loss_scale;
+  AugmentationRecipe augmentation;
+  bool zero_last_gamma = false;  // Goyal 5.1
+};
+
+// Throws InputError with file, line and what would be right. Keys that are not there keep their
+// defaults.
+[[nodiscard]] Recipe parse_recipe(std::string_view yaml, const std::string& file);
+
+struct ShippedRecipe {
+  std::string_view name;
+  std::string_view yaml;
+};
+[[nodiscard]] std::span<const ShippedRecipe> shipped_recipes();
+// Throws InputError that suggests the nearest name.
+[[nodiscard]] Recipe shipped_recipe(std::string_view name);
+
+}  // namespace paceline::runtime

@@ -1,0 +1,3 @@
+set(transport_sources)
+set(transport_headers
+  transport/transport.h)

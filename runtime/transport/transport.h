@@ -1,0 +1,51 @@
+// A transport: messages between the ranks of one job, point to point, on independent streams.
+//
+// The executor (runtime/collective/executor.h) runs any schedule on any transport; what a transport
+// knows is how bytes get from one rank to another, and which rank is gone. Implementations:
+// threads of one process (thread_transport.h) and Open MPI (mpi_transport.h).
+//
+// Matching: messages from one rank to another on one stream are received in the order in which
+// they were sent, and a receive must have room for exactly the message that it gets.
+// Thread safety: one thread at a time calls one Transport; ranks are independent.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace paceline::runtime {
+
+class Transport {
+ public:
+  // A message on its way. Valid until test() or wait() has said that it is done.
+  struct Request {
+    std::uint32_t slot = 0;
+  };
+
+  Transport() = default;
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+  virtual ~Transport() = default;
+
+  [[nodiscard]] virtual std::string_view name() const = 0;  // "threads", "open-mpi"
+  [[nodiscard]] virtual int rank() const = 0;
+  [[nodiscard]] virtual int ranks() const = 0;
+  // Streams are numbered 0 .. streams() - 1; messages of different streams do not match.
+  [[nodiscard]] virtual int streams() const = 0;
+
+  // Start a message; the memory belongs to the transport until it is done. Neither blocks, nor
+  // allocates once as many messages have been in flight as ever will be.
+  [[nodiscard]] virtual Request post_send(int stream, int to,
+                                          std::span<const std::byte> message) = 0;
+  [[nodiscard]] virtual Request post_receive(int stream, int from, std::span<std::byte> room) = 0;
+
+  // Whether the message is done; makes progress on all of them. Throws RunError that names the peer
+  // if it is gone.
+  [[nodiscard]] virtual bool test(Request request) = 0;
+  // Returns when the message is done. Throws RunError that names the peer if it is gone, or if
+  // nothing at all has come from it for the patience that the transport was made with.
+  virtual void wait(Request request) = 0;
+};
+
+}  // namespace paceline::runtime
