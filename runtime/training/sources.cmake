@@ -1,7 +1,11 @@
-set(training_sources)
+set(training_sources
+  training/gradient_exchange.cc
+  training/recorder.cc)
 set(training_headers
   training/checkpoint.h
+  training/gradient_exchange.h
   training/learning_rate.h
   training/loss_scale.h
   training/optimizer.h
-  training/recipe.h)
+  training/recipe.h
+  training/recorder.h)
