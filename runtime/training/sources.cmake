@@ -1,6 +1,8 @@
 set(training_sources
   training/gradient_exchange.cc
-  training/recorder.cc)
+  training/job_description.cc
+  training/recorder.cc
+  training/trainer.cc)
 set(training_headers
   training/checkpoint.h
   training/gradient_exchange.h
@@ -8,4 +10,5 @@ set(training_headers
   training/loss_scale.h
   training/optimizer.h
   training/recipe.h
-  training/recorder.h)
+  training/recorder.h
+  training/trainer.h)
