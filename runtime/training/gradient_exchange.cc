@@ -1,4 +1,4 @@
-// Tests: tests/runtime/gradient_exchange_test.cc.
+// Tests: tests/runtime/loop/gradient_exchange_test.cc.
 #include "runtime/training/gradient_exchange.h"
 
 #include <fmt/format.h>

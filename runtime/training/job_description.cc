@@ -1,4 +1,4 @@
-// Tests: tests/runtime/trainer_test.cc.
+// Tests: tests/runtime/loop/trainer_test.cc.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,4 +1,4 @@
-// Tests: tests/runtime/gradient_exchange_test.cc, tests/runtime/trainer_test.cc.
+// Tests: tests/runtime/loop/trainer_test.cc.
 #include "runtime/training/recorder.h"
 
 #include <algorithm>

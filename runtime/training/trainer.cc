@@ -1,4 +1,4 @@
-// Tests: tests/runtime/trainer_test.cc.
+// Tests: tests/runtime/loop/trainer_test.cc.
 #include "runtime/training/trainer.h"
 
 #include <fmt/format.h>

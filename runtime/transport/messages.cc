@@ -1,4 +1,4 @@
-// Tests: tests/runtime/messages_test.cc.
+// Tests: tests/runtime/loop/messages_test.cc.
 #include "runtime/transport/messages.h"
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 set(transport_sources
-  transport/messages.cc)
+  transport/patience.cc
+  transport/thread_transport.cc)
 set(transport_headers
-  transport/messages.h
-  transport/transport.h)
+  transport/patience.h
+  transport/thread_transport.h)

@@ -1,0 +1,356 @@
+// The executor on threads: every schedule of the catalogue is the sum, on all ranks with the same
+// bits, whatever the size, the wire type and the segments.
+#include "runtime/collective/executor.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <cstdlib>
+#include <limits>
+#include <new>
+
+#include "models/base/error.h"
+#include "runtime/collective/sequential_executor.h"
+#include "runtime/transport/thread_transport.h"
+#include "tests/support/collective_runs.h"
+#include "tests/support/error_of.h"
+#include "tests/support/generators.h"
+#include "tests/support/schedules.h"
+
+namespace {
+// Allocations of this thread while it counts them.
+thread_local bool counts = false;
+thread_local int allocations = 0;
+
+void* counted(std::size_t size) {
+  if (counts) ++allocations;
+  void* memory = std::malloc(size == 0 ? 1 : size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+}  // namespace
+
+void* operator new(std::size_t size) {
+  return counted(size);
+}
+void* operator new[](std::size_t size) {
+  return counted(size);
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+
+namespace paceline::runtime {
+namespace {
+
+using models::Schedule;
+using test::Bucket;
+
+constexpr NumberType types[] = {NumberType::fp32, NumberType::fp16, NumberType::bf16};
+
+struct Case {
+  std::string name;
+  Schedule schedule;
+  std::int64_t elements = 0;
+  NumberType type = NumberType::fp32;
+  std::uint64_t seed = 1;
+};
+
+std::string described(const Case& c) {
+  return c.name + " p=" + std::to_string(c.schedule.ranks()) +
+         " elements=" + std::to_string(c.elements) + " " + std::string(models::name(c.type));
+}
+
+// Holds the buckets that all ranks end with against the exact sum and against each other.
+void check_sum(const Case& c, const std::vector<Bucket>& buckets) {
+  const int p = c.schedule.ranks();
+  std::vector<double> sum(static_cast<std::size_t>(c.elements));
+  std::vector<double> magnitude(sum.size());
+  std::vector<std::vector<float>> inputs;
+  for (int r = 0; r < p; ++r) {
+    inputs.push_back(test::values_of(
+        test::bucket_of(test::drawn_values(c.seed, r, c.elements), c.type), c.type));
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      sum[i] += static_cast<double>(inputs.back()[i]);
+      magnitude[i] += std::abs(static_cast<double>(inputs.back()[i]));
+    }
+  }
+  for (int r = 1; r < p; ++r)
+    ASSERT_EQ(buckets[static_cast<std::size_t>(r)], buckets[0]) << described(c) << " rank " << r;
+  const std::vector<float> result = test::values_of(buckets[0], c.type);
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    ASSERT_LE(std::abs(static_cast<double>(result[i]) - sum[i]),
+              test::error_bound(c.schedule, c.type, magnitude[i]))
+        << described(c) << " element " << i << ": " << result[i] << " for " << sum[i];
+  }
+  if (c.type != NumberType::fp32) return;
+  execute_sequentially(c.schedule, inputs);
+  for (std::size_t i = 0; i < sum.size(); ++i)
+    ASSERT_EQ(result[i], inputs[0][i]) << described(c) << " element " << i;
+}
+
+// Runs all cases, of as many ranks, one after the other in one job.
+void check_all(const std::vector<Case>& cases, ExecutorOptions options) {
+  if (cases.empty()) return;
+  const int p = cases[0].schedule.ranks();
+  auto transports = thread_transports(p);
+  std::vector<std::vector<Bucket>> results(cases.size(),
+                                           std::vector<Bucket>(static_cast<std::size_t>(p)));
+  test::on_ranks(p, [&](int rank) {
+    const auto transport = std::move(transports[static_cast<std::size_t>(rank)]);
+    Executor executor(*transport, options);
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      const Case& c = cases[i];
+      Bucket& bucket = results[i][static_cast<std::size_t>(rank)];
+      bucket = test::bucket_of(test::drawn_values(c.seed, rank, c.elements), c.type);
+      executor.run(executor.prepare(c.schedule, c.elements, c.type), bucket.data());
+    }
+  });
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    check_sum(cases[i], results[i]);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+std::vector<Schedule> catalogued(int p, std::vector<std::string>& names) {
+  std::vector<Schedule> schedules;
+  for (const models::CollectiveAlgorithm& algorithm : models::all_reduce_catalogue()) {
+    for (const models::ScheduleOptions& options : test::option_sets(algorithm, p)) {
+      schedules.push_back(algorithm.build(options));
+      names.push_back(models::described(algorithm.name, options));
+    }
+  }
+  return schedules;
+}
+
+class ExecutorOf : public testing::TestWithParam<int> {};
+
+TEST_P(ExecutorOf, EveryScheduleIsTheSumForEverySizeAndType) {
+  const int p = GetParam();
+  std::vector<std::string> names;
+  const std::vector<Schedule> schedules = catalogued(p, names);
+  std::vector<Case> cases;
+  std::uint64_t seed = 1;
+  for (std::size_t s = 0; s < schedules.size(); ++s) {
+    for (const NumberType type : types) {
+      for (const std::int64_t elements : {0, 1, p - 1, 13, 1000}) {
+        cases.push_back({names[s], schedules[s], elements, type, ++seed});
+      }
+    }
+  }
+  check_all(cases, {});
+}
+
+TEST_P(ExecutorOf, SegmentsDoNotChangeTheSum) {
+  const int p = GetParam();
+  std::vector<std::string> names;
+  const std::vector<Schedule> schedules = catalogued(p, names);
+  // One element, an odd number of bytes, a few elements, everything at once.
+  for (const std::size_t bytes :
+       {std::size_t{1}, std::size_t{13}, std::size_t{44}, std::size_t{1} << 40}) {
+    std::vector<Case> cases;
+    std::uint64_t seed = bytes;
+    for (std::size_t s = 0; s < schedules.size(); ++s) {
+      const NumberType type = types[s % 3];
+      cases.push_back({names[s] + " segments of " + std::to_string(bytes), schedules[s],
+                       bytes == 1 ? 61 : 257, type, ++seed});
+    }
+    check_all(cases, {.segment_bytes = bytes});
+    if (HasFatalFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, ExecutorOf, testing::Range(1, 17),
+                         [](const auto& p) { return std::to_string(p.param); });
+
+TEST(Executor, LargeBucketsAreTheSum) {
+  for (const int p : {2, 3, 8}) {
+    std::vector<Case> cases;
+    for (const auto& [name, schedule] : test::all_reduces(p)) {
+      for (const NumberType type : {NumberType::fp32, NumberType::bf16})
+        cases.push_back({name, schedule, 100'003, type, 7});
+      if (cases.size() >= 16) break;
+    }
+    check_all(cases, {.segment_bytes = std::size_t{1} << 16});
+    if (HasFatalFailure()) return;
+  }
+}
+
+RC_GTEST_PROP(Executor, RunsRandomSchedules, ()) {
+  const Schedule schedule = *test::all_reduce_schedules(12);
+  const std::int64_t elements = test::drawn(0, 400);
+  const NumberType type =
+      *rc::gen::elementOf(std::vector<NumberType>(std::begin(types), std::end(types)));
+  const auto segment = static_cast<std::size_t>(test::drawn(1, 600));
+  check_all({{"random", schedule, elements, type, 3}}, {.segment_bytes = segment});
+  RC_ASSERT(!testing::Test::HasFatalFailure());
+}
+
+// NaN at one element of one rank, infinity at another: they are there at all ranks, and nowhere
+// else; opposite infinities make NaN.
+TEST(Executor, CarriesWhatIsNotFinite) {
+  constexpr int p = 6;
+  constexpr std::int64_t elements = 50;
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  for (const auto& [name, schedule] : test::all_reduces(p)) {
+    for (const NumberType type : types) {
+      auto transports = thread_transports(p);
+      test::on_ranks(p, [&, &schedule = schedule, &name = name](int rank) {
+        const auto transport = std::move(transports[static_cast<std::size_t>(rank)]);
+        std::vector<float> values(elements, 1.0F);
+        if (rank == 4) values[7] = std::numeric_limits<float>::quiet_NaN();
+        if (rank == 0) values[20] = infinity;
+        if (rank == 5) values[49] = -infinity;
+        if (rank == 2) values[30] = infinity;
+        if (rank == 3) values[30] = -infinity;
+        Bucket bucket = test::bucket_of(values, type);
+        Executor executor(*transport, {.segment_bytes = 24});
+        executor.run(executor.prepare(schedule, elements, type), bucket.data());
+        const std::vector<float> result = test::values_of(bucket, type);
+        for (std::size_t i = 0; i < result.size(); ++i) {
+          if (i == 7 || i == 30)
+            EXPECT_TRUE(std::isnan(result[i])) << name << ' ' << i;
+          else if (i == 20)
+            EXPECT_EQ(result[i], infinity) << name;
+          else if (i == 49)
+            EXPECT_EQ(result[i], -infinity) << name;
+          else
+            EXPECT_EQ(result[i], 6.0F) << name << ' ' << i;
+        }
+      });
+    }
+  }
+}
+
+// 1 + 2^-9 four times: each rank's own sum rounds to BF16 (8 bits) once, so none of it is lost as
+// it would be if each addition rounded: 1, 2, 3, 4 + 2^-7 rounds to 4; with six, 6 + 6 * 2^-7 ...
+TEST(Executor, RoundsConsecutiveContributionsOnce) {
+  constexpr int p = 5;
+  auto transports = thread_transports(p);
+  const Schedule served =
+      models::sequence({Schedule(models::ServerPush{p, 1}), Schedule(models::ServerPull{p, 1})});
+  test::on_ranks(p, [&](int rank) {
+    const auto transport = std::move(transports[static_cast<std::size_t>(rank)]);
+    Bucket bucket =
+        test::bucket_of(std::vector<float>(9, rank == 0 ? 256.0F : 1.0F), NumberType::bf16);
+    Executor executor(*transport, {.segment_bytes = 6});
+    executor.run(executor.prepare(served, 9, NumberType::bf16), bucket.data());
+    EXPECT_EQ(test::values_of(bucket, NumberType::bf16), std::vector<float>(9, 260.0F));
+  });
+}
+
+TEST(Executor, RunsStreamsAtTheSameTimeAndCollectivesOfAStreamInOrder) {
+  constexpr int p = 4;
+  constexpr int streams = 3;
+  constexpr int rounds = 20;
+  auto transports = thread_transports(p, streams);
+  test::on_ranks(p, [&](int rank) {
+    const auto transport = std::move(transports[static_cast<std::size_t>(rank)]);
+    Executor executor(*transport, {.segment_bytes = 64});
+    std::vector<Collective*> collectives;
+    std::vector<std::vector<float>> buckets;
+    for (int stream = 0; stream < streams; ++stream) {
+      for (int i = 0; i < 3; ++i) {
+        const auto& algorithm =
+            models::all_reduce_catalogue()[static_cast<std::size_t>(stream + 2 * i)];
+        collectives.push_back(
+            &executor.prepare(algorithm.build({.ranks = p}), 100 + i, NumberType::fp32, stream));
+        buckets.emplace_back(static_cast<std::size_t>(100 + i));
+      }
+    }
+    for (int round = 0; round < rounds; ++round) {
+      // Each rank takes the streams in another order; each stream's collectives are in order.
+      for (std::size_t i = 0; i < collectives.size(); ++i) {
+        const std::size_t at = (i + static_cast<std::size_t>(3 * rank)) % collectives.size();
+        std::fill(buckets[at].begin(), buckets[at].end(), static_cast<float>(rank + round));
+        executor.start(*collectives[at], buckets[at].data());
+      }
+      for (std::size_t i = 0; i < collectives.size(); ++i) {
+        const std::size_t at = (i * 5 + static_cast<std::size_t>(rank)) % collectives.size();
+        executor.wait(*collectives[at]);
+        ASSERT_TRUE(executor.done(*collectives[at]));
+        ASSERT_EQ(buckets[at],
+                  std::vector<float>(buckets[at].size(), static_cast<float>(6 + 4 * round)));
+      }
+    }
+  });
+}
+
+TEST(Executor, AllocatesNothingOnceItRuns) {
+  constexpr int p = 4;
+  auto transports = thread_transports(p, 2);
+  test::on_ranks(p, [&](int rank) {
+    const auto transport = std::move(transports[static_cast<std::size_t>(rank)]);
+    Executor executor(*transport, {.segment_bytes = 256});
+    std::vector<std::pair<Collective*, Bucket>> runs;
+    for (const auto& [name, schedule] : test::all_reduces(p)) {
+      for (const NumberType type : {NumberType::fp32, NumberType::fp16}) {
+        runs.emplace_back(
+            &executor.prepare(schedule, 1000, type, static_cast<int>(runs.size() % 2)),
+            Bucket(4000));
+      }
+    }
+    for (int round = 0; round < 10; ++round) {
+      // How many messages are in flight depends on timing: the pool has grown after a few rounds.
+      counts = round >= 5;
+      for (auto& [collective, bucket] : runs) executor.start(*collective, bucket.data());
+      for (auto& [collective, bucket] : runs) executor.wait(*collective);
+      counts = false;
+    }
+    EXPECT_EQ(allocations, 0);
+  });
+}
+
+TEST(Executor, SaysWhatDoesNotFit) {
+  const auto transports = thread_transports(2, 2);
+  Executor executor(*transports[0]);
+  EXPECT_EQ(test::error_of(
+                [&] { return &executor.prepare(models::ring_all_reduce(3), 1, NumberType::fp32); }),
+            "a schedule over 3 ranks for a job of 2; give one over as many ranks as there are");
+  EXPECT_EQ(test::error_of([&] {
+              return &executor.prepare(models::ring_all_reduce(2), 1, NumberType::fp32, 2);
+            }),
+            "stream 2 of 2; give one from 0 to 1");
+}
+
+std::string run_error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const RunError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Executor, NamesAPeerThatIsGone) {
+  constexpr int p = 3;
+  auto transports = thread_transports(p);
+  test::on_ranks(p, [&](int rank) {
+    auto transport = std::move(transports[static_cast<std::size_t>(rank)]);
+    std::vector<float> bucket(1000, 1.0F);
+    Executor executor(*transport, {.segment_bytes = 100});
+    Collective& collective = executor.prepare(models::ring_all_reduce(p), 1000, NumberType::fp32);
+    executor.run(collective, bucket.data());
+    if (rank == 2) return;  // its transport is destroyed
+    const std::string error = run_error_of([&] { executor.run(collective, bucket.data()); });
+    // Rank 0 receives from rank 2. Rank 1 sends to it, and receives from rank 0, which then leaves.
+    if (rank == 0) EXPECT_EQ(error, "cannot receive from rank 2: it is gone");
+    if (rank == 1)
+      EXPECT_TRUE(error == "cannot send to rank 2: it is gone" ||
+                  error == "cannot receive from rank 0: it is gone")
+          << error;
+  });
+}
+
+}  // namespace
+}  // namespace paceline::runtime
