@@ -11,7 +11,7 @@ set(may_include_experiments models simulator runtime calibration experiments)
 set(may_include_cli models simulator runtime calibration experiments cli)
 # Inside models, base stands below everything else.
 set(folders models simulator runtime calibration experiments cli)
-set(third_party "<(fmt|nlohmann|yaml-cpp|boost|CLI|Eigen|mpi|nccl|cuda|simgrid|spdlog|gtest|dnnl)[./_a-zA-Z]*")
+set(third_party "<(fmt|nlohmann|yaml-cpp|boost|CLI|Eigen|mpi|nccl|cuda|simgrid|spdlog|gtest|dnnl|zlib|turbojpeg|google|isa-l)[./_a-zA-Z]*")
 # Headers that show yaml-cpp are private to .cc files of models and in no header set.
 set(private_headers models/base/yaml_reader.h models/cluster/cluster_reader.h)
 

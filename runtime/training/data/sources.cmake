@@ -1,4 +1,21 @@
-set(data_sources)
+set(data_sources
+  training/data/fit.cc
+  training/data/gzip.cc
+  training/data/idx.cc
+  training/data/idx_dataset.cc
+  training/data/loader.cc
+  training/data/open_dataset.cc
+  training/data/order.cc
+  training/data/placement.cc
+  training/data/synthetic.cc)
 set(data_headers
   training/data/dataset.h
-  training/data/loader.h)
+  training/data/fit.h
+  training/data/gzip.h
+  training/data/idx.h
+  training/data/idx_dataset.h
+  training/data/loader.h
+  training/data/order.h
+  training/data/placement.h
+  training/data/seeds.h
+  training/data/synthetic.h)
