@@ -12,10 +12,12 @@ struct LossScaleState {
   double scale = 1;
   std::int64_t good_steps = 0;  // since the last overflow or growth
   std::int64_t skipped = 0;     // steps, in all
+  bool fixed = false;           // after_step() only counts
   bool operator==(const LossScaleState&) const = default;
 };
 
-// FP32 and BF16 storage start at scale 1 and stay there, unless the recipe's is static.
+// FP32 and BF16 start at scale 1 and stay there, unless the recipe's is static; so scales are those
+// of the recipe where storage or wire is FP16.
 [[nodiscard]] LossScaleState initial_loss_scale(const LossScaleRecipe& recipe,
                                                 models::NumberType storage, models::WireType wire);
 // After a step. Dynamic: an overflow multiplies the scale by backoff, growth_interval good steps in

@@ -18,24 +18,35 @@ enum class OptimizerKind {
   rmsprop_warm_up,  // from RMSprop to momentum SGD (Akiba 2017)
 };
 
-struct Lars {  // You 2017; Jizhi 4.1
+struct Lars {  // You 2017, equation 6; Jizhi 4.1
   bool enabled = false;
   double trust_coefficient = 0.001;
   double epsilon = 0;
+  // Whether biases, and gamma and beta, take a rate of their own, too. Jizhi and You do not say;
+  // the default is ours: a parameter that starts at 0 has a norm near 0 after its first step, and
+  // a rate in proportion to it would keep it there.
+  bool bias = false;
+  bool batch_norm = false;
 };
 
 struct OptimizerRecipe {
   OptimizerKind kind = OptimizerKind::momentum_sgd;
   double momentum = 0.9;
   bool nesterov = false;
+  // Scales the momentum by the ratio of the rates when the rate changes, so that steps are those of
+  // u = momentum u + g, w = w - rate u (Goyal, remark 2 of section 3).
+  bool momentum_correction = false;
   double weight_decay = 1e-4;
   // Jizhi 4.2: no decay on bias, beta and gamma, unless the recipe says so.
   bool decay_bias = false;
   bool decay_batch_norm = false;
   Lars lars;
-  // Akiba's transition from RMSprop to SGD; epochs.
+  // Akiba's transition from RMSprop to SGD; epochs. sgd_share() in optimizer.h has the formula.
   double rmsprop_centre_epoch = 10;
   double rmsprop_period_epochs = 5;
+  double rmsprop_rate = 3e-4;   // of the RMSprop part, whatever the learning rate is
+  double rmsprop_decay = 0.99;  // of the mean square of the gradients
+  double rmsprop_epsilon = 1e-8;
 };
 
 enum class DecayKind { constant, step, polynomial, smooth_exponential };
@@ -52,18 +63,21 @@ struct LearningRateRecipe {
   DecayKind decay = DecayKind::step;
   std::vector<double> step_epochs;  // step: multiply by step_factor at each
   double step_factor = 0.1;
-  double polynomial_power = 2;    // polynomial: (1 - t / T) ^ power
-  double exponential_epochs = 2;  // smooth exponential (PAISoar): factor once so many epochs
+  std::vector<double> step_factors;  // one for each of step_epochs; empty: step_factor at each
+  // polynomial: (1 - t / T) ^ power; t and T count from the end of the warm-up.
+  double polynomial_power = 2;
+  // smooth exponential (PAISoar 3.2): after the warm-up, factor once every so many epochs.
+  double exponential_epochs = 2;
   double exponential_factor = 0.94;
   // Smith 2017: at each of step_epochs the batch grows by 1 / step_factor instead, up to a largest
-  // batch per rank; beyond it the rate decays.
+  // batch per rank; beyond it the rate decays. So rate / batch is that of the decay in any case.
   bool increase_batch_instead = false;
   int largest_batch_per_rank = 1024;
 };
 
 struct LossScaleRecipe {
   bool dynamic = true;
-  double initial = 65536;  // or the static scale
+  double initial = 65536;  // or the static scale; 2^16
   double growth = 2;
   double backoff = 0.5;
   int growth_interval = 2000;  // steps without overflow before it grows
@@ -102,5 +116,8 @@ struct ShippedRecipe {
 [[nodiscard]] std::span<const ShippedRecipe> shipped_recipes();
 // Throws InputError that suggests the nearest name.
 [[nodiscard]] Recipe shipped_recipe(std::string_view name);
+
+// What `paceline train` takes unless it is told another.
+inline constexpr std::string_view default_recipe = "fashion-mnist";
 
 }  // namespace paceline::runtime

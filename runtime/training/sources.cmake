@@ -1,7 +1,11 @@
 set(training_sources
   training/gradient_exchange.cc
   training/job_description.cc
+  training/learning_rate.cc
+  training/loss_scale.cc
+  training/recipe.cc
   training/recorder.cc
+  training/shipped_recipes.cc
   training/trainer.cc)
 set(training_headers
   training/checkpoint.h
@@ -12,3 +16,12 @@ set(training_headers
   training/recipe.h
   training/recorder.h
   training/trainer.h)
+set(training_embedded
+  training/recipes/akiba-2017.yaml
+  training/recipes/chainermn-2018.yaml
+  training/recipes/fashion-mnist.yaml
+  training/recipes/goyal-2017.yaml
+  training/recipes/jizhi-alexnet.yaml
+  training/recipes/jizhi-resnet50.yaml
+  training/recipes/paisoar.yaml
+  training/recipes/smith-2017.yaml)

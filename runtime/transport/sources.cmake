@@ -1,6 +1,9 @@
 set(transport_sources
+  transport/messages.cc
   transport/patience.cc
   transport/thread_transport.cc)
 set(transport_headers
+  transport/messages.h
   transport/patience.h
-  transport/thread_transport.h)
+  transport/thread_transport.h
+  transport/transport.h)

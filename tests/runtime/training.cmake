@@ -1,1 +1,6 @@
 # Tests of runtime/training.
+paceline_runtime_test(paceline_runtime_training_tests
+  SOURCES
+    training/learning_rate_test.cc
+    training/loss_scale_test.cc
+    training/recipe_test.cc)
