@@ -40,7 +40,7 @@ struct OptimizerRecipe {
   // Jizhi 4.2: no decay on bias, beta and gamma, unless the recipe says so.
   bool decay_bias = false;
   bool decay_batch_norm = false;
-  Lars lars;
+  Lars lars = {};
   // Akiba's transition from RMSprop to SGD; epochs. sgd_share() in optimizer.h has the formula.
   double rmsprop_centre_epoch = 10;
   double rmsprop_period_epochs = 5;
@@ -61,9 +61,9 @@ struct LearningRateRecipe {
   // The first rate, as a share of the target; 0 starts at base, the rate of one worker (Goyal 2.2).
   double warm_up_from = 0;
   DecayKind decay = DecayKind::step;
-  std::vector<double> step_epochs;  // step: multiply by step_factor at each
+  std::vector<double> step_epochs = {};  // step: multiply by step_factor at each
   double step_factor = 0.1;
-  std::vector<double> step_factors;  // one for each of step_epochs; empty: step_factor at each
+  std::vector<double> step_factors = {};  // one for each of step_epochs; empty: step_factor at each
   // polynomial: (1 - t / T) ^ power; t and T count from the end of the warm-up.
   double polynomial_power = 2;
   // smooth exponential (PAISoar 3.2): after the warm-up, factor once every so many epochs.
@@ -98,10 +98,10 @@ struct Recipe {
   models::Precision precision = models::Precision::fp32;
   // Of activations and working weights where precision is mixed.
   models::NumberType storage = models::NumberType::bf16;
-  OptimizerRecipe optimizer;
-  LearningRateRecipe learning_rate;
-  LossScaleRecipe loss_scale;
-  AugmentationRecipe augmentation;
+  OptimizerRecipe optimizer = {};
+  LearningRateRecipe learning_rate = {};
+  LossScaleRecipe loss_scale = {};
+  AugmentationRecipe augmentation = {};
   bool zero_last_gamma = false;  // Goyal 5.1
 };
 

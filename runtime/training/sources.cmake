@@ -3,6 +3,8 @@ set(training_sources
   training/job_description.cc
   training/learning_rate.cc
   training/loss_scale.cc
+  training/optimizer.cc
+  training/optimizer_kernels.cc
   training/recipe.cc
   training/recorder.cc
   training/shipped_recipes.cc
@@ -13,6 +15,7 @@ set(training_headers
   training/learning_rate.h
   training/loss_scale.h
   training/optimizer.h
+  training/optimizer_kernels.h
   training/recipe.h
   training/recorder.h
   training/trainer.h)

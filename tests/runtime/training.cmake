@@ -3,4 +3,5 @@ paceline_runtime_test(paceline_runtime_training_tests
   SOURCES
     training/learning_rate_test.cc
     training/loss_scale_test.cc
+    training/optimizer_test.cc
     training/recipe_test.cc)

@@ -1,0 +1,46 @@
+// The arithmetic of optimizers on a stretch of one parameter. Compiled without contraction of
+// a * b + c and in two forms (portable and AVX2), of which the best is chosen at run time; all CPUs
+// get the same bits. One thread.
+#pragma once
+
+#include <cstddef>
+
+namespace paceline::runtime {
+
+struct SgdStep {
+  float gradient_factor = 1;
+  float decay = 0;
+  float momentum = 0;
+  float rate = 0;
+  bool nesterov = false;
+};
+
+// g = gradient * gradient_factor + decay * w; v = momentum v + rate g; w = w - v, or with Nesterov
+// w = w - (momentum v + rate g).
+void sgd_step(const SgdStep& step, float* weights, const float* gradients, float* momentum,
+              std::size_t count);
+
+struct RmspropStep {
+  float gradient_factor = 1;
+  float decay = 0;
+  float momentum = 0;
+  float sgd_rate = 0;
+  float rmsprop_rate = 0;
+  float square_decay = 0;
+  float epsilon = 0;
+};
+
+// g as above; m = square_decay m + (1 - square_decay) g^2;
+// v = momentum v + (sgd_rate + rmsprop_rate / (sqrt(m) + epsilon)) g; w = w - v.
+void rmsprop_step(const RmspropStep& step, float* weights, const float* gradients, float* momentum,
+                  float* mean_square, std::size_t count);
+
+// Of the two arrays, in double: sixteen sums side by side, added in a fixed order.
+struct SquareSums {
+  double weights = 0;
+  double gradients = 0;
+};
+[[nodiscard]] SquareSums square_sums(const float* weights, const float* gradients,
+                                     std::size_t count);
+
+}  // namespace paceline::runtime
