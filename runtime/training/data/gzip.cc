@@ -52,7 +52,7 @@ uInt portion(std::size_t bytes) {
 
 }  // namespace
 
-ByteVector read_file(const std::string& path, std::size_t most) {
+void read_file(const std::string& path, std::size_t most, ByteVector& bytes) {
   const auto refuse = [&path](const std::string& problem, const std::string& remedy) {
     return InputError(InputPlace{.file = path}, problem, remedy);
   };
@@ -62,12 +62,11 @@ ByteVector read_file(const std::string& path, std::size_t most) {
   if (size > most)
     throw refuse(std::to_string(size) + " bytes",
                  "at most " + std::to_string(most) + " are read at once");
-  ByteVector bytes(static_cast<std::size_t>(size));
+  bytes.resize(static_cast<std::size_t>(size));
   std::ifstream in(path, std::ios::binary);
   in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   if (!in || static_cast<std::size_t>(in.gcount()) != bytes.size())
     throw refuse("cannot read all " + std::to_string(size) + " bytes", "check its permissions");
-  return bytes;
 }
 
 bool is_gzip(std::span<const std::uint8_t> bytes) {

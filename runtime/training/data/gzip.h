@@ -11,8 +11,14 @@ namespace paceline::runtime {
 
 using ByteVector = std::vector<std::uint8_t>;
 
-// The whole file. Throws InputError if it cannot be read or has more than `most` bytes.
-[[nodiscard]] ByteVector read_file(const std::string& path, std::size_t most);
+// The whole file, in the memory of `bytes` if it fits. Throws InputError if it cannot be read or
+// has more than `most` bytes.
+void read_file(const std::string& path, std::size_t most, ByteVector& bytes);
+[[nodiscard]] inline ByteVector read_file(const std::string& path, std::size_t most) {
+  ByteVector bytes;
+  read_file(path, most, bytes);
+  return bytes;
+}
 
 [[nodiscard]] bool is_gzip(std::span<const std::uint8_t> bytes);
 
