@@ -6,8 +6,8 @@
 #include <cctype>
 #include <limits>
 
-#include "example.pb.h"
 #include "models/base/error.h"
+#include "runtime/training/data/example.pb.h"
 
 namespace paceline::runtime {
 namespace {
