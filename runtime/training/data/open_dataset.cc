@@ -7,6 +7,7 @@
 #include "runtime/training/data/idx_dataset.h"
 #include "runtime/training/data/image_folder.h"
 #include "runtime/training/data/synthetic.h"
+#include "runtime/training/data/tfrecord_dataset.h"
 
 namespace paceline::runtime {
 namespace {
@@ -27,6 +28,7 @@ std::unique_ptr<Dataset> open_folder(const DatasetRequest& request) {
   const std::string& folder = request.source;
   if (is_idx_folder(folder)) return open_idx_folder(request, folder);
   if (is_image_folder(folder)) return open_image_folder(request);
+  if (is_tfrecord_folder(folder)) return open_tfrecord_folder(request);
   throw InputError(InputPlace{.file = folder}, "holds no dataset",
                    "a folder holds train/CLASS/*.jpg and val/CLASS/*.jpg, or TFRecord files "
                    "train-* and validation-*, or the IDX files of Fashion-MNIST");

@@ -1,5 +1,6 @@
 set(data_sources
   training/data/crop.cc
+  training/data/example.cc
   training/data/fit.cc
   training/data/gzip.cc
   training/data/idx.cc
@@ -11,10 +12,13 @@ set(data_sources
   training/data/order.cc
   training/data/photograph.cc
   training/data/placement.cc
-  training/data/synthetic.cc)
+  training/data/synthetic.cc
+  training/data/tfrecord.cc
+  training/data/tfrecord_dataset.cc)
 set(data_headers
   training/data/crop.h
   training/data/dataset.h
+  training/data/example.h
   training/data/fit.h
   training/data/gzip.h
   training/data/idx.h
@@ -27,4 +31,6 @@ set(data_headers
   training/data/placement.h
   training/data/pool.h
   training/data/seeds.h
-  training/data/synthetic.h)
+  training/data/synthetic.h
+  training/data/tfrecord.h
+  training/data/tfrecord_dataset.h)
