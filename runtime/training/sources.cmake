@@ -1,4 +1,8 @@
 set(training_sources
+  training/checkpoint_format.cc
+  training/checkpoint_read.cc
+  training/checkpoint_write.cc
+  training/checksum.cc
   training/learning_rate.cc
   training/loss_scale.cc
   training/optimizer.cc
@@ -7,6 +11,8 @@ set(training_sources
   training/shipped_recipes.cc)
 set(training_headers
   training/checkpoint.h
+  training/checkpoint_format.h
+  training/checksum.h
   training/learning_rate.h
   training/loss_scale.h
   training/optimizer.h
