@@ -1,4 +1,8 @@
 set(training_sources
+  training/checkpoint_format.cc
+  training/checkpoint_read.cc
+  training/checkpoint_write.cc
+  training/checksum.cc
   training/gradient_exchange.cc
   training/job_description.cc
   training/learning_rate.cc
@@ -11,6 +15,8 @@ set(training_sources
   training/trainer.cc)
 set(training_headers
   training/checkpoint.h
+  training/checkpoint_format.h
+  training/checksum.h
   training/gradient_exchange.h
   training/learning_rate.h
   training/loss_scale.h
