@@ -196,6 +196,73 @@ RC_GTEST_PROP(Executor, RunsRandomSchedules, ()) {
   RC_ASSERT(!testing::Test::HasFatalFailure());
 }
 
+// Every rank's bucket after a schedule that need not be an all-reduce, with sums that do not round.
+void check_against_the_sequential(const Schedule& schedule, std::int64_t elements,
+                                  ExecutorOptions options) {
+  const int p = schedule.ranks();
+  std::vector<std::vector<float>> expected(static_cast<std::size_t>(p));
+  for (int r = 0; r < p; ++r) {
+    for (std::int64_t i = 0; i < elements; ++i)
+      expected[static_cast<std::size_t>(r)].push_back(static_cast<float>((r * 31 + i * 7) % 64));
+  }
+  auto buckets = expected;
+  execute_sequentially(schedule, expected);
+  auto transports = thread_transports(p);
+  test::on_ranks(p, [&](int rank) {
+    const auto transport = std::move(transports[static_cast<std::size_t>(rank)]);
+    Executor executor(*transport, options);
+    executor.run(executor.prepare(schedule, elements, NumberType::fp32),
+                 buckets[static_cast<std::size_t>(rank)].data());
+  });
+  for (int r = 0; r < p; ++r) {
+    ASSERT_EQ(buckets[static_cast<std::size_t>(r)], expected[static_cast<std::size_t>(r)])
+        << schedule.description() << " rank " << r;
+  }
+}
+
+TEST(Executor, RunsEveryCollectiveOfTheCatalogue) {
+  for (int p = 1; p <= 9; ++p) {
+    for (const models::CollectiveAlgorithm& algorithm : models::collective_catalogue()) {
+      for (const models::ScheduleOptions& sets : test::option_sets(algorithm, p))
+        check_against_the_sequential(algorithm.build(sets), 83, {.segment_bytes = 16});
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// Messages that replace what others still read, and chains of forwards: nothing in the data orders
+// them, as it does in an all-reduce.
+RC_GTEST_PROP(Executor, RunsRandomMessages, ()) {
+  const int p = test::drawn(2, 5);
+  std::vector<Schedule> steps;
+  for (int step = test::drawn(1, 30); step > 0; --step) {
+    const int from = test::drawn(0, p - 1);
+    const int to = (from + test::drawn(1, p - 1)) % p;
+    const int of = test::drawn(1, 3);
+    const Schedule message(
+        models::PointToPoint{.ranks = p, .from = from, .to = to, .reduce = test::drawn(0, 2) == 0});
+    steps.push_back(models::on_part(test::drawn(0, of - 1), of, message));
+  }
+  check_against_the_sequential(models::sequence(std::move(steps)), 60,
+                               {.segment_bytes = static_cast<std::size_t>(test::drawn(1, 300))});
+  RC_ASSERT(!testing::Test::HasFatalFailure());
+}
+
+// Ranks 0, 1 and 2 add six messages of rank 3 to what they send to each other in the same step:
+// none can land before the others have posted what comes seventh.
+TEST(Executor, PostsWhatOthersWaitFor) {
+  constexpr int p = 4;
+  const auto message = [](int from, int to) {
+    return Schedule(models::PointToPoint{.ranks = p, .from = from, .to = to, .reduce = true});
+  };
+  std::vector<Schedule> parts;
+  for (int i = 0; i < 6; ++i) {
+    for (int to = 0; to < 3; ++to) parts.push_back(message(3, to));
+  }
+  for (int from = 0; from < 3; ++from) parts.push_back(message(from, (from + 1) % 3));
+  check_against_the_sequential(models::parallel(std::move(parts)), 100, {.segment_bytes = 100});
+}
+
 // NaN at one element of one rank, infinity at another: they are there at all ranks, and nowhere
 // else; opposite infinities make NaN.
 TEST(Executor, CarriesWhatIsNotFinite) {
