@@ -23,8 +23,8 @@ namespace {
 constexpr int exit_failed = 1;
 constexpr int exit_bad_input = 2;
 
-// What all ranks of a job find wrong, rank 0 says: it has a second before the others speak, in which
-// the launcher ends them.
+// What all ranks of a job find wrong, rank 0 says: it has a second before the others speak, in
+// which the launcher ends them.
 void let_rank_0_speak() {
   const auto launched = paceline::runtime::launched_by();
   if (launched && launched->rank > 0) std::this_thread::sleep_for(std::chrono::seconds(1));

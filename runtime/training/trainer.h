@@ -33,10 +33,10 @@ struct TrainingRequest {
   int workers = 1;  // that decode, on this rank
   // Where rank 0 writes a checkpoint at the end of each epoch and, where it is not 0, after every
   // so many iterations. Empty: nowhere.
-  std::string checkpoint;
+  std::string checkpoint = {};
   std::int64_t checkpoint_every = 0;
   // Rank 0 reads it, and training goes on from there. Empty: from the start.
-  std::string resume;
+  std::string resume = {};
   // Ends after so many iterations of this run, as an interruption would: a checkpoint is written,
   // where there is a path. 0: at the end of the recipe.
   std::int64_t most_iterations = 0;
