@@ -21,7 +21,7 @@
 #include "runtime/tensor/kernels.h"
 #include "runtime/training/trainer.h"
 #include "runtime/transport/launcher.h"
-#include "runtime/transport/mpi_module.h"
+#include "runtime/transport/mpi_transport.h"
 #include "runtime/transport/thread_transport.h"
 
 namespace paceline::cli {
@@ -243,14 +243,14 @@ void run_threads(const TrainingOptions& options, int ranks) {
 }
 
 void run(const TrainingOptions& options) {
-  if (const auto launched = runtime::launched_by()) {
+  if (const auto launched = runtime::launched_rank()) {
     if (!options.ranks.empty())
       throw InputError({"--ranks"}, "the launcher says how many ranks there are",
                        "leave it out under mpirun and srun");
     TrainingJob job = load(options, launched->ranks, launched->ranks_on_node);
     const Seconds patience =
         parsing_option("--patience", [&] { return parse_seconds(options.patience); });
-    const auto transport = runtime::load_mpi_transport(job.plan.streams, patience);
+    const auto transport = runtime::mpi_transport(job.plan.streams, patience);
     return run_rank(options, job, *transport);
   }
   run_threads(options, optional_count("--ranks", options.ranks, most_thread_ranks).value_or(1));

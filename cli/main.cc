@@ -26,7 +26,7 @@ constexpr int exit_bad_input = 2;
 // What all ranks of a job find wrong, rank 0 says: it has a second before the others speak, in
 // which the launcher ends them.
 void let_rank_0_speak() {
-  const auto launched = paceline::runtime::launched_by();
+  const auto launched = paceline::runtime::launched_rank();
   if (launched && launched->rank > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
 }
 
@@ -131,7 +131,7 @@ std::string checkpoint_of(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto launched = paceline::runtime::launched_by();
+  const auto launched = paceline::runtime::launched_rank();
   if (argc < 2 || std::string_view(argv[1]) != "train" || !launched) return run_command(argc, argv);
   return paceline::cli::supervised(
       [=] { return run_command(argc, argv); },
