@@ -56,47 +56,14 @@ namespace {
 using models::Schedule;
 using test::Bucket;
 
-constexpr NumberType types[] = {NumberType::fp32, NumberType::fp16, NumberType::bf16};
-
-struct Case {
-  std::string name;
-  Schedule schedule;
-  std::int64_t elements = 0;
-  NumberType type = NumberType::fp32;
-  std::uint64_t seed = 1;
-};
-
-std::string described(const Case& c) {
-  return c.name + " p=" + std::to_string(c.schedule.ranks()) +
-         " elements=" + std::to_string(c.elements) + " " + std::string(models::name(c.type));
-}
+using test::Case;
+using test::types;
 
 // Holds the buckets that all ranks end with against the exact sum and against each other.
 void check_sum(const Case& c, const std::vector<Bucket>& buckets) {
-  const int p = c.schedule.ranks();
-  std::vector<double> sum(static_cast<std::size_t>(c.elements));
-  std::vector<double> magnitude(sum.size());
-  std::vector<std::vector<float>> inputs;
-  for (int r = 0; r < p; ++r) {
-    inputs.push_back(test::values_of(
-        test::bucket_of(test::drawn_values(c.seed, r, c.elements), c.type), c.type));
-    for (std::size_t i = 0; i < sum.size(); ++i) {
-      sum[i] += static_cast<double>(inputs.back()[i]);
-      magnitude[i] += std::abs(static_cast<double>(inputs.back()[i]));
-    }
-  }
-  for (int r = 1; r < p; ++r)
-    ASSERT_EQ(buckets[static_cast<std::size_t>(r)], buckets[0]) << described(c) << " rank " << r;
-  const std::vector<float> result = test::values_of(buckets[0], c.type);
-  for (std::size_t i = 0; i < sum.size(); ++i) {
-    ASSERT_LE(std::abs(static_cast<double>(result[i]) - sum[i]),
-              test::error_bound(c.schedule, c.type, magnitude[i]))
-        << described(c) << " element " << i << ": " << result[i] << " for " << sum[i];
-  }
-  if (c.type != NumberType::fp32) return;
-  execute_sequentially(c.schedule, inputs);
-  for (std::size_t i = 0; i < sum.size(); ++i)
-    ASSERT_EQ(result[i], inputs[0][i]) << described(c) << " element " << i;
+  for (std::size_t r = 1; r < buckets.size(); ++r)
+    ASSERT_EQ(buckets[r], buckets[0]) << test::described(c) << " rank " << r;
+  test::check_sum(c, buckets[0]);
 }
 
 // Runs all cases, of as many ranks, one after the other in one job.
@@ -112,7 +79,7 @@ void check_all(const std::vector<Case>& cases, ExecutorOptions options) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
       const Case& c = cases[i];
       Bucket& bucket = results[i][static_cast<std::size_t>(rank)];
-      bucket = test::bucket_of(test::drawn_values(c.seed, rank, c.elements), c.type);
+      bucket = test::bucket_of(c, rank);
       executor.run(executor.prepare(c.schedule, c.elements, c.type), bucket.data());
     }
   });
@@ -122,50 +89,15 @@ void check_all(const std::vector<Case>& cases, ExecutorOptions options) {
   }
 }
 
-std::vector<Schedule> catalogued(int p, std::vector<std::string>& names) {
-  std::vector<Schedule> schedules;
-  for (const models::CollectiveAlgorithm& algorithm : models::all_reduce_catalogue()) {
-    for (const models::ScheduleOptions& options : test::option_sets(algorithm, p)) {
-      schedules.push_back(algorithm.build(options));
-      names.push_back(models::described(algorithm.name, options));
-    }
-  }
-  return schedules;
-}
-
 class ExecutorOf : public testing::TestWithParam<int> {};
 
 TEST_P(ExecutorOf, EveryScheduleIsTheSumForEverySizeAndType) {
-  const int p = GetParam();
-  std::vector<std::string> names;
-  const std::vector<Schedule> schedules = catalogued(p, names);
-  std::vector<Case> cases;
-  std::uint64_t seed = 1;
-  for (std::size_t s = 0; s < schedules.size(); ++s) {
-    for (const NumberType type : types) {
-      for (const std::int64_t elements : {0, 1, p - 1, 13, 1000}) {
-        cases.push_back({names[s], schedules[s], elements, type, ++seed});
-      }
-    }
-  }
-  check_all(cases, {});
+  check_all(test::cases_of_catalogue(GetParam()), {});
 }
 
 TEST_P(ExecutorOf, SegmentsDoNotChangeTheSum) {
-  const int p = GetParam();
-  std::vector<std::string> names;
-  const std::vector<Schedule> schedules = catalogued(p, names);
-  // One element, an odd number of bytes, a few elements, everything at once.
-  for (const std::size_t bytes :
-       {std::size_t{1}, std::size_t{13}, std::size_t{44}, std::size_t{1} << 40}) {
-    std::vector<Case> cases;
-    std::uint64_t seed = bytes;
-    for (std::size_t s = 0; s < schedules.size(); ++s) {
-      const NumberType type = types[s % 3];
-      cases.push_back({names[s] + " segments of " + std::to_string(bytes), schedules[s],
-                       bytes == 1 ? 61 : 257, type, ++seed});
-    }
-    check_all(cases, {.segment_bytes = bytes});
+  for (const std::size_t bytes : test::segment_sizes) {
+    check_all(test::cases_in_segments(GetParam(), bytes), {.segment_bytes = bytes});
     if (HasFatalFailure()) return;
   }
 }
