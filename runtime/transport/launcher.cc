@@ -1,6 +1,7 @@
 // Tests: tests/runtime/launcher_test.cc.
 #include "runtime/transport/launcher.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -19,11 +20,21 @@ std::optional<int> variable(const char* name) {
   return value;
 }
 
-std::optional<LaunchedRank> pair(const char* rank_name, const char* ranks_name) {
+std::optional<LaunchedRank> launched(const char* rank_name, const char* ranks_name,
+                                     std::optional<int> ranks_on_node) {
   const auto rank = variable(rank_name);
   const auto ranks = variable(ranks_name);
   if (!rank || !ranks || *rank >= *ranks) return std::nullopt;
-  return LaunchedRank{*rank, *ranks};
+  return LaunchedRank{*rank, *ranks, std::clamp(ranks_on_node.value_or(1), 1, *ranks)};
+}
+
+// srun lists them as "2(x3),1": that of the first node, which is the largest by srun's default.
+std::optional<int> tasks_per_node() {
+  const char* text = std::getenv("SLURM_STEP_TASKS_PER_NODE");
+  if (text == nullptr) return std::nullopt;
+  int value = 0;
+  const auto [stop, error] = std::from_chars(text, text + std::strlen(text), value);
+  return error == std::errc() ? std::optional(value) : std::nullopt;
 }
 
 }  // namespace
@@ -33,9 +44,11 @@ bool started_by_launcher() {
 }
 
 std::optional<LaunchedRank> launched_rank() {
-  if (const auto by_mpirun = pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")) return by_mpirun;
+  if (const auto by_mpirun = launched("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                                      variable("OMPI_COMM_WORLD_LOCAL_SIZE")))
+    return by_mpirun;
   // Set by srun for the tasks of a step, and not for the script of a batch job.
-  return pair("SLURM_PROCID", "SLURM_STEP_NUM_TASKS");
+  return launched("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", tasks_per_node());
 }
 
 }  // namespace paceline::runtime

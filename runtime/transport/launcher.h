@@ -9,6 +9,7 @@ namespace paceline::runtime {
 struct LaunchedRank {
   int rank = 0;
   int ranks = 1;
+  int ranks_on_node = 1;  // with this one, as far as the launcher says
 };
 
 // Whether this process is one of a job's: started by mpirun, by srun, or by another PMIx launcher.
