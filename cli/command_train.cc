@@ -42,7 +42,7 @@ struct TrainingJob {
   int workers = 1;
   std::int64_t checkpoint_every = 0;
   std::int64_t stop_after = 0;
-  std::optional<runtime::Recorder> recorder;  // of rank 0
+  std::unique_ptr<runtime::Recorder> recorder;  // of rank 0; null where none is asked for
 
   [[nodiscard]] runtime::TrainingRequest request(const TrainingOptions& options, int rank) {
     return {.network = network,
@@ -55,7 +55,7 @@ struct TrainingJob {
             .checkpoint_every = checkpoint_every,
             .resume = options.resume,
             .most_iterations = stop_after,
-            .recorder = rank == 0 && recorder ? &*recorder : nullptr};
+            .recorder = rank == 0 ? recorder.get() : nullptr};
   }
 };
 
@@ -119,7 +119,7 @@ TrainingJob load(const TrainingOptions& options, int ranks, int ranks_here) {
     // Not the first iterations, which warm caches and pages.
     const std::int64_t first =
         std::min<std::int64_t>(5, std::max<std::int64_t>(0, job.stop_after - 4));
-    job.recorder.emplace(first, recorded_iterations);
+    job.recorder = std::make_unique<runtime::Recorder>(first, recorded_iterations);
   }
   return job;
 }
