@@ -168,6 +168,7 @@ def inside(options, alive):
         return 1  # the launcher was gone before the line above
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the launcher's to answer
+    os.nice(-10)  # hosts have processors of their own: they go ahead of what else is done here
     unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC)
     mount(None, "/", None, MS_REC | MS_PRIVATE)
     mount("proc", "/proc", "proc")
@@ -283,6 +284,9 @@ def mpirun(options):
         command += ["--mca", name, value]
     for name, value in options.mca or []:
         command += ["--mca", name, value]
+    yields = pathlib.Path(options.switch).with_name("libpaceline-lab-yield.so")
+    if yields.exists() and not options.spin:
+        command += ["-x", f"LD_PRELOAD={yields}"]
     for name in options.export or []:
         command += ["-x", name]
     return [str(part) for part in command]
@@ -352,6 +356,8 @@ def parser():
     run.add_argument("--ranks-per-host", type=int, default=1)
     run.add_argument("--no-mpi", action="store_true", help="run the command alone, on host 1")
     run.add_argument("--rendezvous", action="store_true", help="keep Open MPI's eager limits")
+    run.add_argument("--spin", action="store_true",
+                     help="let idle ranks poll, though they share cores (yield_sleeps.cc)")
     run.add_argument("--mca", nargs=2, action="append", metavar=("NAME", "VALUE"),
                      help="one more setting of Open MPI")
     run.add_argument("--export", action="append", metavar="NAME[=VALUE]",
