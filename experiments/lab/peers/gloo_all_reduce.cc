@@ -13,7 +13,9 @@
 #include <gloo/rendezvous/file_store.h>
 #include <gloo/transport/tcp/device.h>
 
+#include <cstdlib>
 #include <memory>
+#include <string>
 
 #include "experiments/lab/peers/timing.h"
 

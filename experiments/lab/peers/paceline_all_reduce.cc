@@ -3,6 +3,7 @@
 //   paceline-lab-all-reduce SCHEDULE SEGMENT_BYTES [smallest [largest [repetitions]]]
 //
 // SCHEDULE is an algorithm of the catalogue; SEGMENT_BYTES 0 lets the executor choose.
+#include <fmt/format.h>
 #include <mpi.h>
 
 #include <exception>

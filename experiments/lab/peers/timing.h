@@ -5,14 +5,10 @@
 // result is checked, since what is wrong is no peer. Rank 0 prints one line of JSON for each size.
 #pragma once
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
-#include <string>
-#include <string_view>
 #include <vector>
 
 namespace paceline::lab {
@@ -52,13 +48,24 @@ inline bool is_sum(const std::vector<float>& bucket, int ranks) {
   return true;
 }
 
+inline void print_line(const char* name, Ranks ranks, std::int64_t bytes,
+                       const std::vector<double>& seconds) {
+  std::printf("{\"name\": \"%s\", \"ranks\": %d, \"bytes\": %lld, \"seconds\": [", name,
+              ranks.ranks, static_cast<long long>(bytes));
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    std::printf("%s%.6f", i == 0 ? "" : ", ", seconds[i]);
+  }
+  std::puts("]}");
+  std::fflush(stdout);
+}
+
 // Times all_reduce(bucket) on all ranks. barrier() and slowest(seconds) are the library's. Returns
 // whether every result was right.
 template <class Barrier, class Slowest, class AllReduce>
-bool time_all_reduce(std::string_view name, Ranks ranks, std::int64_t bytes, int repetitions,
+bool time_all_reduce(const char* name, Ranks ranks, std::int64_t bytes, int repetitions,
                      Barrier barrier, Slowest slowest, AllReduce all_reduce) {
   std::vector<float> bucket(static_cast<std::size_t>(bytes) / sizeof(float));
-  std::string times;
+  std::vector<double> times;
   bool right = true;
   for (int repetition = -1; repetition < repetitions; ++repetition) {
     for (std::size_t i = 0; i < bucket.size(); ++i) bucket[i] = element_of(ranks.rank, i);
@@ -68,14 +75,12 @@ bool time_all_reduce(std::string_view name, Ranks ranks, std::int64_t bytes, int
     const std::chrono::duration<double> own = std::chrono::steady_clock::now() - start;
     const double seconds = slowest(own.count());
     right = right && is_sum(bucket, ranks.ranks);
-    if (repetition >= 0) times += fmt::format("{}{:.6f}", times.empty() ? "" : ", ", seconds);
+    if (repetition >= 0) times.push_back(seconds);
   }
   if (!right) {
-    fmt::print(stderr, "{}: a wrong sum of {} bytes on rank {}\n", name, bytes, ranks.rank);
+    std::fprintf(stderr, "%s: a wrong sum on rank %d\n", name, ranks.rank);
   } else if (ranks.rank == 0) {
-    fmt::print("{{\"name\": \"{}\", \"ranks\": {}, \"bytes\": {}, \"seconds\": [{}]}}\n", name,
-               ranks.ranks, bytes, times);
-    std::fflush(stdout);
+    print_line(name, ranks, bytes, times);
   }
   return right;
 }
