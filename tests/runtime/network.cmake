@@ -1,1 +1,5 @@
 # Tests of runtime/network.
+paceline_runtime_test(paceline_runtime_network_tests
+  SOURCES
+    network_layers_test.cc
+    network_test.cc)

@@ -1,4 +1,6 @@
 // ReLU, dropout and add. Tests: tests/runtime/network_layers_test.cc.
+#include <algorithm>
+
 #include "runtime/network/dropout.h"
 #include "runtime/network/onednn/layers.h"
 
@@ -90,6 +92,12 @@ class DropoutPlanner : public LayerPlanner {
   double probability_;
 };
 
+// Whether blocks of channels are filled up with zeros.
+bool is_padded(const Description& layout) {
+  const memory::dims dims = layout.dims();
+  return !std::equal(dims.begin(), dims.end(), layout.data.padded_dims);
+}
+
 class AddPlanner : public LayerPlanner {
  public:
   void plan_forward(Compiler& compiler) override {
@@ -98,7 +106,8 @@ class AddPlanner : public LayerPlanner {
     Memory sum = compiler.forward_input(first, layout);
     const Block block = compiler.may_overwrite(first) ? compiler.input(first).data : no_block;
     const Memory target = compiler.make_output(layout, block);
-    const bool with_relu = compiler.takes_over_relu(ReluState::forward_done);
+    // On padded layouts oneDNN 2.6.3 adds and takes the ReLU of other elements than it should.
+    const bool with_relu = !is_padded(layout) && compiler.takes_over_relu(ReluState::forward_done);
     int left = compiler.input_count() - 1;
     for (int i = 0; i < compiler.input_count(); ++i) {
       if (i == first) continue;

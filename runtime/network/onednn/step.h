@@ -16,7 +16,7 @@ namespace paceline::runtime::onednn {
 // What the steps of one pass need to know of it.
 struct Call {
   dnnl::stream& stream;
-  std::uint64_t seed = 0;                // of dropout
+  std::uint64_t seed = 0;                     // of dropout
   std::span<const std::int32_t> labels = {};  // of the samples that count: batch, or fewer
   float loss_scale = 1;
   std::span<float> gradients = {};  // the caller's flat array

@@ -1,0 +1,40 @@
+// The switch: carries frames between the TAP devices of hosts, when the fabric says that they
+// arrive. One thread, which sleeps until a host sends or a frame is due.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "experiments/lab/switch/fabric.h"
+#include "experiments/lab/switch/tap.h"
+
+namespace paceline::lab {
+
+struct SwitchReport {
+  std::int64_t frames = 0;
+  std::int64_t wire_bytes = 0;
+  std::int64_t refused = 0;  // frames that a host's device did not take
+  // How much later than due frames were delivered: what the emulation adds to the latency.
+  double mean_lateness_us = 0.0;
+  double worst_lateness_us = 0.0;
+};
+
+class Switch {
+ public:
+  // One device for each host of the fabric. Throws std::system_error.
+  Switch(Fabric fabric, std::vector<Tap> taps);
+  Switch(const Switch&) = delete;
+  Switch& operator=(const Switch&) = delete;
+  ~Switch();
+
+  // Carries frames until `stopped` says so, which is asked after each wake-up; a signal wakes it.
+  SwitchReport run(const std::function<bool()>& stopped);
+
+ private:
+  class Loop;
+  std::unique_ptr<Loop> loop_;
+};
+
+}  // namespace paceline::lab

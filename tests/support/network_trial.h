@@ -1,0 +1,131 @@
+// A network with random weights, images and labels, and what a TrainableNetwork and the reference
+// make of them.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/base/random.h"
+#include "runtime/network/dropout.h"
+#include "runtime/network/trainable_network.h"
+#include "tests/support/reference_network.h"
+
+namespace paceline::test {
+
+// What a pass made.
+struct Gradients {
+  double loss = 0;
+  Doubles logits;
+  Doubles weights;
+};
+
+// By the sum of squares.
+inline double norm(const Doubles& a) {
+  double sum = 0;
+  for (const double x : a) sum += x * x;
+  return std::sqrt(sum);
+}
+inline double distance(const Doubles& a, const Doubles& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < b.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
+  return std::sqrt(sum);
+}
+inline double relative_error(const Doubles& a, const Doubles& b) {
+  return distance(a, b) / norm(b);
+}
+
+class NetworkTrial {
+ public:
+  NetworkTrial(models::Network network, int batch, std::uint64_t seed = 1)
+      : network_(std::move(network)), batch_(batch) {
+    Random random(seed);
+    weights_ = runtime::initial_weights(network_, {.seed = seed});
+    // Not 0 and 1, which hide errors.
+    for (const auto& place : runtime::parameter_places(network_)) {
+      if (place.role == runtime::ParameterRole::weight) continue;
+      for (std::int64_t i = place.offset; i < place.offset + place.elements; ++i)
+        weights_[static_cast<std::size_t>(i)] += static_cast<float>(0.3 * random.normal());
+    }
+    const std::int64_t pixels = batch * network_.input().elements();
+    for (std::int64_t i = 0; i < pixels; ++i)
+      images_.push_back(static_cast<float>(random.normal()));
+    const std::size_t classes = count_classes();
+    for (int i = 0; i < batch; ++i)
+      labels_.push_back(static_cast<std::int32_t>(random.below(classes)));
+  }
+
+  [[nodiscard]] const models::Network& network() const { return network_; }
+  [[nodiscard]] int batch() const { return batch_; }
+  [[nodiscard]] const std::vector<float>& images() const { return images_; }
+  [[nodiscard]] const std::vector<std::int32_t>& labels() const { return labels_; }
+  std::vector<float>& weights() { return weights_; }
+  [[nodiscard]] const std::vector<float>& weights() const { return weights_; }
+
+  // Of the seed of dropout.
+  [[nodiscard]] ReferenceNetwork reference(std::uint64_t seed = 1) const {
+    ReferenceNetwork result(network_, batch_);
+    const std::vector<models::Shape> shapes = models::infer_shapes(network_);
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      result.masks.emplace_back();
+      const auto* dropout = std::get_if<models::Dropout>(&network_.layers()[i].kind);
+      if (dropout == nullptr) continue;
+      std::vector<float> mask(static_cast<std::size_t>(batch_ * shapes[i].elements()), 1.0F);
+      runtime::drop_out(
+          {.seed = seed, .layer = static_cast<int>(i), .probability = dropout->probability}, mask,
+          mask);
+      result.masks.back().assign(mask.begin(), mask.end());
+    }
+    return result;
+  }
+  [[nodiscard]] Gradients of_reference(std::uint64_t seed = 1) const {
+    ReferenceNetwork reference = this->reference(seed);
+    Gradients result;
+    result.loss = reference.forward(doubles(weights_), doubles(images_), labels_);
+    result.logits = reference.activation(network_.layers().back().inputs.front());
+    result.weights = reference.backward();
+    return result;
+  }
+
+  [[nodiscard]] Gradients of(runtime::TrainableNetwork& trained, float loss_scale = 1,
+                             std::uint64_t seed = 1) const {
+    trained.set_weights(weights_);
+    Gradients result;
+    result.loss = trained.forward(images_, labels_, runtime::Pass::training, seed).loss;
+    const std::vector<float> logits = trained.logits();
+    result.logits.assign(logits.begin(), logits.end());
+    std::vector<float> gradients(weights_.size(), 1e30F);
+    trained.backward(loss_scale, gradients);
+    for (const float g : gradients) result.weights.push_back(static_cast<double>(g) / loss_scale);
+    return result;
+  }
+  [[nodiscard]] Gradients of_mode(models::NumberType storage, float loss_scale = 1,
+                                  int threads = 1) const {
+    runtime::TrainableNetwork trained(network_,
+                                      {.batch = batch_, .storage = storage, .threads = threads});
+    return of(trained, loss_scale);
+  }
+
+  [[nodiscard]] static Doubles doubles(const std::vector<float>& values) {
+    return {values.begin(), values.end()};
+  }
+
+ private:
+  [[nodiscard]] std::size_t count_classes() const {
+    const int logits = network_.layers().back().inputs.front();
+    const models::Shape shape =
+        logits < 0 ? network_.input()
+                   : models::infer_shapes(network_)[static_cast<std::size_t>(logits)];
+    return static_cast<std::size_t>(shape.channels);
+  }
+
+  models::Network network_;
+  int batch_;
+  std::vector<float> weights_;
+  std::vector<float> images_;
+  std::vector<std::int32_t> labels_;
+};
+
+}  // namespace paceline::test

@@ -1,0 +1,417 @@
+// A network in double precision, by the plainest loops: the judge of runtime/network.
+//
+// Weights and gradients are flat in the order of runtime::parameter_places. Activations are
+// (N, C, H, W). Forward and backward of each linear layer share one enumeration of its products.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "models/network/network.h"
+#include "models/network/shape_inference.h"
+#include "runtime/network/trainable_network.h"
+
+namespace paceline::test {
+
+using Doubles = std::vector<double>;
+
+class ReferenceNetwork {
+ public:
+  ReferenceNetwork(const models::Network& network, int batch)
+      : network_(network),
+        batch_(batch),
+        shapes_(models::infer_shapes(network)),
+        places_(runtime::parameter_places(network)) {}
+
+  // What dropout layers multiply by, (layer) to (N, C, H, W); 1 where it is not set.
+  std::vector<Doubles> masks;
+  // Instead of a batch's statistics, for evaluation: means, then variances.
+  Doubles statistics;
+  double epsilon = 1e-5;
+
+  [[nodiscard]] const Doubles& activation(int layer) const {
+    return values_[static_cast<std::size_t>(layer + 1)];
+  }
+
+  // The mean loss.
+  double forward(const Doubles& weights, const Doubles& images,
+                 const std::vector<std::int32_t>& labels) {
+    weights_ = weights;
+    labels_ = labels;
+    values_.assign(network_.layers().size() + 1, {});
+    values_[0] = images;
+    statistics_used_ = 0;
+    for (layer_ = 0; layer_ < layers(); ++layer_) {
+      value(layer_).assign(elements(shape(layer_)), 0);
+      std::visit([this](const auto& kind) { forward(kind); }, here().kind);
+    }
+    return values_.back()[0];
+  }
+
+  // The gradient of the mean loss by the weights.
+  Doubles backward() {
+    gradients_.clear();
+    for (const Doubles& v : values_) gradients_.emplace_back(v.size(), 0.0);
+    weight_gradients_.assign(weights_.size(), 0);
+    gradients_.back()[0] = 1;
+    for (layer_ = layers() - 1; layer_ >= 0; --layer_)
+      std::visit([this](const auto& kind) { backward(kind); }, here().kind);
+    return weight_gradients_;
+  }
+
+ private:
+  using Shape = models::Shape;
+  [[nodiscard]] int layers() const { return static_cast<int>(network_.layers().size()); }
+  [[nodiscard]] const models::Layer& here() const {
+    return network_.layers()[static_cast<std::size_t>(layer_)];
+  }
+  [[nodiscard]] const Shape& shape(int layer) const {
+    return layer < 0 ? network_.input() : shapes_[static_cast<std::size_t>(layer)];
+  }
+  [[nodiscard]] std::size_t elements(const Shape& s) const {
+    return static_cast<std::size_t>(batch_ * s.elements());
+  }
+  Doubles& value(int layer) { return values_[static_cast<std::size_t>(layer + 1)]; }
+  Doubles& gradient(int layer) { return gradients_[static_cast<std::size_t>(layer + 1)]; }
+  [[nodiscard]] int input() const { return here().inputs.front(); }
+  [[nodiscard]] const Shape& in() const { return shape(input()); }
+  [[nodiscard]] const Shape& out() const { return shape(layer_); }
+
+  static std::size_t at(const Shape& s, std::int64_t n, std::int64_t c, std::int64_t y,
+                        std::int64_t x) {
+    return static_cast<std::size_t>(((n * s.channels + c) * s.height + y) * s.width + x);
+  }
+  // Where the parameter of the layer at hand starts.
+  [[nodiscard]] std::size_t offset(runtime::ParameterRole role) const {
+    for (const auto& place : places_)
+      if (place.layer == layer_ && place.role == role)
+        return static_cast<std::size_t>(place.offset);
+    return 0;
+  }
+
+  // Calls f(n, c, y, x) for each element.
+  template <class F>
+  void for_each(const Shape& s, F f) const {
+    for (std::int64_t n = 0; n < batch_; ++n)
+      for (std::int64_t c = 0; c < s.channels; ++c)
+        for (std::int64_t y = 0; y < s.height; ++y)
+          for (std::int64_t x = 0; x < s.width; ++x) f(n, c, y, x);
+  }
+
+  // Calls f(output, input, weight, output channel) for each product.
+  template <class F>
+  void for_each_product(const models::Convolution& conv, F f) const {
+    const std::int64_t group_in = in().channels / conv.groups;
+    const std::int64_t group_out = conv.channels / conv.groups;
+    for_each(out(), [&](auto n, auto c, auto y, auto x) {
+      for (std::int64_t i = 0; i < group_in; ++i)
+        for (std::int64_t ky = 0; ky < conv.kernel.height; ++ky)
+          for (std::int64_t kx = 0; kx < conv.kernel.width; ++kx) {
+            const auto iy =
+                y * conv.stride.height + ky * conv.dilation.height - conv.padding.height;
+            const auto ix = x * conv.stride.width + kx * conv.dilation.width - conv.padding.width;
+            if (iy < 0 || iy >= in().height || ix < 0 || ix >= in().width) continue;
+            const auto weight =
+                ((c * group_in + i) * conv.kernel.height + ky) * conv.kernel.width + kx;
+            f(at(out(), n, c, y, x), at(in(), n, c / group_out * group_in + i, iy, ix),
+              static_cast<std::size_t>(weight), static_cast<std::size_t>(c));
+          }
+    });
+  }
+  [[nodiscard]] models::Convolution as_convolution(const models::FullyConnected& f) const {
+    return {.channels = f.outputs, .kernel = {in().height, in().width}, .bias = f.bias};
+  }
+
+  void forward(const models::Convolution& conv) {
+    const double* weights = weights_.data() + offset(runtime::ParameterRole::weight);
+    const double* bias = weights_.data() + offset(runtime::ParameterRole::bias);
+    if (conv.bias)
+      for_each(out(), [&](auto n, auto c, auto y, auto x) {
+        value(layer_)[at(out(), n, c, y, x)] = bias[c];
+      });
+    for_each_product(conv, [&](auto o, auto i, auto w, auto) {
+      value(layer_)[o] += value(input())[i] * weights[w];
+    });
+  }
+  void backward(const models::Convolution& conv) {
+    const std::size_t weights = offset(runtime::ParameterRole::weight);
+    const std::size_t bias = offset(runtime::ParameterRole::bias);
+    if (conv.bias)
+      for_each(out(), [&](auto n, auto c, auto y, auto x) {
+        weight_gradients_[bias + static_cast<std::size_t>(c)] +=
+            gradient(layer_)[at(out(), n, c, y, x)];
+      });
+    for_each_product(conv, [&](auto o, auto i, auto w, auto) {
+      gradient(input())[i] += gradient(layer_)[o] * weights_[weights + w];
+      weight_gradients_[weights + w] += gradient(layer_)[o] * value(input())[i];
+    });
+  }
+  void forward(const models::FullyConnected& f) { forward(as_convolution(f)); }
+  void backward(const models::FullyConnected& f) { backward(as_convolution(f)); }
+
+  struct Channel {
+    double mean = 0;
+    double variance = 0;
+    double count = 0;
+    [[nodiscard]] double inverse_deviation(double epsilon) const {
+      return 1 / std::sqrt(variance + epsilon);
+    }
+  };
+  std::vector<Channel> channels(const Doubles& x) const {
+    std::vector<Channel> result(static_cast<std::size_t>(in().channels));
+    const auto of = [&](std::int64_t c) -> Channel& { return result[static_cast<std::size_t>(c)]; };
+    for_each(in(), [&](auto n, auto c, auto y, auto w) {
+      of(c).mean += x[at(in(), n, c, y, w)];
+      of(c).count += 1;
+    });
+    for (Channel& c : result) c.mean /= c.count;
+    for_each(in(), [&](auto n, auto c, auto y, auto w) {
+      of(c).variance += std::pow(x[at(in(), n, c, y, w)] - of(c).mean, 2);
+    });
+    for (Channel& c : result) c.variance /= c.count;
+    return result;
+  }
+
+  void forward(const models::BatchNorm&) {
+    std::vector<Channel> all = channels(value(input()));
+    if (!statistics.empty())
+      for (Channel& c : all) {
+        c.mean = statistics[statistics_used_];
+        c.variance = statistics[statistics_used_++ + statistics.size() / 2];
+      }
+    const double* gamma = weights_.data() + offset(runtime::ParameterRole::gamma);
+    const double* beta = weights_.data() + offset(runtime::ParameterRole::beta);
+    for_each(in(), [&](auto n, auto c, auto y, auto x) {
+      const Channel& channel = all[static_cast<std::size_t>(c)];
+      const std::size_t i = at(in(), n, c, y, x);
+      value(layer_)[i] =
+          gamma[c] * (value(input())[i] - channel.mean) * channel.inverse_deviation(epsilon) +
+          beta[c];
+    });
+  }
+  // dx = gamma / s (dy - mean(dy) - x^ mean(dy x^)), x^ = (x - mean) / s (Ioffe 2015).
+  void backward(const models::BatchNorm&) {
+    const std::vector<Channel> all = channels(value(input()));
+    const std::size_t gamma = offset(runtime::ParameterRole::gamma);
+    const std::size_t beta = offset(runtime::ParameterRole::beta);
+    const auto normalised = [&](std::size_t i, const Channel& c) {
+      return (value(input())[i] - c.mean) * c.inverse_deviation(epsilon);
+    };
+    for_each(in(), [&](auto n, auto c, auto y, auto x) {
+      const auto k = static_cast<std::size_t>(c);
+      const std::size_t i = at(in(), n, c, y, x);
+      weight_gradients_[beta + k] += gradient(layer_)[i];
+      weight_gradients_[gamma + k] += gradient(layer_)[i] * normalised(i, all[k]);
+    });
+    for_each(in(), [&](auto n, auto c, auto y, auto x) {
+      const auto k = static_cast<std::size_t>(c);
+      const std::size_t i = at(in(), n, c, y, x);
+      gradient(input())[i] += weights_[gamma + k] * all[k].inverse_deviation(epsilon) *
+                              (gradient(layer_)[i] - weight_gradients_[beta + k] / all[k].count -
+                               normalised(i, all[k]) * weight_gradients_[gamma + k] / all[k].count);
+    });
+  }
+
+  void forward(const models::Relu&) {
+    std::transform(value(input()).begin(), value(input()).end(), value(layer_).begin(),
+                   [](double x) { return std::max(x, 0.0); });
+  }
+  void backward(const models::Relu&) {
+    for (std::size_t i = 0; i < value(layer_).size(); ++i)
+      if (value(layer_)[i] > 0) gradient(input())[i] += gradient(layer_)[i];
+  }
+
+  // Calls f(output, inputs inside of the image) for each window.
+  template <class F>
+  void for_each_window(const models::Pool& pool, F f) const {
+    for_each(out(), [&](auto n, auto c, auto y, auto x) {
+      std::vector<std::size_t> window;
+      for (std::int64_t ky = 0; ky < pool.kernel.height; ++ky)
+        for (std::int64_t kx = 0; kx < pool.kernel.width; ++kx) {
+          const auto iy = y * pool.stride.height + ky - pool.padding.height;
+          const auto ix = x * pool.stride.width + kx - pool.padding.width;
+          if (iy >= 0 && iy < in().height && ix >= 0 && ix < in().width)
+            window.push_back(at(in(), n, c, iy, ix));
+        }
+      f(at(out(), n, c, y, x), window);
+    });
+  }
+  [[nodiscard]] std::size_t largest(const std::vector<std::size_t>& window) {
+    return *std::max_element(window.begin(), window.end(), [&](std::size_t a, std::size_t b) {
+      return value(input())[a] < value(input())[b];
+    });
+  }
+  void forward(const models::MaxPool& pool) {
+    for_each_window(pool, [&](std::size_t o, const auto& window) {
+      value(layer_)[o] = value(input())[largest(window)];
+    });
+  }
+  void backward(const models::MaxPool& pool) {
+    for_each_window(pool, [&](std::size_t o, const auto& window) {
+      gradient(input())[largest(window)] += gradient(layer_)[o];
+    });
+  }
+  // Padding counts.
+  void forward(const models::AveragePool& pool) {
+    const auto size = static_cast<double>(pool.kernel.height * pool.kernel.width);
+    for_each_window(pool, [&](std::size_t o, const auto& window) {
+      for (const std::size_t i : window) value(layer_)[o] += value(input())[i] / size;
+    });
+  }
+  void backward(const models::AveragePool& pool) {
+    const auto size = static_cast<double>(pool.kernel.height * pool.kernel.width);
+    for_each_window(pool, [&](std::size_t o, const auto& window) {
+      for (const std::size_t i : window) gradient(input())[i] += gradient(layer_)[o] / size;
+    });
+  }
+
+  // Calls f(output, input, elements of the window).
+  template <class F>
+  void for_each_part(const models::AdaptiveAveragePool& pool, F f) const {
+    const auto first = [](auto i, auto size, auto count) { return i * size / count; };
+    const auto end = [](auto i, auto size, auto count) {
+      return static_cast<std::int64_t>(
+          std::ceil(static_cast<double>((i + 1) * size) / static_cast<double>(count)));
+    };
+    for_each(out(), [&](auto n, auto c, auto y, auto x) {
+      const auto top = first(y, in().height, pool.output.height);
+      const auto bottom = end(y, in().height, pool.output.height);
+      const auto left = first(x, in().width, pool.output.width);
+      const auto right = end(x, in().width, pool.output.width);
+      for (auto iy = top; iy < bottom; ++iy)
+        for (auto ix = left; ix < right; ++ix)
+          f(at(out(), n, c, y, x), at(in(), n, c, iy, ix),
+            static_cast<double>((bottom - top) * (right - left)));
+    });
+  }
+  void forward(const models::AdaptiveAveragePool& pool) {
+    for_each_part(
+        pool, [&](auto o, auto i, double size) { value(layer_)[o] += value(input())[i] / size; });
+  }
+  void backward(const models::AdaptiveAveragePool& pool) {
+    for_each_part(pool, [&](auto o, auto i, double size) {
+      gradient(input())[i] += gradient(layer_)[o] / size;
+    });
+  }
+
+  // k + alpha * sum of squares (Krizhevsky 2012, 3.3).
+  double lrn_scale(const models::Lrn& lrn, std::int64_t n, std::int64_t c, std::int64_t y,
+                   std::int64_t x) {
+    double sum = 0;
+    const std::int64_t last = std::min(c + lrn.size / 2, in().channels - 1);
+    for (std::int64_t j = std::max<std::int64_t>(0, c - lrn.size / 2); j <= last; ++j)
+      sum += std::pow(value(input())[at(in(), n, j, y, x)], 2);
+    return 2 + 1e-4 * sum;
+  }
+  void forward(const models::Lrn& lrn) {
+    for_each(in(), [&](auto n, auto c, auto y, auto x) {
+      const std::size_t i = at(in(), n, c, y, x);
+      value(layer_)[i] = value(input())[i] * std::pow(lrn_scale(lrn, n, c, y, x), -0.75);
+    });
+  }
+  void backward(const models::Lrn& lrn) {
+    for_each(in(), [&](auto n, auto c, auto y, auto x) {
+      const std::size_t i = at(in(), n, c, y, x);
+      const double scale = lrn_scale(lrn, n, c, y, x);
+      const double g = gradient(layer_)[i];
+      gradient(input())[i] += g * std::pow(scale, -0.75);
+      const std::int64_t last = std::min(c + lrn.size / 2, in().channels - 1);
+      for (std::int64_t j = std::max<std::int64_t>(0, c - lrn.size / 2); j <= last; ++j) {
+        const std::size_t k = at(in(), n, j, y, x);
+        gradient(input())[k] -=
+            g * value(input())[i] * 0.75 * std::pow(scale, -1.75) * 1e-4 * 2 * value(input())[k];
+      }
+    });
+  }
+
+  [[nodiscard]] double mask(std::size_t i) const {
+    const auto layer = static_cast<std::size_t>(layer_);
+    return layer < masks.size() && !masks[layer].empty() ? masks[layer][i] : 1;
+  }
+  void forward(const models::Dropout&) {
+    for (std::size_t i = 0; i < value(layer_).size(); ++i)
+      value(layer_)[i] = value(input())[i] * mask(i);
+  }
+  void backward(const models::Dropout&) {
+    for (std::size_t i = 0; i < value(layer_).size(); ++i)
+      gradient(input())[i] += gradient(layer_)[i] * mask(i);
+  }
+
+  void forward(const models::Add&) {
+    for (const int from : here().inputs)
+      for (std::size_t i = 0; i < value(layer_).size(); ++i) value(layer_)[i] += value(from)[i];
+  }
+  void backward(const models::Add&) {
+    for (const int from : here().inputs)
+      for (std::size_t i = 0; i < value(layer_).size(); ++i)
+        gradient(from)[i] += gradient(layer_)[i];
+  }
+
+  // Calls f(input layer, its element, output element).
+  template <class F>
+  void for_each_joined(F f) const {
+    std::int64_t start = 0;
+    for (const int from : here().inputs) {
+      for_each(shape(from), [&](auto n, auto c, auto y, auto x) {
+        f(from, at(shape(from), n, c, y, x), at(out(), n, start + c, y, x));
+      });
+      start += shape(from).channels;
+    }
+  }
+  void forward(const models::Concat&) {
+    for_each_joined([&](int from, auto i, auto o) { value(layer_)[o] = value(from)[i]; });
+  }
+  void backward(const models::Concat&) {
+    for_each_joined([&](int from, auto i, auto o) { gradient(from)[i] += gradient(layer_)[o]; });
+  }
+
+  void forward(const models::Flatten&) { value(layer_) = value(input()); }
+  void backward(const models::Flatten&) {
+    for (std::size_t i = 0; i < value(layer_).size(); ++i)
+      gradient(input())[i] += gradient(layer_)[i];
+  }
+
+  [[nodiscard]] double sum_of_exponentials(std::size_t sample) {
+    const auto classes = static_cast<std::size_t>(in().channels);
+    double sum = 0;
+    for (std::size_t c = 0; c < classes; ++c) sum += std::exp(value(input())[sample * classes + c]);
+    return sum;
+  }
+  void forward(const models::SoftmaxCrossEntropy&) {
+    const auto classes = static_cast<std::size_t>(in().channels);
+    double loss = 0;
+    for (std::size_t n = 0; n < labels_.size(); ++n)
+      loss += std::log(sum_of_exponentials(n)) -
+              value(input())[n * classes + static_cast<std::size_t>(labels_[n])];
+    value(layer_)[0] = loss / static_cast<double>(labels_.size());
+  }
+  void backward(const models::SoftmaxCrossEntropy&) {
+    const auto classes = static_cast<std::size_t>(in().channels);
+    for (std::size_t n = 0; n < labels_.size(); ++n)
+      for (std::size_t c = 0; c < classes; ++c) {
+        const bool is_label = c == static_cast<std::size_t>(labels_[n]);
+        gradient(input())[n * classes + c] +=
+            gradient(layer_)[0] / static_cast<double>(labels_.size()) *
+            (std::exp(value(input())[n * classes + c]) / sum_of_exponentials(n) -
+             (is_label ? 1 : 0));
+      }
+  }
+
+  const models::Network& network_;
+  int batch_;
+  std::vector<Shape> shapes_;
+  std::vector<runtime::ParameterPlace> places_;
+  int layer_ = 0;
+  std::size_t statistics_used_ = 0;
+  Doubles weights_;
+  Doubles weight_gradients_;
+  std::vector<std::int32_t> labels_;
+  std::vector<Doubles> values_;
+  std::vector<Doubles> gradients_;
+};
+
+}  // namespace paceline::test
