@@ -38,9 +38,11 @@ JpegHeader JpegDecoder::header(std::span<const std::uint8_t> jpeg, const std::st
   JpegHeader header;
   int subsampling = 0;
   int colours = 0;
-  if (tjDecompressHeader3(handle_, jpeg.data(), jpeg.size(), &header.width, &header.height,
-                          &subsampling, &colours) != 0 &&
-      tjGetErrorCode(handle_) == TJERR_FATAL)
+  const int status = tjDecompressHeader3(handle_, jpeg.data(), jpeg.size(), &header.width,
+                                         &header.height, &subsampling, &colours);
+  // A warning may have its cause behind the header; decode() tells.
+  const bool is_fatal = status != 0 && tjGetErrorCode(handle_) == TJERR_FATAL;
+  if (is_fatal || header.width < 1 || header.height < 1)
     throw damaged(name, std::string("no JPEG image (") + tjGetErrorStr2(handle_) + ")");
   constexpr std::int64_t most_pixels = 100'000'000;
   if (std::int64_t{header.width} * header.height > most_pixels)
