@@ -2,14 +2,18 @@
 
 #include <turbojpeg.h>
 
-#include "models/base/error.h"
-
 namespace paceline::runtime {
 namespace {
 
 InputError damaged(const std::string& name, const std::string& problem) {
   return InputError(InputPlace{.file = name}, problem,
                     "fetch this image again, write it as JPEG, or remove it");
+}
+
+tjhandle started() {
+  const tjhandle handle = tjInitDecompress();
+  if (handle == nullptr) throw RunError("start the JPEG decoder", tjGetErrorStr2(nullptr));
+  return handle;
 }
 
 // (C, M, Y, K) as Adobe stores it, 255 for no ink, to (R, G, B) in place.
@@ -25,12 +29,19 @@ void to_rgb(ByteVector& pixels) {
 
 }  // namespace
 
-JpegDecoder::JpegDecoder() : handle_(tjInitDecompress()) {
-  if (handle_ == nullptr) throw RunError("start the JPEG decoder", tjGetErrorStr2(nullptr));
-}
+JpegDecoder::JpegDecoder() : handle_(started()) {}
 
 JpegDecoder::~JpegDecoder() {
   tjDestroy(handle_);
+}
+
+InputError JpegDecoder::failed(const std::string& name, const std::string& problem) {
+  const InputError error = damaged(name, problem + " (" + tjGetErrorStr2(handle_) + ")");
+  // TurboJPEG 2.1.5 would go on in the middle of this header when it reads the next.
+  const tjhandle fresh = started();
+  tjDestroy(handle_);
+  handle_ = fresh;
+  return error;
 }
 
 JpegHeader JpegDecoder::header(std::span<const std::uint8_t> jpeg, const std::string& name) {
@@ -38,10 +49,10 @@ JpegHeader JpegDecoder::header(std::span<const std::uint8_t> jpeg, const std::st
   JpegHeader header;
   int subsampling = 0;
   int colours = 0;
+  // Warnings count as errors here and in decode().
   if (tjDecompressHeader3(handle_, jpeg.data(), jpeg.size(), &header.width, &header.height,
-                          &subsampling, &colours) != 0 &&
-      tjGetErrorCode(handle_) == TJERR_FATAL)
-    throw damaged(name, std::string("no JPEG image (") + tjGetErrorStr2(handle_) + ")");
+                          &subsampling, &colours) != 0)
+    throw failed(name, "no JPEG image");
   constexpr std::int64_t most_pixels = 100'000'000;
   if (std::int64_t{header.width} * header.height > most_pixels)
     throw damaged(name, "an image of " + std::to_string(header.width) + " x " +
@@ -63,7 +74,7 @@ const RgbImage& JpegDecoder::decode(std::span<const std::uint8_t> jpeg, const Jp
                        static_cast<std::size_t>(tjPixelSize[format]));
   if (tjDecompress2(handle_, jpeg.data(), jpeg.size(), image_.pixels.data(), image_.width, 0,
                     image_.height, format, TJFLAG_STOPONWARNING | TJFLAG_LIMITSCANS) != 0)
-    throw damaged(name, std::string("a damaged JPEG image (") + tjGetErrorStr2(handle_) + ")");
+    throw failed(name, "a damaged JPEG image");
   if (header.is_cmyk) to_rgb(image_.pixels);
   return image_;
 }

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "models/base/error.h"
 #include "runtime/training/data/gzip.h"
 
 namespace paceline::runtime {
@@ -41,6 +42,9 @@ class JpegDecoder {
                                        int eighths, const std::string& name);
 
  private:
+  // What the library says, after which it is started anew.
+  [[nodiscard]] InputError failed(const std::string& name, const std::string& problem);
+
   void* handle_;  // TurboJPEG's
   RgbImage image_;
 };

@@ -28,10 +28,10 @@ void place_bytes(std::span<const std::uint8_t> pixels, const models::Shape& shap
   PACELINE_ASSERT(pixels.size() == elements && image.size() == elements, "a whole image is placed");
   const std::uint8_t* bytes = pixels.data();
   if (shape.channels == 1) {  // apart, because it vectorises
-    const auto [scale, bias] = normalisation[0];
     place(shape, placement, image,
-          [=, width = shape.width](std::int64_t, std::int64_t y, std::int64_t x) {
-            return static_cast<float>(bytes[y * width + x]) * scale + bias;
+          [bytes, width = shape.width, of = normalisation[0]](std::int64_t, std::int64_t y,
+                                                              std::int64_t x) {
+            return static_cast<float>(bytes[y * width + x]) * of.scale + of.bias;
           });
     return;
   }
