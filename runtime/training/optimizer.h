@@ -31,9 +31,8 @@ class Optimizer {
 
   // One step on all parameters:
   //   g = gradient * gradient_factor + weight decay * w    (decay where the recipe has it)
-  //   LARS: rate_l = rate * trust * |w| / (|g'| + decay |w| + epsilon), g' without decay (You
-  //   2017);
-  //         rate_l = rate where |w| or |g'| is 0, and for parameters that the recipe leaves out
+  //   LARS: rate_l = rate * trust * |w| / (|g'| + decay |w| + epsilon), g' without decay (You 2017,
+  //         equation 6); rate where |w| or |g'| is 0, and for parameters that the recipe leaves out
   //   v = momentum v + rate_l g;  w = w - v                (so a change of rate does not rescale v,
   //                                                         unless the recipe corrects momentum)
   //   Nesterov: w = w - (momentum v + rate_l g)
@@ -65,9 +64,7 @@ class Optimizer {
     float decay = 0;
   };
 
-  [[nodiscard]] bool decays(const ParameterPlace& parameter) const;
-  [[nodiscard]] bool has_own_rate(const ParameterPlace& parameter) const;
-  // Where a step is at work.
+  // One call of step().
   struct Step {
     std::span<float> weights;
     std::span<const float> gradients;
@@ -78,6 +75,8 @@ class Optimizer {
     std::vector<Factors> factors = {};  // of each parameter
   };
 
+  [[nodiscard]] bool decays(const ParameterPlace& parameter) const;
+  [[nodiscard]] bool has_own_rate(const ParameterPlace& parameter) const;
   // Decides which threads take what.
   void cut();
   void add_blocks(std::size_t parameter, std::vector<Block>& blocks) const;
