@@ -8,7 +8,7 @@
 #include "cli/files.h"
 #include "cli/prediction_text.h"
 #include "cli/straggler_options.h"
-#include "simulator/iteration/chrome_trace.h"
+#include "simulator/iteration/timeline.h"
 
 namespace paceline::cli {
 namespace {
@@ -28,7 +28,8 @@ void write_timeline(const PredictionTable& table, const std::string& path) {
   const std::string title = fmt::format(
       "{} on {}, {} ranks, batch {}, {}, {} on the wire", table.network.work.name,
       table.job.cluster.name, table.ranks, table.job.batch_per_rank, row.name, name(row.wire));
-  write_output_file(path, simulator::chrome_trace(table.network.work, run, {title}));
+  write_output_file(path, models::chrome_trace(table.network.work, run.plan,
+                                               {simulator::predicted_timeline(run, title)}));
   fmt::print(stderr, "timeline of {} written to {}: open it in ui.perfetto.dev\n", row.name, path);
 }
 

@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/files.h"
+#include "cli/reproduce_convergence.h"
 #include "cli/table.h"
 #include "experiments/reproduction.h"
 #include "models/base/error.h"
@@ -20,6 +21,7 @@ namespace {
 struct Options {
   std::string name;
   std::string profile_out;
+  ConvergenceOptions convergence;
   bool json = false;
 };
 
@@ -95,6 +97,8 @@ nlohmann::ordered_json to_json(const experiments::Reproduction& result) {
 }
 
 void run(const Options& options) {
+  if (options.name == "convergence")
+    return reproduce_convergence(options.convergence, options.json);
   const experiments::Reproduction result = experiments::experiment(options.name).reproduce();
   if (!options.profile_out.empty()) {
     if (!result.profile)
@@ -112,11 +116,15 @@ void add_reproduce(CLI::App& app) {
   std::string list;
   for (const experiments::Experiment& entry : experiments::experiments())
     list += fmt::format("{}{}: {}", list.empty() ? "" : "; ", entry.name, entry.summary);
+  list +=
+      "; convergence: what the papers say of mixed precision, LARS, weight decay and double "
+      "buffering, trained at our scale (half an hour on two cores)";
   command->add_option("name", options->name, list)->required()->option_text("NAME");
   command
       ->add_option("--profile-out", options->profile_out,
                    "Write what was calibrated as a profile (JSON)")
       ->option_text("FILE");
+  add_convergence_options(*command, options->convergence);
   command->add_flag("--json", options->json, "Print one JSON document");
   command->callback([options] { run(*options); });
 }

@@ -395,6 +395,7 @@ void add_show(CLI::App& app) {
   catalog->callback([json] { show_catalog(*json); });
 
   add_show_plan(*show);
+  add_show_recipes(*show);
   add_show_schedules(*show);
   add_show_nccl(*show);
   CLI::App* schedule = show->add_subcommand("schedule", "The steps of a collective, drawn");

@@ -121,11 +121,14 @@ std::vector<std::string> comma_list(const std::string& text) {
   return parts;
 }
 
+models::Network load_layers(const std::string& name_or_file) {
+  if (names_a_file(name_or_file))
+    return models::parse_network_yaml(read_input_file(name_or_file), name_or_file);
+  return parsing_option("--model", [&] { return models::zoo_network(name_or_file); });
+}
+
 LoadedNetwork load_network(const std::string& name_or_file) {
-  const models::Network network =
-      names_a_file(name_or_file)
-          ? models::parse_network_yaml(read_input_file(name_or_file), name_or_file)
-          : parsing_option("--model", [&] { return models::zoo_network(name_or_file); });
+  const models::Network network = load_layers(name_or_file);
   return {models::work(network), network.stored_sample_bytes()};
 }
 

@@ -10,6 +10,7 @@
 
 #include "models/base/error.h"
 #include "models/cluster/cluster.h"
+#include "models/network/network.h"
 #include "models/network/work.h"
 #include "models/plan/profile.h"
 #include "models/plan/strategy.h"
@@ -70,6 +71,7 @@ void add_job_options(CLI::App& command, JobOptions& options);
 [[nodiscard]] Job load_job(const JobOptions& options);
 
 // Of a zoo name or a YAML file. Throw InputError.
+[[nodiscard]] models::Network load_layers(const std::string& name_or_file);
 [[nodiscard]] LoadedNetwork load_network(const std::string& name_or_file);
 [[nodiscard]] models::Cluster load_cluster(const std::string& name_or_file);
 // The same with its ranks placed as --placement says, if that is not empty.

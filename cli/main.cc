@@ -2,23 +2,37 @@
 // codes: 0 done, 1 the work failed, 2 the input is wrong (one line on stderr).
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/supervise.h"
 #include "models/base/error.h"
 #include "models/base/names.h"
+#include "runtime/transport/launcher.h"
 
 namespace {
 
 constexpr int exit_failed = 1;
 constexpr int exit_bad_input = 2;
 
+// What all ranks of a job find wrong, rank 0 says: it has a second before the others speak, in
+// which the launcher ends them.
+void let_rank_0_speak() {
+  const auto launched = paceline::runtime::launched_rank();
+  if (launched && launched->rank > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
+}
+
 // One line, whatever the message holds.
 int fail(std::string message, int code) {
+  let_rank_0_speak();
   for (char& c : message) {
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';
   }
@@ -51,16 +65,16 @@ int flushed() {
   return 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_command(int argc, char** argv) {
   CLI::App app{
-      "Paceline predicts how a data-parallel training job scales before the cluster is bought.\n\n"
+      "Paceline predicts how a data-parallel training job scales before the cluster is bought, and "
+      "runs its plan for real.\n\n"
       "Examples:\n"
       "  paceline predict --model resnet50 --cluster jizhi-p40 --ranks 1024\n"
       "  paceline scale --model resnet50 --cluster jizhi-p40 --ranks 8-2048\n"
       "  paceline show network resnet50\n"
-      "  paceline reproduce jizhi\n",
+      "  paceline reproduce jizhi\n"
+      "  mpirun -n 2 paceline train --model resnet-small --data fashion-mnist\n",
       "paceline"};
   app.set_version_flag("--version", "paceline " PACELINE_VERSION);
   app.require_subcommand(1);
@@ -73,6 +87,7 @@ int main(int argc, char** argv) {
   paceline::cli::add_platform(app);
   paceline::cli::add_reproduce(app);
   paceline::cli::add_agree(app);
+  paceline::cli::add_train(app);
   paceline::cli::add_completion(app);
   try {
     check_command(app, argc, argv);
@@ -98,4 +113,32 @@ int main(int argc, char** argv) {
     if (std::ferror(stdout) != 0) return fail("cannot write to standard output", exit_failed);
     return fail(error.what(), exit_failed);
   }
+}
+
+// The value of --checkpoint, if there is such a file.
+std::string checkpoint_of(int argc, char** argv) {
+  std::string path;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    constexpr std::string_view option = "--checkpoint";
+    if (argument == option && i + 1 < argc) path = argv[i + 1];
+    if (argument.starts_with("--checkpoint=")) path = argument.substr(option.size() + 1);
+  }
+  std::error_code error;
+  return std::filesystem::exists(path, error) ? path : std::string();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto launched = paceline::runtime::launched_rank();
+  if (argc < 2 || std::string_view(argv[1]) != "train" || !launched) return run_command(argc, argv);
+  return paceline::cli::supervised(
+      [=] { return run_command(argc, argv); },
+      [&](const std::string& signal, int process) {
+        const std::string checkpoint = checkpoint_of(argc, argv);
+        fmt::print(stderr, "paceline: rank {} (process {}) was killed by {}: the job ends{}\n",
+                   launched->rank, process, signal,
+                   checkpoint.empty() ? std::string() : "; go on with --resume " + checkpoint);
+      });
 }

@@ -1,2 +1,14 @@
-set(plan_sources plan/plan.cc plan/precision.cc plan/profile.cc plan/stragglers.cc plan/strategy.cc)
-set(plan_headers plan/plan.h plan/precision.h plan/profile.h plan/stragglers.h plan/strategy.h)
+set(plan_sources
+  plan/plan.cc
+  plan/precision.cc
+  plan/profile.cc
+  plan/stragglers.cc
+  plan/strategy.cc
+  plan/timeline.cc)
+set(plan_headers
+  plan/plan.h
+  plan/precision.h
+  plan/profile.h
+  plan/stragglers.h
+  plan/strategy.h
+  plan/timeline.h)

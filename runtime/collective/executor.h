@@ -11,6 +11,17 @@
 // rounded. What is sent is what is kept, so all ranks end with the same bits for every schedule
 // that the verifier proves. NaN and infinity travel as IEEE 754 says.
 //
+// Accuracy: a contribution is rounded to the wire type at most R times on its way into the result,
+// R the steps that add, or p - 1 where that is less; with the unit roundoff u of the wire type
+// (2^-11 for FP16, 2^-8 for BF16),
+//   |result - sum of x| <= ((1 + u)^R (1 + 2^-24)^(p-1) - 1) * sum of |x|
+// where nothing overflows, and 2^-25 (p - 1) more for FP16's subnormal numbers. On an FP32 wire
+// (R = 0) the additions are those of execute_sequentially(), with the same bits.
+//
+// A receive that replaces lands in the bucket itself, and sends leave from there; what is added
+// lands in scratch that the collectives of a stream share, a few segments of it, or as much as a
+// rank receives in one step where ranks add in place to what they send (recursive doubling).
+//
 // Thread safety: none; all calls come from the thread that calls the transport.
 #pragma once
 
@@ -38,6 +49,7 @@ class Executor {
   explicit Executor(Transport& transport, ExecutorOptions options = {});
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
+  // With a collective in flight, aborts the transport: its memory may be gone next.
   ~Executor();
 
   // Lives as long as the executor. Every rank prepares the same. Throws InputError if the schedule

@@ -1,3 +1,25 @@
-set(network_sources)
+set(network_sources
+  network/adaptive_pool.cc
+  network/dropout.cc
+  network/fp16.cc
+  network/loss.cc
+  network/memory_plan.cc
+  network/onednn/compiler.cc
+  network/onednn/compiler_backward.cc
+  network/onednn/convolution.cc
+  network/onednn/elementwise.cc
+  network/onednn/loss.cc
+  network/onednn/normalization.cc
+  network/onednn/pool.cc
+  network/onednn/reshape.cc
+  network/onednn/step.cc
+  network/onednn/workshop.cc
+  network/parameters.cc
+  network/trainable_network.cc)
 set(network_headers
+  network/adaptive_pool.h
+  network/dropout.h
+  network/fp16.h
+  network/loss.h
+  network/memory_plan.h
   network/trainable_network.h)

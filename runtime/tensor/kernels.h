@@ -5,8 +5,10 @@
 // tests hold each against the portable one. Arrays may have any length and alignment, and do not
 // overlap unless said so. One thread; callers cut the work.
 //
-// Rounding is to nearest, ties to even, whatever the type; NaN stays NaN (quiet), infinity stays
-// infinity, and what is too large for FP16 becomes infinity. Subnormals are kept.
+// Rounding is to nearest, ties to even, whatever the type; infinity stays infinity, and what is too
+// large for FP16 becomes infinity. Subnormals are kept. Every NaN that is a result is the positive
+// quiet NaN without payload (0x7fc00000, 0x7e00, 0x7fc0), as no two instruction sets agree on
+// another; copies keep what they find. The thread has the default floating-point mode.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +44,8 @@ void add_to_fp32(std::span<float> target, const void* source, NumberType type);
 void scale(std::span<float> target, float factor);
 // Whether no element is NaN or infinite.
 [[nodiscard]] bool all_finite(std::span<const float> values);
-// The sum of squares, accumulated in double, the same for every CPU.
+// The sum of squares, accumulated in double, the same for every CPU: in 32 sums, element i in sum
+// i % 32, which are then added in pairs, 16 apart, 8 apart, and so on.
 [[nodiscard]] double sum_of_squares(std::span<const float> values);
 
 // The name of the form that this CPU runs: "avx512-fp16", "avx512", "avx2-f16c", "portable".

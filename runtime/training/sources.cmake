@@ -3,21 +3,28 @@ set(training_sources
   training/checkpoint_read.cc
   training/checkpoint_write.cc
   training/checksum.cc
+  training/gradient_exchange.cc
+  training/job_description.cc
   training/learning_rate.cc
   training/loss_scale.cc
   training/optimizer.cc
   training/optimizer_kernels.cc
   training/recipe.cc
-  training/shipped_recipes.cc)
+  training/recorder.cc
+  training/shipped_recipes.cc
+  training/trainer.cc)
 set(training_headers
   training/checkpoint.h
   training/checkpoint_format.h
   training/checksum.h
+  training/gradient_exchange.h
   training/learning_rate.h
   training/loss_scale.h
   training/optimizer.h
   training/optimizer_kernels.h
-  training/recipe.h)
+  training/recipe.h
+  training/recorder.h
+  training/trainer.h)
 set(training_embedded
   training/recipes/akiba-2017.yaml
   training/recipes/chainermn-2018.yaml
@@ -27,6 +34,3 @@ set(training_embedded
   training/recipes/jizhi-resnet50.yaml
   training/recipes/paisoar.yaml
   training/recipes/smith-2017.yaml)
-# The same bits on every CPU; square roots in vectors.
-set_source_files_properties(training/optimizer_kernels.cc
-  PROPERTIES COMPILE_OPTIONS "-ffp-contract=off;-fno-math-errno;-O3")

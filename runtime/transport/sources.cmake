@@ -1,3 +1,11 @@
-set(transport_sources)
+set(transport_sources
+  transport/launcher.cc
+  transport/messages.cc
+  transport/patience.cc
+  transport/thread_transport.cc)
 set(transport_headers
+  transport/launcher.h
+  transport/messages.h
+  transport/patience.h
+  transport/thread_transport.h
   transport/transport.h)

@@ -6,6 +6,11 @@
 //
 // Matching: messages from one rank to another on one stream are received in the order in which
 // they were sent, and a receive must have room for exactly the message that it gets.
+//
+// A peer is gone when its transport was destroyed or aborted, or when it has been silent for the
+// transport's patience: nothing at all has come from it while this rank asked for a message of its.
+// Every call that would wait for such a peer throws RunError that names it.
+//
 // Thread safety: one thread at a time calls one Transport; ranks are independent.
 #pragma once
 
@@ -18,7 +23,8 @@ namespace paceline::runtime {
 
 class Transport {
  public:
-  // A message on its way. Valid until test() or wait() has said that it is done.
+  // A message on its way. Valid until test() or wait() has said that it is done. Slot 0 is no
+  // message: it was done when it was posted, and test() of it is true, always.
   struct Request {
     std::uint32_t slot = 0;
   };
@@ -43,9 +49,20 @@ class Transport {
   // Whether the message is done; makes progress on all of them. Throws RunError that names the peer
   // if it is gone.
   [[nodiscard]] virtual bool test(Request request) = 0;
-  // Returns when the message is done. Throws RunError that names the peer if it is gone, or if
-  // nothing at all has come from it for the patience that the transport was made with.
-  virtual void wait(Request request) = 0;
+  // Returns when one of the messages is done; test() then says which. Spins for a while, then gives
+  // up the core. Throws RunError that names the peer of the first that is gone.
+  virtual void wait_any(std::span<const Request> requests) = 0;
+  // Returns when the message is done. Throws as wait_any() does.
+  void wait(Request request) {
+    while (!test(request)) wait_any({&request, 1});
+  }
+
+  // Leaves the job: peers learn that this rank is gone, and nothing is read from or written to the
+  // memory of its messages after this. No call but the destructor may follow.
+  virtual void abort() noexcept = 0;
+
+  // The size of message from which on larger ones gain nothing, bytes.
+  [[nodiscard]] virtual std::size_t segment_bytes() const = 0;
 };
 
 }  // namespace paceline::runtime

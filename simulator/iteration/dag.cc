@@ -15,48 +15,6 @@
 
 namespace paceline::simulator {
 
-std::string_view name(TaskKind kind) {
-  switch (kind) {
-    case TaskKind::read:
-      return "read";
-    case TaskKind::decode:
-      return "decode";
-    case TaskKind::host_to_device:
-      return "host to device";
-    case TaskKind::forward:
-      return "forward";
-    case TaskKind::backward:
-      return "backward";
-    case TaskKind::cast:
-      return "cast";
-    case TaskKind::pack:
-      return "pack";
-    case TaskKind::all_reduce:
-      return "all-reduce";
-    case TaskKind::unpack:
-      return "unpack";
-    case TaskKind::update:
-      return "update";
-  }
-  return "unknown";
-}
-
-std::string_view name(Resource resource) {
-  switch (resource) {
-    case Resource::storage:
-      return "storage";
-    case Resource::cpu:
-      return "CPU";
-    case Resource::copy_engine:
-      return "copy engine";
-    case Resource::compute:
-      return "compute stream";
-    case Resource::communication:
-      return "communication stream";
-  }
-  return "unknown";
-}
-
 namespace {
 
 // The layer whose forward pass needs a bucket's parameters first.

@@ -1,1 +1,31 @@
-# Tests of runtime/collective.
+# Tests of runtime/collective and of the transports that it runs on.
+paceline_runtime_test(executor_test SOURCES executor_test.cc)
+paceline_runtime_test(launcher_test SOURCES launcher_test.cc)
+paceline_runtime_test(thread_transport_test SOURCES thread_transport_test.cc)
+
+# Between processes. Root may run mpirun by these variables; ranks may outnumber cores.
+if(NOT PACELINE_MPI_STATE STREQUAL "off" AND NOT PACELINE_MPI_STATE STREQUAL "not found")
+  find_program(PACELINE_MPIRUN mpirun)
+endif()
+if(PACELINE_MPIRUN AND NOT PACELINE_SANITIZE)
+  add_executable(mpi_executor_test mpi_executor_test.cc)
+  target_include_directories(mpi_executor_test PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_compile_options(mpi_executor_test PRIVATE -Wno-dangling-else)
+  target_link_libraries(mpi_executor_test PRIVATE paceline::mpi paceline_flags GTest::gtest)
+  # paceline_mpi_test(<name> <ranks> <arguments...>)
+  function(paceline_mpi_test name ranks)
+    add_test(NAME mpi.${name}-${ranks}
+      COMMAND "${PACELINE_MPIRUN}" --oversubscribe --bind-to none -n ${ranks}
+        $<TARGET_FILE:mpi_executor_test> ${ARGN})
+    set_tests_properties(mpi.${name}-${ranks} PROPERTIES LABELS mpi TIMEOUT 300
+      ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+  endfunction()
+  foreach(ranks 1 2 3 4 8)
+    paceline_mpi_test(executor ${ranks})
+  endforeach()
+  paceline_mpi_test(silent 3 silent)
+  set_tests_properties(mpi.silent-3 PROPERTIES TIMEOUT 30
+    PASS_REGULAR_EXPRESSION "cannot receive from rank 1: nothing came from it for 0.5 s")
+  paceline_mpi_test(dies 3 dies)
+  set_tests_properties(mpi.dies-3 PROPERTIES WILL_FAIL TRUE TIMEOUT 30)
+endif()

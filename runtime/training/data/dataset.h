@@ -19,7 +19,7 @@ struct Augmentation {
   bool flip = false;     // left to right, with probability 1/2
   // Crops a random area (scale 8% to 100%, aspect 3/4 to 4/3) and resizes it (Szegedy 2014), as the
   // ImageNet papers do; without, the image is resized to 256/224 of the size and cropped in the
-  // middle. For images whose size is not the network's.
+  // middle. Only for images of any size, those of folders and TFRecord files.
   bool random_resized_crop = false;
 };
 

@@ -23,7 +23,7 @@ struct LoaderOptions {
   int workers = 1;   // threads that decode; 0 decodes in next()
   int prefetch = 2;  // batches ahead
   std::uint64_t seed = 1;
-  Augmentation augmentation;
+  Augmentation augmentation = {};
 };
 
 struct Batch {
@@ -33,9 +33,10 @@ struct Batch {
 
 class Loader {
  public:
-  // Training: shuffled by epoch, whole batches only. Test: in order, each sample on one rank, the
-  // last batches may be short or empty, so that all ranks have as many batches.
-  // `dataset` must outlive the loader.
+  // Training: shuffled by epoch, augmented, whole batches only. Test: in order, as they are, each
+  // sample on one rank, the last batches may be short or empty, so that all ranks have as many
+  // batches. `dataset` must outlive the loader. Throws InputError if an option is out of range, the
+  // epoch has no batch `first_batch`, or the training set is smaller than one batch of all ranks.
   Loader(const Dataset& dataset, Part part, const LoaderOptions& options, std::int64_t epoch = 0,
          std::int64_t first_batch = 0);
   Loader(const Loader&) = delete;
@@ -44,9 +45,9 @@ class Loader {
 
   [[nodiscard]] std::int64_t batches() const;  // of one rank in the epoch
   // The next batch, or null after the last. Valid until the next call. Rethrows what a worker
-  // threw.
+  // threw when its batch is due, and again in each later call.
   [[nodiscard]] const Batch* next();
-  // How long next() has waited for workers, in all.
+  // How long next() has waited for workers, in all; without workers, how long it has decoded.
   [[nodiscard]] Seconds waited() const;
 
  private:

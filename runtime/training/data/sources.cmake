@@ -1,4 +1,36 @@
-set(data_sources)
+set(data_sources
+  training/data/crop.cc
+  training/data/example.cc
+  training/data/fit.cc
+  training/data/gzip.cc
+  training/data/idx.cc
+  training/data/idx_dataset.cc
+  training/data/image_folder.cc
+  training/data/jpeg.cc
+  training/data/loader.cc
+  training/data/open_dataset.cc
+  training/data/order.cc
+  training/data/photograph.cc
+  training/data/placement.cc
+  training/data/synthetic.cc
+  training/data/tfrecord.cc
+  training/data/tfrecord_dataset.cc)
 set(data_headers
+  training/data/crop.h
   training/data/dataset.h
-  training/data/loader.h)
+  training/data/example.h
+  training/data/fit.h
+  training/data/gzip.h
+  training/data/idx.h
+  training/data/idx_dataset.h
+  training/data/image_folder.h
+  training/data/jpeg.h
+  training/data/loader.h
+  training/data/order.h
+  training/data/photograph.h
+  training/data/placement.h
+  training/data/pool.h
+  training/data/seeds.h
+  training/data/synthetic.h
+  training/data/tfrecord.h
+  training/data/tfrecord_dataset.h)

@@ -1,4 +1,4 @@
-#include "simulator/iteration/chrome_trace.h"
+#include "simulator/iteration/timeline.h"
 
 #include <gtest/gtest.h>
 
@@ -31,17 +31,18 @@ struct Trace {
                        .overlap = {},
                        .stored_sample = Bytes{0}})
                 .run(models::strategy("hybrid"))),
-        json(nlohmann::json::parse(chrome_trace(network, run, {"a title"}))) {}
+        json(nlohmann::json::parse(
+            models::chrome_trace(network, run.plan, {predicted_timeline(run, "a title")}))) {}
 };
 
-TEST(ChromeTrace, HasOneEventForEachTaskOfTwoIterations) {
+TEST(TimelineTrace, HasOneEventForEachTaskOfTwoIterations) {
   const Trace trace;
   std::size_t events = 0;
   for (const auto& event : trace.json["traceEvents"]) events += event["ph"] == "X" ? 1 : 0;
   EXPECT_EQ(events, 2 * trace.run.dag.tasks().size());
 }
 
-TEST(ChromeTrace, NamesTheTrackOfEveryEvent) {
+TEST(TimelineTrace, NamesTheTrackOfEveryEvent) {
   const Trace trace;
   std::set<int> named;
   for (const auto& event : trace.json["traceEvents"]) {
@@ -52,7 +53,7 @@ TEST(ChromeTrace, NamesTheTrackOfEveryEvent) {
   }
 }
 
-TEST(ChromeTrace, EventsOfATrackDoNotOverlap) {
+TEST(TimelineTrace, EventsOfATrackDoNotOverlap) {
   const Trace trace;
   std::map<int, std::vector<std::pair<double, double>>> tracks;
   for (const auto& event : trace.json["traceEvents"]) {
@@ -69,7 +70,7 @@ TEST(ChromeTrace, EventsOfATrackDoNotOverlap) {
   }
 }
 
-TEST(ChromeTrace, BucketsCarryTheirBytes) {
+TEST(TimelineTrace, BucketsCarryTheirBytes) {
   const Trace trace;
   double bytes = 0;
   for (const auto& event : trace.json["traceEvents"]) {

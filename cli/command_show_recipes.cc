@@ -1,0 +1,67 @@
+// paceline show recipes: the recipes that are shipped, or one of them as YAML to start from.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/table.h"
+#include "runtime/training/recipe.h"
+
+namespace paceline::cli {
+namespace {
+
+struct Options {
+  std::string name;
+  bool json = false;
+};
+
+std::string precision_of(const runtime::Recipe& recipe) {
+  if (recipe.precision == models::Precision::fp32) return "fp32";
+  return fmt::format("mixed ({})", name(recipe.storage));
+}
+
+void run(const Options& options) {
+  if (!options.name.empty()) {
+    static_cast<void>(runtime::shipped_recipe(options.name));  // suggests the nearest name
+    const auto shipped = runtime::shipped_recipes();
+    fmt::print("{}", std::ranges::find(shipped, options.name, &runtime::ShippedRecipe::name)->yaml);
+    return;
+  }
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  Table table({{"recipe", Align::left},
+               {"epochs"},
+               {"batch per rank"},
+               {"precision", Align::left},
+               {"source", Align::left}});
+  for (const runtime::ShippedRecipe& shipped : runtime::shipped_recipes()) {
+    const runtime::Recipe recipe = runtime::shipped_recipe(shipped.name);
+    table.add({recipe.name, fmt::format("{}", recipe.epochs),
+               fmt::format("{}", recipe.batch_per_rank), precision_of(recipe), recipe.source});
+    rows.push_back({{"name", recipe.name},
+                    {"epochs", recipe.epochs},
+                    {"batch_per_rank", recipe.batch_per_rank},
+                    {"precision", name(recipe.precision)},
+                    {"source", recipe.source}});
+  }
+  fmt::print(
+      "{}",
+      options.json
+          ? nlohmann::ordered_json{{"schema", "paceline.recipes/1"}, {"recipes", rows}}.dump(2) +
+                "\n"
+          : table.text());
+}
+
+}  // namespace
+
+void add_show_recipes(CLI::App& show) {
+  CLI::App* command =
+      show.add_subcommand("recipes", "The shipped training recipes, or one of them as YAML");
+  const auto options = std::make_shared<Options>();
+  command->add_option("name", options->name, "The recipe to print")->option_text("NAME");
+  command->add_flag("--json", options->json, "Print one JSON document");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace paceline::cli

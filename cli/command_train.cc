@@ -1,0 +1,269 @@
+// paceline train: run a plan in real mixed-precision training.
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+
+#include "cli/command.h"
+#include "cli/files.h"
+#include "cli/job.h"
+#include "cli/training_options.h"
+#include "cli/training_report.h"
+#include "models/base/parse_units.h"
+#include "models/collective/algorithms.h"
+#include "runtime/tensor/kernels.h"
+#include "runtime/training/trainer.h"
+#include "runtime/transport/launcher.h"
+#include "runtime/transport/mpi_transport.h"
+#include "runtime/transport/thread_transport.h"
+
+namespace paceline::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int most_thread_ranks = 64;
+constexpr int recorded_iterations = 3;
+
+// The job as this process sees it.
+struct TrainingJob {
+  models::Network network;
+  runtime::Recipe recipe;
+  std::unique_ptr<runtime::Dataset> dataset;
+  models::Plan plan;
+  int threads = 1;
+  int workers = 1;
+  std::int64_t checkpoint_every = 0;
+  std::int64_t stop_after = 0;
+  std::optional<runtime::Recorder> recorder;  // of rank 0
+
+  [[nodiscard]] runtime::TrainingRequest request(const TrainingOptions& options, int rank) {
+    return {.network = network,
+            .dataset = *dataset,
+            .plan = plan,
+            .recipe = recipe,
+            .threads = threads,
+            .workers = workers,
+            .checkpoint = options.checkpoint,
+            .checkpoint_every = checkpoint_every,
+            .resume = options.resume,
+            .most_iterations = stop_after,
+            .recorder = rank == 0 && recorder ? &*recorder : nullptr};
+  }
+};
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+// Cores for each rank of this node: those that it is bound to, or its share of all.
+int default_threads(int ranks_here) {
+  const int usable = usable_cores();
+  const bool is_bound = usable < static_cast<int>(std::thread::hardware_concurrency());
+  return is_bound ? usable : std::max(1, usable / ranks_here);
+}
+
+void check_output(const char* option, const std::string& path) {
+  if (path.empty()) return;
+  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error))
+    throw InputError({option}, fmt::format("there is no folder {}", folder.string()),
+                     "make it first");
+  if (std::filesystem::is_directory(path, error))
+    throw InputError({option}, fmt::format("{} is a folder", path), "give the path of a file");
+}
+
+TrainingJob load(const TrainingOptions& options, int ranks, int ranks_here) {
+  if (options.model.empty())
+    throw InputError("--model is missing", "give it, as in --model resnet-small");
+  if (options.data.empty())
+    throw InputError("--data is missing", "give it, as in --data fashion-mnist");
+  check_output("--checkpoint", options.checkpoint);
+  check_output("--metrics", options.metrics);
+  check_output("--timeline", options.timeline);
+  const auto number = [](const char* option, const std::string& text) -> std::int64_t {
+    return text.empty()
+               ? 0
+               : parsing_option(option, [&] { return parse_count(text, 1, 1'000'000'000'000); });
+  };
+  runtime::Recipe recipe = load_recipe(options);
+  models::Network network = load_layers(options.model);
+  models::Plan plan = load_plan(options, network, recipe, ranks, ranks_here);
+  std::unique_ptr<runtime::Dataset> dataset = load_dataset(options, network, recipe);
+  TrainingJob job{
+      .network = std::move(network),
+      .recipe = std::move(recipe),
+      .dataset = std::move(dataset),
+      .plan = std::move(plan),
+      .threads =
+          optional_count("--threads", options.threads, 1024).value_or(default_threads(ranks_here)),
+      .workers = optional_count("--workers", options.workers, 1024).value_or(1),
+      .checkpoint_every = number("--checkpoint-every", options.checkpoint_every),
+      .stop_after = number("--stop-after", options.stop_after),
+      .recorder = {}};
+  if (job.checkpoint_every > 0 && options.checkpoint.empty())
+    throw InputError("--checkpoint-every without --checkpoint",
+                     "say where, with --checkpoint FILE");
+  if (!options.timeline.empty()) {
+    // Not the first iterations, which warm caches and pages.
+    const std::int64_t first =
+        std::min<std::int64_t>(5, std::max<std::int64_t>(0, job.stop_after - 4));
+    job.recorder.emplace(first, recorded_iterations);
+  }
+  return job;
+}
+
+std::string storage_name(const runtime::Recipe& recipe) {
+  if (recipe.precision == models::Precision::fp32) return "fp32";
+  return fmt::format("mixed ({})", name(recipe.storage));
+}
+
+Json facts(const TrainingOptions& options, const TrainingJob& job, std::string_view transport) {
+  return {{"model", job.network.name()},
+          {"data", job.dataset->name()},
+          {"recipe", job.recipe.name},
+          {"ranks", job.plan.ranks},
+          {"transport", transport},
+          {"threads_per_rank", job.threads},
+          {"batch_per_rank", job.recipe.batch_per_rank},
+          {"precision", name(job.recipe.precision)},
+          {"storage",
+           job.recipe.precision == models::Precision::fp32 ? "fp32" : name(job.recipe.storage)},
+          {"strategy", job.plan.strategy},
+          {"wire_type", name(job.plan.wire)},
+          {"overlap", name(job.plan.overlap)},
+          {"buckets", job.plan.buckets.size()},
+          {"seed", job.recipe.seed},
+          {"kernels", runtime::kernel_form()},
+          {"resumed_from", options.resume}};
+}
+
+void print_title(const TrainingJob& job, std::string_view transport) {
+  fmt::print(
+      "{} on {}: {} rank{} ({}), {} thread{} each, batch {} per rank, {}, recipe {}, {} epochs\n"
+      "{}: {} bucket{}, {} on the wire, {}\n\n",
+      job.network.name(), job.dataset->name(), job.plan.ranks, job.plan.ranks == 1 ? "" : "s",
+      transport, job.threads, job.threads == 1 ? "" : "s", job.recipe.batch_per_rank,
+      storage_name(job.recipe), job.recipe.name, job.recipe.epochs, job.plan.strategy,
+      job.plan.buckets.size(), job.plan.buckets.size() == 1 ? "" : "s", name(job.plan.wire),
+      name(job.plan.overlap));
+  std::fflush(stdout);
+}
+
+// What rank 0 says when all is done.
+void print_outcome(const TrainingOptions& options, const TrainingJob& job,
+                   const runtime::TrainingOutcome& outcome, std::string_view transport) {
+  if (options.json) {
+    Json document = {{"schema", "paceline.training/1"}};
+    document.update(facts(options, job, transport));
+    document["iterations"] = outcome.iterations;
+    document["complete"] = outcome.complete;
+    document["epochs"] = Json::array();
+    for (const runtime::EpochReport& epoch : outcome.epochs)
+      document["epochs"].push_back(to_json(epoch));
+    fmt::print("{}\n", document.dump(2));
+    return;
+  }
+  if (!outcome.complete) {
+    fmt::print("stopped after {} iterations{}\n", outcome.iterations,
+               options.checkpoint.empty()
+                   ? std::string()
+                   : fmt::format("; go on with --resume {}", options.checkpoint));
+  } else if (!outcome.epochs.empty()) {
+    fmt::print("\ntest accuracy {:.2f}% after {} iterations\n",
+               100 * outcome.epochs.back().test_accuracy, outcome.iterations);
+  }
+}
+
+void write_timeline(const TrainingOptions& options, const TrainingJob& job) {
+  if (!job.recorder) return;
+  const std::string title =
+      fmt::format("{} on {}, rank 0 of {}, batch {}, {}, {} on the wire", job.network.name(),
+                  job.dataset->name(), job.plan.ranks, job.recipe.batch_per_rank, job.plan.strategy,
+                  name(job.plan.wire));
+  write_output_file(options.timeline, models::chrome_trace(models::work(job.network), job.plan,
+                                                           {job.recorder->timeline(title, 0)}));
+  fmt::print(stderr, "timeline of rank 0 written to {}: open it in ui.perfetto.dev\n",
+             options.timeline);
+}
+
+// One rank, from its transport on. Rank 0 reports.
+void run_rank(const TrainingOptions& options, TrainingJob& job, runtime::Transport& transport) {
+  std::optional<TrainingReport> report;
+  if (transport.rank() == 0) {
+    report.emplace(options.metrics, !options.resume.empty(), options.json);
+    Json begin = {{"event", "start"}};
+    begin.update(facts(options, job, transport.name()));
+    report->began(begin);
+    if (!options.json) print_title(job, transport.name());
+  }
+  const runtime::TrainingOutcome outcome = runtime::train(job.request(options, transport.rank()),
+                                                          transport, report ? &*report : nullptr);
+  if (transport.rank() != 0) return;
+  write_timeline(options, job);
+  report.reset();
+  print_outcome(options, job, outcome, transport.name());
+}
+
+void run_threads(const TrainingOptions& options, int ranks) {
+  TrainingJob job = load(options, ranks, ranks);
+  const Seconds patience =
+      parsing_option("--patience", [&] { return parse_seconds(options.patience); });
+  auto transports = runtime::thread_transports(ranks, job.plan.streams, patience);
+  if (ranks == 1) return run_rank(options, job, *transports.front());
+  std::mutex mutex;
+  std::exception_ptr first;  // the others fail because of it
+  std::vector<std::jthread> threads;
+  for (std::unique_ptr<runtime::Transport>& transport : transports) {
+    threads.emplace_back([&options, &job, &mutex, &first, &transport] {
+      try {
+        run_rank(options, job, *transport);
+      } catch (...) {
+        {
+          const std::lock_guard lock(mutex);
+          if (!first) first = std::current_exception();
+        }
+        transport->abort();
+      }
+    });
+  }
+  threads.clear();
+  if (first) std::rethrow_exception(first);
+}
+
+void run(const TrainingOptions& options) {
+  if (const auto launched = runtime::launched_rank()) {
+    if (!options.ranks.empty())
+      throw InputError({"--ranks"}, "the launcher says how many ranks there are",
+                       "leave it out under mpirun and srun");
+    TrainingJob job = load(options, launched->ranks, launched->ranks_on_node);
+    const Seconds patience =
+        parsing_option("--patience", [&] { return parse_seconds(options.patience); });
+    const auto transport = runtime::mpi_transport(job.plan.streams, patience);
+    return run_rank(options, job, *transport);
+  }
+  run_threads(options, optional_count("--ranks", options.ranks, most_thread_ranks).value_or(1));
+}
+
+}  // namespace
+
+void add_train(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "train", "Run a plan: real mixed-precision training, alone or under mpirun");
+  const auto options = std::make_shared<TrainingOptions>();
+  add_training_options(*command, *options);
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,17 @@
+// Watching over a rank: what runs is a child, so that its death by a signal has a message that
+// names the rank, and an exit code that launchers pass on.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace paceline::cli {
+
+// Runs `work` in a child process and returns its exit code. The child dies with this process. If a
+// signal ends it, `on_death` is called with the signal's name ("SIGKILL") and the child's process
+// id, and 1 is returned. SIGTERM, by which a launcher ends the ranks that are left, ends the child
+// and is no death to report. Call it before there are threads.
+int supervised(const std::function<int()>& work,
+               const std::function<void(const std::string& signal, int process)>& on_death);
+
+}  // namespace paceline::cli

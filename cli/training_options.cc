@@ -1,0 +1,216 @@
+// Tests: tests/cli/train_test.py (end to end).
+#include "cli/training_options.h"
+
+#include <fmt/format.h>
+
+#include "cli/files.h"
+#include "cli/job.h"
+#include "models/base/names.h"
+#include "models/base/parse_units.h"
+#include "models/collective/algorithms.h"
+#include "models/collective/catalogue.h"
+#include "models/network/shape_inference.h"
+#include "models/plan/strategy.h"
+
+namespace paceline::cli {
+namespace {
+
+constexpr std::int64_t most_batch = 1 << 16;
+constexpr int most_streams = 1024;
+// A bucket of this size hides its latency on any network that trains, and several of them make up
+// a network whose communication is worth hiding.
+constexpr Bytes default_theta{4.0 * 1024 * 1024};
+
+void add_recipe_options(CLI::App& command, TrainingOptions& options) {
+  command
+      .add_option("--recipe", options.recipe,
+                  "How to train: the name of a shipped recipe (paceline show recipes) or a YAML "
+                  "file; the options below take the place of what it says")
+      ->option_text(fmt::format("NAME|FILE ({})", runtime::default_recipe));
+  command.add_option("--epochs", options.epochs, "Passes over the training set; may be a fraction")
+      ->option_text("N");
+  command.add_option("--batch", options.batch, "Samples per rank and iteration")->option_text("N");
+  command
+      .add_option("--learning-rate", options.learning_rate,
+                  "Base learning rate, before linear scaling and warm-up")
+      ->option_text("RATE");
+  command.add_option("--seed", options.seed, "Of initial weights, order and augmentation")
+      ->option_text("N");
+  command
+      .add_option("--precision", options.precision,
+                  "Of computation: fp32, or mixed (16-bit storage with FP32 master weights)")
+      ->option_text("fp32|mixed");
+  command
+      .add_option("--storage", options.storage,
+                  "The 16-bit type of mixed precision: bf16, or fp16 (FP16 storage with FP32 "
+                  "arithmetic)")
+      ->option_text("bf16|fp16");
+}
+
+void add_plan_options(CLI::App& command, TrainingOptions& options) {
+  command
+      .add_option("--wire", options.wire,
+                  "Type of gradients in an all-reduce; by default fp16 for mixed, else fp32")
+      ->option_text("fp32|fp16|bf16");
+  command
+      .add_option("--strategy", options.strategy, "How gradients travel (paceline show catalog)")
+      ->option_text("NAME (fused-ring)");
+  command
+      .add_option("--theta", options.theta,
+                  "Fusion threshold on the wire: a bucket is sent once it holds this much")
+      ->option_text("SIZE (4 MiB)");
+  command.add_option("--eta", options.eta, "Hybrid threshold on the wire")->option_text("SIZE");
+  command
+      .add_option("--group", options.group,
+                  "Group size k of hierarchical all-reduce; by default the ranks of a node")
+      ->option_text("K");
+  command.add_option("--segments", options.segments, "Segments of a bucket in trees")
+      ->option_text("S");
+  command.add_option("--rings", options.rings, "Rings of multi-ring")->option_text("C (4)");
+  command.add_option("--servers", options.servers, "Parameter servers among the ranks")
+      ->option_text("S (1)");
+  command.add_option("--streams", options.streams, "Buckets that may travel at the same time")
+      ->option_text("N (1)");
+  command.add_option("--overlap", options.overlap, "When buckets travel, and what an update uses")
+      ->option_text("wait-free|none|double-buffered");
+}
+
+std::optional<int> count(const char* option, const std::string& text, std::int64_t most) {
+  if (text.empty()) return std::nullopt;
+  return static_cast<int>(parsing_option(option, [&] { return parse_count(text, 1, most); }));
+}
+
+}  // namespace
+
+void add_training_options(CLI::App& command, TrainingOptions& options) {
+  command
+      .add_option("--model", options.model,
+                  "Network: a name of the zoo (paceline show catalog) or a YAML file")
+      ->option_text("NAME|FILE");
+  command
+      .add_option("--data", options.data,
+                  "Images: fashion-mnist, synthetic, or a folder in ImageNet's layout or of "
+                  "TFRecord files")
+      ->option_text("NAME|FOLDER");
+  add_recipe_options(command, options);
+  add_plan_options(command, options);
+  command
+      .add_option("--ranks", options.ranks,
+                  "Ranks as threads of this process; under mpirun or srun they are its processes")
+      ->option_text("N (1)");
+  command
+      .add_option("--threads", options.threads,
+                  "Threads that compute, per rank; by default the cores of the node shared evenly")
+      ->option_text("N");
+  command.add_option("--workers", options.workers, "Threads that decode images, per rank")
+      ->option_text("N (1)");
+  command
+      .add_option("--patience", options.patience,
+                  "How long a rank waits for a silent one before it ends the job")
+      ->option_text("TIME (300 s)");
+  command
+      .add_option("--checkpoint", options.checkpoint,
+                  "Where to write a checkpoint after each epoch; the file is whole at all times")
+      ->option_text("FILE");
+  command
+      .add_option("--checkpoint-every", options.checkpoint_every,
+                  "... and after every N iterations")
+      ->option_text("N");
+  command
+      .add_option("--resume", options.resume,
+                  "Go on from a checkpoint of the same job; what follows is the same, bit by bit")
+      ->option_text("FILE");
+  command
+      .add_option("--stop-after", options.stop_after,
+                  "Stop after N iterations of this run, with a checkpoint if there is a path")
+      ->option_text("N");
+  command.add_option("--metrics", options.metrics, "Write metrics as JSON lines")
+      ->option_text("FILE");
+  command
+      .add_option("--timeline", options.timeline,
+                  "Write what rank 0 did in three iterations as Chrome trace JSON, as predict does")
+      ->option_text("FILE");
+  command.add_flag("--json", options.json, "Print one JSON document");
+}
+
+runtime::Recipe load_recipe(const TrainingOptions& options) {
+  const std::string name =
+      options.recipe.empty() ? std::string(runtime::default_recipe) : options.recipe;
+  runtime::Recipe recipe =
+      names_a_file(name)
+          ? runtime::parse_recipe(read_input_file(name), name)
+          : parsing_option("--recipe", [&] { return runtime::shipped_recipe(name); });
+  if (!options.epochs.empty())
+    recipe.epochs =
+        parsing_option("--epochs", [&] { return parse_number(options.epochs, 1e-6, 1e6); });
+  if (const auto batch = count("--batch", options.batch, most_batch))
+    recipe.batch_per_rank = *batch;
+  if (!options.learning_rate.empty())
+    recipe.learning_rate.base = parsing_option(
+        "--learning-rate", [&] { return parse_number(options.learning_rate, 0, 1e6); });
+  if (!options.seed.empty())
+    recipe.seed = static_cast<std::uint64_t>(parsing_option(
+        "--seed", [&] { return parse_count(options.seed, 0, std::int64_t{1} << 53); }));
+  if (!options.precision.empty())
+    recipe.precision = parsing_option(
+        "--precision", [&] { return models::precision_from_name(options.precision); });
+  if (!options.storage.empty()) {
+    recipe.storage = parsing_option("--storage", [&] {
+      if (options.storage == "bf16") return models::NumberType::bf16;
+      if (options.storage == "fp16") return models::NumberType::fp16;
+      throw unknown_name("storage type", options.storage, {"bf16", "fp16"});
+    });
+  }
+  return recipe;
+}
+
+models::Plan load_plan(const TrainingOptions& options, const models::Network& network,
+                       const runtime::Recipe& recipe, int ranks, int ranks_per_node) {
+  const models::Strategy& strategy = parsing_option("--strategy", [&]() -> const models::Strategy& {
+    return models::strategy(options.strategy);
+  });
+  models::WireType wire = recipe.precision == models::Precision::mixed ? models::WireType::fp16
+                                                                       : models::WireType::fp32;
+  if (!options.wire.empty())
+    wire = parsing_option("--wire", [&] { return models::wire_type_from_name(options.wire); });
+  models::Thresholds thresholds;
+  thresholds.fusion = strategy.fuses ? default_theta : Bytes{0};
+  if (!options.theta.empty())
+    thresholds.fusion = parsing_option("--theta", [&] { return parse_bytes(options.theta); });
+  thresholds.hybrid = strategy.hybrid;
+  if (!options.eta.empty())
+    thresholds.hybrid = parsing_option("--eta", [&] { return parse_bytes(options.eta); });
+  thresholds.group_size = ranks % ranks_per_node == 0 ? ranks_per_node : 1;
+  if (const auto k = count("--group", options.group, models::max_ranks)) thresholds.group_size = *k;
+  if (const auto s = count("--segments", options.segments, models::max_segments))
+    thresholds.segments = *s;
+  if (const auto c = count("--rings", options.rings, models::max_ranks)) thresholds.rings = *c;
+  if (const auto s = count("--servers", options.servers, models::max_ranks))
+    thresholds.servers = *s;
+  if (const auto n = count("--streams", options.streams, most_streams)) thresholds.streams = *n;
+  const std::vector<models::Gradient> gradients = models::work(network).gradients;
+  models::Plan plan = parsing_option(
+      "--strategy", [&] { return make_plan(strategy, gradients, ranks, wire, thresholds); });
+  if (!options.overlap.empty())
+    plan.overlap =
+        parsing_option("--overlap", [&] { return models::overlap_from_name(options.overlap); });
+  return plan;
+}
+
+std::unique_ptr<runtime::Dataset> load_dataset(const TrainingOptions& options,
+                                               const models::Network& network,
+                                               const runtime::Recipe& recipe) {
+  const std::vector<models::Shape> shapes = models::infer_shapes(network);
+  const models::Layer& loss = network.layers().back();
+  const models::Shape logits = loss.inputs.front() == models::network_input
+                                   ? network.input()
+                                   : shapes[static_cast<std::size_t>(loss.inputs.front())];
+  return parsing_option("--data", [&] {
+    return runtime::open_dataset({.source = options.data,
+                                  .sample = network.input(),
+                                  .classes = static_cast<int>(logits.elements()),
+                                  .seed = recipe.seed});
+  });
+}
+
+}  // namespace paceline::cli

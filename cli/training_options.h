@@ -1,0 +1,64 @@
+// The options of `paceline train`, and the job that they name.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "models/network/network.h"
+#include "models/plan/plan.h"
+#include "runtime/training/data/dataset.h"
+#include "runtime/training/recipe.h"
+
+namespace paceline::cli {
+
+// As typed; empty is "not given".
+struct TrainingOptions {
+  std::string model;
+  std::string data;
+  std::string recipe;
+  std::string epochs;
+  std::string batch;
+  std::string learning_rate;
+  std::string seed;
+  std::string precision;
+  std::string storage;
+  std::string wire;
+  std::string strategy = "fused-ring";
+  std::string theta;
+  std::string eta;
+  std::string group;
+  std::string segments;
+  std::string rings;
+  std::string servers;
+  std::string streams;
+  std::string overlap;
+  std::string ranks;
+  std::string threads;
+  std::string workers;
+  std::string patience = "300 s";
+  std::string checkpoint;
+  std::string checkpoint_every;
+  std::string resume;
+  std::string stop_after;
+  std::string metrics;
+  std::string timeline;
+  bool json = false;
+};
+
+// Declares them on a command. `options` must outlive the parse.
+void add_training_options(CLI::App& command, TrainingOptions& options);
+
+// The recipe that --recipe names, or the default, with what other options change.
+[[nodiscard]] runtime::Recipe load_recipe(const TrainingOptions& options);
+
+// The plan of --strategy for this network on `ranks` ranks, `ranks_per_node` of them on one node
+// (the default of --group). Throws InputError that names the option.
+[[nodiscard]] models::Plan load_plan(const TrainingOptions& options, const models::Network& network,
+                                     const runtime::Recipe& recipe, int ranks, int ranks_per_node);
+
+[[nodiscard]] std::unique_ptr<runtime::Dataset> load_dataset(const TrainingOptions& options,
+                                                             const models::Network& network,
+                                                             const runtime::Recipe& recipe);
+
+}  // namespace paceline::cli

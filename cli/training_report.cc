@@ -1,0 +1,149 @@
+// Tests: tests/cli/train_test.py (end to end).
+#include "cli/training_report.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "models/base/error.h"
+
+namespace paceline::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::chrono::milliseconds between_progress{100};
+
+double share(Seconds part, Seconds whole) {
+  return whole > Seconds{0} ? part / whole : 0;
+}
+
+std::string bar(double done, int width) {
+  const int full = static_cast<int>(done * width);
+  std::string text;
+  for (int i = 0; i < width; ++i) text += i < full ? "█" : "░";
+  return text;
+}
+
+std::string clock(double seconds) {
+  const auto s = static_cast<long>(seconds + 0.5);
+  return s >= 3600 ? fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
+                   : fmt::format("{}:{:02}", s / 60, s % 60);
+}
+
+}  // namespace
+
+Json to_json(const runtime::EpochReport& r) {
+  return {{"epoch", r.epoch + 1},
+          {"training_loss", r.training_loss},
+          {"training_accuracy", r.training_accuracy},
+          {"test_loss", r.test_loss},
+          {"test_accuracy", r.test_accuracy},
+          {"test_accuracy_5", r.test_accuracy_5},
+          {"skipped_steps", r.skipped},
+          {"training_s", r.training_time.value()},
+          {"images_per_s", r.images.value()},
+          {"exposed_communication_s", r.exposed.value()},
+          {"waiting_for_input_s", r.input.value()}};
+}
+
+TrainingReport::TrainingReport(const std::string& metrics_path, bool goes_on, bool quiet)
+    : path_(metrics_path), quiet_(quiet), is_terminal_(::isatty(STDERR_FILENO) == 1) {
+  if (path_.empty()) return;
+  metrics_.reset(std::fopen(path_.c_str(), goes_on ? "a" : "w"));
+  if (!metrics_) throw RunError("write " + path_, std::strerror(errno));
+}
+
+TrainingReport::~TrainingReport() {
+  clear_progress();
+}
+
+void TrainingReport::began(const Json& facts) {
+  write(facts);
+}
+
+void TrainingReport::write(const Json& line) {
+  if (!metrics_) return;
+  const std::string text = line.dump() + "\n";
+  const bool whole = std::fwrite(text.data(), 1, text.size(), metrics_.get()) == text.size() &&
+                     std::fflush(metrics_.get()) == 0;
+  if (!whole) throw RunError("write " + path_, std::strerror(errno));
+}
+
+void TrainingReport::clear_progress() {
+  if (progress_shown_) fmt::print(stderr, "\r\x1b[K");
+  progress_shown_ = false;
+}
+
+void TrainingReport::iteration(const runtime::IterationReport& r) {
+  if (metrics_) {
+    write({{"event", "iteration"},
+           {"iteration", r.iteration},
+           {"epoch", r.epoch + 1},
+           {"batch", r.batch},
+           {"batch_per_rank", r.batch_per_rank},
+           {"loss", r.loss},
+           {"accuracy", r.accuracy},
+           {"learning_rate", r.learning_rate},
+           {"loss_scale", r.loss_scale},
+           {"overflow", r.overflow},
+           {"iteration_s", r.time.value()},
+           {"exposed_communication_s", r.exposed.value()},
+           {"waiting_for_input_s", r.input.value()},
+           {"images_per_s", r.images.value()}});
+  }
+  const double weight = first_ ? 1 : 0.1;
+  first_ = false;
+  const auto smooth = [weight](double& mean, double value) { mean += weight * (value - mean); };
+  smooth(images_per_s_, r.images.value());
+  smooth(loss_, r.loss);
+  smooth(accuracy_, r.accuracy);
+  smooth(exposed_, share(r.exposed, r.time));
+  if (!is_terminal_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_progress_ < between_progress && r.batch + 1 < r.batches) return;
+  last_progress_ = now;
+  const double left = static_cast<double>(r.batches - r.batch - 1) *
+                      static_cast<double>(r.batch_per_rank);  // of one rank
+  const double rate = images_per_s_ * r.batch_per_rank *
+                      (r.time.value() > 0 ? 1 / (r.images.value() * r.time.value()) : 0);
+  fmt::print(stderr,
+             "\r\x1b[Kepoch {} {} {}/{}  loss {:.3f}  accuracy {:.1f}%  {:.0f} images/s  exposed "
+             "{:.0f}%  {} left",
+             r.epoch + 1,
+             bar(static_cast<double>(r.batch + 1) / static_cast<double>(r.batches), 20),
+             r.batch + 1, r.batches, loss_, 100 * accuracy_, images_per_s_, 100 * exposed_,
+             clock(rate > 0 ? left / rate : 0));
+  std::fflush(stderr);
+  progress_shown_ = true;
+}
+
+void TrainingReport::epoch(const runtime::EpochReport& r) {
+  clear_progress();
+  Json line = {{"event", "epoch"}};
+  line.update(to_json(r));
+  write(line);
+  if (quiet_) return;
+  if (!titles_shown_) {
+    fmt::print(
+        "epoch  train loss  train acc  test loss  test acc  skipped  images/s  exposed     time\n");
+    titles_shown_ = true;
+  }
+  fmt::print(
+      "{:>5}  {:>10.4f}  {:>8.2f}%  {:>9.4f}  {:>7.2f}%  {:>7}  {:>8.0f}  {:>6.1f}%  {:>7}\n",
+      r.epoch + 1, r.training_loss, 100 * r.training_accuracy, r.test_loss, 100 * r.test_accuracy,
+      r.skipped, r.images.value(), 100 * share(r.exposed, r.training_time),
+      clock(r.training_time.value()));
+  std::fflush(stdout);
+}
+
+void TrainingReport::checkpoint(const std::string& path, std::int64_t iteration) {
+  write({{"event", "checkpoint"}, {"path", path}, {"iteration", iteration}});
+}
+
+}  // namespace paceline::cli

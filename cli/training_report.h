@@ -1,0 +1,53 @@
+// What `paceline train` says while it runs: a progress line on a terminal, a line for each epoch,
+// and metrics as JSON lines.
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "runtime/training/trainer.h"
+
+namespace paceline::cli {
+
+class TrainingReport final : public runtime::TrainingObserver {
+ public:
+  // Metrics go to the file: appended where the run goes on from a checkpoint, else anew; nowhere if
+  // the path is empty. Epoch lines go to stdout, unless `quiet`. Throws RunError.
+  TrainingReport(const std::string& metrics_path, bool goes_on, bool quiet);
+  ~TrainingReport() override;
+
+  void iteration(const runtime::IterationReport& report) override;
+  void epoch(const runtime::EpochReport& report) override;
+  void checkpoint(const std::string& path, std::int64_t iteration) override;
+
+  // The job's facts, the first line of the metrics.
+  void began(const nlohmann::ordered_json& facts);
+  using TrainingObserver::began;
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  void write(const nlohmann::ordered_json& line);
+  void clear_progress();
+
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> metrics_;
+  bool quiet_ = false;
+  bool is_terminal_ = false;
+  bool progress_shown_ = false;
+  bool titles_shown_ = false;
+  std::chrono::steady_clock::time_point last_progress_;
+  double images_per_s_ = 0;  // smoothed
+  double loss_ = 0;
+  double accuracy_ = 0;
+  double exposed_ = 0;  // share
+  bool first_ = true;
+};
+
+[[nodiscard]] nlohmann::ordered_json to_json(const runtime::EpochReport& report);
+
+}  // namespace paceline::cli

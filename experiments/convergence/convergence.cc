@@ -1,0 +1,228 @@
+// Tests: tests/experiments/convergence_test.cc.
+#include "experiments/convergence/convergence.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <exception>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "models/base/error.h"
+#include "models/network/zoo.h"
+#include "models/plan/strategy.h"
+#include "runtime/training/trainer.h"
+#include "runtime/transport/thread_transport.h"
+
+namespace paceline::experiments {
+namespace {
+
+constexpr int ranks = 2;
+// With 60,000 images: 14 steps an epoch. Twice as many, and momentum SGD no longer trains in a few
+// epochs even with warm-up.
+constexpr int large_batch_per_rank = 2048;
+
+runtime::Recipe base_recipe(const ConvergenceSetting& setting) {
+  runtime::Recipe recipe = runtime::shipped_recipe(runtime::default_recipe);
+  recipe.epochs = setting.epochs;
+  return recipe;
+}
+
+runtime::Recipe large_batch_recipe(const ConvergenceSetting& setting) {
+  runtime::Recipe recipe = base_recipe(setting);
+  recipe.batch_per_rank = large_batch_per_rank;
+  recipe.learning_rate.warm_up_epochs = setting.epochs / 4;
+  return recipe;
+}
+
+runtime::Recipe lars_recipe(const ConvergenceSetting& setting) {
+  runtime::Recipe recipe = large_batch_recipe(setting);
+  recipe.optimizer.lars.enabled = true;
+  // LARS's rate is one of another kind: a share of the weight's norm / trust coefficient. You 2017
+  // finds some 10 x sqrt(batch / 256) / sqrt(32) on ResNet-50, with a trust coefficient of 0.001.
+  recipe.learning_rate.linear_scaling = false;
+  recipe.learning_rate.base = 10;
+  return recipe;
+}
+
+}  // namespace
+
+std::vector<Arm> convergence_arms(const ConvergenceSetting& setting) {
+  using models::NumberType;
+  using models::Overlap;
+  const auto with = [](runtime::Recipe recipe, auto change) {
+    change(recipe);
+    return recipe;
+  };
+  const runtime::Recipe base = base_recipe(setting);
+  const auto mixed = [](NumberType storage) {
+    return [storage](runtime::Recipe& recipe) {
+      recipe.precision = models::Precision::mixed;
+      recipe.storage = storage;
+    };
+  };
+  return {
+      {"fp32", "FP32 throughout", base},
+      {"mixed-bf16", "BF16 storage and arithmetic, FP32 masters, BF16 on the wire",
+       with(base, mixed(NumberType::bf16)), NumberType::bf16},
+      {"mixed-fp16", "FP16 storage, FP32 masters, dynamic loss scale, FP16 on the wire",
+       with(base, mixed(NumberType::fp16)), NumberType::fp16},
+      {"wire-fp16", "FP32, gradients in FP16 on the wire", base, NumberType::fp16},
+      {"double-buffered", "FP32, updates one iteration late", base, NumberType::fp32,
+       Overlap::double_buffered},
+      {"wire-fp16-double-buffered", "both", base, NumberType::fp16, Overlap::double_buffered},
+      {"large-batch", "2 x 2,048 images a step, momentum SGD, linear scaling and warm-up",
+       large_batch_recipe(setting)},
+      {"large-batch-lars", "... with LARS", lars_recipe(setting)},
+      {"large-batch-lars-decay", "... with LARS, and weight decay on bias, gamma and beta too",
+       with(lars_recipe(setting),
+            [](runtime::Recipe& recipe) {
+              recipe.optimizer.decay_bias = true;
+              recipe.optimizer.decay_batch_norm = true;
+            })},
+  };
+}
+
+std::span<const Claim> convergence_claims() {
+  static constexpr std::array claims = {
+      Claim{"Jizhi, Fig. 10", "mixed precision ends where FP32 does (76.2 % against 76.3 %)",
+            "mixed-fp16", "fp32"},
+      Claim{"Jizhi, Fig. 10", "the same, with BF16", "mixed-bf16", "fp32"},
+      Claim{"Jizhi, Tables 1 and 6", "LARS at batch 64K: 71.9 % against 60.6 %", "large-batch-lars",
+            "large-batch"},
+      Claim{"Jizhi, Tables 7 and 8", "no decay on BN and bias: 76.2 % against 71.9 %",
+            "large-batch-lars", "large-batch-lars-decay"},
+      Claim{"ChainerMN 1.3, table", "FP16 all-reduce changes nothing", "wire-fp16", "fp32"},
+      Claim{"ChainerMN 1.3, table", "double buffering changes nothing", "double-buffered", "fp32"},
+      Claim{"ChainerMN 1.3, table", "both: 75.8 % against 76.4 %", "wire-fp16-double-buffered",
+            "fp32"},
+  };
+  return claims;
+}
+
+ConvergenceRun run_arm(const Arm& arm, std::uint64_t seed, const ConvergenceSetting& setting) {
+  const models::Network network = models::zoo_network("resnet-small");
+  const auto data = runtime::open_dataset(
+      {.source = setting.data, .sample = network.input(), .classes = 10, .seed = seed});
+  models::Plan plan =
+      models::make_plan(models::strategy("fused-ring"), models::work(network).gradients, ranks,
+                        arm.wire, {.fusion = Bytes{4.0 * 1024 * 1024}});
+  plan.overlap = arm.overlap;
+  runtime::Recipe recipe = arm.recipe;
+  recipe.seed = seed;
+  auto transports = runtime::thread_transports(ranks, plan.streams);
+  runtime::TrainingOutcome outcome;
+  std::mutex mutex;
+  std::exception_ptr first;
+  {
+    std::vector<std::jthread> threads;
+    for (auto& transport : transports) {
+      threads.emplace_back([&, &transport = *transport] {
+        try {
+          auto done = runtime::train(
+              {.network = network, .dataset = *data, .plan = plan, .recipe = recipe}, transport);
+          if (transport.rank() == 0) outcome = std::move(done);
+        } catch (...) {
+          {
+            const std::lock_guard lock(mutex);
+            if (!first) first = std::current_exception();
+          }
+          transport.abort();
+        }
+      });
+    }
+  }
+  if (first) std::rethrow_exception(first);
+  const runtime::EpochReport& last = outcome.epochs.back();
+  ConvergenceRun run{.arm = arm.name,
+                     .seed = seed,
+                     .epochs = recipe.epochs,
+                     .test_accuracy = last.test_accuracy,
+                     .test_loss = last.test_loss,
+                     .training_loss = last.training_loss,
+                     .skipped = last.skipped,
+                     .images_per_s = last.images.value(),
+                     .accuracies = {}};
+  for (const runtime::EpochReport& epoch : outcome.epochs)
+    run.accuracies.push_back(epoch.test_accuracy);
+  return run;
+}
+
+Spread spread(std::span<const ConvergenceRun> runs, std::string_view arm) {
+  Spread result;
+  double squares = 0;
+  for (const ConvergenceRun& run : runs) {
+    if (run.arm != arm) continue;
+    ++result.runs;
+    const double before = run.test_accuracy - result.mean;
+    result.mean += before / result.runs;
+    squares += before * (run.test_accuracy - result.mean);
+  }
+  if (result.runs > 1) result.deviation = std::sqrt(squares / (result.runs - 1));
+  return result;
+}
+
+std::vector<ClaimOutcome> outcomes(std::span<const ConvergenceRun> runs) {
+  std::vector<ClaimOutcome> all;
+  for (const Claim& claim : convergence_claims()) {
+    ClaimOutcome outcome{
+        .claim = &claim, .arm = spread(runs, claim.arm), .against = spread(runs, claim.against)};
+    if (outcome.arm.runs == 0 || outcome.against.runs == 0) continue;
+    outcome.difference = outcome.arm.mean - outcome.against.mean;
+    outcome.noise =
+        2 * std::sqrt(outcome.arm.deviation * outcome.arm.deviation / outcome.arm.runs +
+                      outcome.against.deviation * outcome.against.deviation / outcome.against.runs);
+    all.push_back(outcome);
+  }
+  return all;
+}
+
+std::string to_json_line(const ConvergenceRun& run) {
+  const nlohmann::ordered_json json = {{"arm", run.arm},
+                                       {"seed", run.seed},
+                                       {"epochs", run.epochs},
+                                       {"test_accuracy", run.test_accuracy},
+                                       {"test_loss", run.test_loss},
+                                       {"training_loss", run.training_loss},
+                                       {"skipped_steps", run.skipped},
+                                       {"images_per_s", run.images_per_s},
+                                       {"test_accuracy_by_epoch", run.accuracies},
+                                       {"provenance", "measured"}};
+  // A loss that is no number has none in JSON.
+  return json.dump() + "\n";
+}
+
+std::vector<ConvergenceRun> parse_runs(std::string_view text, const std::string& file) {
+  std::vector<ConvergenceRun> runs;
+  int line_number = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    ++line_number;
+    if (line.empty()) continue;
+    try {
+      const auto json = nlohmann::json::parse(line);
+      const auto number = [&](const char* key) {
+        return json.at(key).is_null() ? std::nan("") : json.at(key).get<double>();
+      };
+      runs.push_back({.arm = json.at("arm").get<std::string>(),
+                      .seed = json.at("seed").get<std::uint64_t>(),
+                      .epochs = number("epochs"),
+                      .test_accuracy = number("test_accuracy"),
+                      .test_loss = number("test_loss"),
+                      .training_loss = number("training_loss"),
+                      .skipped = json.at("skipped_steps").get<std::int64_t>(),
+                      .images_per_s = number("images_per_s"),
+                      .accuracies = json.at("test_accuracy_by_epoch").get<std::vector<double>>()});
+    } catch (const nlohmann::json::exception&) {
+      throw InputError({file, line_number}, "this line is no run of the study",
+                       "remove it: the run is made again");
+    }
+  }
+  return runs;
+}
+
+}  // namespace paceline::experiments

@@ -1,0 +1,307 @@
+// Tests: tests/runtime/executor_test.cc.
+//
+// IMPLEMENTATION. The operations of a rank have one order, the program order: for each step the
+// messages that it sends, then those that it receives, both by segment and then as the schedule
+// enumerates them. Spans are related through maps of intervals: operations overlap where both
+// touch an interval.
+//
+// Why it cannot deadlock although only a window of the receives is posted. Of all ranks that are
+// stuck, take one, r, whose awaited receive is of the least step s. Its sender has landed all of
+// its steps before s and so has issued it. If r does not post it, or cannot land it, then for a
+// send of its own which its peer x has not received:
+//  - of a step before s: x has landed those steps, so it has;
+//  - of step s itself, which reads what the receive is added to (no receive replaces what is
+//    read in its step): then x posts all receives of its step s at once (posted_with).
+#include "runtime/collective/program.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "models/collective/enumerate.h"
+
+namespace paceline::runtime {
+namespace {
+
+using models::part;
+using models::Schedule;
+
+// A value for each element, equal over intervals.
+template <class Value>
+class Intervals {
+ public:
+  explicit Intervals(std::int64_t elements) {
+    starts_[0];
+    starts_[elements];
+  }
+
+  // Calls visit(span, value) for each interval of the span, which it cuts at its ends.
+  template <class F>
+  void visit(Elements span, F&& visit) {
+    if (span.size == 0) return;
+    auto it = cut(span.begin);
+    const auto end = cut(span.end());
+    while (it != end) {
+      const auto next = std::next(it);
+      visit(Elements{it->first, next->first - it->first}, it->second);
+      it = next;
+    }
+  }
+
+ private:
+  auto cut(std::int64_t at) {
+    const auto it = starts_.lower_bound(at);
+    if (it != starts_.end() && it->first == at) return it;
+    return starts_.emplace_hint(it, at, std::prev(it)->second);
+  }
+
+  std::map<std::int64_t, Value> starts_;
+};
+
+struct Message {
+  int peer = 0;
+  bool reduce = false;
+  Elements span;
+  int step = 0;
+  std::int64_t segment = 0;
+};
+
+// One rank's messages of one kind, in program order.
+struct Messages {
+  std::vector<Message> list;
+  std::vector<std::size_t> step_ends;  // behind the last of each step
+
+  void end_step() {
+    const auto first =
+        list.begin() + static_cast<std::ptrdiff_t>(step_ends.empty() ? 0 : step_ends.back());
+    std::stable_sort(first, list.end(),
+                     [](const Message& a, const Message& b) { return a.segment < b.segment; });
+    step_ends.push_back(list.size());
+  }
+  void add(int peer, bool reduce, Elements span, int step, std::int64_t segment_elements) {
+    const std::int64_t count = segment_count(span, segment_elements);
+    for (std::int64_t i = 0; i < count; ++i)
+      list.push_back({peer, reduce, part(span, i, count), step, i});
+  }
+  [[nodiscard]] std::size_t step_begin(int step) const {
+    return step == 0 ? 0 : step_ends[static_cast<std::size_t>(step) - 1];
+  }
+  [[nodiscard]] std::size_t step_end(int step) const {
+    return step_ends[static_cast<std::size_t>(step)];
+  }
+};
+
+class Compiler {
+ public:
+  Compiler(const Schedule& schedule, int rank, std::int64_t elements, const ProgramOptions& options)
+      : schedule_(schedule), rank_(rank), elements_(elements), options_(options) {
+    const Elements bucket{0, elements};
+    for (int step = 0; step < schedule.steps(); ++step) {
+      for_each_send(schedule, rank, step, bucket, [&](const models::Transfer<std::int64_t>& t) {
+        sends_.add(t.to, t.reduce, t.span, step, options.segment_elements);
+      });
+      for_each_receive(schedule, rank, step, bucket, [&](const models::Transfer<std::int64_t>& t) {
+        receives_.add(t.from, t.reduce, t.span, step, options.segment_elements);
+      });
+      sends_.end_step();
+      receives_.end_step();
+    }
+  }
+
+  Program compiled(models::WireType wire) {
+    for (const Message& m : receives_.list)
+      program_.receives.push_back({.from = m.peer, .reduce = m.reduce, .span = m.span});
+    order_sends();
+    relate();
+    if (wire != models::WireType::fp32) find_pieces();
+    find_posted();
+    for (const Program::Receive& r : program_.receives) {
+      if (r.reduce) program_.largest_reduction = std::max(program_.largest_reduction, r.span.size);
+    }
+    return std::move(program_);
+  }
+
+ private:
+  // Calls send(index) and receive(index) in program order.
+  template <class S, class R>
+  void in_program_order(S&& send, R&& receive) {
+    for (int step = 0; step < schedule_.steps(); ++step) {
+      for (std::size_t i = sends_.step_begin(step); i < sends_.step_end(step); ++i) send(i);
+      for (std::size_t i = receives_.step_begin(step); i < receives_.step_end(step); ++i)
+        receive(i);
+    }
+  }
+
+  // A send is issued once the receives of earlier steps have landed in its span, and those to one
+  // peer in program order.
+  void order_sends() {
+    Intervals<std::int64_t> landed(elements_);  // 1 + the last receive
+    std::vector<std::int64_t> after(sends_.list.size(), 0);
+    std::map<int, std::int64_t> latest;  // by peer
+    in_program_order(
+        [&](std::size_t i) {
+          std::int64_t& own = latest[sends_.list[i].peer];
+          landed.visit(sends_.list[i].span,
+                       [&](Elements, std::int64_t last) { own = std::max(own, last); });
+          after[i] = own;
+        },
+        [&](std::size_t i) {
+          landed.visit(receives_.list[i].span, [&](Elements, std::int64_t& last) {
+            last = static_cast<std::int64_t>(i) + 1;
+          });
+        });
+    std::vector<std::uint32_t> order(after.size());
+    for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return after[a] < after[b]; });
+    place_.resize(order.size());
+    for (const std::uint32_t i : order) {
+      place_[i] = static_cast<std::uint32_t>(program_.sends.size());
+      program_.sends.push_back({sends_.list[i].peer, sends_.list[i].span});
+      if (after[i] == 0) ++program_.sends_at_start;
+    }
+    std::uint32_t issued = program_.sends_at_start;
+    for (std::size_t i = 0; i < program_.receives.size(); ++i) {
+      while (issued < order.size() && after[order[issued]] <= static_cast<std::int64_t>(i) + 1)
+        ++issued;
+      program_.receives[i].sends_after = issued;
+    }
+  }
+
+  // What must be over before a receive lands.
+  void relate() {
+    struct Touched {
+      std::int64_t receive = -1;
+      std::vector<std::uint32_t> sends;  // since then
+    };
+    Intervals<Touched> touched(elements_);
+    std::set<std::uint32_t> before;
+    in_program_order(
+        [&](std::size_t i) {
+          touched.visit(sends_.list[i].span,
+                        [&](Elements, Touched& t) { t.sends.push_back(place_[i]); });
+        },
+        [&](std::size_t i) {
+          Program::Receive& receive = program_.receives[i];
+          before.clear();
+          touched.visit(receive.span, [&](Elements, Touched& t) {
+            receive.receive_before = std::max(receive.receive_before, t.receive);
+            before.insert(t.sends.begin(), t.sends.end());
+            t = {static_cast<std::int64_t>(i), {}};
+          });
+          receive.sends_before.first = static_cast<std::uint32_t>(program_.awaited.size());
+          program_.awaited.insert(program_.awaited.end(), before.begin(), before.end());
+          receive.sends_before.last = static_cast<std::uint32_t>(program_.awaited.size());
+        });
+  }
+
+  // A sum stays in FP32 as long as the next operation on it adds to it. Backwards: is it so? Then
+  // forwards: was it so?
+  void find_pieces() {
+    struct Kept {
+      Elements span;
+      bool stays_wide = false;
+    };
+    std::vector<std::vector<Kept>> kept(receives_.list.size());
+    Intervals<bool> added_to(elements_);
+    for (int step = schedule_.steps() - 1; step >= 0; --step) {
+      for (std::size_t i = receives_.step_end(step); i-- > receives_.step_begin(step);) {
+        const Message& m = receives_.list[i];
+        added_to.visit(m.span, [&](Elements span, bool& next) {
+          if (m.reduce) kept[i].push_back({span, next});
+          next = m.reduce;
+        });
+      }
+      for (std::size_t i = sends_.step_begin(step); i < sends_.step_end(step); ++i)
+        added_to.visit(sends_.list[i].span, [](Elements, bool& next) { next = false; });
+    }
+    Intervals<bool> wide(elements_);
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      Program::Range& range = program_.receives[i].pieces;
+      range.first = static_cast<std::uint32_t>(program_.pieces.size());
+      for (const Kept& k : kept[i]) {
+        wide.visit(k.span, [&](Elements span, bool& is_wide) {
+          add_piece(range.first, {span, is_wide, k.stays_wide});
+          is_wide = k.stays_wide;
+        });
+      }
+      range.last = static_cast<std::uint32_t>(program_.pieces.size());
+    }
+  }
+
+  void add_piece(std::uint32_t first, const Program::Piece& piece) {
+    if (program_.pieces.size() > first) {
+      Program::Piece& last = program_.pieces.back();
+      if (last.sum_is_wide == piece.sum_is_wide && last.stays_wide == piece.stays_wide &&
+          last.span.end() == piece.span.begin) {
+        last.span.size += piece.span.size;
+        widen(piece);
+        return;
+      }
+    }
+    program_.pieces.push_back(piece);
+    widen(piece);
+  }
+  void widen(const Program::Piece& piece) {
+    if (!piece.sum_is_wide && !piece.stays_wide) return;
+    Elements& wide = program_.wide;
+    const std::int64_t begin =
+        wide.size == 0 ? piece.span.begin : std::min(wide.begin, piece.span.begin);
+    const std::int64_t end = std::max(wide.size == 0 ? 0 : wide.end(), piece.span.end());
+    wide = {begin, end - begin};
+  }
+
+  void find_posted() {
+    const auto count = static_cast<std::uint32_t>(program_.receives.size());
+    for (int step = 0; step < schedule_.steps(); ++step) {
+      const auto begin = static_cast<std::uint32_t>(receives_.step_begin(step));
+      const auto end = static_cast<std::uint32_t>(receives_.step_end(step));
+      const bool whole = end - begin > options_.window && some_sender_adds_to_what_it_sends(step);
+      for (std::uint32_t i = begin; i < end; ++i) {
+        std::uint32_t posted = std::min(count, i + options_.window);
+        if (whole) posted = std::max(posted, end);
+        program_.receives[i].posted_with = posted;
+        program_.most_posted = std::max(program_.most_posted, posted - i);
+      }
+    }
+  }
+
+  [[nodiscard]] bool some_sender_adds_to_what_it_sends(int step) const {
+    std::map<int, std::vector<Elements>> sent;
+    for (std::size_t i = receives_.step_begin(step); i < receives_.step_end(step); ++i)
+      sent[receives_.list[i].peer].push_back(receives_.list[i].span);
+    for (const auto& [sender, spans] : sent) {
+      bool found = false;
+      for_each_receive(schedule_, sender, step, Elements{0, elements_},
+                       [&](const models::Transfer<std::int64_t>& t) {
+                         found = found || std::any_of(spans.begin(), spans.end(), [&](Elements s) {
+                                   return s.begin < t.span.end() && t.span.begin < s.end();
+                                 });
+                       });
+      if (found) return true;
+    }
+    return false;
+  }
+
+  const Schedule& schedule_;
+  int rank_;
+  std::int64_t elements_;
+  ProgramOptions options_;
+  Messages sends_;
+  Messages receives_;
+  std::vector<std::uint32_t> place_;  // of sends_.list in the program
+  Program program_;
+};
+
+}  // namespace
+
+std::int64_t segment_count(Elements span, std::int64_t segment_elements) {
+  return span.size / segment_elements + (span.size % segment_elements != 0 ? 1 : 0);
+}
+
+Program compile(const Schedule& schedule, int rank, std::int64_t elements, models::WireType wire,
+                const ProgramOptions& options) {
+  return Compiler(schedule, rank, elements, options).compiled(wire);
+}
+
+}  // namespace paceline::runtime

@@ -1,0 +1,75 @@
+// A rank's part of a schedule as a linear program, which the executor runs (executor.h).
+//
+// The program lists what the rank receives, in the order in which it is landed, and what it sends,
+// in the order in which it is issued. It knows no transport and no memory: elements are counted
+// from the start of the bucket.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/collective/schedule.h"
+#include "models/collective/span.h"
+#include "models/plan/precision.h"
+
+namespace paceline::runtime {
+
+using Elements = models::Span<std::int64_t>;
+
+struct Program {
+  struct Send {
+    int to = 0;
+    Elements span;
+  };
+  // Contiguous entries of one of the program's lists.
+  struct Range {
+    std::uint32_t first = 0;
+    std::uint32_t last = 0;  // behind the last
+  };
+  struct Receive {
+    int from = 0;
+    bool reduce = false;
+    Elements span;
+    // Sends that read the span and must be done before the message lands in it: indices into
+    // `awaited`.
+    Range sends_before = {};
+    // The latest receive, by index, that lands in the span before this one; -1 for none.
+    std::int64_t receive_before = -1;
+    // How a reduction is rounded: indices into `pieces`.
+    Range pieces = {};
+    // Sends before this index may be issued once the message has landed.
+    std::uint32_t sends_after = 0;
+    // Receives before this index must be posted while this one is awaited.
+    std::uint32_t posted_with = 0;
+  };
+  // A part of a reduction with one way of rounding: whether the sum so far is in FP32, and whether
+  // it stays there.
+  struct Piece {
+    Elements span;
+    bool sum_is_wide = false;
+    bool stays_wide = false;
+  };
+
+  std::vector<Send> sends;
+  std::vector<Receive> receives;
+  std::vector<std::uint32_t> awaited;
+  std::vector<Piece> pieces;
+  std::uint32_t sends_at_start = 0;    // that await nothing
+  std::uint32_t most_posted = 0;       // receives at one time
+  std::int64_t largest_reduction = 0;  // elements of the largest message that is added
+  Elements wide;                       // what is ever held in FP32
+};
+
+struct ProgramOptions {
+  std::int64_t segment_elements = 1;  // the largest message
+  std::uint32_t window = 1;           // receives posted at one time, where the schedule lets it be
+};
+
+// Segment `index` of `segment_count` of a message: the two ends of it cut alike.
+[[nodiscard]] std::int64_t segment_count(Elements span, std::int64_t segment_elements);
+
+// Time: O((messages in segments) log(messages in segments)) for a rank.
+[[nodiscard]] Program compile(const models::Schedule& schedule, int rank, std::int64_t elements,
+                              models::WireType wire, const ProgramOptions& options);
+
+}  // namespace paceline::runtime

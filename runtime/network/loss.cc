@@ -1,0 +1,61 @@
+// Tests: tests/runtime/loss_test.cc.
+#include "runtime/network/loss.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace paceline::runtime {
+namespace {
+
+double sum_of_exponentials(std::span<const float> logits, float largest) {
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(logit - largest);
+  return sum;
+}
+
+// How many classes come before the label's by their logits; all, if one is NaN.
+std::size_t rank(std::span<const float> logits, std::size_t label) {
+  std::size_t before = 0;
+  for (std::size_t c = 0; c < logits.size(); ++c) {
+    if (std::isnan(logits[c])) return logits.size();
+    before += logits[c] > logits[label] || (logits[c] == logits[label] && c < label) ? 1 : 0;
+  }
+  return before;
+}
+
+}  // namespace
+
+PassOutcome softmax_cross_entropy(std::span<const float> logits, std::size_t classes,
+                                  std::span<const std::int32_t> labels) {
+  PassOutcome outcome;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const std::span<const float> of_sample = logits.subspan(i * classes, classes);
+    const auto label = static_cast<std::size_t>(labels[i]);
+    const float largest = *std::max_element(of_sample.begin(), of_sample.end());
+    outcome.loss += std::log(sum_of_exponentials(of_sample, largest)) +
+                    (static_cast<double>(largest) - static_cast<double>(of_sample[label]));
+    const std::size_t before = rank(of_sample, label);
+    outcome.correct += before < 1 ? 1 : 0;
+    outcome.correct_5 += before < std::min<std::size_t>(5, classes) ? 1 : 0;
+  }
+  outcome.loss /= static_cast<double>(labels.size());
+  return outcome;
+}
+
+void softmax_cross_entropy_gradient(std::span<const float> logits, std::size_t classes,
+                                    std::span<const std::int32_t> labels, float scale,
+                                    std::span<float> gradient) {
+  const double factor = static_cast<double>(scale) / static_cast<double>(labels.size());
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const std::span<const float> of_sample = logits.subspan(i * classes, classes);
+    const auto label = static_cast<std::size_t>(labels[i]);
+    const float largest = *std::max_element(of_sample.begin(), of_sample.end());
+    const double sum = sum_of_exponentials(of_sample, largest);
+    for (std::size_t c = 0; c < classes; ++c) {
+      const double softmax = std::exp(of_sample[c] - largest) / sum;
+      gradient[i * classes + c] = static_cast<float>(factor * (softmax - (c == label ? 1.0 : 0.0)));
+    }
+  }
+}
+
+}  // namespace paceline::runtime

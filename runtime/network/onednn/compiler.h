@@ -1,0 +1,196 @@
+// From a models::Network to steps and memories. Private to runtime/network/onednn.
+//
+// A network is compiled in two sweeps. Going forward, each layer in order chooses the layout of its
+// output, adds the steps of its forward pass, and says what its backward pass will want kept. Going
+// backward, it adds the steps that turn the gradient of its output into those of its parameters and
+// inputs. All values are taken as (N, C, H, W); a vector has H = W = 1.
+//
+// Invariants:
+//  1. A value's gradient has the value's layout.
+//  2. A step overwrites a block of data only if nobody will read it (may_overwrite), and a gradient
+//     only if it is not another value's as well (Value::gradient_is_shared).
+//  3. A shared gradient is read in its producer's backward pass, and not after.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "models/network/network.h"
+#include "runtime/network/onednn/workshop.h"
+
+namespace paceline::runtime::onednn {
+
+// What a layer, or the network's input, puts out.
+struct Value {
+  models::Shape shape;
+  int producer = models::network_input;
+  std::vector<int> readers;  // in order; a layer that reads it twice stands there twice
+  bool needs_gradient = false;
+
+  Description layout;  // of data and gradient; of no dimensions until it is chosen
+  Block data = no_block;
+  bool is_shared = false;  // a view of a value that others read, too
+
+  Block gradient = no_block;  // as soon as a reader has given its part
+  bool gradient_is_shared = false;
+};
+
+// How a parameter comes from the caller's array into its working copies: forward and backward may
+// want different layouts.
+struct WorkingCopies {
+  Memory source;  // in the caller's array
+  std::vector<Memory> targets;
+  Steps steps;
+};
+
+// One reader's part of the gradient of one of its inputs.
+struct GradientPart {
+  enum class Way { placed, to_copy, to_add };  // it is the gradient already, or becomes it, or adds
+  int input = 0;
+  Memory memory;
+  Way way = Way::placed;
+};
+
+// A ReLU's work may be done by the layer before it: in the forward pass, or in both.
+enum class ReluState { own, forward_done, done };
+
+class LayerPlanner;
+
+struct CompiledNetwork {
+  dnnl::engine engine;  // which the stream must be of
+  std::vector<LayerProgram> layers;
+  std::vector<WorkingCopies> working_copies;  // by parameter
+  std::vector<std::pair<int, Memory>>
+      gradients_in_place;  // parameter, and its place with the caller
+  Steps load_images;
+  Memory images;  // FP32 NCHW, the caller's
+  Memory logits;  // FP32, plain
+  std::vector<float> statistics;
+  Arena arena;
+  Arena scratchpad;
+};
+
+class Compiler {
+ public:
+  Compiler(const models::Network& network, const TrainableNetworkOptions& options,
+           const std::vector<ParameterPlace>& places);
+  ~Compiler();
+  // Throws InputError that names the layer; dnnl::error for what oneDNN does not have on this CPU.
+  [[nodiscard]] CompiledNetwork compile();
+
+  // What the planners of layers use. The layer at hand:
+  [[nodiscard]] int layer() const { return layer_; }
+  [[nodiscard]] const std::string& layer_name() const;
+  [[nodiscard]] int input_count() const;
+  [[nodiscard]] const Value& input(int index) const;
+  [[nodiscard]] const Value& output() const;
+  [[nodiscard]] const TrainableNetworkOptions& options() const { return options_; }
+  [[nodiscard]] LayerProgram& program();
+  [[nodiscard]] Workshop& workshop() { return workshop_; }
+  [[nodiscard]] const dnnl::engine& engine() const { return workshop_.engine(); }
+
+  // Layouts.
+  [[nodiscard]] dnnl::memory::dims dims(const models::Shape& shape) const;
+  // Of activations and working copies: BF16, or FP32, in which FP16's numbers are held, too.
+  [[nodiscard]] dnnl::memory::data_type storage() const;
+  [[nodiscard]] Description any_layout(const models::Shape& shape) const;  // of storage type
+  [[nodiscard]] Description plain_layout(const models::Shape& shape,
+                                         dnnl::memory::data_type type) const;
+
+  // Forward: for training and evaluation alike.
+  void add_forward(const Step& step);
+  // The layout that the input has; the network's input takes NCHW if nobody chose before.
+  [[nodiscard]] Description input_layout(int index);
+  // The input's data in a layout, reordered by a step of both passes where it must be.
+  [[nodiscard]] Memory forward_input(int index, const Description& wanted);
+  // The same for a backward step; `steps` takes the reorder.
+  [[nodiscard]] Memory kept_input(int index, const Description& wanted, Steps& steps);
+  [[nodiscard]] bool may_overwrite(int index) const;
+  // Where the output goes: a new block, or `block`.
+  Memory make_output(const Description& layout, Block block = no_block);
+  // The output is the input's data, in a layout of the same bytes.
+  void make_view(const Description& layout);
+  // After the output is made: rounds it to FP16 if that is stored.
+  void round_output();
+  // Backward will read the data of the input, or of the output.
+  void keep_input(int index) { kept_.insert(input(index).data); }
+  void keep_output() { kept_.insert(output().data); }
+  [[nodiscard]] Memory kept_output();
+  // Whether the output goes to a single ReLU, whose work the layer then does.
+  [[nodiscard]] bool takes_over_relu(ReluState state);
+  [[nodiscard]] ReluState relu_state() const;
+  [[nodiscard]] Memory& logits() { return logits_; }
+
+  // Parameters. `plain` is the layout in the caller's array.
+  [[nodiscard]] Memory working_copy(ParameterRole role, const Description& plain,
+                                    const Description& wanted);
+  // Where to write a gradient in FP32: the caller's array if `wanted` is plain, or a temporary.
+  [[nodiscard]] Memory parameter_gradient(ParameterRole role, const Description& plain,
+                                          const Description& wanted);
+  // After that: brings it to the caller's array, and rounds it where FP16 is stored.
+  void deliver(ParameterRole role, const Description& plain, const Memory& written);
+  // The running statistics of the batch norm at hand, `channels` each.
+  [[nodiscard]] float* running_mean();
+  [[nodiscard]] float* running_variance();
+
+  // Backward.
+  [[nodiscard]] Memory output_gradient(const Description& wanted, Steps& steps);
+  // Where to write the gradient of an input; then deliver() it. In place: over the output's
+  // gradient, if that may be.
+  [[nodiscard]] GradientPart gradient_part(int index, const Description& wanted);
+  [[nodiscard]] GradientPart gradient_part_in_place(int index, const Description& wanted);
+  void deliver(const GradientPart& part);
+  // The gradient of each input is the output's: shares it where it can.
+  void pass_gradient_on();
+  // The gradient of a view is its input's.
+  void pass_gradient_through_view();
+
+ private:
+  [[nodiscard]] Value& value(int producer) {
+    return values_[static_cast<std::size_t>(producer + 1)];
+  }
+  [[nodiscard]] const Value& value(int producer) const {
+    return values_[static_cast<std::size_t>(producer + 1)];
+  }
+  [[nodiscard]] Value& input_value(int index);
+  [[nodiscard]] Value& output_value() { return value(layer_); }
+  [[nodiscard]] int forward_time(int layer) const { return 1 + layer; }
+  [[nodiscard]] int backward_time(int layer) const {
+    return 2 * static_cast<int>(network_.layers().size()) - layer;
+  }
+  [[nodiscard]] int parameter(ParameterRole role) const;
+  void make_values();
+  void number_statistics();
+  void sweep_forward();
+  void sweep_backward();
+  void choose_layout(Value& value, const Description& wanted);
+  [[nodiscard]] Steps load_images(const Memory& images);
+  // One that rounds where FP16 is stored; none elsewhere.
+  void add_rounding(Steps& steps, const Memory& memory) const;
+  void copy_gradient(Value& to, const Memory& from);
+  void add_to_gradient(Value& to, const Memory& part);
+  [[nodiscard]] std::vector<int> sharers_of_gradient();
+  // When the gradient is next changed after the layer at hand, and when it is last read.
+  [[nodiscard]] int next_change(const Value& of) const;
+  [[nodiscard]] int last_read(const Value& of) const { return backward_time(of.producer); }
+
+  const models::Network& network_;
+  const TrainableNetworkOptions& options_;
+  const std::vector<ParameterPlace>& places_;
+  Workshop workshop_;
+  int layer_ = 0;
+  std::vector<Value> values_;  // the network's input, then by layer
+  std::vector<std::unique_ptr<LayerPlanner>> planners_;
+  std::vector<LayerProgram> programs_;
+  std::vector<ReluState> relu_states_;
+  std::unordered_set<Block> kept_;
+  std::vector<std::size_t> statistics_offsets_;  // by layer
+  std::vector<float> statistics_;
+  std::vector<WorkingCopies> working_copies_;
+  std::vector<std::pair<int, Memory>> gradients_in_place_;
+  Memory logits_;
+};
+
+}  // namespace paceline::runtime::onednn

@@ -1,0 +1,139 @@
+// ReLU, dropout and add. Tests: tests/runtime/network_layers_test.cc.
+#include "runtime/network/dropout.h"
+#include "runtime/network/onednn/layers.h"
+
+namespace paceline::runtime::onednn {
+namespace {
+
+using dnnl::memory;
+
+class ReluPlanner : public LayerPlanner {
+ public:
+  void plan_forward(Compiler& compiler) override {
+    const Description layout = compiler.input_layout(0);
+    if (compiler.relu_state() == ReluState::own) {
+      const dnnl::eltwise_forward::primitive_desc description(
+          {dnnl::prop_kind::forward_training, algorithm, layout, 0.0F}, Workshop::attributes(),
+          compiler.engine());
+      const Memory source = compiler.forward_input(0, layout);
+      const Block block = compiler.may_overwrite(0) ? compiler.input(0).data : no_block;
+      const Memory target = compiler.make_output(layout, block);
+      compiler.add_forward(
+          compiler.workshop().step(description, {{DNNL_ARG_SRC, source}, {DNNL_ARG_DST, target}}));
+    } else {
+      compiler.make_view(layout);
+    }
+    if (compiler.relu_state() != ReluState::done) compiler.keep_output();
+  }
+
+  void plan_backward(Compiler& compiler) override {
+    if (compiler.relu_state() == ReluState::done) {
+      compiler.pass_gradient_through_view();
+      return;
+    }
+    const Description layout = compiler.output().layout;
+    const dnnl::eltwise_forward::primitive_desc forward(
+        {dnnl::prop_kind::forward_training, algorithm, layout, 0.0F}, compiler.engine());
+    const dnnl::eltwise_backward::primitive_desc description(
+        {algorithm, layout, layout, 0.0F}, Workshop::attributes(), compiler.engine(), forward);
+    Steps& steps = compiler.program().data_gradients;
+    const Memory gradient = compiler.output_gradient(layout, steps);
+    const GradientPart part = compiler.gradient_part_in_place(0, layout);
+    steps.push_back(compiler.workshop().step(description, {{DNNL_ARG_DST, compiler.kept_output()},
+                                                           {DNNL_ARG_DIFF_DST, gradient},
+                                                           {DNNL_ARG_DIFF_SRC, part.memory}}));
+    compiler.deliver(part);
+  }
+
+ private:
+  static constexpr auto algorithm = dnnl::algorithm::eltwise_relu_use_dst_for_bwd;
+};
+
+// In FP32 and NCHW, so that an element's place in a mask does not depend on the layout.
+class DropoutPlanner : public LayerPlanner {
+ public:
+  explicit DropoutPlanner(const models::Dropout& layer) : probability_(layer.probability) {}
+
+  void plan_forward(Compiler& compiler) override {
+    const Description plain =
+        compiler.plain_layout(compiler.input(0).shape, memory::data_type::f32);
+    const Description layout = compiler.input_layout(0);
+    const Memory source = compiler.forward_input(0, plain);
+    const Memory target = compiler.make_output(layout);
+    const Memory dropped = layout == plain ? target : compiler.workshop().temporary(plain);
+    LayerProgram& program = compiler.program();
+    program.training.push_back(masked(compiler.layer(), source, dropped));
+    if (layout != plain) program.training.push_back(compiler.workshop().reorder(dropped, target));
+    program.evaluation.push_back(compiler.workshop().reorder(source, target));
+    compiler.round_output();
+  }
+
+  void plan_backward(Compiler& compiler) override {
+    const Description plain =
+        compiler.plain_layout(compiler.input(0).shape, memory::data_type::f32);
+    Steps& steps = compiler.program().data_gradients;
+    const Memory gradient = compiler.output_gradient(plain, steps);
+    const GradientPart part = compiler.gradient_part_in_place(0, plain);
+    steps.push_back(masked(compiler.layer(), gradient, part.memory));
+    compiler.deliver(part);
+  }
+
+ private:
+  [[nodiscard]] Step masked(int layer, const Memory& source, const Memory& target) const {
+    const double probability = probability_;
+    return Step([=](Call& call) {
+      drop_out({.seed = call.seed, .layer = layer, .probability = probability}, floats(source),
+               floats(target));
+    });
+  }
+
+  double probability_;
+};
+
+class AddPlanner : public LayerPlanner {
+ public:
+  void plan_forward(Compiler& compiler) override {
+    const int first = addend_to_overwrite(compiler);
+    const Description layout = compiler.input_layout(first);
+    Memory sum = compiler.forward_input(first, layout);
+    const Block block = compiler.may_overwrite(first) ? compiler.input(first).data : no_block;
+    const Memory target = compiler.make_output(layout, block);
+    const bool with_relu = compiler.takes_over_relu(ReluState::forward_done);
+    int left = compiler.input_count() - 1;
+    for (int i = 0; i < compiler.input_count(); ++i) {
+      if (i == first) continue;
+      const dnnl::binary::primitive_desc description(
+          {dnnl::algorithm::binary_add, layout, layout, layout},
+          Workshop::attributes(with_relu && --left == 0), compiler.engine());
+      compiler.add_forward(compiler.workshop().step(
+          description, {{DNNL_ARG_SRC_0, sum},
+                        {DNNL_ARG_SRC_1, compiler.forward_input(i, layout)},
+                        {DNNL_ARG_DST, target}}));
+      compiler.round_output();
+      sum = target;
+    }
+  }
+
+  void plan_backward(Compiler& compiler) override { compiler.pass_gradient_on(); }
+
+ private:
+  [[nodiscard]] static int addend_to_overwrite(const Compiler& compiler) {
+    for (int i = 0; i < compiler.input_count(); ++i)
+      if (compiler.may_overwrite(i)) return i;
+    return 0;
+  }
+};
+
+}  // namespace
+
+Planner make_planner(const models::Relu&) {
+  return std::make_unique<ReluPlanner>();
+}
+Planner make_planner(const models::Dropout& layer) {
+  return std::make_unique<DropoutPlanner>(layer);
+}
+Planner make_planner(const models::Add&) {
+  return std::make_unique<AddPlanner>();
+}
+
+}  // namespace paceline::runtime::onednn

@@ -1,0 +1,258 @@
+// Tests: tests/runtime/network_test.cc, network_layers_test.cc, network_modes_test.cc.
+#include "runtime/network/trainable_network.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <string>
+
+#include "models/base/error.h"
+#include "runtime/network/onednn/compiler.h"
+
+namespace paceline::runtime {
+namespace {
+
+// The number of threads of OpenMP, which oneDNN asks for when it makes a primitive and when it runs
+// one, in this thread and scope.
+class ThreadCount {
+ public:
+  explicit ThreadCount(int threads) : before_(omp_get_max_threads()) {
+    omp_set_num_threads(threads);
+  }
+  ~ThreadCount() { omp_set_num_threads(before_); }
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+ private:
+  int before_;
+};
+
+void check_loss(const models::Network& network) {
+  const auto& layers = network.layers();
+  const auto is_loss = [](const models::Layer& layer) {
+    return std::holds_alternative<models::SoftmaxCrossEntropy>(layer.kind);
+  };
+  const auto loss = std::find_if(layers.begin(), layers.end(), is_loss);
+  if (loss == layers.end())
+    throw InputError("network '" + network.name() + "' ends in layer '" + layers.back().name +
+                         "', which is no loss",
+                     "add a softmax_cross_entropy");
+  if (loss != layers.end() - 1)
+    throw InputError("layer '" + loss->name + "' is a loss and not the last layer",
+                     "end the network there");
+}
+
+void check_options(const TrainableNetworkOptions& options) {
+  if (options.batch < 1)
+    throw InputError("a batch of " + std::to_string(options.batch), "use 1 or more");
+  if (options.threads < 1)
+    throw InputError(std::to_string(options.threads) + " threads", "use 1 or more");
+}
+
+onednn::CompiledNetwork compiled(const models::Network& network,
+                                 const TrainableNetworkOptions& options,
+                                 const std::vector<ParameterPlace>& places) {
+  try {
+    return onednn::Compiler(network, options, places).compile();
+  } catch (const dnnl::error& error) {
+    if (error.status != dnnl_unimplemented) throw;
+    throw UnavailableError("oneDNN has no " + std::string(models::name(options.storage)) +
+                           " arithmetic for a layer of '" + network.name() +
+                           "' on this CPU: use fp32 or fp16");
+  }
+}
+
+}  // namespace
+
+class TrainableNetwork::Implementation {
+ public:
+  Implementation(const models::Network& network, const TrainableNetworkOptions& options)
+      : options_(options), places_(parameter_places(network)) {
+    check_loss(network);
+    check_options(options);
+    const ThreadCount threads(options.threads);
+    compiled_ = compiled(network, options, places_);
+    stream_ = dnnl::stream(compiled_.engine);
+    const auto& loss = network.layers().back();
+    const models::NetworkWork work = models::work(network);
+    const int logits = loss.inputs.front();
+    classes_ =
+        logits == models::network_input
+            ? static_cast<int>(network.input().channels)
+            : static_cast<int>(work.layers[static_cast<std::size_t>(logits)].output.channels);
+    input_elements_ = static_cast<std::size_t>(work.input_elements);
+    labels_.reserve(batch());
+  }
+
+  [[nodiscard]] std::size_t batch() const { return static_cast<std::size_t>(options_.batch); }
+  [[nodiscard]] int classes() const { return classes_; }
+  [[nodiscard]] const std::vector<ParameterPlace>& places() const { return places_; }
+  [[nodiscard]] std::int64_t parameter_elements() const {
+    return places_.empty() ? 0 : places_.back().offset + places_.back().elements;
+  }
+  [[nodiscard]] std::span<float> statistics() { return compiled_.statistics; }
+  void observe(LayerObserver* observer) { observer_ = observer; }
+
+  void set_weights(std::span<const float> weights, int first, int count) {
+    PACELINE_ASSERT(static_cast<std::int64_t>(weights.size()) == parameter_elements(),
+                    "weights are the whole flat array");
+    const ThreadCount threads(options_.threads);
+    onednn::Call call{.stream = stream_};
+    for (int i = first; i < first + count; ++i) {
+      const auto index = static_cast<std::size_t>(i);
+      onednn::WorkingCopies& copies = compiled_.working_copies.at(index);
+      // oneDNN takes what it reads as not const, too.
+      copies.source.set_data_handle(const_cast<float*>(weights.data() + places_[index].offset));
+      run(copies.steps, call);
+    }
+    stream_.wait();
+  }
+
+  PassOutcome forward(std::span<const float> images, std::span<const std::int32_t> labels,
+                      Pass pass, std::uint64_t seed) {
+    check(images, labels, pass);
+    const ThreadCount threads(options_.threads);
+    onednn::Call call{.stream = stream_, .seed = seed, .labels = labels};
+    load(images, call);
+    for (std::size_t i = 0; i < compiled_.layers.size(); ++i) {
+      const onednn::LayerProgram& layer = compiled_.layers[i];
+      began(false, i);
+      run(pass == Pass::training ? layer.training : layer.evaluation, call);
+      ended(false, i);
+    }
+    is_trained_ = pass == Pass::training;
+    if (is_trained_) {
+      seed_ = seed;
+      labels_.assign(labels.begin(), labels.end());
+    }
+    return call.outcome;
+  }
+
+  void backward(float loss_scale, std::span<float> gradients,
+                const std::function<void(int)>& ready) {
+    PACELINE_ASSERT(is_trained_, "a backward pass follows a training pass");
+    PACELINE_ASSERT(static_cast<std::int64_t>(gradients.size()) == parameter_elements(),
+                    "gradients are the whole flat array");
+    is_trained_ = false;
+    const ThreadCount threads(options_.threads);
+    onednn::Call call{.stream = stream_,
+                      .seed = seed_,
+                      .labels = labels_,
+                      .loss_scale = loss_scale,
+                      .gradients = gradients};
+    for (auto& [parameter, memory] : compiled_.gradients_in_place)
+      memory.set_data_handle(gradients.data() +
+                             places_[static_cast<std::size_t>(parameter)].offset);
+    for (std::size_t i = compiled_.layers.size(); i-- > 0;) {
+      const onednn::LayerProgram& layer = compiled_.layers[i];
+      began(true, i);
+      run(layer.parameter_gradients, call);
+      if (ready)
+        for (const int parameter : layer.parameters) ready(parameter);
+      run(layer.data_gradients, call);
+      ended(true, i);
+    }
+  }
+
+  [[nodiscard]] std::vector<float> logits() const {
+    const std::span<const float> values = onednn::floats(compiled_.logits);
+    return {values.begin(), values.end()};
+  }
+
+ private:
+  void check(std::span<const float> images, std::span<const std::int32_t> labels, Pass pass) const {
+    PACELINE_ASSERT(pass == Pass::training ? labels.size() == batch()
+                                           : !labels.empty() && labels.size() <= batch(),
+                    "a training pass has a whole batch, an evaluation 1 to a batch");
+    PACELINE_ASSERT(images.size() == labels.size() * input_elements_,
+                    "there are as many images as labels");
+    for (const std::int32_t label : labels) {
+      if (label < 0 || label >= classes_)
+        throw InputError("label " + std::to_string(label) + " in a network of " +
+                             std::to_string(classes_) + " classes",
+                         "use labels from 0 to " + std::to_string(classes_ - 1));
+    }
+  }
+
+  // Fewer samples than a batch are filled up with zeros.
+  void load(std::span<const float> images, onednn::Call& call) {
+    const float* source = images.data();
+    if (images.size() < batch() * input_elements_) {
+      partial_batch_.assign(batch() * input_elements_, 0.0F);
+      std::copy(images.begin(), images.end(), partial_batch_.begin());
+      source = partial_batch_.data();
+    }
+    compiled_.images.set_data_handle(const_cast<float*>(source));
+    run(compiled_.load_images, call);
+  }
+
+  static void run(const onednn::Steps& steps, onednn::Call& call) {
+    for (const onednn::Step& step : steps) step.run(call);
+  }
+
+  void began(bool backward, std::size_t layer) {
+    if (observer_ != nullptr) observer_->began(backward, static_cast<int>(layer));
+  }
+  void ended(bool backward, std::size_t layer) {
+    if (observer_ != nullptr) observer_->ended(backward, static_cast<int>(layer));
+  }
+
+  TrainableNetworkOptions options_;
+  std::vector<ParameterPlace> places_;
+  onednn::CompiledNetwork compiled_;
+  dnnl::stream stream_;
+  LayerObserver* observer_ = nullptr;
+  int classes_ = 0;
+  std::size_t input_elements_ = 0;  // of one sample
+  std::vector<float> partial_batch_;
+  // Of the training pass that backward() follows.
+  bool is_trained_ = false;
+  std::uint64_t seed_ = 0;
+  std::vector<std::int32_t> labels_;
+};
+
+TrainableNetwork::TrainableNetwork(const models::Network& network,
+                                   const TrainableNetworkOptions& options)
+    : implementation_(std::make_unique<Implementation>(network, options)) {}
+TrainableNetwork::TrainableNetwork(TrainableNetwork&&) noexcept = default;
+TrainableNetwork& TrainableNetwork::operator=(TrainableNetwork&&) noexcept = default;
+TrainableNetwork::~TrainableNetwork() = default;
+
+int TrainableNetwork::batch() const {
+  return static_cast<int>(implementation_->batch());
+}
+int TrainableNetwork::classes() const {
+  return implementation_->classes();
+}
+const std::vector<ParameterPlace>& TrainableNetwork::parameters() const {
+  return implementation_->places();
+}
+std::int64_t TrainableNetwork::parameter_elements() const {
+  return implementation_->parameter_elements();
+}
+std::span<float> TrainableNetwork::statistics() {
+  return implementation_->statistics();
+}
+void TrainableNetwork::set_weights(std::span<const float> weights) {
+  set_weights(weights, 0, static_cast<int>(parameters().size()));
+}
+void TrainableNetwork::set_weights(std::span<const float> weights, int first, int count) {
+  implementation_->set_weights(weights, first, count);
+}
+PassOutcome TrainableNetwork::forward(std::span<const float> images,
+                                      std::span<const std::int32_t> labels, Pass pass,
+                                      std::uint64_t seed) {
+  return implementation_->forward(images, labels, pass, seed);
+}
+void TrainableNetwork::backward(float loss_scale, std::span<float> gradients,
+                                const std::function<void(int)>& ready) {
+  implementation_->backward(loss_scale, gradients, ready);
+}
+std::vector<float> TrainableNetwork::logits() const {
+  return implementation_->logits();
+}
+void TrainableNetwork::observe(LayerObserver* observer) {
+  implementation_->observe(observer);
+}
+
+}  // namespace paceline::runtime

@@ -1,0 +1,39 @@
+// The forms of the kernels (kernels.h), as tables of functions: for their tests and benchmarks, and
+// for the choice at run time. A form is one translation unit, compiled for its instructions;
+// nothing else in it may be inline code from elsewhere, lest the linker keep that copy for all.
+//
+// Pointers need no alignment. The functions read `count` elements of `source`, and write, or read
+// and write, as many of `target`; the two do not overlap.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace paceline::runtime {
+
+struct KernelForm {
+  const char* name;
+  // target[i] = source[i], rounded to the target's type.
+  void (*fp16_from_fp32)(void* target, const void* source, std::size_t count);
+  void (*bf16_from_fp32)(void* target, const void* source, std::size_t count);
+  void (*fp32_from_fp16)(void* target, const void* source, std::size_t count);
+  void (*fp32_from_bf16)(void* target, const void* source, std::size_t count);
+  // target[i] = round(target[i] + source[i]), both of one type.
+  void (*add_fp32)(void* target, const void* source, std::size_t count);
+  void (*add_fp16)(void* target, const void* source, std::size_t count);
+  void (*add_bf16)(void* target, const void* source, std::size_t count);
+  // target[i] = target[i] + source[i], the target in FP32.
+  void (*add_fp16_to_fp32)(void* target, const void* source, std::size_t count);
+  void (*add_bf16_to_fp32)(void* target, const void* source, std::size_t count);
+  void (*scale)(void* target, float factor, std::size_t count);
+  bool (*all_finite)(const void* values, std::size_t count);
+  double (*sum_of_squares)(const void* values, std::size_t count);
+};
+
+// The forms that this build has and this CPU can run, the best first, "portable" last.
+[[nodiscard]] std::span<const KernelForm* const> kernel_forms();
+// The form of that name; null if the build or the CPU lacks it.
+[[nodiscard]] const KernelForm* kernel_form_named(std::string_view name);
+
+}  // namespace paceline::runtime

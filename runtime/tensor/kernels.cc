@@ -1,0 +1,139 @@
+#include "runtime/tensor/kernels.h"
+
+#include <array>
+#include <cstring>
+
+#include "runtime/tensor/kernel_forms.h"
+
+namespace paceline::runtime {
+
+extern const KernelForm portable_kernels;
+extern const KernelForm avx2_kernels;
+extern const KernelForm avx512_kernels;
+void add_fp16_in_fp16(void* target, const void* source, std::size_t count);
+
+namespace {
+
+// The forms that run here, the best first.
+struct Forms {
+  Forms() {
+#ifdef PACELINE_KERNELS_X86
+    __builtin_cpu_init();
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+    const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
+                        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                        __builtin_cpu_supports("avx512vl");
+    if (avx512 && __builtin_cpu_supports("avx512fp16")) {
+      avx512_fp16 = avx512_kernels;
+      avx512_fp16.name = "avx512-fp16";
+      avx512_fp16.add_fp16 = &add_fp16_in_fp16;
+      list[count++] = &avx512_fp16;
+    }
+    if (avx512) list[count++] = &avx512_kernels;
+    if (avx2) list[count++] = &avx2_kernels;
+#endif
+    list[count++] = &portable_kernels;
+  }
+
+  KernelForm avx512_fp16{};
+  std::array<const KernelForm*, 4> list{};
+  std::size_t count = 0;
+};
+
+const Forms& forms() {
+  static const Forms found;
+  return found;
+}
+
+const KernelForm& best() {
+  return *forms().list[0];
+}
+
+}  // namespace
+
+std::span<const KernelForm* const> kernel_forms() {
+  return std::span(forms().list).first(forms().count);
+}
+
+const KernelForm* kernel_form_named(std::string_view name) {
+  for (const KernelForm* form : kernel_forms()) {
+    if (form->name == name) return form;
+  }
+  return nullptr;
+}
+
+std::string_view kernel_form() {
+  return best().name;
+}
+
+void cast_from_fp32(std::span<const float> source, NumberType type, void* target) {
+  if (source.empty()) return;
+  switch (type) {
+    case NumberType::fp32:
+      std::memcpy(target, source.data(), source.size_bytes());
+      return;
+    case NumberType::fp16:
+      best().fp16_from_fp32(target, source.data(), source.size());
+      return;
+    case NumberType::bf16:
+      best().bf16_from_fp32(target, source.data(), source.size());
+      return;
+  }
+}
+
+void cast_to_fp32(const void* source, NumberType type, std::span<float> target) {
+  if (target.empty()) return;
+  switch (type) {
+    case NumberType::fp32:
+      std::memcpy(target.data(), source, target.size_bytes());
+      return;
+    case NumberType::fp16:
+      best().fp32_from_fp16(target.data(), source, target.size());
+      return;
+    case NumberType::bf16:
+      best().fp32_from_bf16(target.data(), source, target.size());
+      return;
+  }
+}
+
+void add(NumberType type, void* target, const void* source, std::size_t count) {
+  switch (type) {
+    case NumberType::fp32:
+      best().add_fp32(target, source, count);
+      return;
+    case NumberType::fp16:
+      best().add_fp16(target, source, count);
+      return;
+    case NumberType::bf16:
+      best().add_bf16(target, source, count);
+      return;
+  }
+}
+
+void add_to_fp32(std::span<float> target, const void* source, NumberType type) {
+  switch (type) {
+    case NumberType::fp32:
+      best().add_fp32(target.data(), source, target.size());
+      return;
+    case NumberType::fp16:
+      best().add_fp16_to_fp32(target.data(), source, target.size());
+      return;
+    case NumberType::bf16:
+      best().add_bf16_to_fp32(target.data(), source, target.size());
+      return;
+  }
+}
+
+void scale(std::span<float> target, float factor) {
+  best().scale(target.data(), factor, target.size());
+}
+
+bool all_finite(std::span<const float> values) {
+  return best().all_finite(values.data(), values.size());
+}
+
+double sum_of_squares(std::span<const float> values) {
+  return best().sum_of_squares(values.data(), values.size());
+}
+
+}  // namespace paceline::runtime

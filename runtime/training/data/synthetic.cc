@@ -1,0 +1,71 @@
+#include "runtime/training/data/synthetic.h"
+
+#include <cmath>
+
+#include "models/base/error.h"
+#include "runtime/training/data/placement.h"
+#include "runtime/training/data/seeds.h"
+
+namespace paceline::runtime {
+namespace {
+
+// Uniform, of mean 0 and variance 1/2.
+float centred(std::uint64_t bits) {
+  constexpr float half_width = 1.2247449F;                          // sqrt(3/2)
+  constexpr float part = half_width / static_cast<float>(1 << 23);  // of 2^24 values
+  return static_cast<float>(bits >> 40) * part - half_width;
+}
+
+class SyntheticDataset : public Dataset {
+ public:
+  explicit SyntheticDataset(const DatasetRequest& request) : request_(request) {}
+
+  [[nodiscard]] std::string name() const override { return request_.source; }
+  [[nodiscard]] models::Shape sample() const override { return request_.sample; }
+  [[nodiscard]] int classes() const override { return request_.classes; }
+  [[nodiscard]] std::int64_t size(Part) const override { return request_.synthetic_samples; }
+
+  std::int32_t read(Part part, std::int64_t index, const Augmentation& augmentation,
+                    std::uint64_t seed, std::span<float> image) const override {
+    const models::Shape& shape = request_.sample;
+    PACELINE_ASSERT(index >= 0 && index < size(part), "a sample is of the dataset");
+    PACELINE_ASSERT(image.size() == static_cast<std::size_t>(shape.elements()),
+                    "an image is whole");
+    constexpr std::int64_t patches = 7;  // across, and down
+    const std::int64_t patch_height = (shape.height + patches - 1) / patches;
+    const std::int64_t patch_width = (shape.width + patches - 1) / patches;
+    const auto label = static_cast<std::int32_t>(index % request_.classes);
+    const std::uint64_t pattern = mixed(mixed(request_.seed, 0), static_cast<std::uint64_t>(label));
+    const std::uint64_t noise = mixed(mixed(request_.seed, part == Part::training ? 1 : 2),
+                                      static_cast<std::uint64_t>(index));
+    const auto number = [&](std::int64_t channel, std::int64_t y, std::int64_t x) {
+      return static_cast<std::uint64_t>((channel * shape.height + y) * shape.width + x);
+    };
+    const Placement placement = shape.is_image ? drawn_placement(augmentation, seed) : Placement{};
+    place(shape, placement, image, [&](std::int64_t channel, std::int64_t y, std::int64_t x) {
+      return centred(mixed(pattern, number(channel, y / patch_height, x / patch_width))) +
+             centred(mixed(noise, number(channel, y, x)));
+    });
+    return label;
+  }
+
+ private:
+  DatasetRequest request_;
+};
+
+}  // namespace
+
+std::unique_ptr<Dataset> make_synthetic_dataset(const DatasetRequest& request) {
+  if (request.synthetic_samples < 1)
+    throw InputError(std::to_string(request.synthetic_samples) + " synthetic samples in each part",
+                     "ask for 1 or more");
+  if (request.classes < 1)
+    throw InputError(std::to_string(request.classes) + " classes",
+                     "a network tells 1 or more apart");
+  if (request.sample.channels < 1 || request.sample.height < 1 || request.sample.width < 1)
+    throw InputError("a sample of shape " + models::to_text(request.sample),
+                     "every dimension is 1 or more");
+  return std::make_unique<SyntheticDataset>(request);
+}
+
+}  // namespace paceline::runtime

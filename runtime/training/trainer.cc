@@ -1,0 +1,513 @@
+// Tests: tests/runtime/loop/trainer_test.cc.
+#include "runtime/training/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "models/base/error.h"
+#include "models/collective/algorithms.h"
+#include "runtime/network/trainable_network.h"
+#include "runtime/training/checkpoint.h"
+#include "runtime/training/data/loader.h"
+#include "runtime/training/gradient_exchange.h"
+#include "runtime/training/learning_rate.h"
+#include "runtime/training/loss_scale.h"
+#include "runtime/training/optimizer.h"
+#include "runtime/transport/messages.h"
+
+namespace paceline::runtime {
+namespace {
+
+using Clock = Recorder::Clock;
+
+Seconds since(Clock::time_point start) {
+  return Seconds{std::chrono::duration<double>(Clock::now() - start).count()};
+}
+
+models::NumberType storage_of(const Recipe& recipe) {
+  return recipe.precision == models::Precision::mixed ? recipe.storage : models::NumberType::fp32;
+}
+
+// A well-mixed seed of several numbers (splitmix64).
+std::uint64_t mixed_seed(std::uint64_t seed, std::uint64_t a, std::uint64_t b) {
+  std::uint64_t x = seed;
+  for (const std::uint64_t part : {a, b}) {
+    x += part + 0x9e3779b97f4a7c15;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+    x ^= x >> 31;
+  }
+  return x;
+}
+
+// The first line in which two descriptions differ: "strategy: ring" and "strategy: fused-ring".
+std::pair<std::string, std::string> first_difference(std::string_view a, std::string_view b) {
+  const auto line = [](std::string_view& text) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string first(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    return first;
+  };
+  while (!a.empty() || !b.empty()) {
+    std::string of_a = line(a);
+    std::string of_b = line(b);
+    if (of_a != of_b) return {std::move(of_a), std::move(of_b)};
+  }
+  return {};
+}
+
+// Throws the same on all ranks if any has another description than rank 0.
+void check_same_job(Transport& transport, const std::string& description) {
+  const std::vector<std::string> all = gather_texts(transport, description);
+  std::string verdict;
+  for (std::size_t rank = 1; rank < all.size() && verdict.empty(); ++rank) {
+    const auto [ours, theirs] = first_difference(all[0], all[rank]);
+    if (!ours.empty() || !theirs.empty())
+      verdict = fmt::format("rank {} has \"{}\", and rank 0 \"{}\"", rank, theirs, ours);
+  }
+  verdict = broadcast_text(transport, verdict);
+  if (!verdict.empty()) throw InputError(verdict, "start all ranks with the same options");
+}
+
+// Where in the recipe a run is.
+struct Position {
+  std::int64_t epoch = 0;
+  std::int64_t batch = 0;
+  std::int64_t iteration = 0;
+};
+
+// What one epoch added up, of this rank.
+struct Sums {
+  double loss = 0;  // of samples
+  double correct = 0;
+  double samples = 0;
+  Seconds exposed;
+  Seconds input;
+  Seconds time;
+};
+
+class Training {
+ public:
+  Training(const TrainingRequest& request, Transport& transport, TrainingObserver* observer);
+  TrainingOutcome run();
+
+ private:
+  [[nodiscard]] std::int64_t batches_in(std::int64_t epoch, const Phase& phase) const;
+  [[nodiscard]] std::int64_t all_iterations() const;
+  void make_network(int batch);
+  void run_epoch(const Phase& phase);
+  void iterate(const Batch& batch, const Phase& phase, Seconds input, Sums& sums);
+  // Waits for the oldest gradients and applies them.
+  GradientExchange::Outcome update(double epoch, const Phase& phase);
+  // Lets what travels arrive, without its update.
+  void settle();
+  void report_epoch(const Sums& sums);
+  // Sums over ranks of loss, correct, correct_5, samples on the test set.
+  std::array<double, 4> evaluate();
+  void average_statistics(std::span<float> statistics);
+  void save();
+  void restore();
+  [[nodiscard]] bool double_buffered() const {
+    return request_.plan.overlap == models::Overlap::double_buffered;
+  }
+  [[nodiscard]] bool enough() const {
+    return request_.most_iterations > 0 && done_ >= request_.most_iterations;
+  }
+
+  const TrainingRequest& request_;
+  const Recipe& recipe_;
+  Transport& transport_;
+  TrainingObserver* observer_;
+  int rank_;
+  int ranks_;
+  std::string description_;
+  std::vector<Phase> phases_;
+  std::vector<ParameterPlace> places_;
+  std::vector<float> weights_;
+  // Of the iterations under way, in turn. A pending gradient is summed over ranks already.
+  std::array<std::vector<float>, 2> gradients_;
+  std::array<double, 2> scales_ = {1, 1};  // that the gradients were computed with
+  std::optional<std::size_t> pending_;     // arrived, and its update is due in the next iteration
+  std::int64_t begun_ = 0;                 // iterations of this run whose gradients were begun
+  std::optional<TrainableNetwork> network_;
+  std::optional<Optimizer> optimizer_;
+  LossScaleState loss_scale_;
+  std::optional<LayerRecorder> layers_;
+  std::optional<GradientExchange> exchange_;
+  Position position_;
+  std::int64_t done_ = 0;  // iterations of this run
+  TrainingOutcome outcome_;
+};
+
+Training::Training(const TrainingRequest& request, Transport& transport, TrainingObserver* observer)
+    : request_(request),
+      recipe_(request.recipe),
+      transport_(transport),
+      observer_(observer),
+      rank_(transport.rank()),
+      ranks_(transport.ranks()),
+      description_(job_description(request, transport.ranks())),
+      phases_(phases(request.recipe)),
+      places_(parameter_places(request.network)) {
+  check_same_job(transport, description_);
+  exchange_.emplace(transport, request.plan, places_, request.recorder);
+  weights_ = initial_weights(request.network,
+                             {.seed = recipe_.seed, .zero_last_gamma = recipe_.zero_last_gamma});
+  gradients_[0].resize(weights_.size());
+  if (double_buffered()) gradients_[1].resize(weights_.size());
+  optimizer_.emplace(recipe_.optimizer, places_, request.threads);
+  loss_scale_ = initial_loss_scale(recipe_.loss_scale, storage_of(recipe_), request.plan.wire);
+  if (request.recorder != nullptr) layers_.emplace(*request.recorder);
+}
+
+std::int64_t Training::batches_in(std::int64_t epoch, const Phase& phase) const {
+  const std::int64_t whole =
+      batches_per_epoch(request_.dataset.size(Part::training), ranks_, phase.batch_per_rank);
+  if (whole == 0) {
+    throw InputError(
+        fmt::format("{} has {} training samples, and a step takes {} ({} ranks x {})",
+                    request_.dataset.name(), request_.dataset.size(Part::training),
+                    std::int64_t{ranks_} * phase.batch_per_rank, ranks_, phase.batch_per_rank),
+        "choose a smaller --batch");
+  }
+  const double share = std::min(1.0, recipe_.epochs - static_cast<double>(epoch));
+  return std::clamp<std::int64_t>(std::llround(share * static_cast<double>(whole)), 1, whole);
+}
+
+std::int64_t Training::all_iterations() const {
+  std::int64_t sum = 0;
+  for (const Phase& phase : phases_) {
+    for (std::int64_t e = phase.first_epoch; e < phase.first_epoch + phase.epochs; ++e)
+      sum += batches_in(e, phase);
+  }
+  return sum;
+}
+
+// With the batch-norm statistics of the network before, if there was one.
+void Training::make_network(int batch) {
+  if (network_ && network_->batch() == batch) return;
+  std::vector<float> statistics;
+  if (network_) statistics.assign(network_->statistics().begin(), network_->statistics().end());
+  network_.emplace(request_.network, TrainableNetworkOptions{.batch = batch,
+                                                             .storage = storage_of(recipe_),
+                                                             .threads = request_.threads});
+  if (!statistics.empty()) std::ranges::copy(statistics, network_->statistics().begin());
+  network_->set_weights(weights_);
+}
+
+TrainingOutcome Training::run() {
+  make_network(phases_.front().batch_per_rank);
+  if (network_->classes() < request_.dataset.classes())
+    throw InputError(
+        fmt::format("{} has {} classes, and {} tells {} apart", request_.dataset.name(),
+                    request_.dataset.classes(), request_.network.name(), network_->classes()),
+        "choose a network with as many outputs as the data has classes");
+  if (!request_.resume.empty()) restore();
+  for (const Phase& phase : phases_) {
+    while (position_.epoch < phase.first_epoch + phase.epochs && !enough()) run_epoch(phase);
+  }
+  settle();
+  outcome_.iterations = done_;
+  outcome_.complete = position_.epoch >= phases_.back().first_epoch + phases_.back().epochs;
+  outcome_.weights = weights_;
+  outcome_.statistics.assign(network_->statistics().begin(), network_->statistics().end());
+  return std::move(outcome_);
+}
+
+void Training::run_epoch(const Phase& phase) {
+  make_network(phase.batch_per_rank);
+  const std::int64_t batches = batches_in(position_.epoch, phase);
+  Sums sums;
+  {
+    const AugmentationRecipe& changes = recipe_.augmentation;
+    Loader loader(request_.dataset, Part::training,
+                  {.rank = rank_,
+                   .ranks = ranks_,
+                   .batch = phase.batch_per_rank,
+                   .workers = request_.workers,
+                   .seed = recipe_.seed,
+                   .augmentation = {.crop_padding = changes.crop_padding,
+                                    .flip = changes.flip,
+                                    .random_resized_crop = changes.random_resized_crop}},
+                  position_.epoch, position_.batch);
+    const Clock::time_point start = Clock::now();
+    while (position_.batch < batches && !enough()) {
+      const Seconds waited = loader.waited();
+      const Batch* batch = loader.next();
+      PACELINE_ASSERT(batch != nullptr, "an epoch has as many batches as it says");
+      iterate(*batch, phase, loader.waited() - waited, sums);
+      const bool due =
+          request_.checkpoint_every > 0 && position_.iteration % request_.checkpoint_every == 0;
+      if (due && position_.batch < batches) save();
+    }
+    sums.time = since(start);
+  }
+  if (position_.batch < batches) {  // stopped on the way
+    save();
+    return;
+  }
+  position_ = {.epoch = position_.epoch + 1, .batch = 0, .iteration = position_.iteration};
+  settle();
+  report_epoch(sums);
+  save();
+}
+
+void Training::iterate(const Batch& batch, const Phase& phase, Seconds input, Sums& sums) {
+  const Clock::time_point start = Clock::now();
+  if (observer_ != nullptr) observer_->began(position_.iteration);
+  if (layers_) {
+    layers_->at(position_.iteration);
+    network_->observe(request_.recorder->records(position_.iteration) ? &*layers_ : nullptr);
+  }
+  const std::int64_t batches = batches_in(position_.epoch, phase);
+  const double epoch = static_cast<double>(position_.epoch) +
+                       static_cast<double>(position_.batch) / static_cast<double>(batches);
+  const PassOutcome pass =
+      network_->forward(batch.images, batch.labels, Pass::training,
+                        mixed_seed(recipe_.seed, static_cast<std::uint64_t>(position_.iteration),
+                                   static_cast<std::uint64_t>(rank_)));
+  const std::size_t slot = double_buffered() ? static_cast<std::size_t>(begun_ % 2) : 0;
+  ++begun_;
+  scales_[slot] = loss_scale_.scale;
+  exchange_->begin(gradients_[slot], position_.iteration);
+  // The sum over ranks is then the gradient of the mean loss of all ranks, and overflows no sooner.
+  network_->backward(static_cast<float>(loss_scale_.scale / ranks_), gradients_[slot],
+                     [this](int parameter) { exchange_->ready(parameter); });
+  const std::int64_t skipped = loss_scale_.skipped;
+  const double rate = learning_rate(recipe_, epoch, std::int64_t{ranks_} * phase.batch_per_rank);
+  GradientExchange::Outcome travel;
+  if (!double_buffered() || pending_ || exchange_->under_way() == 2) travel = update(epoch, phase);
+  ++done_;
+  const auto samples = static_cast<double>(batch.labels.size());
+  sums.loss += pass.loss * samples;
+  sums.correct += static_cast<double>(pass.correct);
+  sums.samples += samples;
+  sums.exposed += travel.exposed;
+  sums.input += input;
+  if (observer_ != nullptr) {
+    const Seconds time = since(start) + input;
+    observer_->iteration({.epoch = position_.epoch,
+                          .batch = position_.batch,
+                          .batches = batches,
+                          .iteration = position_.iteration,
+                          .iterations = all_iterations(),
+                          .batch_per_rank = phase.batch_per_rank,
+                          .loss = pass.loss,
+                          .accuracy = static_cast<double>(pass.correct) / samples,
+                          .learning_rate = rate,
+                          .loss_scale = loss_scale_.scale,
+                          .skipped = loss_scale_.skipped,
+                          .overflow = loss_scale_.skipped > skipped,
+                          .time = time,
+                          .exposed = travel.exposed,
+                          .input = input,
+                          .images = (samples * ranks_) / time});
+  }
+  ++position_.iteration;
+  ++position_.batch;
+}
+
+GradientExchange::Outcome Training::update(double epoch, const Phase& phase) {
+  GradientExchange::Outcome travel;
+  std::size_t slot = 0;
+  if (pending_) {
+    slot = *pending_;
+    pending_.reset();
+    travel.finite = std::ranges::all_of(gradients_[slot], [](float g) { return std::isfinite(g); });
+  } else {
+    if (double_buffered()) slot = static_cast<std::size_t>((begun_ - exchange_->under_way()) % 2);
+    travel = exchange_->finish();
+  }
+  const Clock::time_point start = Clock::now();
+  if (travel.finite) {
+    optimizer_->step(weights_, gradients_[slot], static_cast<float>(1 / scales_[slot]),
+                     learning_rate(recipe_, epoch, std::int64_t{ranks_} * phase.batch_per_rank),
+                     epoch);
+    network_->set_weights(weights_);
+  }
+  after_step(recipe_.loss_scale, !travel.finite, loss_scale_);
+  if (request_.recorder != nullptr)
+    request_.recorder->record(models::TaskKind::update, models::Resource::compute, -1,
+                              position_.iteration, start, Clock::now());
+  return travel;
+}
+
+void Training::settle() {
+  if (exchange_->under_way() == 0) return;
+  PACELINE_ASSERT(double_buffered() && exchange_->under_way() == 1,
+                  "only double buffering leaves gradients to the next iteration");
+  static_cast<void>(exchange_->finish());
+  pending_ = static_cast<std::size_t>((begun_ - 1) % 2);
+}
+
+void Training::report_epoch(const Sums& sums) {
+  const std::array<double, 4> test = evaluate();
+  std::array<double, 3> totals = {sums.loss, sums.correct, sums.samples};
+  exchange_->communicate([&](Transport& t, Executor&) { sum_over_ranks(t, totals); });
+  const double tested = std::max(1.0, test[3]);
+  const EpochReport report = {.epoch = position_.epoch - 1,
+                              .training_loss = totals[0] / totals[2],
+                              .training_accuracy = totals[1] / totals[2],
+                              .test_loss = test[0] / tested,
+                              .test_accuracy = test[1] / tested,
+                              .test_accuracy_5 = test[2] / tested,
+                              .skipped = loss_scale_.skipped,
+                              .training_time = sums.time,
+                              .exposed = sums.exposed,
+                              .input = sums.input,
+                              .images = totals[2] / sums.time};
+  outcome_.epochs.push_back(report);
+  if (observer_ != nullptr) observer_->epoch(report);
+}
+
+std::array<double, 4> Training::evaluate() {
+  const std::span<float> statistics = network_->statistics();
+  const std::vector<float> own(statistics.begin(), statistics.end());
+  average_statistics(statistics);
+  Loader loader(request_.dataset, Part::test,
+                {.rank = rank_,
+                 .ranks = ranks_,
+                 .batch = network_->batch(),
+                 .workers = request_.workers,
+                 .seed = recipe_.seed,
+                 .augmentation = {}});
+  std::array<double, 4> sums = {};
+  network_->observe(nullptr);
+  while (const Batch* batch = loader.next()) {
+    if (batch->labels.empty()) continue;
+    const PassOutcome pass = network_->forward(batch->images, batch->labels, Pass::evaluation);
+    sums[0] += pass.loss * static_cast<double>(batch->labels.size());
+    sums[1] += static_cast<double>(pass.correct);
+    sums[2] += static_cast<double>(pass.correct_5);
+    sums[3] += static_cast<double>(batch->labels.size());
+  }
+  std::ranges::copy(own, statistics.begin());
+  exchange_->communicate([&](Transport& t, Executor&) { sum_over_ranks(t, sums); });
+  return sums;
+}
+
+void Training::average_statistics(std::span<float> statistics) {
+  if (ranks_ == 1 || statistics.empty()) return;
+  std::vector<double> sums(statistics.begin(), statistics.end());
+  exchange_->communicate([&](Transport& t, Executor&) { sum_over_ranks(t, sums); });
+  std::ranges::transform(sums, statistics.begin(),
+                         [this](double sum) { return static_cast<float>(sum / ranks_); });
+}
+
+void Training::save() {
+  if (request_.checkpoint.empty()) return;
+  settle();
+  std::vector<float> statistics;
+  std::string failure;
+  exchange_->communicate([&](Transport& t, Executor&) {
+    statistics = gather(t, network_->statistics());
+    if (rank_ == 0) {
+      Checkpoint checkpoint{.job = description_,
+                            .epoch = position_.epoch,
+                            .batch = position_.batch,
+                            .iteration = position_.iteration,
+                            .loss_scale = loss_scale_,
+                            .arrays = {}};
+      checkpoint.arrays.push_back({"weights", weights_});
+      for (const Optimizer::State& state : optimizer_->state())
+        checkpoint.arrays.push_back({state.name, {state.values.begin(), state.values.end()}});
+      checkpoint.arrays.push_back({"statistics", std::move(statistics)});
+      if (pending_) {
+        checkpoint.arrays.push_back({"gradients.pending", gradients_[*pending_]});
+        checkpoint.arrays.push_back(
+            {"gradients.pending.scale", {static_cast<float>(scales_[*pending_])}});
+      }
+      try {
+        write_checkpoint(request_.checkpoint, checkpoint);
+      } catch (const RunError& error) {
+        failure = error.what();  // "cannot write PATH: No space left on device"
+      }
+    }
+    failure = broadcast_text(t, failure);
+  });
+  if (!failure.empty()) throw RunError("write the checkpoint", failure);
+  if (observer_ != nullptr) observer_->checkpoint(request_.checkpoint, position_.iteration);
+}
+
+void Training::restore() {
+  // Rank 0 reads; every rank gets all arrays, or the same error.
+  exchange_->communicate([&](Transport& t, Executor&) {
+    Checkpoint checkpoint;
+    std::string failure;
+    std::string remedy;
+    if (rank_ == 0) {
+      try {
+        checkpoint = read_checkpoint(request_.resume);
+        const auto [theirs, ours] = first_difference(checkpoint.job, description_);
+        if (!theirs.empty() || !ours.empty()) {
+          throw InputError({request_.resume},
+                           fmt::format("a checkpoint of another job: it has \"{}\", and this job "
+                                       "\"{}\"",
+                                       theirs, ours),
+                           "resume with the options that it was started with");
+        }
+      } catch (const InputError& error) {
+        failure = error.problem();
+        remedy = error.remedy();
+      }
+    }
+    failure = broadcast_text(t, failure);
+    remedy = broadcast_text(t, remedy);
+    if (!failure.empty()) throw InputError({request_.resume}, failure, remedy);
+
+    std::array<double, 7> numbers = {};
+    if (rank_ == 0) {
+      const auto pending =
+          std::ranges::find(checkpoint.arrays, "gradients.pending", &CheckpointArray::name);
+      numbers = {static_cast<double>(checkpoint.epoch),
+                 static_cast<double>(checkpoint.batch),
+                 static_cast<double>(checkpoint.iteration),
+                 checkpoint.loss_scale.scale,
+                 static_cast<double>(checkpoint.loss_scale.good_steps),
+                 static_cast<double>(checkpoint.loss_scale.skipped),
+                 pending == checkpoint.arrays.end() ? 0.0 : 1.0};
+    }
+    broadcast(t, std::as_writable_bytes(std::span(numbers)));
+    position_ = {.epoch = static_cast<std::int64_t>(numbers[0]),
+                 .batch = static_cast<std::int64_t>(numbers[1]),
+                 .iteration = static_cast<std::int64_t>(numbers[2])};
+    loss_scale_ = {.scale = numbers[3],
+                   .good_steps = static_cast<std::int64_t>(numbers[4]),
+                   .skipped = static_cast<std::int64_t>(numbers[5])};
+    const auto take = [&](const std::string& name, std::span<float> values) {
+      if (rank_ == 0) std::ranges::copy(checkpoint.array(name, values.size()), values.begin());
+      broadcast(t, std::as_writable_bytes(values));
+    };
+    take("weights", weights_);
+    for (const Optimizer::State& state : optimizer_->state()) take(state.name, state.values);
+    const std::span<float> own = network_->statistics();
+    std::vector<float> all(own.size() * static_cast<std::size_t>(ranks_));
+    take("statistics", all);
+    std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(own.size()) * rank_, own.size(),
+                own.begin());
+    if (numbers[6] > 0) {
+      std::array<float, 1> scale = {};
+      take("gradients.pending", gradients_[1]);
+      take("gradients.pending.scale", scale);
+      scales_[1] = scale[0];
+      pending_ = 1;
+      begun_ = 2;  // so that the next iteration takes slot 0
+    }
+  });
+  network_->set_weights(weights_);
+}
+
+}  // namespace
+
+TrainingOutcome train(const TrainingRequest& request, Transport& transport,
+                      TrainingObserver* observer) {
+  return Training(request, transport, observer).run();
+}
+
+}  // namespace paceline::runtime

@@ -1,0 +1,106 @@
+// The training loop: one rank's part of data-parallel training, the same on all.
+//
+// An iteration: forward and backward on this rank's batch, with the loss scaled by scale / ranks;
+// the gradients summed over ranks by the plan; the update of the FP32 master weights unless a
+// gradient overflowed; the working copies set from the masters. With double buffering the update
+// uses the gradients of the iteration before. All ranks hold the same weights, bit by bit, at all
+// times; batch-norm statistics are each rank's own, and evaluation uses their mean over ranks.
+//
+// A run is a function of the request and the number of ranks: interrupted anywhere and resumed from
+// its checkpoint, it ends with the same bits.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/base/units.h"
+#include "models/network/network.h"
+#include "models/plan/plan.h"
+#include "runtime/training/data/dataset.h"
+#include "runtime/training/recipe.h"
+#include "runtime/training/recorder.h"
+#include "runtime/transport/transport.h"
+
+namespace paceline::runtime {
+
+struct TrainingRequest {
+  const models::Network& network;
+  const Dataset& dataset;
+  const models::Plan& plan;
+  const Recipe& recipe;
+  int threads = 1;  // that compute, on this rank
+  int workers = 1;  // that decode, on this rank
+  // Where rank 0 writes a checkpoint at the end of each epoch and, where it is not 0, after every
+  // so many iterations. Empty: nowhere.
+  std::string checkpoint = {};
+  std::int64_t checkpoint_every = 0;
+  // Rank 0 reads it, and training goes on from there. Empty: from the start.
+  std::string resume = {};
+  // Ends after so many iterations of this run, as an interruption would: a checkpoint is written,
+  // where there is a path. 0: at the end of the recipe.
+  std::int64_t most_iterations = 0;
+  Recorder* recorder = nullptr;
+};
+
+struct IterationReport {
+  std::int64_t epoch = 0;  // from 0
+  std::int64_t batch = 0;  // within the epoch, from 0
+  std::int64_t batches = 0;
+  std::int64_t iteration = 0;  // from 0, through all epochs
+  std::int64_t iterations = 0;
+  int batch_per_rank = 0;
+  double loss = 0;      // of this rank's batch
+  double accuracy = 0;  // share, of this rank's batch
+  double learning_rate = 0;
+  double loss_scale = 1;
+  std::int64_t skipped = 0;  // updates so far, for an overflow
+  bool overflow = false;     // of the gradients whose update this iteration was due to make
+  Seconds time;
+  Seconds exposed;   // communication that this rank waited for
+  Seconds input;     // waited for data
+  PerSecond images;  // of all ranks, in this iteration
+};
+
+struct EpochReport {
+  std::int64_t epoch = 0;
+  double training_loss = 0;      // mean over all ranks' samples of the epoch, since a resume
+  double training_accuracy = 0;  // share
+  double test_loss = 0;
+  double test_accuracy = 0;
+  double test_accuracy_5 = 0;
+  std::int64_t skipped = 0;
+  Seconds training_time;  // without evaluation
+  Seconds exposed;        // of rank 0, in it
+  Seconds input;
+  PerSecond images;
+};
+
+// Told of what happens, on the rank that it is given to. May be null.
+class TrainingObserver {
+ public:
+  virtual ~TrainingObserver() = default;
+  virtual void began(std::int64_t /*iteration*/) {}
+  virtual void iteration(const IterationReport&) {}
+  virtual void epoch(const EpochReport&) {}
+  virtual void checkpoint(const std::string& /*path*/, std::int64_t /*iteration*/) {}
+};
+
+struct TrainingOutcome {
+  std::int64_t iterations = 0;  // of this run
+  bool complete = true;         // the recipe came to its end
+  std::vector<EpochReport> epochs;
+  std::vector<float> weights;     // FP32 masters, in backward order
+  std::vector<float> statistics;  // of this rank
+};
+
+// Throws InputError if ranks were started with different jobs, the data does not fit, or the
+// checkpoint is damaged or of another job; RunError that names a rank that is gone, or a file that
+// cannot be written.
+TrainingOutcome train(const TrainingRequest& request, Transport& transport,
+                      TrainingObserver* observer = nullptr);
+
+// What must be equal on all ranks and on resume, as "key: value" lines.
+[[nodiscard]] std::string job_description(const TrainingRequest& request, int ranks);
+
+}  // namespace paceline::runtime

@@ -1,0 +1,54 @@
+// Tests: tests/runtime/launcher_test.cc.
+#include "runtime/transport/launcher.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+namespace paceline::runtime {
+namespace {
+
+// A count in the environment; nothing if it is not there or is none.
+std::optional<int> variable(const char* name) {
+  const char* text = std::getenv(name);
+  if (text == nullptr) return std::nullopt;
+  int value = 0;
+  const char* end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, value);
+  if (error != std::errc() || stop != end || value < 0) return std::nullopt;
+  return value;
+}
+
+std::optional<LaunchedRank> launched(const char* rank_name, const char* ranks_name,
+                                     std::optional<int> ranks_on_node) {
+  const auto rank = variable(rank_name);
+  const auto ranks = variable(ranks_name);
+  if (!rank || !ranks || *rank >= *ranks) return std::nullopt;
+  return LaunchedRank{*rank, *ranks, std::clamp(ranks_on_node.value_or(1), 1, *ranks)};
+}
+
+// srun lists them as "2(x3),1": that of the first node, which is the largest by srun's default.
+std::optional<int> tasks_per_node() {
+  const char* text = std::getenv("SLURM_STEP_TASKS_PER_NODE");
+  if (text == nullptr) return std::nullopt;
+  int value = 0;
+  const auto [stop, error] = std::from_chars(text, text + std::strlen(text), value);
+  return error == std::errc() ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace
+
+bool started_by_launcher() {
+  return launched_rank().has_value() || variable("PMIX_RANK").has_value();
+}
+
+std::optional<LaunchedRank> launched_rank() {
+  if (const auto by_mpirun = launched("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                                      variable("OMPI_COMM_WORLD_LOCAL_SIZE")))
+    return by_mpirun;
+  // Set by srun for the tasks of a step, and not for the script of a batch job.
+  return launched("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", tasks_per_node());
+}
+
+}  // namespace paceline::runtime

@@ -1,0 +1,44 @@
+// How long a rank waits for a silent peer.
+//
+// A transport tells it which messages have come, and asks it about those that have not. The clock
+// is read once in many misses, so that polling costs nothing.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "models/base/units.h"
+
+namespace paceline::runtime {
+
+class Patience {
+ public:
+  // Of one message: since when it is waited for, and how much its peer had sent by then.
+  struct Mark {
+    std::int64_t since_ns = 0;  // 0 if it was not yet waited for
+    std::uint64_t heard = 0;
+  };
+
+  Patience(Seconds patience, int ranks);
+
+  // A message to or from the peer is done.
+  void heard(int peer) { ++heard_[static_cast<std::size_t>(peer)]; }
+  // A message is not done. Looks at the clock in one call of 256. Throws as expect() does.
+  void missed(int peer, bool sends, Mark& mark) {
+    if (++misses_ % 256 == 0) expect(peer, sends, mark);
+  }
+  // The same, and looks at the clock. Throws RunError that names the peer if nothing has come from
+  // it for the patience.
+  void expect(int peer, bool sends, Mark& mark);
+
+ private:
+  Seconds patience_;
+  std::vector<std::uint64_t> heard_;
+  std::uint32_t misses_ = 0;
+};
+
+// Throws RunError: "cannot receive from rank 3: <why>".
+[[noreturn]] void throw_lost(int peer, bool sends, std::string_view why);
+
+}  // namespace paceline::runtime

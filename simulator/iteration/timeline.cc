@@ -1,0 +1,45 @@
+// Tests: tests/simulator/timeline_test.cc.
+#include "simulator/iteration/timeline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace paceline::simulator {
+namespace {
+
+constexpr int iterations_shown = 2;
+
+}  // namespace
+
+models::Timeline predicted_timeline(const StrategyRun& run, std::string title) {
+  const std::vector<Task>& tasks = run.dag.tasks();
+  models::Timeline timeline{.title = std::move(title),
+                            .provenance = "predicted",
+                            .period = run.steady.period,
+                            .events = {}};
+  // Two periods from the start of a forward pass. What runs ahead, such as the copy of a batch,
+  // is shown where it runs, with the iteration that it is for.
+  Seconds origin{std::numeric_limits<double>::infinity()};
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    if (tasks[i].resource == Resource::compute) origin = std::min(origin, run.steady.start[i]);
+  }
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const double ahead = (origin - run.steady.start[i]) / run.steady.period;
+    const int first = std::max(0, static_cast<int>(std::ceil(ahead - 1e-9)));
+    for (int iteration = first; iteration < first + iterations_shown; ++iteration) {
+      const Seconds start =
+          run.steady.start[i] - origin + static_cast<double>(iteration) * run.steady.period;
+      timeline.events.push_back({.kind = tasks[i].kind,
+                                 .resource = tasks[i].resource,
+                                 .stream = tasks[i].stream,
+                                 .index = tasks[i].index,
+                                 .iteration = iteration,
+                                 .start = std::max(Seconds{0}, start),
+                                 .duration = tasks[i].duration});
+    }
+  }
+  return timeline;
+}
+
+}  // namespace paceline::simulator

@@ -1,0 +1,241 @@
+"""paceline train, end to end: alone, with ranks as threads, and under mpirun; what it says, what it
+leaves behind, and what happens when things go wrong.
+"""
+
+import gzip
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+import unittest
+
+PACELINE = os.environ["PACELINE"]
+SOURCE = pathlib.Path(os.environ["PACELINE_SOURCE"])
+FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
+ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+LITTLE = ("--model", "cnn-small", "--data", "synthetic", "--batch", "32", "--epochs", "1", "--threads", "1")
+
+
+def train(*words, timeout=120):
+    return subprocess.run([PACELINE, "train", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout,
+                          env=ENVIRONMENT)
+
+
+def mpirun(*parts, ranks=2):
+    """The words of mpirun for one or several groups of options: ranks 0.. take them in turn."""
+    words = ["mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+    if len(parts) == 1:
+        return [*words, "-n", str(ranks), PACELINE, "train", *parts[0]]
+    for i, part in enumerate(parts):
+        words += ([":"] if i > 0 else []) + ["-n", "1", PACELINE, "train", *part]
+    return words
+
+
+def train_mpi(*parts, ranks=2, timeout=120):
+    return subprocess.run(mpirun(*parts, ranks=ranks), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout,
+                          env=ENVIRONMENT)
+
+
+def ours(text):
+    """The lines that paceline wrote, not mpirun."""
+    return [line for line in text.splitlines() if line.startswith("paceline: ")]
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="paceline-train-"))
+        self.addCleanup(shutil.rmtree, self.folder, True)
+
+    def path(self, name):
+        return str(self.folder / name)
+
+    def rejected(self, result, *fragments, code=2):
+        self.assertEqual(result.returncode, code, result.stderr)
+        lines = ours(result.stderr)
+        self.assertEqual(len(lines), 1, result.stderr)
+        for fragment in fragments:
+            self.assertIn(fragment, lines[0])
+
+
+class Reports(Folder):
+    def test_it_says_what_it_does_and_how_well(self):
+        result = train(*LITTLE, "--epochs", "2")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("cnn-small on synthetic: 1 rank (threads)", result.stdout)
+        self.assertEqual(len(re.findall(r"^ +[12]  ", result.stdout, re.M)), 2, result.stdout)
+        self.assertRegex(result.stdout, r"test accuracy \d+\.\d\d% after 64 iterations")
+        self.assertEqual(result.stderr, "")
+
+    def test_json_is_one_document(self):
+        result = train(*LITTLE, "--json", "--ranks", "2")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        document = json.loads(result.stdout)
+        self.assertEqual(document["schema"], "paceline.training/1")
+        self.assertEqual((document["ranks"], document["iterations"], document["complete"]), (2, 16, True))
+        self.assertEqual(len(document["epochs"]), 1)
+
+    def test_metrics_are_json_lines(self):
+        path = self.path("metrics.jsonl")
+        self.assertEqual(train(*LITTLE, "--metrics", path).returncode, 0)
+        lines = [json.loads(line) for line in open(path)]
+        self.assertEqual(lines[0]["event"], "start")
+        iterations = [line for line in lines if line["event"] == "iteration"]
+        self.assertEqual([line["iteration"] for line in iterations], list(range(32)))
+        self.assertEqual(lines[-1]["event"], "epoch")
+        self.assertLess(iterations[-1]["loss"], iterations[0]["loss"])
+
+    def test_the_timeline_has_the_shape_of_a_prediction(self):
+        measured, predicted = self.path("measured.json"), self.path("predicted.json")
+        result = train(*LITTLE, "--ranks", "2", "--wire", "fp16", "--theta", "100 KB", "--timeline", measured)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        result = subprocess.run([PACELINE, "predict", "--model", "cnn-small", "--cluster", str(SOURCE / "docs/examples/lab.yaml"),
+                                 "--ranks", "2", "--strategy", "fused-ring", "--wire", "fp16", "--theta", "100 KB",
+                                 "--timeline", predicted], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+        def tasks(path):
+            events = json.load(open(path))["traceEvents"]
+            return {event["name"] for event in events if event["ph"] == "X" and event["args"]["iteration"] == 1}
+
+        inputs = {"read", "decode", "host to device"}
+        packs = {name for name in tasks(predicted) if name.startswith("pack")}
+        self.assertEqual(tasks(measured), tasks(predicted) - inputs - packs)
+
+    def test_options_that_are_wrong_are_one_line(self):
+        for words, fragments in (
+                (("--model", "cnn-small"), ("--data is missing",)),
+                (("--data", "synthetic"), ("--model is missing",)),
+                ((*LITTLE, "--strategy", "fused-rong"), ("--strategy", "fused-ring")),
+                ((*LITTLE, "--recipe", "fashion-mnits"), ("--recipe", "fashion-mnist")),
+                ((*LITTLE, "--batch", "0"), ("--batch",)),
+                ((*LITTLE, "--overlap", "priority"), ("priority", "wait-free")),
+                ((*LITTLE, "--strategy", "nccl"), ("fused-ring",)),
+                ((*LITTLE, "--storage", "fp8"), ("--storage", "fp16")),
+                ((*LITTLE, "--checkpoint", "/nowhere/at/all"), ("--checkpoint", "/nowhere/at")),
+                ((*LITTLE, "--checkpoint-every", "3"), ("--checkpoint",)),
+                ((*LITTLE, "--data", "fashion-mnits"), ("--data", "fashion-mnist")),
+                (("--model", "resnet50", "--data", "fashion-mnist"), ("--data",)),
+                ((*LITTLE, "--batch", "2048"), ("1024", "--batch"))):
+            with self.subTest(words=words):
+                self.rejected(train(*words), *fragments)
+
+
+class Resume(Folder):
+    def weights(self, path):
+        return (self.folder / path).read_bytes()
+
+    def test_an_interrupted_run_ends_with_the_bytes_of_a_whole_one(self):
+        for extra in (("--precision", "fp32"), ("--precision", "mixed", "--storage", "fp16"),
+                      ("--precision", "mixed", "--overlap", "double-buffered")):
+            with self.subTest(extra=extra):
+                words = (*LITTLE, "--ranks", "2", *extra)
+                self.assertEqual(train(*words, "--checkpoint", self.path("whole")).returncode, 0)
+                stopped = train(*words, "--checkpoint", self.path("part"), "--stop-after", "7")
+                self.assertEqual(stopped.returncode, 0, stopped.stderr)
+                self.assertIn("stopped after 7 iterations", stopped.stdout)
+                resumed = train(*words, "--checkpoint", self.path("part"), "--resume", self.path("part"))
+                self.assertEqual(resumed.returncode, 0, resumed.stderr)
+                self.assertEqual(self.weights("whole"), self.weights("part"))
+
+    def test_under_mpirun_as_with_threads(self):
+        words = (*LITTLE, "--wire", "bf16")
+        self.assertEqual(train(*words, "--ranks", "2", "--checkpoint", self.path("threads")).returncode, 0)
+        result = train_mpi((*words, "--checkpoint", self.path("mpi")))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("2 ranks (open-mpi)", result.stdout)
+        self.assertEqual(self.weights("threads"), self.weights("mpi"))
+
+
+class Faults(Folder):
+    def checkpoint(self):
+        path = self.path("checkpoint")
+        self.assertEqual(train(*LITTLE, "--checkpoint", path, "--stop-after", "3").returncode, 0)
+        return path
+
+    def test_a_damaged_checkpoint_is_named(self):
+        path = self.checkpoint()
+        whole = pathlib.Path(path).read_bytes()
+        for damage in (whole[:len(whole) // 2], whole[:-1], b"", whole[:1000] + bytes([whole[1000] ^ 1]) + whole[1001:],
+                       whole[:-5] + bytes([whole[-5] ^ 16]) + whole[-4:]):
+            pathlib.Path(path).write_bytes(damage)
+            self.rejected(train(*LITTLE, "--resume", path), path)
+
+    def test_a_checkpoint_that_is_not_there(self):
+        self.rejected(train(*LITTLE, "--resume", self.path("none")), "none")
+
+    def test_a_checkpoint_of_another_job(self):
+        path = self.checkpoint()
+        self.rejected(train(*LITTLE, "--resume", path, "--seed", "7"), "seed: 1", "seed: 7")
+
+    @unittest.skipUnless(os.geteuid() == 0, "mounts a small file system")
+    def test_a_full_disk_leaves_the_last_checkpoint(self):
+        path = self.checkpoint()
+        size = os.path.getsize(path)
+        script = (f"mount -t tmpfs -o size={size * 3 // 2} none {self.folder}/small && cp {path} {self.folder}/small/c && "
+                  f"{PACELINE} train {' '.join(LITTLE)} --checkpoint {self.folder}/small/c --resume {path}; code=$?; "
+                  f"cmp {path} {self.folder}/small/c && ls {self.folder}/small && exit $code")
+        (self.folder / "small").mkdir()
+        result = subprocess.run(["unshare", "-m", "sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                timeout=120, env=ENVIRONMENT)
+        self.rejected(result, "No space left on device", code=1)
+        self.assertEqual(result.stdout.splitlines()[-1], "c")
+
+    def test_metrics_on_a_full_disk(self):
+        self.rejected(train(*LITTLE, "--metrics", "/dev/full"), "/dev/full", "No space left on device", code=1)
+
+    def test_data_that_ends_early(self):
+        if not FASHION.is_dir():
+            self.skipTest("dataset-fashion-mnist is not installed")
+        folder = self.folder / "data"
+        shutil.copytree(FASHION, folder)
+        images = folder / "train-images-idx3-ubyte.gz"
+        whole = images.read_bytes()
+        words = ("--model", "cnn-small", "--data", str(folder), "--epochs", "1")
+        images.write_bytes(whole[:len(whole) // 2])
+        self.rejected(train(*words), "train-images-idx3-ubyte.gz")
+        with gzip.open(images, "wb", 1) as file:
+            file.write(struct.pack(">4i", 0x803, 60000, 28, 28) + b"\0" * 1000)
+        self.rejected(train(*words), "train-images-idx3-ubyte.gz")
+
+    def test_ranks_with_different_plans(self):
+        result = train_mpi((*LITTLE, "--strategy", "ring"), (*LITTLE, "--strategy", "fused-ring"))
+        self.rejected(result, "rank 1", "strategy: fused-ring", "strategy: ring")
+
+    def test_a_rank_that_is_killed_ends_the_job_and_is_named(self):
+        path = self.path("checkpoint")
+        metrics = self.path("metrics.jsonl")
+        words = (*LITTLE, "--epochs", "100000", "--checkpoint", path, "--checkpoint-every", "10", "--metrics", metrics)
+        job = subprocess.Popen(mpirun(words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT,
+                               start_new_session=True)
+        self.addCleanup(lambda: job.poll() is None and os.killpg(job.pid, signal.SIGKILL))
+        deadline = time.time() + 60
+        while time.time() < deadline and not (os.path.exists(metrics) and '"iteration":25,' in open(metrics).read()):
+            time.sleep(0.05)
+        # The process that computes is the child of the one that mpirun started.
+        ranks = [int(pid) for pid in subprocess.check_output(["pgrep", "-P", str(job.pid)], text=True).split()]
+        victim = None
+        for pid in ranks:
+            if "OMPI_COMM_WORLD_RANK=1\0" in open(f"/proc/{pid}/environ").read():
+                victim = int(subprocess.check_output(["pgrep", "-P", str(pid)], text=True).split()[0])
+        self.assertIsNotNone(victim)
+        os.kill(victim, signal.SIGKILL)
+        start = time.time()
+        _, stderr = job.communicate(timeout=30)
+        self.assertLess(time.time() - start, 10)
+        self.assertEqual(job.returncode, 1, stderr)
+        self.assertEqual(ours(stderr)[0][:len("paceline: rank 1 (process ")], "paceline: rank 1 (process ", stderr)
+        self.assertIn(f"was killed by SIGKILL: the job ends; go on with --resume {path}", stderr)
+        for pid in ranks:
+            self.assertFalse(os.path.exists(f"/proc/{pid}") and "paceline" in open(f"/proc/{pid}/cmdline").read())
+        resumed = train_mpi((*words, "--resume", path, "--stop-after", "5"))
+        self.assertEqual(resumed.returncode, 0, resumed.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

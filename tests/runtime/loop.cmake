@@ -1,0 +1,6 @@
+# Tests of what all parts of the runtime do together.
+paceline_runtime_test(paceline_runtime_loop_tests
+  SOURCES
+    loop/gradient_exchange_test.cc
+    loop/messages_test.cc
+    loop/trainer_test.cc)

@@ -1,0 +1,329 @@
+#include "runtime/training/trainer.h"
+
+#include <gmock/gmock.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include "models/network/zoo.h"
+#include "models/plan/strategy.h"
+#include "tests/support/rank_threads.h"
+
+namespace paceline::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+using models::NumberType;
+using testing::on_ranks;
+
+// Trains in less than a second, and has every kind of state: batch norm, dropout, a shortcut.
+models::Network little_network(bool with_state = true) {
+  models::NetworkBuilder net("little", models::Shape::image(1, 8, 8));
+  net.add("conv1", models::Convolution{
+                       .channels = 8, .kernel = models::square(3), .padding = models::square(1)});
+  if (with_state) net.add("bn1", models::BatchNorm{});
+  const std::string first = net.add("relu1", models::Relu{});
+  net.add("conv2", models::Convolution{
+                       .channels = 8, .kernel = models::square(3), .padding = models::square(1)});
+  if (with_state) net.add("bn2", models::BatchNorm{});
+  net.add("add", models::Add{}, {with_state ? "bn2" : "conv2", first});
+  net.add("pool", models::MaxPool{{.kernel = models::square(2), .stride = models::square(2)}});
+  net.add("flatten", models::Flatten{});
+  if (with_state) net.add("dropout", models::Dropout{0.2});
+  net.add("fc", models::FullyConnected{4});
+  net.add("loss", models::SoftmaxCrossEntropy{});
+  return net.build();
+}
+
+Recipe little_recipe() {
+  Recipe recipe;
+  recipe.name = "test";
+  recipe.epochs = 2;
+  recipe.batch_per_rank = 8;
+  recipe.learning_rate.base = 0.05;
+  recipe.learning_rate.base_batch = 16;
+  recipe.learning_rate.decay = DecayKind::constant;
+  recipe.augmentation.flip = true;
+  return recipe;
+}
+
+struct TemporaryFolder {
+  TemporaryFolder() {
+    std::string pattern = (fs::temp_directory_path() / "paceline-trainer-XXXXXX").string();
+    path = ::mkdtemp(pattern.data());
+  }
+  ~TemporaryFolder() { fs::remove_all(path); }
+  [[nodiscard]] std::string file(const std::string& name) const { return (path / name).string(); }
+  fs::path path;
+};
+
+struct Setting {
+  models::Network network = little_network();
+  Recipe recipe = little_recipe();
+  int ranks = 2;
+  NumberType wire = NumberType::fp32;
+  models::Overlap overlap = models::Overlap::wait_free;
+  std::string checkpoint = {};
+  std::int64_t checkpoint_every = 0;
+  std::string resume = {};
+  std::int64_t most_iterations = 0;
+  Recorder* recorder = nullptr;
+  TrainingObserver* observer = nullptr;  // of rank 0
+};
+
+// What each rank ends with. 96 samples: 6 iterations an epoch with two ranks of 8.
+std::vector<TrainingOutcome> train_all(const Setting& setting) {
+  const auto data = open_dataset({.source = "synthetic",
+                                  .sample = setting.network.input(),
+                                  .classes = 4,
+                                  .synthetic_samples = 96});
+  models::Plan plan =
+      models::make_plan(models::strategy("fused-ring"), models::work(setting.network).gradients,
+                        setting.ranks, setting.wire, {.fusion = Bytes{600}});
+  plan.overlap = setting.overlap;
+  std::vector<TrainingOutcome> outcomes(static_cast<std::size_t>(setting.ranks));
+  on_ranks(setting.ranks, 1, [&](Transport& transport) {
+    const bool first = transport.rank() == 0;
+    outcomes[static_cast<std::size_t>(transport.rank())] =
+        train({.network = setting.network,
+               .dataset = *data,
+               .plan = plan,
+               .recipe = setting.recipe,
+               .checkpoint = setting.checkpoint,
+               .checkpoint_every = setting.checkpoint_every,
+               .resume = setting.resume,
+               .most_iterations = setting.most_iterations,
+               .recorder = first ? setting.recorder : nullptr},
+              transport, first ? setting.observer : nullptr);
+  });
+  return outcomes;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), 4 * a.size()) == 0;
+}
+
+TEST(Trainer, LearnsAndAllRanksHoldTheSameWeights) {
+  Setting setting;
+  setting.recipe.epochs = 6;
+  const auto outcomes = train_all(setting);
+  ASSERT_EQ(outcomes[0].epochs.size(), 6u);
+  EXPECT_EQ(outcomes[0].iterations, 36);
+  EXPECT_TRUE(outcomes[0].complete);
+  EXPECT_LT(outcomes[0].epochs.back().training_loss, outcomes[0].epochs.front().training_loss);
+  EXPECT_GT(outcomes[0].epochs.back().test_accuracy, 0.5);
+  EXPECT_TRUE(same_bits(outcomes[0].weights, outcomes[1].weights));
+}
+
+// Without batch norm and dropout a step on p batches of b is one on a batch of p b.
+TEST(Trainer, TwoRanksDoWhatOneDoesWithTheWholeBatch) {
+  Setting setting;
+  setting.network = little_network(false);
+  setting.recipe.augmentation = {};
+  const auto two = train_all(setting);
+  setting.ranks = 1;
+  setting.recipe.batch_per_rank = 16;
+  const auto one = train_all(setting);
+  ASSERT_EQ(one[0].weights.size(), two[0].weights.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < one[0].weights.size(); ++i)
+    worst = std::max<double>(worst, std::abs(one[0].weights[i] - two[0].weights[i]));
+  EXPECT_LT(worst, 1e-4);  // 12 steps, sums in another order
+  EXPECT_NEAR(one[0].epochs.back().test_loss, two[0].epochs.back().test_loss, 1e-4);
+}
+
+struct ResumeCase {
+  models::Precision precision;
+  NumberType storage;
+  NumberType wire;
+  models::Overlap overlap;
+  int stop;  // after so many iterations
+};
+
+class Resume : public ::testing::TestWithParam<ResumeCase> {};
+
+TEST_P(Resume, EndsWithTheBitsOfAnUninterruptedRun) {
+  const ResumeCase& c = GetParam();
+  const TemporaryFolder folder;
+  Setting setting;
+  setting.recipe.precision = c.precision;
+  setting.recipe.storage = c.storage;
+  setting.recipe.loss_scale.growth_interval = 5;
+  setting.recipe.loss_scale.initial = 1024;
+  setting.wire = c.wire;
+  setting.overlap = c.overlap;
+  const auto whole = train_all(setting);
+
+  setting.checkpoint = folder.file("a.checkpoint");
+  setting.most_iterations = c.stop;
+  const auto part = train_all(setting);
+  EXPECT_FALSE(part[0].complete);
+  EXPECT_EQ(part[0].iterations, c.stop);
+  setting.resume = setting.checkpoint;
+  setting.most_iterations = 0;
+  const auto rest = train_all(setting);
+  EXPECT_EQ(rest[0].iterations, 12 - c.stop);
+  for (std::size_t rank = 0; rank < whole.size(); ++rank) {
+    EXPECT_TRUE(same_bits(whole[rank].weights, rest[rank].weights)) << "rank " << rank;
+    EXPECT_TRUE(same_bits(whole[rank].statistics, rest[rank].statistics)) << "rank " << rank;
+  }
+  EXPECT_EQ(whole[0].epochs.back().test_loss, rest[0].epochs.back().test_loss);
+  EXPECT_EQ(whole[0].epochs.back().skipped, rest[0].epochs.back().skipped);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, Resume,
+    ::testing::Values(ResumeCase{models::Precision::fp32, NumberType::bf16, NumberType::fp32,
+                                 models::Overlap::wait_free, 1},
+                      ResumeCase{models::Precision::fp32, NumberType::bf16, NumberType::fp32,
+                                 models::Overlap::wait_free, 6},
+                      ResumeCase{models::Precision::mixed, NumberType::fp16, NumberType::fp16,
+                                 models::Overlap::wait_free, 8},
+                      ResumeCase{models::Precision::mixed, NumberType::bf16, NumberType::bf16,
+                                 models::Overlap::none, 5},
+                      ResumeCase{models::Precision::fp32, NumberType::bf16, NumberType::fp16,
+                                 models::Overlap::double_buffered, 1},
+                      ResumeCase{models::Precision::fp32, NumberType::bf16, NumberType::fp32,
+                                 models::Overlap::double_buffered, 6},
+                      ResumeCase{models::Precision::mixed, NumberType::fp16, NumberType::fp16,
+                                 models::Overlap::double_buffered, 9}));
+
+TEST(Trainer, CheckpointsOnTheWayChangeNothing) {
+  const TemporaryFolder folder;
+  for (const models::Overlap overlap :
+       {models::Overlap::wait_free, models::Overlap::double_buffered}) {
+    Setting setting;
+    setting.overlap = overlap;
+    const auto without = train_all(setting);
+    setting.checkpoint = folder.file("a.checkpoint");
+    setting.checkpoint_every = 1;
+    const auto with = train_all(setting);
+    EXPECT_TRUE(same_bits(without[0].weights, with[0].weights));
+  }
+}
+
+TEST(Trainer, DoubleBufferingUpdatesOneIterationLate) {
+  Setting setting;
+  setting.overlap = models::Overlap::double_buffered;
+  setting.most_iterations = 1;
+  const std::vector<float> start = initial_weights(setting.network, {.seed = setting.recipe.seed});
+  EXPECT_TRUE(same_bits(train_all(setting)[0].weights, start));
+  // The second iteration applies what wait-free applies in the first, at the rate of the second.
+  setting.most_iterations = 2;
+  const auto late = train_all(setting);
+  setting.overlap = models::Overlap::wait_free;
+  setting.most_iterations = 1;
+  EXPECT_TRUE(same_bits(late[0].weights, train_all(setting)[0].weights));
+}
+
+TEST(Trainer, SkipsAndCountsStepsThatOverflow) {
+  Setting setting;
+  setting.recipe.precision = models::Precision::mixed;
+  setting.recipe.storage = NumberType::fp16;
+  setting.wire = NumberType::fp16;
+  setting.recipe.loss_scale = {.dynamic = false, .initial = 1e9};
+  const std::vector<float> start = initial_weights(setting.network, {.seed = setting.recipe.seed});
+  auto outcomes = train_all(setting);
+  EXPECT_EQ(outcomes[0].epochs.back().skipped, 12);
+  EXPECT_TRUE(same_bits(outcomes[0].weights, start));
+  // A dynamic scale comes down until steps are taken.
+  setting.recipe.loss_scale = {.dynamic = true, .initial = 16777216, .backoff = 0.0625};
+  outcomes = train_all(setting);
+  EXPECT_GT(outcomes[0].epochs.back().skipped, 0);
+  EXPECT_LT(outcomes[0].epochs.back().skipped, 6);
+  EXPECT_FALSE(same_bits(outcomes[0].weights, start));
+}
+
+TEST(Trainer, IncreasesTheBatchInsteadOfDecayingTheRate) {
+  struct Seen final : TrainingObserver {
+    std::map<std::int64_t, int> batch_of_epoch;
+    void iteration(const IterationReport& r) override {
+      batch_of_epoch[r.epoch] = r.batch_per_rank;
+    }
+  } seen;
+  Setting setting;
+  setting.recipe.epochs = 3;
+  setting.recipe.learning_rate.decay = DecayKind::step;
+  setting.recipe.learning_rate.step_epochs = {1};
+  setting.recipe.learning_rate.step_factor = 0.5;
+  setting.recipe.learning_rate.increase_batch_instead = true;
+  setting.observer = &seen;
+  const auto outcomes = train_all(setting);
+  EXPECT_EQ(seen.batch_of_epoch, (std::map<std::int64_t, int>{{0, 8}, {1, 16}, {2, 16}}));
+  EXPECT_EQ(outcomes[0].iterations, 6 + 3 + 3);
+}
+
+TEST(Trainer, RefusesRanksWithDifferentJobsOnAllOfThem) {
+  const models::Network network = little_network();
+  const Recipe recipe = little_recipe();
+  const auto data = open_dataset({.source = "synthetic", .sample = network.input(), .classes = 4});
+  std::vector<std::string> messages(3);
+  on_ranks(3, 1, [&](Transport& transport) {
+    const auto rank = static_cast<std::size_t>(transport.rank());
+    const models::Plan plan =
+        models::make_plan(models::strategy(rank == 2 ? "ring" : "fused-ring"),
+                          models::work(network).gradients, 3, NumberType::fp32, {});
+    try {
+      static_cast<void>(
+          train({.network = network, .dataset = *data, .plan = plan, .recipe = recipe}, transport));
+    } catch (const InputError& error) {
+      messages[rank] = error.what();
+    }
+  });
+  EXPECT_THAT(
+      messages[0],
+      ::testing::HasSubstr("rank 2 has \"strategy: ring\", and rank 0 \"strategy: fused-ring\""));
+  EXPECT_EQ(messages[1], messages[0]);
+  EXPECT_EQ(messages[2], messages[0]);
+}
+
+TEST(Trainer, RefusesACheckpointOfAnotherJob) {
+  const TemporaryFolder folder;
+  Setting setting;
+  setting.checkpoint = folder.file("a.checkpoint");
+  setting.most_iterations = 2;
+  train_all(setting);
+  setting.resume = setting.checkpoint;
+  setting.recipe.seed = 99;
+  try {
+    train_all(setting);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("\"seed: 1\", and this job \"seed: 99\""));
+  }
+}
+
+TEST(Trainer, WritesATimelineOfEveryTask) {
+  Recorder recorder(2, 2);
+  Setting setting;
+  setting.recorder = &recorder;
+  setting.wire = NumberType::fp16;
+  train_all(setting);
+  const models::Timeline timeline = recorder.timeline("title", 0);
+  std::map<models::TaskKind, std::size_t> count;
+  for (const models::TimelineEvent& event : timeline.events) {
+    ++count[event.kind];
+    EXPECT_GE(event.start, Seconds{0});
+    EXPECT_LT(event.iteration, 2);
+  }
+  const std::size_t layers = setting.network.layers().size();
+  EXPECT_EQ(count[models::TaskKind::forward], 2 * layers);
+  EXPECT_EQ(count[models::TaskKind::backward], 2 * layers);
+  EXPECT_EQ(count[models::TaskKind::update], 2u);
+  EXPECT_GT(count[models::TaskKind::all_reduce], 2u);
+  EXPECT_EQ(count[models::TaskKind::all_reduce], count[models::TaskKind::unpack]);
+  EXPECT_EQ(count[models::TaskKind::all_reduce], count[models::TaskKind::cast]);
+  EXPECT_GT(timeline.period, Seconds{0});
+}
+
+TEST(Trainer, SaysThatABatchIsLargerThanTheData) {
+  Setting setting;
+  setting.recipe.batch_per_rank = 64;
+  EXPECT_THROW(train_all(setting), InputError);
+}
+
+}  // namespace
+}  // namespace paceline::runtime

@@ -1,0 +1,148 @@
+// The executor between processes: started by mpirun, which tests/runtime/collective.cmake does with
+// several numbers of ranks. All ranks run the same tests; what each ends with is compared by hash.
+//
+//   mpi_executor_test              the tests
+//   mpi_executor_test silent       rank 1 falls silent: the others say so
+//   mpi_executor_test dies         rank 1 ends: the job does
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <string>
+
+#include "models/base/error.h"
+#include "runtime/collective/executor.h"
+#include "runtime/transport/launcher.h"
+#include "runtime/transport/mpi_transport.h"
+#include "tests/support/collective_runs.h"
+
+namespace paceline::runtime {
+namespace {
+
+using test::Bucket;
+using test::Case;
+
+constexpr int streams = 3;
+Transport* job = nullptr;  // of this process
+
+std::uint64_t hash_of(const Bucket& bucket) {
+  std::uint64_t hash = 14695981039346656037U;  // FNV-1a
+  for (const std::byte b : bucket) hash = (hash ^ static_cast<std::uint64_t>(b)) * 1099511628211U;
+  return hash;
+}
+
+// Rank 0 compares what all have.
+void check_equal(std::uint64_t own, const std::string& what) {
+  if (job->rank() != 0) {
+    job->wait(job->post_send(0, 0, std::as_bytes(std::span(&own, 1))));
+    return;
+  }
+  for (int rank = 1; rank < job->ranks(); ++rank) {
+    std::uint64_t other = 0;
+    job->wait(job->post_receive(0, rank, std::as_writable_bytes(std::span(&other, 1))));
+    EXPECT_EQ(other, own) << what << ": rank " << rank;
+  }
+}
+
+void check_all(const std::vector<Case>& cases, ExecutorOptions options) {
+  Executor executor(*job, options);
+  std::uint64_t all = 0;
+  for (const Case& c : cases) {
+    Bucket bucket = test::bucket_of(c, job->rank());
+    executor.run(executor.prepare(c.schedule, c.elements, c.type), bucket.data());
+    if (job->rank() == 0) test::check_sum(c, bucket);
+    all = all * 31 + hash_of(bucket);
+    if (&c == &cases.back() || (&c - cases.data()) % 16 == 0) check_equal(all, test::described(c));
+  }
+}
+
+TEST(MpiExecutor, EveryScheduleIsTheSumForEverySizeAndType) {
+  check_all(test::cases_of_catalogue(job->ranks()), {});
+}
+
+TEST(MpiExecutor, SegmentsDoNotChangeTheSum) {
+  for (const std::size_t bytes : test::segment_sizes)
+    check_all(test::cases_in_segments(job->ranks(), bytes), {.segment_bytes = bytes});
+}
+
+TEST(MpiExecutor, LargeBucketsAreTheSum) {
+  std::vector<Case> cases;
+  for (const models::CollectiveAlgorithm& algorithm : models::all_reduce_catalogue()) {
+    for (const NumberType type : {NumberType::fp32, NumberType::fp16}) {
+      cases.push_back({std::string(algorithm.name), algorithm.build({.ranks = job->ranks()}),
+                       200'003, type, cases.size()});
+    }
+  }
+  check_all(cases, {});
+}
+
+TEST(MpiExecutor, RunsStreamsAtTheSameTimeAndCollectivesOfAStreamInOrder) {
+  const int p = job->ranks();
+  Executor executor(*job, {.segment_bytes = 4096});
+  std::vector<Collective*> collectives;
+  std::vector<std::vector<float>> buckets;
+  const auto catalogue = models::all_reduce_catalogue();
+  for (std::size_t i = 0; i < 3 * catalogue.size(); ++i) {
+    const auto elements = static_cast<std::int64_t>(i * i * 100 + i);
+    collectives.push_back(&executor.prepare(catalogue[i / 3].build({.ranks = p}), elements,
+                                            NumberType::fp32, static_cast<int>(i % streams)));
+    buckets.emplace_back(static_cast<std::size_t>(elements));
+  }
+  for (int round = 0; round < 5; ++round) {
+    // Each rank takes the streams in another order; each stream's collectives are in order.
+    for (std::size_t stream = 0; stream < streams; ++stream) {
+      const std::size_t own = (stream + static_cast<std::size_t>(job->rank())) % streams;
+      for (std::size_t i = own; i < collectives.size(); i += streams) {
+        std::fill(buckets[i].begin(), buckets[i].end(), static_cast<float>(job->rank() + round));
+        executor.start(*collectives[i], buckets[i].data());
+      }
+    }
+    for (std::size_t i = 0; i < collectives.size(); ++i) {
+      executor.wait(*collectives[i]);
+      const auto sum = static_cast<float>(p * (p - 1) / 2 + p * round);
+      EXPECT_EQ(buckets[i], std::vector<float>(buckets[i].size(), sum)) << i;
+    }
+  }
+}
+
+TEST(MpiTransport, KnowsItsRankAsTheLauncherDoes) {
+  const auto launched = launched_rank();
+  ASSERT_TRUE(launched.has_value());
+  EXPECT_EQ(launched->rank, job->rank());
+  EXPECT_EQ(launched->ranks, job->ranks());
+  EXPECT_EQ(job->streams(), streams);
+  EXPECT_EQ(job->name(), "open-mpi");
+}
+
+// Rank 1 takes part in one all-reduce and not in the next.
+int run_without_rank_1(bool dies) {
+  const auto transport = mpi_transport(1, Seconds{0.5});
+  std::vector<float> bucket(1000, 1.0F);
+  Executor executor(*transport);
+  Collective& collective =
+      executor.prepare(models::ring_all_reduce(transport->ranks()), 1000, NumberType::fp32);
+  executor.run(collective, bucket.data());
+  if (transport->rank() == 1) {
+    if (dies) throw RunError("go on", "rank 1 was told to end");
+    std::this_thread::sleep_for(std::chrono::seconds(60));
+  }
+  executor.run(collective, bucket.data());
+  return 0;
+}
+
+}  // namespace
+}  // namespace paceline::runtime
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  try {
+    if (argc > 1) return paceline::runtime::run_without_rank_1(std::string(argv[1]) == "dies");
+    const auto transport =
+        paceline::runtime::mpi_transport(paceline::runtime::streams, paceline::Seconds{60});
+    paceline::runtime::job = transport.get();
+    return RUN_ALL_TESTS();
+  } catch (const paceline::RunError& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,169 @@
+#include "runtime/transport/thread_transport.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+
+#include "models/base/error.h"
+#include "tests/support/collective_runs.h"
+#include "tests/support/error_of.h"
+
+namespace paceline::runtime {
+namespace {
+
+using Memory = std::vector<std::byte>;
+
+Memory memory_of(int value, std::size_t size) {
+  return Memory(size, static_cast<std::byte>(value));
+}
+
+std::string run_error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const RunError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(ThreadTransport, DeliversInOrderWhicheverEndComesFirst) {
+  const auto transports = thread_transports(2);
+  Transport& a = *transports[0];
+  Transport& b = *transports[1];
+  const std::array sent{memory_of(1, 5), memory_of(2, 0), memory_of(3, 7)};
+  std::array room{memory_of(0, 5), memory_of(0, 0), memory_of(0, 7)};
+  const auto first = a.post_send(0, 1, sent[0]);
+  EXPECT_FALSE(a.test(first));
+  EXPECT_EQ(b.post_receive(0, 0, room[0]).slot, 0U);  // done at once
+  EXPECT_TRUE(a.test(first));
+  const auto second = b.post_receive(0, 0, room[1]);
+  const auto third = b.post_receive(0, 0, room[2]);
+  EXPECT_FALSE(b.test(third));
+  EXPECT_TRUE(a.test(a.post_send(0, 1, sent[1])));
+  EXPECT_TRUE(b.test(second));
+  EXPECT_FALSE(b.test(third));
+  EXPECT_TRUE(a.test(a.post_send(0, 1, sent[2])));
+  EXPECT_TRUE(b.test(third));
+  EXPECT_EQ(room, sent);
+}
+
+TEST(ThreadTransport, KeepsStreamsAndDirectionsApart) {
+  const auto transports = thread_transports(2, 2);
+  const Memory one = memory_of(1, 4);
+  const Memory two = memory_of(2, 4);
+  Memory room = memory_of(0, 4);
+  const auto on_first = transports[0]->post_send(0, 1, one);
+  const auto on_second = transports[0]->post_send(1, 1, two);
+  const auto back = transports[0]->post_receive(1, 1, room);
+  Memory got = memory_of(0, 4);
+  EXPECT_TRUE(transports[1]->test(transports[1]->post_receive(1, 0, got)));
+  EXPECT_EQ(got, two);
+  EXPECT_TRUE(transports[0]->test(on_second));
+  EXPECT_FALSE(transports[0]->test(on_first));
+  EXPECT_FALSE(transports[0]->test(back));
+}
+
+// Random messages between all ranks, with waits that spin, yield and sleep.
+TEST(ThreadTransport, DeliversAmongManyThreads) {
+  constexpr int p = 8;
+  constexpr int messages = 300;
+  auto transports = thread_transports(p, 2);
+  test::on_ranks(p, [&](int rank) {
+    const auto transport = std::move(transports[static_cast<std::size_t>(rank)]);
+    for (int i = 0; i < messages; ++i) {
+      const auto size = static_cast<std::size_t>(i * 7 % 1000);
+      std::vector<Memory> sent;
+      std::vector<Memory> room;
+      std::vector<Transport::Request> requests;
+      for (int offset = 1; offset < p; offset += 1 + i % 3) {
+        const int to = (rank + offset) % p;
+        const int from = (rank + p - offset) % p;
+        sent.push_back(memory_of(rank * 31 + to + i, size));
+        room.push_back(memory_of(0, size));
+        requests.push_back(transport->post_send(i % 2, to, sent.back()));
+        requests.push_back(transport->post_receive(i % 2, from, room.back()));
+      }
+      if (i % 50 == rank) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      for (const auto request : requests) transport->wait(request);
+      std::size_t at = 0;
+      for (int offset = 1; offset < p; offset += 1 + i % 3, ++at) {
+        const int from = (rank + p - offset) % p;
+        ASSERT_EQ(room[at], memory_of(from * 31 + rank + i, size));
+      }
+    }
+  });
+}
+
+TEST(ThreadTransport, NamesTheRankThatLeft) {
+  auto transports = thread_transports(3);
+  Memory room = memory_of(0, 4);
+  const Memory sent = memory_of(1, 4);
+  const auto receive = transports[0]->post_receive(0, 2, room);
+  const auto send = transports[1]->post_send(0, 2, sent);
+  transports[2].reset();
+  EXPECT_EQ(run_error_of([&] { transports[0]->wait(receive); }),
+            "cannot receive from rank 2: it is gone");
+  EXPECT_EQ(run_error_of([&] { transports[1]->wait(send); }), "cannot send to rank 2: it is gone");
+  EXPECT_EQ(run_error_of([&] { static_cast<void>(transports[1]->post_send(0, 2, sent)); }),
+            "cannot send to rank 2: it is gone");
+  transports[1]->abort();
+  EXPECT_EQ(run_error_of([&] { static_cast<void>(transports[0]->post_receive(0, 1, room)); }),
+            "cannot receive from rank 1: it is gone");
+}
+
+TEST(ThreadTransport, DeliversWhatCameBeforeTheSenderLeft) {
+  auto transports = thread_transports(2);
+  Memory room = memory_of(0, 4);
+  const auto receive = transports[0]->post_receive(0, 1, room);
+  EXPECT_TRUE(transports[1]->test(transports[1]->post_send(0, 0, memory_of(9, 4))));
+  transports[1].reset();
+  transports[0]->wait(receive);
+  EXPECT_EQ(room, memory_of(9, 4));
+}
+
+TEST(ThreadTransport, WakesWhoSleepsWhenARankLeaves) {
+  auto transports = thread_transports(2);
+  test::on_ranks(2, [&](int rank) {
+    const auto transport = std::move(transports[static_cast<std::size_t>(rank)]);
+    if (rank == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      return;
+    }
+    Memory room = memory_of(0, 4);
+    const auto receive = transport->post_receive(0, 1, room);
+    EXPECT_EQ(run_error_of([&] { transport->wait(receive); }),
+              "cannot receive from rank 1: it is gone");
+  });
+}
+
+TEST(ThreadTransport, LosesPatienceWithASilentRank) {
+  const auto transports = thread_transports(3, 1, Seconds{0.1});
+  Memory room = memory_of(0, 4);
+  const auto receive = transports[0]->post_receive(0, 2, room);
+  EXPECT_EQ(run_error_of([&] { transports[0]->wait(receive); }),
+            "cannot receive from rank 2: nothing came from it for 0.1 s");
+  EXPECT_EQ(run_error_of([&] {
+              while (!transports[0]->test(receive)) std::this_thread::yield();
+            }),
+            "cannot receive from rank 2: nothing came from it for 0.1 s");
+}
+
+TEST(ThreadTransport, SaysThatTheEndsOfAMessageDiffer) {
+  const auto transports = thread_transports(2);
+  Memory room = memory_of(0, 4);
+  static_cast<void>(transports[0]->post_receive(0, 1, room));
+  EXPECT_EQ(
+      run_error_of([&] { static_cast<void>(transports[1]->post_send(0, 0, memory_of(1, 5))); }),
+      "cannot send to rank 0: 5 bytes were sent where 4 are received");
+}
+
+TEST(ThreadTransport, SaysWhatDoesNotFit) {
+  EXPECT_EQ(test::error_of([] { return thread_transports(0, 1).size(); }),
+            "0 ranks with 1 streams; give at least one of each");
+  EXPECT_EQ(test::error_of([] { return thread_transports(1, 1, Seconds{0}).size(); }),
+            "a patience of 0 s; give more than 0 s");
+}
+
+}  // namespace
+}  // namespace paceline::runtime

@@ -1,0 +1,173 @@
+// What tests of the executor share: data for a collective, and ranks as threads.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "models/base/random.h"
+#include "models/collective/enumerate.h"
+#include "models/collective/schedule.h"
+#include "runtime/collective/sequential_executor.h"
+#include "runtime/tensor/kernels.h"
+#include "runtime/transport/transport.h"
+#include "tests/support/schedules.h"
+
+namespace paceline::test {
+
+using runtime::NumberType;
+using Bucket = std::vector<std::byte>;
+
+inline Bucket bucket_of(const std::vector<float>& values, NumberType type) {
+  Bucket bucket(values.size() * runtime::bytes_of(type));
+  runtime::cast_from_fp32(values, type, bucket.data());
+  return bucket;
+}
+
+inline std::vector<float> values_of(const Bucket& bucket, NumberType type) {
+  std::vector<float> values(bucket.size() / runtime::bytes_of(type));
+  runtime::cast_to_fp32(bucket.data(), type, values);
+  return values;
+}
+
+// Rank r's numbers, in [-4, 4); a rank can draw those of the others, too.
+inline std::vector<float> drawn_values(std::uint64_t seed, int rank, std::int64_t elements) {
+  Random random(seed * 1009 + static_cast<std::uint64_t>(rank));
+  std::vector<float> values(static_cast<std::size_t>(elements));
+  for (float& value : values) value = static_cast<float>(random.uniform() * 8 - 4);
+  return values;
+}
+
+inline double unit_roundoff(NumberType type) {
+  return type == NumberType::fp32 ? 0x1p-24 : type == NumberType::fp16 ? 0x1p-11 : 0x1p-8;
+}
+
+// How often a contribution may be rounded to the wire type on its way into the result: at most once
+// in each step that adds, and at most as often as there are other ranks.
+inline int most_roundings(const models::Schedule& schedule) {
+  int adding = 0;
+  for (int step = 0; step < schedule.steps(); ++step) {
+    bool adds = false;
+    models::for_each_transfer(schedule, step, models::Span<double>{0, 1},
+                              [&](const models::Transfer<double>& t) { adds = adds || t.reduce; });
+    adding += adds ? 1 : 0;
+  }
+  return std::min(adding, schedule.ranks() - 1);
+}
+
+// The bound of executor.h on |result - exact sum|, where `magnitude` is the sum of |x|. What is
+// smaller than the least normal number rounds by half of the least subnormal.
+inline double error_bound(const models::Schedule& schedule, NumberType type, double magnitude) {
+  const int p = schedule.ranks();
+  const int roundings = most_roundings(schedule);
+  const double wire = std::expm1(roundings * std::log1p(unit_roundoff(type)));
+  const double sums = std::expm1((p - 1) * std::log1p(unit_roundoff(NumberType::fp32)));
+  const double least = type == NumberType::fp16 ? 0x1p-25 : 0x1p-134;
+  return (type == NumberType::fp32 ? sums : wire + (1 + wire) * sums) * magnitude +
+         (p - 1) * least * (1 + wire);
+}
+
+inline constexpr NumberType types[] = {NumberType::fp32, NumberType::fp16, NumberType::bf16};
+
+struct Case {
+  std::string name;
+  models::Schedule schedule;
+  std::int64_t elements = 0;
+  NumberType type = NumberType::fp32;
+  std::uint64_t seed = 1;
+};
+
+inline std::string described(const Case& c) {
+  return c.name + " p=" + std::to_string(c.schedule.ranks()) +
+         " elements=" + std::to_string(c.elements) + " " + std::string(models::name(c.type));
+}
+
+inline Bucket bucket_of(const Case& c, int rank) {
+  return bucket_of(drawn_values(c.seed, rank, c.elements), c.type);
+}
+
+// Every all-reduce of the catalogue with all its options, for every type and small sizes.
+inline std::vector<Case> cases_of_catalogue(int p) {
+  std::vector<Case> cases;
+  std::uint64_t seed = 1;
+  for (const models::CollectiveAlgorithm& algorithm : models::all_reduce_catalogue()) {
+    for (const models::ScheduleOptions& options : option_sets(algorithm, p)) {
+      for (const NumberType type : types) {
+        for (const std::int64_t elements : {0, 1, p - 1, 13, 1000}) {
+          cases.push_back({models::described(algorithm.name, options), algorithm.build(options),
+                           elements, type, ++seed});
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+// One element, an odd number of bytes, a few elements, everything at once.
+inline constexpr std::size_t segment_sizes[] = {1, 13, 44, std::size_t{1} << 40};
+
+inline std::vector<Case> cases_in_segments(int p, std::size_t segment_bytes) {
+  std::vector<Case> cases;
+  for (const models::CollectiveAlgorithm& algorithm : models::all_reduce_catalogue()) {
+    for (const models::ScheduleOptions& options : option_sets(algorithm, p)) {
+      cases.push_back({models::described(algorithm.name, options) + " segments of " +
+                           std::to_string(segment_bytes),
+                       algorithm.build(options), segment_bytes == 1 ? 61 : 257,
+                       types[cases.size() % 3], segment_bytes + cases.size()});
+    }
+  }
+  return cases;
+}
+
+// Holds what a rank ends with against the exact sum, and in FP32 against the sequential executor.
+inline void check_sum(const Case& c, const Bucket& bucket) {
+  std::vector<double> sum(static_cast<std::size_t>(c.elements));
+  std::vector<double> magnitude(sum.size());
+  std::vector<std::vector<float>> inputs;
+  for (int r = 0; r < c.schedule.ranks(); ++r) {
+    inputs.push_back(values_of(bucket_of(c, r), c.type));
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      sum[i] += static_cast<double>(inputs.back()[i]);
+      magnitude[i] += std::abs(static_cast<double>(inputs.back()[i]));
+    }
+  }
+  const std::vector<float> result = values_of(bucket, c.type);
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    ASSERT_LE(std::abs(static_cast<double>(result[i]) - sum[i]),
+              error_bound(c.schedule, c.type, magnitude[i]))
+        << described(c) << " element " << i << ": " << result[i] << " for " << sum[i];
+  }
+  if (c.type != NumberType::fp32) return;
+  runtime::execute_sequentially(c.schedule, inputs);
+  for (std::size_t i = 0; i < sum.size(); ++i)
+    ASSERT_EQ(result[i], inputs[0][i]) << described(c) << " element " << i;
+}
+
+// Runs rank(r) in a thread each. Rethrows the first error in the order of the ranks.
+inline void on_ranks(int ranks, const std::function<void(int)>& rank) {
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int r = 0; r < ranks; ++r) {
+    threads.emplace_back([&, r] {
+      try {
+        rank(r);
+      } catch (...) {
+        errors[static_cast<std::size_t>(r)] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+}  // namespace paceline::test
