@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <thread>
 
 #include "models/base/error.h"
@@ -15,7 +16,6 @@ namespace {
 constexpr std::size_t block_elements = 16384;
 // Below this, starting another thread takes longer than its share of the work.
 constexpr std::size_t least_elements_per_thread = 1 << 18;
-
 std::size_t flat_size(const std::vector<ParameterPlace>& parameters) {
   std::int64_t end = 0;
   for (const ParameterPlace& p : parameters) end = std::max(end, p.offset + p.elements);
@@ -36,18 +36,46 @@ double sgd_share(const OptimizerRecipe& recipe, double epoch) {
 
 Optimizer::Optimizer(const OptimizerRecipe& recipe, std::vector<ParameterPlace> parameters,
                      int threads)
-    : recipe_(recipe),
-      parameters_(std::move(parameters)),
-      momentum_(flat_size(parameters_)),
-      threads_(threads) {
+    : recipe_(recipe), parameters_(std::move(parameters)), momentum_(flat_size(parameters_)) {
   PACELINE_ASSERT(threads >= 1, "somebody works");
   if (recipe_.kind == OptimizerKind::rmsprop_warm_up) mean_square_.resize(momentum_.size());
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const auto first = static_cast<std::size_t>(parameters_[i].offset);
-    const auto end = first + static_cast<std::size_t>(parameters_[i].elements);
-    for (std::size_t at = first; at < end; at += block_elements)
-      blocks_.push_back({i, at, std::min(block_elements, end - at)});
+  const std::size_t most = std::max<std::size_t>(1, momentum_.size() / least_elements_per_thread);
+  workers_ = std::min(static_cast<std::size_t>(threads), most);
+  cut();
+}
+
+// With LARS a parameter belongs to one worker, who finds it in the cache again after its norms: the
+// largest first, each to the worker with the least so far. One that is more than half of a worker's
+// part is shared, as all are without LARS.
+void Optimizer::cut() {
+  std::vector<std::size_t> order(parameters_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  own_.resize(workers_);
+  std::vector<std::size_t> load(workers_);
+  if (recipe_.lars.enabled) {
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return parameters_[a].elements > parameters_[b].elements;
+    });
   }
+  for (const std::size_t parameter : order) {
+    const auto elements = static_cast<std::size_t>(parameters_[parameter].elements);
+    const bool is_large = workers_ > 1 && elements > momentum_.size() / workers_ / 2;
+    if (!recipe_.lars.enabled || is_large) {
+      add_blocks(parameter, shared_);
+      continue;
+    }
+    const auto worker =
+        static_cast<std::size_t>(std::min_element(load.begin(), load.end()) - load.begin());
+    load[worker] += elements;
+    add_blocks(parameter, own_[worker].emplace_back());
+  }
+}
+
+void Optimizer::add_blocks(std::size_t parameter, std::vector<Block>& blocks) const {
+  const auto first = static_cast<std::size_t>(parameters_[parameter].offset);
+  const auto elements = static_cast<std::size_t>(parameters_[parameter].elements);
+  for (std::size_t at = 0; at < elements; at += block_elements)
+    blocks.push_back({parameter, first + at, std::min(block_elements, elements - at)});
 }
 
 bool Optimizer::decays(const ParameterPlace& parameter) const {
@@ -62,53 +90,71 @@ bool Optimizer::has_own_rate(const ParameterPlace& parameter) const {
 }
 
 template <class Action>
-void Optimizer::on_blocks(Action action) const {
-  const std::size_t most = std::max<std::size_t>(1, momentum_.size() / least_elements_per_thread);
-  const std::size_t pieces = std::min(static_cast<std::size_t>(threads_), most);
-  const auto piece = [&](std::size_t i) {
-    action(blocks_.size() * i / pieces, blocks_.size() * (i + 1) / pieces);
-  };
+void Optimizer::on_workers(Action action) const {
   std::vector<std::jthread> helpers;
-  for (std::size_t i = 1; i < pieces; ++i) helpers.emplace_back(piece, i);
-  piece(0);
+  for (std::size_t i = 1; i < workers_; ++i) helpers.emplace_back(action, i);
+  action(0);
 }
 
-std::vector<Optimizer::Factors> Optimizer::factors(std::span<const float> weights,
-                                                   std::span<const float> gradients,
-                                                   float gradient_factor,
-                                                   double learning_rate) const {
-  std::vector<Factors> all(parameters_.size());
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    all[i].rate = static_cast<float>(learning_rate);
-    all[i].decay = decays(parameters_[i]) ? static_cast<float>(recipe_.weight_decay) : 0.0F;
-  }
-  if (!recipe_.lars.enabled) return all;
-
-  std::vector<SquareSums> sums(blocks_.size());
-  on_blocks([&](std::size_t first, std::size_t last) {
+void Optimizer::set_own_rates(std::span<const Block> blocks, bool threads, Step& step) const {
+  std::vector<SquareSums> sums(blocks.size());
+  const auto add = [&](std::size_t first, std::size_t last) {
     for (std::size_t b = first; b < last; ++b) {
-      const Block& block = blocks_[b];
-      if (!has_own_rate(parameters_[block.parameter])) continue;
-      sums[b] = square_sums(weights.data() + block.offset, gradients.data() + block.offset,
-                            block.elements);
+      if (!has_own_rate(parameters_[blocks[b].parameter])) continue;
+      sums[b] = square_sums(step.weights.data() + blocks[b].offset,
+                            step.gradients.data() + blocks[b].offset, blocks[b].elements);
     }
-  });
-  std::vector<SquareSums> totals(parameters_.size());
-  for (std::size_t b = 0; b < blocks_.size(); ++b) {
-    totals[blocks_[b].parameter].weights += sums[b].weights;
-    totals[blocks_[b].parameter].gradients += sums[b].gradients;
-  }
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const double weight_norm = std::sqrt(totals[i].weights);
+  };
+  if (threads)
+    on_workers([&](std::size_t i) {
+      add(blocks.size() * i / workers_, blocks.size() * (i + 1) / workers_);
+    });
+  else
+    add(0, blocks.size());
+
+  for (std::size_t b = 0; b < blocks.size();) {
+    const std::size_t parameter = blocks[b].parameter;
+    SquareSums total;
+    for (; b < blocks.size() && blocks[b].parameter == parameter; ++b) {
+      total.weights += sums[b].weights;
+      total.gradients += sums[b].gradients;
+    }
+    const double weight_norm = std::sqrt(total.weights);
     const double gradient_norm =
-        std::sqrt(totals[i].gradients) * std::abs(static_cast<double>(gradient_factor));
+        std::sqrt(total.gradients) * std::abs(static_cast<double>(step.gradient_factor));
     if (weight_norm == 0 || gradient_norm == 0) continue;
-    const double decay = static_cast<double>(all[i].decay);
-    const double own = recipe_.lars.trust_coefficient * weight_norm /
-                       (gradient_norm + decay * weight_norm + recipe_.lars.epsilon);
-    all[i].rate = static_cast<float>(learning_rate * own);
+    Factors& factors = step.factors[parameter];
+    const double own =
+        recipe_.lars.trust_coefficient * weight_norm /
+        (gradient_norm + static_cast<double>(factors.decay) * weight_norm + recipe_.lars.epsilon);
+    factors.rate = static_cast<float>(step.learning_rate * own);
   }
-  return all;
+}
+
+void Optimizer::update(std::span<const Block> blocks, const Step& step) {
+  for (const Block& block : blocks) {
+    const Factors& factors = step.factors[block.parameter];
+    float* w = step.weights.data() + block.offset;
+    const float* g = step.gradients.data() + block.offset;
+    float* v = momentum_.data() + block.offset;
+    if (recipe_.kind == OptimizerKind::momentum_sgd) {
+      sgd_step({.gradient_factor = step.gradient_factor,
+                .decay = factors.decay,
+                .momentum = step.momentum,
+                .rate = factors.rate,
+                .nesterov = recipe_.nesterov},
+               w, g, v, block.elements);
+      continue;
+    }
+    rmsprop_step({.gradient_factor = step.gradient_factor,
+                  .decay = factors.decay,
+                  .momentum = step.momentum,
+                  .sgd_rate = static_cast<float>(step.learning_rate * step.sgd_share),
+                  .rmsprop_rate = static_cast<float>(recipe_.rmsprop_rate * (1 - step.sgd_share)),
+                  .square_decay = static_cast<float>(recipe_.rmsprop_decay),
+                  .epsilon = static_cast<float>(recipe_.rmsprop_epsilon)},
+                 w, g, v, mean_square_.data() + block.offset, block.elements);
+  }
 }
 
 float Optimizer::momentum_factor(double learning_rate) {
@@ -125,32 +171,25 @@ void Optimizer::step(std::span<float> weights, std::span<const float> gradients,
                      float gradient_factor, double learning_rate, double epoch) {
   PACELINE_ASSERT(weights.size() == momentum_.size() && gradients.size() == momentum_.size(),
                   "the arrays are those of the parameters");
-  const std::vector<Factors> all = factors(weights, gradients, gradient_factor, learning_rate);
-  const float momentum = momentum_factor(learning_rate);
-  const double share =
-      recipe_.kind == OptimizerKind::rmsprop_warm_up ? sgd_share(recipe_, epoch) : 1;
-
-  on_blocks([&](std::size_t first, std::size_t last) {
-    for (std::size_t b = first; b < last; ++b) {
-      const Block& block = blocks_[b];
-      const Factors& f = all[block.parameter];
-      float* w = weights.data() + block.offset;
-      const float* g = gradients.data() + block.offset;
-      float* v = momentum_.data() + block.offset;
-      if (recipe_.kind == OptimizerKind::momentum_sgd) {
-        sgd_step({gradient_factor, f.decay, momentum, f.rate, recipe_.nesterov}, w, g, v,
-                 block.elements);
-        continue;
-      }
-      rmsprop_step({.gradient_factor = gradient_factor,
-                    .decay = f.decay,
-                    .momentum = momentum,
-                    .sgd_rate = static_cast<float>(learning_rate * share),
-                    .rmsprop_rate = static_cast<float>(recipe_.rmsprop_rate * (1 - share)),
-                    .square_decay = static_cast<float>(recipe_.rmsprop_decay),
-                    .epsilon = static_cast<float>(recipe_.rmsprop_epsilon)},
-                   w, g, v, mean_square_.data() + block.offset, block.elements);
+  Step step{.weights = weights,
+            .gradients = gradients,
+            .gradient_factor = gradient_factor,
+            .momentum = momentum_factor(learning_rate),
+            .learning_rate = learning_rate};
+  if (recipe_.kind == OptimizerKind::rmsprop_warm_up) step.sgd_share = sgd_share(recipe_, epoch);
+  for (const ParameterPlace& parameter : parameters_) {
+    const double decay = decays(parameter) ? recipe_.weight_decay : 0;
+    step.factors.push_back({static_cast<float>(learning_rate), static_cast<float>(decay)});
+  }
+  if (recipe_.lars.enabled && !shared_.empty()) set_own_rates(shared_, true, step);
+  on_workers([&](std::size_t worker) {
+    for (const std::vector<Block>& parameter : own_[worker]) {
+      set_own_rates(parameter, false, step);
+      update(parameter, step);
     }
+    const std::size_t first = shared_.size() * worker / workers_;
+    const std::size_t last = shared_.size() * (worker + 1) / workers_;
+    update(std::span(shared_).subspan(first, last - first), step);
   });
 }
 

@@ -2,8 +2,9 @@
 // runtime/network/trainable_network.h.
 //
 // Cost: one fused pass over the arrays, bound by memory: 20 bytes an element (weights and momentum
-// are read and written, gradients read), 28 with RMSprop (mean squares, too). LARS first takes the
-// norms of weights and gradients: 8 bytes more where a parameter does not stay in the cache.
+// are read and written, gradients read), 28 with RMSprop (mean squares, too). LARS first reads
+// weights and gradients for their norms, one parameter after the other, so that they are still in
+// the cache when they are updated; a parameter larger than the cache costs 28.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +31,8 @@ class Optimizer {
 
   // One step on all parameters:
   //   g = gradient * gradient_factor + weight decay * w    (decay where the recipe has it)
-  //   LARS: rate_l = rate * trust * |w| / (|g'| + decay |w| + epsilon), g' without decay (You
-  //   2017);
-  //         rate_l = rate where |w| or |g'| is 0, and for parameters that the recipe leaves out
+  //   LARS: rate_l = rate * trust * |w| / (|g'| + decay |w| + epsilon), g' without decay (You 2017,
+  //         equation 6); rate where |w| or |g'| is 0, and for parameters that the recipe leaves out
   //   v = momentum v + rate_l g;  w = w - v                (so a change of rate does not rescale v,
   //                                                         unless the recipe corrects momentum)
   //   Nesterov: w = w - (momentum v + rate_l g)
@@ -52,7 +52,7 @@ class Optimizer {
   [[nodiscard]] std::vector<State> state();
 
  private:
-  // What stays in the cache while it is read twice, and what a thread takes at once.
+  // A stretch of one parameter.
   struct Block {
     std::size_t parameter = 0;
     std::size_t offset = 0;
@@ -64,24 +64,40 @@ class Optimizer {
     float decay = 0;
   };
 
+  // One call of step().
+  struct Step {
+    std::span<float> weights;
+    std::span<const float> gradients;
+    float gradient_factor = 1;
+    float momentum = 0;
+    double learning_rate = 0;
+    double sgd_share = 1;
+    std::vector<Factors> factors = {};  // of each parameter
+  };
+
   [[nodiscard]] bool decays(const ParameterPlace& parameter) const;
   [[nodiscard]] bool has_own_rate(const ParameterPlace& parameter) const;
-  [[nodiscard]] std::vector<Factors> factors(std::span<const float> weights,
-                                             std::span<const float> gradients,
-                                             float gradient_factor, double learning_rate) const;
-  // action(first block, last block) for pieces of the blocks, one for each thread.
+  // Decides which threads take what.
+  void cut();
+  void add_blocks(std::size_t parameter, std::vector<Block>& blocks) const;
+  // LARS: sets the rates of the parameters that have their own, among those of `blocks`. With
+  // `threads`, these share the work.
+  void set_own_rates(std::span<const Block> blocks, bool threads, Step& step) const;
+  void update(std::span<const Block> blocks, const Step& step);
+  // action(i) on worker i, all at once.
   template <class Action>
-  void on_blocks(Action action) const;
+  void on_workers(Action action) const;
   // What v is multiplied by.
   float momentum_factor(double learning_rate);
 
   OptimizerRecipe recipe_;
   std::vector<ParameterPlace> parameters_;
-  std::vector<Block> blocks_;
+  std::size_t workers_ = 1;
+  std::vector<Block> shared_;  // cut into as many pieces as there are workers
+  std::vector<std::vector<std::vector<Block>>> own_;  // of each worker: whole parameters
   std::vector<float> momentum_;
   std::vector<float> mean_square_;
   float last_rate_ = 0;  // 0 before the first step
-  int threads_ = 1;
 };
 
 }  // namespace paceline::runtime

@@ -53,9 +53,9 @@ enum class DecayKind { constant, step, polynomial, smooth_exponential };
 
 // The learning rate, by epoch (a fraction of one counts).
 struct LearningRateRecipe {
-  double base = 0.1;  // for base_batch samples
-  std::int64_t base_batch =
-      256;  // linear scaling rule: base * global batch / base_batch (Goyal 2.1)
+  // For base_batch samples; linear scaling: base * global batch / base_batch (Goyal 2.1).
+  double base = 0.1;
+  std::int64_t base_batch = 256;
   bool linear_scaling = true;
   double warm_up_epochs = 0;  // gradual, from warm_up_from (Goyal 2.2)
   // The first rate, as a share of the target; 0 starts at base, the rate of one worker (Goyal 2.2).

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <set>
 
 #include "tests/support/error_of.h"
@@ -107,6 +109,12 @@ TEST(Recipe, ReadsTheOtherKinds) {
   EXPECT_FALSE(fixed.loss_scale.dynamic);
   EXPECT_EQ(fixed.loss_scale.initial, 128);
   EXPECT_TRUE(parse("optimizer: {lars: {}}").optimizer.lars.enabled);
+}
+
+TEST(Recipe, OfTheDocumentsParses) {
+  std::ifstream file(PACELINE_SOURCE_DIR "/docs/examples/recipe.yaml");
+  const std::string yaml{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(parse_recipe(yaml, "recipe.yaml").name, "my-resnet50");
 }
 
 struct Fault {
