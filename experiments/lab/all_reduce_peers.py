@@ -3,8 +3,8 @@
 
     all_reduce_peers.py --hosts 4 8 --rate 100mbit 250mbit --latency 1ms --out peers.json
 
-Every algorithm of every library is tried once at each size (--screen of them). The best few of each
-library are then timed in rounds, one after the other, so that what else the machine does falls on
+Every algorithm of every library is tried at each size (--screen times), but for those that were
+hopeless at a smaller one. The best few of each library (--keep) are then timed in rounds, one after the other, so that what else the machine does falls on
 all alike. A time is the median over all repetitions of all rounds, of the slowest rank, and a ratio
 is that of the best peer to ours: above 1, ours is faster. `spread` is how far half of ours lie apart
 (the quartiles) in per cent of their median: a ratio within it of 1 is a draw.
@@ -29,6 +29,9 @@ DEFAULT_BUILD = HERE.parents[1] / "build/release/experiments/lab"
 OPEN_MPI = {0: "default", 1: "linear", 2: "nonoverlapping", 3: "recursive-doubling", 4: "ring",
             5: "segmented-ring", 6: "rabenseifner"}
 GLOO = ("ring", "bcube", "ring-old", "ring-chunked", "halving-doubling")
+# An algorithm that is so many times slower than its library's best at one size is not tried at
+# larger ones, where the bytes that it sends matter more still.
+HOPELESS = 1.7
 OURS = ("ring", "halving-doubling", "direct-exchange", "bidirectional-ring")
 
 
@@ -88,8 +91,18 @@ def finalists(all_contenders, screened, keep):
     return chosen
 
 
+def hopeful(screened):
+    """Those within HOPELESS times the best of their library."""
+    best = {}
+    for contender, seconds in screened.items():
+        if seconds is not None:
+            best[contender.library] = min(seconds, best.get(contender.library, seconds))
+    return [contender for contender, seconds in screened.items()
+            if seconds is not None and seconds <= HOPELESS * best[contender.library]]
+
+
 def compare(place, size, all_contenders, options):
-    """The times of the finalists, by contender."""
+    """The best time of each in the screening, and all times of the finalists."""
     screened = {}
     for contender in all_contenders:
         times = contender.times(place, size, options.screen)
@@ -157,7 +170,7 @@ def parse(arguments):
     parser.add_argument("--rate", nargs="+", default=["100mbit", "250mbit"])
     parser.add_argument("--latency", default="1ms")
     parser.add_argument("--mebibytes", type=float, nargs="+", default=[1, 2, 4, 8, 16])
-    parser.add_argument("--screen", type=int, default=1, help="repetitions that choose the finalists")
+    parser.add_argument("--screen", type=int, default=2, help="repetitions that choose the finalists")
     parser.add_argument("--keep", type=int, default=2, help="finalists of each library")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repetitions", type=int, default=5, help="in each round")
@@ -179,8 +192,10 @@ def main():
     for rate in options.rate:
         for hosts in options.hosts:
             place = ["--hosts", hosts, "--rate", rate, "--latency", options.latency]
-            for size in options.mebibytes:
-                measured = compare(place, int(size * 2**20), everyone, options)
+            tried = everyone
+            for size in sorted(options.mebibytes):
+                measured = compare(place, int(size * 2**20), tried, options)
+                tried = hopeful(measured[0])
                 rows.append(row(hosts, rate, options.latency, int(size * 2**20), *measured))
                 print_row(rows[-1])
                 if options.out:

@@ -228,6 +228,9 @@ struct Executor::State {
   std::vector<Stream> streams;
   std::vector<Transport::Request> blocked;
 
+  // The largest message of a bucket, bytes.
+  [[nodiscard]] std::size_t segment_size(std::size_t bucket_bytes) const;
+
   // Runs what is started on the stream, one after the other.
   bool advance(Stream& stream) {
     bool moved = false;
@@ -246,7 +249,6 @@ struct Executor::State {
 
 Executor::Executor(Transport& transport, ExecutorOptions options)
     : state_(new State{transport, options, {}, {}, {}}) {
-  if (state_->options.segment_bytes == 0) state_->options.segment_bytes = transport.segment_bytes();
   state_->streams.resize(static_cast<std::size_t>(transport.streams()));
   state_->blocked.reserve(state_->streams.size());
 }
@@ -255,6 +257,14 @@ Executor::~Executor() {
   const bool in_flight = std::any_of(state_->streams.begin(), state_->streams.end(),
                                      [](const auto& s) { return s.first != nullptr; });
   if (in_flight) state_->transport.abort();
+}
+
+// As asked for; or a quarter of a rank's part, within what the transport gains from: a part that is
+// cut in four travels on while three quarters of it are still to come.
+std::size_t Executor::State::segment_size(std::size_t bucket_bytes) const {
+  if (options.segment_bytes > 0) return std::min(options.segment_bytes, largest_segment_bytes);
+  const std::size_t quarter = bucket_bytes / static_cast<std::size_t>(transport.ranks()) / 4;
+  return std::clamp(quarter, transport.smallest_segment_bytes(), transport.segment_bytes());
 }
 
 Collective& Executor::prepare(const models::Schedule& schedule, std::int64_t elements,
@@ -269,7 +279,8 @@ Collective& Executor::prepare(const models::Schedule& schedule, std::int64_t ele
     throw InputError(fmt::format("stream {} of {}", stream, transport.streams()),
                      fmt::format("give one from 0 to {}", transport.streams() - 1));
   }
-  const std::size_t segment_bytes = std::min(state_->options.segment_bytes, largest_segment_bytes);
+  const std::size_t segment_bytes =
+      state_->segment_size(static_cast<std::size_t>(elements) * bytes_of(wire));
   const auto segment_elements =
       static_cast<std::int64_t>(std::max<std::size_t>(1, segment_bytes / bytes_of(wire)));
   const ProgramOptions cut{

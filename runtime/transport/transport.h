@@ -63,6 +63,9 @@ class Transport {
 
   // The size of message from which on larger ones gain nothing, bytes.
   [[nodiscard]] virtual std::size_t segment_bytes() const = 0;
+  // The size of message below which smaller ones gain nothing, even where they let a rank send on
+  // what it has while the rest is under way. At most segment_bytes().
+  [[nodiscard]] virtual std::size_t smallest_segment_bytes() const { return segment_bytes(); }
 };
 
 }  // namespace paceline::runtime

@@ -49,6 +49,7 @@ class Switch::Loop {
   Loop(Fabric fabric, std::vector<Tap> taps)
       : fabric_(std::move(fabric)), taps_(std::move(taps)), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
     if (epoll_ < 0) throw std::system_error(errno, std::generic_category(), "epoll_create1");
+    held_back_.assign(taps_.size(), false);
     for (int host = 0; host < fabric_.hosts(); ++host) listen(host, EPOLL_CTL_ADD, EPOLLIN);
   }
   Loop(const Loop&) = delete;
@@ -92,15 +93,22 @@ class Switch::Loop {
 
   void take_from(int host) {
     const Nanoseconds time = now();
+    auto held_back = held_back_[static_cast<std::size_t>(host)];
     for (int i = 0; i < frames_per_turn; ++i) {
       if (fabric_.idle_at(host) - time > lookahead) {
+        held_back = true;
         listen(host, EPOLL_CTL_MOD, 0);
         events_.push({fabric_.idle_at(host) - lookahead / 2, order_++, host, {}});
         return;
       }
       const ssize_t bytes = read(file(host), room_.data(), room_.size());
-      if (bytes < static_cast<ssize_t>(sizeof(FrameHeader))) return;
-      send(host, std::span(room_).first(static_cast<std::size_t>(bytes)), time);
+      if (bytes < static_cast<ssize_t>(sizeof(FrameHeader))) {
+        held_back = false;
+        return;
+      }
+      // A host that was held back had frames ready: its link went on while the switch slept.
+      const Nanoseconds handed_over = held_back ? std::min(time, fabric_.idle_at(host)) : time;
+      send(host, std::span(room_).first(static_cast<std::size_t>(bytes)), handed_over);
     }
   }
 
@@ -151,6 +159,7 @@ class Switch::Loop {
   int epoll_;
   std::priority_queue<Event, std::vector<Event>, Later> events_;
   std::vector<Buffer> spare_;
+  std::vector<bool> held_back_;  // hosts, since the switch last found nothing more to take
   Buffer room_ = Buffer(largest_frame);
   std::int64_t order_ = 0;
   Nanoseconds lateness_ = 0;

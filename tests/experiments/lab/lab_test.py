@@ -65,6 +65,25 @@ class Lab(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(sorted(result.stdout.split()), ["lab1", "lab1", "lab2", "lab2", "lab3", "lab3"])
 
+    def test_contenders_sum_right_across_hosts(self):
+        programs = pathlib.Path(os.environ["PACELINE_LAB_SWITCH"]).parent
+        arguments = [str(1 << 18), str(1 << 19), "2"]
+        for program, options, first in (
+                ("paceline-lab-all-reduce", [], ["ring", "0"]),
+                ("paceline-lab-all-reduce", [], ["halving-doubling", "4096"]),
+                ("paceline-lab-mpi-all-reduce", [], []),
+                ("paceline-lab-gloo-all-reduce", ["--export", "GLOO_FOLDER=/run/lab"], [])):
+            if not programs.joinpath(program).exists():
+                continue
+            with self.subTest(program, arguments=first):
+                # They check their sums. Programs with sanitizers take no LD_PRELOAD.
+                result = lab("run", "--hosts", 3, "--spin", *options, "--", programs / program, *first,
+                             *arguments)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                figures = [json.loads(line) for line in result.stdout.splitlines()]
+                self.assertEqual([line["bytes"] for line in figures], [1 << 18, 1 << 19])
+                self.assertEqual([len(line["seconds"]) for line in figures], [2, 2])
+
     def test_the_exit_code_is_the_commands(self):
         self.assertEqual(lab("run", "--no-mpi", "--hosts", 2, "--", "sh", "-c", "exit 5").returncode, 5)
         self.assertNotEqual(lab("run", "--hosts", 2, "--", "false").returncode, 0)
