@@ -6,6 +6,7 @@
 #include <limits>
 #include <thread>
 
+#include "models/base/error.h"
 #include "models/base/random.h"
 #include "models/network/zoo.h"
 #include "models/plan/strategy.h"

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 
+#include "models/base/error.h"
 #include "models/network/zoo.h"
 #include "models/plan/strategy.h"
 #include "tests/support/rank_threads.h"
