@@ -30,6 +30,7 @@ class NumberedDataset : public Dataset {
                     std::span<float> image) const override {
     ++reads;
     if (delay.count() > 0) std::this_thread::sleep_for(delay);
+    if (index == broken) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     if (index == broken || index == broken + 1)
       throw InputError("sample " + std::to_string(index) + " is damaged", "");
     image[0] = static_cast<float>(index);
@@ -37,7 +38,7 @@ class NumberedDataset : public Dataset {
     return static_cast<std::int32_t>(index);
   }
 
-  std::int64_t broken = -2;  // this one and the next
+  std::int64_t broken = -2;  // this one, late, and the next, at once
   std::chrono::microseconds delay{0};
   mutable std::atomic<std::int64_t> reads = 0;
 

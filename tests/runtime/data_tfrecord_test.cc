@@ -234,6 +234,16 @@ TEST_F(TfrecordFolder, HasTheRecordsInTheOrderOfTheFiles) {
     EXPECT_EQ(dataset->read(Part::test, i, {}, 0, image), (12 + i) % 5);
 }
 
+TEST_F(TfrecordFolder, TakesItsFilesByName) {
+  folder.write("validation-0", record_of(imagenet_example(photograph_bytes, 1)));
+  for (const int number : {3, 0, 6, 2, 5, 1, 4})
+    folder.write("train-" + std::to_string(number),
+                 record_of(imagenet_example(photograph_bytes, 1 + number)));
+  const auto dataset = opened(7);
+  std::vector<float> image(3 * 16 * 16);
+  for (std::int64_t i = 0; i < 7; ++i) EXPECT_EQ(dataset->read(Part::training, i, {}, 0, image), i);
+}
+
 TEST_F(TfrecordFolder, HasTheImagesOfAFolderOfFiles) {
   write_all();
   const test::TemporaryFolder files;
