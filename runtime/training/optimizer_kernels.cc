@@ -1,5 +1,8 @@
-// Tests: tests/runtime/training/optimizer_test.cc. CMake compiles this file with
-// -ffp-contract=off -fno-math-errno.
+// Tests: tests/runtime/training/optimizer_test.cc.
+#if !defined(__NO_MATH_ERRNO__)
+#error "compile this file with -fno-math-errno -ffp-contract=off, as runtime/CMakeLists.txt does"
+#endif
+
 #include "runtime/training/optimizer_kernels.h"
 
 #include <cmath>
