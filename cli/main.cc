@@ -27,7 +27,7 @@ constexpr int exit_bad_input = 2;
 // which the launcher ends them.
 void let_rank_0_speak() {
   const auto launched = paceline::runtime::launched_rank();
-  if (launched && launched->rank > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
+  if (launched && launched->rank > 0) std::this_thread::sleep_for(std::chrono::seconds(4));
 }
 
 // One line, whatever the message holds.

@@ -7,27 +7,51 @@
 namespace paceline::runtime {
 namespace {
 
+const char* with(bool flag, const char* text) {
+  return flag ? text : "";
+}
+
 std::string optimizer_lines(const OptimizerRecipe& o) {
-  return fmt::format(
-      "optimizer: {}, momentum {}{}, decay {}{}{}\nlars: {}\nrmsprop warm-up: centre {}, period "
-      "{}\n",
+  std::string text = fmt::format(
+      "optimizer: {}, momentum {}{}{}\nweight decay: {}{}{}\n",
       o.kind == OptimizerKind::momentum_sgd ? "momentum SGD" : "RMSprop warm-up", o.momentum,
-      o.nesterov ? " (Nesterov)" : "", o.weight_decay, o.decay_bias ? " with bias" : "",
-      o.decay_batch_norm ? " with batch norm" : "",
-      o.lars.enabled ? fmt::format("trust {}, epsilon {}", o.lars.trust_coefficient, o.lars.epsilon)
-                     : "none",
-      o.rmsprop_centre_epoch, o.rmsprop_period_epochs);
+      with(o.nesterov, ", Nesterov"), with(o.momentum_correction, ", corrected"), o.weight_decay,
+      with(o.decay_bias, ", of biases too"), with(o.decay_batch_norm, ", of gamma and beta too"));
+  text += o.lars.enabled ? fmt::format("LARS: trust {}, epsilon {}{}{}\n", o.lars.trust_coefficient,
+                                       o.lars.epsilon, with(o.lars.bias, ", of biases too"),
+                                       with(o.lars.batch_norm, ", of gamma and beta too"))
+                         : "LARS: none\n";
+  if (o.kind == OptimizerKind::rmsprop_warm_up)
+    text += fmt::format("RMSprop: centre {}, period {}, rate {}, decay {}, epsilon {}\n",
+                        o.rmsprop_centre_epoch, o.rmsprop_period_epochs, o.rmsprop_rate,
+                        o.rmsprop_decay, o.rmsprop_epsilon);
+  return text;
+}
+
+std::string decay_line(const LearningRateRecipe& r) {
+  switch (r.decay) {
+    case DecayKind::constant:
+      return "rate decay: none\n";
+    case DecayKind::step:
+      return fmt::format("rate decay: at epochs {} by {} {}{}\n", fmt::join(r.step_epochs, " "),
+                         r.step_factor, fmt::join(r.step_factors, " "),
+                         r.increase_batch_instead
+                             ? fmt::format(", as batches of up to {}", r.largest_batch_per_rank)
+                             : std::string());
+    case DecayKind::polynomial:
+      return fmt::format("rate decay: polynomial of power {}\n", r.polynomial_power);
+    case DecayKind::smooth_exponential:
+      return fmt::format("rate decay: by {} every {} epochs\n", r.exponential_factor,
+                         r.exponential_epochs);
+  }
+  return {};
 }
 
 std::string rate_lines(const LearningRateRecipe& r) {
-  return fmt::format(
-      "learning rate: {} for {}{}, warm-up {} epochs from {}\n"
-      "decay: kind {}, at {} by {}, power {}, {} every {} epochs\n"
-      "batch increase: {} up to {}\n",
-      r.base, r.base_batch, r.linear_scaling ? " scaled" : "", r.warm_up_epochs, r.warm_up_from,
-      static_cast<int>(r.decay), fmt::join(r.step_epochs, " "), r.step_factor, r.polynomial_power,
-      r.exponential_factor, r.exponential_epochs, r.increase_batch_instead,
-      r.largest_batch_per_rank);
+  return fmt::format("learning rate: {} for {} images{}\nwarm-up: {} epochs from {}\n", r.base,
+                     r.base_batch, with(r.linear_scaling, ", scaled"), r.warm_up_epochs,
+                     r.warm_up_from) +
+         decay_line(r);
 }
 
 std::string plan_lines(const models::Plan& plan) {

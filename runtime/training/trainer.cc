@@ -479,7 +479,8 @@ void Training::restore() {
                  .iteration = static_cast<std::int64_t>(numbers[2])};
     loss_scale_ = {.scale = numbers[3],
                    .good_steps = static_cast<std::int64_t>(numbers[4]),
-                   .skipped = static_cast<std::int64_t>(numbers[5])};
+                   .skipped = static_cast<std::int64_t>(numbers[5]),
+                   .fixed = loss_scale_.fixed};
     const auto take = [&](const std::string& name, std::span<float> values) {
       if (rank_ == 0) std::ranges::copy(checkpoint.array(name, values.size()), values.begin());
       broadcast(t, std::as_writable_bytes(values));

@@ -19,7 +19,16 @@ PACELINE = os.environ["PACELINE"]
 SOURCE = pathlib.Path(os.environ["PACELINE_SOURCE"])
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
 ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-LITTLE = ("--model", "cnn-small", "--data", "synthetic", "--batch", "32", "--epochs", "1", "--threads", "1")
+
+
+def little(**others):
+    """Options of a job of a second, with others added or in their place."""
+    options = {"model": "cnn-small", "data": "synthetic", "batch": "32", "epochs": "1", "threads": "1"}
+    options.update({name.replace("_", "-"): value for name, value in others.items()})
+    return tuple(word for name, value in options.items() if value is not None for word in (f"--{name}", value))
+
+
+LITTLE = little()
 
 
 def train(*words, timeout=120):
@@ -65,7 +74,7 @@ class Folder(unittest.TestCase):
 
 class Reports(Folder):
     def test_it_says_what_it_does_and_how_well(self):
-        result = train(*LITTLE, "--epochs", "2")
+        result = train(*little(epochs="2"))
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("cnn-small on synthetic: 1 rank (threads)", result.stdout)
         self.assertEqual(len(re.findall(r"^ +[12]  ", result.stdout, re.M)), 2, result.stdout)
@@ -95,7 +104,8 @@ class Reports(Folder):
         result = train(*LITTLE, "--ranks", "2", "--wire", "fp16", "--theta", "100 KB", "--timeline", measured)
         self.assertEqual(result.returncode, 0, result.stderr)
         result = subprocess.run([PACELINE, "predict", "--model", "cnn-small", "--cluster", str(SOURCE / "docs/examples/lab.yaml"),
-                                 "--ranks", "2", "--strategy", "fused-ring", "--wire", "fp16", "--theta", "100 KB",
+                                 "--ranks", "2", "--precision", "fp32", "--strategy", "fused-ring", "--wire", "fp16",
+                                 "--theta", "100 KB",
                                  "--timeline", predicted], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertEqual(result.returncode, 0, result.stderr)
 
@@ -109,19 +119,19 @@ class Reports(Folder):
 
     def test_options_that_are_wrong_are_one_line(self):
         for words, fragments in (
-                (("--model", "cnn-small"), ("--data is missing",)),
-                (("--data", "synthetic"), ("--model is missing",)),
+                (little(data=None), ("--data is missing",)),
+                (little(model=None), ("--model is missing",)),
                 ((*LITTLE, "--strategy", "fused-rong"), ("--strategy", "fused-ring")),
                 ((*LITTLE, "--recipe", "fashion-mnits"), ("--recipe", "fashion-mnist")),
-                ((*LITTLE, "--batch", "0"), ("--batch",)),
+                (little(batch="0"), ("--batch",)),
                 ((*LITTLE, "--overlap", "priority"), ("priority", "wait-free")),
                 ((*LITTLE, "--strategy", "nccl"), ("fused-ring",)),
                 ((*LITTLE, "--storage", "fp8"), ("--storage", "fp16")),
                 ((*LITTLE, "--checkpoint", "/nowhere/at/all"), ("--checkpoint", "/nowhere/at")),
                 ((*LITTLE, "--checkpoint-every", "3"), ("--checkpoint",)),
-                ((*LITTLE, "--data", "fashion-mnits"), ("--data", "fashion-mnist")),
-                (("--model", "resnet50", "--data", "fashion-mnist"), ("--data",)),
-                ((*LITTLE, "--batch", "2048"), ("1024", "--batch"))):
+                (little(data="fashion-mnits"), ("--data", "fashion-mnist")),
+                (("--model", "resnet50", "--data", "fashion-mnist"), ("1x28x28", "3x224x224")),
+                (little(batch="2048"), ("1024", "2048"))):
             with self.subTest(words=words):
                 self.rejected(train(*words), *fragments)
 
@@ -210,7 +220,7 @@ class Faults(Folder):
     def test_a_rank_that_is_killed_ends_the_job_and_is_named(self):
         path = self.path("checkpoint")
         metrics = self.path("metrics.jsonl")
-        words = (*LITTLE, "--epochs", "100000", "--checkpoint", path, "--checkpoint-every", "10", "--metrics", metrics)
+        words = (*little(epochs="100000"), "--checkpoint", path, "--checkpoint-every", "10", "--metrics", metrics)
         job = subprocess.Popen(mpirun(words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT,
                                start_new_session=True)
         self.addCleanup(lambda: job.poll() is None and os.killpg(job.pid, signal.SIGKILL))
