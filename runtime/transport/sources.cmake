@@ -1,10 +1,12 @@
 set(transport_sources
   transport/launcher.cc
+  transport/message_memory.cc
   transport/messages.cc
   transport/patience.cc
   transport/thread_transport.cc)
 set(transport_headers
   transport/launcher.h
+  transport/message_memory.h
   transport/messages.h
   transport/patience.h
   transport/thread_transport.h
