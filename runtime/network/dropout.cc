@@ -1,4 +1,4 @@
-// Tests: tests/runtime/dropout_test.cc.
+// Tests: tests/runtime/network_parts_test.cc.
 #include "runtime/network/dropout.h"
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Tests: tests/runtime/loss_test.cc.
+// Tests: tests/runtime/network_parts_test.cc.
 #include "runtime/network/loss.h"
 
 #include <algorithm>
@@ -7,9 +7,13 @@
 namespace paceline::runtime {
 namespace {
 
+double exponential(float logit, float largest) {
+  return std::exp(static_cast<double>(logit) - static_cast<double>(largest));
+}
+
 double sum_of_exponentials(std::span<const float> logits, float largest) {
   double sum = 0;
-  for (const float logit : logits) sum += std::exp(logit - largest);
+  for (const float logit : logits) sum += exponential(logit, largest);
   return sum;
 }
 
@@ -52,7 +56,7 @@ void softmax_cross_entropy_gradient(std::span<const float> logits, std::size_t c
     const float largest = *std::max_element(of_sample.begin(), of_sample.end());
     const double sum = sum_of_exponentials(of_sample, largest);
     for (std::size_t c = 0; c < classes; ++c) {
-      const double softmax = std::exp(of_sample[c] - largest) / sum;
+      const double softmax = exponential(of_sample[c], largest) / sum;
       gradient[i * classes + c] = static_cast<float>(factor * (softmax - (c == label ? 1.0 : 0.0)));
     }
   }

@@ -1,4 +1,4 @@
-// Tests: tests/runtime/memory_plan_test.cc.
+// Tests: tests/runtime/network_parts_test.cc.
 #include "runtime/network/memory_plan.h"
 
 #include <algorithm>

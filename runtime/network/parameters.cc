@@ -1,4 +1,4 @@
-// Tests: tests/runtime/parameters_test.cc.
+// Tests: tests/runtime/network_parts_test.cc.
 #include <algorithm>
 #include <cmath>
 

@@ -7,8 +7,17 @@
 //   fp32   all in FP32;
 //   bf16   storage and arithmetic in BF16 (AMX where the CPU has it), accumulation in FP32;
 //   fp16   storage in FP16, arithmetic in FP32 (oneDNN 2.6 computes no FP16 on CPUs): each operand
-//          and each result is rounded to FP16, so that overflow and underflow are FP16's.
+//          and each result is rounded to FP16, so that overflow and underflow are FP16's. The
+//          rounded numbers are held in FP32 words: it takes the memory of fp32, and more time.
 // Batch norm's statistics, its gamma and beta, and the loss are FP32 in every mode (Jizhi, 3.2).
+// Gradients of weights and biases come in FP32 from bf16, and rounded to FP16 from fp16.
+//
+// What models::Layer leaves open: an average pool divides by its kernel's size, padding included;
+// LRN has k = 2, alpha = 1e-4 and beta = 0.75 (Krizhevsky 2012, 3.3); dropout scales what it keeps
+// by 1 / (1 - probability); running variances are of n - 1 samples; momentum 0.1 is PyTorch's.
+//
+// All memory is taken at construction. Activations, gradients and workspaces share one arena by
+// their lives; a ReLU is done by the layer before it where it can, and then takes no time itself.
 //
 // The same network, weights, batch and number of threads give the same bits.
 // Thread safety: one thread at a time.
@@ -44,7 +53,8 @@ struct ParameterPlace {
 
 // He normal for convolutions (fan out, as torchvision) and for fully connected layers uniform as
 // PyTorch's (1 / sqrt(fan in)); biases of fully connected layers likewise; gamma 1, beta 0. The
-// last gamma of a residual block may start at 0 (Goyal 5.1). A function of network and seed only.
+// last gamma of a residual block may start at 0 (Goyal 5.1): that of the deepest batch norm which
+// an add reads. Biases of convolutions start at 0. A function of network and seed only.
 struct InitialWeights {
   std::uint64_t seed = 1;
   bool zero_last_gamma = false;
@@ -79,8 +89,9 @@ class LayerObserver {
 
 class TrainableNetwork {
  public:
-  // Throws InputError that names the layer if shapes do not fit, or the network does not end in a
-  // softmax_cross_entropy.
+  // Throws InputError that names the layer if shapes do not fit, an LRN is of an even size, or the
+  // network does not end in its only softmax_cross_entropy; UnavailableError for bf16 on a CPU for
+  // which oneDNN has none (it wants AVX-512).
   TrainableNetwork(const models::Network& network, const TrainableNetworkOptions& options);
   TrainableNetwork(TrainableNetwork&&) noexcept;
   TrainableNetwork& operator=(TrainableNetwork&&) noexcept;
@@ -91,8 +102,8 @@ class TrainableNetwork {
   [[nodiscard]] const std::vector<ParameterPlace>& parameters() const;
   [[nodiscard]] std::int64_t parameter_elements() const;
 
-  // Running means, then variances, of the batch norms in the order of layers; 0 and 1 at first.
-  // The caller may write them (a checkpoint, a mean over ranks).
+  // Running means of all batch norms in the order of layers, then their variances; 0 and 1 at
+  // first. The caller may write them (a checkpoint, a mean over ranks).
   [[nodiscard]] std::span<float> statistics();
 
   // Takes new weights into the working copies: all, or parameters [first, first + count).
@@ -102,7 +113,8 @@ class TrainableNetwork {
 
   // images: batch() x channels x height x width in FP32, NCHW; labels: 0 .. classes() - 1. In an
   // evaluation there may be fewer than batch() samples. `seed` draws the dropout masks. A training
-  // pass updates statistics() and keeps what backward() needs.
+  // pass updates statistics() and keeps what backward() needs, until the next pass. Throws
+  // InputError for a label out of range.
   PassOutcome forward(std::span<const float> images, std::span<const std::int32_t> labels,
                       Pass pass, std::uint64_t seed = 0);
 

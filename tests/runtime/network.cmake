@@ -2,4 +2,6 @@
 paceline_runtime_test(paceline_runtime_network_tests
   SOURCES
     network_layers_test.cc
+    network_modes_test.cc
+    network_parts_test.cc
     network_test.cc)

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "oneapi/dnnl/dnnl.hpp"
+#include <oneapi/dnnl/dnnl.hpp>
 #include "runtime/network/trainable_network.h"
 
 namespace paceline::runtime::onednn {
