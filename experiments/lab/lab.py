@@ -182,7 +182,7 @@ def inside(options, alive):
         configure_host(options, number, process)
     write_scripts(hosts)
     busy = cpu_times()
-    code = run_command(options)
+    code = run_command(options, switch)
     busy = share_busy(busy, cpu_times())
     report(options, switch, busy)
     return code
@@ -292,7 +292,7 @@ def mpirun(options):
     return [str(part) for part in command]
 
 
-def run_command(options):
+def run_command(options, switch):
     command = [str(DIRECTORY / "lab-on"), "1"]
     if not options.no_mpi:
         command += mpirun(options)
@@ -308,6 +308,8 @@ def run_command(options):
             os._exit(127)
     while True:  # also reaps what others left behind, as a first process must
         ended, status = os.wait()
+        if ended == switch.pid:
+            raise LabError("the switch failed", UNAVAILABLE)
         if ended == process:
             code = os.waitstatus_to_exitcode(status)
             return code if code >= 0 else 128 - code
