@@ -17,9 +17,9 @@ namespace {
 
 // Messages are counted in an int by MPI.
 constexpr std::size_t largest_segment_bytes = std::size_t{1} << 30;
-// Receives posted ahead: enough that the next is there when one has landed, few enough that their
-// scratch stays in the cache.
-constexpr std::uint32_t window = 4;
+// Receives that are posted ahead are read back from the cache when they land: half of a level 2
+// cache of 1 MiB, and two segments at least.
+constexpr std::size_t window_bytes = std::size_t{1} << 19;
 
 // Scratch that the collectives of a stream take turns in.
 template <class T>
@@ -283,9 +283,11 @@ Collective& Executor::prepare(const models::Schedule& schedule, std::int64_t ele
       state_->segment_size(static_cast<std::size_t>(elements) * bytes_of(wire));
   const auto segment_elements =
       static_cast<std::int64_t>(std::max<std::size_t>(1, segment_bytes / bytes_of(wire)));
+  const ProgramOptions cut{
+      .segment_elements = segment_elements,
+      .window_elements = static_cast<std::int64_t>(window_bytes / bytes_of(wire))};
   Collective& made = state_->collectives.emplace_back(
-      compile(schedule, transport.rank(), elements, wire, {segment_elements, window}), wire,
-      stream);
+      compile(schedule, transport.rank(), elements, wire, cut), wire, stream);
   State::Stream& own = state_->streams[static_cast<std::size_t>(stream)];
   own.scratch.reserve(made.scratch_bytes());
   own.wide.reserve(made.wide_elements());

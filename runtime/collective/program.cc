@@ -251,14 +251,22 @@ class Compiler {
     wide = {begin, end - begin};
   }
 
+  [[nodiscard]] std::uint32_t window() const {
+    std::int64_t largest = 1;
+    for (const Message& m : receives_.list) largest = std::max(largest, m.span.size);
+    return static_cast<std::uint32_t>(
+        std::clamp<std::int64_t>(options_.window_elements / largest, 2, 16));
+  }
+
   void find_posted() {
+    const std::uint32_t most = window();
     const auto count = static_cast<std::uint32_t>(program_.receives.size());
     for (int step = 0; step < schedule_.steps(); ++step) {
       const auto begin = static_cast<std::uint32_t>(receives_.step_begin(step));
       const auto end = static_cast<std::uint32_t>(receives_.step_end(step));
-      const bool whole = end - begin > options_.window && some_sender_adds_to_what_it_sends(step);
+      const bool whole = end - begin > most && some_sender_adds_to_what_it_sends(step);
       for (std::uint32_t i = begin; i < end; ++i) {
-        std::uint32_t posted = std::min(count, i + options_.window);
+        std::uint32_t posted = std::min(count, i + most);
         if (whole) posted = std::max(posted, end);
         program_.receives[i].posted_with = posted;
         program_.most_posted = std::max(program_.most_posted, posted - i);

@@ -62,13 +62,16 @@ struct Program {
 
 struct ProgramOptions {
   std::int64_t segment_elements = 1;  // the largest message
-  std::uint32_t window = 1;           // receives posted at one time, where the schedule lets it be
+  std::int64_t window_elements =
+      1;  // of receives posted at one time, where the schedule lets it be
 };
 
-// Segment `index` of `segment_count` of a message: the two ends of it cut alike.
+// How many nearly equal segments a message is cut into: the same at both ends of it.
 [[nodiscard]] std::int64_t segment_count(Elements span, std::int64_t segment_elements);
 
-// Time: O((messages in segments) log(messages in segments)) for a rank.
+// The window has at least 2 receives and at most 16: the next is there when one has landed, and
+// those that wait stay in the cache. Time: O((messages in segments) log(messages in segments)) for
+// a rank.
 [[nodiscard]] Program compile(const models::Schedule& schedule, int rank, std::int64_t elements,
                               models::WireType wire, const ProgramOptions& options);
 
