@@ -201,6 +201,11 @@ def start_host(number):
             for key, value in (("ipv4/tcp_congestion_control", "reno"),
                                ("ipv4/tcp_slow_start_after_idle", "0"),
                                ("ipv4/tcp_no_metrics_save", "1"),
+                               # Buffers above rate x latency from the first byte, and no probes for
+                               # losses: nothing is ever lost, and a busy machine is only late.
+                               ("ipv4/tcp_wmem", "4096 1048576 4194304"),
+                               ("ipv4/tcp_rmem", "4096 2097152 16777216"),
+                               ("ipv4/tcp_early_retrans", "0"),
                                ("ipv6/conf/all/disable_ipv6", "1"),
                                ("ipv6/conf/default/disable_ipv6", "1")):
                 setting = pathlib.Path("/proc/sys/net", key)
