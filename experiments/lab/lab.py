@@ -182,7 +182,7 @@ def inside(options, alive):
         configure_host(options, number, process)
     write_scripts(hosts)
     busy = cpu_times()
-    code = run_command(options)
+    code = run_command(options, switch)
     busy = share_busy(busy, cpu_times())
     report(options, switch, busy)
     return code
@@ -201,6 +201,11 @@ def start_host(number):
             for key, value in (("ipv4/tcp_congestion_control", "reno"),
                                ("ipv4/tcp_slow_start_after_idle", "0"),
                                ("ipv4/tcp_no_metrics_save", "1"),
+                               # Buffers above rate x latency from the first byte, and no probes for
+                               # losses: nothing is ever lost, and a busy machine is only late.
+                               ("ipv4/tcp_wmem", "4096 1048576 4194304"),
+                               ("ipv4/tcp_rmem", "4096 2097152 16777216"),
+                               ("ipv4/tcp_early_retrans", "0"),
                                ("ipv6/conf/all/disable_ipv6", "1"),
                                ("ipv6/conf/default/disable_ipv6", "1")):
                 setting = pathlib.Path("/proc/sys/net", key)
@@ -292,7 +297,7 @@ def mpirun(options):
     return [str(part) for part in command]
 
 
-def run_command(options):
+def run_command(options, switch):
     command = [str(DIRECTORY / "lab-on"), "1"]
     if not options.no_mpi:
         command += mpirun(options)
@@ -308,6 +313,8 @@ def run_command(options):
             os._exit(127)
     while True:  # also reaps what others left behind, as a first process must
         ended, status = os.wait()
+        if ended == switch.pid:
+            raise LabError("the switch failed", UNAVAILABLE)
         if ended == process:
             code = os.waitstatus_to_exitcode(status)
             return code if code >= 0 else 128 - code
