@@ -32,9 +32,10 @@ using Clock = std::chrono::steady_clock;
 constexpr int spins_alone = 2000;
 constexpr int spins_shared = 10;
 // A segment that stays in the cache, and below TCP's eager limit. On one node a message above 4 KiB
-// costs a rendezvous of 1.4 us: with 128 KiB, 1 MiB takes 10 to 14% longer than with 512. Between nodes parts that are not much larger are cut further,
-// so that latencies hide behind transfers: a ring of 4 hosts, 250 Mbit/s and 1 ms, takes 15% less
-// for 1 MiB with 64 KiB than with 256, and 3% more for 16 MiB (November 2026).
+// costs a rendezvous of 1.4 us: with 128 KiB, 1 MiB takes 10 to 14% longer than with 512. Between
+// nodes parts that are not much larger are cut further, so that latencies hide behind transfers: a
+// ring of 4 hosts, 250 Mbit/s and 1 ms, takes 15% less for 1 MiB with 64 KiB than with 256, and 3%
+// more for 16 MiB (November 2026).
 constexpr std::size_t largest_segment = std::size_t{1} << 19;
 constexpr std::size_t smallest_segment_between_nodes = std::size_t{1} << 14;
 // Beyond this, whoever else uses the cores comes first.
