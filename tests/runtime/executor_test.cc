@@ -37,6 +37,13 @@ void* operator new(std::size_t size) {
 void* operator new[](std::size_t size) {
   return counted(size);
 }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  if (counts) ++allocations;
+  return std::malloc(size == 0 ? 1 : size);
+}
+void operator delete(void* memory, const std::nothrow_t&) noexcept {
+  std::free(memory);
+}
 void operator delete(void* memory) noexcept {
   std::free(memory);
 }
@@ -110,8 +117,8 @@ TEST(Executor, LargeBucketsAreTheSum) {
     std::vector<Case> cases;
     for (const auto& [name, schedule] : test::all_reduces(p)) {
       for (const NumberType type : {NumberType::fp32, NumberType::bf16})
-        cases.push_back({name, schedule, 100'003, type, 7});
-      if (cases.size() >= 16) break;
+        cases.push_back({name, schedule, 40'003, type, 7});
+      if (cases.size() >= 12) break;
     }
     check_all(cases, {.segment_bytes = std::size_t{1} << 16});
     if (HasFatalFailure()) return;

@@ -94,16 +94,19 @@ inline Bucket bucket_of(const Case& c, int rank) {
   return bucket_of(drawn_values(c.seed, rank, c.elements), c.type);
 }
 
-// Every all-reduce of the catalogue with all its options, for every type and small sizes.
+// Every all-reduce of the catalogue with all its options, for small sizes. For every type, or with
+// more than 8 ranks, where the schedules are many, for the types in turn.
 inline std::vector<Case> cases_of_catalogue(int p) {
   std::vector<Case> cases;
   std::uint64_t seed = 1;
   for (const models::CollectiveAlgorithm& algorithm : models::all_reduce_catalogue()) {
     for (const models::ScheduleOptions& options : option_sets(algorithm, p)) {
-      for (const NumberType type : types) {
-        for (const std::int64_t elements : {0, 1, p - 1, 13, 1000}) {
+      for (const std::int64_t elements : {0, 1, p - 1, 13, 1000}) {
+        const NumberType turn = types[++seed % 3];
+        for (const NumberType type : types) {
+          if (p > 8 && type != turn) continue;
           cases.push_back({models::described(algorithm.name, options), algorithm.build(options),
-                           elements, type, ++seed});
+                           elements, type, seed});
         }
       }
     }
