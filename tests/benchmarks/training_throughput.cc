@@ -1,6 +1,6 @@
 // One training step after the other on request, for training_throughput.py, which sets PyTorch
-// beside it: reads lines from standard input, and answers each with the seconds of a step of
-// set_weights, forward and backward.
+// beside it: reads lines from standard input, and answers each with the seconds and the CPU seconds
+// of a step of set_weights, forward and backward.
 //
 //   training_throughput NETWORK BATCH THREADS fp32|bf16|fp16 [--layers]
 //
@@ -108,7 +108,9 @@ int main(int count, char** arguments) {
   }
   std::string line;
   while (std::getline(std::cin, line)) {
-    std::printf("%.9f\n", training.step());
+    const double start = cpu_seconds();
+    const double seconds = training.step();
+    std::printf("%.9f %.9f\n", seconds, cpu_seconds() - start);
     std::fflush(stdout);
   }
 }

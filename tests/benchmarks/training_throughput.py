@@ -6,15 +6,16 @@
 A step is a forward and a backward pass (ours with set_weights) of one batch of the same network.
 Steps of both sides take turns; the figures are medians. PyTorch runs as it is and channels-last,
 and the better counts; its BF16 is autocast. Without PyTorch (python3-torch) only ours is printed.
+The ratio of CPU time is what a busy machine distorts least, with one thread: threads that wait for
+each other count as busy.
 """
+import argparse
 import statistics
 import subprocess
-import sys
 import time
 
 CASES = [("resnet50", 16), ("resnet-small", 64)]
 TYPES = ["fp32", "bf16"]
-THREADS = 2
 
 
 def resnet(torch, name):
@@ -77,68 +78,71 @@ class Peer:
         self.loss = torch.nn.CrossEntropyLoss()
 
     def step(self):
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         self.net.zero_grad(set_to_none=True)
         with self.torch.autocast("cpu", self.torch.bfloat16, enabled=self.bf16):
             logits = self.net(self.images)
         self.loss(logits.float(), self.labels).backward()
-        return time.perf_counter() - start
+        return time.perf_counter() - start, time.process_time() - cpu
 
 
 class Ours:
     """The C++ program, which takes a step for each line."""
 
-    def __init__(self, program, name, batch, number_type):
-        self.process = subprocess.Popen([program, name, str(batch), str(THREADS), number_type], text=True,
+    def __init__(self, program, name, batch, threads, number_type):
+        self.process = subprocess.Popen([program, name, str(batch), str(threads), number_type], text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def step(self):
         self.process.stdin.write("step\n")
         self.process.stdin.flush()
-        return float(self.process.stdout.readline())
+        return tuple(float(field) for field in self.process.stdout.readline().split())
 
     def end(self):
         self.process.stdin.close()
         self.process.wait()
 
 
-def measure(torch, program, name, batch, number_type, repetitions):
-    ours = Ours(program, name, batch, number_type)
+def measure(torch, options, name, batch, number_type):
+    """(images/s, images per CPU second) of ours, then of PyTorch's ways."""
+    ours = Ours(options.program, name, batch, options.threads, number_type)
     peers = [] if torch is None else [Peer(torch, name, batch, number_type, last) for last in (False, True)]
     sides = [ours] + peers
     for side in sides:
         side.step()
         side.step()
     times = [[] for _ in sides]
-    for _ in range(repetitions):
+    for _ in range(options.repetitions * (4 if name == "resnet-small" else 1)):
         for side, taken in zip(sides, times):
             taken.append(side.step())
     ours.end()
-    speeds = [batch / statistics.median(taken) for taken in times]
-    return speeds[0], speeds[1:]
+    return [tuple(batch / statistics.median(clock) for clock in zip(*taken)) for taken in times]
 
 
 def main():
-    if len(sys.argv) < 2:
-        sys.exit(f"usage: {sys.argv[0]} PROGRAM [REPETITIONS]")
-    repetitions = int(sys.argv[2]) if len(sys.argv) > 2 else 7
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--repetitions", type=int, default=7)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--networks", nargs="*", default=[name for name, _ in CASES])
+    options = parser.parse_args()
     try:
         import torch
-        torch.set_num_threads(THREADS)
+        torch.set_num_threads(options.threads)
     except ImportError:
         torch = None
         print("PyTorch is not installed (python3-torch): no ratios")
-    print(f"images/s of forward and backward, {THREADS} threads, medians of {repetitions} steps that take turns")
-    print(f"{'network':14}{'batch':>6}{'type':>6}{'paceline':>10}{'PyTorch':>10}{'ratio':>7}   (PyTorch NCHW, channels-last)")
+    print(f"images/s of forward and backward, {options.threads} threads, medians of steps that take turns")
+    print(f"{'network':14}{'batch':>6}{'type':>6}{'paceline':>10}{'PyTorch':>10}{'ratio':>7}{'CPU ratio':>11}   (PyTorch NCHW, channels-last)")
     for name, batch in CASES:
-        for number_type in TYPES:
-            steps = repetitions * (4 if name == "resnet-small" else 1)
-            ours, peers = measure(torch, sys.argv[1], name, batch, number_type, steps)
+        for number_type in TYPES if name in options.networks else []:
+            ours, *peers = measure(torch, options, name, batch, number_type)
+            line = f"{name:14}{batch:6}{number_type:>6}{ours[0]:10.1f}"
             if peers:
-                detail = ", ".join(f"{speed:.1f}" for speed in peers)
-                print(f"{name:14}{batch:6}{number_type:>6}{ours:10.1f}{max(peers):10.1f}{ours / max(peers):7.2f}   ({detail})", flush=True)
-            else:
-                print(f"{name:14}{batch:6}{number_type:>6}{ours:10.1f}", flush=True)
+                wall, cpu = (max(speed) for speed in zip(*peers))
+                detail = ", ".join(f"{peer[0]:.1f}" for peer in peers)
+                line += f"{wall:10.1f}{ours[0] / wall:7.2f}{ours[1] / cpu:11.2f}   ({detail})"
+            print(line, flush=True)
 
 
 main()

@@ -215,7 +215,7 @@ TEST(TrainableNetwork, Learns) {
     }
 }
 
-// Two samples let a batch norm of one pixel have a variance; the largest networks need none.
+// Two samples let a batch norm of one pixel have a variance; the largest networks have none such.
 TEST(TrainableNetwork, ComputesEveryNetworkOfTheZoo) {
   for (const models::ZooEntry& entry : models::zoo()) {
     const Network description = entry.build();
