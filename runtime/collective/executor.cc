@@ -11,6 +11,7 @@
 #include "models/base/error.h"
 #include "runtime/collective/program.h"
 #include "runtime/tensor/kernels.h"
+#include "runtime/transport/message_memory.h"
 
 namespace paceline::runtime {
 namespace {
@@ -22,23 +23,22 @@ constexpr std::size_t largest_segment_bytes = std::size_t{1} << 30;
 constexpr std::size_t window_bytes = std::size_t{1} << 19;
 
 // Scratch that the collectives of a stream take turns in.
-template <class T>
 class Scratch {
  public:
-  // At least `size` of T. What was handed out before stays as it is until release().
-  void reserve(std::size_t size) {
-    if (size <= size_) return;
-    held_.push_back(std::unique_ptr<T[]>(new T[size]));  // not zeroed: pages come when touched
-    size_ = size;
+  // At least so many bytes. What was handed out before stays as it is until release().
+  void reserve(std::size_t bytes) {
+    if (bytes <= data().size()) return;
+    held_.emplace_back(bytes);
   }
   void release() {
     if (held_.size() > 1) held_.erase(held_.begin(), held_.end() - 1);
   }
-  [[nodiscard]] T* data() const { return held_.empty() ? nullptr : held_.back().get(); }
+  [[nodiscard]] std::span<std::byte> data() {
+    return held_.empty() ? std::span<std::byte>() : held_.back().bytes();
+  }
 
  private:
-  std::vector<std::unique_ptr<T[]>> held_;
-  std::size_t size_ = 0;
+  std::vector<MessageMemory> held_;
 };
 
 }  // namespace
@@ -218,8 +218,8 @@ struct Executor::State {
   struct Stream {
     Collective* first = nullptr;  // the one that runs
     Collective* last = nullptr;
-    Scratch<std::byte> scratch;
-    Scratch<float> wide;
+    Scratch scratch;
+    Scratch wide;
   };
 
   Transport& transport;
@@ -236,7 +236,8 @@ struct Executor::State {
     bool moved = false;
     while (stream.first != nullptr) {
       Collective& current = *stream.first;
-      moved |= current.advance(transport, stream.scratch.data(), stream.wide.data());
+      moved |= current.advance(transport, stream.scratch.data().data(),
+                               reinterpret_cast<float*>(stream.wide.data().data()));
       if (current.in_flight()) {
         blocked.push_back(current.blocked_on());
         return moved;
@@ -290,7 +291,7 @@ Collective& Executor::prepare(const models::Schedule& schedule, std::int64_t ele
       compile(schedule, transport.rank(), elements, wire, cut), wire, stream);
   State::Stream& own = state_->streams[static_cast<std::size_t>(stream)];
   own.scratch.reserve(made.scratch_bytes());
-  own.wide.reserve(made.wide_elements());
+  own.wide.reserve(made.wide_elements() * sizeof(float));
   if (own.first == nullptr) {
     own.scratch.release();
     own.wide.release();

@@ -1,9 +1,11 @@
 set(transport_sources
   transport/launcher.cc
+  transport/message_memory.cc
   transport/patience.cc
   transport/thread_transport.cc)
 set(transport_headers
   transport/launcher.h
+  transport/message_memory.h
   transport/patience.h
   transport/thread_transport.h
   transport/transport.h)

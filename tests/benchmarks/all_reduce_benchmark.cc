@@ -41,6 +41,7 @@
 #include "models/collective/catalogue.h"
 #include "runtime/collective/executor.h"
 #include "runtime/tensor/kernels.h"
+#include "runtime/transport/message_memory.h"
 #include "runtime/transport/mpi_transport.h"
 
 namespace {
@@ -139,9 +140,9 @@ std::vector<std::pair<std::string, MPI_Comm>> open_mpi_algorithms() {
 }
 
 std::shared_ptr<gloo::rendezvous::Context> gloo_context(int rank, int ranks) {
-  // The processes of a job have the parent in common: mpirun.
-  const auto folder =
-      std::filesystem::temp_directory_path() / fmt::format("paceline-gloo-{}", getppid());
+  int job = getpid();
+  MPI_Bcast(&job, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  const auto folder = std::filesystem::temp_directory_path() / fmt::format("paceline-gloo-{}", job);
   std::filesystem::create_directories(folder);
   gloo::transport::tcp::attr attributes;
   attributes.iface = "lo";
@@ -295,13 +296,15 @@ int run(const Options& options) {
   }
   for (const std::size_t bytes : options.sizes) {
     const std::size_t elements = bytes / sizeof(float);
-    std::vector<float> data(elements, 0.0F);
+    const runtime::MessageMemory memory(bytes);  // all contenders' bucket
+    const std::span<float> data(reinterpret_cast<float*>(memory.bytes().data()), elements);
+    std::fill(data.begin(), data.end(), 0.0F);
     runtime::Executor executor(*transport, {.segment_bytes = options.segment_bytes});
     std::vector<Contender> contenders;
     add_ours(contenders, executor, ranks, elements, data.data());
     for (const auto& [name, communicator] : open_mpi) {
       if (elements > (1 << 20) && (name == "linear" || name == "nonoverlapping")) continue;
-      contenders.push_back({"open-mpi", name, [&data, communicator = communicator] {
+      contenders.push_back({"open-mpi", name, [data, communicator = communicator] {
                               MPI_Allreduce(MPI_IN_PLACE, data.data(),
                                             static_cast<int>(data.size()), MPI_FLOAT, MPI_SUM,
                                             communicator);
@@ -319,7 +322,7 @@ int run(const Options& options) {
              });
     });
     for (Contender& c : contenders) c.by_best = options.best;
-    measure(contenders, options.repetitions, bytes <= (1 << 16) ? 20 : bytes <= (1 << 20) ? 4 : 1);
+    measure(contenders, options.repetitions, bytes <= (1 << 16) ? 20 : bytes <= (16 << 20) ? 4 : 1);
     if (rank == 0) report(options, bytes, contenders, document);
   }
   if (rank == 0 && options.json) fmt::print("{}\n", document.dump(2));
