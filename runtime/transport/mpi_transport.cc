@@ -31,12 +31,12 @@ using Clock = std::chrono::steady_clock;
 // A test of a message takes about 0.1 us, and a switch of threads a few.
 constexpr int spins_alone = 2000;
 constexpr int spins_shared = 10;
-// A segment that stays in the cache, and below TCP's eager limit. On one node a message above 4 KiB
-// costs a rendezvous of 1.4 us: with 128 KiB, 1 MiB takes 10 to 14% longer than with 512. Between
-// nodes parts that are not much larger are cut further, so that latencies hide behind transfers: a
-// ring of 4 hosts, 250 Mbit/s and 1 ms, takes 15% less for 1 MiB with 64 KiB than with 256, and 3%
-// more for 16 MiB (November 2026).
-constexpr std::size_t largest_segment = std::size_t{1} << 19;
+// Within a node a message above 4 KiB costs a rendezvous of 1.4 us: 128 KiB take 10 to 14 % longer
+// for 1 MiB than 512 KiB (2 ranks, November 2026). Below TCP's eager limit.
+constexpr std::size_t segment_within_node = std::size_t{1} << 19;
+// Between nodes parts are cut further, so that latencies hide behind transfers: a ring of 4 hosts,
+// 250 Mbit/s and 1 ms, takes 15% less for 1 MiB with 64 KiB than with 256, and 3% more for 16 MiB.
+constexpr std::size_t largest_segment_between_nodes = std::size_t{1} << 18;
 constexpr std::size_t smallest_segment_between_nodes = std::size_t{1} << 14;
 // Beyond this, whoever else uses the cores comes first.
 constexpr auto patient_after = std::chrono::milliseconds(10);
@@ -94,7 +94,10 @@ class MpiTransport final : public Transport {
     const bool alone =
         neighbours <= static_cast<int>(std::thread::hardware_concurrency()) && !asked_to_yield();
     spins_ = alone ? spins_alone : spins_shared;
-    if (neighbours < ranks_) smallest_segment_ = smallest_segment_between_nodes;
+    if (neighbours < ranks_) {
+      largest_segment_ = largest_segment_between_nodes;
+      smallest_segment_ = smallest_segment_between_nodes;
+    }
     MPI_Comm_free(&node);
     for (int stream = 0; stream < streams; ++stream) {
       communicators_.push_back(MPI_COMM_NULL);
@@ -117,7 +120,7 @@ class MpiTransport final : public Transport {
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int ranks() const override { return ranks_; }
   [[nodiscard]] int streams() const override { return static_cast<int>(communicators_.size()); }
-  [[nodiscard]] std::size_t segment_bytes() const override { return largest_segment; }
+  [[nodiscard]] std::size_t segment_bytes() const override { return largest_segment_; }
   [[nodiscard]] std::size_t smallest_segment_bytes() const override { return smallest_segment_; }
 
   [[nodiscard]] Request post_send(int stream, int to, std::span<const std::byte> message) override {
@@ -257,7 +260,8 @@ class MpiTransport final : public Transport {
   int rank_;
   int ranks_;
   int spins_ = spins_shared;
-  std::size_t smallest_segment_ = largest_segment;
+  std::size_t largest_segment_ = segment_within_node;
+  std::size_t smallest_segment_ = segment_within_node;
   Patience patience_;
   std::vector<MPI_Comm> communicators_;  // of the streams
   MPI_Request done_at_once_ = MPI_REQUEST_NULL;
