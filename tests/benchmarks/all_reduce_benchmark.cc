@@ -191,11 +191,12 @@ void add_ours(std::vector<Contender>& contenders, runtime::Executor& executor, i
               std::size_t elements, float* data) {
   for (const auto type : {runtime::NumberType::fp32, runtime::NumberType::fp16}) {
     for (const models::CollectiveAlgorithm& algorithm : models::all_reduce_catalogue()) {
-      // Those that are never best on one node.
-      if (algorithm.name == "parameter-server" || algorithm.name.starts_with("hierarchical") ||
-          (elements > (1 << 18) && algorithm.name == "double-binary-tree"))
-        continue;
-      models::Schedule schedule = algorithm.build({.ranks = ranks});
+      // Never best there, and slow.
+      if (elements > (1 << 18) && algorithm.name == "double-binary-tree") continue;
+      // All ranks are one group: to one master, and back.
+      const bool through_master = algorithm.name.starts_with("hierarchical");
+      models::Schedule schedule =
+          algorithm.build({.ranks = ranks, .group_size = through_master ? ranks : 0});
       runtime::Collective* collective =
           &executor.prepare(schedule, static_cast<std::int64_t>(elements), type);
       contenders.push_back({type == runtime::NumberType::fp32 ? "ours" : "ours fp16",
