@@ -18,6 +18,7 @@ packages=(
   libxxhash-dev         # checksums of checkpoints
   dataset-fashion-mnist # images to train on
   libgloo-dev           # a peer in the benchmarks
+  iproute2 util-linux   # the lab: hosts as network namespaces
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev   # tests and benchmarks
 )
 

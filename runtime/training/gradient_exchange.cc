@@ -17,6 +17,7 @@
 
 #include "models/base/error.h"
 #include "runtime/tensor/kernels.h"
+#include "runtime/transport/message_memory.h"
 
 namespace paceline::runtime {
 namespace {
@@ -58,7 +59,7 @@ void check(const models::Plan& plan, std::span<const ParameterPlace> parameters,
 // One iteration's gradients under way.
 struct Flight {
   std::span<float> gradients;
-  std::vector<std::byte> wire;  // the buckets in the wire type, unless that is FP32
+  MessageMemory wire;  // the buckets in the wire type, unless that is FP32
   std::int64_t iteration = 0;
   int ready = 0;    // buckets that may start
   int started = 0;  // ... that have
@@ -104,14 +105,14 @@ struct GradientExchange::State {
     travels = transport.ranks() > 1;
     for (Flight& flight : flights) {
       if (travels && wire != models::NumberType::fp32)
-        flight.wire.resize(static_cast<std::size_t>(elements) * bytes_of(wire));
+        flight.wire = MessageMemory(static_cast<std::size_t>(elements) * bytes_of(wire));
     }
   }
 
   // The bucket's memory in the wire type.
   void* memory(Flight& flight, const BucketPlace& bucket) const {
     if (wire == models::NumberType::fp32) return flight.gradients.data() + bucket.offset;
-    return flight.wire.data() + static_cast<std::size_t>(bucket.offset) * bytes_of(wire);
+    return flight.wire.bytes().data() + static_cast<std::size_t>(bucket.offset) * bytes_of(wire);
   }
   static std::span<float> values(const Flight& flight, const BucketPlace& bucket) {
     return flight.gradients.subspan(static_cast<std::size_t>(bucket.offset),

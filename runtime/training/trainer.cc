@@ -19,6 +19,7 @@
 #include "runtime/training/learning_rate.h"
 #include "runtime/training/loss_scale.h"
 #include "runtime/training/optimizer.h"
+#include "runtime/transport/message_memory.h"
 #include "runtime/transport/messages.h"
 
 namespace paceline::runtime {
@@ -73,6 +74,11 @@ void check_same_job(Transport& transport, const std::string& description) {
   }
   verdict = broadcast_text(transport, verdict);
   if (!verdict.empty()) throw InputError(verdict, "start all ranks with the same options");
+}
+
+std::span<float> floats(const MessageMemory& memory) {
+  const std::span<std::byte> bytes = memory.bytes();
+  return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
 // Where in the recipe a run is.
@@ -131,7 +137,8 @@ class Training {
   std::vector<ParameterPlace> places_;
   std::vector<float> weights_;
   // Of the iterations under way, in turn. A pending gradient is summed over ranks already.
-  std::array<std::vector<float>, 2> gradients_;
+  std::array<MessageMemory, 2> gradients_memory_;
+  std::array<std::span<float>, 2> gradients_;
   std::array<double, 2> scales_ = {1, 1};  // that the gradients were computed with
   std::optional<std::size_t> pending_;     // arrived, and its update is due in the next iteration
   std::int64_t begun_ = 0;                 // iterations of this run whose gradients were begun
@@ -159,8 +166,10 @@ Training::Training(const TrainingRequest& request, Transport& transport, Trainin
   exchange_.emplace(transport, request.plan, places_, request.recorder);
   weights_ = initial_weights(request.network,
                              {.seed = recipe_.seed, .zero_last_gamma = recipe_.zero_last_gamma});
-  gradients_[0].resize(weights_.size());
-  if (double_buffered()) gradients_[1].resize(weights_.size());
+  for (std::size_t i = 0; i < (double_buffered() ? 2 : 1); ++i) {
+    gradients_memory_[i] = MessageMemory(weights_.size() * sizeof(float));
+    gradients_[i] = floats(gradients_memory_[i]);
+  }
   optimizer_.emplace(recipe_.optimizer, places_, request.threads);
   loss_scale_ = initial_loss_scale(recipe_.loss_scale, storage_of(recipe_), request.plan.wire);
   if (request.recorder != nullptr) layers_.emplace(*request.recorder);
@@ -419,7 +428,8 @@ void Training::save() {
         checkpoint.arrays.push_back({state.name, {state.values.begin(), state.values.end()}});
       checkpoint.arrays.push_back({"statistics", std::move(statistics)});
       if (pending_) {
-        checkpoint.arrays.push_back({"gradients.pending", gradients_[*pending_]});
+        const std::span<const float> gradients = gradients_[*pending_];
+        checkpoint.arrays.push_back({"gradients.pending", {gradients.begin(), gradients.end()}});
         checkpoint.arrays.push_back(
             {"gradients.pending.scale", {static_cast<float>(scales_[*pending_])}});
       }
