@@ -1,15 +1,13 @@
 // paceline train: run a plan in real mixed-precision training.
 #include <fmt/format.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
 
 #include "cli/command.h"
 #include "cli/files.h"
@@ -22,7 +20,7 @@
 #include "runtime/training/trainer.h"
 #include "runtime/transport/launcher.h"
 #include "runtime/transport/mpi_transport.h"
-#include "runtime/transport/thread_transport.h"
+#include "runtime/transport/rank_threads.h"
 
 namespace paceline::cli {
 namespace {
@@ -66,11 +64,13 @@ int usable_cores() {
   return std::max(1, CPU_COUNT(&set));
 }
 
-// Cores for each rank of this node: those that it is bound to, or its share of all.
-int default_threads(int ranks_here) {
+// Cores for each rank of this node: its share, and no more than it is bound to. Several processes
+// may be bound to the same cores; threads always are.
+int default_threads(int ranks_here, bool are_threads) {
   const int usable = usable_cores();
-  const bool is_bound = usable < static_cast<int>(std::thread::hardware_concurrency());
-  return is_bound ? usable : std::max(1, usable / ranks_here);
+  if (are_threads) return std::max(1, usable / ranks_here);
+  const int online = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  return std::min(usable, std::max(1, online / ranks_here));
 }
 
 void check_output(const char* option, const std::string& path) {
@@ -84,7 +84,7 @@ void check_output(const char* option, const std::string& path) {
     throw InputError({option}, fmt::format("{} is a folder", path), "give the path of a file");
 }
 
-TrainingJob load(const TrainingOptions& options, int ranks, int ranks_here) {
+TrainingJob load(const TrainingOptions& options, int ranks, int ranks_here, bool are_threads) {
   if (options.model.empty())
     throw InputError("--model is missing", "give it, as in --model resnet-small");
   if (options.data.empty())
@@ -101,24 +101,23 @@ TrainingJob load(const TrainingOptions& options, int ranks, int ranks_here) {
   models::Network network = load_layers(options.model);
   models::Plan plan = load_plan(options, network, recipe, ranks, ranks_here);
   std::unique_ptr<runtime::Dataset> dataset = load_dataset(options, network, recipe);
-  TrainingJob job{
-      .network = std::move(network),
-      .recipe = std::move(recipe),
-      .dataset = std::move(dataset),
-      .plan = std::move(plan),
-      .threads =
-          optional_count("--threads", options.threads, 1024).value_or(default_threads(ranks_here)),
-      .workers = optional_count("--workers", options.workers, 1024).value_or(1),
-      .checkpoint_every = number("--checkpoint-every", options.checkpoint_every),
-      .stop_after = number("--stop-after", options.stop_after),
-      .recorder = {}};
+  TrainingJob job{.network = std::move(network),
+                  .recipe = std::move(recipe),
+                  .dataset = std::move(dataset),
+                  .plan = std::move(plan),
+                  .threads = optional_count("--threads", options.threads, 1024)
+                                 .value_or(default_threads(ranks_here, are_threads)),
+                  .workers = optional_count("--workers", options.workers, 1024).value_or(1),
+                  .checkpoint_every = number("--checkpoint-every", options.checkpoint_every),
+                  .stop_after = number("--stop-after", options.stop_after),
+                  .recorder = {}};
   if (job.checkpoint_every > 0 && options.checkpoint.empty())
     throw InputError("--checkpoint-every without --checkpoint",
                      "say where, with --checkpoint FILE");
   if (!options.timeline.empty()) {
     // Not the first iterations, which warm caches and pages.
     const std::int64_t first =
-        std::min<std::int64_t>(5, std::max<std::int64_t>(0, job.stop_after - 4));
+        job.stop_after > 0 ? std::clamp<std::int64_t>(job.stop_after - 4, 0, 5) : 5;
     job.recorder = std::make_unique<runtime::Recorder>(first, recorded_iterations);
   }
   return job;
@@ -192,8 +191,12 @@ void write_timeline(const TrainingOptions& options, const TrainingJob& job) {
       fmt::format("{} on {}, rank 0 of {}, batch {}, {}, {} on the wire", job.network.name(),
                   job.dataset->name(), job.plan.ranks, job.recipe.batch_per_rank, job.plan.strategy,
                   name(job.plan.wire));
-  write_output_file(options.timeline, models::chrome_trace(models::work(job.network), job.plan,
-                                                           {job.recorder->timeline(title, 0)}));
+  const models::Timeline timeline = job.recorder->timeline(title, 0);
+  if (timeline.events.empty())
+    throw RunError("write " + options.timeline,
+                   "the run ended before its sixth iteration, from which on it is recorded");
+  write_output_file(options.timeline,
+                    models::chrome_trace(models::work(job.network), job.plan, {timeline}));
   fmt::print(stderr, "timeline of rank 0 written to {}: open it in ui.perfetto.dev\n",
              options.timeline);
 }
@@ -217,37 +220,24 @@ void run_rank(const TrainingOptions& options, TrainingJob& job, runtime::Transpo
 }
 
 void run_threads(const TrainingOptions& options, int ranks) {
-  TrainingJob job = load(options, ranks, ranks);
+  TrainingJob job = load(options, ranks, ranks, true);
   const Seconds patience =
       parsing_option("--patience", [&] { return parse_seconds(options.patience); });
-  auto transports = runtime::thread_transports(ranks, job.plan.streams, patience);
-  if (ranks == 1) return run_rank(options, job, *transports.front());
-  std::mutex mutex;
-  std::exception_ptr first;  // the others fail because of it
-  std::vector<std::jthread> threads;
-  for (std::unique_ptr<runtime::Transport>& transport : transports) {
-    threads.emplace_back([&options, &job, &mutex, &first, &transport] {
-      try {
-        run_rank(options, job, *transport);
-      } catch (...) {
-        {
-          const std::lock_guard lock(mutex);
-          if (!first) first = std::current_exception();
-        }
-        transport->abort();
-      }
-    });
-  }
-  threads.clear();
-  if (first) std::rethrow_exception(first);
+  runtime::run_as_threads(ranks, job.plan.streams, patience, [&](runtime::Transport& transport) {
+    run_rank(options, job, transport);
+  });
 }
 
 void run(const TrainingOptions& options) {
-  if (const auto launched = runtime::launched_rank()) {
+  const auto launched = runtime::launched_rank();
+  if (!launched && runtime::started_by_launcher())
+    throw InputError("a launcher that does not say how many ranks there are", "use mpirun or srun");
+  // One rank sends nothing: it may also be a shell that srun has started.
+  if (launched && launched->ranks > 1) {
     if (!options.ranks.empty())
       throw InputError({"--ranks"}, "the launcher says how many ranks there are",
                        "leave it out under mpirun and srun");
-    TrainingJob job = load(options, launched->ranks, launched->ranks_on_node);
+    TrainingJob job = load(options, launched->ranks, launched->ranks_on_node, false);
     const Seconds patience =
         parsing_option("--patience", [&] { return parse_seconds(options.patience); });
     const auto transport = runtime::mpi_transport(job.plan.streams, patience);

@@ -132,13 +132,18 @@ std::string checkpoint_of(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const auto launched = paceline::runtime::launched_rank();
-  if (argc < 2 || std::string_view(argv[1]) != "train" || !launched) return run_command(argc, argv);
-  return paceline::cli::supervised(
-      [=] { return run_command(argc, argv); },
-      [&](const std::string& signal, int process) {
-        const std::string checkpoint = checkpoint_of(argc, argv);
-        fmt::print(stderr, "paceline: rank {} (process {}) was killed by {}: the job ends{}\n",
-                   launched->rank, process, signal,
-                   checkpoint.empty() ? std::string() : "; go on with --resume " + checkpoint);
-      });
+  const bool is_rank = launched && launched->ranks > 1;
+  if (argc < 2 || std::string_view(argv[1]) != "train" || !is_rank) return run_command(argc, argv);
+  try {
+    return paceline::cli::supervised(
+        [=] { return run_command(argc, argv); },
+        [&](const std::string& signal, int process) {
+          const std::string checkpoint = checkpoint_of(argc, argv);
+          fmt::print(stderr, "paceline: rank {} (process {}) was killed by {}: the job ends{}\n",
+                     launched->rank, process, signal,
+                     checkpoint.empty() ? std::string() : "; go on with --resume " + checkpoint);
+        });
+  } catch (const std::exception& error) {
+    return fail(error.what(), exit_failed);
+  }
 }

@@ -160,6 +160,8 @@ runtime::Recipe load_recipe(const TrainingOptions& options) {
       if (options.storage == "fp16") return models::NumberType::fp16;
       throw unknown_name("storage type", options.storage, {"bf16", "fp16"});
     });
+    if (recipe.precision == models::Precision::fp32)
+      throw InputError({"--storage"}, "there is none in precision fp32", "add --precision mixed");
   }
   return recipe;
 }

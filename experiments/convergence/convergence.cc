@@ -5,16 +5,13 @@
 
 #include <array>
 #include <cmath>
-#include <exception>
-#include <mutex>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "models/base/error.h"
 #include "models/network/zoo.h"
 #include "models/plan/strategy.h"
 #include "runtime/training/trainer.h"
-#include "runtime/transport/thread_transport.h"
+#include "runtime/transport/rank_threads.h"
 
 namespace paceline::experiments {
 namespace {
@@ -112,29 +109,12 @@ ConvergenceRun run_arm(const Arm& arm, std::uint64_t seed, const ConvergenceSett
   plan.overlap = arm.overlap;
   runtime::Recipe recipe = arm.recipe;
   recipe.seed = seed;
-  auto transports = runtime::thread_transports(ranks, plan.streams);
   runtime::TrainingOutcome outcome;
-  std::mutex mutex;
-  std::exception_ptr first;
-  {
-    std::vector<std::jthread> threads;
-    for (auto& transport : transports) {
-      threads.emplace_back([&, &transport = *transport] {
-        try {
-          auto done = runtime::train(
-              {.network = network, .dataset = *data, .plan = plan, .recipe = recipe}, transport);
-          if (transport.rank() == 0) outcome = std::move(done);
-        } catch (...) {
-          {
-            const std::lock_guard lock(mutex);
-            if (!first) first = std::current_exception();
-          }
-          transport.abort();
-        }
-      });
-    }
-  }
-  if (first) std::rethrow_exception(first);
+  runtime::run_as_threads(ranks, plan.streams, Seconds{300}, [&](runtime::Transport& transport) {
+    auto done = runtime::train(
+        {.network = network, .dataset = *data, .plan = plan, .recipe = recipe}, transport);
+    if (transport.rank() == 0) outcome = std::move(done);
+  });
   const runtime::EpochReport& last = outcome.epochs.back();
   ConvergenceRun run{.arm = arm.name,
                      .seed = seed,

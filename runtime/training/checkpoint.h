@@ -18,15 +18,17 @@
 namespace paceline::runtime {
 
 struct CheckpointArray {
-  std::string name;  // "weights", "momentum", "statistics.0" (of rank 0), "gradients.pending"
+  // "weights", "momentum" and others of the optimizer, "statistics" (of all ranks, one after the
+  // other), and with double buffering "gradients.pending" and "gradients.pending.scale".
+  std::string name;
   std::vector<float> values;
 };
 
 struct Checkpoint {
-  std::string job;  // fingerprint of what must be the same on resume, as readable text (one line)
+  std::string job;  // fingerprint of what must be the same on resume, as readable text
   std::int64_t epoch = 0;      // the next iteration's
   std::int64_t batch = 0;      // ... within the epoch
-  std::int64_t iteration = 0;  // updates tried so far
+  std::int64_t iteration = 0;  // so far
   LossScaleState loss_scale = {};
   std::vector<CheckpointArray> arrays = {};
 

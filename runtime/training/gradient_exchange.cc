@@ -170,8 +170,8 @@ void GradientExchange::State::start(Flight& flight, int index) {
   const Clock::time_point begin = Clock::now();
   if (wire != models::NumberType::fp32)
     record(models::TaskKind::cast, flight, index, before, begin);
-  executor.start(*bucket.collective, memory(flight, bucket));
   in_flight.push_back({&flight, index, begin});
+  executor.start(*bucket.collective, memory(flight, bucket));
 }
 
 void GradientExchange::State::land(Flight& flight, int index) {
@@ -294,6 +294,8 @@ GradientExchange::~GradientExchange() {
     state_->work.notify_all();
   }
   state_->thread.join();
+  // Before the memory of what is in flight goes: a peer may be copying from it.
+  if (!state_->in_flight.empty()) state_->transport.abort();
 }
 
 int GradientExchange::under_way() const {

@@ -16,15 +16,12 @@ class Recorder {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Keeps the events of `count` iterations from `first` on; the first event is at 0.
+  // Keeps the events of `count` iterations of this run from `first` on; the first event is at 0.
   Recorder(std::int64_t first, int count) : first_(first), count_(count) {}
 
   [[nodiscard]] bool records(std::int64_t iteration) const {
     return iteration >= first_ && iteration < first_ + count_;
   }
-  // Whether all of its iterations have been begun and another one too.
-  [[nodiscard]] bool over(std::int64_t iteration) const { return iteration >= first_ + count_; }
-
   // Ignored unless it records the iteration. `stream` is of the communication streams.
   void record(models::TaskKind kind, models::Resource resource, int index, std::int64_t iteration,
               Clock::time_point start, Clock::time_point end, int stream = 0);

@@ -162,7 +162,14 @@ Training::Training(const TrainingRequest& request, Transport& transport, Trainin
       description_(job_description(request, transport.ranks())),
       phases_(phases(request.recipe)),
       places_(parameter_places(request.network)) {
-  check_same_job(transport, description_);
+  // What a checkpoint does not compare, but decides which messages are sent.
+  check_same_job(
+      transport,
+      description_ + fmt::format("checkpoint: {}, every {} iterations\nresumes: {}\n"
+                                 "stops after: {} iterations\n",
+                                 request.checkpoint.empty() ? "none" : "one",
+                                 request.checkpoint_every, request.resume.empty() ? "no" : "yes",
+                                 request.most_iterations));
   exchange_.emplace(transport, request.plan, places_, request.recorder);
   weights_ = initial_weights(request.network,
                              {.seed = recipe_.seed, .zero_last_gamma = recipe_.zero_last_gamma});
@@ -271,22 +278,25 @@ void Training::iterate(const Batch& batch, const Phase& phase, Seconds input, Su
   const Clock::time_point start = Clock::now();
   if (observer_ != nullptr) observer_->began(position_.iteration);
   if (layers_) {
-    layers_->at(position_.iteration);
-    network_->observe(request_.recorder->records(position_.iteration) ? &*layers_ : nullptr);
+    layers_->at(done_);
+    network_->observe(request_.recorder->records(done_) ? &*layers_ : nullptr);
   }
   const std::int64_t batches = batches_in(position_.epoch, phase);
+  // Of a whole epoch, also where the last one ends early.
+  const std::int64_t whole =
+      batches_per_epoch(request_.dataset.size(Part::training), ranks_, phase.batch_per_rank);
   const double epoch = static_cast<double>(position_.epoch) +
-                       static_cast<double>(position_.batch) / static_cast<double>(batches);
+                       static_cast<double>(position_.batch) / static_cast<double>(whole);
   const PassOutcome pass =
       network_->forward(batch.images, batch.labels, Pass::training,
                         mixed_seed(recipe_.seed, static_cast<std::uint64_t>(position_.iteration),
                                    static_cast<std::uint64_t>(rank_)));
   const std::size_t slot = double_buffered() ? static_cast<std::size_t>(begun_ % 2) : 0;
   ++begun_;
-  scales_[slot] = loss_scale_.scale;
-  exchange_->begin(gradients_[slot], position_.iteration);
+  scales_[slot] = static_cast<float>(loss_scale_.scale);  // as a checkpoint keeps it
+  exchange_->begin(gradients_[slot], done_);
   // The sum over ranks is then the gradient of the mean loss of all ranks, and overflows no sooner.
-  network_->backward(static_cast<float>(loss_scale_.scale / ranks_), gradients_[slot],
+  network_->backward(static_cast<float>(scales_[slot] / ranks_), gradients_[slot],
                      [this](int parameter) { exchange_->ready(parameter); });
   const std::int64_t skipped = loss_scale_.skipped;
   const double rate = learning_rate(recipe_, epoch, std::int64_t{ranks_} * phase.batch_per_rank);
@@ -342,8 +352,8 @@ GradientExchange::Outcome Training::update(double epoch, const Phase& phase) {
   }
   after_step(recipe_.loss_scale, !travel.finite, loss_scale_);
   if (request_.recorder != nullptr)
-    request_.recorder->record(models::TaskKind::update, models::Resource::compute, -1,
-                              position_.iteration, start, Clock::now());
+    request_.recorder->record(models::TaskKind::update, models::Resource::compute, -1, done_, start,
+                              Clock::now());
   return travel;
 }
 

@@ -39,6 +39,10 @@ std::string receive_text(Transport& transport, int from) {
 }  // namespace
 
 void broadcast(Transport& transport, std::span<std::byte> bytes) {
+  // MPI counts bytes in an int; and in pieces every rank hears from rank 0 now and then.
+  constexpr std::size_t piece = std::size_t{1} << 26;
+  for (; bytes.size() > piece; bytes = bytes.subspan(piece))
+    broadcast(transport, bytes.first(piece));
   if (bytes.empty()) return;
   if (transport.rank() != 0) return receive(transport, 0, bytes);
   for (int rank = 1; rank < transport.ranks(); ++rank) send(transport, rank, bytes);

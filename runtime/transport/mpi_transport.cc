@@ -99,6 +99,14 @@ class MpiTransport final : public Transport {
       smallest_segment_ = smallest_segment_between_nodes;
     }
     MPI_Comm_free(&node);
+    // Making a stream waits for all ranks, without patience.
+    int most[2] = {streams, -streams};
+    check(MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD),
+          "compare streams");
+    if (most[0] != -most[1]) {
+      throw InputError(fmt::format("ranks with {} to {} streams", -most[1], most[0]),
+                       "start all ranks with the same options");
+    }
     for (int stream = 0; stream < streams; ++stream) {
       communicators_.push_back(MPI_COMM_NULL);
       check(MPI_Comm_dup(MPI_COMM_WORLD, &communicators_.back()), "set up a stream");

@@ -25,7 +25,7 @@ void Patience::expect(int peer, bool sends, Mark& mark) {
 }
 
 void throw_lost(int peer, bool sends, std::string_view why) {
-  throw RunError(fmt::format("{} rank {}", sends ? "send to" : "receive from", peer),
+  throw LostRank(fmt::format("{} rank {}", sends ? "send to" : "receive from", peer),
                  std::string(why));
 }
 

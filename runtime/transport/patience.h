@@ -5,10 +5,10 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "models/base/units.h"
+#include "runtime/transport/lost_rank.h"
 
 namespace paceline::runtime {
 
@@ -37,8 +37,5 @@ class Patience {
   std::vector<std::uint64_t> heard_;
   std::uint32_t misses_ = 0;
 };
-
-// Throws RunError: "cannot receive from rank 3: <why>".
-[[noreturn]] void throw_lost(int peer, bool sends, std::string_view why);
 
 }  // namespace paceline::runtime

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/transport/rank_threads.h"
 #include "runtime/transport/thread_transport.h"
 
 namespace paceline::testing {
@@ -35,9 +36,7 @@ inline std::vector<std::exception_ptr> errors_of_ranks(
 }
 
 inline void on_ranks(int ranks, int streams, const std::function<void(runtime::Transport&)>& work) {
-  for (const std::exception_ptr& error : errors_of_ranks(ranks, streams, work)) {
-    if (error) std::rethrow_exception(error);
-  }
+  runtime::run_as_threads(ranks, streams, Seconds{60}, work);
 }
 
 }  // namespace paceline::testing

@@ -320,6 +320,59 @@ TEST(Trainer, WritesATimelineOfEveryTask) {
   EXPECT_GT(timeline.period, Seconds{0});
 }
 
+TEST(Trainer, AFractionOfAnEpochHasItsShareOfTheRates) {
+  struct Rates final : TrainingObserver {
+    std::vector<double> seen;
+    void iteration(const IterationReport& r) override { seen.push_back(r.learning_rate); }
+  } rates;
+  Setting setting;
+  setting.recipe.epochs = 1.5;
+  setting.recipe.learning_rate.decay = DecayKind::polynomial;
+  setting.recipe.learning_rate.polynomial_power = 1;
+  setting.observer = &rates;
+  train_all(setting);
+  ASSERT_EQ(rates.seen.size(), 9u);  // 6 and 3
+  for (std::size_t i = 0; i < rates.seen.size(); ++i)
+    EXPECT_NEAR(rates.seen[i], 0.05 * (1 - static_cast<double>(i) / 9), 1e-12) << i;
+}
+
+// A dataset of which one sample is damaged.
+class Damaged final : public Dataset {
+ public:
+  [[nodiscard]] std::string name() const override { return "damaged"; }
+  [[nodiscard]] models::Shape sample() const override { return models::Shape::image(1, 8, 8); }
+  [[nodiscard]] int classes() const override { return 4; }
+  [[nodiscard]] std::int64_t size(Part) const override { return 96; }
+  std::int32_t read(Part, std::int64_t index, const Augmentation&, std::uint64_t,
+                    std::span<float> image) const override {
+    if (index == 77) throw InputError({"image-77.jpg"}, "cut short", "");
+    std::ranges::fill(image, static_cast<float>(index % 4));
+    return static_cast<std::int32_t>(index % 4);
+  }
+};
+
+// ... also where buckets are in flight, in memory of their own.
+TEST(Trainer, NamesTheCauseAndNotTheRankThatItKilled) {
+  const models::Network network = little_network();
+  const Recipe recipe = little_recipe();
+  const Damaged data;
+  for (const models::Overlap overlap :
+       {models::Overlap::wait_free, models::Overlap::double_buffered}) {
+    models::Plan plan =
+        models::make_plan(models::strategy("fused-ring"), models::work(network).gradients, 3,
+                          NumberType::fp16, {.fusion = Bytes{600}});
+    plan.overlap = overlap;
+    try {
+      on_ranks(3, 1, [&](Transport& transport) {
+        train({.network = network, .dataset = data, .plan = plan, .recipe = recipe}, transport);
+      });
+      FAIL();
+    } catch (const InputError& error) {
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("image-77.jpg"));
+    }
+  }
+}
+
 TEST(Trainer, SaysThatABatchIsLargerThanTheData) {
   Setting setting;
   setting.recipe.batch_per_rank = 64;
