@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -73,15 +74,33 @@ int default_threads(int ranks_here, bool are_threads) {
   return std::min(usable, std::max(1, online / ranks_here));
 }
 
-void check_output(const char* option, const std::string& path) {
-  if (path.empty()) return;
-  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+// That outputs can be written, and that none is another or an input.
+void check_paths(const TrainingOptions& options) {
+  struct Path {
+    const char* option;
+    const std::string& path;
+    bool is_output;
+  };
+  const Path paths[] = {
+      {"--checkpoint", options.checkpoint, true}, {"--metrics", options.metrics, true},
+      {"--timeline", options.timeline, true},     {"--resume", options.resume, false},
+      {"--model", options.model, false},          {"--recipe", options.recipe, false}};
+  for (const Path& path : paths) {
+    if (path.path.empty() || !path.is_output) continue;
+    check_output_path(path.option, path.path);
+    for (const Path& other : paths) {
+      const bool goes_on = path.option == paths[0].option && other.option == paths[3].option;
+      if (&other == &path || goes_on || other.path.empty()) continue;
+      if (is_same_file(path.path, other.path))
+        throw InputError({path.option}, fmt::format("{} is {} too", path.path, other.option),
+                         "give each a file of its own");
+    }
+  }
   std::error_code error;
-  if (!std::filesystem::is_directory(folder, error))
-    throw InputError({option}, fmt::format("there is no folder {}", folder.string()),
-                     "make it first");
-  if (std::filesystem::is_directory(path, error))
-    throw InputError({option}, fmt::format("{} is a folder", path), "give the path of a file");
+  if (!options.checkpoint.empty() && std::filesystem::exists(options.checkpoint, error) &&
+      !std::filesystem::is_regular_file(options.checkpoint, error))
+    throw InputError({"--checkpoint"}, options.checkpoint + " is no file",
+                     "give the path of a file: it is replaced as a whole");
 }
 
 TrainingJob load(const TrainingOptions& options, int ranks, int ranks_here, bool are_threads) {
@@ -89,9 +108,7 @@ TrainingJob load(const TrainingOptions& options, int ranks, int ranks_here, bool
     throw InputError("--model is missing", "give it, as in --model resnet-small");
   if (options.data.empty())
     throw InputError("--data is missing", "give it, as in --data fashion-mnist");
-  check_output("--checkpoint", options.checkpoint);
-  check_output("--metrics", options.metrics);
-  check_output("--timeline", options.timeline);
+  check_paths(options);
   const auto number = [](const char* option, const std::string& text) -> std::int64_t {
     return text.empty()
                ? 0
@@ -174,7 +191,9 @@ void print_outcome(const TrainingOptions& options, const TrainingJob& job,
     fmt::print("{}\n", document.dump(2));
     return;
   }
-  if (!outcome.complete) {
+  if (outcome.iterations == 0) {
+    fmt::print("the job of {} is complete: nothing is left to do\n", options.resume);
+  } else if (!outcome.complete) {
     fmt::print("stopped after {} iterations{}\n", outcome.iterations,
                options.checkpoint.empty()
                    ? std::string()
@@ -208,7 +227,7 @@ void run_rank(const TrainingOptions& options, TrainingJob& job, runtime::Transpo
     report.emplace(options.metrics, !options.resume.empty(), options.json);
     Json begin = {{"event", "start"}};
     begin.update(facts(options, job, transport.name()));
-    report->began(begin);
+    report->begin(begin);
     if (!options.json) print_title(job, transport.name());
   }
   const runtime::TrainingOutcome outcome = runtime::train(job.request(options, transport.rank()),
@@ -229,6 +248,7 @@ void run_threads(const TrainingOptions& options, int ranks) {
 }
 
 void run(const TrainingOptions& options) {
+  std::signal(SIGPIPE, SIG_IGN);  // a reader of the metrics that goes away is an error with a line
   const auto launched = runtime::launched_rank();
   if (!launched && runtime::started_by_launcher())
     throw InputError("a launcher that does not say how many ranks there are", "use mpirun or srun");

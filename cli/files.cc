@@ -98,6 +98,26 @@ std::string read_input_file(const std::string& path) {
   return text;
 }
 
+void check_output_path(const char* option, const std::string& path) {
+  std::error_code error;
+  const fs::path folder = fs::absolute(path).parent_path();
+  if (!fs::is_directory(folder, error))
+    throw InputError({option}, "there is no folder " + folder.string(), "make it first");
+  if (fs::is_directory(path, error))
+    throw InputError({option}, path + " is a folder", "give the path of a file");
+  if (fs::absolute(path).filename().string().size() > 240)
+    throw InputError({option}, "the name is longer than 240 bytes", "give a shorter one");
+  const bool exists = fs::exists(fs::status(path, error));
+  if (::access(exists ? path.c_str() : folder.c_str(), W_OK) != 0)
+    throw InputError({option}, path + " cannot be written: " + cause(), "give another path");
+}
+
+bool is_same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return fs::weakly_canonical(fs::absolute(a), error) ==
+         fs::weakly_canonical(fs::absolute(b), error);
+}
+
 void write_output_file(const std::string& path, std::string_view text) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);

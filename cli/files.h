@@ -15,6 +15,14 @@ namespace paceline::cli {
 // Throws RunError.
 void write_output_file(const std::string& path, std::string_view text);
 
+// Refuses, before any work, a path that write_output_file or a checkpoint could not write: its
+// folder is not there or cannot be written, or it is a folder. Throws InputError that names the
+// option.
+void check_output_path(const char* option, const std::string& path);
+
+// Whether two paths lead to one file, there or not.
+[[nodiscard]] bool is_same_file(const std::string& a, const std::string& b);
+
 // Does the user mean a file (by a slash or an ending such as .yaml), not a catalogue name?
 [[nodiscard]] bool names_a_file(std::string_view text);
 

@@ -108,6 +108,9 @@ int run_command(int argc, char** argv) {
     return fail(error.what(), exit_bad_input);
   } catch (const paceline::UnavailableError& error) {
     return fail(error.what(), exit_bad_input);
+  } catch (const std::bad_alloc&) {
+    return fail("there is not enough memory; choose a smaller --batch, or fewer ranks",
+                exit_failed);
   } catch (const std::exception& error) {
     // fmt::print throws where what it prints outgrows the buffer of a stdout that is full.
     if (std::ferror(stdout) != 0) return fail("cannot write to standard output", exit_failed);

@@ -131,6 +131,7 @@ void reproduce_convergence(const ConvergenceOptions& options, bool json) {
     }
     chosen = names;
   }
+  if (!options.results.empty()) check_output_path("--results", options.results);
   std::vector<ConvergenceRun> runs;
   if (!options.results.empty() && std::filesystem::exists(options.results)) {
     for (ConvergenceRun& run :

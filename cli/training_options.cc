@@ -130,6 +130,11 @@ void add_training_options(CLI::App& command, TrainingOptions& options) {
       .add_option("--timeline", options.timeline,
                   "Write what rank 0 did in three iterations as Chrome trace JSON, as predict does")
       ->option_text("FILE");
+  for (CLI::Option* option : command.get_options()) {
+    if (option->get_name() == "--help") continue;
+    option->check(CLI::Validator(
+        [](const std::string& text) { return text.empty() ? "is empty" : std::string(); }, ""));
+  }
   command.add_flag("--json", options.json, "Print one JSON document");
 }
 

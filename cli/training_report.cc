@@ -2,13 +2,13 @@
 #include "cli/training_report.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "models/base/error.h"
 
@@ -53,9 +53,12 @@ Json to_json(const runtime::EpochReport& r) {
 }
 
 TrainingReport::TrainingReport(const std::string& metrics_path, bool goes_on, bool quiet)
-    : path_(metrics_path), quiet_(quiet), is_terminal_(::isatty(STDERR_FILENO) == 1) {
+    : path_(metrics_path),
+      goes_on_(goes_on),
+      quiet_(quiet),
+      is_terminal_(::isatty(STDERR_FILENO) == 1) {
   if (path_.empty()) return;
-  metrics_.reset(std::fopen(path_.c_str(), goes_on ? "a" : "w"));
+  metrics_.reset(std::fopen(path_.c_str(), "a+"));
   if (!metrics_) throw RunError("write " + path_, std::strerror(errno));
 }
 
@@ -63,13 +66,26 @@ TrainingReport::~TrainingReport() {
   clear_progress();
 }
 
-void TrainingReport::began(const Json& facts) {
-  write(facts);
+// Empties the file, or begins a line of its own behind one that was cut short.
+void TrainingReport::open_metrics() {
+  struct stat status = {};
+  const bool is_file = ::fstat(::fileno(metrics_.get()), &status) == 0 && S_ISREG(status.st_mode);
+  if (is_file && !goes_on_ && ::ftruncate(::fileno(metrics_.get()), 0) != 0)
+    throw RunError("write " + path_, std::strerror(errno));
+  char last = '\n';
+  if (is_file && goes_on_ && status.st_size > 0 &&
+      ::pread(::fileno(metrics_.get()), &last, 1, status.st_size - 1) == 1 && last != '\n')
+    std::fputc('\n', metrics_.get());
 }
 
 void TrainingReport::write(const Json& line) {
   if (!metrics_) return;
-  const std::string text = line.dump() + "\n";
+  std::string text;
+  if (!facts_.empty()) {
+    open_metrics();
+    text = std::exchange(facts_, Json()).dump() + "\n";
+  }
+  text += line.dump() + "\n";
   const bool whole = std::fwrite(text.data(), 1, text.size(), metrics_.get()) == text.size() &&
                      std::fflush(metrics_.get()) == 0;
   if (!whole) throw RunError("write " + path_, std::strerror(errno));

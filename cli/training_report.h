@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "runtime/training/trainer.h"
@@ -23,9 +23,9 @@ class TrainingReport final : public runtime::TrainingObserver {
   void epoch(const runtime::EpochReport& report) override;
   void checkpoint(const std::string& path, std::int64_t iteration) override;
 
-  // The job's facts, the first line of the metrics.
-  void began(const nlohmann::ordered_json& facts);
-  using TrainingObserver::began;
+  // The job's facts: the first line of the metrics, written before the second. A file of an earlier
+  // run is left alone until then.
+  void begin(nlohmann::ordered_json facts) { facts_ = std::move(facts); }
 
  private:
   struct Close {
@@ -33,9 +33,12 @@ class TrainingReport final : public runtime::TrainingObserver {
   };
   void write(const nlohmann::ordered_json& line);
   void clear_progress();
+  void open_metrics();
 
   std::string path_;
   std::unique_ptr<std::FILE, Close> metrics_;
+  nlohmann::ordered_json facts_;  // not yet written
+  bool goes_on_ = false;
   bool quiet_ = false;
   bool is_terminal_ = false;
   bool progress_shown_ = false;

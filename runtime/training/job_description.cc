@@ -7,6 +7,20 @@
 namespace paceline::runtime {
 namespace {
 
+// How many, and a checksum of what they are and do (FNV-1a).
+std::string layers_line(const models::Network& network) {
+  std::uint64_t hash = 14695981039346656037U;
+  const models::NetworkWork work = models::work(network);
+  for (std::size_t i = 0; i < work.layers.size(); ++i) {
+    const models::LayerWork& layer = work.layers[i];
+    const std::string text =
+        fmt::format("{} {} {} {} {};", layer.name, layer.kind, models::to_text(layer.output),
+                    layer.forward_flops, fmt::join(network.layers()[i].inputs, ","));
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+  }
+  return fmt::format("{}, checksum {:016x}", work.layers.size(), hash);
+}
+
 const char* with(bool flag, const char* text) {
   return flag ? text : "";
 }
@@ -74,7 +88,8 @@ std::string job_description(const TrainingRequest& request, int ranks) {
   std::int64_t parameters = 0;
   for (const ParameterPlace& place : parameter_places(request.network))
     parameters += place.elements;
-  return fmt::format("model: {}, {} parameters\n", request.network.name(), parameters) +
+  return fmt::format("model: {}, {} parameters\nlayers: {}\n", request.network.name(), parameters,
+                     layers_line(request.network)) +
          fmt::format("data: {}, {} samples\n", request.dataset.name(),
                      request.dataset.size(Part::training)) +
          fmt::format("ranks: {}\nbatch: {}\nepochs: {}\nseed: {}\nprecision: {}\n", ranks,

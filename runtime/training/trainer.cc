@@ -27,6 +27,10 @@ namespace {
 
 using Clock = Recorder::Clock;
 
+// So many iterations in a row without a loss, and there will be none: fewer than a dynamic loss
+// scale may take to come down, which leaves the loss alone.
+constexpr std::int64_t hopeless = 20;
+
 Seconds since(Clock::time_point start) {
   return Seconds{std::chrono::duration<double>(Clock::now() - start).count()};
 }
@@ -148,7 +152,8 @@ class Training {
   std::optional<LayerRecorder> layers_;
   std::optional<GradientExchange> exchange_;
   Position position_;
-  std::int64_t done_ = 0;  // iterations of this run
+  std::int64_t done_ = 0;     // iterations of this run
+  std::int64_t no_loss_ = 0;  // of them, the last ones whose loss is no number
   TrainingOutcome outcome_;
 };
 
@@ -291,6 +296,13 @@ void Training::iterate(const Batch& batch, const Phase& phase, Seconds input, Su
       network_->forward(batch.images, batch.labels, Pass::training,
                         mixed_seed(recipe_.seed, static_cast<std::uint64_t>(position_.iteration),
                                    static_cast<std::uint64_t>(rank_)));
+  no_loss_ = std::isfinite(pass.loss) ? 0 : no_loss_ + 1;
+  if (no_loss_ == hopeless) {
+    throw RunError("go on training",
+                   fmt::format("the loss is no number since iteration {}; choose a lower learning "
+                               "rate, or a longer warm-up",
+                               position_.iteration - hopeless + 1));
+  }
   const std::size_t slot = double_buffered() ? static_cast<std::size_t>(begun_ % 2) : 0;
   ++begun_;
   scales_[slot] = static_cast<float>(loss_scale_.scale);  // as a checkpoint keeps it

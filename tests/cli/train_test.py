@@ -131,6 +131,10 @@ class Reports(Folder):
                 ((*LITTLE, "--checkpoint-every", "3"), ("--checkpoint",)),
                 (little(data="fashion-mnits"), ("--data", "fashion-mnist")),
                 (("--model", "resnet50", "--data", "fashion-mnist"), ("1x28x28", "3x224x224")),
+                ((*LITTLE, "--resume", ""), ("--resume", "empty")),
+                ((*LITTLE, "--metrics", self.path("a"), "--timeline", str(self.folder / "." / "a")), ("--metrics", "--timeline too")),
+                ((*LITTLE, "--checkpoint", self.path("a"), "--metrics", self.path("a")), ("--checkpoint", "--metrics too")),
+                ((*LITTLE, "--checkpoint", "/dev/null"), ("--checkpoint", "/dev/null")),
                 (little(batch="2048"), ("1024", "2048"))):
             with self.subTest(words=words):
                 self.rejected(train(*words), *fragments)
@@ -198,6 +202,43 @@ class Faults(Folder):
 
     def test_metrics_on_a_full_disk(self):
         self.rejected(train(*LITTLE, "--metrics", "/dev/full"), "/dev/full", "No space left on device", code=1)
+
+    def test_a_run_that_is_refused_leaves_old_metrics(self):
+        path = pathlib.Path(self.path("metrics.jsonl"))
+        path.write_text("old\n")
+        self.rejected(train(*little(batch="5000"), "--metrics", str(path)), "5000")
+        self.rejected(train(*LITTLE, "--metrics", str(path), "--resume", self.path("none")), "none")
+        self.assertEqual(path.read_text(), "old\n")
+
+    def test_a_cut_line_of_metrics_stays_a_line(self):
+        path = pathlib.Path(self.path("metrics.jsonl"))
+        checkpoint = self.checkpoint()
+        path.write_text('{"event": "iter')
+        self.assertEqual(train(*LITTLE, "--resume", checkpoint, "--metrics", str(path)).returncode, 0)
+        lines = path.read_text().splitlines()
+        self.assertEqual(lines[0], '{"event": "iter')
+        self.assertEqual(json.loads(lines[1])["event"], "start")
+
+    def test_a_loss_that_is_no_number_ends_the_run(self):
+        path = self.path("checkpoint")
+        self.rejected(train(*little(learning_rate="1000000"), "--checkpoint", path), "loss is no number", "learning rate", code=1)
+
+    def test_a_checkpoint_of_another_network(self):
+        network = (SOURCE / "docs/examples/tiny-net.yaml").read_text()
+        path = pathlib.Path(self.path("net.yaml"))
+        path.write_text(network)
+        words = (*little(model=str(path)), "--checkpoint", self.path("checkpoint"), "--stop-after", "2")
+        result = train(*words)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        other = network.replace("name: relu2, kind: relu", "name: relu2, kind: dropout")
+        self.assertNotEqual(other, network)
+        path.write_text(other)
+        self.rejected(train(*little(model=str(path)), "--resume", self.path("checkpoint")), "layers: 10, checksum")
+
+    def test_only_one_rank_writes_a_checkpoint(self):
+        self.rejected(train_mpi(LITTLE, (*LITTLE, "--checkpoint", self.path("c"))), "rank 1", "checkpoint: one")
+        self.rejected(train_mpi((*LITTLE, "--streams", "2"), LITTLE), "streams")
+        self.rejected(train_mpi(LITTLE, (*LITTLE, "--resume", self.checkpoint())), "rank 1", "resumes: yes")
 
     def test_data_that_ends_early(self):
         if not FASHION.is_dir():
