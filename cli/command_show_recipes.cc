@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/table.h"
+#include "cli/training_options.h"
 #include "runtime/training/recipe.h"
 
 namespace paceline::cli {
@@ -16,11 +17,6 @@ struct Options {
   std::string name;
   bool json = false;
 };
-
-std::string precision_of(const runtime::Recipe& recipe) {
-  if (recipe.precision == models::Precision::fp32) return "fp32";
-  return fmt::format("mixed ({})", name(recipe.storage));
-}
 
 void run(const Options& options) {
   if (!options.name.empty()) {
@@ -38,7 +34,7 @@ void run(const Options& options) {
   for (const runtime::ShippedRecipe& shipped : runtime::shipped_recipes()) {
     const runtime::Recipe recipe = runtime::shipped_recipe(shipped.name);
     table.add({recipe.name, fmt::format("{}", recipe.epochs),
-               fmt::format("{}", recipe.batch_per_rank), precision_of(recipe), recipe.source});
+               fmt::format("{}", recipe.batch_per_rank), precision_text(recipe), recipe.source});
     rows.push_back({{"name", recipe.name},
                     {"epochs", recipe.epochs},
                     {"batch_per_rank", recipe.batch_per_rank},

@@ -140,11 +140,6 @@ TrainingJob load(const TrainingOptions& options, int ranks, int ranks_here, bool
   return job;
 }
 
-std::string storage_name(const runtime::Recipe& recipe) {
-  if (recipe.precision == models::Precision::fp32) return "fp32";
-  return fmt::format("mixed ({})", name(recipe.storage));
-}
-
 Json facts(const TrainingOptions& options, const TrainingJob& job, std::string_view transport) {
   return {{"model", job.network.name()},
           {"data", job.dataset->name()},
@@ -154,24 +149,24 @@ Json facts(const TrainingOptions& options, const TrainingJob& job, std::string_v
           {"threads_per_rank", job.threads},
           {"batch_per_rank", job.recipe.batch_per_rank},
           {"precision", name(job.recipe.precision)},
-          {"storage",
-           job.recipe.precision == models::Precision::fp32 ? "fp32" : name(job.recipe.storage)},
+          {"storage", name(job.recipe.working_type())},
           {"strategy", job.plan.strategy},
           {"wire_type", name(job.plan.wire)},
           {"overlap", name(job.plan.overlap)},
           {"buckets", job.plan.buckets.size()},
           {"seed", job.recipe.seed},
           {"kernels", runtime::kernel_form()},
-          {"resumed_from", options.resume}};
+          {"resumed_from", options.resume},
+          {"provenance", "measured"}};
 }
 
 void print_title(const TrainingJob& job, std::string_view transport) {
   fmt::print(
       "{} on {}: {} rank{} ({}), {} thread{} each, batch {} per rank, {}, recipe {}, {} epochs\n"
-      "{}: {} bucket{}, {} on the wire, {}\n\n",
+      "{}: {} bucket{}, {} on the wire, {}; all figures are measured\n\n",
       job.network.name(), job.dataset->name(), job.plan.ranks, job.plan.ranks == 1 ? "" : "s",
       transport, job.threads, job.threads == 1 ? "" : "s", job.recipe.batch_per_rank,
-      storage_name(job.recipe), job.recipe.name, job.recipe.epochs, job.plan.strategy,
+      precision_text(job.recipe), job.recipe.name, job.recipe.epochs, job.plan.strategy,
       job.plan.buckets.size(), job.plan.buckets.size() == 1 ? "" : "s", name(job.plan.wire),
       name(job.plan.overlap));
   std::fflush(stdout);

@@ -21,8 +21,6 @@
 namespace paceline::cli {
 namespace {
 
-constexpr int max_streams = 1024;
-
 // All means all that run on the cluster.
 std::vector<const models::Strategy*> load_strategies(const std::string& option,
                                                      const models::Cluster& cluster) {
@@ -102,6 +100,10 @@ std::optional<models::Profile> load_profile(const std::string& option,
 std::optional<int> optional_count(const char* option, const std::string& text, int most) {
   if (text.empty()) return std::nullopt;
   return static_cast<int>(parsing_option(option, [&] { return parse_count(text, 1, most); }));
+}
+
+models::WireType default_wire(models::Precision precision) {
+  return precision == models::Precision::mixed ? models::WireType::fp16 : models::WireType::fp32;
 }
 
 std::vector<std::string> comma_list(const std::string& text) {
@@ -261,8 +263,7 @@ Job load_job(const JobOptions& options) {
   job.precision =
       parsing_option("--precision", [&] { return models::precision_from_name(options.precision); });
   if (options.wire.empty()) {
-    job.wires = {job.precision == models::Precision::mixed ? models::WireType::fp16
-                                                           : models::WireType::fp32};
+    job.wires = {default_wire(job.precision)};
   } else {
     parsing_option("--wire", [&] {
       for (const std::string& name : comma_list(options.wire))

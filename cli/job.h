@@ -89,6 +89,12 @@ void add_profile_option(CLI::App& command, std::string& profile);
 // A number of ranks that fits the cluster. Throws InputError that names --ranks.
 [[nodiscard]] int parse_ranks(const std::string& text, const models::Cluster& cluster);
 
+// Buckets that may travel at the same time, at most.
+inline constexpr int max_streams = 1024;
+
+// Of gradients where --wire is not given: FP16 for mixed precision, else FP32.
+[[nodiscard]] models::WireType default_wire(models::Precision precision);
+
 // A whole number from 1 to `most`; nothing if there is no text. Throws InputError that names the
 // option.
 [[nodiscard]] std::optional<int> optional_count(const char* option, const std::string& text,

@@ -15,8 +15,7 @@
 namespace paceline::cli {
 namespace {
 
-constexpr std::int64_t most_batch = 1 << 16;
-constexpr int most_streams = 1024;
+constexpr int most_batch = 1 << 16;
 // A bucket of this size hides its latency on any network that trains, and several of them make up
 // a network whose communication is worth hiding.
 constexpr Bytes default_theta{4.0 * 1024 * 1024};
@@ -73,11 +72,6 @@ void add_plan_options(CLI::App& command, TrainingOptions& options) {
       ->option_text("N (1)");
   command.add_option("--overlap", options.overlap, "When buckets travel, and what an update uses")
       ->option_text("wait-free|none|double-buffered");
-}
-
-std::optional<int> count(const char* option, const std::string& text, std::int64_t most) {
-  if (text.empty()) return std::nullopt;
-  return static_cast<int>(parsing_option(option, [&] { return parse_count(text, 1, most); }));
 }
 
 }  // namespace
@@ -148,7 +142,7 @@ runtime::Recipe load_recipe(const TrainingOptions& options) {
   if (!options.epochs.empty())
     recipe.epochs =
         parsing_option("--epochs", [&] { return parse_number(options.epochs, 1e-6, 1e6); });
-  if (const auto batch = count("--batch", options.batch, most_batch))
+  if (const auto batch = optional_count("--batch", options.batch, most_batch))
     recipe.batch_per_rank = *batch;
   if (!options.learning_rate.empty())
     recipe.learning_rate.base = parsing_option(
@@ -171,13 +165,17 @@ runtime::Recipe load_recipe(const TrainingOptions& options) {
   return recipe;
 }
 
+std::string precision_text(const runtime::Recipe& recipe) {
+  if (recipe.precision == models::Precision::fp32) return "fp32";
+  return fmt::format("mixed ({})", name(recipe.storage));
+}
+
 models::Plan load_plan(const TrainingOptions& options, const models::Network& network,
                        const runtime::Recipe& recipe, int ranks, int ranks_per_node) {
   const models::Strategy& strategy = parsing_option("--strategy", [&]() -> const models::Strategy& {
     return models::strategy(options.strategy);
   });
-  models::WireType wire = recipe.precision == models::Precision::mixed ? models::WireType::fp16
-                                                                       : models::WireType::fp32;
+  models::WireType wire = default_wire(recipe.precision);
   if (!options.wire.empty())
     wire = parsing_option("--wire", [&] { return models::wire_type_from_name(options.wire); });
   models::Thresholds thresholds;
@@ -188,13 +186,16 @@ models::Plan load_plan(const TrainingOptions& options, const models::Network& ne
   if (!options.eta.empty())
     thresholds.hybrid = parsing_option("--eta", [&] { return parse_bytes(options.eta); });
   thresholds.group_size = ranks % ranks_per_node == 0 ? ranks_per_node : 1;
-  if (const auto k = count("--group", options.group, models::max_ranks)) thresholds.group_size = *k;
-  if (const auto s = count("--segments", options.segments, models::max_segments))
+  if (const auto k = optional_count("--group", options.group, models::max_ranks))
+    thresholds.group_size = *k;
+  if (const auto s = optional_count("--segments", options.segments, models::max_segments))
     thresholds.segments = *s;
-  if (const auto c = count("--rings", options.rings, models::max_ranks)) thresholds.rings = *c;
-  if (const auto s = count("--servers", options.servers, models::max_ranks))
+  if (const auto c = optional_count("--rings", options.rings, models::max_ranks))
+    thresholds.rings = *c;
+  if (const auto s = optional_count("--servers", options.servers, models::max_ranks))
     thresholds.servers = *s;
-  if (const auto n = count("--streams", options.streams, most_streams)) thresholds.streams = *n;
+  if (const auto n = optional_count("--streams", options.streams, max_streams))
+    thresholds.streams = *n;
   const std::vector<models::Gradient> gradients = models::work(network).gradients;
   models::Plan plan = parsing_option(
       "--strategy", [&] { return make_plan(strategy, gradients, ranks, wire, thresholds); });

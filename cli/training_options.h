@@ -52,6 +52,9 @@ void add_training_options(CLI::App& command, TrainingOptions& options);
 // The recipe that --recipe names, or the default, with what other options change.
 [[nodiscard]] runtime::Recipe load_recipe(const TrainingOptions& options);
 
+// "fp32", "mixed (bf16)".
+[[nodiscard]] std::string precision_text(const runtime::Recipe& recipe);
+
 // The plan of --strategy for this network on `ranks` ranks, `ranks_per_node` of them on one node
 // (the default of --group). Throws InputError that names the option.
 [[nodiscard]] models::Plan load_plan(const TrainingOptions& options, const models::Network& network,

@@ -25,7 +25,7 @@ struct CheckpointArray {
 };
 
 struct Checkpoint {
-  std::string job;  // fingerprint of what must be the same on resume, as readable text
+  std::string job;             // fingerprint of what must be the same on resume, as readable text
   std::int64_t epoch = 0;      // the next iteration's
   std::int64_t batch = 0;      // ... within the epoch
   std::int64_t iteration = 0;  // so far

@@ -84,7 +84,6 @@ std::string plan_lines(const models::Plan& plan) {
 
 std::string job_description(const TrainingRequest& request, int ranks) {
   const Recipe& recipe = request.recipe;
-  const bool mixed = recipe.precision == models::Precision::mixed;
   std::int64_t parameters = 0;
   for (const ParameterPlace& place : parameter_places(request.network))
     parameters += place.elements;
@@ -94,7 +93,7 @@ std::string job_description(const TrainingRequest& request, int ranks) {
                      request.dataset.size(Part::training)) +
          fmt::format("ranks: {}\nbatch: {}\nepochs: {}\nseed: {}\nprecision: {}\n", ranks,
                      recipe.batch_per_rank, recipe.epochs, recipe.seed,
-                     mixed ? name(recipe.storage) : "fp32") +
+                     name(recipe.working_type())) +
          optimizer_lines(recipe.optimizer) + rate_lines(recipe.learning_rate) +
          fmt::format("loss scale: {} {}, growth {} every {}, backoff {}\n",
                      recipe.loss_scale.dynamic ? "dynamic" : "static", recipe.loss_scale.initial,

@@ -103,6 +103,11 @@ struct Recipe {
   LossScaleRecipe loss_scale = {};
   AugmentationRecipe augmentation = {};
   bool zero_last_gamma = false;  // Goyal 5.1
+
+  // Of activations and working weights.
+  [[nodiscard]] models::NumberType working_type() const {
+    return precision == models::Precision::mixed ? storage : models::NumberType::fp32;
+  }
 };
 
 // Throws InputError with file, line and what would be right. Keys that are not there keep their

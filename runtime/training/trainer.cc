@@ -11,8 +11,10 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/seeds.h"
 #include "models/collective/algorithms.h"
 #include "runtime/network/trainable_network.h"
+#include "runtime/tensor/kernels.h"
 #include "runtime/training/checkpoint.h"
 #include "runtime/training/data/loader.h"
 #include "runtime/training/gradient_exchange.h"
@@ -35,20 +37,11 @@ Seconds since(Clock::time_point start) {
   return Seconds{std::chrono::duration<double>(Clock::now() - start).count()};
 }
 
-models::NumberType storage_of(const Recipe& recipe) {
-  return recipe.precision == models::Precision::mixed ? recipe.storage : models::NumberType::fp32;
-}
-
-// A well-mixed seed of several numbers (splitmix64).
-std::uint64_t mixed_seed(std::uint64_t seed, std::uint64_t a, std::uint64_t b) {
-  std::uint64_t x = seed;
-  for (const std::uint64_t part : {a, b}) {
-    x += part + 0x9e3779b97f4a7c15;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-    x ^= x >> 31;
-  }
-  return x;
+// Of the dropout masks of one rank in one iteration.
+std::uint64_t dropout_seed(std::uint64_t seed, std::int64_t iteration, int rank) {
+  return mixed_seed(mixed_seed(seed + static_cast<std::uint64_t>(iteration), 0) +
+                        static_cast<std::uint64_t>(rank),
+                    0);
 }
 
 // The first line in which two descriptions differ: "strategy: ring" and "strategy: fused-ring".
@@ -108,13 +101,15 @@ class Training {
   TrainingOutcome run();
 
  private:
+  // Batches of a whole epoch, and those of this one.
+  [[nodiscard]] std::int64_t whole(const Phase& phase) const;
   [[nodiscard]] std::int64_t batches_in(std::int64_t epoch, const Phase& phase) const;
   [[nodiscard]] std::int64_t all_iterations() const;
   void make_network(int batch);
   void run_epoch(const Phase& phase);
   void iterate(const Batch& batch, const Phase& phase, Seconds input, Sums& sums);
   // Waits for the oldest gradients and applies them.
-  GradientExchange::Outcome update(double epoch, const Phase& phase);
+  GradientExchange::Outcome update(double rate, double epoch);
   // Lets what travels arrive, without its update.
   void settle();
   void report_epoch(const Sums& sums);
@@ -152,8 +147,9 @@ class Training {
   std::optional<LayerRecorder> layers_;
   std::optional<GradientExchange> exchange_;
   Position position_;
-  std::int64_t done_ = 0;     // iterations of this run
-  std::int64_t no_loss_ = 0;  // of them, the last ones whose loss is no number
+  std::int64_t iterations_ = 0;  // of the whole recipe
+  std::int64_t done_ = 0;        // iterations of this run
+  std::int64_t no_loss_ = 0;     // of them, the last ones whose loss is no number
   TrainingOutcome outcome_;
 };
 
@@ -183,14 +179,16 @@ Training::Training(const TrainingRequest& request, Transport& transport, Trainin
     gradients_[i] = floats(gradients_memory_[i]);
   }
   optimizer_.emplace(recipe_.optimizer, places_, request.threads);
-  loss_scale_ = initial_loss_scale(recipe_.loss_scale, storage_of(recipe_), request.plan.wire);
+  loss_scale_ = initial_loss_scale(recipe_.loss_scale, recipe_.working_type(), request.plan.wire);
   if (request.recorder != nullptr) layers_.emplace(*request.recorder);
 }
 
+std::int64_t Training::whole(const Phase& phase) const {
+  return batches_per_epoch(request_.dataset.size(Part::training), ranks_, phase.batch_per_rank);
+}
+
 std::int64_t Training::batches_in(std::int64_t epoch, const Phase& phase) const {
-  const std::int64_t whole =
-      batches_per_epoch(request_.dataset.size(Part::training), ranks_, phase.batch_per_rank);
-  if (whole == 0) {
+  if (whole(phase) == 0) {
     throw InputError(
         fmt::format("{} has {} training samples, and a step takes {} ({} ranks x {})",
                     request_.dataset.name(), request_.dataset.size(Part::training),
@@ -198,7 +196,8 @@ std::int64_t Training::batches_in(std::int64_t epoch, const Phase& phase) const 
         "choose a smaller --batch");
   }
   const double share = std::min(1.0, recipe_.epochs - static_cast<double>(epoch));
-  return std::clamp<std::int64_t>(std::llround(share * static_cast<double>(whole)), 1, whole);
+  return std::clamp<std::int64_t>(std::llround(share * static_cast<double>(whole(phase))), 1,
+                                  whole(phase));
 }
 
 std::int64_t Training::all_iterations() const {
@@ -216,13 +215,14 @@ void Training::make_network(int batch) {
   std::vector<float> statistics;
   if (network_) statistics.assign(network_->statistics().begin(), network_->statistics().end());
   network_.emplace(request_.network, TrainableNetworkOptions{.batch = batch,
-                                                             .storage = storage_of(recipe_),
+                                                             .storage = recipe_.working_type(),
                                                              .threads = request_.threads});
   if (!statistics.empty()) std::ranges::copy(statistics, network_->statistics().begin());
   network_->set_weights(weights_);
 }
 
 TrainingOutcome Training::run() {
+  iterations_ = all_iterations();
   make_network(phases_.front().batch_per_rank);
   if (network_->classes() < request_.dataset.classes())
     throw InputError(
@@ -281,21 +281,17 @@ void Training::run_epoch(const Phase& phase) {
 
 void Training::iterate(const Batch& batch, const Phase& phase, Seconds input, Sums& sums) {
   const Clock::time_point start = Clock::now();
-  if (observer_ != nullptr) observer_->began(position_.iteration);
   if (layers_) {
     layers_->at(done_);
     network_->observe(request_.recorder->records(done_) ? &*layers_ : nullptr);
   }
   const std::int64_t batches = batches_in(position_.epoch, phase);
   // Of a whole epoch, also where the last one ends early.
-  const std::int64_t whole =
-      batches_per_epoch(request_.dataset.size(Part::training), ranks_, phase.batch_per_rank);
   const double epoch = static_cast<double>(position_.epoch) +
-                       static_cast<double>(position_.batch) / static_cast<double>(whole);
+                       static_cast<double>(position_.batch) / static_cast<double>(whole(phase));
   const PassOutcome pass =
       network_->forward(batch.images, batch.labels, Pass::training,
-                        mixed_seed(recipe_.seed, static_cast<std::uint64_t>(position_.iteration),
-                                   static_cast<std::uint64_t>(rank_)));
+                        dropout_seed(recipe_.seed, position_.iteration, rank_));
   no_loss_ = std::isfinite(pass.loss) ? 0 : no_loss_ + 1;
   if (no_loss_ == hopeless) {
     throw RunError("go on training",
@@ -313,7 +309,7 @@ void Training::iterate(const Batch& batch, const Phase& phase, Seconds input, Su
   const std::int64_t skipped = loss_scale_.skipped;
   const double rate = learning_rate(recipe_, epoch, std::int64_t{ranks_} * phase.batch_per_rank);
   GradientExchange::Outcome travel;
-  if (!double_buffered() || pending_ || exchange_->under_way() == 2) travel = update(epoch, phase);
+  if (!double_buffered() || pending_ || exchange_->under_way() == 2) travel = update(rate, epoch);
   ++done_;
   const auto samples = static_cast<double>(batch.labels.size());
   sums.loss += pass.loss * samples;
@@ -327,7 +323,7 @@ void Training::iterate(const Batch& batch, const Phase& phase, Seconds input, Su
                           .batch = position_.batch,
                           .batches = batches,
                           .iteration = position_.iteration,
-                          .iterations = all_iterations(),
+                          .iterations = iterations_,
                           .batch_per_rank = phase.batch_per_rank,
                           .loss = pass.loss,
                           .accuracy = static_cast<double>(pass.correct) / samples,
@@ -344,21 +340,20 @@ void Training::iterate(const Batch& batch, const Phase& phase, Seconds input, Su
   ++position_.batch;
 }
 
-GradientExchange::Outcome Training::update(double epoch, const Phase& phase) {
+GradientExchange::Outcome Training::update(double rate, double epoch) {
   GradientExchange::Outcome travel;
   std::size_t slot = 0;
   if (pending_) {
     slot = *pending_;
     pending_.reset();
-    travel.finite = std::ranges::all_of(gradients_[slot], [](float g) { return std::isfinite(g); });
+    travel.finite = all_finite(gradients_[slot]);
   } else {
     if (double_buffered()) slot = static_cast<std::size_t>((begun_ - exchange_->under_way()) % 2);
     travel = exchange_->finish();
   }
   const Clock::time_point start = Clock::now();
   if (travel.finite) {
-    optimizer_->step(weights_, gradients_[slot], static_cast<float>(1 / scales_[slot]),
-                     learning_rate(recipe_, epoch, std::int64_t{ranks_} * phase.batch_per_rank),
+    optimizer_->step(weights_, gradients_[slot], static_cast<float>(1 / scales_[slot]), rate,
                      epoch);
     network_->set_weights(weights_);
   }

@@ -80,7 +80,6 @@ struct EpochReport {
 class TrainingObserver {
  public:
   virtual ~TrainingObserver() = default;
-  virtual void began(std::int64_t /*iteration*/) {}
   virtual void iteration(const IterationReport&) {}
   virtual void epoch(const EpochReport&) {}
   virtual void checkpoint(const std::string& /*path*/, std::int64_t /*iteration*/) {}

@@ -8,7 +8,7 @@
 #include "runtime/training/data/crop.h"
 #include "runtime/training/data/jpeg.h"
 #include "runtime/training/data/photograph.h"
-#include "runtime/training/data/seeds.h"
+#include "models/base/seeds.h"
 #include "tests/support/error_of.h"
 #include "tests/support/jpeg_files.h"
 
@@ -209,7 +209,7 @@ TEST(Region, AtRandomIsUniformInAreaAndPlace) {
   double left = 0;
   double log_ratio = 0;
   for (std::uint64_t i = 0; i < draws; ++i) {
-    const Region region = random_region(1000, 1000, square, mixed(5, i));
+    const Region region = random_region(1000, 1000, square, mixed_seed(5, i));
     const double area = region.width * region.height / 1e6;
     const double ratio = region.width / region.height;
     EXPECT_GE(area, 0.08);

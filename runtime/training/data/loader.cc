@@ -19,7 +19,7 @@
 
 #include "models/base/error.h"
 #include "runtime/training/data/order.h"
-#include "runtime/training/data/seeds.h"
+#include "models/base/seeds.h"
 
 namespace paceline::runtime {
 namespace {
@@ -120,7 +120,7 @@ Loader::State::State(const Dataset& dataset, Part part, const LoaderOptions& opt
       part_(part),
       options_((check(options, epoch), options)),
       sharing_{dataset.size(part), options.rank, options.ranks, options.batch},
-      augmentation_seed_(mixed(mixed(options.seed, 1), static_cast<std::uint64_t>(epoch))),
+      augmentation_seed_(mixed_seed(mixed_seed(options.seed, 1), static_cast<std::uint64_t>(epoch))),
       elements_(dataset.sample().elements()),
       pieces_(std::max(1, std::min(options.workers, options.batch))) {
   batches = batches_in(dataset, part, sharing_);
@@ -129,7 +129,7 @@ Loader::State::State(const Dataset& dataset, Part part, const LoaderOptions& opt
                          std::to_string(first_batch),
                      "it has " + std::to_string(batches));
   if (part == Part::training)
-    order_ = shuffled_order(sharing_.samples, mixed(options.seed, 0), epoch);
+    order_ = shuffled_order(sharing_.samples, mixed_seed(options.seed, 0), epoch);
   next_batch_ = given_back_ = consumed_ = first_batch;
   slots_.resize(options.workers == 0 ? 1 : static_cast<std::size_t>(options.prefetch) + 1);
   for (Slot& slot : slots_) {
@@ -167,7 +167,7 @@ void Loader::State::decode(Slot& slot, int piece) {
         order_.empty() ? position : order_[static_cast<std::size_t>(position)];
     slot.batch.labels[place] =
         dataset_.read(part_, sample, part_ == Part::training ? options_.augmentation : none,
-                      mixed(augmentation_seed_, static_cast<std::uint64_t>(sample)),
+                      mixed_seed(augmentation_seed_, static_cast<std::uint64_t>(sample)),
                       std::span(slot.batch.images).subspan(place * elements, elements));
   }
 }

@@ -8,7 +8,7 @@
 #include "models/base/error.h"
 #include "models/base/random.h"
 #include "runtime/training/data/loader.h"
-#include "runtime/training/data/seeds.h"
+#include "models/base/seeds.h"
 
 namespace paceline::runtime {
 
@@ -18,7 +18,7 @@ std::vector<std::uint32_t> shuffled_order(std::int64_t samples, std::uint64_t se
                   "samples are counted in 32 bits");
   std::vector<std::uint32_t> order(static_cast<std::size_t>(samples));
   std::iota(order.begin(), order.end(), 0U);
-  Random random(mixed(seed, static_cast<std::uint64_t>(epoch)));
+  Random random(mixed_seed(seed, static_cast<std::uint64_t>(epoch)));
   for (std::size_t left = order.size(); left > 1; --left)
     std::swap(order[left - 1], order[random.below(left)]);
   return order;

@@ -5,7 +5,7 @@
 
 #include "models/base/error.h"
 #include "runtime/training/data/placement.h"
-#include "runtime/training/data/seeds.h"
+#include "models/base/seeds.h"
 
 namespace paceline::runtime {
 namespace {
@@ -42,7 +42,7 @@ void PhotographReader::read(std::span<const std::uint8_t> jpeg, const std::strin
                             std::uint64_t seed, std::span<float> image) {
   const JpegHeader header = decoder_.header(jpeg, name);
   const Region region = augmentation.random_resized_crop
-                            ? random_region(header.height, header.width, shape, mixed(seed, 1))
+                            ? random_region(header.height, header.width, shape, mixed_seed(seed, 1))
                             : middle_region(header.height, header.width, shape);
   const RgbImage& decoded = decoder_.decode(jpeg, header, eighths_enough(region, shape), name);
   resampler_.resample(decoded, scaled(region, header, decoded), static_cast<int>(shape.height),

@@ -30,7 +30,6 @@ set(data_headers
   training/data/photograph.h
   training/data/placement.h
   training/data/pool.h
-  training/data/seeds.h
   training/data/synthetic.h
   training/data/tfrecord.h
   training/data/tfrecord_dataset.h)

@@ -4,7 +4,7 @@
 
 #include "models/base/error.h"
 #include "runtime/training/data/placement.h"
-#include "runtime/training/data/seeds.h"
+#include "models/base/seeds.h"
 
 namespace paceline::runtime {
 namespace {
@@ -35,16 +35,16 @@ class SyntheticDataset : public Dataset {
     const std::int64_t patch_height = (shape.height + patches - 1) / patches;
     const std::int64_t patch_width = (shape.width + patches - 1) / patches;
     const auto label = static_cast<std::int32_t>(index % request_.classes);
-    const std::uint64_t pattern = mixed(mixed(request_.seed, 0), static_cast<std::uint64_t>(label));
-    const std::uint64_t noise = mixed(mixed(request_.seed, part == Part::training ? 1 : 2),
+    const std::uint64_t pattern = mixed_seed(mixed_seed(request_.seed, 0), static_cast<std::uint64_t>(label));
+    const std::uint64_t noise = mixed_seed(mixed_seed(request_.seed, part == Part::training ? 1 : 2),
                                       static_cast<std::uint64_t>(index));
     const auto number = [&](std::int64_t channel, std::int64_t y, std::int64_t x) {
       return static_cast<std::uint64_t>((channel * shape.height + y) * shape.width + x);
     };
     const Placement placement = shape.is_image ? drawn_placement(augmentation, seed) : Placement{};
     place(shape, placement, image, [&](std::int64_t channel, std::int64_t y, std::int64_t x) {
-      return centred(mixed(pattern, number(channel, y / patch_height, x / patch_width))) +
-             centred(mixed(noise, number(channel, y, x)));
+      return centred(mixed_seed(pattern, number(channel, y / patch_height, x / patch_width))) +
+             centred(mixed_seed(noise, number(channel, y, x)));
     });
     return label;
   }
