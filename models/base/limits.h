@@ -22,6 +22,10 @@ struct Limits<BytesPerSecond> {
   static constexpr BytesPerSecond least{1}, most{1e15};
 };
 template <>
+struct Limits<SecondsPerByte> {
+  static constexpr SecondsPerByte least{0}, most{1};
+};
+template <>
 struct Limits<FlopsPerSecond> {
   static constexpr FlopsPerSecond least{1}, most{1e18};
 };

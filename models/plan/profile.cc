@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "models/base/limits.h"
 #include "models/base/names.h"
@@ -19,6 +21,23 @@ using Json = nlohmann::json;                 // read: finds a key in O(log n), a
 using OrderedJson = nlohmann::ordered_json;  // written: keys in the order of the format
 
 constexpr std::string_view schema = "paceline.profile/1";
+
+constexpr std::array<std::pair<CurveKind, std::string_view>, 3> curve_kinds = {
+    {{CurveKind::point_to_point, "point-to-point"},
+     {CurveKind::exchange, "exchange"},
+     {CurveKind::all_reduce, "all-reduce"}}};
+constexpr std::array<std::pair<RateKind, std::string_view>, 3> rate_kinds = {
+    {{RateKind::copy, "copy"}, {RateKind::cast, "cast"}, {RateKind::reduce, "reduce"}}};
+
+template <class Names>
+auto kind_from_name(const Names& names, const char* what, std::string_view text) {
+  std::vector<std::string> known;
+  for (const auto& [kind, name] : names) {
+    if (name == text) return kind;
+    known.emplace_back(name);
+  }
+  throw unknown_name(what, text, known);
+}
 
 // A value of the document, with its path for errors: "throughputs[1].samples_per_s".
 class Value {
@@ -63,11 +82,23 @@ class Value {
       fail("this is no number", "write a finite number");
     return json_.get<double>();
   }
-  [[nodiscard]] int count() const {
+  [[nodiscard]] double at_least_0() const {
     const double value = number();
-    if (value != std::floor(value) || value < 1 || value > 1e6)
-      fail(fmt::format("{} is not a whole number from 1 to 1000000", value), "");
-    return static_cast<int>(value);
+    if (value < 0) fail(fmt::format("{} is too small", value), "it must be at least 0");
+    return value;
+  }
+  [[nodiscard]] bool flag() const {
+    if (!json_.is_boolean()) fail("this is neither true nor false", "write true or false");
+    return json_.get<bool>();
+  }
+  [[nodiscard]] int count() const { return static_cast<int>(whole(1'000'000)); }
+  // Bytes of a segment.
+  [[nodiscard]] std::int64_t size() const { return whole(1 << 30); }
+  [[nodiscard]] std::int64_t whole(std::int64_t most) const {
+    const double value = number();
+    if (value != std::floor(value) || value < 1 || value > static_cast<double>(most))
+      fail(fmt::format("{} is not a whole number from 1 to {}", value, most), "");
+    return static_cast<std::int64_t>(value);
   }
   template <class F>
   [[nodiscard]] auto named(F parse) const {
@@ -86,6 +117,15 @@ class Value {
 };
 
 template <class Q>
+std::string limit_text(Q quantity) {
+  if constexpr (std::is_same_v<Q, SecondsPerByte>) {
+    return fmt::format("{} s/B", quantity.value());
+  } else {
+    return to_text(quantity);
+  }
+}
+
+template <class Q>
 Figure<Q> read_figure(const Value& value, bool positive) {
   value.check_keys({"value", "low", "high", "provenance", "source"});
   const double stated = value.at("value").number();
@@ -97,9 +137,9 @@ Figure<Q> read_figure(const Value& value, bool positive) {
   if (low > stated || stated > high)
     value.fail("its value is not between low and high", "write low <= value <= high");
   if ((positive && !within_limits(Q{low})) || !within_limits(Q{high})) {
-    value.fail(
-        fmt::format("{} to {} is out of range", low, high),
-        fmt::format("it must be {} to {}", to_text(Limits<Q>::least), to_text(Limits<Q>::most)));
+    value.fail(fmt::format("{} to {} is out of range", low, high),
+               fmt::format("it must be {} to {}", limit_text(Limits<Q>::least),
+                           limit_text(Limits<Q>::most)));
   }
   return {Q{stated}, Q{low}, Q{high}, value.at("provenance").named([](const std::string& s) {
             return provenance_from_name(s);
@@ -124,6 +164,55 @@ void read_link(const Value& links, const char* name, std::optional<Figure<Second
 
 Precision precision_of(const Value& entry) {
   return entry.at("precision").named([](const std::string& s) { return precision_from_name(s); });
+}
+
+NumberType type_of(const Value& entry, const char* key) {
+  return entry.at(key).named([](const std::string& s) { return wire_type_from_name(s); });
+}
+
+CalibratedTransport read_transport(const Value& value) {
+  value.check_keys({"name", "smallest_segment_bytes", "largest_segment_bytes", "message_gap_s"});
+  const CalibratedTransport transport{
+      .name = value.at("name").text(),
+      .smallest_segment = Bytes{static_cast<double>(value.at("smallest_segment_bytes").size())},
+      .largest_segment = Bytes{static_cast<double>(value.at("largest_segment_bytes").size())},
+      .message_gap = read_figure<Seconds>(value.at("message_gap_s"), false)};
+  if (transport.smallest_segment > transport.largest_segment)
+    value.fail("its smallest segment is larger than its largest", "write smallest <= largest");
+  return transport;
+}
+
+CalibratedCurve read_curve(const Value& entry) {
+  entry.check_keys(
+      {"kind", "between_nodes", "library", "wire_type", "ranks", "pieces", "residual", "source"});
+  CalibratedCurve curve{
+      .kind = entry.at("kind").named(
+          [](const std::string& s) { return kind_from_name(curve_kinds, "kind of curve", s); }),
+      .between_nodes = entry.at("between_nodes").flag(),
+      .library = entry.has("library") ? entry.at("library").text() : "",
+      .wire = entry.has("wire_type") ? type_of(entry, "wire_type") : WireType::fp32,
+      .ranks = entry.at("ranks").count(),
+      .pieces = {},
+      .residual = entry.at("residual").at_least_0(),
+      .source = entry.at("source").text()};
+  const Value pieces = entry.at("pieces");
+  for (const Value& piece : pieces.elements()) {
+    piece.check_keys({"from_bytes", "alpha_s", "beta_s_per_byte"});
+    const double from = piece.at("from_bytes").at_least_0();
+    if (curve.pieces.empty() ? from != 0 : from <= curve.pieces.back().from.value())
+      piece.at("from_bytes").fail("pieces are not in order", "begin with 0 bytes, and go up");
+    curve.pieces.push_back({Bytes{from}, read_figure<Seconds>(piece.at("alpha_s"), false),
+                            read_figure<SecondsPerByte>(piece.at("beta_s_per_byte"), false)});
+  }
+  if (curve.pieces.empty()) pieces.fail("a curve without pieces", "give at least one");
+  return curve;
+}
+
+CalibratedRate read_rate(const Value& entry) {
+  entry.check_keys({"kind", "type", "bytes_per_s"});
+  return {entry.at("kind").named(
+              [](const std::string& s) { return kind_from_name(rate_kinds, "kind of rate", s); }),
+          type_of(entry, "type"), read_figure<BytesPerSecond>(entry.at("bytes_per_s"), true)};
 }
 
 Json parse_json(std::string_view text, const std::string& file) {
@@ -155,6 +244,31 @@ OrderedJson figure_json(const Figure<Q>& figure) {
           {"source", figure.source}};
 }
 
+OrderedJson transport_json(const CalibratedTransport& transport) {
+  return {{"name", transport.name},
+          {"smallest_segment_bytes", static_cast<std::int64_t>(transport.smallest_segment.value())},
+          {"largest_segment_bytes", static_cast<std::int64_t>(transport.largest_segment.value())},
+          {"message_gap_s", figure_json(transport.message_gap)}};
+}
+
+OrderedJson curve_json(const CalibratedCurve& curve) {
+  OrderedJson json = {{"kind", name(curve.kind)}, {"between_nodes", curve.between_nodes}};
+  if (curve.kind == CurveKind::all_reduce) {
+    json["library"] = curve.library;
+    json["wire_type"] = name(curve.wire);
+  }
+  json["ranks"] = curve.ranks;
+  json["pieces"] = OrderedJson::array();
+  for (const CurvePiece& piece : curve.pieces) {
+    json["pieces"].push_back({{"from_bytes", piece.from.value()},
+                              {"alpha_s", figure_json(piece.alpha)},
+                              {"beta_s_per_byte", figure_json(piece.beta)}});
+  }
+  json["residual"] = curve.residual;
+  json["source"] = curve.source;
+  return json;
+}
+
 OrderedJson link_json(const std::optional<Figure<Seconds>>& latency,
                       const std::optional<Figure<BytesPerSecond>>& bandwidth) {
   OrderedJson json = OrderedJson::object();
@@ -165,11 +279,36 @@ OrderedJson link_json(const std::optional<Figure<Seconds>>& latency,
 
 }  // namespace
 
+std::string_view name(CurveKind kind) {
+  for (const auto& [value, text] : curve_kinds) {
+    if (value == kind) return text;
+  }
+  return "unknown";
+}
+
+std::string_view name(RateKind kind) {
+  for (const auto& [value, text] : rate_kinds) {
+    if (value == kind) return text;
+  }
+  return "unknown";
+}
+
+const CurvePiece& CalibratedCurve::piece(Bytes bytes) const {
+  const auto above = std::upper_bound(pieces.begin(), pieces.end(), bytes,
+                                      [](Bytes b, const CurvePiece& p) { return b < p.from; });
+  return above == pieces.begin() ? pieces.front() : *std::prev(above);
+}
+
+Seconds CalibratedCurve::time(Bytes bytes) const {
+  const CurvePiece& at = piece(bytes);
+  return at.alpha.value + bytes * at.beta.value;
+}
+
 Profile parse_profile(std::string_view text, const std::string& file) {
   const Json json = parse_json(text, file);
   const Value root(json, file, "");
-  root.check_keys(
-      {"schema", "name", "cluster", "device", "origin", "links", "throughputs", "layers"});
+  root.check_keys({"schema", "name", "cluster", "device", "origin", "links", "transport", "curves",
+                   "rates", "throughputs", "layers"});
   const std::string found = root.at("schema").text();
   if (found != schema)
     root.at("schema").fail(fmt::format("{} is not what this version reads", in_quotes(found)),
@@ -184,6 +323,15 @@ Profile parse_profile(std::string_view text, const std::string& file) {
     links.check_keys({"intra", "nic"});
     read_link(links, "intra", profile.intra_latency, profile.intra_bandwidth);
     read_link(links, "nic", profile.nic_latency, profile.nic_bandwidth);
+  }
+  if (root.has("transport")) profile.transport = read_transport(root.at("transport"));
+  if (root.has("curves")) {
+    for (const Value& entry : root.at("curves").elements())
+      profile.curves.push_back(read_curve(entry));
+  }
+  if (root.has("rates")) {
+    for (const Value& entry : root.at("rates").elements())
+      profile.rates.push_back(read_rate(entry));
   }
   if (root.has("throughputs")) {
     for (const Value& entry : root.at("throughputs").elements()) {
@@ -214,6 +362,15 @@ std::string to_json(const Profile& profile) {
                       {"origin", profile.origin}};
   json["links"] = {{"intra", link_json(profile.intra_latency, profile.intra_bandwidth)},
                    {"nic", link_json(profile.nic_latency, profile.nic_bandwidth)}};
+  if (profile.transport) json["transport"] = transport_json(*profile.transport);
+  if (!profile.curves.empty()) json["curves"] = OrderedJson::array();
+  for (const CalibratedCurve& curve : profile.curves) json["curves"].push_back(curve_json(curve));
+  if (!profile.rates.empty()) json["rates"] = OrderedJson::array();
+  for (const CalibratedRate& rate : profile.rates) {
+    json["rates"].push_back({{"kind", name(rate.kind)},
+                             {"type", name(rate.type)},
+                             {"bytes_per_s", figure_json(rate.bytes)}});
+  }
   json["throughputs"] = OrderedJson::array();
   for (const CalibratedThroughput& entry : profile.throughputs) {
     json["throughputs"].push_back({{"network", entry.network},

@@ -32,6 +32,52 @@ struct CalibratedLayer {
   Figure<Seconds> backward;
 };
 
+// What a message of n bytes takes, from `from` bytes up to the next piece: alpha + n beta.
+struct CurvePiece {
+  Bytes from;
+  Figure<Seconds> alpha;
+  Figure<SecondsPerByte> beta;
+};
+
+enum class CurveKind {
+  point_to_point,  // half of a round trip between two ranks while the others are idle
+  exchange,        // every rank sends a message to one and receives one from another at once
+  all_reduce,      // a library's own
+};
+
+// A piecewise alpha-beta fit of time by message size.
+struct CalibratedCurve {
+  CurveKind kind = CurveKind::point_to_point;
+  bool between_nodes = true;
+  std::string library;             // whose all-reduce; empty for messages
+  WireType wire = WireType::fp32;  // of the elements that an all-reduce adds
+  int ranks = 2;                   // that took part
+  std::vector<CurvePiece> pieces;  // at least one; from 0 bytes on, ascending
+  double residual = 0;             // root mean square of (measured - fitted) / fitted
+  std::string source;
+
+  [[nodiscard]] const CurvePiece& piece(Bytes bytes) const;
+  // At the pieces' stated values.
+  [[nodiscard]] Seconds time(Bytes bytes) const;
+};
+
+// Kernels of one rank that go through memory once.
+enum class RateKind { copy, cast, reduce };
+
+struct CalibratedRate {
+  RateKind kind = RateKind::copy;
+  NumberType type = NumberType::fp32;  // of the elements; of a cast: to or from FP32
+  Figure<BytesPerSecond> bytes;        // of `type`, per second
+};
+
+// The transport that runs schedules: how it cuts messages, and what each costs beyond the wire.
+struct CalibratedTransport {
+  std::string name;  // "open-mpi"
+  Bytes smallest_segment;
+  Bytes largest_segment;
+  Figure<Seconds> message_gap;  // from one message of a rank to its next, as small as they may be
+};
+
 struct Profile {
   std::string name;
   std::string cluster;  // the cluster that it was calibrated on
@@ -41,9 +87,15 @@ struct Profile {
   std::optional<Figure<BytesPerSecond>> intra_bandwidth;
   std::optional<Figure<Seconds>> nic_latency;
   std::optional<Figure<BytesPerSecond>> nic_bandwidth;
+  std::optional<CalibratedTransport> transport;
+  std::vector<CalibratedCurve> curves;
+  std::vector<CalibratedRate> rates;
   std::vector<CalibratedThroughput> throughputs;
   std::vector<CalibratedLayer> layers;
 };
+
+[[nodiscard]] std::string_view name(CurveKind kind);
+[[nodiscard]] std::string_view name(RateKind kind);
 
 // `file` names the text in errors. Throws InputError (file, and the JSON path of the fault).
 [[nodiscard]] Profile parse_profile(std::string_view text, const std::string& file);

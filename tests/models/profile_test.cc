@@ -19,6 +19,25 @@ Profile sample() {
                          "fit"};
   profile.intra_bandwidth = {BytesPerSecond{1e11}, BytesPerSecond{9e10}, BytesPerSecond{1.1e11},
                              Provenance::measured, "run"};
+  const auto figure = [](auto value) {
+    return Figure<decltype(value)>{value, value * 0.9, value * 1.1, Provenance::calibrated, "fit"};
+  };
+  profile.transport = {"open-mpi", Bytes{16384}, Bytes{262144}, figure(Seconds{2e-5})};
+  profile.curves = {
+      {.kind = CurveKind::exchange,
+       .ranks = 8,
+       .pieces = {{Bytes{0}, figure(Seconds{1e-3}), figure(SecondsPerByte{4e-8})},
+                  {Bytes{65536}, figure(Seconds{2e-3}), figure(SecondsPerByte{3e-8})}},
+       .residual = 0.02,
+       .source = "a test"},
+      {.kind = CurveKind::all_reduce,
+       .between_nodes = false,
+       .library = "open-mpi",
+       .wire = WireType::fp16,
+       .ranks = 4,
+       .pieces = {{Bytes{0}, figure(Seconds{1e-3}), figure(SecondsPerByte{0})}},
+       .source = "a test"}};
+  profile.rates = {{RateKind::reduce, NumberType::bf16, figure(BytesPerSecond{5e9})}};
   profile.throughputs = {
       {"resnet50",
        Precision::mixed,
@@ -55,6 +74,28 @@ TEST(Profile, GoesThroughJsonUnchanged) {
   EXPECT_FALSE(read.nic_bandwidth);
   EXPECT_EQ(read.throughputs[0].samples, original.throughputs[0].samples);
   EXPECT_EQ(read.layers[0].backward, original.layers[0].backward);
+  EXPECT_EQ(read.transport->message_gap, original.transport->message_gap);
+  EXPECT_EQ(read.curves[0].pieces[1].beta, original.curves[0].pieces[1].beta);
+}
+
+TEST(Profile, ACurveIsReadPieceByPiece) {
+  const CalibratedCurve curve = sample().curves[0];
+  EXPECT_DOUBLE_EQ(curve.time(Bytes{0}).value(), 1e-3);
+  EXPECT_DOUBLE_EQ(curve.time(Bytes{65535}).value(), 1e-3 + 65535 * 4e-8);
+  EXPECT_DOUBLE_EQ(curve.time(Bytes{65536}).value(), 2e-3 + 65536 * 3e-8);
+}
+
+TEST(Profile, FaultsOfCurvesAndTransportsAreNamed) {
+  EXPECT_EQ(error_of(with("\"from_bytes\": 65536.0", "\"from_bytes\": 0.0")),
+            "p.json: curves[0].pieces[1].from_bytes: pieces are not in order; begin with 0 bytes, "
+            "and go up");
+  EXPECT_EQ(error_of(with("\"exchange\"", "\"exchang\"")),
+            "p.json: curves[0].kind: unknown kind of curve 'exchang'; did you mean 'exchange'?");
+  EXPECT_EQ(error_of(with("\"largest_segment_bytes\": 262144", "\"largest_segment_bytes\": 4096")),
+            "p.json: transport: its smallest segment is larger than its largest; write smallest <= "
+            "largest");
+  EXPECT_EQ(error_of(with("\"between_nodes\": true", "\"between_nodes\": 1")),
+            "p.json: curves[0].between_nodes: this is neither true nor false; write true or false");
 }
 
 TEST(Profile, FaultsNameThePathInTheFile) {
