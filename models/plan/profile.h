@@ -49,11 +49,11 @@ enum class CurveKind {
 struct CalibratedCurve {
   CurveKind kind = CurveKind::point_to_point;
   bool between_nodes = true;
-  std::string library;             // whose all-reduce; empty for messages
-  WireType wire = WireType::fp32;  // of the elements that an all-reduce adds
-  int ranks = 2;                   // that took part
-  std::vector<CurvePiece> pieces;  // at least one; from 0 bytes on, ascending
-  double residual = 0;             // root mean square of (measured - fitted) / fitted
+  std::string library;                  // whose all-reduce; empty for messages
+  WireType wire = WireType::fp32;       // of the elements that an all-reduce adds
+  int ranks = 2;                        // that took part
+  std::vector<CurvePiece> pieces = {};  // at least one; from 0 bytes on, ascending
+  double residual = 0;                  // root mean square of (measured - fitted) / fitted
   std::string source;
 
   [[nodiscard]] const CurvePiece& piece(Bytes bytes) const;
@@ -83,15 +83,15 @@ struct Profile {
   std::string cluster;  // the cluster that it was calibrated on
   std::string device;
   std::string origin;  // command, host, date: how the profile was made
-  std::optional<Figure<Seconds>> intra_latency;
-  std::optional<Figure<BytesPerSecond>> intra_bandwidth;
-  std::optional<Figure<Seconds>> nic_latency;
-  std::optional<Figure<BytesPerSecond>> nic_bandwidth;
-  std::optional<CalibratedTransport> transport;
-  std::vector<CalibratedCurve> curves;
-  std::vector<CalibratedRate> rates;
-  std::vector<CalibratedThroughput> throughputs;
-  std::vector<CalibratedLayer> layers;
+  std::optional<Figure<Seconds>> intra_latency = {};
+  std::optional<Figure<BytesPerSecond>> intra_bandwidth = {};
+  std::optional<Figure<Seconds>> nic_latency = {};
+  std::optional<Figure<BytesPerSecond>> nic_bandwidth = {};
+  std::optional<CalibratedTransport> transport = {};
+  std::vector<CalibratedCurve> curves = {};
+  std::vector<CalibratedRate> rates = {};
+  std::vector<CalibratedThroughput> throughputs = {};
+  std::vector<CalibratedLayer> layers = {};
 };
 
 [[nodiscard]] std::string_view name(CurveKind kind);
