@@ -29,6 +29,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int most_thread_ranks = 64;
 constexpr int most_gaps = 20;
+constexpr int fairness_repetitions = 7;
 constexpr std::size_t kernel_bytes = std::size_t{16} << 20;
 constexpr int kernel_repetitions = 15;
 
@@ -155,9 +156,12 @@ void print_result(const calibration::ClusterProfile& made, double nic_sharing,
   fmt::print("calibrated: {}\n\n{}", made.profile.origin, rows.text());
   if (made.profile.transport) {
     const models::CalibratedTransport& t = *made.profile.transport;
-    fmt::print("\n{}: messages of {} to {}; {} from one small message of a rank to its next\n",
-               t.name, to_text_binary(t.smallest_segment), to_text_binary(t.largest_segment),
-               to_text(t.message_gap.value));
+    fmt::print(
+        "\n{}: messages of {} to {}; {} from one small message of a rank to its next; "
+        "two receivers share its link {} (fairness {:.2f})\n",
+        t.name, to_text_binary(t.smallest_segment), to_text_binary(t.largest_segment),
+        to_text(t.message_gap.value), t.fairness > 0.5 ? "evenly" : "one after the other",
+        t.fairness);
   }
   if (nic_sharing > 0)
     fmt::print("a NIC that all ranks of a node share: {:.2f} times as long for each byte\n",
@@ -209,6 +213,8 @@ void run_rank(const Options& options, const Request& request, runtime::Transport
          .time = request.time * 0.9,
          .progress = [&](const std::string& what, double share) { progress.show(what, share); }});
     measured.message_gaps = calibration::measure_message_gap(transport, nodes, most_gaps);
+    measured.fairness =
+        calibration::measure_fairness(transport, nodes, largest, fairness_repetitions);
   }
   const double sharing = calibration::measure_nic_sharing(transport, nodes, largest);
   if (transport.rank() != 0) return;

@@ -144,7 +144,7 @@ Json result_json(const Result& result, const simulator::StrategyPrediction& pred
 }
 
 std::string title_text(const Job& job, const PredictionTable& table, std::string_view transport,
-                  const Options& options) {
+                       const Options& options) {
   std::string text = fmt::format(
       "{} on {}, {} ranks ({}), batch {} per rank, {}: replay with synthetic compute, {} "
       "iterations "
@@ -269,6 +269,7 @@ int most_streams(const Job& job) {
 
 Job load(const Options& options) {
   Job job = load_job(options.job);
+  job.compute_is_exact = true;
   if (job.networks.size() > 1)
     throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()), "replay one");
   std::erase_if(job.strategies, [&](const models::Strategy* s) {
