@@ -88,6 +88,7 @@ def finish(options, figures, say):
     late = ""
     if "worst_lateness_us" in figures:
         late = (f", later than due by {figures['mean_lateness_us']:.0f} us, "
+                f"p99 {figures['p99_lateness_us'] / 1e3:.1f} ms, "
                 f"at worst {figures['worst_lateness_us'] / 1e3:.1f} ms")
     say(f"{figures['frames']} frames{late}; processors {figures['cpu_busy']:.0%} busy, "
         f"{figures['cpu_foreign']:.0%} with others")

@@ -82,6 +82,14 @@ def times_of(process):
     return own, own + int(fields[13]) + int(fields[14])
 
 
+def waited(process):
+    """Seconds in which a process of one thread could have run, and others were running."""
+    try:
+        return int(pathlib.Path(f"/proc/{process}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError):  # ended just now, or a kernel without CONFIG_SCHED_INFO
+        return 0.0
+
+
 def retransmits(process):
     """Segments that TCP sent again in the network namespace of a process."""
     try:
@@ -99,6 +107,7 @@ class Meters:
     processors: Processors
     lab: int     # ticks of all of its processes
     wire: int    # of them, those of the network's
+    wire_waited_s: float
     retransmits: int
 
     @staticmethod
@@ -106,6 +115,7 @@ class Meters:
         processes = [entry for entry in os.listdir("/proc") if entry.isdigit()]
         return Meters(time.monotonic(), Processors.now(), sum(times_of(process)[1] for process in processes),
                       sum(times_of(process)[0] for process in wire),
+                      sum(waited(process) for process in wire),
                       sum(retransmits(process) for process in hosts))
 
 
@@ -117,6 +127,7 @@ def used_between(before, after):
             "cpu_busy": round(share(passed.busy, passed), 4),
             "cpu_lab": round(share(lab, passed), 4),
             "cpu_network": round(share(after.wire - before.wire, passed), 4),
+            "network_waited_s": round(after.wire_waited_s - before.wire_waited_s, 4),
             "cpu_foreign": round(share(passed.busy - lab, passed), 4),
             "cpu_steal": round(share(passed.steal, passed), 4),
             "retransmits": after.retransmits - before.retransmits}
