@@ -122,7 +122,6 @@ class Work(unittest.TestCase):
                               (["/nowhere/program"], 127)):
             result = lab("run", "--no-mpi", "--hosts", 2, "--", *command)
             self.assertEqual(result.returncode, code, result.stderr)
-        self.assertNotEqual(lab("run", "--hosts", 2, "--", "false").returncode, 0)
 
     def test_hosts_see_nothing_but_themselves(self):
         result = lab("run", "--no-mpi", "--hosts", 2, "--", "sh", "-c",
@@ -175,12 +174,12 @@ class Trust(unittest.TestCase):
     def test_processors_are_told_apart(self):
         spin = "import time; end = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
         one = 1 / os.cpu_count()
-        figures, _ = self.report(command=[*PYTHON, "-c", spin.format(1.5)])
+        figures, _ = self.report(command=[*PYTHON, "-c", spin.format(1)])
         self.assertGreater(figures["cpu_lab"], 0.4 * one)
         self.assertAlmostEqual(figures["cpu_lab"] + figures["cpu_foreign"], figures["cpu_busy"], delta=0.1)
         with subprocess.Popen([*PYTHON, "-c", spin.format(60)]) as other:
             figures, said = self.report("--wait-quiet", "0.5", "--quiet-below", "0%", "--max-foreign", "0%",
-                                        command=["sleep", "1.5"])
+                                        command=["sleep", "1"])
             other.kill()
         self.assertGreater(figures["cpu_foreign"], 0.4 * one)
         self.assertLess(figures["cpu_lab"], 0.5 * one)
