@@ -40,6 +40,7 @@ from labnet.cluster import cluster_yaml
 from labnet.errors import UNAVAILABLE, LabError
 from labnet.launcher import launch
 from labnet.load import Limits, say_to_user
+from labnet.linux import works_in_namespaces
 from labnet.networks import NETWORKS
 from labnet.quantities import parse_rate, parse_share, parse_time
 
@@ -110,6 +111,8 @@ def missing_requirements(network, options, mpi):
         return
     if os.geteuid() != 0:
         yield "root"
+    elif not works_in_namespaces():
+        yield "the right to have namespaces (CAP_SYS_ADMIN)"
     programs = {"ip": "iproute2", "nsenter": "util-linux"}
     if mpi:
         programs["mpirun"] = "openmpi-bin"

@@ -2,6 +2,7 @@
 import ctypes
 import os
 import signal
+import subprocess
 
 from labnet.errors import UNAVAILABLE, LabError
 
@@ -33,3 +34,19 @@ def set_host_name(name):
 
 def die_with_parent():
     checked(libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
+
+
+def works_in_namespaces(command=()):
+    """Whether namespaces can be had, and a command succeeds in them; they vanish with it."""
+    process = os.fork()
+    if process == 0:
+        code = 1
+        try:
+            unshare(CLONE_NEWNET | CLONE_NEWNS)
+            code = subprocess.run(command, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL).returncode if command else 0
+        except (LabError, OSError):
+            pass
+        finally:
+            os._exit(code)
+    return os.waitpid(process, 0)[1] == 0

@@ -84,12 +84,14 @@ class ShapedBridge:
     def missing(_options):
         absent = [f"{program} (iproute2)" for program in ("tc", "bridge") if not shutil.which(program)]
         yield from absent
-        if os.geteuid() == 0 and shutil.which("ip") and not absent:
-            yield from kernel_lacks({
-                "bridges (CONFIG_BRIDGE)": "ip link add lab0 type bridge",
-                "veth (CONFIG_VETH)": "ip link add lab1 type veth peer name lab2",
-                "tbf (CONFIG_NET_SCH_TBF)":
-                    "tc qdisc add dev lo root tbf rate 1mbit burst 4096 limit 4096"})
+        if absent or not shutil.which("ip") or not linux.works_in_namespaces():
+            return
+        for what, command in (
+                ("bridges (CONFIG_BRIDGE)", "ip link add lab0 type bridge"),
+                ("veth (CONFIG_VETH)", "ip link add lab1 type veth peer name lab2"),
+                ("tbf (CONFIG_NET_SCH_TBF)", "tc qdisc add dev lo root tbf rate 1mbit burst 4096 limit 4096")):
+            if not linux.works_in_namespaces(command.split()):
+                yield what
 
     @staticmethod
     def refuse(options):
@@ -156,21 +158,6 @@ class ShapedBridge:
             return [queue for queue in json.loads(shown.stdout) if queue["kind"] == "tbf"]
         except ValueError:
             raise LabError("the shapers are gone", BROKEN) from None
-
-
-def kernel_lacks(needed):
-    """Tries each command in a network namespace that vanishes with it."""
-    for what, command in needed.items():
-        process = os.fork()
-        if process == 0:
-            try:
-                linux.unshare(linux.CLONE_NEWNET)
-                os._exit(subprocess.run(command.split(), stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL).returncode)
-            finally:
-                os._exit(1)
-        if os.waitpid(process, 0)[1] != 0:
-            yield what
 
 
 NETWORKS = {network.name: network for network in (TapSwitch, ShapedBridge)}
