@@ -46,8 +46,8 @@ class Contender:
         self.program, self.arguments, self.lab = program, list(arguments), list(lab)
 
     def times(self, place, size, repetitions, trust=None):
-        """Seconds of each repetition; none if it failed, which is said. `trust` counts "runs", and those
-        of them that the lab calls "disturbed"."""
+        """Seconds of each repetition; none if it failed, which is said. `trust` counts "runs", and
+        those of them that the lab calls "disturbed"."""
         with tempfile.TemporaryDirectory() as folder:
             report = pathlib.Path(folder, "report.json")
             command = [sys.executable, LAB, "run", "--quiet", "--time-limit", 120, "--report", report,

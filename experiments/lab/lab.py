@@ -65,12 +65,14 @@ def parser():
         verb.add_argument("--rate", type=parse_rate, default=parse_rate("250mbit"),
                           help="of each host's link, each way (250mbit)")
         verb.add_argument("--latency", type=parse_time, help="from host to host (1ms; tbf: 0)")
-        verb.add_argument("--racks", type=int, default=1, help="hosts hang on so many racks, in order")
+        verb.add_argument("--racks", type=int, default=1,
+                          help="hosts hang on so many racks, in order")
         verb.add_argument("--uplink", type=parse_rate, help="of each rack, each way")
         verb.add_argument("--ranks-per-host", type=int, default=1)
     cluster.add_argument("--out", type=pathlib.Path, metavar="FILE", help="instead of standard output")
     for verb in (run, cluster, check):
-        verb.add_argument("--network", choices=NETWORKS, default="switch", help="what joins hosts (switch)")
+        verb.add_argument("--network", choices=NETWORKS, default="switch",
+                          help="what joins hosts (switch)")
     for verb in (run, check):
         verb.add_argument("--switch", default=os.environ.get("PACELINE_LAB_SWITCH", DEFAULT_SWITCH))
     run.add_argument("--no-mpi", action="store_true", help="run the command alone, on host 1")
@@ -127,7 +129,8 @@ def check(options):
     code = 0
     for network in NETWORKS:
         missing = list(missing_requirements(network, options, mpi=True))
-        say_to_user(f"{network}: {f'''this machine lacks {', '.join(missing)}''' if missing else 'ready'}")
+        lacks = f"this machine lacks {', '.join(missing)}" if missing else "ready"
+        say_to_user(f"{network}: {lacks}")
         if missing and network == options.network:
             code = UNAVAILABLE
     return code

@@ -65,18 +65,18 @@ def fabric_yaml(options):
         return ""
     nodes = math.ceil(options.hosts / options.racks)
     if nodes * options.racks != options.hosts:
-        raise LabError(f"{options.racks} racks of {options.hosts} hosts are uneven, and a cluster file has "
-                       "equal ones: choose --hosts as a multiple of --racks")
+        raise LabError(f"{options.racks} racks of {options.hosts} hosts are uneven, and a cluster file "
+                       "has equal ones: choose --hosts as a multiple of --racks")
     # An uplink that carries more than the hosts below it send is never what limits them.
     oversubscription = max(1.0, nodes * options.rate / options.uplink)
     if oversubscription > MOST_OVERSUBSCRIPTION:
-        raise LabError(f"the uplink is {oversubscription:.0f} times slower than the hosts below it together, "
-                       f"and a cluster file allows {MOST_OVERSUBSCRIPTION}: raise --uplink")
+        raise LabError(f"the uplink is {oversubscription:.0f} times slower than the hosts below it, and "
+                       f"a cluster file allows {MOST_OVERSUBSCRIPTION}: raise --uplink")
     return FABRIC.format(nodes=nodes, oversubscription=f"{oversubscription:.6g}")
 
 
 def latency_yaml(latency):
-    """What the network enforces is the value, for calibration to add to; without any, what hosts take."""
+    """What the network enforces is the value, for calibration to add to; or else what hosts take."""
     least, usual, most = HOST_LATENCY_US.values()
     if latency:
         value, low, high = latency, latency, latency + most
@@ -90,7 +90,8 @@ def latency_yaml(latency):
 def cluster_yaml(options):
     network = NETWORKS[options.network]
     fabric = fabric_yaml(options)
-    command = f"cluster --network {options.network} --hosts {options.hosts} --rate {rate_text(options.rate)}"
+    command = (f"cluster --network {options.network} --hosts {options.hosts} "
+               f"--rate {rate_text(options.rate)}")
     name = f"lab-{options.hosts}x{rate_text(options.rate)}"
     description = f"{options.hosts} hosts at {unit_text(options.rate)}"
     if options.latency:

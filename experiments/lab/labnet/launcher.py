@@ -4,6 +4,7 @@ Outside is the launcher, which only waits. Inside is the first process of a PID 
 starts all others: when it ends, or the launcher does in any way, the kernel ends all of them.
 Namespaces have no names, and devices and mounts vanish with the namespaces that they are in.
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -29,8 +30,9 @@ def launch(options):
 
     def stop(number, _frame):
         if child:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):  # it has just ended
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
         os._exit(TIME_LIMIT if number == signal.SIGALRM else 128 + number)
 
     for number in (*ENDINGS, signal.SIGALRM):

@@ -32,7 +32,8 @@ class Processors:
         return Processors(sum(ticks), ticks[3] + ticks[4], ticks[7])
 
     def since(self, before):
-        return Processors(self.total - before.total, self.idle - before.idle, self.steal - before.steal)
+        return Processors(self.total - before.total, self.idle - before.idle,
+                          self.steal - before.steal)
 
     @property
     def busy(self):
@@ -58,8 +59,8 @@ def wait_until_quiet(patience_s, quiet_share, say):
     start = time.monotonic()
     busy = busy_share(WINDOW_S)
     if busy > quiet_share:
-        say(f"waiting up to {patience_s:g} s for a quiet machine: {busy:.0%} of the processors are busy "
-            f"(quiet: {quiet_share:.0%}), load {os.getloadavg()[0]:.2f}")
+        say(f"waiting up to {patience_s:g} s for a quiet machine: {busy:.0%} of the processors are "
+            f"busy (quiet: {quiet_share:.0%}), load {os.getloadavg()[0]:.2f}")
     while busy > quiet_share and time.monotonic() - start < patience_s:
         busy = busy_share(WINDOW_S)
     waited = time.monotonic() - start
@@ -113,7 +114,8 @@ class Meters:
     @staticmethod
     def read(hosts, wire):
         processes = [entry for entry in os.listdir("/proc") if entry.isdigit()]
-        return Meters(time.monotonic(), Processors.now(), sum(times_of(process)[1] for process in processes),
+        return Meters(time.monotonic(), Processors.now(),
+                      sum(times_of(process)[1] for process in processes),
                       sum(times_of(process)[0] for process in wire),
                       sum(waited(process) for process in wire),
                       sum(retransmits(process) for process in hosts))
@@ -147,9 +149,11 @@ def why_disturbed(figures, limits):
     """One phrase for each limit that a run was beyond; none if it may be trusted."""
     why = []
     if figures["cpu_foreign"] > limits.foreign:
-        why.append(f"others used {figures['cpu_foreign']:.0%} of the processors (limit {limits.foreign:.0%})")
+        why.append(f"others used {figures['cpu_foreign']:.0%} of the processors "
+                   f"(limit {limits.foreign:.0%})")
     if figures["cpu_steal"] > limits.steal:
-        why.append(f"other machines took {figures['cpu_steal']:.1%} of the processors (limit {limits.steal:.1%})")
+        why.append(f"other machines took {figures['cpu_steal']:.1%} of the processors "
+                   f"(limit {limits.steal:.1%})")
     late = figures.get("worst_lateness_us")
     if late is not None and late > limits.lateness_us:
         why.append(f"a frame was {late / 1e3:.1f} ms late (limit {limits.lateness_us / 1e3:g} ms)")

@@ -82,28 +82,32 @@ class ShapedBridge:
 
     @staticmethod
     def missing(_options):
-        absent = [f"{program} (iproute2)" for program in ("tc", "bridge") if not shutil.which(program)]
+        absent = [f"{program} (iproute2)" for program in ("tc", "bridge")
+                  if not shutil.which(program)]
         yield from absent
         if absent or not shutil.which("ip") or not linux.works_in_namespaces():
             return
         for what, command in (
                 ("bridges (CONFIG_BRIDGE)", "ip link add lab0 type bridge"),
                 ("veth (CONFIG_VETH)", "ip link add lab1 type veth peer name lab2"),
-                ("tbf (CONFIG_NET_SCH_TBF)", "tc qdisc add dev lo root tbf rate 1mbit burst 4096 limit 4096")):
+                ("tbf (CONFIG_NET_SCH_TBF)",
+                 "tc qdisc add dev lo root tbf rate 1mbit burst 4096 limit 4096")):
             if not linux.works_in_namespaces(command.split()):
                 yield what
 
     @staticmethod
     def refuse(options):
         if options.latency:
-            raise LabError("--network tbf has no latency: leave --latency out, or use --network switch")
+            raise LabError("--network tbf has no latency: leave --latency out, "
+                           "or use --network switch")
         if options.racks > 1 or options.uplink:
-            raise LabError("--network tbf has no racks: leave --racks and --uplink out, or use --network switch")
+            raise LabError("--network tbf has no racks: leave --racks and --uplink out, "
+                           "or use --network switch")
 
     @staticmethod
     def largest_segment(rate):
-        """A token bucket must hold the largest packet, and what it holds passes an idle link at once:
-        small packets keep the rate honest, large ones spare the processors."""
+        """A token bucket must hold the largest packet, and what it holds passes an idle link at
+        once: small packets keep the rate honest, large ones spare the processors."""
         for most, segment in ((150e6, 4096), (300e6, 8192), (500e6, 16384)):
             if rate <= most:
                 return segment
@@ -133,8 +137,9 @@ class ShapedBridge:
         batch(self.wire, "ip", lines)
         batch(self.wire, "tc", [f"qdisc add dev port{number} {shape}" for number in numbers])
         # Known from the start: no frame is sent to all.
-        batch(self.wire, "bridge", [f"fdb replace {ethernet_address(number)} dev port{number} master static"
-                                    for number in numbers])
+        batch(self.wire, "bridge", [
+            f"fdb replace {ethernet_address(number)} dev port{number} master static"
+            for number in numbers])
         for number in numbers:
             batch(hosts[number - 1], "tc", [f"qdisc add dev nic {shape}"])
             configure(hosts, number, segment)
@@ -151,8 +156,8 @@ class ShapedBridge:
 
     @staticmethod
     def shaper(process, device=None):
-        shown = subprocess.run(["nsenter", f"--net=/proc/{process}/ns/net", "tc", "-s", "-json", "qdisc",
-                                "show", *(["dev", device] if device else [])],
+        shown = subprocess.run(["nsenter", f"--net=/proc/{process}/ns/net", "tc", "-s", "-json",
+                                "qdisc", "show", *(["dev", device] if device else [])],
                                capture_output=True, text=True)
         try:
             return [queue for queue in json.loads(shown.stdout) if queue["kind"] == "tbf"]

@@ -19,6 +19,7 @@ SOURCE = pathlib.Path(os.environ["PACELINE_SOURCE"])
 LAB = SOURCE / "experiments/lab/lab.py"
 PROBE = SOURCE / "experiments/lab/probe.py"
 NETWORKS = ["switch", "tbf"]
+CRASH = "ulimit -c 0; kill -SEGV $$"
 PYTHON = [sys.executable, "-B"]  # leaves no compiled files in the source
 
 
@@ -118,7 +119,7 @@ class Work(unittest.TestCase):
                 self.assertEqual([len(line["seconds"]) for line in figures], [2, 2])
 
     def test_the_exit_code_is_the_commands(self):
-        for command, code in ((["sh", "-c", "exit 5"], 5), (["sh", "-c", "kill -SEGV $$"], 128 + 11),
+        for command, code in ((["sh", "-c", "exit 5"], 5), (["sh", "-c", CRASH], 128 + 11),
                               (["/nowhere/program"], 127)):
             result = lab("run", "--no-mpi", "--hosts", 2, "--", *command)
             self.assertEqual(result.returncode, code, result.stderr)
@@ -240,7 +241,9 @@ class End(unittest.TestCase):
                 self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_a_crash_of_a_rank(self):
-        result = lab("run", "--hosts", 3, "--", "sh", "-c", "kill -SEGV $$", env=self.environment())
+        # Open MPI gives the other ranks four seconds to end, unless told otherwise.
+        result = lab("run", "--hosts", 3, "--mca", "odls_base_sigkill_timeout", 0, "--", "sh", "-c", CRASH,
+                     env=self.environment())
         self.assertEqual(result.returncode, 139, result.stderr)
 
     def test_signals(self):
