@@ -17,23 +17,24 @@ std::string described(const MessageTimes& times) {
       times.kind == models::CurveKind::exchange ? fmt::format(", {} ranks", times.ranks) : "");
 }
 
-Figure<Seconds> percentiles(std::vector<Seconds> samples, const std::string& source) {
+template <class Q>
+Figure<Q> percentiles(std::vector<Q> samples, const std::string& source) {
   std::sort(samples.begin(), samples.end());
   const auto at = [&](double share) {
-    return samples[static_cast<std::size_t>(
-        std::lround(share * static_cast<double>(samples.size() - 1)))];
+    const double place = share * static_cast<double>(samples.size() - 1);
+    return samples[static_cast<std::size_t>(std::lround(place))];
   };
   return {at(0.5), at(0.05), at(0.95), Provenance::calibrated, source};
 }
 
-Figure<BytesPerSecond> inverse(const Figure<SecondsPerByte>& beta) {
-  const auto bandwidth = [](SecondsPerByte b) {
-    return BytesPerSecond{std::clamp(1 / std::max(b.value(), 1e-300),
-                                     Limits<BytesPerSecond>::least.value(),
-                                     Limits<BytesPerSecond>::most.value())};
-  };
-  return {bandwidth(beta.value), bandwidth(beta.high), bandwidth(beta.low), beta.provenance,
-          beta.source};
+std::vector<BytesPerSecond> bandwidths(const std::vector<SecondsPerByte>& betas) {
+  std::vector<BytesPerSecond> rates;
+  for (const SecondsPerByte beta : betas) {
+    rates.emplace_back(std::clamp(1 / std::max(beta.value(), 1e-300),
+                                  Limits<BytesPerSecond>::least.value(),
+                                  Limits<BytesPerSecond>::most.value()));
+  }
+  return rates;
 }
 
 }  // namespace
@@ -53,17 +54,24 @@ ClusterProfile make_profile(const ClusterMeasurements& measured, const ProfileNa
       made.complaints.push_back(fmt::format("{}: {}", described(times), complaint));
     if (times.kind == models::CurveKind::exchange) {
       auto& latency = times.between_nodes ? profile.nic_latency : profile.intra_latency;
-      auto& bandwidth = times.between_nodes ? profile.nic_bandwidth : profile.intra_bandwidth;
       latency = fit.pieces.front().alpha;
-      bandwidth = inverse(fit.pieces.back().beta);
     }
-    profile.curves.push_back({.kind = times.kind,
-                              .between_nodes = times.between_nodes,
-                              .ranks = times.ranks,
-                              .pieces = fit.pieces,
-                              .residual = fit.residual,
-                              .source = source});
+    profile.curves.push_back(
+        {.kind = times.kind,
+         .between_nodes = times.between_nodes,
+         .library = times.kind == models::CurveKind::all_reduce ? measured.transport : "",
+         .ranks = times.ranks,
+         .pieces = fit.pieces,
+         .residual = fit.residual,
+         .source = source});
     made.fits.push_back(std::move(fit));
+  }
+  for (const StreamTimes& times : measured.streams) {
+    if (times.samples.empty()) continue;
+    auto& bandwidth = times.between_nodes ? profile.nic_bandwidth : profile.intra_bandwidth;
+    bandwidth = percentiles(
+        bandwidths(times.samples),
+        fmt::format("messages in a row, {} ranks at once: {}", times.ranks, names.origin));
   }
   if (!measured.message_gaps.empty()) {
     profile.transport = {

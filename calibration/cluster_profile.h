@@ -15,6 +15,7 @@ struct ClusterMeasurements {
   std::string transport;  // its name
   models::Segmentation segmentation;
   std::vector<MessageTimes> messages;  // without samples where they could not be taken
+  std::vector<StreamTimes> streams;
   std::vector<Seconds> message_gaps;
   double fairness = 0;
   std::vector<models::CalibratedRate> rates;
@@ -35,8 +36,8 @@ struct ClusterProfile {
   std::vector<std::string> complaints;  // what is bad about it, each with the curve that it is of
 };
 
-// The latency and bandwidth of a link are those of its exchange: the first piece's alpha, and what
-// the last one's beta makes. A gap's interval is its 5th to 95th percentile.
+// The latency of a link is the first piece's alpha of its exchange, and its bandwidth that of its
+// streams: the median, from the 5th to the 95th percentile. So is the message gap.
 [[nodiscard]] ClusterProfile make_profile(const ClusterMeasurements& measured,
                                           const ProfileNames& names);
 

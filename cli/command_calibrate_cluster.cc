@@ -30,6 +30,7 @@ using Json = nlohmann::ordered_json;
 constexpr int most_thread_ranks = 64;
 constexpr int most_gaps = 20;
 constexpr int fairness_repetitions = 7;
+constexpr int stream_repetitions = 7;
 constexpr std::size_t kernel_bytes = std::size_t{16} << 20;
 constexpr int kernel_repetitions = 15;
 
@@ -163,6 +164,13 @@ void print_result(const calibration::ClusterProfile& made, double nic_sharing,
         to_text(t.message_gap.value), t.fairness > 0.5 ? "evenly" : "one after the other",
         t.fairness);
   }
+  const auto print_bandwidth = [](const char* where, const auto& figure) {
+    if (figure)
+      fmt::print("messages in a row {}: {} ({} - {})\n", where, to_text_bits(figure->value),
+                 to_text_bits(figure->low), to_text_bits(figure->high));
+  };
+  print_bandwidth("between nodes", made.profile.nic_bandwidth);
+  print_bandwidth("within a node", made.profile.intra_bandwidth);
   if (nic_sharing > 0)
     fmt::print("a NIC that all ranks of a node share: {:.2f} times as long for each byte\n",
                nic_sharing);
@@ -212,6 +220,8 @@ void run_rank(const Options& options, const Request& request, runtime::Transport
         {.sizes = sizes_up_to(largest),
          .time = request.time * 0.9,
          .progress = [&](const std::string& what, double share) { progress.show(what, share); }});
+    measured.streams = calibration::measure_streams(
+        transport, nodes, std::max<std::int64_t>(1, largest / 4), stream_repetitions);
     measured.message_gaps = calibration::measure_message_gap(transport, nodes, most_gaps);
     measured.fairness =
         calibration::measure_fairness(transport, nodes, largest, fairness_repetitions);

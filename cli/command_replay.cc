@@ -273,15 +273,8 @@ Job load(const Options& options) {
   if (job.networks.size() > 1)
     throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()), "replay one");
   std::erase_if(job.strategies, [&](const models::Strategy* s) {
-    return options.job.strategies.empty() && !s->library.empty();
+    return options.job.strategies.empty() && s->library == "nccl";
   });
-  for (const models::Strategy* strategy : job.strategies) {
-    if (!strategy->library.empty())
-      throw InputError({"--strategy"},
-                       fmt::format("{} is a library's own all-reduce, which no transport here has",
-                                   strategy->name),
-                       "choose a strategy with a schedule, such as fused-ring");
-  }
   if (job.overlap == models::Overlap::priority)
     throw InputError({"--overlap"}, "priority cannot be run, only predicted",
                      "choose wait-free, double-buffered or none");

@@ -25,12 +25,18 @@ namespace {
 
 // All means all that run on the cluster.
 std::vector<const models::Strategy*> load_strategies(const std::string& option,
-                                                     const models::Cluster& cluster) {
+                                                     const models::Cluster& cluster,
+                                                     const models::Profile* profile) {
+  const bool has_curve =
+      profile != nullptr &&
+      std::any_of(profile->curves.begin(), profile->curves.end(),
+                  [](const auto& c) { return c.kind == models::CurveKind::all_reduce; });
   std::vector<const models::Strategy*> chosen;
   if (option.empty() || option == "all") {
     for (const models::Strategy& strategy : models::strategy_catalogue()) {
-      if (strategy.library.empty() || simulator::runs_nccl(cluster.device.name))
-        chosen.push_back(&strategy);
+      const bool runs = strategy.library == "nccl" ? simulator::runs_nccl(cluster.device.name)
+                                                   : strategy.library.empty() || has_curve;
+      if (runs) chosen.push_back(&strategy);
     }
     return chosen;
   }
@@ -244,6 +250,8 @@ void add_job_options(CLI::App& command, JobOptions& options) {
                   "Multiply the elements of every gradient, to keep proportions on a slow network "
                   "(as in 0.0625); computation stays as it is")
       ->option_text("S (1)");
+  command.add_flag("--exact-compute", options.compute_is_exact,
+                   "Take compute times as stated, without their interval, as a replay does");
   command
       .add_option("--engine", options.engine,
                   "Engine that times schedules: auto is executor with a profile that calibrated a "
@@ -292,7 +300,8 @@ Job load_job(const JobOptions& options) {
         job.wires.push_back(models::wire_type_from_name(name));
     });
   }
-  job.strategies = load_strategies(options.strategies, job.cluster);
+  job.strategies =
+      load_strategies(options.strategies, job.cluster, job.profile ? &*job.profile : nullptr);
   if (!options.theta.empty())
     job.thresholds.fusion = parsing_option("--theta", [&] { return parse_bytes(options.theta); });
   if (!options.eta.empty())
@@ -309,6 +318,7 @@ Job load_job(const JobOptions& options) {
   if (!options.overlap.empty())
     job.overlap =
         parsing_option("--overlap", [&] { return models::overlap_from_name(options.overlap); });
+  job.compute_is_exact = options.compute_is_exact;
   if (!options.gradient_scale.empty()) scale_gradients(options.gradient_scale, job);
   job.engine =
       parsing_option("--engine", [&] { return simulator::engine_from_name(options.engine); });

@@ -39,6 +39,7 @@ struct JobOptions {
   std::string overlap;
   std::string profile;
   std::string gradient_scale;
+  bool compute_is_exact = false;
   std::string engine = "auto";
 };
 

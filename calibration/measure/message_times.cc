@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <map>
+#include <numeric>
 #include <sstream>
 
 #include "models/base/error.h"
@@ -122,6 +123,29 @@ class Patterns {
     return times;
   }
 
+  // `count` messages at once to the next rank, and as many from the one before, seconds.
+  double stream_of(const Ring& ring, std::int64_t bytes, int count) {
+    if (ring.mine < 0) return 0;
+    const Clock::time_point start = Clock::now();
+    std::vector<Transport::Request> requests;
+    for (int i = 0; i < count; ++i)
+      requests.push_back(transport_.post_receive(stream, ring.before(1), part(received_, bytes)));
+    for (int i = 0; i < count; ++i)
+      requests.push_back(transport_.post_send(stream, ring.after(1), part(sent_, bytes)));
+    for (const Transport::Request request : requests) transport_.wait(request);
+    return seconds_since(start);
+  }
+
+  // The library's own, of as many whole elements.
+  double all_reduce(std::int64_t bytes) {
+    const auto elements = static_cast<std::size_t>(bytes) / sizeof(float);
+    const std::span<float> bucket(reinterpret_cast<float*>(sent_.bytes().data()), elements);
+    std::fill(bucket.begin(), bucket.end(), 0.0F);
+    const Clock::time_point start = Clock::now();
+    transport_.all_reduce(bucket);
+    return seconds_since(start);
+  }
+
   // `count` messages of a byte in a row, and an answer.
   double flood(const Ring& pair, int count) {
     if (pair.mine < 0) return 0;
@@ -191,6 +215,13 @@ std::vector<Pattern> patterns(const Transport& transport, const NodeMap& nodes) 
   };
   add(true, nodes.leaders());
   add(false, nodes.ranks_of(0));
+  if (transport.has_all_reduce() && transport.ranks() > 1) {
+    std::vector<int> everyone(at(transport.ranks()));
+    std::iota(everyone.begin(), everyone.end(), 0);
+    list.push_back({fmt::format("all-reduce of {}", transport.name()),
+                    models::CurveKind::all_reduce, nodes.nodes() > 1,
+                    Ring(std::move(everyone), transport.rank())});
+  }
   return list;
 }
 
@@ -248,12 +279,37 @@ std::vector<MessageTimes> measure_messages(Transport& transport, const NodeMap& 
             static_cast<double>(done) / static_cast<double>(list.size() * request.sizes.size()));
       ++done;
       const auto samples = repeated(transport, time, [&] {
+        if (pattern.kind == models::CurveKind::all_reduce) return play.all_reduce(size);
         return pattern.kind == models::CurveKind::exchange
                    ? play.exchange(pattern.ring, size, exchange_steps)
                    : play.ping(pattern.ring, size);
       });
       for (const Seconds sample : samples)
         times.samples.push_back({Bytes{static_cast<double>(size)}, sample});
+    }
+    all.push_back(std::move(times));
+  }
+  return all;
+}
+
+std::vector<StreamTimes> measure_streams(Transport& transport, const NodeMap& nodes,
+                                         std::int64_t bytes, int repetitions) {
+  constexpr int few = 2;
+  constexpr int many = 10;
+  Patterns play(transport, static_cast<std::size_t>(bytes));
+  std::vector<StreamTimes> all;
+  for (const Pattern& pattern : patterns(transport, nodes)) {
+    if (pattern.kind != models::CurveKind::exchange) continue;
+    StreamTimes times{pattern.between_nodes, pattern.ring.size(), {}};
+    for (int i = 0; i <= repetitions; ++i) {
+      barrier(transport);
+      const double short_one = play.stream_of(pattern.ring, bytes, few);
+      barrier(transport);
+      const double long_one = play.stream_of(pattern.ring, bytes, many);
+      // The first opens windows.
+      if (i > 0 && transport.rank() == 0)
+        times.samples.emplace_back(std::max(0.0, long_one - short_one) /
+                                   static_cast<double>((many - few) * bytes));
     }
     all.push_back(std::move(times));
   }

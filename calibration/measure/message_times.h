@@ -50,10 +50,23 @@ struct MessageRequest {
 // Point to point (half of a round trip between two ranks, the others wait) and exchange (each of a
 // set of ranks sends to the next and receives from the one before, all at once, step after step)
 // between nodes, with one rank on each; and within a node, where there are several ranks on the
-// first one. An exchange's sample is the time of one step of several in a row.
+// first one. Then the all-reduce of the library under the transport, over all ranks, where it has
+// one. An exchange's sample is the time of one step of several in a row.
 [[nodiscard]] std::vector<MessageTimes> measure_messages(runtime::Transport& transport,
                                                          const NodeMap& nodes,
                                                          const MessageRequest& request);
+
+// What a byte takes where messages follow each other without a pause, in the same exchange: the
+// slope between few and many messages of `bytes` in flight. One sample for each of `repetitions`.
+struct StreamTimes {
+  bool between_nodes = true;
+  int ranks = 2;
+  std::vector<SecondsPerByte> samples;
+};
+
+[[nodiscard]] std::vector<StreamTimes> measure_streams(runtime::Transport& transport,
+                                                       const NodeMap& nodes, std::int64_t bytes,
+                                                       int repetitions);
 
 // From one small message of a rank to its next, where many are sent in a row from one node to
 // another (or, on one node, from rank 0 to rank 1): one sample for each of `repetitions`.

@@ -69,6 +69,8 @@ def parser():
                           help="hosts hang on so many racks, in order")
         verb.add_argument("--uplink", type=parse_rate, help="of each rack, each way")
         verb.add_argument("--ranks-per-host", type=int, default=1)
+    cluster.add_argument("--device", metavar="NAME", help="of the catalogue, for a replay's synthetic "
+                         "compute; by default a core of this machine")
     cluster.add_argument("--out", type=pathlib.Path, metavar="FILE", help="instead of standard output")
     for verb in (run, cluster, check):
         verb.add_argument("--network", choices=NETWORKS, default="switch",

@@ -25,7 +25,9 @@ std::string_view name(Overlap overlap) {
 }
 
 std::string described(const PlannedSchedule& schedule) {
-  if (schedule.is_library) return schedule.algorithm + " (timed by its own model)";
+  if (schedule.is_library)
+    return schedule.algorithm + (schedule.algorithm == "nccl" ? " (timed by its own model)"
+                                                              : " (timed as it was calibrated)");
   return described(schedule.algorithm, schedule.options);
 }
 

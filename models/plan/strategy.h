@@ -46,8 +46,8 @@ struct Strategy {
   Overlap overlap = Overlap::wait_free;
   Bytes hybrid{0};          // eta by definition; 0 where it is chosen
   bool on_servers = false;  // each bucket on a server of its own, all in flight at once
-  // The library whose own all-reduce it is, timed by the library's own model and not by an engine;
-  // then `small` and `large` are empty.
+  // The library whose own all-reduce it is, timed by the library's own model (nccl) or by its
+  // calibrated curve (open-mpi) and not by an engine; then `small` and `large` are empty.
   std::string_view library = {};
 
   // Whether any of its all-reduces takes the option.

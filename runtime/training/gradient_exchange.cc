@@ -29,6 +29,20 @@ constexpr int most_under_way = 2;
 // with backward for the core.
 constexpr std::chrono::microseconds nap{50};
 
+// A library's own all-reduce runs where the transport has it.
+void check_library(const models::Plan& plan, const models::PlannedSchedule& schedule,
+                   const Transport& transport) {
+  if (!schedule.is_library) return;
+  if (schedule.algorithm != transport.name() || !transport.has_all_reduce())
+    throw InputError(
+        fmt::format("strategy {} is a library's own all-reduce, which transport {} does not have",
+                    plan.strategy, transport.name()),
+        "choose a strategy with a schedule, such as fused-ring");
+  if (plan.wire != models::WireType::fp32)
+    throw InputError(fmt::format("{} adds no {}", schedule.algorithm, name(plan.wire)),
+                     "choose --wire fp32, or a strategy with a schedule");
+}
+
 void check(const models::Plan& plan, std::span<const ParameterPlace> parameters,
            const Transport& transport) {
   if (plan.ranks != transport.ranks())
@@ -40,11 +54,7 @@ void check(const models::Plan& plan, std::span<const ParameterPlace> parameters,
                      "choose wait-free, double-buffered or none");
   std::size_t next = 0;
   for (const models::Bucket& bucket : plan.buckets) {
-    if (plan.schedules[static_cast<std::size_t>(bucket.schedule)].is_library)
-      throw InputError(
-          fmt::format("strategy {} is a library's own all-reduce, which no transport here has",
-                      plan.strategy),
-          "choose a strategy with a schedule, such as fused-ring");
+    check_library(plan, plan.schedules[static_cast<std::size_t>(bucket.schedule)], transport);
     std::int64_t elements = 0;
     for (int i = 0; i < bucket.gradient_count && next < parameters.size(); ++i)
       elements += parameters[next++].elements;
@@ -74,7 +84,7 @@ struct BucketPlace {
   std::int64_t elements = 0;
   int last_parameter = 0;
   int stream = 0;
-  Collective* collective = nullptr;
+  Collective* collective = nullptr;  // null for a library's own all-reduce
 };
 
 }  // namespace
@@ -97,9 +107,7 @@ struct GradientExchange::State {
                          .elements = bucket.elements,
                          .last_parameter = static_cast<int>(next) - 1,
                          .stream = stream,
-                         .collective = &executor.prepare(
-                             plan.schedules[static_cast<std::size_t>(bucket.schedule)].schedule,
-                             bucket.elements, plan.wire, stream)});
+                         .collective = prepared(plan, bucket, stream)});
       elements += bucket.elements;
     }
     travels = transport.ranks() > 1;
@@ -107,6 +115,14 @@ struct GradientExchange::State {
       if (travels && wire != models::NumberType::fp32)
         flight.wire = MessageMemory(static_cast<std::size_t>(elements) * bytes_of(wire));
     }
+  }
+
+  // Null for a library's own.
+  Collective* prepared(const models::Plan& plan, const models::Bucket& bucket, int stream) {
+    const models::PlannedSchedule& planned =
+        plan.schedules[static_cast<std::size_t>(bucket.schedule)];
+    if (planned.is_library) return nullptr;
+    return &executor.prepare(planned.schedule, bucket.elements, plan.wire, stream);
   }
 
   // The bucket's memory in the wire type.
@@ -170,6 +186,11 @@ void GradientExchange::State::start(Flight& flight, int index) {
   const Clock::time_point begin = Clock::now();
   if (wire != models::NumberType::fp32)
     record(models::TaskKind::cast, flight, index, before, begin);
+  if (bucket.collective == nullptr) {
+    transport.all_reduce(values(flight, bucket));
+    record(models::TaskKind::all_reduce, flight, index, begin, Clock::now());
+    return land(flight, index);
+  }
   in_flight.push_back({&flight, index, begin});
   executor.start(*bucket.collective, memory(flight, bucket));
 }

@@ -35,8 +35,8 @@ class GradientExchange {
   };
 
   // `parameters` in backward order. Throws InputError if the plan is not of these gradients or of
-  // as many ranks, or one that cannot be run: a library's own all-reduce, or priority, for which
-  // all ranks would have to agree on an order while they run.
+  // as many ranks, or one that cannot be run: a library's own all-reduce that the transport does
+  // not have, or priority, for which all ranks would have to agree on an order while they run.
   GradientExchange(Transport& transport, const models::Plan& plan,
                    std::span<const ParameterPlace> parameters, Recorder* recorder = nullptr);
   GradientExchange(const GradientExchange&) = delete;

@@ -175,6 +175,13 @@ class MpiTransport final : public Transport {
     }
   }
 
+  [[nodiscard]] bool has_all_reduce() const override { return true; }
+  void all_reduce(std::span<float> bucket) override {
+    check(MPI_Allreduce(MPI_IN_PLACE, bucket.data(), count_of(bucket.size()), MPI_FLOAT, MPI_SUM,
+                        communicators_.front()),
+          "MPI_Allreduce");
+  }
+
   void abort() noexcept override { left_ = true; }
 
  private:

@@ -19,6 +19,7 @@
 #include <span>
 #include <string_view>
 
+#include "models/base/error.h"
 #include "models/collective/program.h"
 
 namespace paceline::runtime {
@@ -62,6 +63,14 @@ class Transport {
   // Leaves the job: peers learn that this rank is gone, and nothing is read from or written to the
   // memory of its messages after this. No call but the destructor may follow.
   virtual void abort() noexcept = 0;
+
+  // Whether the library under the transport has an all-reduce of its own.
+  [[nodiscard]] virtual bool has_all_reduce() const { return false; }
+  // That one: the sum over ranks, in place, when it returns. All ranks call it in the same order.
+  // It knows no patience: a rank that is gone is the launcher's to notice.
+  virtual void all_reduce(std::span<float> /*bucket*/) {
+    PACELINE_ASSERT(false, "the transport has an all-reduce of its own");
+  }
 
   // The size of message from which on larger ones gain nothing, bytes.
   [[nodiscard]] virtual std::size_t segment_bytes() const = 0;

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "models/base/error.h"
+
 namespace paceline::simulator {
 namespace {
 
@@ -13,18 +15,27 @@ LinkCost link_cost(const Figure<Seconds>& latency, const Figure<BytesPerSecond>&
   return {read_figure(latency, reading, false), 1.0 / read_figure(bandwidth, reading, true)};
 }
 
-// Of the all-rank exchange between nodes whose ranks are the nearest; null if there is none.
-const models::CalibratedCurve* exchange_curve(const models::Profile& profile, int ranks) {
+// Of the curves of a kind between nodes, the one whose ranks are the nearest; null if there is
+// none.
+const models::CalibratedCurve* nearest_curve(const models::Profile& profile, models::CurveKind kind,
+                                             int ranks) {
   const models::CalibratedCurve* best = nullptr;
   for (const models::CalibratedCurve& curve : profile.curves) {
-    if (curve.kind != models::CurveKind::exchange || !curve.between_nodes) continue;
+    if (curve.kind != kind || !curve.between_nodes) continue;
     if (best == nullptr || std::abs(curve.ranks - ranks) < std::abs(best->ranks - ranks))
       best = &curve;
   }
   return best;
 }
 
-// The curve as NIC and transport. Its pieces' betas beyond that of the last one are alpha's.
+// The piece that holds so many bytes, of at least one.
+const MessageAlpha& piece_of(const std::vector<MessageAlpha>& pieces, Bytes bytes) {
+  const auto above = std::upper_bound(pieces.begin(), pieces.end(), bytes,
+                                      [](Bytes b, const MessageAlpha& p) { return b < p.from; });
+  return above == pieces.begin() ? pieces.front() : *std::prev(above);
+}
+
+// The curve as what the transport adds to the NIC's bandwidth, which is of messages in a row.
 void take_curve(const models::CalibratedCurve& curve, Reading reading, CommunicationCost& cost) {
   const auto alpha = [&](const models::CurvePiece& p) {
     return read_figure(p.alpha, reading, false);
@@ -32,7 +43,7 @@ void take_curve(const models::CalibratedCurve& curve, Reading reading, Communica
   const auto beta = [&](const models::CurvePiece& p) {
     return read_figure(p.beta, reading, false);
   };
-  cost.nic = {alpha(curve.pieces.front()), beta(curve.pieces.back())};
+  cost.nic.alpha = alpha(curve.pieces.front());
   for (const models::CurvePiece& piece : curve.pieces)
     cost.transport->nic.push_back({piece.from, alpha(piece), beta(piece) - cost.nic.beta});
 }
@@ -51,19 +62,30 @@ void take_transport(const models::Profile& profile, Reading reading, int ranks,
     if (rate.type == models::NumberType::fp16) cost.transport->cast_fp16 = time;
     if (rate.type == models::NumberType::bf16) cost.transport->cast_bf16 = time;
   }
-  if (const models::CalibratedCurve* curve = exchange_curve(profile, ranks))
+  if (const auto* curve = nearest_curve(profile, models::CurveKind::exchange, ranks))
     take_curve(*curve, reading, cost);
+  if (const auto* curve = nearest_curve(profile, models::CurveKind::all_reduce, ranks)) {
+    for (const models::CurvePiece& piece : curve->pieces) {
+      cost.transport->all_reduce.push_back({piece.from, read_figure(piece.alpha, reading, false),
+                                            read_figure(piece.beta, reading, false)});
+    }
+  }
 }
 
 }  // namespace
 
 Seconds CommunicationCost::nic_alpha(Bytes bytes) const {
   if (!transport || transport->nic.empty()) return nic.alpha;
-  const auto& pieces = transport->nic;
-  const auto above = std::upper_bound(pieces.begin(), pieces.end(), bytes,
-                                      [](Bytes b, const MessageAlpha& p) { return b < p.from; });
-  const MessageAlpha& piece = above == pieces.begin() ? pieces.front() : *std::prev(above);
+  const MessageAlpha& piece = piece_of(transport->nic, bytes);
   return std::max(Seconds{0}, piece.alpha + bytes * piece.per_byte);
+}
+
+Seconds CommunicationCost::library_all_reduce(Bytes bytes) const {
+  if (!transport || transport->all_reduce.empty())
+    throw InputError("the profile does not know the library's own all-reduce",
+                     "give one that paceline calibrate made under mpirun, or another strategy");
+  const MessageAlpha& piece = piece_of(transport->all_reduce, bytes);
+  return piece.alpha + bytes * piece.per_byte;
 }
 
 BytesPerSecond effective_memory_bandwidth(const models::Device& device, Reading reading) {

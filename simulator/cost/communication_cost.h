@@ -31,7 +31,7 @@ struct LinkCost {
 struct MessageAlpha {
   Bytes from;
   Seconds alpha;
-  SecondsPerByte per_byte;  // may be negative
+  SecondsPerByte per_byte;  // of a message: may be negative
 };
 
 // The transport that runs the schedules, as it was calibrated (models/plan/profile.h).
@@ -39,7 +39,8 @@ struct TransportCost {
   models::Segmentation segmentation;
   Seconds message_gap;   // from one message of a rank to its next
   bool is_fair = false;  // messages to several receivers leave in turns, not one after the other
-  std::vector<MessageAlpha> nic = {};  // in place of nic.alpha; empty: nic.alpha
+  std::vector<MessageAlpha> nic = {};         // in place of nic.alpha; empty: nic.alpha
+  std::vector<MessageAlpha> all_reduce = {};  // the library's own; empty: it was not calibrated
   // Of the runtime's kernels on one rank, per byte of the wire type; 0 where they were not
   // measured. It casts buckets to the wire type and back, packs nothing, and looks at what arrived
   // once.
@@ -68,14 +69,15 @@ struct CommunicationCost {
 
   // alpha between nodes of a message of so many bytes, without further hops.
   [[nodiscard]] Seconds nic_alpha(Bytes bytes) const;
+  // Of the library's own all-reduce. Throws InputError if the profile does not have it.
+  [[nodiscard]] Seconds library_all_reduce(Bytes bytes) const;
 };
 
-// Figures of `profile` (may be null) take the place of the cluster's, for a job of `ranks`. Of the
-// profile's curves between nodes it takes the one in which all ranks exchanged messages, with the
-// nearest number of ranks: its last piece is the bandwidth of the NIC, and what a message takes
-// beyond that is its alpha. gamma is the profile's rate of FP32 reductions, where it has one, or
-// the time to read two operands and write one at the device's memory bandwidth times its memory
-// efficiency: 3 bytes moved for each byte reduced.
+// Figures of `profile` (may be null) take the place of the cluster's, for a job of `ranks`. With a
+// calibrated transport, what a message between nodes takes beyond its bytes on the NIC is what the
+// profile's exchange of the nearest number of ranks took beyond them. gamma is the profile's rate
+// of FP32 reductions, where it has one, or the time to read two operands and write one at the
+// device's memory bandwidth times its memory efficiency: 3 bytes moved for each byte reduced.
 [[nodiscard]] CommunicationCost communication_cost(const models::Cluster& cluster,
                                                    const models::Profile* profile, Reading reading,
                                                    int ranks = 0);

@@ -158,7 +158,7 @@ Predictor::Setting& Predictor::setting(int ranks, Reading reading) {
 Predictor::Setting& Predictor::setting(const models::Strategy& strategy, int ranks,
                                        Reading reading) {
   Setting& at = setting(ranks, reading);
-  if (!strategy.library.empty() && !at.nccl) {
+  if (strategy.library == "nccl" && !at.nccl) {
     if (!nccl_tables_) nccl_tables_ = nccl_tables(nccl_versions().back());
     at.nccl.emplace(*nccl_tables_, request_.cluster, ranks);
   }
@@ -193,7 +193,9 @@ StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thres
     }
   }
   SteadyIteration steady = steady_state(dag);
-  std::string timed_by = strategy.library.empty() ? described(engine) : described(*nccl_tables_);
+  std::string timed_by = strategy.library.empty()     ? described(engine)
+                         : strategy.library == "nccl" ? described(*nccl_tables_)
+                                                      : "its calibrated curve";
   return {std::move(plan), std::move(dag), std::move(steady), engine, std::move(timed_by)};
 }
 
@@ -264,7 +266,7 @@ StrategyPrediction Predictor::predict(const models::Strategy& strategy) {
   prediction.spent = time_spent(at_stated.dag, at_stated.steady);
   prediction.critical_path =
       path_shares(at_stated.dag, critical_path(at_stated.dag, at_stated.steady));
-  prediction.is_library = !strategy.library.empty();
+  prediction.is_library = strategy.library == "nccl";
   prediction.timed_by = at_stated.timed_by;
   prediction.compute_source = stated.compute.source;
   prediction.engine = at_stated.engine;

@@ -21,15 +21,7 @@ cluster: {name}
 description: {description}
 nodes: {hosts}
 ranks_per_node: {ranks_per_host}
-device:
-  name: lab-core
-  description: "one core of the machine that the lab runs on, if no other rank wants it"
-  provenance: assumed
-  source: "a server's core of recent years; calibrate to know it"
-  fp32: {{value: 100 GFLOP/s, low: 20 GFLOP/s, high: 200 GFLOP/s}}
-  memory_bandwidth: {{value: 8 GB/s, low: 2 GB/s, high: 20 GB/s}}
-  memory: 4 GB
-intra:
+{device}intra:
   description: "TCP over the loopback device of a host"
   provenance: assumed
   source: "MPI over loopback, 0.1 to 2 GB/s with the cores shared; calibrate to know it"
@@ -42,6 +34,17 @@ nic:
   line_rate: {line_rate}
   bandwidth: {bandwidth}
   latency: {latency}
+"""
+
+LAB_CORE = """\
+device:
+  name: lab-core
+  description: "one core of the machine that the lab runs on, if no other rank wants it"
+  provenance: assumed
+  source: "a server's core of recent years; calibrate to know it"
+  fp32: {value: 100 GFLOP/s, low: 20 GFLOP/s, high: 200 GFLOP/s}
+  memory_bandwidth: {value: 8 GB/s, low: 2 GB/s, high: 20 GB/s}
+  memory: 4 GB
 """
 
 FABRIC = """\
@@ -102,10 +105,13 @@ def cluster_yaml(options):
         command += f" --racks {options.racks} --uplink {rate_text(options.uplink)}"
         name += f"-{options.racks}racks"
         description += f", in {options.racks} racks with {unit_text(options.uplink)} up"
+    if options.device:
+        command += f" --device {options.device}"
     if options.ranks_per_host > 1:
         command += f" --ranks-per-host {options.ranks_per_host}"
     return TEMPLATE.format(
         command=command, name=name, description=description, hosts=options.hosts,
-        ranks_per_host=options.ranks_per_host, network=network.title, source=network.payload_source,
+        ranks_per_host=options.ranks_per_host,
+        device=f"device: {options.device}\n" if options.device else LAB_CORE, network=network.title, source=network.payload_source,
         line_rate=unit_text(options.rate), bandwidth=unit_text(options.rate * network.payload_share),
         latency=latency_yaml(options.latency)) + fabric

@@ -1,0 +1,299 @@
+#!/usr/bin/env python3
+"""The study: predictions of lab clusters held against what the lab measures.
+
+    study.py run  [--only PATTERN] [--minutes N]     calibrate, predict, replay; goes on where it stopped
+    study.py report                                  tables of the errors, from what was measured
+    study.py list                                    the cells
+
+Each cluster is calibrated by microbenchmarks only (paceline calibrate) and its profile kept in
+profiles/. Then paceline replay runs each cell's plan with synthetic compute, and prints its
+prediction, made from that profile before the run, beside it. A cell is a line of results.jsonl, with
+the lab's report of the run: a cell that the lab calls disturbed is measured again by the next `run`,
+--again times at most, and left out of the report's figures, which says how many were.
+
+Nothing is fitted to a cell: change a model, and `run --repredict` predicts all cells anew from the
+profiles, in seconds, and leaves the measurements as they are.
+"""
+import argparse
+import dataclasses
+import datetime
+import fnmatch
+import json
+import pathlib
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+LAB = HERE.parent / "lab.py"
+PROJECT = HERE.parents[2]
+RESULTS = HERE / "results.jsonl"
+PROFILES = HERE / "profiles"
+DEVICE = "v100"  # of the synthetic compute
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """A lab cluster."""
+    hosts: int
+    mbit: int
+    latency_ms: int
+    racks: int = 1
+
+    @property
+    def name(self):
+        racks = f"-{self.racks}racks" if self.racks > 1 else ""
+        return f"{self.hosts}x{self.mbit}mbit-{self.latency_ms}ms{racks}"
+
+    def options(self):
+        options = ["--hosts", self.hosts, "--rate", f"{self.mbit}mbit", "--latency",
+                   f"{self.latency_ms}ms" if self.latency_ms else "0"]
+        if self.racks > 1:
+            # 4:1 between the hosts of a rack and its uplink.
+            uplink = self.mbit * -(-self.hosts // self.racks) / 4
+            options += ["--racks", self.racks, "--uplink", f"{uplink:g}mbit"]
+        return [str(option) for option in options]
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What is replayed in one go: a network, a wire type, and strategies that share a group size."""
+    model: str
+    wire: str
+    strategies: tuple
+    group: int = 0
+
+    @property
+    def name(self):
+        return f"{self.model}-{self.wire}" + (f"-k{self.group}" if self.group else "")
+
+
+# Samples per rank such that computation and communication are of one order, and megabytes of
+# FP32 gradients, by which networks are scaled down.
+BATCH = {"alexnet": 128, "vgg16": 8, "inception-v3": 16, "resnet50": 16}
+MEGABYTES = {"alexnet": 244.4, "vgg16": 553.4, "inception-v3": 95.3, "resnet50": 102.2}
+# Seconds that a fused ring may take for all gradients of a network, about: what sets the scale.
+TRANSFER_S = 0.35
+
+FUSED = ("fused-ring", "bidirectional-ring", "hybrid", "open-mpi")
+WIDE = ("ring", "halving-doubling", "parameter-server")
+
+
+def scale(place, model):
+    """Of a network's gradients: a power of two, the largest that fits the link."""
+    bytes_per_s = place.mbit * 1e6 / 8 / (4 / 2 if place.racks > 1 else 1)
+    budget = bytes_per_s * TRANSFER_S / 2
+    share = 1.0
+    while MEGABYTES[model] * 1e6 * share > budget:
+        share /= 2
+    return share
+
+
+def jobs_at(place):
+    """The designed subset: each cluster gets two of the networks in turn, one of them with FP16 on
+    the wire, fused strategies and those for each tensor, and hierarchies of each k that fits."""
+    turn = (place.hosts // 2 + place.mbit // 50 + place.latency_ms) % 4
+    models = ("alexnet", "resnet50", "vgg16", "inception-v3")
+    first, second = models[turn], models[(turn + 1) % 4]
+    # A collective for each of 160 tensors takes seconds where steps are many and slow.
+    few = ("alexnet", "vgg16")
+    slow = place.hosts * max(place.latency_ms, 0.3) > 5
+    jobs = [Job(first, "fp32", FUSED), Job(second, "fp16", ("fused-ring", "no-overlap"))]
+    wide = first if first in few or not slow else second if second in few else "alexnet"
+    jobs.append(Job(wide, "fp32", WIDE))
+    if place.hosts in (6, 12):
+        jobs.append(Job(second, "fp32", ("binary-blocks",)))
+    for k in (2, 4):
+        if place.hosts % k == 0 and k < place.hosts:
+            names = ("hierarchical", "torus-2d") if k == 2 else ("hierarchical",)
+            jobs.append(Job("vgg16" if slow else second, "fp32", names, k))
+    return jobs
+
+
+def places():
+    for hosts in (2, 4, 8):
+        for mbit in (50, 100, 250):
+            for latency in (0, 1, 2):
+                yield Place(hosts, mbit, latency)
+    yield Place(6, 100, 1)
+    yield Place(12, 50, 1)
+    yield Place(16, 50, 1)
+    yield Place(16, 50, 2)
+    for mbit in (100, 250):
+        yield Place(8, mbit, 1, racks=2)
+    yield Place(4, 100, 1, racks=2)
+
+
+def cells(place, job):
+    return [f"{place.name}/{job.name}/{strategy}" for strategy in job.strategies]
+
+
+def all_cells():
+    return [cell for place in places() for job in jobs_at(place) for cell in cells(place, job)]
+
+
+def read_results():
+    """The last line of each cell."""
+    results = {}
+    if RESULTS.exists():
+        for line in RESULTS.read_text().splitlines():
+            entry = json.loads(line)
+            results[entry["cell"]] = entry
+    return results
+
+
+def write_results(results):
+    """All of it or nothing."""
+    temporary = RESULTS.with_suffix(".new")
+    temporary.write_text("".join(json.dumps(entry) + "\n" for entry in results.values()))
+    temporary.rename(RESULTS)
+
+
+class Lab:
+    def __init__(self, options):
+        self.paceline = str(options.build.resolve() / "paceline")
+        self.wait_quiet = options.wait_quiet
+
+    def cluster_file(self, place):
+        path = PROFILES / f"{place.name}.yaml"
+        if not path.exists():
+            run([sys.executable, LAB, "cluster", *place.options(), "--device", DEVICE, "--out", path])
+        return path
+
+    def run(self, place, command, limit=300):
+        """Standard output and the lab's report. Raises CalledProcessError."""
+        report = HERE / "report.tmp"
+        output = run([sys.executable, LAB, "run", "--quiet", "--time-limit", limit, "--wait-quiet",
+                      self.wait_quiet, "--report", report, *place.options(), "--", self.paceline,
+                      *command])
+        figures = json.loads(report.read_text())
+        report.unlink()
+        return output, figures
+
+    def calibrate(self, place, seconds):
+        profile = PROFILES / f"{place.name}.json"
+        if profile.exists():
+            return profile
+        for _ in range(3):
+            _, figures = self.run(place, ["calibrate", "--out", profile, "--name", place.name,
+                                          "--cluster", self.cluster_file(place),
+                                          "--time", f"{seconds} s"])
+            if not figures["disturbed"]:
+                break
+            say(f"calibration of {place.name} was disturbed: {'; '.join(figures['why'])}")
+        profile.with_suffix(".report.json").write_text(json.dumps(figures) + "\n")
+        return profile
+
+    def arguments(self, place, job):
+        arguments = ["--model", job.model, "--cluster", self.cluster_file(place), "--profile",
+                     PROFILES / f"{place.name}.json", "--precision", "fp32", "--wire", job.wire,
+                     "--batch", BATCH[job.model], "--scale-gradients", scale(place, job.model),
+                     "--strategy", ",".join(job.strategies)]
+        return arguments + (["--group", job.group] if job.group else [])
+
+
+def run(command):
+    return subprocess.run([str(part) for part in command], check=True, stdout=subprocess.PIPE,
+                          text=True).stdout
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def entries(place, job, document, figures):
+    about = {"hosts": place.hosts, "mbit": place.mbit, "latency_ms": place.latency_ms,
+             "racks": place.racks, "model": job.model, "wire": job.wire, "group": job.group,
+             "gradient_scale": document["gradient_scale"], "batch": document["batch_per_rank"]}
+    for cell, row in zip(cells(place, job), document["strategies"]):
+        yield {"cell": cell, **about, "strategy": row["name"], "buckets": row["buckets"],
+               "measured": row["measured"], "predicted": predicted(row["predicted"]),
+               "lab": figures, "when": datetime.datetime.now(datetime.timezone.utc)
+               .strftime("%Y-%m-%dT%H:%M:%SZ")}
+
+
+def predicted(row):
+    keys = ("iteration_s", "iteration_low_s", "iteration_high_s", "compute_s",
+            "exposed_communication_s", "timed_by", "thresholds", "provenance")
+    return {key: row[key] for key in keys}
+
+
+def measure(options):
+    lab = Lab(options)
+    PROFILES.mkdir(exist_ok=True)
+    results = read_results()
+    end = time.monotonic() + 60 * options.minutes
+    for place in places():
+        if not fnmatch.fnmatch(place.name, options.only):
+            continue
+        for job in jobs_at(place):
+            wanted = [cell for cell in cells(place, job)
+                      if cell not in results or (results[cell]["lab"]["disturbed"]
+                                                 and results[cell].get("tries", 1) <= options.again)]
+            if not wanted:
+                continue
+            if time.monotonic() > end:
+                say("stopped by --minutes; the same command goes on")
+                return
+            try:
+                lab.calibrate(place, options.calibrate_seconds)
+                output, figures = lab.run(place, ["replay", *lab.arguments(place, job), "--iterations",
+                                                  5, "--json"])
+            except subprocess.CalledProcessError as error:
+                say(f"{place.name}/{job.name}: exit code {error.returncode}")
+                continue
+            for entry in entries(place, job, json.loads(output), figures):
+                entry["tries"] = results.get(entry["cell"], {}).get("tries", 0) + 1
+                results[entry["cell"]] = entry
+                ratio = entry["predicted"]["iteration_s"] / entry["measured"]["iteration_s"]
+                say(f"{entry['cell']:<55} {entry['measured']['iteration_s'] * 1e3:8.1f} ms measured, "
+                    f"{100 * (ratio - 1):+6.1f} %{' disturbed' if figures['disturbed'] else ''}")
+            write_results(results)
+
+
+def repredict(options):
+    """Predictions of all measured cells anew, from the profiles."""
+    lab = Lab(options)
+    results = read_results()
+    for place in places():
+        for job in jobs_at(place):
+            known = [cell for cell in cells(place, job) if cell in results]
+            if not known or not fnmatch.fnmatch(place.name, options.only):
+                continue
+            output = run([lab.paceline, "predict", *lab.arguments(place, job), "--ranks", place.hosts,
+                          "--exact-compute", "--json"])
+            for cell, row in zip(cells(place, job), json.loads(output)["strategies"]):
+                if cell in results:
+                    results[cell]["predicted"] = predicted(row)
+    write_results(results)
+
+
+def parser():
+    root = argparse.ArgumentParser(description=__doc__,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)
+    root.add_argument("verb", choices=["run", "repredict", "report", "list"])
+    root.add_argument("--only", default="*", help="clusters, as in '4x*' (all)")
+    root.add_argument("--minutes", type=float, default=600, help="stop after so long")
+    root.add_argument("--again", type=int, default=1, help="tries of a disturbed cell, beyond one")
+    root.add_argument("--calibrate-seconds", type=int, default=12)
+    root.add_argument("--wait-quiet", type=int, default=30, metavar="SECONDS")
+    root.add_argument("--build", type=pathlib.Path, default=PROJECT / "build/release")
+    root.add_argument("--plot", type=pathlib.Path, help="with report: predicted against measured")
+    return root
+
+
+def main():
+    options = parser().parse_args()
+    if options.verb == "list":
+        print("\n".join(all_cells()))
+    elif options.verb == "run":
+        measure(options)
+    elif options.verb == "repredict":
+        repredict(options)
+    else:
+        from report import report
+        report(read_results(), len(all_cells()), options.plot)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
