@@ -158,8 +158,6 @@ std::string plot_path(const std::string& path, std::size_t index) {
 
 void write_plots(const std::string& path, const calibration::ImportedProfile& result,
                  const calibration::Imported& imported, const std::string& file) {
-  if (result.curves.empty())
-    throw InputError({"--plot"}, "there is no curve in " + in_quotes(file), "leave it out");
   for (std::size_t i = 0; i < result.curves.size(); ++i) {
     const calibration::FittedCurve& fitted = result.curves[i];
     const calibration::PlotText text{
@@ -197,6 +195,11 @@ void run(const Options& options) {
   const calibration::Imported imported =
       calibration::import_text(*format, text, options.file, layers);
   const calibration::ImportedProfile result = calibration::profile_of(imported, context);
+  if (!options.plot.empty() && result.curves.empty())
+    throw InputError({"--plot"}, "there is no curve in " + in_quotes(context.file), "leave it out");
+  if (!options.out.empty() && result.curves.empty() && result.profile.layers.empty())
+    throw InputError({"--out"}, "there is nothing in this file that a profile holds",
+                     "leave it out");
 
   fmt::print("{}: {}{}\n\n", context.file, imported.tool,
              imported.version.empty() ? "" : " " + imported.version);
@@ -206,10 +209,6 @@ void run(const Options& options) {
   for (const std::string& remark : imported.remarks) fmt::print("note: {}\n", remark);
   if (!options.plot.empty()) write_plots(options.plot, result, imported, context.file);
   if (options.out.empty()) return;
-  if (result.profile.curves.empty() && result.profile.layers.empty() &&
-      !result.profile.nic_bandwidth && !result.profile.intra_bandwidth)
-    throw InputError({"--out"}, "there is nothing in this file that a profile holds",
-                     "leave it out");
   write_output_file(options.out, models::to_json(result.profile) + "\n");
   fmt::print(stderr, "profile {} written to {}\n", result.profile.name, options.out);
 }

@@ -310,6 +310,10 @@ class Attribution {
       imported.layers.push_back(
           {network_.layers()[i].name, figure(forward_[i], source), figure(backward_[i], source)});
     }
+    if (named_ && imported.layers.size() < forward_.size())
+      imported.remarks.push_back(
+          fmt::format("layers that no record_function of the trace names: {} of {}",
+                      forward_.size() - imported.layers.size(), forward_.size()));
     for (const auto& [kind, found] : missed_) {
       imported.remarks.push_back(fmt::format(
           "layers of kind {} are left out: the network has {}, an iteration of the trace {}", kind,
@@ -363,6 +367,7 @@ class Attribution {
 
   void attribute(const Step& step) {
     std::vector<Scope> scopes = named_scopes(step);
+    named_ = named_ || !scopes.empty();
     if (scopes.empty()) scopes = scopes_by_kind(step);
     if (scopes.empty()) return;
     std::stable_sort(scopes.begin(), scopes.end(), runs_before<Scope>);
@@ -511,6 +516,7 @@ class Attribution {
   std::map<std::string, int> by_name_;
   std::vector<double> kernel_us_;
   bool on_gpu_ = false;
+  bool named_ = false;  // by record_function, in any step
   std::vector<std::vector<double>>
       forward_;  // of each layer, one for each step that it is found in
   std::vector<std::vector<double>> backward_;

@@ -92,7 +92,7 @@ TEST(Horovod, ErrorsAreOneLine) {
       error("[]"),
       "timeline.json: no tensor is all-reduced in this timeline; give a timeline of a job that "
       "trains with Horovod");
-  EXPECT_THAT(error("[{\"ph\": \"B\"} x ]"), HasSubstr("timeline.json:1:15: this is not JSON"));
+  EXPECT_THAT(error("[{\"ph\": \"B\"} x ]"), HasSubstr("timeline.json:1:14: this is not JSON"));
   EXPECT_THAT(error(""), HasSubstr("this is not JSON"));
   EXPECT_THAT(error("[[]]"), HasSubstr("an event that is no object"));
 }
