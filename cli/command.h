@@ -17,6 +17,7 @@ void add_show_recipes(CLI::App& show);    // likewise
 void add_show_nccl(CLI::App& show);       // likewise
 void add_calibrate(CLI::App& app);
 void add_calibrate_cluster(CLI::App& calibrate);  // called by add_calibrate
+void add_calibrate_import(CLI::App& calibrate);   // likewise
 void add_replay(CLI::App& app);
 void add_train(CLI::App& app);
 void add_verify(CLI::App& app);

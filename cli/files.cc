@@ -22,13 +22,9 @@ namespace fs = std::filesystem;
 constexpr std::uintmax_t largest_input_mib = 16;
 constexpr std::uintmax_t largest_xml_mib = 256;
 
-std::uintmax_t largest_mib(std::string_view path) {
-  return path.ends_with(".xml") ? largest_xml_mib : largest_input_mib;
-}
-
-InputError too_large(const std::string& path) {
+InputError too_large(const std::string& path, std::uintmax_t largest_mib) {
   return {{path},
-          "the file is larger than " + std::to_string(largest_mib(path)) + " MiB",
+          "the file is larger than " + std::to_string(largest_mib) + " MiB",
           "give a description, not data"};
 }
 
@@ -76,15 +72,19 @@ class TemporaryFile {
 }  // namespace
 
 std::string read_input_file(const std::string& path) {
+  return read_large_file(path, path.ends_with(".xml") ? largest_xml_mib : largest_input_mib);
+}
+
+std::string read_large_file(const std::string& path, std::uintmax_t largest_mib) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status))
     throw InputError({path}, "no such file", "give the path of a file that exists");
   if (fs::is_directory(status))
     throw InputError({path}, "this is a directory", "give the path of a file");
-  const std::uintmax_t largest_input = largest_mib(path) << 20;
+  const std::uintmax_t largest_input = largest_mib << 20;
   if (fs::is_regular_file(status) && fs::file_size(path, error) > largest_input)
-    throw too_large(path);
+    throw too_large(path, largest_mib);
   std::ifstream file(path, std::ios::binary);
   std::string text;
   char buffer[1 << 16];
@@ -94,7 +94,7 @@ std::string read_input_file(const std::string& path) {
   }
   if (!file.eof() && text.size() <= largest_input)
     throw InputError({path}, "the file cannot be read", cause());
-  if (text.size() > largest_input) throw too_large(path);
+  if (text.size() > largest_input) throw too_large(path, largest_mib);
   return text;
 }
 

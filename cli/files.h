@@ -1,6 +1,7 @@
 // Reading and writing whole files for the command.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,8 @@ namespace paceline::cli {
 // The text of a file that the user named. Throws InputError if it cannot be read, is a directory
 // or is larger than 16 MiB, or 256 MiB if it is XML: a platform lists a route for every two hosts.
 [[nodiscard]] std::string read_input_file(const std::string& path);
+// The same with a limit of one's own, for traces.
+[[nodiscard]] std::string read_large_file(const std::string& path, std::uintmax_t largest_mib);
 
 // Writes all of `text` or leaves the path as it was: to a temporary file beside it, then fsync and
 // rename. A path that exists and is no regular file (a pipe, /dev/null) is written to directly.

@@ -5,7 +5,7 @@
 // What is fitted are the medians of each size, one for each, whatever the number of samples. Errors
 // are relative, (measured - fitted) / fitted, so that 8 bytes count as much as 128 MiB. The
 // breakpoints are the best for their number by dynamic programming over the sizes (Bellman 1961;
-// Jackson 2005), and their number is the one with the least BIC (Schwarz 1978): a piece must pay 3
+// Jackson 2005), and their number is the one with the least BIC (Schwarz 1978): a piece must pay 4
 // log(sizes). The noise that this is held against is that of each size against the line through its
 // two neighbours, in the median, and at least 1 %. Lines are fitted by least absolute errors first
 // and then by Tukey's biweight, as iterated least squares (Holland & Welsch 1977), so that sizes
@@ -17,9 +17,9 @@
 // `jumps` and complained of beyond 25 %.
 //
 // Intervals are 90 %, by bootstrap (Efron 1979): relative residuals of all samples of a piece,
-// taken for leverage (Davison & Hinkley 1997, 6.2.3), are drawn anew for every sample of it, and
-// the piece is fitted again, with the breakpoints as found. So they tell how well alpha and beta
-// are known if the pieces are what they seem, and not that the pieces are.
+// taken for leverage (Davison & Hinkley 1997, 6.2.3) and for how few they are, are drawn anew for
+// every sample of it, and the piece is fitted again, with the breakpoints as found. So they tell
+// how well alpha and beta are known if the pieces are what they seem, and not that the pieces are.
 #pragma once
 
 #include <cstdint>

@@ -141,20 +141,27 @@ Span span_of(const Fit& fit, std::size_t piece, const Axis& bytes) {
   return {std::max(fit.pieces[piece].from.value(), bytes.least), to};
 }
 
-void write_fit(Buffer& out, const Fit& fit, const Frame& frame) {
-  auto to = std::back_inserter(out);
+// Between the sizes of a piece: pieces need not meet.
+void write_band(Buffer& out, const Fit& fit, std::size_t piece, const Frame& frame) {
   std::string upper;
   std::string lower;
   for (const FittedSize& size : fit.sizes) {
-    if (size.bytes <= Bytes{0}) continue;
+    const bool within = size.bytes > Bytes{0} && size.bytes >= fit.pieces[piece].from &&
+                        (piece + 1 == fit.pieces.size() || size.bytes < fit.pieces[piece + 1].from);
+    if (!within) continue;
     const double x = frame.bytes.at(size.bytes.value());
     upper += fmt::format("{:.1f},{:.1f} ", x, frame.time.at(size.high.value()));
-    lower.insert(0, fmt::format("{:.1f},{:.1f} ", x,
+    lower.insert(0, fmt::format(" {:.1f},{:.1f}", x,
                                 frame.time.at(std::max(size.low.value(), frame.time.least))));
   }
-  if (!upper.empty())
-    fmt::format_to(to, "<polygon class=\"band\" points=\"{}{}\"/>\n", upper,
-                   lower.substr(0, lower.size() - 1));
+  if (upper.empty()) return;
+  fmt::format_to(std::back_inserter(out), "<polygon class=\"band\" points=\"{}{}\"/>\n", upper,
+                 lower.substr(1));
+}
+
+void write_fit(Buffer& out, const Fit& fit, const Frame& frame) {
+  auto to = std::back_inserter(out);
+  for (std::size_t i = 0; i < fit.pieces.size(); ++i) write_band(out, fit, i, frame);
   for (std::size_t i = 0; i < fit.pieces.size(); ++i) {
     const Span span = span_of(fit, i, frame.bytes);
     constexpr int parts = 32;

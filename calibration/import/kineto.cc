@@ -13,6 +13,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -136,6 +137,9 @@ class Collector {
   void take(TraceEvent&& event) {
     if (event.phase != 'X') return;
     const std::string& category = event.category;
+    // From the first event on: microseconds since 1970 leave a double no digits behind the point.
+    if (!first_us_) first_us_ = event.begin_us;
+    event.begin_us -= *first_us_;
     const double begin = event.begin_us;
     const double end = begin + event.duration_us;
     if (category == "cpu_op" || category == "Operator") {
@@ -200,6 +204,7 @@ class Collector {
   }
 
   std::map<std::string, int> threads_;
+  std::optional<double> first_us_;
 };
 
 template <class T>
@@ -305,6 +310,10 @@ class Attribution {
       imported.layers.push_back(
           {network_.layers()[i].name, figure(forward_[i], source), figure(backward_[i], source)});
     }
+    if (named_ && imported.layers.size() < forward_.size())
+      imported.remarks.push_back(
+          fmt::format("layers that no record_function of the trace names: {} of {}",
+                      forward_.size() - imported.layers.size(), forward_.size()));
     for (const auto& [kind, found] : missed_) {
       imported.remarks.push_back(fmt::format(
           "layers of kind {} are left out: the network has {}, an iteration of the trace {}", kind,
@@ -358,6 +367,7 @@ class Attribution {
 
   void attribute(const Step& step) {
     std::vector<Scope> scopes = named_scopes(step);
+    named_ = named_ || !scopes.empty();
     if (scopes.empty()) scopes = scopes_by_kind(step);
     if (scopes.empty()) return;
     std::stable_sort(scopes.begin(), scopes.end(), runs_before<Scope>);
@@ -430,12 +440,7 @@ class Attribution {
   }
 
   [[nodiscard]] std::vector<Scope> scopes_by_kind(const Step& step) {
-    std::vector<double> in_backward;
-    for (const Operator& op : trace_.operators) {
-      if (op.is_backward() && op.begin >= step.begin && op.begin < step.end)
-        in_backward.push_back(op.sequence);
-    }
-    std::sort(in_backward.begin(), in_backward.end());
+    const std::vector<int> differentiated = roots_of_backward(step);
     std::vector<Scope> scopes;
     for (const KindNames& names : kinds) {
       std::vector<int> layers;
@@ -446,7 +451,7 @@ class Attribution {
       if (layers.empty()) continue;
       std::vector<Scope> found = module_scopes(step, names);
       if (found.size() != layers.size()) {
-        const std::vector<Scope> operators = operator_scopes(step, names, in_backward);
+        const std::vector<Scope> operators = operator_scopes(step, names, differentiated);
         if (operators.size() == layers.size() || found.empty()) found = operators;
       }
       if (found.size() != layers.size()) {
@@ -472,14 +477,35 @@ class Attribution {
     return found;
   }
 
-  [[nodiscard]] std::vector<Scope> operator_scopes(const Step& step, const KindNames& names,
-                                                   const std::vector<double>& in_backward) const {
-    std::vector<Scope> found;
+  // The outermost operators that backward goes through, ascending: the last to have the sequence
+  // number of something in backward. What does not make a gradient shows the number of the next.
+  [[nodiscard]] std::vector<int> roots_of_backward(const Step& step) const {
+    std::unordered_map<double, std::pair<double, int>> last;  // begin and root, by sequence number
     for (const Operator& op : trace_.operators) {
+      if (op.sequence < 0 || !is_forward(op.begin, step)) continue;
+      const auto [entry, is_new] = last.try_emplace(op.sequence, op.begin, op.root);
+      if (!is_new && op.begin >= entry->second.first) entry->second = {op.begin, op.root};
+    }
+    std::vector<int> roots;
+    for (const Operator& op : trace_.operators) {
+      if (!op.is_backward() || op.begin < step.backward || op.begin >= step.end) continue;
+      const auto entry = last.find(op.sequence);
+      if (entry != last.end()) roots.push_back(entry->second.second);
+    }
+    std::sort(roots.begin(), roots.end());
+    return roots;
+  }
+
+  [[nodiscard]] std::vector<Scope> operator_scopes(const Step& step, const KindNames& names,
+                                                   const std::vector<int>& differentiated) const {
+    std::vector<Scope> found;
+    for (std::size_t i = 0; i < trace_.operators.size(); ++i) {
+      const Operator& op = trace_.operators[i];
       if (op.parent != none || !is_forward(op.begin, step) || !is_one_of(op.name, names.operators))
         continue;
-      const bool counts = names.kind != "add" ||
-                          std::binary_search(in_backward.begin(), in_backward.end(), op.sequence);
+      const bool counts =
+          names.kind != "add" ||
+          std::binary_search(differentiated.begin(), differentiated.end(), static_cast<int>(i));
       if (counts) found.push_back({op.begin, op.end, op.thread, none});
     }
     return found;
@@ -490,6 +516,7 @@ class Attribution {
   std::map<std::string, int> by_name_;
   std::vector<double> kernel_us_;
   bool on_gpu_ = false;
+  bool named_ = false;  // by record_function, in any step
   std::vector<std::vector<double>>
       forward_;  // of each layer, one for each step that it is found in
   std::vector<std::vector<double>> backward_;

@@ -124,10 +124,10 @@ class Reader {
                        "run all_reduce_perf -d float, half or bfloat16");
     if (ranks > 0) check_bus_bandwidth(ranks);
     if (empty_ > 0)
-      imported.remarks.push_back(fmt::format("{} rows of 0 bytes are left out", empty_));
+      imported.remarks.push_back(fmt::format("rows of 0 bytes are left out: {}", empty_));
     if (wrong_ > 0)
       imported.remarks.push_back(
-          fmt::format("{} rows have wrong results: do not trust their times", wrong_));
+          fmt::format("rows with wrong results, whose times are not to be trusted: {}", wrong_));
     return imported;
   }
 
@@ -161,7 +161,7 @@ class Reader {
       ++empty_;
       return;
     }
-    const int place = columns.time[1] != none && number(row[columns.time[1]]) ? 1 : 0;
+    const int place = columns.time[1] != none ? 1 : 0;
     const Seconds time = time_cell(row[columns.time[place]], file_, line);
     ImportedCurve& curve = curves_[std::string(row[columns.type].substr(0, 20))];
     if (curve.samples.empty()) {

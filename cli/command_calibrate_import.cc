@@ -1,0 +1,264 @@
+// paceline calibrate import: another tool's output as a profile.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <iterator>
+
+#include "calibration/fit/plot.h"
+#include "calibration/import/import_file.h"
+#include "calibration/import/import_profile.h"
+#include "cli/command.h"
+#include "cli/files.h"
+#include "cli/job.h"
+#include "cli/table.h"
+#include "models/base/parse_units.h"
+
+namespace paceline::cli {
+namespace {
+
+struct Options {
+  std::string file;
+  std::string format = "auto";
+  std::string model;
+  std::string ranks;
+  std::string batch = "64";
+  std::string precision = "mixed";
+  std::string wire;
+  std::string library;
+  std::string cluster;
+  std::string name;
+  std::string out;
+  std::string plot;
+  bool intra = false;
+};
+
+// Traces are large, and are read as they go by.
+constexpr std::uintmax_t largest_trace_mib = 1024;
+
+// Rows of a table; more are summed up in a line.
+constexpr std::size_t most_rows = 40;
+
+calibration::ImportContext context_of(const Options& options, const models::Network* network) {
+  calibration::ImportContext context;
+  context.file = std::filesystem::path(options.file).filename().string();
+  context.name =
+      options.name.empty() ? std::filesystem::path(options.file).stem().string() : options.name;
+  context.cluster = "unknown";
+  context.device = "unknown";
+  if (!options.cluster.empty()) {
+    const models::Cluster cluster = load_cluster(options.cluster);
+    context.cluster = cluster.name;
+    context.device = cluster.device.name;
+  }
+  if (network != nullptr) context.network = network->name();
+  context.precision =
+      parsing_option("--precision", [&] { return models::precision_from_name(options.precision); });
+  constexpr int most = 1'000'000;
+  context.batch_per_rank = optional_count("--batch", options.batch, most).value_or(0);
+  context.ranks = optional_count("--ranks", options.ranks, most).value_or(0);
+  if (!options.wire.empty())
+    context.wire =
+        parsing_option("--wire", [&] { return models::wire_type_from_name(options.wire); });
+  context.library = options.library;
+  if (options.intra) context.between_nodes = false;
+  return context;
+}
+
+std::string percent(double share) {
+  return fmt::format("{:+.1f} %", 100 * share);
+}
+
+void print_curve(const calibration::FittedCurve& fitted) {
+  const calibration::Fit& fit = fitted.fit;
+  fmt::print("{}: {} sample{} of {} size{}\n", fitted.curve.what, fitted.curve.samples.size(),
+             fitted.curve.samples.size() == 1 ? "" : "s", fit.sizes.size(),
+             fit.sizes.size() == 1 ? "" : "s");
+  Table table({{"size"}, {"measured"}, {"fitted"}, {"error"}, {"", Align::left}});
+  for (const calibration::FittedSize& size : fit.sizes) {
+    if (fit.sizes.size() > most_rows) break;
+    table.add({to_text_binary(size.bytes), to_text(size.measured), to_text(size.fitted),
+               percent(size.measured / std::max(size.fitted, 1e-3 * size.measured) - 1),
+               size.outlier ? "outlier" : ""});
+  }
+  if (fit.sizes.size() <= most_rows) fmt::print("{}", table.text());
+  Table pieces({{"from"}, {"alpha"}, {"(90 %)"}, {"1 / beta"}, {"(90 %)"}, {"jump"}});
+  const auto rate = [](SecondsPerByte beta) {
+    return beta > SecondsPerByte{0} ? to_text(1.0 / beta) : std::string("unlimited");
+  };
+  for (std::size_t i = 0; i < fit.pieces.size(); ++i) {
+    const models::CurvePiece& piece = fit.pieces[i];
+    pieces.add({to_text_binary(piece.from), to_text(piece.alpha.value),
+                fmt::format("{} to {}", to_text(piece.alpha.low), to_text(piece.alpha.high)),
+                rate(piece.beta.value),
+                fmt::format("{} to {}", rate(piece.beta.high), rate(piece.beta.low)),
+                i == 0                  ? ""
+                : fit.jumps[i - 1] == 0 ? "none"
+                                        : percent(fit.jumps[i - 1])});
+  }
+  fmt::print("{}residual {:.1f} %\n", pieces.text(), 100 * fit.residual);
+  for (const std::string& complaint : fit.complaints) fmt::print("  beware: {}\n", complaint);
+  fmt::print("\n");
+}
+
+void print_layers(const calibration::Imported& imported, const models::Network& network) {
+  Seconds forward{0};
+  Seconds backward{0};
+  Table table({{"layer", Align::left}, {"forward"}, {"backward"}});
+  for (const calibration::ImportedLayer& layer : imported.layers) {
+    forward += layer.forward.value;
+    backward += layer.backward.value;
+    if (imported.layers.size() <= most_rows)
+      table.add({layer.layer, to_text(layer.forward.value), to_text(layer.backward.value)});
+  }
+  if (imported.layers.size() > most_rows) {
+    std::vector<const calibration::ImportedLayer*> longest;
+    for (const calibration::ImportedLayer& layer : imported.layers) longest.push_back(&layer);
+    std::stable_sort(longest.begin(), longest.end(), [](const auto* a, const auto* b) {
+      return a->forward.value + a->backward.value > b->forward.value + b->backward.value;
+    });
+    constexpr std::size_t shown = 10;
+    for (std::size_t i = 0; i < shown; ++i)
+      table.add({longest[i]->layer, to_text(longest[i]->forward.value),
+                 to_text(longest[i]->backward.value)});
+    table.add({fmt::format("and {} more", longest.size() - shown), "", ""});
+  }
+  table.add({"together", to_text(forward), to_text(backward)});
+  fmt::print("{} of {} layers of {}, {} iteration{}\n{}\n", imported.layers.size(),
+             network.layers().size(), network.name(), imported.iterations,
+             imported.iterations == 1 ? "" : "s", table.text());
+}
+
+void print_tensors(const calibration::Imported& imported) {
+  Table table(
+      {{"tensor", Align::left}, {"size"}, {"ready after"}, {"ranks apart"}, {"all-reduce"}});
+  const std::size_t shown = std::min(imported.tensors.size(), most_rows);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const calibration::ReadyTensor& tensor = imported.tensors[i];
+    table.add({in_quotes(tensor.tensor), tensor.bytes > Bytes{0} ? to_text(tensor.bytes) : "?",
+               to_text(tensor.ready), to_text(tensor.apart), to_text(tensor.all_reduce)});
+  }
+  if (imported.tensors.size() > shown)
+    table.add({fmt::format("and {} more", imported.tensors.size() - shown), "", "", "", ""});
+  fmt::print("{} tensors, {} iteration{}\n{}\n", imported.tensors.size(), imported.iterations,
+             imported.iterations == 1 ? "" : "s", table.text());
+}
+
+// "fit.svg" for one curve; "fit-2.svg" for the second of several.
+std::string plot_path(const std::string& path, std::size_t index) {
+  if (index == 0) return path;
+  const std::filesystem::path given(path);
+  std::filesystem::path numbered = given.parent_path() / given.stem();
+  numbered += fmt::format("-{}", index + 1);
+  numbered += given.extension();
+  return numbered.string();
+}
+
+void write_plots(const std::string& path, const calibration::ImportedProfile& result,
+                 const calibration::Imported& imported, const std::string& file) {
+  for (std::size_t i = 0; i < result.curves.size(); ++i) {
+    const calibration::FittedCurve& fitted = result.curves[i];
+    const calibration::PlotText text{
+        .title = fmt::format("{} ({}, {})", fitted.curve.what, file, imported.tool)};
+    const std::string target = plot_path(path, i);
+    write_output_file(target, calibration::fit_svg(fitted.curve.samples, fitted.fit, text));
+    fmt::print(stderr, "plot written to {}\n", target);
+  }
+}
+
+void run(const Options& options) {
+  if (options.file.empty())
+    throw InputError("FILE is missing",
+                     "give another tool's output, as in calibrate import all_reduce.txt");
+  for (const auto& [option, path] :
+       {std::pair{"--out", &options.out}, std::pair{"--plot", &options.plot}}) {
+    if (path->empty()) continue;
+    check_output_path(option, *path);
+    if (is_same_file(*path, options.file))
+      throw InputError({option}, "this is the file to import", "give another path");
+  }
+  if (!options.out.empty() && !options.plot.empty() && is_same_file(options.out, options.plot))
+    throw InputError({"--plot"}, "this is the profile's path", "give another path");
+  std::optional<models::Network> network;
+  if (!options.model.empty())
+    network = parsing_option("--model", [&] { return load_layers(options.model); });
+  const models::Network* layers = network ? &*network : nullptr;
+  const calibration::ImportContext context = context_of(options, layers);
+  std::optional<calibration::ImportFormat> format;
+  if (options.format != "auto")
+    format = parsing_option("--format",
+                            [&] { return calibration::import_format_from_name(options.format); });
+  const std::string text = read_large_file(options.file, largest_trace_mib);
+  if (!format) format = calibration::guessed_format(text, options.file);
+  const calibration::Imported imported =
+      calibration::import_text(*format, text, options.file, layers);
+  const calibration::ImportedProfile result = calibration::profile_of(imported, context);
+  if (!options.plot.empty() && result.curves.empty())
+    throw InputError({"--plot"}, "there is no curve in " + in_quotes(context.file), "leave it out");
+  if (!options.out.empty() && result.curves.empty() && result.profile.layers.empty())
+    throw InputError({"--out"}, "there is nothing in this file that a profile holds",
+                     "leave it out");
+
+  fmt::print("{}: {}{}\n\n", context.file, imported.tool,
+             imported.version.empty() ? "" : " " + imported.version);
+  for (const calibration::FittedCurve& fitted : result.curves) print_curve(fitted);
+  if (!imported.layers.empty() && layers != nullptr) print_layers(imported, *layers);
+  if (!imported.tensors.empty()) print_tensors(imported);
+  for (const std::string& remark : imported.remarks) fmt::print("note: {}\n", remark);
+  if (!options.plot.empty()) write_plots(options.plot, result, imported, context.file);
+  if (options.out.empty()) return;
+  write_output_file(options.out, models::to_json(result.profile) + "\n");
+  fmt::print(stderr, "profile {} written to {}\n", result.profile.name, options.out);
+}
+
+}  // namespace
+
+void add_calibrate_import(CLI::App& calibrate) {
+  CLI::App* command = calibrate.add_subcommand(
+      "import",
+      "The output of nccl-tests, OSU micro-benchmarks, torch.profiler or Horovod as a profile");
+  const auto options = std::make_shared<Options>();
+  command->add_option("file", options->file, "What the tool wrote")->option_text("FILE");
+  command
+      ->add_option("--format", options->format,
+                   "nccl-tests, osu, kineto or horovod; by default what the file looks like")
+      ->option_text("auto|NAME");
+  command
+      ->add_option("--model", options->model,
+                   "Network whose layers a trace of torch.profiler times: a name or a YAML file")
+      ->option_text("NAME|FILE");
+  command
+      ->add_option("--ranks", options->ranks,
+                   "Ranks of the all-reduce, where the file does not say")
+      ->option_text("N");
+  command->add_option("--batch", options->batch, "Samples of each rank in the trace, 64 by default")
+      ->option_text("N");
+  command->add_option("--precision", options->precision, "Of the traced computation")
+      ->option_text("fp32|mixed");
+  command
+      ->add_option("--wire", options->wire,
+                   "Type that the all-reduce adds, where the file does not say")
+      ->option_text("fp32|fp16|bf16");
+  command
+      ->add_option("--library", options->library,
+                   "Name of the library that all-reduces, instead of nccl or mpi")
+      ->option_text("NAME");
+  command->add_flag("--intra", options->intra,
+                    "The ranks were on one node, if the file does not say");
+  command
+      ->add_option("--cluster", options->cluster,
+                   "Cluster that was measured: a name of the catalogue or a YAML file")
+      ->option_text("NAME|FILE");
+  command->add_option("--name", options->name, "Of the profile; by default the file's")
+      ->option_text("NAME");
+  command->add_option("--out", options->out, "Profile to write (JSON)")->option_text("FILE");
+  command
+      ->add_option("--plot", options->plot,
+                   "Plot of data and fit to write (SVG); several curves are numbered")
+      ->option_text("FILE");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace paceline::cli

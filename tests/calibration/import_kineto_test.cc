@@ -1,0 +1,145 @@
+// Traces in the shape of torch.profiler of four versions, whose layers take what the tables below
+// say, and what is wrong with such files.
+#include "calibration/import/kineto.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <map>
+
+#include "models/network/yaml.h"
+#include "tests/calibration/import_files.h"
+#include "tests/support/error_of.h"
+
+namespace paceline::calibration {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct Planted {
+  double forward_us;
+  double backward_us;
+};
+
+// The files were written with these: the median of three iterations, one microsecond apart.
+const std::map<std::string, Planted> planted = {
+    {"conv1", {120, 260}}, {"bn1", {40, 70}}, {"relu1", {15, 25}}, {"conv2", {180, 390}},
+    {"bn2", {44, 76}},     {"sum", {12, 9}},  {"relu2", {14, 24}}, {"pool", {30, 36}},
+    {"fc", {50, 85}},      {"loss", {60, 48}}};
+
+models::Network tiny_net() {
+  std::ifstream in(std::string(PACELINE_SOURCE_DIR) + "/docs/examples/tiny-net.yaml");
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  return models::parse_network_yaml(text, "tiny-net.yaml");
+}
+
+Imported parsed(const std::string& file) {
+  return parse_kineto(golden_import("kineto/" + file), "trace.json", tiny_net());
+}
+
+std::string error_of_text(const std::string& text) {
+  return test::error_of([&] { return parse_kineto(text, "trace.json", tiny_net()); });
+}
+
+void expect_planted(const Imported& imported) {
+  EXPECT_EQ(imported.tool, "torch.profiler");
+  EXPECT_EQ(imported.version, "schema 1");
+  EXPECT_EQ(imported.iterations, 3u);
+  ASSERT_EQ(imported.layers.size(), planted.size());
+  for (const ImportedLayer& layer : imported.layers) {
+    SCOPED_TRACE(layer.layer);
+    const auto expected = planted.find(layer.layer);
+    ASSERT_NE(expected, planted.end());
+    EXPECT_NEAR(layer.forward.value.value(), expected->second.forward_us * 1e-6, 1e-9);
+    EXPECT_NEAR(layer.forward.high.value(), (expected->second.forward_us + 1) * 1e-6, 1e-9);
+    EXPECT_NEAR(layer.forward.low.value(), (expected->second.forward_us - 1) * 1e-6, 1e-9);
+    EXPECT_NEAR(layer.backward.value.value(), expected->second.backward_us * 1e-6, 1e-9);
+    EXPECT_EQ(layer.forward.provenance, Provenance::measured);
+  }
+}
+
+TEST(Kineto, OperatorsInOrder) {
+  expect_planted(parsed("1.8-operators.json"));
+}
+
+TEST(Kineto, Modules) {
+  expect_planted(parsed("2.0-modules.json"));
+}
+
+TEST(Kineto, NamedLayers) {
+  expect_planted(parsed("2.5-named.json"));
+}
+
+TEST(Kineto, KernelsOfAGpu) {
+  const Imported imported = parsed("2.5-cuda.json");
+  expect_planted(imported);
+  EXPECT_THAT(imported.layers[0].forward.source, HasSubstr("kernels"));
+  ASSERT_EQ(imported.curves.size(), 1u);
+  EXPECT_EQ(imported.curves[0].ranks, 8);
+  EXPECT_EQ(imported.curves[0].wire, models::WireType::fp32);
+  ASSERT_EQ(imported.curves[0].samples.size(), 18u);
+  EXPECT_EQ(imported.curves[0].samples[0].bytes, Bytes{4096});
+  EXPECT_THAT(imported.remarks, Contains("NCCL's kernels include waiting for the other ranks"));
+}
+
+TEST(Kineto, AKindThatDoesNotFitIsLeftOutAndSaid) {
+  std::string text = golden_import("kineto/1.8-operators.json");
+  for (std::size_t at; (at = text.find("aten::batch_norm")) != std::string::npos;)
+    text.replace(at, 16, "aten::group_norm");
+  const Imported imported = parse_kineto(text, "trace.json", tiny_net());
+  EXPECT_EQ(imported.layers.size(), planted.size() - 2);
+  EXPECT_THAT(
+      imported.remarks,
+      Contains("layers of kind batch_norm are left out: the network has 2, an iteration of the "
+               "trace 0"));
+}
+
+TEST(Kineto, BackwardOfNoLayerIsSaid) {
+  EXPECT_THAT(parsed("1.8-operators.json").remarks,
+              ElementsAre(HasSubstr("% of backward belongs to no layer")));
+}
+
+TEST(Kineto, ErrorsAreOneLine) {
+  const std::string text = golden_import("kineto/2.5-named.json");
+  EXPECT_THAT(error_of_text(text.substr(0, text.size() / 2)), HasSubstr("the JSON ends early"));
+  EXPECT_THAT(error_of_text("{\"traceEvents\": [{\"ph\": \"X\",}]}"),
+              HasSubstr("trace.json:1:29: this is not JSON"));
+  EXPECT_EQ(error_of_text("{}"),
+            "trace.json: there are no events; a trace is an array of events, or an object with "
+            "\"traceEvents\"");
+  EXPECT_THAT(error_of_text("{\"traceEvents\": [1]}"),
+              HasSubstr("event 1: an event that is no object"));
+  EXPECT_THAT(error_of_text("{\"traceEvents\": [{\"ts\": -1}]}"), HasSubstr("event 1: a time"));
+  EXPECT_THAT(error_of_text("{\"traceEvents\": [{\"ts\": \"x\"}]}"), HasSubstr("event 1: a time"));
+  EXPECT_THAT(error_of_text("{\"traceEvents\": []}"), HasSubstr("no operators of PyTorch"));
+  EXPECT_THAT(error_of_text("\x1f\x8b\x08"), HasSubstr("gunzip"));
+  EXPECT_THAT(error_of_text("{\"traceEvents\": [{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": "
+                            "\"aten::sin\", \"ts\": 1, \"dur\": 2, \"pid\": 1, \"tid\": 1}]}"),
+              HasSubstr("no layer of tiny-net is found"));
+}
+
+// Whatever is cut out of a trace, or put into it, the reader says a line or reads what is left.
+RC_GTEST_PROP(KinetoProperty, SurvivesDamage, ()) {
+  static const std::string whole = golden_import("kineto/2.5-cuda.json");
+  static const models::Network network = tiny_net();
+  std::string text = whole;
+  const auto at = *rc::gen::inRange<std::size_t>(0, text.size());
+  const auto length = *rc::gen::inRange<std::size_t>(0, 2000);
+  const std::string put = *rc::gen::element<std::string>("", "{", "]", "\"", "1e999", "-1", "null");
+  text.replace(at, length, put);
+  const std::string error =
+      test::error_of([&] { return parse_kineto(text, "trace.json", network); });
+  RC_ASSERT(error.find('\n') == std::string::npos);
+}
+
+TEST(Kineto, DeepNestingIsNoDanger) {
+  const std::string deep(1'000'000, '[');
+  EXPECT_THAT(error_of_text("{\"traceEvents\": [{\"args\": {\"a\": " + deep),
+              HasSubstr("ends early"));
+}
+
+}  // namespace
+}  // namespace paceline::calibration

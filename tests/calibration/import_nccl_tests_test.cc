@@ -1,0 +1,137 @@
+// Tables in the shape of four versions of nccl-tests, and what is wrong with them.
+#include "calibration/import/nccl_tests.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/calibration/import_files.h"
+#include "tests/support/error_of.h"
+
+namespace paceline::calibration {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Imported parsed(const std::string& file) {
+  return parse_nccl_tests(golden_import("nccl_tests/" + file), "run.txt");
+}
+
+std::string error_of_text(const std::string& text) {
+  return test::error_of([&] { return parse_nccl_tests(text, "run.txt"); });
+}
+
+TEST(NcclTests, OfOneNodeWithErrorColumns) {
+  const Imported imported = parsed("2.0-float-one-node.txt");
+  EXPECT_EQ(imported.tool, "nccl-tests");
+  EXPECT_EQ(imported.version, "");
+  ASSERT_EQ(imported.curves.size(), 1u);
+  const ImportedCurve& curve = imported.curves[0];
+  EXPECT_EQ(curve.kind, models::CurveKind::all_reduce);
+  EXPECT_EQ(curve.what, "all_reduce_perf, in place, float sum");
+  EXPECT_EQ(curve.library, "nccl");
+  EXPECT_EQ(curve.wire, models::WireType::fp32);
+  EXPECT_EQ(curve.ranks, 8);
+  EXPECT_EQ(curve.between_nodes, false);
+  ASSERT_EQ(curve.samples.size(), 25u);
+  EXPECT_EQ(curve.samples.front().bytes, Bytes{8});
+  EXPECT_EQ(curve.samples.back().bytes, Bytes{134217728});
+  EXPECT_THAT(imported.remarks, IsEmpty());
+}
+
+TEST(NcclTests, TakesTheTimeInPlace) {
+  std::string text = golden_import("nccl_tests/2.0-float-one-node.txt");
+  const std::size_t row = text.find("           8             2     float");
+  ASSERT_NE(row, std::string::npos);
+  text.replace(
+      row, text.find('\n', row) - row,
+      "           8             2     float     sum    99.00    0.00    0.00  5e-07    17.25    "
+      "0.00    0.00  5e-07");
+  const Imported imported = parse_nccl_tests(text, "run.txt");
+  EXPECT_NEAR(imported.curves[0].samples[0].time.value(), 17.25e-6, 1e-12);
+}
+
+TEST(NcclTests, OfTwoNodesWithRootAndWrong) {
+  const Imported imported = parsed("2.13-half-two-nodes.txt");
+  ASSERT_EQ(imported.curves.size(), 1u);
+  EXPECT_EQ(imported.curves[0].wire, models::WireType::fp16);
+  EXPECT_EQ(imported.curves[0].ranks, 16);
+  EXPECT_EQ(imported.curves[0].between_nodes, true);
+  EXPECT_EQ(imported.curves[0].samples.size(), 25u);
+  EXPECT_THAT(imported.remarks, ::testing::ElementsAre("rows of 0 bytes are left out: 1"));
+}
+
+TEST(NcclTests, OfTaggedOutputWithLogLinesBetween) {
+  const Imported imported = parsed("2.17-bfloat16-tagged.txt");
+  EXPECT_EQ(imported.version, "2.17.6");
+  ASSERT_EQ(imported.curves.size(), 1u);
+  EXPECT_EQ(imported.curves[0].wire, models::WireType::bf16);
+  EXPECT_EQ(imported.curves[0].samples.size(), 18u);
+  EXPECT_EQ(imported.curves[0].ranks, 8);
+}
+
+TEST(NcclTests, OfPercentilesAndTimestamps) {
+  const Imported imported = parsed("2.19-float-percentiles.txt");
+  ASSERT_EQ(imported.curves.size(), 1u);
+  EXPECT_EQ(imported.curves[0].ranks, 4);
+  ASSERT_EQ(imported.curves[0].samples.size(), 16u);
+  // 14 us + 1 KiB at 0.05 ns, with 1 % noise.
+  EXPECT_NEAR(imported.curves[0].samples[0].time.value(), 14.05e-6, 0.5e-6);
+}
+
+TEST(NcclTests, WrongResultsAreSaid) {
+  std::string text = golden_import("nccl_tests/2.13-half-two-nodes.txt");
+  const std::size_t row = text.find("\n   134217728");
+  ASSERT_NE(row, std::string::npos);
+  const std::size_t end = text.find('\n', row + 1);
+  text.replace(end - 1, 1, "7");
+  const Imported imported = parse_nccl_tests(text, "run.txt");
+  EXPECT_THAT(imported.remarks,
+              ::testing::Contains("rows with wrong results, whose times are not to be trusted: 1"));
+}
+
+TEST(NcclTests, ErrorsNameTheLine) {
+  const std::string text = golden_import("nccl_tests/2.0-float-one-node.txt");
+  EXPECT_EQ(
+      error_of_text("nothing here\n"),
+      "run.txt: there is no table of nccl-tests; a header \"# size count type redop ...\" comes "
+      "before the rows");
+  EXPECT_EQ(error_of_text(text.substr(0, text.find("           8 "))),
+            "run.txt: a table without rows; give the output of a finished run");
+  // The run was killed within a row.
+  const std::string cut = text.substr(0, text.find("         128 ") + 30);
+  EXPECT_EQ(error_of_text(cut),
+            "run.txt:20: 2 columns, where the header has 12; give the output as it is");
+  EXPECT_EQ(error_of_text(std::string(text).replace(text.find("5e-07    1") + 9, 5, "  nan")),
+            "run.txt:16: 'nan' is no time; times are in microseconds, above 0 and up to 1e9");
+  EXPECT_THAT(error_of_text(with(text, "   redop", "        ")),
+              HasSubstr("run.txt:14: this table has no reduction"));
+  EXPECT_THAT(
+      error_of_text(with(text, "          64            16", "9999999999999999            16")),
+      HasSubstr("run.txt:19: '9999999999999999' is no size"));
+  EXPECT_THAT(error_of_text(with(text, "     float", std::string("  flo\0at ", 9) + " ")),
+              HasSubstr("this is no text"));
+}
+
+TEST(NcclTests, OtherCollectivesAreRefused) {
+  EXPECT_THAT(error_of_text("# Collective test starting: all_gather_perf\n"),
+              HasSubstr("run.txt:1: this is the output of 'all_gather_perf'"));
+  // reduce_scatter_perf has the same columns, and a bus bandwidth of half as much.
+  std::string text = golden_import("nccl_tests/2.0-float-one-node.txt");
+  for (int rank = 4; rank < 8; ++rank) {
+    const std::size_t at = text.find("#  Rank  " + std::to_string(rank));
+    text.erase(at, text.find('\n', at) + 1 - at);
+  }
+  EXPECT_THAT(error_of_text(text),
+              HasSubstr("busbw is 1.750 algbw, and 1.500 in an all-reduce over 4"));
+}
+
+TEST(NcclTests, RunsWithoutMpiAreRefused) {
+  std::string text = golden_import("nccl_tests/2.0-float-one-node.txt");
+  for (int rank = 1; rank < 8; ++rank)
+    text = with(text, "#  Rank  " + std::to_string(rank), "#  Rank  0");
+  EXPECT_THAT(error_of_text(text), HasSubstr("an all-reduce over 1 rank;"));
+}
+
+}  // namespace
+}  // namespace paceline::calibration

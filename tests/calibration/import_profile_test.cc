@@ -1,0 +1,128 @@
+// From another tool's text to a profile: what the file says, what the user adds, and what both may
+// not contradict.
+#include "calibration/import/import_profile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "calibration/import/import_file.h"
+#include "tests/calibration/import_files.h"
+#include "tests/support/error_of.h"
+
+namespace paceline::calibration {
+namespace {
+
+using ::testing::HasSubstr;
+
+ImportedProfile imported(const std::string& file, ImportContext context = {}) {
+  const std::string text = golden_import(file);
+  context.file = "run.txt";
+  context.name = "lab";
+  context.cluster = "pod";
+  context.device = "p40";
+  return profile_of(import_text(guessed_format(text, "run.txt"), text, "run.txt", nullptr),
+                    context);
+}
+
+TEST(ImportFile, IsKnownByItsText) {
+  const auto guess = [](const std::string& file) {
+    return name(guessed_format(golden_import(file), file));
+  };
+  for (const char* file : {"2.0-float-one-node.txt", "2.13-half-two-nodes.txt",
+                           "2.17-bfloat16-tagged.txt", "2.19-float-percentiles.txt"})
+    EXPECT_EQ(guess(std::string("nccl_tests/") + file), "nccl-tests");
+  for (const char* file :
+       {"5.6.2-allreduce.txt", "5.6.2-bw.txt", "7.4-latency-tail-validation.txt"})
+    EXPECT_EQ(guess(std::string("osu/") + file), "osu");
+  for (const char* file : {"1.8-operators.json", "2.5-cuda.json"})
+    EXPECT_EQ(guess(std::string("kineto/") + file), "kineto");
+  for (const char* file : {"0.12-unterminated.json", "0.28-closed.json", "threads.json"})
+    EXPECT_EQ(guess(std::string("horovod/") + file), "horovod");
+  EXPECT_EQ(
+      test::error_of([] { return guessed_format("a,b,c\n", "x.csv"); }),
+      "x.csv: this is the output of no tool that is known here; give --format nccl-tests, osu, "
+      "kineto or horovod, and its file");
+  EXPECT_THAT(test::error_of([] { return guessed_format("", "x"); }), HasSubstr("no tool"));
+}
+
+TEST(ImportFile, FormatsHaveNames) {
+  for (const std::string& text : import_format_names())
+    EXPECT_EQ(name(import_format_from_name(text)), text);
+  EXPECT_EQ(test::error_of([] { return import_format_from_name("nccl-test"); }),
+            "unknown format 'nccl-test'; did you mean 'nccl-tests'?");
+}
+
+TEST(ImportProfile, OfAnAllReduceHoldsItsCurve) {
+  const ImportedProfile result = imported("nccl_tests/2.13-half-two-nodes.txt");
+  ASSERT_EQ(result.profile.curves.size(), 1u);
+  const models::CalibratedCurve& curve = result.profile.curves[0];
+  EXPECT_EQ(curve.kind, models::CurveKind::all_reduce);
+  EXPECT_EQ(curve.library, "nccl");
+  EXPECT_EQ(curve.wire, models::WireType::fp16);
+  EXPECT_EQ(curve.ranks, 16);
+  EXPECT_TRUE(curve.between_nodes);
+  EXPECT_EQ(curve.source, "run.txt (nccl-tests, all_reduce_perf, in place, half sum)");
+  EXPECT_LT(curve.residual, 0.02);
+  // As the file was written: 34 us and 0.4 ns, 48 us and 0.12 ns, 190 us and 0.0215 ns, with 1 %.
+  ASSERT_EQ(curve.pieces.size(), 3u);
+  EXPECT_NEAR(curve.pieces[0].alpha.value.value(), 34e-6, 0.5e-6);
+  EXPECT_NEAR(curve.pieces[1].beta.value.value(), 0.12e-9, 0.006e-9);
+  EXPECT_NEAR(curve.pieces[2].beta.value.value(), 0.0215e-9, 0.001e-9);
+  EXPECT_EQ(curve.pieces[0].alpha.provenance, Provenance::calibrated);
+  EXPECT_EQ(result.profile.origin, "paceline calibrate import run.txt (nccl-tests)");
+}
+
+TEST(ImportProfile, IsReadBackAsItWasWritten) {
+  for (const char* file : {"nccl_tests/2.13-half-two-nodes.txt", "osu/5.6.2-latency.txt",
+                           "osu/5.6.2-bw.txt", "horovod/0.28-closed.json"}) {
+    const std::string json = to_json(imported(file).profile);
+    EXPECT_EQ(to_json(models::parse_profile(json, "p.json")), json) << file;
+  }
+}
+
+TEST(ImportProfile, MessagesGiveTheLink) {
+  const models::Profile latency = imported("osu/5.6.2-latency.txt").profile;
+  ASSERT_TRUE(latency.nic_latency);
+  EXPECT_FALSE(latency.intra_latency);
+  EXPECT_NEAR(latency.nic_latency->value.value(), 12e-6, 0.3e-6);
+  EXPECT_EQ(latency.curves.size(), 1u);
+  ImportContext intra;
+  intra.between_nodes = false;
+  const models::Profile bandwidth = imported("osu/5.6.2-bw.txt", intra).profile;
+  ASSERT_TRUE(bandwidth.intra_bandwidth);
+  EXPECT_FALSE(bandwidth.nic_bandwidth);
+  // 0.855 ns a byte.
+  EXPECT_NEAR(bandwidth.intra_bandwidth->value.value(), 1.17e9, 0.02e9);
+  EXPECT_LE(bandwidth.intra_bandwidth->low, bandwidth.intra_bandwidth->value);
+  EXPECT_GE(bandwidth.intra_bandwidth->high, bandwidth.intra_bandwidth->value);
+  EXPECT_TRUE(bandwidth.curves.empty());
+}
+
+TEST(ImportProfile, RanksAndWireComeFromTheUserWhereTheFileIsSilent) {
+  EXPECT_EQ(test::error_of([] { return imported("osu/5.6.2-allreduce.txt").profile; }),
+            "run.txt: it does not say on how many ranks the all-reduce ran; give --ranks");
+  ImportContext context;
+  context.ranks = 4;
+  context.library = "open-mpi";
+  const models::Profile profile = imported("osu/5.6.2-allreduce.txt", context).profile;
+  EXPECT_EQ(profile.curves.at(0).ranks, 4);
+  EXPECT_EQ(profile.curves.at(0).library, "open-mpi");
+  context.ranks = 12;
+  EXPECT_EQ(test::error_of(
+                [&] { return imported("nccl_tests/2.13-half-two-nodes.txt", context).profile; }),
+            "--ranks: 12, and run.txt says 16; leave it out");
+  ImportContext wire;
+  wire.wire = models::WireType::fp32;
+  EXPECT_EQ(
+      test::error_of([&] { return imported("nccl_tests/2.13-half-two-nodes.txt", wire).profile; }),
+      "--wire: fp32, and run.txt says fp16; leave it out");
+}
+
+TEST(ImportProfile, OfATraceNeedsANetwork) {
+  EXPECT_EQ(test::error_of([] { return imported("kineto/1.8-operators.json").profile; }),
+            "run.txt: a trace of torch.profiler, and no network to find in it; give --model, as in "
+            "--model resnet50");
+}
+
+}  // namespace
+}  // namespace paceline::calibration
