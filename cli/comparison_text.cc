@@ -34,7 +34,7 @@ class Text {
         prediction_(comparison.prediction.provenance) {
     const double longest = std::max(comparison.iteration.run.median.value(),
                                     comparison.iteration.prediction.median.value());
-    decimals_ = longest >= 1 ? 1 : longest >= 0.1 ? 2 : 3;
+    decimals_ = longest >= 1 ? 2 : 3;  // 3: microseconds
   }
 
   [[nodiscard]] std::string heading(const ComparedFiles& files) const {
@@ -103,6 +103,7 @@ class Text {
                  ms(b.exposed.run), ms(b.exposed.prediction), difference(b.exposed),
                  b.first_gradient});
     }
+    if (comparison_.buckets.size() > 1) table.add(sum_of_buckets());
     return "\nbuckets: ready after the iteration's start; wait from there to the transfer, less "
            "cast and pack\n" +
            table.text();
@@ -182,6 +183,38 @@ class Text {
             by && whole > Seconds{0} ? percent(*by / whole) : std::string("-")};
   }
 
+  // Of the medians, of what both sides have.
+  [[nodiscard]] std::vector<std::string> sum_of_buckets() const {
+    Bytes bytes;
+    Compared transfer;
+    Compared exposed;
+    const auto add = [](const Compared& time, Compared& sum) {
+      if (!time.difference()) return;
+      sum.run.median += time.run.median;
+      sum.prediction.median += time.prediction.median;
+      sum.run.iterations = sum.prediction.iterations = 1;
+    };
+    for (const ComparedBucket& b : comparison_.buckets) {
+      bytes += b.bytes;
+      add(b.transfer, transfer);
+      add(b.exposed, exposed);
+    }
+    return {"sum",
+            to_text(bytes),
+            "",
+            "",
+            "",
+            "",
+            ms(transfer.run),
+            ms(transfer.prediction),
+            difference(transfer),
+            relative(transfer),
+            ms(exposed.run),
+            ms(exposed.prediction),
+            difference(exposed),
+            ""};
+  }
+
   [[nodiscard]] std::string zero() const { return ms(Seconds{0}); }
   [[nodiscard]] std::string ms(Seconds time) const {
     const std::string text = fmt::format("{:.{}f}", time.value() * 1e3, decimals_);
@@ -201,15 +234,14 @@ class Text {
     const std::optional<Seconds> by = time.difference();
     return by ? signed_ms(*by) : "-";
   }
-  static std::string percent(double share) {
-    // What is a thousand times as long as predicted was not predicted.
-    return std::abs(share) >= 1000 ? fmt::format("{:+.0f} x", share)
-                                   : fmt::format("{:+.1f} %", 100 * share + 0.0);
-  }
-  // Of the prediction, where that is more than what rounds to nothing.
+  static std::string percent(double share) { return fmt::format("{:+.1f} %", 100 * share + 0.0); }
+  // Of the prediction, where that is more than what rounds to nothing. From ten times on, how many
+  // times.
   [[nodiscard]] std::string relative(const Compared& time) const {
     const std::optional<double> by = time.relative();
-    return by && ms(time.prediction) != zero() ? percent(*by) : "-";
+    if (!by || ms(time.prediction) == zero()) return "-";
+    const double times = 1 + *by;
+    return times < 10 ? percent(*by) : fmt::format("{:.0f} times", times);
   }
 
   const Comparison& comparison_;
