@@ -2,9 +2,9 @@
 #include "calibration/compare/iteration_times.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <optional>
+#include <utility>
 
 #include "models/base/error.h"
 
@@ -48,7 +48,7 @@ struct LayerValues {
 };
 
 struct BucketValues {
-  Values ready, wait, cast, pack, transfer, unpack, exposed;
+  Values ready, wait, cast, pack, transfer, unpack;
 };
 
 struct BucketTasks {
@@ -73,11 +73,17 @@ void append(const Occurrence& task, Values& values) {
   if (task.exists) values.push_back(task.duration);
 }
 
-// What the compute stream does from the start of an iteration on.
+// What the compute stream does in an iteration.
 struct Parts {
-  Seconds forward, backward, update, between_layers, between_iterations, exposed, exposed_idle;
-  std::vector<Seconds> exposed_buckets;
-  Seconds end;
+  Seconds length;  // of the iteration; to the last task's end, where no other follows
+  Seconds forward;
+  Seconds backward;
+  Seconds update;
+  Seconds between_layers;
+  Seconds between_iterations;
+  Seconds exposed;
+  Seconds exposed_idle;
+  Values exposed_buckets;
 };
 
 class Collector {
@@ -105,26 +111,39 @@ class Collector {
       add_tasks(events, start->second);
       const auto next = std::next(start);
       const bool is_complete = next != starts_.end() && next->first == iteration + 1;
-      add_parts(events, start->second, is_complete ? std::optional(next->second) : std::nullopt);
+      if (is_complete)
+        complete_.push_back(walk(events, start->second, next->second));
+      else
+        incomplete_.push_back(walk(events, start->second, std::nullopt));
     }
-    IterationTimes times{.iterations = static_cast<int>(starts_.size()),
-                         .complete = static_cast<int>(complete_.size()),
-                         .iteration = spread(complete_.empty() ? incomplete_ : complete_),
-                         .forward = spread(forward_),
-                         .backward = spread(backward_),
-                         .update = spread(update_),
-                         .exposed = spread(exposed_),
-                         .exposed_idle = spread(exposed_idle_),
-                         .between_layers = spread(between_layers_),
-                         .between_iterations = spread(between_iterations_),
-                         .layers = {},
-                         .buckets = {},
-                         .totals = {}};
+    const std::vector<Parts>& all = complete_.empty() ? incomplete_ : complete_;
+    const auto part = [&all](Seconds Parts::*member) {
+      Values values;
+      for (const Parts& parts : all) values.push_back(parts.*member);
+      return spread(std::move(values));
+    };
+    IterationTimes times{
+        .iterations = static_cast<int>(starts_.size()),
+        .complete = static_cast<int>(complete_.size()),
+        .iteration = part(&Parts::length),
+        .forward = part(&Parts::forward),
+        .backward = part(&Parts::backward),
+        .update = part(&Parts::update),
+        .exposed = part(&Parts::exposed),
+        .exposed_idle = part(&Parts::exposed_idle),
+        .between_layers = part(&Parts::between_layers),
+        .between_iterations = complete_.empty() ? Spread{} : part(&Parts::between_iterations),
+        .layers = {},
+        .buckets = {},
+        .totals = {}};
     for (const LayerValues& layer : layers_)
       times.layers.push_back({spread(layer.forward), spread(layer.backward)});
-    for (const BucketValues& b : buckets_) {
+    for (std::size_t i = 0; i < buckets_.size(); ++i) {
+      const BucketValues& b = buckets_[i];
+      Values exposed;
+      for (const Parts& parts : all) exposed.push_back(parts.exposed_buckets[i]);
       times.buckets.push_back({spread(b.ready), spread(b.wait), spread(b.cast), spread(b.pack),
-                               spread(b.transfer), spread(b.unpack), spread(b.exposed)});
+                               spread(b.transfer), spread(b.unpack), spread(std::move(exposed))});
     }
     for (const auto& [kind, values] : totals_)
       times.totals[kind] = {spread(values), most_tasks_[kind]};
@@ -231,26 +250,8 @@ class Collector {
       else
         parts.between_iterations += *next - at;
     }
-    parts.end = at;
+    parts.length = next.value_or(at) - start;
     return parts;
-  }
-
-  void add_parts(const Events& events, Seconds start, std::optional<Seconds> next) {
-    const Parts parts = walk(events, start, next);
-    forward_.push_back(parts.forward);
-    backward_.push_back(parts.backward);
-    update_.push_back(parts.update);
-    exposed_.push_back(parts.exposed);
-    exposed_idle_.push_back(parts.exposed_idle);
-    between_layers_.push_back(parts.between_layers);
-    if (next) {
-      between_iterations_.push_back(parts.between_iterations);
-      complete_.push_back(*next - start);
-    } else {
-      incomplete_.push_back(parts.end - start);
-    }
-    for (std::size_t i = 0; i < buckets_.size(); ++i)
-      buckets_[i].exposed.push_back(parts.exposed_buckets[i]);
   }
 
   const models::TracedJob& job_;
@@ -259,8 +260,8 @@ class Collector {
   Events communication_;
   std::vector<LayerValues> layers_;
   std::vector<BucketValues> buckets_;
-  Values complete_, incomplete_, forward_, backward_, update_, exposed_, exposed_idle_;
-  Values between_layers_, between_iterations_;
+  std::vector<Parts> complete_;
+  std::vector<Parts> incomplete_;
   std::map<TaskKind, Values> totals_;
   std::map<TaskKind, int> most_tasks_;
 };

@@ -42,7 +42,7 @@ struct BucketTimes {
   Spread pack;
   Spread transfer;  // the all-reduce
   Spread unpack;
-  Spread exposed;  // while the compute stream waits for it; in complete iterations
+  Spread exposed;  // while the compute stream waits for it
 };
 
 struct TaskTotal {
@@ -53,8 +53,9 @@ struct TaskTotal {
 struct IterationTimes {
   int iterations = 0;
   int complete = 0;  // those that another one follows
-  Spread iteration;  // of complete ones; with none, of one without what is behind its last task
-  Spread forward;    // these and the next are of the compute stream
+  // These are of complete iterations; with none, of what there is up to the last task.
+  Spread iteration;
+  Spread forward;  // this and the next two are of the compute stream
   Spread backward;
   Spread update;
   Spread exposed;       // while a bucket is under way

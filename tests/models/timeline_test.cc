@@ -205,7 +205,7 @@ TEST(Timeline, WhatIsWrongIsNamed) {
             "t.json: traceEvents[0].tid: this is no whole number that fits; write 1 to 1028");
   EXPECT_EQ(error_with("/traceEvents/0/ts", -1),
             "t.json: traceEvents[0].ts: this is no number that fits; write a number from 0 to "
-            "1e+15");
+            "1000000000000000");
   EXPECT_EQ(error_with("/traceEvents/0/ph", "B"),
             "t.json: traceEvents[0].ph: 'B' is no event of a timeline; give a timeline as paceline "
             "train and predict write it (--timeline)");
