@@ -61,7 +61,9 @@ void add_compare(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "compare", "A measured run beside its prediction: where they differ, task by task");
   const auto options = std::make_shared<Options>();
-  command->add_option("run", options->files.run, "Timeline of a run (paceline train --timeline)")
+  command
+      ->add_option("run", options->files.run,
+                   "Timeline of a run (paceline train or replay --timeline)")
       ->required()
       ->option_text("RUN");
   command

@@ -49,7 +49,7 @@ enum class CurveKind {
 struct CalibratedCurve {
   CurveKind kind = CurveKind::point_to_point;
   bool between_nodes = true;
-  std::string library;                  // whose all-reduce; empty for messages
+  std::string library = {};             // whose all-reduce; empty for messages
   WireType wire = WireType::fp32;       // of the elements that an all-reduce adds
   int ranks = 2;                        // that took part
   std::vector<CurvePiece> pieces = {};  // at least one; from 0 bytes on, ascending

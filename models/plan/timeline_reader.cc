@@ -20,7 +20,7 @@ constexpr std::size_t longest_name = 256;
 constexpr std::size_t longest_title = 1024;
 constexpr std::int64_t most = 1'000'000'000;  // of whatever is counted
 // Readers keep a value for each layer and bucket of each iteration.
-constexpr std::int64_t most_iterations = 10'000;
+constexpr std::int64_t most_iterations = 1'000;
 constexpr std::size_t most_layers = 10'000;  // and buckets
 constexpr double longest_us = 1e15;          // 31 years
 constexpr std::int64_t most_streams = 1024;

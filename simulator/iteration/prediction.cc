@@ -122,7 +122,7 @@ Predictor::Setting& Predictor::setting(int ranks, Reading reading) {
   }
   const ComputeRequest compute{request_.network, request_.cluster.device, request_.profile,
                                request_.precision, request_.batch_per_rank};
-  const CommunicationCost cost = communication_cost(request_.cluster, request_.profile, reading);
+  const CommunicationCost cost = communication_cost(request_.cluster, request_.profile, reading, ranks);
   settings_.push_back(std::make_shared<Setting>(Setting{
       ranks, reading, compute_times(compute, reading), input_times(request_, ranks, reading),
       effective_memory_bandwidth(request_.cluster.device, reading), CollectiveTimer(cost),
@@ -156,10 +156,10 @@ StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thres
   IterationDag dag(request_.network, plan, at.compute, buckets, at.input);
   EngineKind engine = EngineKind::step;
   if (in_flight) {
-    engine = shared_link_kind(at.engine.kind());
     std::vector<models::Schedule> schedules;
     for (const models::PlannedSchedule& schedule : plan.schedules)
       schedules.push_back(schedule.schedule);
+    engine = shared_link_kind(at.engine.kind(), schedules, at.engine.cost());
     const auto sharing = make_shared_link_engine(engine, schedules, at.engine.cost());
     dag = with_buckets_in_flight(dag, plan, *sharing);
   } else {
