@@ -239,7 +239,7 @@ void run_rank(const Options& options, const Job& job, runtime::Transport& transp
   const int iterations = count("--iterations", options.iterations);
   std::optional<runtime::Recorder> recorder;
   if (!options.timeline.empty() && transport.rank() == 0)
-    recorder.emplace(0, std::min(iterations, 3));
+    recorder.emplace(0, std::min(iterations, runtime::recorded_iterations));
   for (const Run& run : script.runs) {
     models::Plan plan = models::make_plan(*run.strategy, network.work.gradients, transport.ranks(),
                                           run.wire, run.thresholds);

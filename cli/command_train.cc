@@ -29,7 +29,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int most_thread_ranks = 64;
-constexpr int recorded_iterations = 10;  // enough for a median beside which outliers are seen
 
 // The job as this process sees it.
 struct TrainingJob {
@@ -134,10 +133,8 @@ TrainingJob load(const TrainingOptions& options, int ranks, int ranks_here, bool
   if (!options.timeline.empty()) {
     // Not the first iterations, which warm caches and pages.
     const std::int64_t first =
-        job.stop_after > 0
-            ? std::clamp<std::int64_t>(job.stop_after - 1 - recorded_iterations, 0, 5)
-            : 5;
-    job.recorder = std::make_unique<runtime::Recorder>(first, recorded_iterations);
+        job.stop_after > 0 ? std::clamp<std::int64_t>(job.stop_after - 4, 0, 5) : 5;
+    job.recorder = std::make_unique<runtime::Recorder>(first, runtime::recorded_iterations);
   }
   return job;
 }
