@@ -76,7 +76,8 @@ void add_compare(CLI::App& app) {
                    "Write both as one Chrome trace, moved so that an iteration of each starts at "
                    "the same time (opens in Perfetto)")
       ->option_text("FILE");
-  command->add_flag("--layers", options->layers, "Also a row for each layer (--json has them)");
+  command->add_flag("--layers", options->layers,
+                    "Also a row for each layer, and all buckets' casts (--json has them)");
   command->add_flag("--json", options->json, "Print one JSON document");
   command->callback([options] { run(*options); });
 }

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -24,6 +24,7 @@ using calibration::Spread;
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t layers_named = 5;
+constexpr std::size_t casts_shown = 8;
 
 // All times of a comparison in ms, with as many decimals as its iteration needs.
 class Text {
@@ -109,19 +110,41 @@ class Text {
            table.text();
   }
 
-  // What else is done to buckets, if anything is.
-  [[nodiscard]] std::string casts() const {
+  // What else is done to buckets, if anything is: of all of them, or of the first.
+  [[nodiscard]] std::string casts(bool all) const {
     Table table(
         {{"bucket", Align::right}, {"cast, ms"}, {""}, {"pack, ms"}, {""}, {"unpack, ms"}, {""}});
     table.add({"", run_, prediction_, run_, prediction_, run_, prediction_});
+    constexpr std::array kinds = {&ComparedBucket::cast, &ComparedBucket::pack,
+                                  &ComparedBucket::unpack};
+    std::array<Compared, kinds.size()> sums;
+    const auto row = [&](const std::string& what, const auto& time_of) {
+      std::vector<std::string> cells = {what};
+      for (std::size_t i = 0; i < kinds.size(); ++i) {
+        cells.push_back(ms(time_of(i).run));
+        cells.push_back(ms(time_of(i).prediction));
+      }
+      table.add(std::move(cells));
+    };
     bool any = false;
+    std::size_t shown = 0;
     for (const ComparedBucket& b : comparison_.buckets) {
-      for (const Compared* time : {&b.cast, &b.pack, &b.unpack})
-        any = any || time->run.exists() || time->prediction.exists();
-      table.add({fmt::format("{}", b.index), ms(b.cast.run), ms(b.cast.prediction), ms(b.pack.run),
-                 ms(b.pack.prediction), ms(b.unpack.run), ms(b.unpack.prediction)});
+      for (std::size_t i = 0; i < kinds.size(); ++i) {
+        const Compared& time = b.*kinds[i];
+        any = any || time.run.exists() || time.prediction.exists();
+        add(time.run, sums[i].run);
+        add(time.prediction, sums[i].prediction);
+      }
+      if (!all && shown == casts_shown) continue;
+      ++shown;
+      row(fmt::format("{}", b.index), [&](std::size_t i) { return b.*kinds[i]; });
     }
-    return any ? "\n" + table.text() : "";
+    if (!any) return "";
+    if (comparison_.buckets.size() > 1) row("sum", [&](std::size_t i) { return sums[i]; });
+    return "\n" + table.text() +
+           (shown < comparison_.buckets.size()
+                ? fmt::format("(of {} buckets; --layers shows all)\n", comparison_.buckets.size())
+                : std::string());
   }
 
   [[nodiscard]] std::string layers() const {
@@ -183,21 +206,25 @@ class Text {
             by && whole > Seconds{0} ? percent(*by / whole) : std::string("-")};
   }
 
+  static void add(const Spread& time, Spread& sum) {
+    if (!time.exists()) return;
+    sum.median += time.median;
+    sum.iterations = time.iterations;
+  }
   // Of the medians, of what both sides have.
   [[nodiscard]] std::vector<std::string> sum_of_buckets() const {
     Bytes bytes;
     Compared transfer;
     Compared exposed;
-    const auto add = [](const Compared& time, Compared& sum) {
+    const auto add_both = [](const Compared& time, Compared& sum) {
       if (!time.difference()) return;
-      sum.run.median += time.run.median;
-      sum.prediction.median += time.prediction.median;
-      sum.run.iterations = sum.prediction.iterations = 1;
+      add(time.run, sum.run);
+      add(time.prediction, sum.prediction);
     };
     for (const ComparedBucket& b : comparison_.buckets) {
       bytes += b.bytes;
-      add(b.transfer, transfer);
-      add(b.exposed, exposed);
+      add_both(b.transfer, transfer);
+      add_both(b.exposed, exposed);
     }
     return {"sum",
             to_text(bytes),
@@ -234,7 +261,10 @@ class Text {
     const std::optional<Seconds> by = time.difference();
     return by ? signed_ms(*by) : "-";
   }
-  static std::string percent(double share) { return fmt::format("{:+.1f} %", 100 * share + 0.0); }
+  static std::string percent(double share) {
+    const std::string text = fmt::format("{:+.1f} %", 100 * share);
+    return text == "-0.0 %" || text == "+0.0 %" ? "0.0 %" : text;
+  }
   // Of the prediction, where that is more than what rounds to nothing. From ten times on, how many
   // times.
   [[nodiscard]] std::string relative(const Compared& time) const {
@@ -274,8 +304,8 @@ Json json_of(const ComparedSide& side, const std::string& file) {
 std::string to_text(const Comparison& comparison, const ComparedFiles& files, bool with_layers) {
   const Text text(comparison);
   return text.heading(files) + text.parts() +
-         (with_layers ? text.layers() : text.largest_layers()) + text.buckets() + text.casts() +
-         text.one_sided();
+         (with_layers ? text.layers() : text.largest_layers()) + text.buckets() +
+         text.casts(with_layers) + text.one_sided();
 }
 
 Json to_json(const Comparison& comparison, const ComparedFiles& files) {
