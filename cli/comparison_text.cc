@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 
@@ -112,35 +111,45 @@ class Text {
 
   // What else is done to buckets, if anything is: of all of them, or of the first.
   [[nodiscard]] std::string casts(bool all) const {
-    Table table(
-        {{"bucket", Align::right}, {"cast, ms"}, {""}, {"pack, ms"}, {""}, {"unpack, ms"}, {""}});
-    table.add({"", run_, prediction_, run_, prediction_, run_, prediction_});
-    constexpr std::array kinds = {&ComparedBucket::cast, &ComparedBucket::pack,
-                                  &ComparedBucket::unpack};
-    std::array<Compared, kinds.size()> sums;
-    const auto row = [&](const std::string& what, const auto& time_of) {
-      std::vector<std::string> cells = {what};
-      for (std::size_t i = 0; i < kinds.size(); ++i) {
-        cells.push_back(ms(time_of(i).run));
-        cells.push_back(ms(time_of(i).prediction));
+    struct Kind {
+      const char* title;
+      Compared ComparedBucket::*time;
+      Compared sum = {};
+    };
+    std::vector<Kind> kinds = {{"cast, ms", &ComparedBucket::cast},
+                               {"pack, ms", &ComparedBucket::pack},
+                               {"unpack, ms", &ComparedBucket::unpack}};
+    for (Kind& kind : kinds) {
+      for (const ComparedBucket& b : comparison_.buckets) {
+        add((b.*kind.time).run, kind.sum.run);
+        add((b.*kind.time).prediction, kind.sum.prediction);
       }
+    }
+    std::erase_if(kinds, [](const Kind& kind) {
+      return !kind.sum.run.exists() && !kind.sum.prediction.exists();
+    });
+    if (kinds.empty()) return "";
+    std::vector<Table::Column> columns = {{"bucket"}};
+    std::vector<std::string> whose = {""};
+    for (const Kind& kind : kinds) {
+      columns.insert(columns.end(), {{kind.title}, {""}});
+      whose.insert(whose.end(), {run_, prediction_});
+    }
+    Table table(columns);
+    table.add(whose);
+    const auto row = [&](std::string what, const auto& time_of) {
+      std::vector<std::string> cells = {std::move(what)};
+      for (const Kind& kind : kinds)
+        cells.insert(cells.end(), {ms(time_of(kind).run), ms(time_of(kind).prediction)});
       table.add(std::move(cells));
     };
-    bool any = false;
-    std::size_t shown = 0;
-    for (const ComparedBucket& b : comparison_.buckets) {
-      for (std::size_t i = 0; i < kinds.size(); ++i) {
-        const Compared& time = b.*kinds[i];
-        any = any || time.run.exists() || time.prediction.exists();
-        add(time.run, sums[i].run);
-        add(time.prediction, sums[i].prediction);
-      }
-      if (!all && shown == casts_shown) continue;
-      ++shown;
-      row(fmt::format("{}", b.index), [&](std::size_t i) { return b.*kinds[i]; });
+    const std::size_t shown =
+        all ? comparison_.buckets.size() : std::min(casts_shown, comparison_.buckets.size());
+    for (std::size_t i = 0; i < shown; ++i) {
+      const ComparedBucket& b = comparison_.buckets[i];
+      row(fmt::format("{}", b.index), [&b](const Kind& kind) { return b.*kind.time; });
     }
-    if (!any) return "";
-    if (comparison_.buckets.size() > 1) row("sum", [&](std::size_t i) { return sums[i]; });
+    if (comparison_.buckets.size() > 1) row("sum", [](const Kind& kind) { return kind.sum; });
     return "\n" + table.text() +
            (shown < comparison_.buckets.size()
                 ? fmt::format("(of {} buckets; --layers shows all)\n", comparison_.buckets.size())
