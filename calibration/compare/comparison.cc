@@ -278,7 +278,7 @@ std::optional<Seconds> Compared::difference() const {
 
 std::optional<double> Compared::relative() const {
   const std::optional<Seconds> by = difference();
-  if (!by || prediction.median == Seconds{0}) return std::nullopt;
+  if (!by || std::abs(prediction.median.value()) < 1e-9) return std::nullopt;
   return *by / prediction.median;
 }
 

@@ -21,7 +21,7 @@ struct Compared {
   Spread prediction;
 
   [[nodiscard]] std::optional<Seconds> difference() const;
-  // Of the prediction; none where that is 0.
+  // Of the prediction; none where that is less than a nanosecond, which is what rounding leaves.
   [[nodiscard]] std::optional<double> relative() const;
 };
 

@@ -283,6 +283,15 @@ RC_GTEST_PROP(Comparison, PartsAddUp, (std::uint32_t seed)) {
   }
 }
 
+TEST(Comparison, NothingIsMeasuredInWhatRoundingLeaves) {
+  const Spread ms_2{Seconds{2e-3}, Seconds{2e-3}, Seconds{2e-3}, 1};
+  const Spread nothing{Seconds{-1e-17}, Seconds{-1e-17}, Seconds{-1e-17}, 2};
+  EXPECT_FALSE((Compared{ms_2, nothing}).relative());
+  EXPECT_NEAR((Compared{ms_2, nothing}).difference()->value(), 2e-3, 1e-12);
+  EXPECT_FALSE((Compared{ms_2, {}}).difference());
+  EXPECT_EQ((Compared{ms_2, ms_2}).relative(), 0);
+}
+
 TEST(Comparison, LayersComeByWhatTheyDiffer) {
   Hand run("measured");
   run.change(TaskKind::backward, 2, [](TimelineEvent& event) { event.duration -= Seconds{4e-3}; });

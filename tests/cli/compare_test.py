@@ -206,6 +206,14 @@ class Compare(unittest.TestCase):
             if overlap == "none":
                 self.assertGreater(parts["exposed communication"]["measured_s"], 0)
 
+    def test_the_example_of_the_documentation(self):
+        prediction = str(self.folder / "two-cores.json")
+        predict(prediction, cluster=str(SOURCE / "docs/examples/two-cores.yaml"))
+        result = self.compare(self.run_file, prediction)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("predicted: cnn-small on two-cores", result.stdout)
+        self.assertRegex(result.stdout, r"\nbucket  cast, ms +")
+
 
 if __name__ == "__main__":
     unittest.main()
