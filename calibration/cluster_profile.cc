@@ -69,7 +69,8 @@ ClusterProfile make_profile(const ClusterMeasurements& measured, const ProfileNa
     profile.transport = {
         measured.transport, Bytes{static_cast<double>(measured.segmentation.smallest_bytes)},
         Bytes{static_cast<double>(measured.segmentation.largest_bytes)},
-        percentiles(measured.message_gaps, "small messages in a row: " + names.origin)};
+        percentiles(measured.message_gaps, "small messages in a row: " + names.origin),
+        measured.fairness};
   }
   profile.rates = measured.rates;
   profile.layers = measured.layers;

@@ -16,6 +16,7 @@ struct ClusterMeasurements {
   models::Segmentation segmentation;
   std::vector<MessageTimes> messages;  // without samples where they could not be taken
   std::vector<Seconds> message_gaps;
+  double fairness = 0;
   std::vector<models::CalibratedRate> rates;
   std::vector<models::CalibratedLayer> layers;
 };

@@ -271,6 +271,7 @@ int most_streams(const Job& job) {
 
 Job load(const Options& options) {
   Job job = load_job(options.job);
+  job.compute_is_exact = true;
   if (job.networks.size() > 1)
     throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()), "replay one");
   std::erase_if(job.strategies, [&](const models::Strategy* s) {

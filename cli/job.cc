@@ -328,6 +328,7 @@ simulator::PredictionRequest Job::request(const LoadedNetwork& network, int rank
           .engine = engine,
           .overlap = overlap,
           .stored_sample = network.stored_sample,
+          .compute_is_exact = compute_is_exact,
           .stragglers = stragglers};
 }
 

@@ -86,6 +86,42 @@ class Patterns {
     return seconds_since(start) / steps;
   }
 
+  // The first rank sends a message to each of the next `receivers`, who answer; when each answer
+  // was there, seconds, on the first rank.
+  std::vector<double> fan_out(const Ring& ring, std::int64_t bytes, int receivers) {
+    std::vector<double> times(static_cast<std::size_t>(receivers));
+    if (ring.mine < 0 || ring.mine > receivers) return times;
+    if (ring.mine > 0) {
+      receive(ring.ranks[0], bytes);
+      send(ring.ranks[0], 1);
+      return times;
+    }
+    const Clock::time_point start = Clock::now();
+    std::vector<Transport::Request> answers;
+    std::vector<Transport::Request> sends;
+    for (int i = 0; i < receivers; ++i)
+      answers.push_back(
+          transport_.post_receive(stream, ring.after(i + 1), received_.bytes().subspan(at(i), 1)));
+    for (int i = 0; i < receivers; ++i)
+      sends.push_back(transport_.post_send(stream, ring.after(i + 1), part(sent_, bytes)));
+    int left = receivers;
+    while (left > 0) {
+      std::vector<Transport::Request> open;
+      for (int i = 0; i < receivers; ++i) {
+        if (times[at(i)] > 0) continue;
+        if (transport_.test(answers[at(i)])) {
+          times[at(i)] = seconds_since(start);
+          --left;
+        } else {
+          open.push_back(answers[at(i)]);
+        }
+      }
+      if (!open.empty()) transport_.wait_any(open);
+    }
+    for (const Transport::Request request : sends) transport_.wait(request);
+    return times;
+  }
+
   // `count` messages of a byte in a row, and an answer.
   double flood(const Ring& pair, int count) {
     if (pair.mine < 0) return 0;
@@ -242,6 +278,25 @@ std::vector<Seconds> measure_message_gap(Transport& transport, const NodeMap& no
   }
   if (transport.rank() != 0) gaps.clear();
   return gaps;
+}
+
+double measure_fairness(Transport& transport, const NodeMap& nodes, std::int64_t bytes,
+                        int repetitions) {
+  const std::vector<int> members = nodes.nodes() > 2 ? nodes.leaders() : nodes.ranks_of(0);
+  if (members.size() < 3) return 0;
+  Patterns play(transport, static_cast<std::size_t>(bytes));
+  const Ring three({members[0], members[1], members[2]}, transport.rank());
+  std::vector<double> shares;
+  for (int i = 0; i <= repetitions; ++i) {
+    barrier(transport);
+    const double alone = play.fan_out(three, bytes, 1).front();
+    barrier(transport);
+    const std::vector<double> both = play.fan_out(three, bytes, 2);
+    if (i == 0 || transport.rank() != 0) continue;  // the first opens connections
+    shares.push_back((both[0] - alone) / std::max(1e-9, both[1] - alone));
+  }
+  if (transport.rank() == 0) std::sort(shares.begin(), shares.end());
+  return agreed(transport, shares.empty() ? 0 : std::clamp(shares[shares.size() / 2], 0.0, 1.0));
 }
 
 double measure_nic_sharing(Transport& transport, const NodeMap& nodes, std::int64_t bytes) {

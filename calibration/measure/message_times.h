@@ -60,6 +60,13 @@ struct MessageRequest {
 [[nodiscard]] std::vector<Seconds> measure_message_gap(runtime::Transport& transport,
                                                        const NodeMap& nodes, int repetitions);
 
+// How two messages of so many bytes that a rank posts at once, to ranks on two other nodes (or, on
+// one node, two other ranks), share its link: 0, the first is there as soon as it is alone; 1, as
+// late as the second. The median of `repetitions`, clamped; 0 if there are no three to try. On all
+// ranks.
+[[nodiscard]] double measure_fairness(runtime::Transport& transport, const NodeMap& nodes,
+                                      std::int64_t bytes, int repetitions);
+
 // How much longer a large exchange takes when all ranks of a node share its NIC than when one has
 // it to itself, for each byte that passes the NIC: 1 where it is shared without loss. 0 where no
 // node has several ranks, or there is one node. On all ranks.

@@ -4,10 +4,12 @@
     all_reduce_peers.py --hosts 4 8 --rate 100mbit 250mbit --latency 1ms --out peers.json
 
 Every algorithm of every library is tried at each size (--screen times), but for those that were
-hopeless at a smaller one. The best few of each library (--keep) are then timed in rounds, one after the other, so that what else the machine does falls on
-all alike. A time is the median over all repetitions of all rounds, of the slowest rank, and a ratio
-is that of the best peer to ours: above 1, ours is faster. `spread` is how far half of ours lie apart
-(the quartiles) in per cent of their median: a ratio within it of 1 is a draw.
+hopeless at a smaller one. The best few of each library (--keep) are then timed in rounds, one after
+the other, so that what else the machine does falls on all alike. A time is the median over all
+repetitions of all rounds, of the slowest rank, and a ratio is that of the best peer to ours: above
+1, ours is faster. `spread` is how far half of ours lie apart (the quartiles) in per cent of their
+median: a ratio within it of 1 is a draw. `disturbed` says how many of the runs of the rounds the
+lab does not trust (lab.py, --max-foreign and the like).
 
 Ours and MPI_Allreduce sum in place; buckets are FP32. All messages go over the same wires, those of
 Open MPI with its eager limits raised (lab.py), which it gains from. --rendezvous-too also tries
@@ -20,6 +22,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -42,11 +45,17 @@ class Contender:
         self.library, self.algorithm = library, algorithm
         self.program, self.arguments, self.lab = program, list(arguments), list(lab)
 
-    def times(self, place, size, repetitions):
-        """Seconds of each repetition; none if it failed, which is said."""
-        command = [sys.executable, LAB, "run", "--quiet", "--time-limit", 120, *place, *self.lab,
-                   "--", self.program, *self.arguments, size, size, repetitions]
-        result = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    def times(self, place, size, repetitions, trust=None):
+        """Seconds of each repetition; none if it failed, which is said. `trust` counts "runs", and
+        those of them that the lab calls "disturbed"."""
+        with tempfile.TemporaryDirectory() as folder:
+            report = pathlib.Path(folder, "report.json")
+            command = [sys.executable, LAB, "run", "--quiet", "--time-limit", 120, "--report", report,
+                       *place, *self.lab, "--", self.program, *self.arguments, size, size, repetitions]
+            result = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+            if trust is not None and report.exists():
+                trust["runs"] += 1
+                trust["disturbed"] += json.loads(report.read_text())["disturbed"]
         for line in result.stdout.splitlines():
             if line.startswith("{"):
                 return json.loads(line)["seconds"]
@@ -102,17 +111,19 @@ def hopeful(screened):
 
 
 def compare(place, size, all_contenders, options):
-    """The best time of each in the screening, and all times of the finalists."""
+    """The best time of each in the screening; all times of the finalists, and how far to trust them."""
     screened = {}
     for contender in all_contenders:
         times = contender.times(place, size, options.screen)
         screened[contender] = min(times) if times else None
     chosen = finalists(all_contenders, screened, options.keep)
     times = {contender: [] for contender in chosen}
+    trust = {"runs": 0, "disturbed": 0}
+    place = [*place, "--wait-quiet", options.wait_quiet] if options.wait_quiet else place
     for _ in range(options.rounds):
         for contender in chosen:
-            times[contender] += contender.times(place, size, options.repetitions)
-    return screened, {contender: seconds for contender, seconds in times.items() if seconds}
+            times[contender] += contender.times(place, size, options.repetitions, trust)
+    return screened, {contender: seconds for contender, seconds in times.items() if seconds}, trust
 
 
 def best_of(times, library):
@@ -127,8 +138,8 @@ def spread(seconds):
     return (quartiles[2] - quartiles[0]) / statistics.median(seconds)
 
 
-def row(hosts, rate, latency, size, screened, times):
-    figures = {"hosts": hosts, "rate": rate, "latency": latency, "bytes": size,
+def row(hosts, rate, latency, size, screened, times, trust):
+    figures = {"hosts": hosts, "rate": rate, "latency": latency, "bytes": size, "trust": trust,
                "screened": [{"library": contender.library, "algorithm": contender.algorithm,
                              "seconds": seconds} for contender, seconds in screened.items()],
                "times": [{"library": contender.library, "algorithm": contender.algorithm,
@@ -147,7 +158,7 @@ def row(hosts, rate, latency, size, screened, times):
 
 def print_heading():
     print(f"{'hosts':>5} {'rate':>8} {'MiB':>4}   {'ours, ms':<34} {'Open MPI, ms':<28} "
-          f"{'Gloo, ms':<28} {'ratio':>5} {'of bests':>8} {'spread':>6}")
+          f"{'Gloo, ms':<28} {'ratio':>5} {'of bests':>8} {'spread':>6} {'disturbed':>9}")
 
 
 def print_row(figures):
@@ -160,7 +171,8 @@ def print_row(figures):
     apart = (figures.get("paceline") or {}).get("spread")
     print(f"{figures['hosts']:>5} {figures['rate']:>8} {figures['bytes'] / 2**20:>4g}   "
           f"{cell('paceline', 34)} {cell('open-mpi', 28)} {cell('gloo', 28)} {number('ratio'):>5} "
-          f"{number('ratio_of_best'):>8} {'-' if apart is None else f'{apart:.0%}':>6}", flush=True)
+          f"{number('ratio_of_best'):>8} {'-' if apart is None else f'{apart:.0%}':>6} "
+          f"{'{disturbed} of {runs}'.format_map(figures['trust']):>9}", flush=True)
 
 
 def parse(arguments):
@@ -174,6 +186,8 @@ def parse(arguments):
     parser.add_argument("--keep", type=int, default=2, help="finalists of each library")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repetitions", type=int, default=5, help="in each round")
+    parser.add_argument("--wait-quiet", type=float, default=0, metavar="SECONDS",
+                        help="before each run of the rounds, for a quiet machine")
     parser.add_argument("--schedules", nargs="+", default=OURS)
     parser.add_argument("--segments", type=int, nargs="+", default=[0], metavar="BYTES",
                         help="largest messages of ours; 0: as the executor chooses")

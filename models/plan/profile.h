@@ -76,6 +76,8 @@ struct CalibratedTransport {
   Bytes smallest_segment;
   Bytes largest_segment;
   Figure<Seconds> message_gap;  // from one message of a rank to its next, as small as they may be
+  // How messages to several receivers share a rank's link: 0, one after the other; 1, evenly.
+  double fairness = 0;
 };
 
 struct Profile {

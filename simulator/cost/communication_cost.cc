@@ -42,7 +42,15 @@ void take_transport(const models::Profile& profile, Reading reading, int ranks,
   const models::CalibratedTransport& transport = *profile.transport;
   cost.transport = {.segmentation = {static_cast<std::int64_t>(transport.smallest_segment.value()),
                                      static_cast<std::int64_t>(transport.largest_segment.value())},
-                    .message_gap = read_figure(transport.message_gap, reading, false)};
+                    .message_gap = read_figure(transport.message_gap, reading, false),
+                    .is_fair = transport.fairness > 0.5};
+  for (const models::CalibratedRate& rate : profile.rates) {
+    const SecondsPerByte time = 1.0 / read_figure(rate.bytes, reading, true);
+    if (rate.kind == models::RateKind::copy) cost.transport->copy = time;
+    if (rate.kind != models::RateKind::cast) continue;
+    if (rate.type == models::NumberType::fp16) cost.transport->cast_fp16 = time;
+    if (rate.type == models::NumberType::bf16) cost.transport->cast_bf16 = time;
+  }
   if (const models::CalibratedCurve* curve = exchange_curve(profile, ranks))
     take_curve(*curve, reading, cost);
 }

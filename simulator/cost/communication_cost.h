@@ -37,8 +37,15 @@ struct MessageAlpha {
 // The transport that runs the schedules, as it was calibrated (models/plan/profile.h).
 struct TransportCost {
   models::Segmentation segmentation;
-  Seconds message_gap;                 // from one message of a rank to its next
+  Seconds message_gap;   // from one message of a rank to its next
+  bool is_fair = false;  // messages to several receivers leave in turns, not one after the other
   std::vector<MessageAlpha> nic = {};  // in place of nic.alpha; empty: nic.alpha
+  // Of the runtime's kernels on one rank, per byte of the wire type; 0 where they were not
+  // measured. It casts buckets to the wire type and back, packs nothing, and looks at what arrived
+  // once.
+  SecondsPerByte copy{0};
+  SecondsPerByte cast_fp16{0};
+  SecondsPerByte cast_bf16{0};
 };
 
 struct CommunicationCost {

@@ -1,9 +1,10 @@
 // Tests: tests/simulator/executor_engine_test.cc.
 //
 // IMPLEMENTATION. A collective in flight is an Instance of a Compiled schedule: the programs of all
-// ranks for one bucket size, and which receive each send meets. Connections are flows of
-// FairSharing, with a slot each in a heap of the times at which the message that is on them has
-// left; everything else that happens is an event in a queue.
+// ranks for one bucket size, and which receive each send meets. All that happens is an event in one
+// queue. When a quantum leaves its rank it is put through all links of its way at once: each has a
+// time at which it is free again. As quanta leave in the order of time, links see them in order, up
+// to the differences between latencies.
 #include "simulator/engine/executor_engine.h"
 
 #include <algorithm>
@@ -17,14 +18,15 @@
 
 #include "models/base/error.h"
 #include "models/collective/program.h"
-#include "simulator/engine/event_heap.h"
-#include "simulator/engine/max_min.h"
 #include "simulator/engine/routes.h"
 
 namespace paceline::simulator {
 namespace {
 
 using models::Program;
+
+constexpr double least_quantum = 16384;
+constexpr double most_quanta = 1024;  // of a bucket
 
 std::size_t at(std::int64_t index) {
   return static_cast<std::size_t>(index);
@@ -38,27 +40,28 @@ struct Compiled {
   };
   std::vector<Program> programs;
   std::vector<std::vector<Meeting>> meetings;  // of each rank's sends
+  double quantum = 0;                          // bytes
 };
 
 struct Message {
   int instance = 0;
   int to = 0;
   std::uint32_t receive = 0;
+  int connection = 0;
   double bytes = 0;
+  double left = 0;  // bytes that have not left the rank
+  double quantum = 0;
+  double arrived_s = 0;  // when the last byte that has left is through
 };
 
-// What goes from one rank to another, one message at a time.
+// The way from one rank to another.
 struct Connection {
-  std::deque<Message> waiting;  // the first is on its way
-  double remaining = 0;         // bytes of that, at `since`
-  double rate = 0;
-  double since = 0;
-  double alpha_s = 0;    // of the path beyond the transport's, and of all within a node
-  bool is_nic = false;   // whose alpha depends on the size
-  bool is_free = false;  // no link bounds it
+  std::vector<int> links;
+  double alpha_s = 0;   // of the path beyond the transport's, and of all within a node
+  bool is_nic = false;  // whose alpha depends on the size
 };
 
-enum class What : char { launch, leave, arrive, land };
+enum class What : char { launch, leave, serve, arrive, land };
 
 struct Event {
   double time;
@@ -82,13 +85,11 @@ class ExecutorEngine::Simulation final : public Launcher {
         ranks_(schedules.front().ranks()),
         routes_(cost, ranks_),
         gap_s_(cost.transport->message_gap.value()),
-        busy_until_(at(ranks_)) {
+        busy_until_(at(ranks_)),
+        queues_(at(ranks_)),
+        free_at_(at(routes_.links())) {
     for (const models::Schedule& schedule : schedules_)
       PACELINE_ASSERT(schedule.ranks() == ranks_, "all schedules are over the same ranks");
-    for (int link = 0; link < routes_.links(); ++link) {
-      const double beta_s = routes_.beta_s(link);
-      sharing_.add_link(beta_s > 0 ? 1 / beta_s : std::numeric_limits<double>::max());
-    }
   }
 
   Completion completion(int schedule, Bytes bucket, std::span<const Seconds> ready) {
@@ -129,6 +130,11 @@ class ExecutorEngine::Simulation final : public Launcher {
     bool is_done = false;
     std::vector<char> arrived;  // of each receive
   };
+  // What waits to leave a rank.
+  struct Queue {
+    std::deque<Message> messages;
+    bool is_busy = false;
+  };
   struct Instance {
     int id = 0;
     const Compiled* compiled = nullptr;
@@ -137,8 +143,9 @@ class ExecutorEngine::Simulation final : public Launcher {
   };
 
   void reset() {
-    PACELINE_ASSERT(events_.empty() && leaving_.empty(), "every collective came to its end");
+    PACELINE_ASSERT(events_.empty(), "every collective came to its end");
     now_ = 0;
+    std::fill(free_at_.begin(), free_at_.end(), 0.0);
     std::fill(busy_until_.begin(), busy_until_.end(), 0.0);
     instances_.clear();
   }
@@ -152,6 +159,7 @@ class ExecutorEngine::Simulation final : public Launcher {
     const auto [entry, is_new] = compiled_.try_emplace({schedule, bytes});
     if (!is_new) return entry->second;
     Compiled& made = entry->second;
+    made.quantum = std::max(least_quantum, static_cast<double>(bytes) / most_quanta);
     const models::Schedule& s = schedules_[at(schedule)];
     // The window of posted receives, which messages that come early need not wait for, is no
     // matter here.
@@ -183,22 +191,9 @@ class ExecutorEngine::Simulation final : public Launcher {
         numbers_.try_emplace({from, to}, static_cast<int>(connections_.size()));
     if (!is_new) return entry->second;
     Connection made;
-    std::vector<int> path;
-    made.alpha_s = routes_.path(from, to, path);
+    made.alpha_s = routes_.path(from, to, made.links);
     made.is_nic = routes_.between_nodes(from, to);
     if (made.is_nic) made.alpha_s -= cost_.nic.alpha.value();
-    double bound = std::numeric_limits<double>::infinity();
-    std::vector<int> shared;
-    for (const int link : path) {
-      const double beta_s = routes_.beta_s(link);
-      if (beta_s <= 0) continue;
-      bound = std::min(bound, 1 / beta_s);
-      if (routes_.is_shared(link)) shared.push_back(link);
-    }
-    made.is_free = std::isinf(bound);
-    const int flow = sharing_.add_flow(shared, made.is_free ? 0 : bound);
-    PACELINE_ASSERT(flow == entry->second, "a flow for each connection");
-    leaving_.add_slots(1);
     connections_.push_back(std::move(made));
     return entry->second;
   }
@@ -218,22 +213,11 @@ class ExecutorEngine::Simulation final : public Launcher {
   }
 
   void simulate(const Finished& finished) {
-    for (;;) {
-      const double event =
-          events_.empty() ? std::numeric_limits<double>::infinity() : events_.top().time;
-      const double left =
-          leaving_.empty() ? std::numeric_limits<double>::infinity() : leaving_.earliest();
-      if (std::isinf(event) && std::isinf(left)) break;
-      now_ = std::max(now_, std::min(event, left));
-      constexpr double at_once = 1e-12;
-      const double until = now_ * (1 + at_once);
-      while (!leaving_.empty() && leaving_.earliest() <= until) message_left(leaving_.pop());
-      while (!events_.empty() && events_.top().time <= until) {
-        const Event next = events_.top();
-        events_.pop();
-        handle(next);
-      }
-      settle();
+    while (!events_.empty()) {
+      const Event next = events_.top();
+      events_.pop();
+      now_ = std::max(now_, next.time);
+      handle(next);
       for (std::size_t i = 0; i < done_.size(); ++i) {
         Instance& instance = instances_[at(done_[i])];
         instance.ranks.clear();
@@ -244,15 +228,18 @@ class ExecutorEngine::Simulation final : public Launcher {
   }
 
   void handle(const Event& event) {
+    if (event.what == What::serve) return serve(event.rank);
     RankState& rank = instances_[at(event.instance)].ranks[at(event.rank)];
     switch (event.what) {
+      case What::serve:
+        break;
       case What::launch:
         rank.is_ready = true;
         issue(event.instance, event.rank, program(event).sends_at_start);
         advance(event.instance, event.rank);
         break;
       case What::leave:
-        enter_connection(event);
+        enter_queue(event);
         break;
       case What::arrive:
         rank.arrived[event.index] = 1;
@@ -329,69 +316,80 @@ class ExecutorEngine::Simulation final : public Launcher {
       if (busy > now_) {
         add(leave);
       } else {
-        enter_connection(leave);
+        enter_queue(leave);
       }
     }
   }
 
-  void enter_connection(const Event& event) {
+  void enter_queue(const Event& event) {
     const Instance& instance = instances_[at(event.instance)];
     const Compiled::Meeting& meeting = instance.compiled->meetings[at(event.rank)][event.index];
     const Program::Send& send = instance.compiled->programs[at(event.rank)].sends[event.index];
-    Connection& connection = connections_[at(meeting.connection)];
-    connection.waiting.push_back(
-        {event.instance, send.to, meeting.receive, static_cast<double>(send.span.size)});
+    const auto bytes = static_cast<double>(send.span.size);
+    Queue& queue = queues_[at(event.rank)];
+    queue.messages.push_back({.instance = event.instance,
+                              .to = send.to,
+                              .receive = meeting.receive,
+                              .connection = meeting.connection,
+                              .bytes = bytes,
+                              .left = bytes,
+                              .quantum = instance.compiled->quantum,
+                              .arrived_s = now_});
     ++messages_;
-    if (connection.waiting.size() == 1) put_on_wire(meeting.connection, true);
+    if (!queue.is_busy) serve(event.rank);
   }
 
-  // The first of those that wait. `starts`: the connection was idle.
-  void put_on_wire(int number, bool starts) {
-    Connection& connection = connections_[at(number)];
-    connection.remaining = connection.waiting.front().bytes;
-    connection.since = now_;
-    if (connection.is_free || connection.remaining <= 0) {
-      if (!starts) sharing_.stop(number);
-      connection.rate = 0;
-      connection.remaining = 0;
-      leaving_.set(number, now_);
-      return;
+  // Sends a quantum of the message that is next, and comes back when that has left.
+  void serve(int rank) {
+    Queue& queue = queues_[at(rank)];
+    queue.is_busy = !queue.messages.empty();
+    if (!queue.is_busy) return;
+    Message& message = queue.messages.front();
+    const Connection& connection = connections_[at(message.connection)];
+    const double bytes = std::min(message.quantum, message.left);
+    message.left -= bytes;
+    double first_byte = now_;
+    double last_byte = now_;
+    double left = now_;
+    for (std::size_t i = 0; i < connection.links.size(); ++i) {
+      const int link = connection.links[i];
+      const double time = routes_.beta_s(link) * bytes;
+      if (routes_.is_shared(link)) {
+        double& free_at = free_at_[at(link)];
+        first_byte = std::max(first_byte, free_at);
+        free_at = std::max(first_byte + time, last_byte);
+        last_byte = free_at;
+      } else {
+        last_byte = std::max(first_byte + time, last_byte);
+      }
+      if (i == 0) left = last_byte;
     }
-    if (starts) {
-      connection.rate = 0;
-      sharing_.start(number);
-    } else {
-      leaving_.set(number, now_ + connection.remaining / connection.rate);
+    message.arrived_s = std::max(message.arrived_s, last_byte);
+    add({left, 0, What::serve, 0, rank, 0});
+    if (message.left <= 0) {
+      arrive_later(message, connection);
+      queue.messages.pop_front();
+    } else if (cost_.transport->is_fair) {
+      let_others_go_first(queue);
     }
   }
 
-  void message_left(int number) {
-    Connection& connection = connections_[at(number)];
-    const Message message = connection.waiting.front();
-    connection.waiting.pop_front();
+  void arrive_later(const Message& message, const Connection& connection) {
     const double alpha_s =
         connection.alpha_s +
         (connection.is_nic ? cost_.nic_alpha(Bytes{message.bytes}).value() : 0.0);
-    add({now_ + alpha_s, 0, What::arrive, message.instance, message.to, message.receive});
-    const bool ran = connection.rate > 0;
-    if (!connection.waiting.empty()) {
-      put_on_wire(number, !ran);
-    } else {
-      if (ran) sharing_.stop(number);
-      connection.rate = 0;
-    }
+    add({message.arrived_s + alpha_s, 0, What::arrive, message.instance, message.to,
+         message.receive});
   }
 
-  void settle() {
-    sharing_.settle([this](int flow) {
-      Connection& connection = connections_[at(flow)];
-      if (connection.waiting.empty()) return;
-      connection.remaining =
-          std::max(0.0, connection.remaining - (now_ - connection.since) * connection.rate);
-      connection.since = now_;
-      connection.rate = sharing_.rate(flow);
-      leaving_.set(flow, now_ + connection.remaining / connection.rate);
-    });
+  // Puts the first message behind the first ones to all other receivers; those to its own receiver
+  // stay behind it.
+  static void let_others_go_first(Queue& queue) {
+    const int to = queue.messages.front().to;
+    const auto other = std::find_if(queue.messages.begin(), queue.messages.end(),
+                                    [to](const Message& m) { return m.to != to; });
+    if (other == queue.messages.end()) return;
+    std::rotate(queue.messages.begin(), other, other + 1);
   }
 
   std::vector<models::Schedule> schedules_;
@@ -402,12 +400,12 @@ class ExecutorEngine::Simulation final : public Launcher {
   std::map<std::pair<int, std::int64_t>, Compiled> compiled_;
   std::map<std::pair<int, int>, int> numbers_;  // of connections
   std::vector<Connection> connections_;
-  FairSharing sharing_;
-  EventHeap leaving_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::int64_t order_ = 0;
   double now_ = 0;
   std::vector<double> busy_until_;  // of each rank
+  std::vector<Queue> queues_;       // of each rank
+  std::vector<double> free_at_;     // of each link
   std::deque<Instance> instances_;
   std::vector<double> finish_;  // of each rank, in the collective that it finished last
   std::vector<int> done_;

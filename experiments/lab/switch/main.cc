@@ -53,11 +53,13 @@ int run(const Options& options) {
   std::puts("ready");
   std::fflush(stdout);
   const auto report = network.run([] { return terminated != 0; });
+  const paceline::lab::Lateness& late = report.lateness;
   fmt::print(R"({{"frames": {}, "wire_bytes": {}, "refused": {}, "mean_lateness_us": {:.1f}, )"
-             R"("worst_lateness_us": {:.1f}}})"
+             R"("p99_lateness_us": {:.1f}, "worst_lateness_us": {:.1f}}})"
              "\n",
-             report.frames, report.wire_bytes, report.refused, report.mean_lateness_us,
-             report.worst_lateness_us);
+             late.count(), report.wire_bytes, report.refused, late.mean() / 1e3,
+             static_cast<double>(late.quantile(0.99)) / 1e3,
+             static_cast<double>(late.worst()) / 1e3);
   return 0;
 }
 

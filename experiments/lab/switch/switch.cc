@@ -65,10 +65,6 @@ class Switch::Loop {
       }
       deliver_due();
     }
-    if (report_.frames > 0) {
-      report_.mean_lateness_us =
-          static_cast<double>(lateness_) / 1e3 / static_cast<double>(report_.frames);
-    }
     return report_;
   }
 
@@ -139,10 +135,7 @@ class Switch::Loop {
         continue;
       }
       if (write(file(event.host), event.frame.data(), event.frame.size()) < 0) ++report_.refused;
-      ++report_.frames;
-      lateness_ += time - event.due;
-      report_.worst_lateness_us =
-          std::max(report_.worst_lateness_us, static_cast<double>(time - event.due) / 1e3);
+      report_.lateness.add(time - event.due);
       spare_.push_back(std::move(event.frame));
     }
   }
@@ -162,7 +155,6 @@ class Switch::Loop {
   std::vector<bool> held_back_;  // hosts, since the switch last found nothing more to take
   Buffer room_ = Buffer(largest_frame);
   std::int64_t order_ = 0;
-  Nanoseconds lateness_ = 0;
   SwitchReport report_;
 };
 

@@ -8,17 +8,16 @@
 #include <vector>
 
 #include "experiments/lab/switch/fabric.h"
+#include "experiments/lab/switch/lateness.h"
 #include "experiments/lab/switch/tap.h"
 
 namespace paceline::lab {
 
 struct SwitchReport {
-  std::int64_t frames = 0;
   std::int64_t wire_bytes = 0;
   std::int64_t refused = 0;  // frames that a host's device did not take
-  // How much later than due frames were delivered: what the emulation adds to the latency.
-  double mean_lateness_us = 0.0;
-  double worst_lateness_us = 0.0;
+  // Of each frame that was delivered: what the emulation adds to the latency.
+  Lateness lateness;
 };
 
 class Switch {

@@ -1,0 +1,158 @@
+"""What needs no lab of the lab: what it takes and refuses, when it distrusts a run, its cluster files."""
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import unittest.mock
+
+SOURCE = pathlib.Path(os.environ["PACELINE_SOURCE"])
+LAB = SOURCE / "experiments/lab/lab.py"
+sys.path.insert(0, str(LAB.parent))
+sys.dont_write_bytecode = True
+
+import lab as command  # noqa: E402
+from labnet.errors import LabError  # noqa: E402
+from labnet.load import Limits, Processors, share, why_disturbed  # noqa: E402
+from labnet.networks import ShapedBridge, TapSwitch  # noqa: E402
+from labnet.quantities import parse_rate, parse_share, parse_time, rate_text, time_text  # noqa: E402
+
+
+def lab(*arguments):
+    return subprocess.run([sys.executable, "-B", LAB, *map(str, arguments)], capture_output=True, text=True,
+                          timeout=60)
+
+
+class Quantities(unittest.TestCase):
+    def test_are_read_as_people_write_them(self):
+        self.assertEqual(parse_rate("250mbit"), 250e6)
+        self.assertEqual(parse_rate("1.5Gbit"), 1.5e9)
+        self.assertEqual(parse_rate("100000000"), 1e8)
+        self.assertEqual(parse_time("1ms"), 1000)
+        self.assertEqual(parse_time("50us"), 50)
+        self.assertEqual(parse_time("0"), 0)
+        self.assertEqual(parse_share("10%"), 0.1)
+        self.assertEqual(parse_share("0.1"), 0.1)
+
+    def test_are_refused_otherwise(self):
+        for parse, texts in ((parse_rate, ("", "fast", "1.2.3mbit", "-1mbit", "0", "1zbit", "nan", "1e9", "200gbit")),
+                             (parse_time, ("", "1", "ms", "-1ms", "1m", "11s")),
+                             (parse_share, ("", "10", "101%", "-1%", "%"))):
+            for text in texts:
+                with self.subTest(parse=parse.__name__, text=text), self.assertRaises(argparse.ArgumentTypeError):
+                    parse(text)
+
+    def test_print_as_they_are_read(self):
+        for text in ("250mbit", "1gbit", "1.5gbit", "100kbit", "12.5mbit"):
+            self.assertEqual(rate_text(parse_rate(text)), text)
+        for text in ("1ms", "50us", "0", "1.5s", "250us"):
+            self.assertEqual(time_text(parse_time(text)), text)
+
+
+class BadInput(unittest.TestCase):
+    def test_is_one_line_and_exit_code_2(self):
+        for verb, arguments, hint in (
+                ("run", ["--hosts", "1"], "2 to 250"), ("run", ["--hosts", "many"], "many"),
+                ("run", ["--rate", "0"], "100kbit"), ("run", ["--rate", "fast"], "250mbit"),
+                ("run", ["--latency", "1"], "1ms"), ("run", ["--hosts", "4", "--racks", "2"], "--uplink"),
+                ("run", ["--racks", "5", "--uplink", "1gbit"], "--racks"),
+                ("run", ["--ranks-per-host", "0"], "--ranks-per-host"),
+                ("run", ["--network", "netem"], "tbf"), ("run", ["--max-foreign", "10"], "10%"),
+                ("run", ["--network", "tbf", "--latency", "1ms"], "--network switch"),
+                ("run", ["--network", "tbf", "--racks", "2", "--uplink", "1gbit"], "--network switch"),
+                ("run", ["--wait-quiet", "-1"], "--wait-quiet"), ("run", ["--time-limit", "-1"], "--time-limit"),
+                ("run", ["--report", "/nowhere/report.json"], "/nowhere/report.json"),
+                ("cluster", ["--network", "tbf", "--latency", "1ms"], "--network switch"),
+                ("cluster", ["--hosts", "7", "--racks", "2", "--uplink", "1gbit"], "multiple"),
+                ("cluster", ["--racks", "2", "--rate", "100gbit", "--uplink", "1mbit"], "raise --uplink"),
+                ("cluster", ["--out", "/nowhere/lab.yaml"], "/nowhere/lab.yaml")):
+            with self.subTest(verb=verb, arguments=arguments):
+                words = ["lab.py", verb, *arguments, *(["--", "true"] if verb == "run" else [])]
+                with unittest.mock.patch.object(sys, "argv", words), self.assertRaises(LabError) as raised:
+                    command.main()
+                self.assertEqual(raised.exception.code, 2)
+                self.assertEqual(len(str(raised.exception).splitlines()), 1)
+                self.assertIn(hint, str(raised.exception))
+
+    def test_is_told_on_standard_error(self):
+        for arguments in (["run", "--hosts", "many", "--", "true"], ["cluster", "--hosts", "1"], [], ["fly"]):
+            result = lab(*arguments)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertEqual(result.stdout, "")
+            self.assertRegex(result.stderr, r"\Alab: .+\n\Z")
+
+
+class Networks(unittest.TestCase):
+    def test_have_buckets_that_hold_the_largest_packet(self):
+        for rate in (1e6, 1e8, 2.5e8, 4e8, 1e9, 1e10):
+            segment = ShapedBridge.largest_segment(rate)
+            segments = -(-segment // 1448)
+            self.assertGreaterEqual(ShapedBridge.burst(segment), segment + 66 * segments)
+            self.assertTrue(4096 <= segment <= 65536)
+            self.assertTrue(4096 <= TapSwitch.largest_segment(rate) <= 65536)
+        self.assertEqual([ShapedBridge.largest_segment(rate) for rate in (1e8, 2.5e8, 1e9)], [4096, 8192, 65536])
+
+
+class Trust(unittest.TestCase):
+    fine = {"cpu_foreign": 0.05, "cpu_steal": 0.0, "worst_lateness_us": 900.0}
+
+    def test_is_lost_for_each_reason(self):
+        self.assertEqual(why_disturbed(self.fine, Limits()), [])
+        for key, value, word in (("cpu_foreign", 0.3, "30%"), ("cpu_steal", 0.031, "3.1%"),
+                                 ("worst_lateness_us", 60000.0, "60.0 ms")):
+            why = why_disturbed(self.fine | {key: value}, Limits())
+            self.assertEqual(len(why), 1)
+            self.assertIn(word, why[0])
+        self.assertEqual(len(why_disturbed({key: 1e6 for key in self.fine}, Limits())), 3)
+
+    def test_needs_no_lateness_where_there_is_no_switch(self):
+        self.assertEqual(why_disturbed({"cpu_foreign": 0.0, "cpu_steal": 0.0}, Limits()), [])
+
+    def test_shares_are_of_all_processors(self):
+        passed = Processors(1200, 700, 30).since(Processors(1000, 600, 10))
+        self.assertEqual((passed.total, passed.idle, passed.steal, passed.busy), (200, 100, 20, 80))
+        self.assertEqual(share(passed.busy, passed), 0.4)
+        self.assertEqual(share(-5, passed), 0.0)
+        self.assertEqual(share(5, Processors(0, 0, 0)), 0.0)
+
+
+class ClusterFile(unittest.TestCase):
+    def lines(self, *arguments):
+        result = lab("cluster", *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return [line.strip() for line in result.stdout.splitlines()]
+
+    def test_says_what_the_lab_is(self):
+        lines = self.lines("--hosts", 8, "--rate", "250mbit", "--latency", "1ms", "--racks", 2, "--uplink", "250mbit",
+                           "--ranks-per-host", 3)
+        for line in ("nodes: 8", "ranks_per_node: 3", "line_rate: 250 Mbit/s", "kind: fat-tree",
+                     "levels: [{nodes: 4, oversubscription: 4}]", f"bandwidth: {250 * 1448 / 1538:.6g} Mbit/s"):
+            self.assertIn(line, lines)
+        self.assertTrue(any(line.startswith("latency: {value: 1000 us, low: 1000 us,") for line in lines))
+        self.assertIn("lab.py cluster --network switch --hosts 8 --rate 250mbit --latency 1ms --racks 2 "
+                      "--uplink 250mbit --ranks-per-host 3", lines[0])
+
+    def test_has_a_flat_fabric_for_one_rack(self):
+        self.assertNotIn("fabric:", self.lines("--hosts", 3))
+
+    def test_has_no_uplink_faster_than_its_hosts(self):
+        self.assertIn("levels: [{nodes: 2, oversubscription: 1}]",
+                      self.lines("--hosts", 4, "--racks", 2, "--uplink", "10gbit"))
+
+    def test_is_one_that_predict_takes(self):
+        paceline = os.environ["PACELINE"]
+        for arguments in (["--hosts", 2], ["--network", "tbf", "--rate", "100mbit"],
+                          ["--hosts", 8, "--racks", 2, "--uplink", "250mbit", "--ranks-per-host", 2]):
+            with self.subTest(arguments=arguments), tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder, "lab.yaml")
+                self.assertEqual(lab("cluster", *arguments, "--out", path).returncode, 0)
+                result = subprocess.run(
+                    [paceline, "predict", "--cluster", path, "--model", "resnet-small", "--ranks", "2", "--strategy",
+                     "ring", "--json"], capture_output=True, text=True, timeout=60)
+                self.assertEqual(result.returncode, 0, result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
