@@ -25,6 +25,7 @@ void add_export(CLI::App& app);
 void add_platform(CLI::App& app);
 void add_reproduce(CLI::App& app);
 void add_agree(CLI::App& app);
+void add_compare(CLI::App& app);
 void add_completion(CLI::App& app);
 
 }  // namespace paceline::cli

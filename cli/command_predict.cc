@@ -28,8 +28,9 @@ void write_timeline(const PredictionTable& table, const std::string& path) {
   const std::string title = fmt::format(
       "{} on {}, {} ranks, batch {}, {}, {} on the wire", table.network.work.name,
       table.job.cluster.name, table.ranks, table.job.batch_per_rank, row.name, name(row.wire));
-  write_output_file(path, models::chrome_trace(table.network.work, run.plan,
-                                               {simulator::predicted_timeline(run, title)}));
+  models::Timeline timeline = simulator::predicted_timeline(run, title);
+  timeline.batch_per_rank = table.job.batch_per_rank;
+  write_output_file(path, models::chrome_trace(table.network.work, run.plan, {timeline}));
   fmt::print(stderr, "timeline of {} written to {}: open it in ui.perfetto.dev\n", row.name, path);
 }
 

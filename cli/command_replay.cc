@@ -217,8 +217,10 @@ void write_timeline(const Options& options, const PredictionTable& table, const 
   const std::string title = fmt::format(
       "{} on {}, rank 0 of {}, {}, {} on the wire; synthetic compute", table.network.work.name,
       table.job.cluster.name, table.ranks, result.plan.strategy, name(result.plan.wire));
-  write_output_file(options.timeline, models::chrome_trace(table.network.work, result.plan,
-                                                           {recorder.timeline(title, 0)}));
+  models::Timeline timeline = recorder.timeline(title, 0);
+  timeline.batch_per_rank = table.job.batch_per_rank;
+  write_output_file(options.timeline,
+                    models::chrome_trace(table.network.work, result.plan, {timeline}));
   fmt::print(stderr, "timeline of rank 0 written to {}: open it in ui.perfetto.dev\n",
              options.timeline);
 }
@@ -237,7 +239,7 @@ void run_rank(const Options& options, const Job& job, runtime::Transport& transp
   const int iterations = count("--iterations", options.iterations);
   std::optional<runtime::Recorder> recorder;
   if (!options.timeline.empty() && transport.rank() == 0)
-    recorder.emplace(0, std::min(iterations, 3));
+    recorder.emplace(0, std::min(iterations, runtime::recorded_iterations));
   for (const Run& run : script.runs) {
     models::Plan plan = models::make_plan(*run.strategy, network.work.gradients, transport.ranks(),
                                           run.wire, run.thresholds);

@@ -29,7 +29,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int most_thread_ranks = 64;
-constexpr int recorded_iterations = 3;
 
 // The job as this process sees it.
 struct TrainingJob {
@@ -135,7 +134,7 @@ TrainingJob load(const TrainingOptions& options, int ranks, int ranks_here, bool
     // Not the first iterations, which warm caches and pages.
     const std::int64_t first =
         job.stop_after > 0 ? std::clamp<std::int64_t>(job.stop_after - 4, 0, 5) : 5;
-    job.recorder = std::make_unique<runtime::Recorder>(first, recorded_iterations);
+    job.recorder = std::make_unique<runtime::Recorder>(first, runtime::recorded_iterations);
   }
   return job;
 }
@@ -205,7 +204,8 @@ void write_timeline(const TrainingOptions& options, const TrainingJob& job) {
       fmt::format("{} on {}, rank 0 of {}, batch {}, {}, {} on the wire", job.network.name(),
                   job.dataset->name(), job.plan.ranks, job.recipe.batch_per_rank, job.plan.strategy,
                   name(job.plan.wire));
-  const models::Timeline timeline = job.recorder->timeline(title, 0);
+  models::Timeline timeline = job.recorder->timeline(title, 0);
+  timeline.batch_per_rank = job.recipe.batch_per_rank;
   if (timeline.events.empty())
     throw RunError("write " + options.timeline,
                    "the run ended before its sixth iteration, from which on it is recorded");

@@ -74,7 +74,8 @@ int run_command(int argc, char** argv) {
       "  paceline scale --model resnet50 --cluster jizhi-p40 --ranks 8-2048\n"
       "  paceline show network resnet50\n"
       "  paceline reproduce jizhi\n"
-      "  mpirun -n 2 paceline train --model resnet-small --data fashion-mnist\n",
+      "  mpirun -n 2 paceline train --model resnet-small --data fashion-mnist\n"
+      "  paceline compare run.json prediction.json\n",
       "paceline"};
   app.set_version_flag("--version", "paceline " PACELINE_VERSION);
   app.require_subcommand(1);
@@ -89,6 +90,7 @@ int run_command(int argc, char** argv) {
   paceline::cli::add_agree(app);
   paceline::cli::add_calibrate(app);
   paceline::cli::add_train(app);
+  paceline::cli::add_compare(app);
   paceline::cli::add_replay(app);
   paceline::cli::add_completion(app);
   try {

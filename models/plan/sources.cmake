@@ -4,7 +4,8 @@ set(plan_sources
   plan/profile.cc
   plan/stragglers.cc
   plan/strategy.cc
-  plan/timeline.cc)
+  plan/timeline.cc
+  plan/timeline_reader.cc)
 set(plan_headers
   plan/plan.h
   plan/precision.h

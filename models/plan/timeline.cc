@@ -1,4 +1,4 @@
-// Tests: tests/simulator/timeline_test.cc.
+// Tests: tests/simulator/timeline_test.cc, tests/models/timeline_test.cc.
 #include "models/plan/timeline.h"
 
 #include <fmt/format.h>
@@ -54,6 +54,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr double us = 1e6;
+
 // The communication streams come last.
 int track_of(Resource resource, int stream) {
   return static_cast<int>(resource) + 1 + stream;
@@ -63,12 +65,21 @@ Json metadata(const char* what, int process, int track, Json args) {
   return {{"ph", "M"}, {"name", what}, {"pid", process}, {"tid", track}, {"args", std::move(args)}};
 }
 
-std::string event_name(const NetworkWork& network, const TimelineEvent& event) {
+bool is_of_bucket(const TimelineEvent& event) {
+  return event.index >= 0 && (event.kind == TaskKind::cast || event.kind == TaskKind::pack ||
+                              event.kind == TaskKind::all_reduce ||
+                              event.kind == TaskKind::unpack || event.kind == TaskKind::update);
+}
+
+const TracedLayer& layer_of(const TracedJob& job, const TimelineEvent& event) {
+  return job.layers[static_cast<std::size_t>(event.index)];
+}
+
+std::string event_name(const TracedJob& job, const TimelineEvent& event) {
   switch (event.kind) {
     case TaskKind::forward:
     case TaskKind::backward:
-      return fmt::format("{} {}", name(event.kind),
-                         network.layers[static_cast<std::size_t>(event.index)].name);
+      return fmt::format("{} {}", name(event.kind), layer_of(job, event).name);
     case TaskKind::cast:
     case TaskKind::pack:
     case TaskKind::all_reduce:
@@ -84,29 +95,59 @@ std::string event_name(const NetworkWork& network, const TimelineEvent& event) {
   return "unknown";
 }
 
-Json event_args(const NetworkWork& network, const Plan& plan, const TimelineEvent& event,
-                const std::string& provenance) {
-  Json args = {{"iteration", event.iteration}, {"provenance", provenance}};
+void add_schedule(const TracedBucket& bucket, Json& json) {
+  json["schedule"] = bucket.schedule;
+  if (bucket.is_library) json["timed_by"] = "the library's own model";
+  if (bucket.group_size > 0) json["group_size"] = bucket.group_size;
+  if (bucket.segments > 0) json["segments"] = bucket.segments;
+  if (bucket.server_rank) json["server_rank"] = *bucket.server_rank;
+}
+
+Json event_args(const TracedJob& job, const TimelineEvent& event, const std::string& provenance) {
+  Json args = {{"iteration", event.iteration}, {"index", event.index}, {"provenance", provenance}};
   if (event.kind == TaskKind::forward || event.kind == TaskKind::backward) {
-    const LayerWork& layer = network.layers[static_cast<std::size_t>(event.index)];
-    args["layer"] = layer.name;
-    args["kind"] = layer.kind;
-  } else if (event.resource == Resource::communication && event.index >= 0) {
-    const Bucket& bucket = plan.buckets[static_cast<std::size_t>(event.index)];
-    const PlannedSchedule& schedule = plan.schedules[static_cast<std::size_t>(bucket.schedule)];
+    args["layer"] = layer_of(job, event).name;
+    args["kind"] = layer_of(job, event).kind;
+  } else if (is_of_bucket(event)) {
+    const TracedBucket& bucket = job.buckets[static_cast<std::size_t>(event.index)];
     args["bucket"] = event.index;
-    args["gradients"] = bucket.gradient_count;
-    args["first_gradient"] =
-        network.gradients[static_cast<std::size_t>(bucket.first_gradient)].name;
-    args["bytes"] = plan.bytes(bucket).value();
-    args["wire_type"] = name(plan.wire);
-    args["schedule"] = schedule.algorithm;
-    if (schedule.is_library) args["timed_by"] = "the library's own model";
-    if (schedule.options.group_size > 0) args["group_size"] = schedule.options.group_size;
-    if (schedule.options.segments > 0) args["segments"] = schedule.options.segments;
-    if (schedule.options.servers > 0) args["server_rank"] = schedule.options.first_server;
+    args["gradients"] = bucket.gradients;
+    args["first_gradient"] = bucket.first_gradient;
+    args["bytes"] = bucket.bytes.value();
+    args["wire_type"] = name(job.wire);
+    add_schedule(bucket, args);
   }
   return args;
+}
+
+// What the events of a process do not say.
+Json described(const TracedTimeline& traced) {
+  const TracedJob& job = traced.job;
+  const Timeline& timeline = traced.timeline;
+  Json json = {{"title", timeline.title},
+               {"provenance", timeline.provenance},
+               {"rank", timeline.rank},
+               {"period_us", timeline.period.value() * us},
+               {"batch_per_rank", timeline.batch_per_rank},
+               {"network", job.network},
+               {"strategy", job.strategy},
+               {"ranks", job.ranks},
+               {"wire_type", name(job.wire)},
+               {"overlap", name(job.overlap)},
+               {"streams", job.streams},
+               {"layers", Json::array()},
+               {"buckets", Json::array()}};
+  for (const TracedLayer& layer : job.layers)
+    json["layers"].push_back({{"name", layer.name}, {"kind", layer.kind}});
+  for (const TracedBucket& bucket : job.buckets) {
+    Json entry = {{"gradients", bucket.gradients},
+                  {"first_gradient", bucket.first_gradient},
+                  {"ready_after", bucket.ready_after},
+                  {"bytes", bucket.bytes.value()}};
+    add_schedule(bucket, entry);
+    json["buckets"].push_back(std::move(entry));
+  }
+  return json;
 }
 
 void add_tracks(const Timeline& timeline, int process, Json& events) {
@@ -127,36 +168,74 @@ void add_tracks(const Timeline& timeline, int process, Json& events) {
 
 }  // namespace
 
-std::string chrome_trace(const NetworkWork& network, const Plan& plan,
-                         const std::vector<Timeline>& timelines) {
-  constexpr double us = 1e6;
+TracedJob traced_job(const NetworkWork& network, const Plan& plan) {
+  TracedJob job{.network = network.name,
+                .strategy = plan.strategy,
+                .ranks = plan.ranks,
+                .wire = plan.wire,
+                .overlap = plan.overlap,
+                .streams = plan.streams,
+                .layers = {},
+                .buckets = {}};
+  for (const LayerWork& layer : network.layers) job.layers.push_back({layer.name, layer.kind});
+  for (const Bucket& bucket : plan.buckets) {
+    const PlannedSchedule& schedule = plan.schedules[static_cast<std::size_t>(bucket.schedule)];
+    const auto first = static_cast<std::size_t>(bucket.first_gradient);
+    const auto last = first + static_cast<std::size_t>(bucket.gradient_count) - 1;
+    job.buckets.push_back(
+        {.gradients = bucket.gradient_count,
+         .first_gradient = network.gradients[first].name,
+         .ready_after = plan.overlap == Overlap::none ? 0 : network.gradients[last].layer,
+         .bytes = plan.bytes(bucket),
+         .schedule = schedule.algorithm,
+         .is_library = schedule.is_library,
+         .group_size = std::max(0, schedule.options.group_size),
+         .segments = std::max(0, schedule.options.segments),
+         .server_rank = schedule.options.servers > 0 ? std::optional(schedule.options.first_server)
+                                                     : std::nullopt});
+  }
+  return job;
+}
+
+std::string chrome_trace(const std::vector<TracedTimeline>& timelines) {
   Json events = Json::array();
+  Json processes = Json::array();
   for (std::size_t i = 0; i < timelines.size(); ++i) {
-    const Timeline& timeline = timelines[i];
+    const Timeline& timeline = timelines[i].timeline;
     const int process = static_cast<int>(i);
+    processes.push_back(described(timelines[i]));
     events.push_back(metadata("process_name", process, 0,
                               {{"name", timeline.provenance + ": " + timeline.title}}));
     add_tracks(timeline, process, events);
     for (const TimelineEvent& event : timeline.events) {
       events.push_back({{"ph", "X"},
-                        {"name", event_name(network, event)},
+                        {"name", event_name(timelines[i].job, event)},
                         {"cat", name(event.kind)},
                         {"pid", process},
                         {"tid", track_of(event.resource, event.stream)},
                         {"ts", std::max(0.0, event.start.value() * us)},
                         {"dur", event.duration.value() * us},
-                        {"args", event_args(network, plan, event, timeline.provenance)}});
+                        {"args", event_args(timelines[i].job, event, timeline.provenance)}});
     }
   }
-  Json other = Json::object();
+  Json other = {{"schema", timeline_schema}, {"timelines", std::move(processes)}};
   if (!timelines.empty()) {
-    other = {{"title", timelines.front().title},
-             {"period_us", timelines.front().period.value() * us},
-             {"provenance", timelines.front().provenance}};
+    const Timeline& first = timelines.front().timeline;
+    other["title"] = first.title;
+    other["period_us"] = first.period.value() * us;
+    other["provenance"] = first.provenance;
   }
   const Json trace = {
       {"displayTimeUnit", "ms"}, {"otherData", other}, {"traceEvents", std::move(events)}};
-  return trace.dump() + "\n";
+  return trace.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string chrome_trace(const NetworkWork& network, const Plan& plan,
+                         const std::vector<Timeline>& timelines) {
+  std::vector<TracedTimeline> traced;
+  for (const Timeline& timeline : timelines)
+    traced.push_back({traced_job(network, plan), timeline});
+  return chrome_trace(traced);
 }
 
 }  // namespace paceline::models

@@ -1,8 +1,10 @@
 // A timeline: which task ran when, on which resource. A prediction has one, and so has a run; both
-// are written as the same Chrome trace JSON, so that they open side by side.
+// are written as the same Chrome trace JSON, so that they open side by side, and read back to be
+// compared (calibration/compare).
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,14 +57,68 @@ struct Timeline {
   int rank = 0;            // whose it is
   Seconds period;          // of an iteration
   std::vector<TimelineEvent> events;
+  int batch_per_rank = 0;  // 0: not known
 };
 
-// Chrome trace JSON, which Perfetto (ui.perfetto.dev) and chrome://tracing open.
+// What the indices of events stand for: of a network and its plan, what a trace holds.
+struct TracedLayer {
+  std::string name;
+  std::string kind;  // as LayerWork::kind
+
+  bool operator==(const TracedLayer&) const = default;
+};
+
+struct TracedBucket {
+  int gradients = 0;
+  std::string first_gradient;
+  int ready_after = 0;   // the layer whose backward pass completes it
+  Bytes bytes;           // on the wire
+  std::string schedule;  // name of the algorithm, or of the library
+  bool is_library = false;
+  int group_size = 0;  // 0, as the next: the schedule takes none
+  int segments = 0;
+  std::optional<int> server_rank;
+
+  bool operator==(const TracedBucket&) const = default;
+};
+
+struct TracedJob {
+  std::string network;
+  std::string strategy;
+  int ranks = 1;
+  WireType wire = WireType::fp32;
+  Overlap overlap = Overlap::wait_free;
+  int streams = 1;
+  std::vector<TracedLayer> layers;    // as NetworkWork::layers
+  std::vector<TracedBucket> buckets;  // as Plan::buckets
+
+  bool operator==(const TracedJob&) const = default;
+};
+
+inline constexpr std::string_view timeline_schema = "paceline.timeline/1";
+
+[[nodiscard]] TracedJob traced_job(const NetworkWork& network, const Plan& plan);
+
+struct TracedTimeline {
+  TracedJob job;
+  Timeline timeline;
+};
+
+// Chrome trace JSON (schema paceline.timeline/1), which Perfetto (ui.perfetto.dev) and
+// chrome://tracing open.
 //
 // One process for each timeline (pid: its index), one named track for each resource and stream, one
 // complete event ("X") for each event, in microseconds. Args carry the layer or bucket, bytes,
-// schedule and provenance.
+// schedule and provenance; otherData carries each timeline's title and job.
+[[nodiscard]] std::string chrome_trace(const std::vector<TracedTimeline>& timelines);
+// The same, of one network and plan.
 [[nodiscard]] std::string chrome_trace(const NetworkWork& network, const Plan& plan,
                                        const std::vector<Timeline>& timelines);
+
+// Reads what chrome_trace wrote: the same values, times to a part in 10^15. `file` names the text
+// in errors. Throws InputError (file, where in the document, what would be right) for all else,
+// also for names that no layer has: control characters, or more than 256 bytes. O(text).
+[[nodiscard]] std::vector<TracedTimeline> parse_chrome_trace(std::string_view text,
+                                                             const std::string& file);
 
 }  // namespace paceline::models

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <sys/prctl.h>
 
+#include <algorithm>
 #include <array>
 #include <condition_variable>
 #include <deque>
@@ -110,6 +111,7 @@ struct GradientExchange::State {
                          .collective = prepared(plan, bucket, stream)});
       elements += bucket.elements;
     }
+    stream_free.resize(static_cast<std::size_t>(std::max(1, plan.streams)));
     travels = transport.ranks() > 1;
     for (Flight& flight : flights) {
       if (travels && wire != models::NumberType::fp32)
@@ -161,7 +163,9 @@ struct GradientExchange::State {
     int bucket;
     Clock::time_point start;
   };
-  std::deque<InFlight> in_flight;  // of the communication thread
+  // Of the communication thread:
+  std::deque<InFlight> in_flight;
+  std::vector<Clock::time_point> stream_free;  // when a stream's last collective was done
 
   // Shared, under the mutex. Flights are used in turn: `begun` and `finished` count them.
   std::mutex mutex;
@@ -248,7 +252,12 @@ bool GradientExchange::State::land_done() {
     }
     const InFlight landed = *i;
     i = in_flight.erase(i);
-    record(models::TaskKind::all_reduce, *landed.flight, landed.bucket, landed.start, Clock::now());
+    // On one stream a collective runs after the one before it.
+    Clock::time_point& free = stream_free[static_cast<std::size_t>(bucket.stream)];
+    const Clock::time_point end = Clock::now();
+    record(models::TaskKind::all_reduce, *landed.flight, landed.bucket,
+           std::max(landed.start, free), end);
+    free = end;
     land(*landed.flight, landed.bucket);
     any = true;
   }

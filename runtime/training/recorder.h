@@ -12,6 +12,9 @@
 
 namespace paceline::runtime {
 
+// As many as commands record: enough for a median beside which outliers are seen.
+inline constexpr int recorded_iterations = 10;
+
 class Recorder {
  public:
   using Clock = std::chrono::steady_clock;

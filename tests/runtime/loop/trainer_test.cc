@@ -318,6 +318,15 @@ TEST(Trainer, WritesATimelineOfEveryTask) {
   EXPECT_EQ(count[models::TaskKind::all_reduce], count[models::TaskKind::unpack]);
   EXPECT_EQ(count[models::TaskKind::all_reduce], count[models::TaskKind::cast]);
   EXPECT_GT(timeline.period, Seconds{0});
+  // On one stream one transfer begins when the last one is done.
+  std::vector<models::TimelineEvent> transfers;
+  for (const models::TimelineEvent& event : timeline.events) {
+    if (event.kind == models::TaskKind::all_reduce) transfers.push_back(event);
+  }
+  std::ranges::sort(transfers, {}, &models::TimelineEvent::start);
+  for (std::size_t i = 1; i < transfers.size(); ++i)
+    EXPECT_GE(transfers[i].start - transfers[i - 1].start - transfers[i - 1].duration,
+              Seconds{-1e-12});
 }
 
 TEST(Trainer, AFractionOfAnEpochHasItsShareOfTheRates) {

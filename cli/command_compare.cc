@@ -1,0 +1,85 @@
+// paceline compare: a measured run beside its prediction, task by task.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "calibration/compare/comparison.h"
+#include "cli/command.h"
+#include "cli/comparison_text.h"
+#include "cli/files.h"
+#include "models/base/error.h"
+
+namespace paceline::cli {
+namespace {
+
+struct Options {
+  ComparedFiles files;
+  std::string merged;
+  bool layers = false;
+  bool json = false;
+};
+
+models::TracedTimeline load_timeline(const std::string& path) {
+  std::vector<models::TracedTimeline> timelines =
+      models::parse_chrome_trace(read_input_file(path), path);
+  if (timelines.size() != 1)
+    throw InputError({path}, fmt::format("it holds {} timelines", timelines.size()),
+                     "give a file of one: of a run, or of a prediction");
+  return std::move(timelines.front());
+}
+
+void check_merged(const Options& options) {
+  if (options.merged.empty()) return;
+  check_output_path("--merged", options.merged);
+  for (const std::string& input : {options.files.run, options.files.prediction}) {
+    if (is_same_file(options.merged, input))
+      throw InputError({"--merged"}, options.merged + " is what is compared", "give another path");
+  }
+}
+
+void run(const Options& options) {
+  check_merged(options);
+  const models::TracedTimeline measured = load_timeline(options.files.run);
+  const models::TracedTimeline predicted = load_timeline(options.files.prediction);
+  const calibration::Comparison comparison = calibration::compare(measured, predicted);
+  if (!options.merged.empty()) {
+    write_output_file(options.merged,
+                      models::chrome_trace(calibration::side_by_side(measured, predicted)));
+    fmt::print(stderr, "both timelines written to {}: open it in ui.perfetto.dev\n",
+               options.merged);
+  }
+  if (options.json)
+    fmt::print("{}\n", to_json(comparison, options.files).dump(2));
+  else
+    fmt::print("{}", to_text(comparison, options.files, options.layers));
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "compare", "A measured run beside its prediction: where they differ, task by task");
+  const auto options = std::make_shared<Options>();
+  command
+      ->add_option("run", options->files.run,
+                   "Timeline of a run (paceline train or replay --timeline)")
+      ->required()
+      ->option_text("RUN");
+  command
+      ->add_option("prediction", options->files.prediction,
+                   "Timeline of its prediction (paceline predict --strategy ... --timeline)")
+      ->required()
+      ->option_text("PREDICTION");
+  command
+      ->add_option("--merged", options->merged,
+                   "Write both as one Chrome trace, moved so that an iteration of each starts at "
+                   "the same time (opens in Perfetto)")
+      ->option_text("FILE");
+  command->add_flag("--layers", options->layers,
+                    "Also a row for each layer, and all buckets' casts (--json has them)");
+  command->add_flag("--json", options->json, "Print one JSON document");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace paceline::cli
