@@ -10,6 +10,7 @@ packages=(
   libyaml-cpp-dev       # clusters and networks that people write
   libboost-graph-dev    # the iteration DAG
   libcli11-dev          # the command line
+  libeigen3-dev         # fits of measurements
   libsimgrid-dev        # SimGrid, the reference for shared links; without it that engine alone is missing
   libpugixml-dev        # XML: SimGrid platforms
   libdnnl-dev           # oneDNN: layers on CPUs

@@ -15,6 +15,9 @@ void add_show_plan(CLI::App& show);       // called by add_show
 void add_show_schedules(CLI::App& show);  // likewise
 void add_show_recipes(CLI::App& show);    // likewise
 void add_show_nccl(CLI::App& show);       // likewise
+void add_calibrate(CLI::App& app);
+void add_calibrate_cluster(CLI::App& calibrate);  // called by add_calibrate
+void add_replay(CLI::App& app);
 void add_train(CLI::App& app);
 void add_verify(CLI::App& app);
 void add_export(CLI::App& app);

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstdio>
 
 #include "calibration/shipped_profiles.h"
@@ -238,11 +240,31 @@ void add_job_options(CLI::App& command, JobOptions& options) {
       ->option_text("wait-free|none|double-buffered|priority");
   add_profile_option(command, options.profile);
   command
+      .add_option("--scale-gradients", options.gradient_scale,
+                  "Multiply the elements of every gradient, to keep proportions on a slow network "
+                  "(as in 0.0625); computation stays as it is")
+      ->option_text("S (1)");
+  command
       .add_option("--engine", options.engine,
-                  "Engine that times schedules: auto is step where no link is ever shared, else "
-                  "flow")
-      ->option_text("auto|step|flow|simgrid (auto)");
+                  "Engine that times schedules: auto is executor with a profile that calibrated a "
+                  "transport; else step where no link is ever shared, else flow")
+      ->option_text("auto|step|flow|executor|simgrid (auto)");
 }
+
+namespace {
+
+void scale_gradients(const std::string& text, Job& job) {
+  job.gradient_scale =
+      parsing_option("--scale-gradients", [&] { return parse_number(text, 1e-9, 1); });
+  for (LoadedNetwork& network : job.networks) {
+    for (models::Gradient& gradient : network.work.gradients) {
+      gradient.elements = std::max<std::int64_t>(
+          1, std::llround(static_cast<double>(gradient.elements) * job.gradient_scale));
+    }
+  }
+}
+
+}  // namespace
 
 Job load_job(const JobOptions& options) {
   required(options.model, "--model", "resnet50");
@@ -287,6 +309,7 @@ Job load_job(const JobOptions& options) {
   if (!options.overlap.empty())
     job.overlap =
         parsing_option("--overlap", [&] { return models::overlap_from_name(options.overlap); });
+  if (!options.gradient_scale.empty()) scale_gradients(options.gradient_scale, job);
   job.engine =
       parsing_option("--engine", [&] { return simulator::engine_from_name(options.engine); });
   return job;
@@ -305,6 +328,7 @@ simulator::PredictionRequest Job::request(const LoadedNetwork& network, int rank
           .engine = engine,
           .overlap = overlap,
           .stored_sample = network.stored_sample,
+          .compute_is_exact = compute_is_exact,
           .stragglers = stragglers};
 }
 

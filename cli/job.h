@@ -38,6 +38,7 @@ struct JobOptions {
   std::string streams;
   std::string overlap;
   std::string profile;
+  std::string gradient_scale;
   std::string engine = "auto";
 };
 
@@ -58,6 +59,8 @@ struct Job {
   std::vector<const models::Strategy*> strategies;
   simulator::ThresholdRequest thresholds;
   std::optional<models::Overlap> overlap;
+  bool compute_is_exact = false;  // as of simulator::PredictionRequest
+  double gradient_scale = 1;  // by which the networks' gradients are already multiplied
   simulator::EngineKind engine = simulator::EngineKind::automatic;
   std::optional<simulator::MonteCarloRequest> stragglers;
 

@@ -88,6 +88,8 @@ int run_command(int argc, char** argv) {
   paceline::cli::add_reproduce(app);
   paceline::cli::add_agree(app);
   paceline::cli::add_train(app);
+  paceline::cli::add_calibrate(app);
+  paceline::cli::add_replay(app);
   paceline::cli::add_completion(app);
   try {
     check_command(app, argc, argv);

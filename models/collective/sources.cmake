@@ -10,6 +10,7 @@ set(collective_sources
   collective/export/svg.cc
   collective/halving_doubling.cc
   collective/hierarchical.cc
+  collective/program.cc
   collective/ring.cc
   collective/schedule.cc
   collective/tree.cc
@@ -30,6 +31,7 @@ set(collective_headers
   collective/primitives/halving.h
   collective/primitives/ring.h
   collective/primitives/tree.h
+  collective/program.h
   collective/schedule.h
   collective/span.h
   collective/verify.h)

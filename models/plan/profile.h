@@ -49,7 +49,7 @@ enum class CurveKind {
 struct CalibratedCurve {
   CurveKind kind = CurveKind::point_to_point;
   bool between_nodes = true;
-  std::string library;                  // whose all-reduce; empty for messages
+  std::string library = {};             // whose all-reduce; empty for messages
   WireType wire = WireType::fp32;       // of the elements that an all-reduce adds
   int ranks = 2;                        // that took part
   std::vector<CurvePiece> pieces = {};  // at least one; from 0 bytes on, ascending
@@ -76,6 +76,8 @@ struct CalibratedTransport {
   Bytes smallest_segment;
   Bytes largest_segment;
   Figure<Seconds> message_gap;  // from one message of a rank to its next, as small as they may be
+  // How messages to several receivers share a rank's link: 0, one after the other; 1, evenly.
+  double fairness = 0;
 };
 
 struct Profile {

@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "models/base/error.h"
-#include "runtime/collective/program.h"
+#include "models/collective/program.h"
 #include "runtime/tensor/kernels.h"
 #include "runtime/transport/message_memory.h"
 
 namespace paceline::runtime {
 namespace {
+
+using models::Program;
 
 // Messages are counted in an int by MPI.
 constexpr std::size_t largest_segment_bytes = std::size_t{1} << 30;
@@ -228,7 +230,7 @@ struct Executor::State {
   std::vector<Stream> streams;
   std::vector<Transport::Request> blocked;
 
-  // The largest message of a bucket, bytes.
+  // The largest message of a bucket, bytes: as asked for, or as models::segment_bytes() has it.
   [[nodiscard]] std::size_t segment_size(std::size_t bucket_bytes) const;
 
   // Runs what is started on the stream, one after the other.
@@ -260,12 +262,10 @@ Executor::~Executor() {
   if (in_flight) state_->transport.abort();
 }
 
-// As asked for; or a quarter of a rank's part, within what the transport gains from: a part that is
-// cut in four travels on while three quarters of it are still to come.
 std::size_t Executor::State::segment_size(std::size_t bucket_bytes) const {
   if (options.segment_bytes > 0) return std::min(options.segment_bytes, largest_segment_bytes);
-  const std::size_t quarter = bucket_bytes / static_cast<std::size_t>(transport.ranks()) / 4;
-  return std::clamp(quarter, transport.smallest_segment_bytes(), transport.segment_bytes());
+  return static_cast<std::size_t>(models::segment_bytes(
+      static_cast<std::int64_t>(bucket_bytes), transport.ranks(), segmentation(transport)));
 }
 
 Collective& Executor::prepare(const models::Schedule& schedule, std::int64_t elements,
@@ -284,7 +284,7 @@ Collective& Executor::prepare(const models::Schedule& schedule, std::int64_t ele
       state_->segment_size(static_cast<std::size_t>(elements) * bytes_of(wire));
   const auto segment_elements =
       static_cast<std::int64_t>(std::max<std::size_t>(1, segment_bytes / bytes_of(wire)));
-  const ProgramOptions cut{
+  const models::ProgramOptions cut{
       .segment_elements = segment_elements,
       .window_elements = static_cast<std::int64_t>(window_bytes / bytes_of(wire))};
   Collective& made = state_->collectives.emplace_back(

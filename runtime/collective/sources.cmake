@@ -1,8 +1,6 @@
 set(collective_sources
   collective/executor.cc
-  collective/program.cc
   collective/sequential_executor.cc)
 set(collective_headers
   collective/executor.h
-  collective/program.h
   collective/sequential_executor.h)

@@ -19,6 +19,8 @@
 #include <span>
 #include <string_view>
 
+#include "models/collective/program.h"
+
 namespace paceline::runtime {
 
 class Transport {
@@ -67,5 +69,10 @@ class Transport {
   // what it has while the rest is under way. At most segment_bytes().
   [[nodiscard]] virtual std::size_t smallest_segment_bytes() const { return segment_bytes(); }
 };
+
+[[nodiscard]] inline models::Segmentation segmentation(const Transport& transport) {
+  return {static_cast<std::int64_t>(transport.smallest_segment_bytes()),
+          static_cast<std::int64_t>(transport.segment_bytes())};
+}
 
 }  // namespace paceline::runtime

@@ -6,12 +6,14 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "models/base/figure.h"
 #include "models/base/units.h"
 #include "models/cluster/cluster.h"
 #include "models/cluster/platform.h"
+#include "models/collective/program.h"
 #include "models/plan/profile.h"
 
 namespace paceline::simulator {
@@ -22,6 +24,28 @@ enum class Reading { stated, fast, slow };
 struct LinkCost {
   Seconds alpha;        // per message, one way
   SecondsPerByte beta;  // per byte sent, each direction
+};
+
+// What a message of a size takes beyond its bytes on the wire, from `from` bytes on:
+// alpha + n per_byte.
+struct MessageAlpha {
+  Bytes from;
+  Seconds alpha;
+  SecondsPerByte per_byte;  // may be negative
+};
+
+// The transport that runs the schedules, as it was calibrated (models/plan/profile.h).
+struct TransportCost {
+  models::Segmentation segmentation;
+  Seconds message_gap;   // from one message of a rank to its next
+  bool is_fair = false;  // messages to several receivers leave in turns, not one after the other
+  std::vector<MessageAlpha> nic = {};  // in place of nic.alpha; empty: nic.alpha
+  // Of the runtime's kernels on one rank, per byte of the wire type; 0 where they were not
+  // measured. It casts buckets to the wire type and back, packs nothing, and looks at what arrived
+  // once.
+  SecondsPerByte copy{0};
+  SecondsPerByte cast_fp16{0};
+  SecondsPerByte cast_bf16{0};
 };
 
 struct CommunicationCost {
@@ -40,13 +64,21 @@ struct CommunicationCost {
   std::shared_ptr<const models::Platform> platform = {};  // in place of nodes, NICs and fabric
   models::Placement placement = models::Placement::node_major;
   int nodes = 0;  // that the fabric joins; 0: those that the ranks fill
+  std::optional<TransportCost> transport = {};
+
+  // alpha between nodes of a message of so many bytes, without further hops.
+  [[nodiscard]] Seconds nic_alpha(Bytes bytes) const;
 };
 
-// Figures of `profile` (may be null) take the place of the cluster's. gamma is the time to read two
-// operands and write one at the device's memory bandwidth times its memory efficiency: 3 bytes
-// moved for each byte reduced.
+// Figures of `profile` (may be null) take the place of the cluster's, for a job of `ranks`. Of the
+// profile's curves between nodes it takes the one in which all ranks exchanged messages, with the
+// nearest number of ranks: its last piece is the bandwidth of the NIC, and what a message takes
+// beyond that is its alpha. gamma is the profile's rate of FP32 reductions, where it has one, or
+// the time to read two operands and write one at the device's memory bandwidth times its memory
+// efficiency: 3 bytes moved for each byte reduced.
 [[nodiscard]] CommunicationCost communication_cost(const models::Cluster& cluster,
-                                                   const models::Profile* profile, Reading reading);
+                                                   const models::Profile* profile, Reading reading,
+                                                   int ranks = 0);
 
 // A figure at a reading. `faster_if_larger` says which end of the interval is the fast one.
 template <class Q>

@@ -13,12 +13,17 @@ CollectiveTimer::Prepared& CollectiveTimer::prepared(const models::PlannedSchedu
   auto prepared = std::make_unique<Prepared>();
   prepared->schedule = schedule;
   const models::Schedule& s = schedule.schedule;
-  const bool by_steps =
-      kind_ == EngineKind::step || (kind_ == EngineKind::automatic && !shares_links(s, cost_));
-  if (by_steps) {
+  const auto kind = [&] {
+    if (kind_ == EngineKind::step) return EngineKind::step;
+    const EngineKind sharing = shared_link_kind(kind_, {&s, 1}, cost_);
+    const bool may_step = kind_ == EngineKind::automatic && sharing == EngineKind::flow;
+    return may_step && !shares_links(s, cost_) ? EngineKind::step : sharing;
+  };
+  prepared->kind = kind();
+  if (prepared->kind == EngineKind::step) {
     prepared->step.emplace(s, cost_);
   } else {
-    prepared->sharing = make_shared_link_engine(kind_, {&s, 1}, cost_);
+    prepared->sharing = make_shared_link_engine(prepared->kind, {&s, 1}, cost_);
   }
   prepared_.push_back(std::move(prepared));
   return *prepared_.back();
@@ -32,8 +37,7 @@ Seconds CollectiveTimer::time(const models::PlannedSchedule& schedule, Bytes byt
 }
 
 EngineKind CollectiveTimer::engine(const models::PlannedSchedule& schedule) {
-  if (prepared(schedule).step) return EngineKind::step;
-  return shared_link_kind(kind_);
+  return prepared(schedule).kind;
 }
 
 }  // namespace paceline::simulator

@@ -32,6 +32,7 @@ class CollectiveTimer {
  private:
   struct Prepared {
     models::PlannedSchedule schedule;
+    EngineKind kind = EngineKind::step;
     std::optional<StepEngine> step;  // one of the two
     std::unique_ptr<SharedLinkEngine> sharing;
     std::unordered_map<double, Seconds> times;  // by bytes

@@ -1,6 +1,7 @@
 // Tests: tests/cli (end to end).
 #include "simulator/engine/engine_kind.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -8,16 +9,18 @@
 
 #include "models/base/error.h"
 #include "models/base/names.h"
+#include "simulator/engine/executor_engine.h"
 #include "simulator/engine/flow_engine.h"
 #include "simulator/engine/simgrid_module.h"
 
 namespace paceline::simulator {
 namespace {
 
-constexpr std::array<std::pair<EngineKind, std::string_view>, 4> kinds = {
+constexpr std::array<std::pair<EngineKind, std::string_view>, 5> kinds = {
     {{EngineKind::automatic, "auto"},
      {EngineKind::step, "step"},
      {EngineKind::flow, "flow"},
+     {EngineKind::executor, "executor"},
      {EngineKind::simgrid, "simgrid"}}};
 
 }  // namespace
@@ -42,16 +45,25 @@ EngineKind engine_from_name(std::string_view text) {
   throw unknown_name("engine", text, known);
 }
 
-EngineKind shared_link_kind(EngineKind kind) {
+EngineKind shared_link_kind(EngineKind kind, std::span<const models::Schedule> schedules,
+                            const CommunicationCost& cost) {
   if (kind == EngineKind::step)
     throw InputError("the step engine does not see that buckets in flight share links",
                      "choose --engine flow, or --streams 1");
-  return kind == EngineKind::automatic ? EngineKind::flow : kind;
+  if (kind == EngineKind::executor && !cost.transport)
+    throw InputError("the executor engine needs a calibrated transport",
+                     "give a --profile that paceline calibrate measured, or another --engine");
+  if (kind != EngineKind::automatic) return kind;
+  const bool by_executor =
+      cost.transport && std::all_of(schedules.begin(), schedules.end(), suits_executor_engine);
+  return by_executor ? EngineKind::executor : EngineKind::flow;
 }
 
 std::unique_ptr<SharedLinkEngine> make_shared_link_engine(
     EngineKind kind, std::span<const models::Schedule> schedules, const CommunicationCost& cost) {
+  kind = shared_link_kind(kind, schedules, cost);
   if (kind == EngineKind::simgrid) return load_simgrid_engine(schedules, cost);
+  if (kind == EngineKind::executor) return std::make_unique<ExecutorEngine>(schedules, cost);
   return std::make_unique<FlowEngine>(schedules, cost);
 }
 

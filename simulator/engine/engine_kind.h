@@ -13,13 +13,15 @@
 namespace paceline::simulator {
 
 enum class EngineKind {
-  automatic,  // step where no link is ever shared, else flow
+  automatic,  // executor where the transport is calibrated and the schedule suits it; else step
+              // where no link is ever shared, else flow
   step,
   flow,
+  executor,
   simgrid,
 };
 
-// "auto", "step", "flow", "simgrid".
+// "auto", "step", "flow", "executor", "simgrid".
 [[nodiscard]] std::string_view name(EngineKind kind);
 // "step engine", "flow engine", "SimGrid"; of a kind that is not automatic.
 [[nodiscard]] std::string described(EngineKind kind);
@@ -27,11 +29,13 @@ enum class EngineKind {
 [[nodiscard]] EngineKind engine_from_name(std::string_view text);
 
 // The engine that follows shared links where `kind` is asked for. Throws InputError if it is the
-// step engine.
-[[nodiscard]] EngineKind shared_link_kind(EngineKind kind);
+// step engine, or the executor engine without a calibrated transport.
+[[nodiscard]] EngineKind shared_link_kind(EngineKind kind,
+                                          std::span<const models::Schedule> schedules,
+                                          const CommunicationCost& cost);
 
-// An engine of a kind that follows shared links: SimGrid, or else ours. Throws UnavailableError if
-// it was not built in, and InputError where the schedules are too large for it.
+// An engine of a kind that follows shared links; automatic: as shared_link_kind() says. Throws
+// UnavailableError if it was not built in, and InputError where the schedules are too large for it.
 [[nodiscard]] std::unique_ptr<SharedLinkEngine> make_shared_link_engine(
     EngineKind kind, std::span<const models::Schedule> schedules, const CommunicationCost& cost);
 

@@ -41,6 +41,11 @@ class Routes {
   // Puts the links from one rank to another into `path`, in order, and returns alpha in seconds.
   double path(int from, int to, std::vector<int>& path) const;
 
+  // Whether messages between the two pass NICs.
+  [[nodiscard]] bool between_nodes(int from, int to) const {
+    return platform_ == nullptr && slot_of(from) / per_node_ != slot_of(to) / per_node_;
+  }
+
   // Ranks in equal positions (equivalence.h): links look alike to ranks that are a multiple of
   // unit() apart; 0 if no two do. In a torus they do to a message and its translation only.
   [[nodiscard]] int unit() const { return unit_; }

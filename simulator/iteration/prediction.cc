@@ -16,11 +16,34 @@ namespace {
 using models::Precision;
 using models::WireType;
 
+// What our runtime does with a bucket (runtime/training/gradient_exchange.h): gradients are FP32 in
+// one array, of which a bucket is a part; another wire type is cast to and from, and sums are
+// looked through for infinities.
+BucketTimes runtime_bucket_times(const models::Plan& plan, const models::Bucket& bucket,
+                                 BucketTimer timer) {
+  BucketTimes times;
+  if (plan.ranks == 1) return times;
+  const TransportCost& transport = *timer.cost().transport;
+  const Bytes wire_bytes = plan.bytes(bucket);
+  const SecondsPerByte cast = plan.wire == WireType::fp16   ? transport.cast_fp16
+                              : plan.wire == WireType::bf16 ? transport.cast_bf16
+                                                            : SecondsPerByte{0};
+  times.cast = wire_bytes * cast;
+  times.unpack = wire_bytes * cast + static_cast<double>(bucket.elements) *
+                                         models::element_size(WireType::fp32) * transport.copy;
+  times.all_reduce =
+      timer.time(plan.schedules[static_cast<std::size_t>(bucket.schedule)], wire_bytes);
+  return times;
+}
+
 // cast: read one type and write the other. pack, unpack: read and write each byte once. A
 // bucket of one tensor is sent from where it lies. Gradients are FP16 in mixed precision; the
 // update wants FP32, and reads the wire type itself.
 BucketTimes bucket_times(const models::Plan& plan, const models::Bucket& bucket,
                          Precision precision, BytesPerSecond memory, BucketTimer timer) {
+  const CommunicationCost& cost = timer.cost();
+  if (cost.transport && cost.transport->copy > SecondsPerByte{0})
+    return runtime_bucket_times(plan, bucket, timer);
   const auto elements = static_cast<double>(bucket.elements);
   const Bytes wire_bytes = plan.bytes(bucket);
   const Bytes gradient_bytes = elements * models::element_size(precision);
@@ -122,9 +145,11 @@ Predictor::Setting& Predictor::setting(int ranks, Reading reading) {
   }
   const ComputeRequest compute{request_.network, request_.cluster.device, request_.profile,
                                request_.precision, request_.batch_per_rank};
-  const CommunicationCost cost = communication_cost(request_.cluster, request_.profile, reading);
+  const CommunicationCost cost =
+      communication_cost(request_.cluster, request_.profile, reading, ranks);
   settings_.push_back(std::make_shared<Setting>(Setting{
-      ranks, reading, compute_times(compute, reading), input_times(request_, ranks, reading),
+      ranks, reading, compute_times(compute, request_.compute_is_exact ? Reading::stated : reading),
+      input_times(request_, ranks, reading),
       effective_memory_bandwidth(request_.cluster.device, reading), CollectiveTimer(cost),
       CollectiveTimer(cost, request_.engine), std::nullopt}));
   return *settings_.back();
@@ -156,10 +181,10 @@ StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thres
   IterationDag dag(request_.network, plan, at.compute, buckets, at.input);
   EngineKind engine = EngineKind::step;
   if (in_flight) {
-    engine = shared_link_kind(at.engine.kind());
     std::vector<models::Schedule> schedules;
     for (const models::PlannedSchedule& schedule : plan.schedules)
       schedules.push_back(schedule.schedule);
+    engine = shared_link_kind(at.engine.kind(), schedules, at.engine.cost());
     const auto sharing = make_shared_link_engine(engine, schedules, at.engine.cost());
     dag = with_buckets_in_flight(dag, plan, *sharing);
   } else {

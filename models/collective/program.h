@@ -1,4 +1,5 @@
-// A rank's part of a schedule as a linear program, which the executor runs (executor.h).
+// A rank's part of a schedule as a linear program over segments of a bucket: what the runtime's
+// executor runs, message by message, and what the executor engine of the simulator times.
 //
 // The program lists what the rank receives, in the order in which it is landed, and what it sends,
 // in the order in which it is issued. It knows no transport and no memory: elements are counted
@@ -12,9 +13,9 @@
 #include "models/collective/span.h"
 #include "models/plan/precision.h"
 
-namespace paceline::runtime {
+namespace paceline::models {
 
-using Elements = models::Span<std::int64_t>;
+using Elements = Span<std::int64_t>;
 
 struct Program {
   struct Send {
@@ -60,6 +61,18 @@ struct Program {
   Elements wide;                       // what is ever held in FP32
 };
 
+// Message sizes that a transport likes, in bytes: below the smallest, cutting finer gains nothing,
+// and above the largest, coarser does not.
+struct Segmentation {
+  std::int64_t smallest_bytes = 1;
+  std::int64_t largest_bytes = 1;
+};
+
+// The largest message of a bucket: a quarter of a rank's part, within what the transport likes. A
+// part that is cut in four travels on while three quarters of it are still to come.
+[[nodiscard]] std::int64_t segment_bytes(std::int64_t bucket_bytes, int ranks,
+                                         const Segmentation& segmentation);
+
 struct ProgramOptions {
   std::int64_t segment_elements = 1;  // the largest message
   std::int64_t window_elements =
@@ -72,7 +85,7 @@ struct ProgramOptions {
 // The window has at least 2 receives and at most 16: the next is there when one has landed, and
 // those that wait stay in the cache. Time: O((messages in segments) log(messages in segments)) for
 // a rank.
-[[nodiscard]] Program compile(const models::Schedule& schedule, int rank, std::int64_t elements,
-                              models::WireType wire, const ProgramOptions& options);
+[[nodiscard]] Program compile(const Schedule& schedule, int rank, std::int64_t elements,
+                              WireType wire, const ProgramOptions& options);
 
-}  // namespace paceline::runtime
+}  // namespace paceline::models

@@ -12,7 +12,7 @@
 //  - of a step before s: x has landed those steps, so it has;
 //  - of step s itself, which reads what the receive is added to (no receive replaces what is
 //    read in its step): then x posts all receives of its step s at once (posted_with).
-#include "runtime/collective/program.h"
+#include "models/collective/program.h"
 
 #include <algorithm>
 #include <map>
@@ -20,11 +20,8 @@
 
 #include "models/collective/enumerate.h"
 
-namespace paceline::runtime {
+namespace paceline::models {
 namespace {
-
-using models::part;
-using models::Schedule;
 
 // A value for each element, equal over intervals.
 template <class Value>
@@ -97,10 +94,10 @@ class Compiler {
       : schedule_(schedule), rank_(rank), elements_(elements), options_(options) {
     const Elements bucket{0, elements};
     for (int step = 0; step < schedule.steps(); ++step) {
-      for_each_send(schedule, rank, step, bucket, [&](const models::Transfer<std::int64_t>& t) {
+      for_each_send(schedule, rank, step, bucket, [&](const Transfer<std::int64_t>& t) {
         sends_.add(t.to, t.reduce, t.span, step, options.segment_elements);
       });
-      for_each_receive(schedule, rank, step, bucket, [&](const models::Transfer<std::int64_t>& t) {
+      for_each_receive(schedule, rank, step, bucket, [&](const Transfer<std::int64_t>& t) {
         receives_.add(t.from, t.reduce, t.span, step, options.segment_elements);
       });
       sends_.end_step();
@@ -108,12 +105,12 @@ class Compiler {
     }
   }
 
-  Program compiled(models::WireType wire) {
+  Program compiled(WireType wire) {
     for (const Message& m : receives_.list)
       program_.receives.push_back({.from = m.peer, .reduce = m.reduce, .span = m.span});
     order_sends();
     relate();
-    if (wire != models::WireType::fp32) find_pieces();
+    if (wire != WireType::fp32) find_pieces();
     find_posted();
     for (const Program::Receive& r : program_.receives) {
       if (r.reduce) program_.largest_reduction = std::max(program_.largest_reduction, r.span.size);
@@ -281,7 +278,7 @@ class Compiler {
     for (const auto& [sender, spans] : sent) {
       bool found = false;
       for_each_receive(schedule_, sender, step, Elements{0, elements_},
-                       [&](const models::Transfer<std::int64_t>& t) {
+                       [&](const Transfer<std::int64_t>& t) {
                          found = found || std::any_of(spans.begin(), spans.end(), [&](Elements s) {
                                    return s.begin < t.span.end() && t.span.begin < s.end();
                                  });
@@ -303,13 +300,18 @@ class Compiler {
 
 }  // namespace
 
+std::int64_t segment_bytes(std::int64_t bucket_bytes, int ranks, const Segmentation& segmentation) {
+  return std::clamp(bucket_bytes / ranks / 4, segmentation.smallest_bytes,
+                    segmentation.largest_bytes);
+}
+
 std::int64_t segment_count(Elements span, std::int64_t segment_elements) {
   return span.size / segment_elements + (span.size % segment_elements != 0 ? 1 : 0);
 }
 
-Program compile(const Schedule& schedule, int rank, std::int64_t elements, models::WireType wire,
+Program compile(const Schedule& schedule, int rank, std::int64_t elements, WireType wire,
                 const ProgramOptions& options) {
   return Compiler(schedule, rank, elements, options).compiled(wire);
 }
 
-}  // namespace paceline::runtime
+}  // namespace paceline::models

@@ -1,0 +1,80 @@
+// Tests: tests/calibration/cluster_profile_test.cc.
+#include "calibration/cluster_profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/base/limits.h"
+
+namespace paceline::calibration {
+namespace {
+
+std::string described(const MessageTimes& times) {
+  return fmt::format(
+      "{} {}{}", name(times.kind), times.between_nodes ? "between nodes" : "within a node",
+      times.kind == models::CurveKind::exchange ? fmt::format(", {} ranks", times.ranks) : "");
+}
+
+Figure<Seconds> percentiles(std::vector<Seconds> samples, const std::string& source) {
+  std::sort(samples.begin(), samples.end());
+  const auto at = [&](double share) {
+    return samples[static_cast<std::size_t>(
+        std::lround(share * static_cast<double>(samples.size() - 1)))];
+  };
+  return {at(0.5), at(0.05), at(0.95), Provenance::calibrated, source};
+}
+
+Figure<BytesPerSecond> inverse(const Figure<SecondsPerByte>& beta) {
+  const auto bandwidth = [](SecondsPerByte b) {
+    return BytesPerSecond{std::clamp(1 / std::max(b.value(), 1e-300),
+                                     Limits<BytesPerSecond>::least.value(),
+                                     Limits<BytesPerSecond>::most.value())};
+  };
+  return {bandwidth(beta.value), bandwidth(beta.high), bandwidth(beta.low), beta.provenance,
+          beta.source};
+}
+
+}  // namespace
+
+ClusterProfile make_profile(const ClusterMeasurements& measured, const ProfileNames& names) {
+  ClusterProfile made;
+  models::Profile& profile = made.profile;
+  profile.name = names.name;
+  profile.cluster = names.cluster;
+  profile.device = names.device;
+  profile.origin = names.origin;
+  for (const MessageTimes& times : measured.messages) {
+    if (times.samples.empty()) continue;
+    const std::string source = fmt::format("{}: {}", described(times), names.origin);
+    Fit fit = fit_piecewise(times.samples, {.source = source});
+    for (const std::string& complaint : fit.complaints)
+      made.complaints.push_back(fmt::format("{}: {}", described(times), complaint));
+    if (times.kind == models::CurveKind::exchange) {
+      auto& latency = times.between_nodes ? profile.nic_latency : profile.intra_latency;
+      auto& bandwidth = times.between_nodes ? profile.nic_bandwidth : profile.intra_bandwidth;
+      latency = fit.pieces.front().alpha;
+      bandwidth = inverse(fit.pieces.back().beta);
+    }
+    profile.curves.push_back({.kind = times.kind,
+                              .between_nodes = times.between_nodes,
+                              .ranks = times.ranks,
+                              .pieces = fit.pieces,
+                              .residual = fit.residual,
+                              .source = source});
+    made.fits.push_back(std::move(fit));
+  }
+  if (!measured.message_gaps.empty()) {
+    profile.transport = {
+        measured.transport, Bytes{static_cast<double>(measured.segmentation.smallest_bytes)},
+        Bytes{static_cast<double>(measured.segmentation.largest_bytes)},
+        percentiles(measured.message_gaps, "small messages in a row: " + names.origin),
+        measured.fairness};
+  }
+  profile.rates = measured.rates;
+  profile.layers = measured.layers;
+  return made;
+}
+
+}  // namespace paceline::calibration

@@ -1,0 +1,54 @@
+// Events of a Chrome trace (the "Trace Event Format" of catapult-project/catapult), one after the
+// other, for the readers of traces. Not for other use.
+//
+// The text is parsed as it goes by (nlohmann's SAX parser), without recursion: what a trace needs
+// of memory is what its reader keeps. Files of torch.profiler and of Horovod are such traces; the
+// one is an object with "traceEvents", the other an array.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace paceline::calibration {
+
+// A number or a text; other values are left out.
+struct TraceArgument {
+  std::string key;
+  std::string text;
+  std::optional<double> number = {};
+};
+
+struct TraceEvent {
+  char phase =
+      '?';  // 'X' complete, 'B' begin, 'E' end, 'M' metadata, 's' and 'f' flow, 'i' instant
+  std::string name;
+  std::string category;
+  double begin_us = 0;
+  double duration_us = 0;
+  std::string pid;  // numbers and texts alike
+  std::string tid;
+  std::vector<TraceArgument> arguments = {};
+
+  // Nothing if there is none; keys are compared without their case.
+  [[nodiscard]] const TraceArgument* argument(std::string_view key) const;
+};
+
+struct TraceEnd {
+  bool early = false;                    // the JSON is not closed
+  std::optional<double> schema_version;  // of torch.profiler
+  std::size_t events = 0;
+};
+
+enum class EarlyEnd { refused, taken };
+
+// Calls `sink` for each event. Where an early end is taken, the event that it cuts is left out.
+// Throws InputError (with line and column) if the text is no JSON, holds no array of events, an
+// event is no object, or a time is no finite number from 0 to 1e18. O(text).
+TraceEnd read_chrome_trace(std::string_view text, const std::string& file, EarlyEnd early_end,
+                           const std::function<void(TraceEvent&&)>& sink);
+
+}  // namespace paceline::calibration

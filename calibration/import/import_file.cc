@@ -1,0 +1,81 @@
+// Tests: tests/calibration/import_profile_test.cc.
+#include "calibration/import/import_file.h"
+
+#include <array>
+#include <utility>
+
+#include "calibration/import/horovod.h"
+#include "calibration/import/kineto.h"
+#include "calibration/import/nccl_tests.h"
+#include "calibration/import/osu.h"
+#include "models/base/error.h"
+#include "models/base/names.h"
+
+namespace paceline::calibration {
+namespace {
+
+constexpr std::array<std::pair<ImportFormat, std::string_view>, 4> formats = {
+    {{ImportFormat::nccl_tests, "nccl-tests"},
+     {ImportFormat::osu, "osu"},
+     {ImportFormat::kineto, "kineto"},
+     {ImportFormat::horovod, "horovod"}}};
+
+}  // namespace
+
+std::string_view name(ImportFormat format) {
+  for (const auto& [value, text] : formats) {
+    if (value == format) return text;
+  }
+  return "unknown";
+}
+
+std::vector<std::string> import_format_names() {
+  std::vector<std::string> names;
+  for (const auto& [value, text] : formats) names.emplace_back(text);
+  return names;
+}
+
+ImportFormat import_format_from_name(std::string_view text) {
+  for (const auto& [value, name] : formats) {
+    if (name == text) return value;
+  }
+  std::vector<std::string> names = import_format_names();
+  names.emplace_back("auto");
+  throw unknown_name("format", text, names);
+}
+
+ImportFormat guessed_format(std::string_view text, const std::string& file) {
+  // What a table says in its first lines, a trace may say in a name: traces come first.
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  const bool is_json =
+      first != std::string_view::npos && (text[first] == '{' || text[first] == '[');
+  if (is_json && looks_like_horovod(text)) return ImportFormat::horovod;
+  if (is_json && looks_like_kineto(text)) return ImportFormat::kineto;
+  if (!is_json && looks_like_osu(text)) return ImportFormat::osu;
+  if (looks_like_nccl_tests(text)) return ImportFormat::nccl_tests;
+  if (looks_like_osu(text)) return ImportFormat::osu;
+  throw InputError({file}, "this is the output of no tool that is known here",
+                   text.starts_with("\x1f\x8b")
+                       ? "unpack it first: gunzip FILE"
+                       : "give --format nccl-tests, osu, kineto or horovod, and its file");
+}
+
+Imported import_text(ImportFormat format, std::string_view text, const std::string& file,
+                     const models::Network* network) {
+  switch (format) {
+    case ImportFormat::nccl_tests:
+      return parse_nccl_tests(text, file);
+    case ImportFormat::osu:
+      return parse_osu(text, file);
+    case ImportFormat::horovod:
+      return parse_horovod(text, file);
+    case ImportFormat::kineto:
+      break;
+  }
+  if (network == nullptr)
+    throw InputError({file}, "a trace of torch.profiler, and no network to find in it",
+                     "give --model, as in --model resnet50");
+  return parse_kineto(text, file, *network);
+}
+
+}  // namespace paceline::calibration

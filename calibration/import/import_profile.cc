@@ -1,0 +1,102 @@
+// Tests: tests/calibration/import_profile_test.cc.
+#include "calibration/import/import_profile.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "models/base/error.h"
+
+namespace paceline::calibration {
+namespace {
+
+std::string tool_of(const Imported& imported) {
+  return imported.tool + (imported.version.empty() ? "" : " " + imported.version);
+}
+
+int ranks_of(const ImportedCurve& curve, const ImportContext& context) {
+  if (curve.ranks > 0 && context.ranks > 0 && curve.ranks != context.ranks)
+    throw InputError({"--ranks"},
+                     fmt::format("{}, and {} says {}", context.ranks, context.file, curve.ranks),
+                     "leave it out");
+  const int ranks = curve.ranks > 0 ? curve.ranks : context.ranks;
+  if (ranks == 0)
+    throw InputError({context.file}, "it does not say on how many ranks the all-reduce ran",
+                     "give --ranks");
+  if (ranks == 1)
+    throw InputError({context.file}, "an all-reduce over one rank", "give a run over two or more");
+  return ranks;
+}
+
+models::WireType wire_of(const ImportedCurve& curve, const ImportContext& context) {
+  if (curve.wire && context.wire && *curve.wire != *context.wire)
+    throw InputError({"--wire"},
+                     fmt::format("{}, and {} says {}", models::name(*context.wire), context.file,
+                                 models::name(*curve.wire)),
+                     "leave it out");
+  if (curve.wire) return *curve.wire;
+  if (context.wire) return *context.wire;
+  throw InputError({context.file}, "it does not say what the all-reduce adds",
+                   "give --wire fp32, fp16 or bf16");
+}
+
+void set_link(models::Profile& profile, bool between_nodes, const FittedCurve& fitted,
+              const std::string& source) {
+  if (fitted.curve.use == CurveUse::time) {
+    Figure<Seconds> latency = fitted.fit.pieces.front().alpha;
+    latency.source = source;
+    (between_nodes ? profile.nic_latency : profile.intra_latency) = latency;
+    return;
+  }
+  const Figure<SecondsPerByte>& beta = fitted.fit.pieces.back().beta;
+  if (beta.low <= SecondsPerByte{0})
+    throw InputError("the time of a stream does not grow with its messages",
+                     "give a run with larger ones");
+  (between_nodes ? profile.nic_bandwidth : profile.intra_bandwidth) = Figure<BytesPerSecond>{
+      1.0 / beta.value, 1.0 / beta.high, 1.0 / beta.low, Provenance::calibrated, source};
+}
+
+void add_curve(ImportedProfile& result, const Imported& imported, const ImportedCurve& curve,
+               const ImportContext& context) {
+  const bool between_nodes = curve.between_nodes.value_or(context.between_nodes.value_or(true));
+  models::CalibratedCurve calibrated;
+  calibrated.kind = curve.kind;
+  calibrated.between_nodes = between_nodes;
+  calibrated.source = fmt::format("{} ({}, {})", context.file, tool_of(imported), curve.what);
+  if (curve.kind == models::CurveKind::all_reduce) {
+    calibrated.ranks = ranks_of(curve, context);
+    calibrated.wire = wire_of(curve, context);
+    calibrated.library = context.library.empty() ? curve.library : context.library;
+  }
+  FittedCurve fitted{curve, fit_piecewise(curve.samples, {.source = calibrated.source})};
+  if (curve.kind == models::CurveKind::point_to_point)
+    set_link(result.profile, between_nodes, fitted, calibrated.source);
+  calibrated.pieces = fitted.fit.pieces;
+  calibrated.residual = fitted.fit.residual;
+  // A stream's time of a message is not what one message takes.
+  if (curve.use == CurveUse::time) result.profile.curves.push_back(std::move(calibrated));
+  result.curves.push_back(std::move(fitted));
+}
+
+}  // namespace
+
+ImportedProfile profile_of(const Imported& imported, const ImportContext& context) {
+  ImportedProfile result;
+  models::Profile& profile = result.profile;
+  profile.name = context.name;
+  profile.cluster = context.cluster;
+  profile.device = context.device;
+  profile.origin =
+      fmt::format("paceline calibrate import {} ({})", context.file, tool_of(imported));
+  for (const ImportedCurve& curve : imported.curves) add_curve(result, imported, curve, context);
+  for (const ImportedLayer& layer : imported.layers) {
+    models::CalibratedLayer entry{context.network, context.precision, context.batch_per_rank,
+                                  layer.layer,     layer.forward,     layer.backward};
+    for (Figure<Seconds>* figure : {&entry.forward, &entry.backward})
+      figure->source = fmt::format("{} ({}, {})", context.file, tool_of(imported), figure->source);
+    profile.layers.push_back(std::move(entry));
+  }
+  return result;
+}
+
+}  // namespace paceline::calibration

@@ -1,0 +1,48 @@
+// A profile from what was imported: curves are fitted, layers are taken as they are.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibration/fit/piecewise.h"
+#include "calibration/import/imported.h"
+#include "models/plan/precision.h"
+#include "models/plan/profile.h"
+
+namespace paceline::calibration {
+
+// What the user knows and the file does not say.
+struct ImportContext {
+  std::string file;  // named in every source
+  std::string name;  // of the profile
+  std::string cluster;
+  std::string device;
+  std::string network;  // of layers
+  models::Precision precision = models::Precision::fp32;
+  int batch_per_rank = 0;
+  int ranks = 0;                              // 0: as the file says
+  std::optional<models::WireType> wire = {};  // likewise
+  std::string library = {};                   // likewise
+  std::optional<bool> between_nodes = {};     // likewise; between nodes if neither says
+};
+
+// A curve with its fit, for tables and plots.
+struct FittedCurve {
+  ImportedCurve curve;
+  Fit fit;
+};
+
+struct ImportedProfile {
+  models::Profile profile;
+  std::vector<FittedCurve> curves;
+};
+
+// An all-reduce and messages become curves. osu_latency also gives the latency of the link (alpha
+// of its first piece), and osu_bw its bandwidth (1 / beta of its last): of the NIC, or of the intra
+// link if it was not between nodes. Throws InputError if neither the file nor the context says on
+// how many ranks an all-reduce ran or what it added, if they contradict one another, or if a stream
+// has no bandwidth (beta 0).
+[[nodiscard]] ImportedProfile profile_of(const Imported& imported, const ImportContext& context);
+
+}  // namespace paceline::calibration

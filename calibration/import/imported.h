@@ -1,0 +1,61 @@
+// What the output of another tool says, before anything is fitted: samples of time by size, times
+// of layers, and when tensors were ready. The readers beside this header make it; import_profile.h
+// makes a profile of it.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibration/fit/piecewise.h"
+#include "models/base/figure.h"
+#include "models/base/units.h"
+#include "models/plan/precision.h"
+#include "models/plan/profile.h"
+
+namespace paceline::calibration {
+
+// Whether a curve is time by size as it is, or the time that a message adds to a stream of many
+// (osu_bw), which tells a link's bandwidth and nothing of its latency.
+enum class CurveUse { time, stream };
+
+struct ImportedCurve {
+  models::CurveKind kind = models::CurveKind::all_reduce;
+  CurveUse use = CurveUse::time;
+  std::string what;     // "all_reduce_perf, in place, float sum"
+  std::string library;  // of an all-reduce: "nccl", "mpi"; may be empty
+  std::optional<models::WireType> wire = {};
+  int ranks = 0;                           // 0: the file does not say
+  std::optional<bool> between_nodes = {};  // likewise
+  std::vector<Sample> samples = {};
+};
+
+// A layer of the network, by its name there.
+struct ImportedLayer {
+  std::string layer;
+  Figure<Seconds> forward;  // the median of the iterations, between the least and the most
+  Figure<Seconds> backward;
+};
+
+// When a tensor's gradient was ready, after the first of its iteration; medians of the iterations.
+struct ReadyTensor {
+  std::string tensor;
+  Bytes bytes;         // 0: the file does not say
+  Seconds ready;       // on the last rank
+  Seconds apart;       // from the first rank that was ready to the last
+  Seconds all_reduce;  // of the bucket that it was in
+  std::size_t iterations = 0;
+};
+
+struct Imported {
+  std::string tool;     // "nccl-tests"
+  std::string version;  // as the file says it; empty if it does not
+  std::vector<ImportedCurve> curves = {};
+  std::vector<ImportedLayer> layers = {};
+  std::vector<ReadyTensor> tensors = {};
+  std::size_t iterations = 0;             // of layers and tensors
+  std::vector<std::string> remarks = {};  // what the user should know: what was left out, and why
+};
+
+}  // namespace paceline::calibration

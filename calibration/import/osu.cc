@@ -1,0 +1,204 @@
+// Tests: tests/calibration/import_osu_test.cc.
+#include "calibration/import/osu.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "calibration/import/table_text.h"
+
+namespace paceline::calibration {
+namespace {
+
+using Words = std::vector<std::string_view>;
+
+enum class Benchmark { all_reduce, latency, bandwidth };
+
+// "# OSU MPI-CUDA Allreduce Latency Test v7.3"
+struct Title {
+  Benchmark benchmark;
+  std::string text;     // without "#" and version
+  std::string version;  // "7.3"
+};
+
+std::string joined(const Words& row, std::size_t begin, std::size_t end) {
+  std::string text;
+  for (std::size_t i = begin; i < end; ++i)
+    text += (text.empty() ? "" : " ") + std::string(row[i].substr(0, 40));
+  return text;
+}
+
+bool is_title(const Words& row) {
+  return row.size() >= 5 && row[0] == "#" && row[1] == "OSU" &&
+         std::find(row.begin(), row.end(), "Test") != row.end();
+}
+
+Title title_of(const Words& row, const std::string& file, int line) {
+  const auto test =
+      static_cast<std::size_t>(std::find(row.begin(), row.end(), "Test") - row.begin());
+  Title title{Benchmark::all_reduce, joined(row, 1, test), ""};
+  if (test + 1 < row.size() && row[test + 1].starts_with('v'))
+    title.version = std::string(row[test + 1].substr(1, 40));
+  // After "OSU MPI", "OSU MPI-CUDA"...
+  const std::string name = joined(row, 3, test);
+  if (name == "Allreduce Latency") {
+    title.benchmark = Benchmark::all_reduce;
+  } else if (name == "Latency") {
+    title.benchmark = Benchmark::latency;
+  } else if (name == "Bandwidth") {
+    title.benchmark = Benchmark::bandwidth;
+  } else {
+    throw InputError({file, line}, "this is the output of " + in_quotes(title.text),
+                     "give that of osu_allreduce, osu_latency or osu_bw");
+  }
+  return title;
+}
+
+// The words of a header are columns of one or two words, so that a row is held against the number
+// of its own table's first row, and against what the header names.
+bool is_header(const Words& row) {
+  return row.size() >= 3 && row[0] == "#" && row[1] == "Size";
+}
+
+std::optional<models::WireType> wire_of(std::string_view type) {
+  if (type.ends_with('.')) type.remove_suffix(1);
+  if (type == "MPI_FLOAT") return models::WireType::fp32;
+  return std::nullopt;
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::string& file) : file_(file) {}
+
+  void read(const TextLine& line) {
+    const Words row = words(line.text);
+    if (row.empty()) return;
+    if (row[0].starts_with('#')) {
+      read_comment(row, line);
+    } else if (title_ && header_ && is_whole_number(row[0])) {
+      read_row(row, line.number);
+    }
+  }
+
+  Imported finish() {
+    if (!any_title_)
+      throw InputError({file_}, "there is no table of OSU micro-benchmarks",
+                       "a title \"# OSU MPI Allreduce Latency Test v7.3\" comes before the rows");
+    std::erase_if(imported_.curves,
+                  [](const ImportedCurve& curve) { return curve.samples.empty(); });
+    if (imported_.curves.empty())
+      throw InputError({file_}, "a table without rows", "give the output of a finished run");
+    imported_.tool = "OSU micro-benchmarks";
+    return std::move(imported_);
+  }
+
+ private:
+  void read_comment(const Words& row, const TextLine& line) {
+    if (is_title(row)) {
+      begin(title_of(row, file_, line.number));
+    } else if (is_header(row)) {
+      header_ = true;
+      const bool megabytes = std::find(row.begin(), row.end(), "(MB/s)") != row.end();
+      if (title_ && megabytes != (title_->benchmark == Benchmark::bandwidth))
+        throw InputError({file_, line.number}, "a header that is not of " + in_quotes(title_->text),
+                         "give the output as it is");
+    } else if (title_ && row.size() > 2 && row[1] == "Datatype:") {
+      read_type(row[2]);
+    }
+  }
+
+  void begin(const Title& title) {
+    any_title_ = true;
+    title_ = title;
+    header_ = false;
+    columns_ = 0;
+    ImportedCurve curve;
+    curve.what = title.text;
+    switch (title.benchmark) {
+      case Benchmark::all_reduce:
+        curve.kind = models::CurveKind::all_reduce;
+        curve.library = "mpi";
+        // Before 7.0 an all-reduce was of floats, and its output did not say so.
+        if (title.version.starts_with('5') || title.version.starts_with('6'))
+          curve.wire = models::WireType::fp32;
+        break;
+      case Benchmark::bandwidth:
+        curve.use = CurveUse::stream;
+        [[fallthrough]];
+      case Benchmark::latency:
+        curve.kind = models::CurveKind::point_to_point;
+        curve.ranks = 2;
+        break;
+    }
+    imported_.version = title.version;
+    imported_.curves.push_back(std::move(curve));
+  }
+
+  void read_type(std::string_view type) {
+    ImportedCurve& curve = imported_.curves.back();
+    if (curve.kind != models::CurveKind::all_reduce) return;
+    curve.wire = wire_of(type);
+    if (!curve.wire)
+      imported_.remarks.push_back(fmt::format(
+          "the all-reduce adds {}; its time is taken for that of --wire", type.substr(0, 40)));
+  }
+
+  void read_row(const Words& row, int line) {
+    if (columns_ == 0) columns_ = row.size();
+    if (row.size() < 2 || row.size() != columns_)
+      throw InputError({file_, line},
+                       fmt::format("{} column{}, where a row has {}", row.size(),
+                                   row.size() == 1 ? "" : "s", std::max<std::size_t>(columns_, 2)),
+                       "give the output as it is");
+    if (++rows_ > most_table_rows)
+      throw InputError({file_, line}, "there are more than 100000 rows", "give fewer");
+    ImportedCurve& curve = imported_.curves.back();
+    const Bytes bytes = size_cell(row[0], file_, line);
+    if (bytes == Bytes{0} && curve.kind == models::CurveKind::all_reduce) return;
+    if (curve.use == CurveUse::time) {
+      curve.samples.push_back({bytes, time_cell(row[1], file_, line)});
+    } else {
+      curve.samples.push_back({bytes, stream_time(bytes, row[1], line)});
+    }
+    if (row.back() == "Fail")
+      imported_.remarks.push_back(
+          fmt::format("line {}: the result was wrong: do not trust its time", line));
+  }
+
+  Seconds stream_time(Bytes bytes, std::string_view cell, int line) const {
+    constexpr double bytes_of_mb = 1e6;
+    const std::optional<double> value = number(cell);
+    if (!value || *value <= 0 || *value > 1e9 || bytes <= Bytes{0})
+      throw InputError({file_, line}, in_quotes(cell) + " is no bandwidth",
+                       "bandwidths are in MB/s, above 0 and up to 1e9");
+    const Seconds time = bytes / BytesPerSecond{*value * bytes_of_mb};
+    if (time > Seconds{1e3})
+      throw InputError({file_, line}, in_quotes(cell) + " MB/s is too little for this size",
+                       "a message takes up to 1000 s");
+    return time;
+  }
+
+  const std::string& file_;
+  Imported imported_;
+  std::optional<Title> title_;
+  bool any_title_ = false;
+  bool header_ = false;
+  std::size_t columns_ = 0;  // of the table's rows
+  std::size_t rows_ = 0;
+};
+
+}  // namespace
+
+bool looks_like_osu(std::string_view text) {
+  constexpr std::size_t head = 1 << 16;
+  return text.substr(0, head).find("# OSU ") != std::string_view::npos;
+}
+
+Imported parse_osu(std::string_view text, const std::string& file) {
+  Reader reader(file);
+  for (const TextLine& line : text_lines(text, file)) reader.read(line);
+  return reader.finish();
+}
+
+}  // namespace paceline::calibration

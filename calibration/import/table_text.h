@@ -1,0 +1,39 @@
+// Lines and words of the text that benchmarks print, for the readers of it. Not for other use.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/base/error.h"
+#include "models/base/units.h"
+
+namespace paceline::calibration {
+
+// Rows that a table may have.
+inline constexpr std::size_t most_table_rows = 100'000;
+
+struct TextLine {
+  int number = 0;  // from 1
+  std::string_view text;
+};
+
+// Without their ends, "\n" or "\r\n", and without what mpirun --tag-output puts before them:
+// "[1,0]<stdout>:". Throws InputError if the text holds a NUL, as no text does.
+[[nodiscard]] std::vector<TextLine> text_lines(std::string_view text, const std::string& file);
+
+// Separated by blanks and tabs.
+[[nodiscard]] std::vector<std::string_view> words(std::string_view line);
+
+// A decimal number, all of the word: nothing for other words, for infinity and for what is no
+// number.
+[[nodiscard]] std::optional<double> number(std::string_view word);
+[[nodiscard]] bool is_whole_number(std::string_view word);
+
+// Of a cell. Throw InputError that names the line, what the column is and what would be right.
+[[nodiscard]] Bytes size_cell(std::string_view word, const std::string& file, int line);
+// Of microseconds, above 0 and up to 1000 s.
+[[nodiscard]] Seconds time_cell(std::string_view word, const std::string& file, int line);
+
+}  // namespace paceline::calibration

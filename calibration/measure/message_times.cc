@@ -1,0 +1,328 @@
+// Tests: tests/calibration/measure_test.cc.
+#include "calibration/measure/message_times.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <sstream>
+
+#include "models/base/error.h"
+#include "runtime/transport/message_memory.h"
+#include "runtime/transport/messages.h"
+
+namespace paceline::calibration {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using runtime::Transport;
+
+constexpr int stream = 0;
+constexpr int least_repetitions = 3;
+constexpr int most_repetitions = 200;
+// Steps of an exchange in a row: enough that leaving the barrier apart is no matter.
+constexpr int exchange_steps = 8;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::size_t at(int index) {
+  return static_cast<std::size_t>(index);
+}
+
+void barrier(Transport& transport) {
+  double nothing = 0;
+  runtime::sum_over_ranks(transport, std::span(&nothing, 1));
+}
+
+// The ranks that take part in a pattern, in the order in which they pass messages on.
+struct Ring {
+  std::vector<int> ranks;
+  int mine = -1;  // my place; -1 if I only wait
+
+  Ring(std::vector<int> members, int rank) : ranks(std::move(members)) {
+    const auto it = std::find(ranks.begin(), ranks.end(), rank);
+    if (it != ranks.end()) mine = static_cast<int>(it - ranks.begin());
+  }
+  [[nodiscard]] int size() const { return static_cast<int>(ranks.size()); }
+  [[nodiscard]] int after(int by) const { return ranks[at((mine + by) % size())]; }
+  [[nodiscard]] int before(int by) const { return ranks[at((mine + size() - by) % size())]; }
+};
+
+class Patterns {
+ public:
+  Patterns(Transport& transport, std::size_t largest)
+      : transport_(transport), sent_(largest), received_(largest) {}
+
+  // Half of a round trip, seconds, on the first rank of the ring.
+  double ping(const Ring& pair, std::int64_t bytes) {
+    if (pair.mine < 0) return 0;
+    const int peer = pair.after(1);
+    const Clock::time_point start = Clock::now();
+    if (pair.mine == 0) {
+      send(peer, bytes);
+      receive(peer, bytes);
+    } else {
+      receive(peer, bytes);
+      send(peer, bytes);
+    }
+    return seconds_since(start) / 2;
+  }
+
+  // A step of `steps`, each to the rank `by` places on, seconds.
+  double exchange(const Ring& ring, std::int64_t bytes, int steps, int by = 1) {
+    if (ring.mine < 0) return 0;
+    const Clock::time_point start = Clock::now();
+    for (int step = 0; step < steps; ++step) {
+      const std::array requests = {
+          transport_.post_receive(stream, ring.before(by), part(received_, bytes)),
+          transport_.post_send(stream, ring.after(by), part(sent_, bytes))};
+      for (const Transport::Request request : requests) transport_.wait(request);
+    }
+    return seconds_since(start) / steps;
+  }
+
+  // The first rank sends a message to each of the next `receivers`, who answer; when each answer
+  // was there, seconds, on the first rank.
+  std::vector<double> fan_out(const Ring& ring, std::int64_t bytes, int receivers) {
+    std::vector<double> times(static_cast<std::size_t>(receivers));
+    if (ring.mine < 0 || ring.mine > receivers) return times;
+    if (ring.mine > 0) {
+      receive(ring.ranks[0], bytes);
+      send(ring.ranks[0], 1);
+      return times;
+    }
+    const Clock::time_point start = Clock::now();
+    std::vector<Transport::Request> answers;
+    std::vector<Transport::Request> sends;
+    for (int i = 0; i < receivers; ++i)
+      answers.push_back(
+          transport_.post_receive(stream, ring.after(i + 1), received_.bytes().subspan(at(i), 1)));
+    for (int i = 0; i < receivers; ++i)
+      sends.push_back(transport_.post_send(stream, ring.after(i + 1), part(sent_, bytes)));
+    int left = receivers;
+    while (left > 0) {
+      std::vector<Transport::Request> open;
+      for (int i = 0; i < receivers; ++i) {
+        if (times[at(i)] > 0) continue;
+        if (transport_.test(answers[at(i)])) {
+          times[at(i)] = seconds_since(start);
+          --left;
+        } else {
+          open.push_back(answers[at(i)]);
+        }
+      }
+      if (!open.empty()) transport_.wait_any(open);
+    }
+    for (const Transport::Request request : sends) transport_.wait(request);
+    return times;
+  }
+
+  // `count` messages of a byte in a row, and an answer.
+  double flood(const Ring& pair, int count) {
+    if (pair.mine < 0) return 0;
+    const int peer = pair.after(1);
+    const Clock::time_point start = Clock::now();
+    for (int i = 0; i < count; ++i) pair.mine == 0 ? send(peer, 1) : receive(peer, 1);
+    pair.mine == 0 ? receive(peer, 1) : send(peer, 1);
+    return seconds_since(start);
+  }
+
+ private:
+  static std::span<std::byte> part(runtime::MessageMemory& memory, std::int64_t bytes) {
+    return memory.bytes().first(static_cast<std::size_t>(bytes));
+  }
+  void send(int to, std::int64_t bytes) {
+    transport_.wait(transport_.post_send(stream, to, part(sent_, bytes)));
+  }
+  void receive(int from, std::int64_t bytes) {
+    transport_.wait(transport_.post_receive(stream, from, part(received_, bytes)));
+  }
+
+  Transport& transport_;
+  runtime::MessageMemory sent_;
+  runtime::MessageMemory received_;
+};
+
+// Rank 0's number on all ranks.
+double agreed(Transport& transport, double value) {
+  runtime::broadcast(transport, std::as_writable_bytes(std::span(&value, 1)));
+  return value;
+}
+
+// Repeats a pattern as often as `time` allows; samples on rank 0, which takes part in all.
+template <class F>
+std::vector<Seconds> repeated(Transport& transport, double time, F pattern) {
+  std::vector<Seconds> samples;
+  barrier(transport);
+  const Clock::time_point start = Clock::now();
+  (void)pattern();  // connections and caches are there from the second on
+  const double cost = agreed(transport, std::max(1e-7, seconds_since(start)));
+  const int count = static_cast<int>(
+      std::clamp(time / cost, double{least_repetitions}, double{most_repetitions}));
+  for (int i = 0; i < count; ++i) {
+    barrier(transport);
+    samples.emplace_back(pattern());
+  }
+  if (transport.rank() != 0) samples.clear();
+  return samples;
+}
+
+struct Pattern {
+  std::string what;
+  models::CurveKind kind;
+  bool between_nodes;
+  Ring ring;
+};
+
+std::vector<Pattern> patterns(const Transport& transport, const NodeMap& nodes) {
+  std::vector<Pattern> list;
+  const auto add = [&](bool between, const std::vector<int>& ranks) {
+    if (ranks.size() < 2) return;
+    const char* where = between ? "between nodes" : "within a node";
+    list.push_back({fmt::format("point to point {}", where), models::CurveKind::point_to_point,
+                    between, Ring({ranks[0], ranks[1]}, transport.rank())});
+    list.push_back({fmt::format("exchange of {} {}", ranks.size(), where),
+                    models::CurveKind::exchange, between, Ring(ranks, transport.rank())});
+  };
+  add(true, nodes.leaders());
+  add(false, nodes.ranks_of(0));
+  return list;
+}
+
+}  // namespace
+
+int NodeMap::nodes() const {
+  return node.empty() ? 0 : *std::max_element(node.begin(), node.end()) + 1;
+}
+
+std::vector<int> NodeMap::ranks_of(int which) const {
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < node.size(); ++rank) {
+    if (node[rank] == which) ranks.push_back(static_cast<int>(rank));
+  }
+  return ranks;
+}
+
+std::vector<int> NodeMap::leaders() const {
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < node.size(); ++rank) {
+    if (node[rank] == static_cast<int>(ranks.size())) ranks.push_back(static_cast<int>(rank));
+  }
+  return ranks;
+}
+
+NodeMap find_nodes(Transport& transport, const std::string& host) {
+  std::string text;
+  std::map<std::string, int> numbers;
+  for (const std::string& name : runtime::gather_texts(transport, host))
+    text += fmt::format("{} ",
+                        numbers.try_emplace(name, static_cast<int>(numbers.size())).first->second);
+  std::istringstream words(runtime::broadcast_text(transport, text));
+  NodeMap map;
+  for (int number = 0; words >> number;) map.node.push_back(number);
+  PACELINE_ASSERT(static_cast<int>(map.node.size()) == transport.ranks(), "every rank has a node");
+  return map;
+}
+
+std::vector<MessageTimes> measure_messages(Transport& transport, const NodeMap& nodes,
+                                           const MessageRequest& request) {
+  PACELINE_ASSERT(!request.sizes.empty(), "there are sizes to measure");
+  Patterns play(transport, static_cast<std::size_t>(request.sizes.back()));
+  const std::vector<Pattern> list = patterns(transport, nodes);
+  const double time =
+      request.time.value() /
+      static_cast<double>(std::max<std::size_t>(1, list.size()) * request.sizes.size());
+  std::vector<MessageTimes> all;
+  std::size_t done = 0;
+  for (const Pattern& pattern : list) {
+    MessageTimes times{pattern.kind, pattern.between_nodes, pattern.ring.size(), {}};
+    for (const std::int64_t size : request.sizes) {
+      if (transport.rank() == 0 && request.progress)
+        request.progress(
+            fmt::format("{}, {} bytes", pattern.what, size),
+            static_cast<double>(done) / static_cast<double>(list.size() * request.sizes.size()));
+      ++done;
+      const auto samples = repeated(transport, time, [&] {
+        return pattern.kind == models::CurveKind::exchange
+                   ? play.exchange(pattern.ring, size, exchange_steps)
+                   : play.ping(pattern.ring, size);
+      });
+      for (const Seconds sample : samples)
+        times.samples.push_back({Bytes{static_cast<double>(size)}, sample});
+    }
+    all.push_back(std::move(times));
+  }
+  return all;
+}
+
+std::vector<Seconds> measure_message_gap(Transport& transport, const NodeMap& nodes,
+                                         int repetitions) {
+  constexpr int many = 64;
+  const std::vector<int> members = nodes.nodes() > 1 ? nodes.leaders() : nodes.ranks_of(0);
+  if (members.size() < 2) return {};
+  Patterns play(transport, 1);
+  const Ring pair({members[0], members[1]}, transport.rank());
+  std::vector<Seconds> gaps;
+  (void)play.flood(pair, many);
+  for (int i = 0; i < repetitions; ++i) {
+    barrier(transport);
+    const double one = play.flood(pair, 1);
+    barrier(transport);
+    const double all = play.flood(pair, many);
+    gaps.emplace_back(std::max(0.0, (all - one) / (many - 1)));
+  }
+  if (transport.rank() != 0) gaps.clear();
+  return gaps;
+}
+
+double measure_fairness(Transport& transport, const NodeMap& nodes, std::int64_t bytes,
+                        int repetitions) {
+  const std::vector<int> members = nodes.nodes() > 2 ? nodes.leaders() : nodes.ranks_of(0);
+  if (members.size() < 3) return 0;
+  Patterns play(transport, static_cast<std::size_t>(bytes));
+  const Ring three({members[0], members[1], members[2]}, transport.rank());
+  std::vector<double> shares;
+  for (int i = 0; i <= repetitions; ++i) {
+    barrier(transport);
+    const double alone = play.fan_out(three, bytes, 1).front();
+    barrier(transport);
+    const std::vector<double> both = play.fan_out(three, bytes, 2);
+    if (i == 0 || transport.rank() != 0) continue;  // the first opens connections
+    shares.push_back((both[0] - alone) / std::max(1e-9, both[1] - alone));
+  }
+  if (transport.rank() == 0) std::sort(shares.begin(), shares.end());
+  return agreed(transport, shares.empty() ? 0 : std::clamp(shares[shares.size() / 2], 0.0, 1.0));
+}
+
+double measure_nic_sharing(Transport& transport, const NodeMap& nodes, std::int64_t bytes) {
+  const int per_node = static_cast<int>(nodes.ranks_of(0).size());
+  if (nodes.nodes() < 2 || per_node < 2) return 0;
+  for (int node = 0; node < nodes.nodes(); ++node) {
+    if (static_cast<int>(nodes.ranks_of(node).size()) != per_node) return 0;
+  }
+  std::vector<int> everyone;
+  for (int node = 0; node < nodes.nodes(); ++node) {
+    for (const int rank : nodes.ranks_of(node)) everyone.push_back(rank);
+  }
+  Patterns play(transport, static_cast<std::size_t>(bytes));
+  const Ring alone(nodes.leaders(), transport.rank());
+  const Ring together(everyone, transport.rank());
+  const auto best = [&](const Ring& ring, int by) {
+    double least = 1e9;
+    for (int i = 0; i < least_repetitions; ++i) {
+      barrier(transport);
+      least = std::min(least, play.exchange(ring, bytes, exchange_steps, by));
+    }
+    return least;
+  };
+  const double one = best(alone, 1);
+  const double all = best(together, per_node);
+  return agreed(transport, all / (one * per_node));
+}
+
+}  // namespace paceline::calibration

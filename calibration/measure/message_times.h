@@ -1,0 +1,76 @@
+// What messages cost on the cluster that a job runs on, by microbenchmarks between its ranks. All
+// ranks call the same functions at the same point; samples are rank 0's, and empty on others.
+//
+// Messages travel as the executor's do: posted on one stream of the transport that will run the
+// plan, received first, and waited for as it waits.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "calibration/fit/piecewise.h"
+#include "models/plan/profile.h"
+#include "runtime/transport/transport.h"
+
+namespace paceline::calibration {
+
+// Which ranks share a node: those that say the same of it.
+struct NodeMap {
+  std::vector<int> node;  // of each rank, numbered from 0 by their first rank
+  [[nodiscard]] int nodes() const;
+  // Ranks of a node, ascending.
+  [[nodiscard]] std::vector<int> ranks_of(int node) const;
+  // The first rank of each node.
+  [[nodiscard]] std::vector<int> leaders() const;
+};
+
+// `host` is this rank's own, such as its host name.
+[[nodiscard]] NodeMap find_nodes(runtime::Transport& transport, const std::string& host);
+
+// Time by message size of one pattern.
+struct MessageTimes {
+  models::CurveKind kind = models::CurveKind::point_to_point;
+  bool between_nodes = true;
+  int ranks = 2;  // that took part
+  std::vector<Sample> samples;
+};
+
+// Called on rank 0 before each size of a pattern: what is measured, and the share of all that is
+// done, 0 to 1.
+using Progress = std::function<void(const std::string& what, double share)>;
+
+struct MessageRequest {
+  std::vector<std::int64_t> sizes;  // bytes, ascending, at least 1
+  Seconds time{20};  // for all patterns together; each size is tried 3 times at least
+  Progress progress = {};
+};
+
+// Point to point (half of a round trip between two ranks, the others wait) and exchange (each of a
+// set of ranks sends to the next and receives from the one before, all at once, step after step)
+// between nodes, with one rank on each; and within a node, where there are several ranks on the
+// first one. An exchange's sample is the time of one step of several in a row.
+[[nodiscard]] std::vector<MessageTimes> measure_messages(runtime::Transport& transport,
+                                                         const NodeMap& nodes,
+                                                         const MessageRequest& request);
+
+// From one small message of a rank to its next, where many are sent in a row from one node to
+// another (or, on one node, from rank 0 to rank 1): one sample for each of `repetitions`.
+[[nodiscard]] std::vector<Seconds> measure_message_gap(runtime::Transport& transport,
+                                                       const NodeMap& nodes, int repetitions);
+
+// How two messages of so many bytes that a rank posts at once, to ranks on two other nodes (or, on
+// one node, two other ranks), share its link: 0, the first is there as soon as it is alone; 1, as
+// late as the second. The median of `repetitions`, clamped; 0 if there are no three to try. On all
+// ranks.
+[[nodiscard]] double measure_fairness(runtime::Transport& transport, const NodeMap& nodes,
+                                      std::int64_t bytes, int repetitions);
+
+// How much longer a large exchange takes when all ranks of a node share its NIC than when one has
+// it to itself, for each byte that passes the NIC: 1 where it is shared without loss. 0 where no
+// node has several ranks, or there is one node. On all ranks.
+[[nodiscard]] double measure_nic_sharing(runtime::Transport& transport, const NodeMap& nodes,
+                                         std::int64_t bytes);
+
+}  // namespace paceline::calibration

@@ -1,0 +1,316 @@
+// paceline calibrate: measure the cluster that the command is started on, by mpirun or srun.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "calibration/cluster_profile.h"
+#include "calibration/fit/plot.h"
+#include "calibration/measure/kernel_rates.h"
+#include "calibration/measure/layer_times.h"
+#include "cli/command.h"
+#include "cli/files.h"
+#include "cli/job.h"
+#include "cli/table.h"
+#include "models/base/parse_units.h"
+#include "runtime/transport/launcher.h"
+#include "runtime/transport/mpi_transport.h"
+#include "runtime/transport/rank_threads.h"
+
+namespace paceline::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int most_thread_ranks = 64;
+constexpr int most_gaps = 20;
+constexpr int fairness_repetitions = 7;
+constexpr std::size_t kernel_bytes = std::size_t{16} << 20;
+constexpr int kernel_repetitions = 15;
+
+struct Options {
+  std::string out;
+  std::string name = "calibrated";
+  std::string cluster;
+  std::string time = "30 s";
+  std::string largest;
+  std::string model;
+  std::string batch = "16";
+  std::string precision = "fp32";
+  std::string threads = "1";
+  std::string ranks;
+  std::string patience = "300 s";
+  std::string plot;
+  bool json = false;
+};
+
+// As every rank reads it, before any of them measures.
+struct Request {
+  Seconds time;
+  std::int64_t largest = 0;  // bytes; 0: what the transport likes
+  calibration::ProfileNames names;
+  std::optional<models::Network> network;
+  int batch = 1;
+  models::Precision precision = models::Precision::fp32;
+  int threads = 1;
+};
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+Request load(const Options& options) {
+  if (options.out.empty())
+    throw InputError("--out is missing", "say where the profile goes, as in --out profile.json");
+  check_output_path("--out", options.out);
+  Request request;
+  request.time = parsing_option("--time", [&] { return parse_seconds(options.time); });
+  if (request.time < Seconds{1})
+    throw InputError({"--time"}, fmt::format("{} is too short", options.time), "give at least 1 s");
+  if (!options.largest.empty()) {
+    const Bytes largest = parsing_option("--largest", [&] { return parse_bytes(options.largest); });
+    if (largest < Bytes{1024} || largest > Bytes{1 << 30})
+      throw InputError({"--largest"}, options.largest + " is no size of a message",
+                       "give 1 KiB to 1 GiB");
+    request.largest = static_cast<std::int64_t>(largest.value());
+  }
+  request.names = {.name = options.name, .cluster = options.name, .device = "cpu", .origin = {}};
+  if (!options.cluster.empty()) {
+    const models::Cluster cluster = load_cluster(options.cluster);
+    request.names.cluster = cluster.name;
+    request.names.device = cluster.device.name;
+  }
+  if (!options.model.empty()) request.network = load_layers(options.model);
+  request.batch = static_cast<int>(
+      parsing_option("--batch", [&] { return parse_count(options.batch, 1, 1 << 20); }));
+  request.precision =
+      parsing_option("--precision", [&] { return models::precision_from_name(options.precision); });
+  request.threads = static_cast<int>(
+      parsing_option("--threads", [&] { return parse_count(options.threads, 1, 1024); }));
+  return request;
+}
+
+// Powers of four, and the largest.
+std::vector<std::int64_t> sizes_up_to(std::int64_t largest) {
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t size = 4; size < largest; size *= 4) sizes.push_back(size);
+  sizes.push_back(largest);
+  return sizes;
+}
+
+class ProgressLine {
+ public:
+  ProgressLine() : shows_(::isatty(STDERR_FILENO) == 1) {}
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  ~ProgressLine() { end(); }
+  void show(const std::string& what, double share) {
+    if (!shows_) return;
+    fmt::print(stderr, "\r{:3.0f} % {:<50.50}", 100 * share, what);
+    std::fflush(stderr);
+    is_open_ = true;
+  }
+  void end() {
+    if (is_open_) fmt::print(stderr, "\r{:58}\r", "");
+    is_open_ = false;
+  }
+
+ private:
+  bool shows_;
+  bool is_open_ = false;
+};
+
+std::string now_text() {
+  return fmt::format("{:%Y-%m-%dT%H:%MZ}", fmt::gmtime(std::time(nullptr)));
+}
+
+void print_result(const calibration::ClusterProfile& made, double nic_sharing,
+                  const std::string& out) {
+  Table rows({{"curve", Align::left},
+              {"ranks"},
+              {"from", Align::right},
+              {"alpha (90 %)"},
+              {"bandwidth (90 %)"},
+              {"residual"}});
+  for (const models::CalibratedCurve& curve : made.profile.curves) {
+    for (const models::CurvePiece& piece : curve.pieces) {
+      const auto bandwidth = [](SecondsPerByte beta) {
+        return beta > SecondsPerByte{0} ? to_text_bits(1.0 / beta) : std::string("unbounded");
+      };
+      rows.add({fmt::format("{} {}", name(curve.kind),
+                            curve.between_nodes ? "between nodes" : "within a node"),
+                fmt::format("{}", curve.ranks), to_text_binary(piece.from),
+                fmt::format("{} ({} - {})", to_text(piece.alpha.value), to_text(piece.alpha.low),
+                            to_text(piece.alpha.high)),
+                fmt::format("{} ({} - {})", bandwidth(piece.beta.value), bandwidth(piece.beta.high),
+                            bandwidth(piece.beta.low)),
+                fmt::format("{:.1f} %", 100 * curve.residual)});
+    }
+  }
+  fmt::print("calibrated: {}\n\n{}", made.profile.origin, rows.text());
+  if (made.profile.transport) {
+    const models::CalibratedTransport& t = *made.profile.transport;
+    fmt::print(
+        "\n{}: messages of {} to {}; {} from one small message of a rank to its next; "
+        "two receivers share its link {} (fairness {:.2f})\n",
+        t.name, to_text_binary(t.smallest_segment), to_text_binary(t.largest_segment),
+        to_text(t.message_gap.value), t.fairness > 0.5 ? "evenly" : "one after the other",
+        t.fairness);
+  }
+  if (nic_sharing > 0)
+    fmt::print("a NIC that all ranks of a node share: {:.2f} times as long for each byte\n",
+               nic_sharing);
+  for (const models::CalibratedRate& rate : made.profile.rates)
+    fmt::print("{} {}: {} ({} - {})\n", name(rate.kind), name(rate.type), to_text(rate.bytes.value),
+               to_text(rate.bytes.low), to_text(rate.bytes.high));
+  if (!made.profile.layers.empty()) {
+    Seconds forward;
+    Seconds backward;
+    for (const models::CalibratedLayer& layer : made.profile.layers) {
+      forward += layer.forward.value;
+      backward += layer.backward.value;
+    }
+    fmt::print("{} at batch {}: forward {}, backward {} in {} layers\n",
+               made.profile.layers.front().network, made.profile.layers.front().batch_per_rank,
+               to_text(forward), to_text(backward), made.profile.layers.size());
+  }
+  for (const std::string& complaint : made.complaints) fmt::print("warning: {}\n", complaint);
+  fmt::print("\nprofile written to {}\n", out);
+}
+
+void write_plots(const Options& options, const calibration::ClusterProfile& made,
+                 const std::vector<calibration::MessageTimes>& messages) {
+  std::size_t fit = 0;
+  for (const calibration::MessageTimes& times : messages) {
+    if (times.samples.empty()) continue;
+    const std::string title = made.profile.curves[fit].source;
+    const std::string path = fmt::format("{}-{}-{}.svg", options.plot, name(times.kind),
+                                         times.between_nodes ? "between-nodes" : "within-node");
+    write_output_file(path, calibration::fit_svg(times.samples, made.fits[fit], {.title = title}));
+    ++fit;
+  }
+}
+
+// One rank, from its transport on. Rank 0 fits and reports.
+void run_rank(const Options& options, const Request& request, runtime::Transport& transport) {
+  ProgressLine progress;
+  const calibration::NodeMap nodes = calibration::find_nodes(transport, host_name());
+  calibration::ClusterMeasurements measured;
+  measured.transport = transport.name();
+  measured.segmentation = runtime::segmentation(transport);
+  const std::int64_t largest =
+      request.largest > 0 ? request.largest : measured.segmentation.largest_bytes;
+  if (transport.ranks() > 1) {
+    measured.messages = calibration::measure_messages(
+        transport, nodes,
+        {.sizes = sizes_up_to(largest),
+         .time = request.time * 0.9,
+         .progress = [&](const std::string& what, double share) { progress.show(what, share); }});
+    measured.message_gaps = calibration::measure_message_gap(transport, nodes, most_gaps);
+    measured.fairness =
+        calibration::measure_fairness(transport, nodes, largest, fairness_repetitions);
+  }
+  const double sharing = calibration::measure_nic_sharing(transport, nodes, largest);
+  if (transport.rank() != 0) return;
+  progress.show("kernels", 0.95);
+  calibration::ProfileNames names = request.names;
+  names.origin =
+      fmt::format("paceline calibrate, {} ranks on {} nodes, {}, {}, {}", transport.ranks(),
+                  nodes.nodes(), transport.name(), host_name(), now_text());
+  measured.rates =
+      calibration::measure_kernel_rates(kernel_bytes, kernel_repetitions, names.origin);
+  if (request.network) {
+    progress.show("layers", 0.97);
+    measured.layers = calibration::measure_layers({.network = *request.network,
+                                                   .batch = request.batch,
+                                                   .precision = request.precision,
+                                                   .threads = request.threads},
+                                                  names.origin);
+  }
+  progress.end();
+  const calibration::ClusterProfile made = make_profile(measured, names);
+  const std::string text = to_json(made.profile);
+  write_output_file(options.out, text);
+  if (!options.plot.empty()) write_plots(options, made, measured.messages);
+  if (options.json) {
+    fmt::print("{}", text);
+    for (const std::string& complaint : made.complaints)
+      fmt::print(stderr, "paceline: warning: {}\n", complaint);
+    return;
+  }
+  print_result(made, sharing, options.out);
+}
+
+void run(const Options& options) {
+  const auto launched = runtime::launched_rank();
+  if (!launched && runtime::started_by_launcher())
+    throw InputError("a launcher that does not say how many ranks there are", "use mpirun or srun");
+  const Request request = load(options);
+  const Seconds patience =
+      parsing_option("--patience", [&] { return parse_seconds(options.patience); });
+  if (launched && launched->ranks > 1) {
+    if (!options.ranks.empty())
+      throw InputError({"--ranks"}, "the launcher says how many ranks there are",
+                       "leave it out under mpirun and srun");
+    const auto transport = runtime::mpi_transport(1, patience);
+    return run_rank(options, request, *transport);
+  }
+  const int ranks = optional_count("--ranks", options.ranks, most_thread_ranks).value_or(1);
+  runtime::run_as_threads(ranks, 1, patience, [&](runtime::Transport& transport) {
+    run_rank(options, request, transport);
+  });
+}
+
+}  // namespace
+
+void add_calibrate_cluster(CLI::App& calibrate) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = &calibrate;
+  command->add_option("--out", options->out, "Write the profile here")->option_text("FILE");
+  command->add_option("--name", options->name, "Of the profile")->option_text("NAME (calibrated)");
+  command
+      ->add_option("--cluster", options->cluster,
+                   "The cluster that this is, as predict will name it: a name of the catalogue or "
+                   "a YAML file")
+      ->option_text("NAME|FILE");
+  command
+      ->add_option("--time", options->time,
+                   "For all messages together; each size is tried 3 times at least")
+      ->option_text("TIME (30 s)");
+  command
+      ->add_option("--largest", options->largest,
+                   "Message; by default the largest that the executor sends")
+      ->option_text("SIZE");
+  command
+      ->add_option("--model", options->model,
+                   "Also forward and backward of each layer of this network, on rank 0")
+      ->option_text("NAME|FILE");
+  command->add_option("--batch", options->batch, "Samples of those")->option_text("N (16)");
+  command->add_option("--precision", options->precision, "Of those: fp32, or mixed (BF16)")
+      ->option_text("fp32|mixed (fp32)");
+  command->add_option("--threads", options->threads, "Of those")->option_text("N (1)");
+  command
+      ->add_option("--ranks", options->ranks,
+                   "Number of ranks, as threads of this process; mpirun says it otherwise")
+      ->option_text("N (1)");
+  command
+      ->add_option("--patience", options->patience,
+                   "How long a rank may be silent before it counts as lost")
+      ->option_text("TIME (300 s)");
+  command
+      ->add_option("--plot", options->plot,
+                   "Draw data and fit of each curve: PREFIX-exchange-between-nodes.svg, ...")
+      ->option_text("PREFIX");
+  command->add_flag("--json", options->json, "Print the profile and nothing else");
+  command->callback([options, command] {
+    if (command->get_subcommands().empty()) run(*options);
+  });
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,353 @@
+// paceline replay: run plans with synthetic compute, and set what was measured beside what was
+// predicted.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/files.h"
+#include "cli/prediction_text.h"
+#include "cli/table.h"
+#include "models/base/parse_units.h"
+#include "models/plan/timeline.h"
+#include "runtime/replay/replay.h"
+#include "runtime/transport/launcher.h"
+#include "runtime/transport/messages.h"
+#include "runtime/transport/mpi_transport.h"
+#include "runtime/transport/rank_threads.h"
+#include "simulator/cost/compute_time.h"
+
+namespace paceline::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int most_iterations = 100'000;
+constexpr int most_thread_ranks = 64;
+
+struct Options {
+  JobOptions job;
+  std::string iterations = "5";
+  std::string warm_up = "1";
+  std::string patience = "300 s";
+  std::string timeline;
+  bool json = false;
+};
+
+// One strategy with one wire type, as rank 0 chose it: enough for every rank to make the plan.
+struct Run {
+  const models::Strategy* strategy;
+  models::WireType wire;
+  models::Overlap overlap;
+  models::Thresholds thresholds;
+};
+
+// What every rank must know.
+struct Script {
+  std::vector<Run> runs;
+  std::vector<runtime::LayerDuration> layers;
+  Seconds update;
+};
+
+struct Result {
+  Run run;
+  models::Plan plan;
+  runtime::ReplayOutcome outcome;  // of rank 0
+};
+
+Json script_json(const Script& script) {
+  Json json = {
+      {"update", script.update.value()}, {"layers", Json::array()}, {"runs", Json::array()}};
+  for (const runtime::LayerDuration& layer : script.layers)
+    json["layers"].push_back({layer.forward.value(), layer.backward.value()});
+  for (const Run& run : script.runs) {
+    const models::Thresholds& t = run.thresholds;
+    json["runs"].push_back({{"strategy", run.strategy->name},
+                            {"wire", name(run.wire)},
+                            {"overlap", name(run.overlap)},
+                            {"fusion", t.fusion.value()},
+                            {"hybrid", t.hybrid.value()},
+                            {"group", t.group_size},
+                            {"segments", t.segments},
+                            {"rings", t.rings},
+                            {"servers", t.servers},
+                            {"placement", name(t.placement)},
+                            {"streams", t.streams}});
+  }
+  return json;
+}
+
+Script script_from(const Json& json) {
+  Script script{.runs = {}, .layers = {}, .update = Seconds{json["update"]}};
+  for (const Json& layer : json["layers"])
+    script.layers.push_back({Seconds{layer[0]}, Seconds{layer[1]}});
+  for (const Json& run : json["runs"]) {
+    script.runs.push_back(
+        {&models::strategy(run["strategy"].get<std::string>()),
+         models::wire_type_from_name(run["wire"].get<std::string>()),
+         models::overlap_from_name(run["overlap"].get<std::string>()),
+         {.fusion = Bytes{run["fusion"]},
+          .hybrid = Bytes{run["hybrid"]},
+          .group_size = run["group"],
+          .segments = run["segments"],
+          .rings = run["rings"],
+          .servers = run["servers"],
+          .placement = models::server_placement_from_name(run["placement"].get<std::string>()),
+          .streams = run["streams"]}});
+  }
+  return script;
+}
+
+// What runs, and what is predicted of it: rank 0's business.
+Script written_script(const Job& job, const PredictionTable& table) {
+  Script script;
+  for (const simulator::StrategyPrediction& row : table.rows)
+    script.runs.push_back({&models::strategy(row.name), row.wire, row.overlap, row.thresholds});
+  const simulator::ComputeTimes compute =
+      compute_times({table.network.work, job.cluster.device, job.profile ? &*job.profile : nullptr,
+                     job.precision, job.batch_per_rank},
+                    simulator::Reading::stated);
+  for (const simulator::LayerTime& layer : compute.layers)
+    script.layers.push_back({layer.forward, layer.backward});
+  script.update = compute.update;
+  return script;
+}
+
+double median(std::vector<Seconds> times) {
+  std::sort(times.begin(), times.end());
+  const std::size_t middle = times.size() / 2;
+  return times.size() % 2 == 1 ? times[middle].value()
+                               : (times[middle - 1] + times[middle]).value() / 2;
+}
+
+Json seconds_json(const std::vector<Seconds>& times) {
+  Json json = Json::array();
+  for (const Seconds time : times) json.push_back(time.value());
+  return json;
+}
+
+Json result_json(const Result& result, const simulator::StrategyPrediction& predicted) {
+  return {{"name", result.run.strategy->name},
+          {"wire_type", name(result.run.wire)},
+          {"buckets", result.plan.buckets.size()},
+          {"measured",
+           {{"provenance", "measured"},
+            {"iteration_s", median(result.outcome.iterations)},
+            {"iterations_s", seconds_json(result.outcome.iterations)},
+            {"exposed_communication_s", median(result.outcome.exposed)}}},
+          {"predicted", to_json(predicted)},
+          {"relative_error",
+           predicted.iteration.value.value() / median(result.outcome.iterations) - 1}};
+}
+
+std::string title_text(const Job& job, const PredictionTable& table, std::string_view transport,
+                       const Options& options) {
+  std::string text = fmt::format(
+      "{} on {}, {} ranks ({}), batch {} per rank, {}: replay with synthetic compute, {} "
+      "iterations "
+      "after {}\n",
+      table.network.work.name, job.cluster.name, table.ranks, transport, job.batch_per_rank,
+      name(job.precision), options.iterations, options.warm_up);
+  if (job.gradient_scale != 1)
+    text += fmt::format("gradients are scaled: {:g} of the network's\n", job.gradient_scale);
+  return text + "\n";
+}
+
+void print_table(const Job& job, const PredictionTable& table, const std::vector<Result>& results,
+                 std::string_view transport, const Options& options) {
+  Table rows({{"strategy"},
+              {"wire"},
+              {"measured", Align::right},
+              {"min - max", Align::right},
+              {"exposed", Align::right},
+              {"predicted", Align::right},
+              {"low - high", Align::right},
+              {"error", Align::right},
+              {"buckets", Align::right},
+              {"by"}});
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const auto& [run, plan, outcome] = results[i];
+    const simulator::StrategyPrediction& predicted = table.rows[i];
+    const double measured = median(outcome.iterations);
+    const auto [low, high] =
+        std::minmax_element(outcome.iterations.begin(), outcome.iterations.end());
+    rows.add({std::string(run.strategy->name), std::string(name(run.wire)),
+              to_text(Seconds{measured}), fmt::format("{} - {}", to_text(*low), to_text(*high)),
+              to_text(Seconds{median(outcome.exposed)}), to_text(predicted.iteration.value),
+              fmt::format("{} - {}", to_text(predicted.iteration.low),
+                          to_text(predicted.iteration.high)),
+              fmt::format("{:+.1f} %", 100 * (predicted.iteration.value.value() / measured - 1)),
+              fmt::format("{}", plan.buckets.size()), predicted.timed_by});
+  }
+  fmt::print("{}{}", title_text(job, table, transport, options), rows.text());
+  fmt::print(
+      "\nmeasured: median of the iterations of rank 0; error: predicted against measured. "
+      "Predictions rest on:\n  {:<18} {}\n{}",
+      "compute", table.rows.front().compute_source, basis_text(job));
+}
+
+void report(const Job& job, const PredictionTable& table, const std::vector<Result>& results,
+            std::string_view transport, const Options& options) {
+  if (!options.json) return print_table(job, table, results, transport, options);
+  Json json = {{"schema", "paceline.replay/1"},
+               {"model", table.network.work.name},
+               {"cluster", job.cluster.name},
+               {"ranks", table.ranks},
+               {"transport", transport},
+               {"batch_per_rank", job.batch_per_rank},
+               {"precision", name(job.precision)},
+               {"gradient_scale", job.gradient_scale},
+               {"profile", job.profile ? Json(job.profile->name) : Json(nullptr)},
+               {"strategies", Json::array()}};
+  for (std::size_t i = 0; i < results.size(); ++i)
+    json["strategies"].push_back(result_json(results[i], table.rows[i]));
+  fmt::print("{}\n", json.dump(2));
+}
+
+int count(const char* option, const std::string& text) {
+  return static_cast<int>(
+      parsing_option(option, [&] { return parse_count(text, 1, most_iterations); }));
+}
+
+void write_timeline(const Options& options, const PredictionTable& table, const Result& result,
+                    const runtime::Recorder& recorder) {
+  const std::string title = fmt::format(
+      "{} on {}, rank 0 of {}, {}, {} on the wire; synthetic compute", table.network.work.name,
+      table.job.cluster.name, table.ranks, result.plan.strategy, name(result.plan.wire));
+  write_output_file(options.timeline, models::chrome_trace(table.network.work, result.plan,
+                                                           {recorder.timeline(title, 0)}));
+  fmt::print(stderr, "timeline of rank 0 written to {}: open it in ui.perfetto.dev\n",
+             options.timeline);
+}
+
+// One rank, from its transport on. Rank 0 predicts before, and reports after.
+void run_rank(const Options& options, const Job& job, runtime::Transport& transport) {
+  const LoadedNetwork& network = job.networks.front();
+  std::optional<PredictionTable> table;
+  std::string text;
+  if (transport.rank() == 0) {
+    table.emplace(predict_table(job, network, transport.ranks()));
+    text = script_json(written_script(job, *table)).dump();
+  }
+  const Script script = script_from(Json::parse(runtime::broadcast_text(transport, text)));
+  std::vector<Result> results;
+  const int iterations = count("--iterations", options.iterations);
+  std::optional<runtime::Recorder> recorder;
+  if (!options.timeline.empty() && transport.rank() == 0)
+    recorder.emplace(0, std::min(iterations, 3));
+  for (const Run& run : script.runs) {
+    models::Plan plan = models::make_plan(*run.strategy, network.work.gradients, transport.ranks(),
+                                          run.wire, run.thresholds);
+    plan.overlap = run.overlap;
+    runtime::ReplayOutcome outcome =
+        replay(transport, {.network = network.work,
+                           .plan = plan,
+                           .layers = script.layers,
+                           .update = script.update,
+                           .warm_up = count("--warm-up", options.warm_up),
+                           .iterations = iterations,
+                           .recorder = recorder ? &*recorder : nullptr});
+    results.push_back({run, std::move(plan), std::move(outcome)});
+  }
+  if (transport.rank() != 0) return;
+  report(job, *table, results, transport.name(), options);
+  if (recorder) write_timeline(options, *table, results.front(), *recorder);
+}
+
+// Streams that any of the plans may ask for.
+int most_streams(const Job& job) {
+  int most = job.thresholds.streams.value_or(1);
+  for (const models::Strategy* strategy : job.strategies) {
+    if (strategy->on_servers)
+      most = std::max(most, static_cast<int>(job.networks.front().work.gradients.size()));
+  }
+  return most;
+}
+
+Job load(const Options& options) {
+  Job job = load_job(options.job);
+  job.compute_is_exact = true;
+  if (job.networks.size() > 1)
+    throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()), "replay one");
+  std::erase_if(job.strategies, [&](const models::Strategy* s) {
+    return options.job.strategies.empty() && !s->library.empty();
+  });
+  for (const models::Strategy* strategy : job.strategies) {
+    if (!strategy->library.empty())
+      throw InputError({"--strategy"},
+                       fmt::format("{} is a library's own all-reduce, which no transport here has",
+                                   strategy->name),
+                       "choose a strategy with a schedule, such as fused-ring");
+  }
+  if (job.overlap == models::Overlap::priority)
+    throw InputError({"--overlap"}, "priority cannot be run, only predicted",
+                     "choose wait-free, double-buffered or none");
+  if (!options.timeline.empty()) {
+    if (job.strategies.size() * job.wires.size() > 1)
+      throw InputError({"--timeline"}, "several runs and one timeline",
+                       "give one --strategy and one --wire");
+    check_output_path("--timeline", options.timeline);
+  }
+  (void)count("--iterations", options.iterations);
+  (void)count("--warm-up", options.warm_up);
+  return job;
+}
+
+void run(const Options& options) {
+  const auto launched = runtime::launched_rank();
+  if (!launched && runtime::started_by_launcher())
+    throw InputError("a launcher that does not say how many ranks there are", "use mpirun or srun");
+  const Job job = load(options);
+  const Seconds patience =
+      parsing_option("--patience", [&] { return parse_seconds(options.patience); });
+  if (launched && launched->ranks > 1) {
+    if (!options.job.ranks.empty())
+      throw InputError({"--ranks"}, "the launcher says how many ranks there are",
+                       "leave it out under mpirun and srun");
+    (void)parse_ranks(std::to_string(launched->ranks), job.cluster);
+    const auto transport = runtime::mpi_transport(most_streams(job), patience);
+    return run_rank(options, job, *transport);
+  }
+  if (options.job.ranks.empty())
+    throw InputError("--ranks is missing",
+                     "start it with mpirun, or give the number of ranks, as threads");
+  const int ranks = parse_ranks(options.job.ranks, job.cluster);
+  if (ranks > most_thread_ranks)
+    throw InputError({"--ranks"}, fmt::format("{} threads", ranks),
+                     fmt::format("choose at most {}, or use mpirun", most_thread_ranks));
+  runtime::run_as_threads(ranks, most_streams(job), patience, [&](runtime::Transport& transport) {
+    run_rank(options, job, transport);
+  });
+}
+
+}  // namespace
+
+void add_replay(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "replay", "Run plans with synthetic compute, and compare with their prediction");
+  const auto options = std::make_shared<Options>();
+  add_job_options(*command, options->job);
+  command
+      ->add_option("--ranks", options->job.ranks,
+                   "Number of ranks, as threads of this process; mpirun says it otherwise")
+      ->option_text("N");
+  command->add_option("--iterations", options->iterations, "Iterations that are measured")
+      ->option_text("N (5)");
+  command->add_option("--warm-up", options->warm_up, "Iterations before those")
+      ->option_text("N (1)");
+  command
+      ->add_option("--patience", options->patience,
+                   "How long a rank may be silent before it counts as lost")
+      ->option_text("TIME (300 s)");
+  command
+      ->add_option("--timeline", options->timeline,
+                   "Write rank 0's timeline as Chrome trace JSON (opens in Perfetto)")
+      ->option_text("FILE");
+  command->add_flag("--json", options->json, "Print one JSON document");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,173 @@
+// Tests: tests/runtime/loop/replay_test.cc.
+#include "runtime/replay/replay.h"
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "models/base/error.h"
+#include "runtime/network/trainable_network.h"
+#include "runtime/training/gradient_exchange.h"
+
+namespace paceline::runtime {
+namespace {
+
+using Clock = Recorder::Clock;
+
+// Until then, exactly: a sleep that is late does not make the next one later.
+void sleep_until(Clock::time_point when) {
+  const auto since = when.time_since_epoch();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since);
+  const timespec time{.tv_sec = seconds.count(),
+                      .tv_nsec = std::chrono::nanoseconds(since - seconds).count()};
+  while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr) != 0) {
+  }
+}
+
+Clock::duration duration_of(Seconds time) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(time.value()));
+}
+
+std::vector<ParameterPlace> places_of(const models::NetworkWork& network) {
+  std::vector<ParameterPlace> places;
+  std::int64_t offset = 0;
+  for (const models::Gradient& gradient : network.gradients) {
+    places.push_back({.name = gradient.name,
+                      .role = ParameterRole::weight,
+                      .shape = {gradient.elements},
+                      .offset = offset,
+                      .elements = gradient.elements,
+                      .layer = gradient.layer});
+    offset += gradient.elements;
+  }
+  return places;
+}
+
+void check(const ReplayRequest& request) {
+  if (request.iterations < 1 || request.warm_up < 1)
+    throw InputError(
+        fmt::format("{} iterations after {} to warm up", request.iterations, request.warm_up),
+        "ask for at least one of each");
+  if (request.network.layers.empty() || request.layers.size() != request.network.layers.size())
+    throw InputError(fmt::format("durations of {} layers for a network of {}",
+                                 request.layers.size(), request.network.layers.size()),
+                     "give one for each layer");
+}
+
+class Player {
+ public:
+  Player(Transport& transport, const ReplayRequest& request)
+      : request_(request),
+        places_(places_of(request.network)),
+        exchange_(transport, request.plan, places_, request.recorder),
+        ranks_(transport.ranks()),
+        lag_(request.plan.overlap == models::Overlap::double_buffered ? 1 : 0) {
+    const std::int64_t elements =
+        places_.empty() ? 0 : places_.back().offset + places_.back().elements;
+    for (int i = 0; i <= lag_; ++i)
+      gradients_[static_cast<std::size_t>(i)].assign(static_cast<std::size_t>(elements), 1.0F);
+  }
+
+  ReplayOutcome play() {
+    ReplayOutcome outcome;
+    Clock::time_point last = Clock::now();
+    const int all = request_.warm_up + request_.iterations;
+    for (int iteration = 0; iteration < all; ++iteration) {
+      const Seconds exposed = iterate(iteration);
+      const Clock::time_point now = Clock::now();
+      if (iteration >= request_.warm_up) {
+        outcome.iterations.emplace_back(std::chrono::duration<double>(now - last).count());
+        outcome.exposed.push_back(exposed);
+      }
+      last = now;
+    }
+    while (exchange_.under_way() > 0) (void)exchange_.finish();
+    return outcome;
+  }
+
+ private:
+  // As the recorder counts: from the first that is reported.
+  [[nodiscard]] std::int64_t numbered(int iteration) const { return iteration - request_.warm_up; }
+  std::vector<float>& gradients(int iteration) {
+    return gradients_[static_cast<std::size_t>(lag_ == 0 ? 0 : iteration % 2)];
+  }
+
+  Seconds iterate(int iteration) {
+    deadline_ = Clock::now();
+    for (std::size_t i = 0; i < request_.layers.size(); ++i)
+      compute(models::TaskKind::forward, static_cast<int>(i), request_.layers[i].forward,
+              iteration);
+    sleep_until(deadline_);
+    exchange_.begin(gradients(iteration), numbered(iteration));
+    std::size_t next = 0;
+    for (std::size_t i = request_.layers.size(); i-- > 0;) {
+      compute(models::TaskKind::backward, static_cast<int>(i), request_.layers[i].backward,
+              iteration);
+      const std::size_t first = next;
+      while (next < places_.size() && places_[next].layer == static_cast<int>(i)) ++next;
+      if (next == first) continue;
+      sleep_until(deadline_);
+      exchange_.ready(static_cast<int>(next) - 1);
+    }
+    sleep_until(deadline_);
+    Seconds exposed{0};
+    if (iteration >= lag_) {
+      exposed = exchange_.finish().exposed;
+      if (iteration == lag_) check_sums(iteration - lag_);
+    }
+    const Clock::time_point start = Clock::now();
+    sleep_until(start + duration_of(request_.update));
+    record(models::TaskKind::update, -1, iteration, start, Clock::now());
+    return exposed;
+  }
+
+  // Time passes as stated, from the end of the layer before; nobody need wake for it.
+  void compute(models::TaskKind kind, int layer, Seconds time, int iteration) {
+    const Clock::time_point start = deadline_;
+    deadline_ += duration_of(time);
+    record(kind, layer, iteration, start, deadline_);
+  }
+
+  void record(models::TaskKind kind, int index, int iteration, Clock::time_point start,
+              Clock::time_point end) {
+    if (request_.recorder != nullptr)
+      request_.recorder->record(kind, models::Resource::compute, index, numbered(iteration), start,
+                                end);
+  }
+
+  // Every rank gave ones. Zeros from then on, which stay what they are.
+  void check_sums(int iteration) {
+    const auto sum = static_cast<float>(ranks_);
+    std::vector<float>& values = gradients(iteration);
+    const auto wrong =
+        std::find_if(values.begin(), values.end(), [sum](float v) { return v != sum; });
+    if (wrong != values.end())
+      throw RunError("all-reduce", fmt::format("element {} is {} and not {}",
+                                               wrong - values.begin(), *wrong, sum));
+    for (std::vector<float>& g : gradients_) {
+      if (lag_ == 0 || &g == &values) std::fill(g.begin(), g.end(), 0.0F);
+    }
+  }
+
+  const ReplayRequest& request_;
+  std::vector<ParameterPlace> places_;
+  std::array<std::vector<float>, 2> gradients_;  // of iterations in turn
+  GradientExchange exchange_;
+  int ranks_;
+  int lag_;  // iterations between a gradient and its update
+  Clock::time_point deadline_;
+};
+
+}  // namespace
+
+ReplayOutcome replay(Transport& transport, const ReplayRequest& request) {
+  check(request);
+  ::prctl(PR_SET_TIMERSLACK, 1000UL);
+  return Player(transport, request).play();
+}
+
+}  // namespace paceline::runtime

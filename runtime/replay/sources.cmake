@@ -1,0 +1,4 @@
+set(replay_sources
+  replay/replay.cc)
+set(replay_headers
+  replay/replay.h)

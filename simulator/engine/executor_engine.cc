@@ -1,0 +1,446 @@
+// Tests: tests/simulator/executor_engine_test.cc.
+//
+// IMPLEMENTATION. A collective in flight is an Instance of a Compiled schedule: the programs of all
+// ranks for one bucket size, and which receive each send meets. All that happens is an event in one
+// queue. When a quantum leaves its rank it is put through all links of its way at once: each has a
+// time at which it is free again. As quanta leave in the order of time, links see them in order, up
+// to the differences between latencies.
+#include "simulator/engine/executor_engine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <map>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "models/base/error.h"
+#include "models/collective/program.h"
+#include "simulator/engine/routes.h"
+
+namespace paceline::simulator {
+namespace {
+
+using models::Program;
+
+constexpr double least_quantum = 16384;
+constexpr double most_quanta = 1024;  // of a bucket
+
+std::size_t at(std::int64_t index) {
+  return static_cast<std::size_t>(index);
+}
+
+// The programs of all ranks for a bucket of one size; elements are bytes.
+struct Compiled {
+  struct Meeting {
+    int connection = 0;
+    std::uint32_t receive = 0;  // of the receiver's program
+  };
+  std::vector<Program> programs;
+  std::vector<std::vector<Meeting>> meetings;  // of each rank's sends
+  double quantum = 0;                          // bytes
+};
+
+struct Message {
+  int instance = 0;
+  int to = 0;
+  std::uint32_t receive = 0;
+  int connection = 0;
+  double bytes = 0;
+  double left = 0;  // bytes that have not left the rank
+  double quantum = 0;
+  double arrived_s = 0;  // when the last byte that has left is through
+};
+
+// The way from one rank to another.
+struct Connection {
+  std::vector<int> links;
+  double alpha_s = 0;   // of the path beyond the transport's, and of all within a node
+  bool is_nic = false;  // whose alpha depends on the size
+};
+
+enum class What : char { launch, leave, serve, arrive, land };
+
+struct Event {
+  double time;
+  std::int64_t order;
+  What what;
+  int instance;
+  int rank;
+  std::uint32_t index;
+  bool operator>(const Event& other) const {
+    return time != other.time ? time > other.time : order > other.order;
+  }
+};
+
+}  // namespace
+
+class ExecutorEngine::Simulation final : public Launcher {
+ public:
+  Simulation(std::span<const models::Schedule> schedules, const CommunicationCost& cost)
+      : schedules_(schedules.begin(), schedules.end()),
+        cost_(cost),
+        ranks_(schedules.front().ranks()),
+        routes_(cost, ranks_),
+        gap_s_(cost.transport->message_gap.value()),
+        busy_until_(at(ranks_)),
+        queues_(at(ranks_)),
+        free_at_(at(routes_.links())) {
+    for (const models::Schedule& schedule : schedules_)
+      PACELINE_ASSERT(schedule.ranks() == ranks_, "all schedules are over the same ranks");
+  }
+
+  Completion completion(int schedule, Bytes bucket, std::span<const Seconds> ready) {
+    reset();
+    finish_.assign(at(ranks_), 0);
+    const int instance = make_instance(0, schedule, bucket);
+    for (int rank = 0; rank < ranks_; ++rank)
+      add({ready.empty() ? 0 : ready[at(rank)].value(), 0, What::launch, instance, rank, 0});
+    simulate([](int, Seconds, Launcher&) {});
+    Completion completion;
+    for (const double finish : finish_) completion.finish.emplace_back(finish);
+    return completion;
+  }
+
+  void run(const std::function<void(Launcher&)>& begin, const Finished& finished) {
+    reset();
+    finish_.assign(at(ranks_), 0);
+    begin(*this);
+    simulate(finished);
+  }
+
+  void launch(int id, const Launch& collective) override {
+    PACELINE_ASSERT(collective.schedule >= 0 && at(collective.schedule) < schedules_.size(),
+                    "a collective is one of the engine's schedules");
+    const int instance = make_instance(id, collective.schedule, collective.bytes);
+    const double time = std::max(now_, collective.at.value());
+    for (int rank = 0; rank < ranks_; ++rank) add({time, 0, What::launch, instance, rank, 0});
+  }
+
+  [[nodiscard]] std::int64_t messages() const { return messages_; }
+
+ private:
+  struct RankState {
+    std::uint32_t landed = 0;
+    std::uint32_t issued = 0;
+    bool is_ready = false;
+    bool lands = false;  // the receive `landed` is being landed
+    bool is_done = false;
+    std::vector<char> arrived;  // of each receive
+  };
+  // What waits to leave a rank.
+  struct Queue {
+    std::deque<Message> messages;
+    bool is_busy = false;
+  };
+  struct Instance {
+    int id = 0;
+    const Compiled* compiled = nullptr;
+    int ranks_left = 0;
+    std::vector<RankState> ranks;
+  };
+
+  void reset() {
+    PACELINE_ASSERT(events_.empty(), "every collective came to its end");
+    now_ = 0;
+    std::fill(free_at_.begin(), free_at_.end(), 0.0);
+    std::fill(busy_until_.begin(), busy_until_.end(), 0.0);
+    instances_.clear();
+  }
+
+  void add(Event event) {
+    event.order = order_++;
+    events_.push(event);
+  }
+
+  const Compiled& compiled(int schedule, std::int64_t bytes) {
+    const auto [entry, is_new] = compiled_.try_emplace({schedule, bytes});
+    if (!is_new) return entry->second;
+    Compiled& made = entry->second;
+    made.quantum = std::max(least_quantum, static_cast<double>(bytes) / most_quanta);
+    const models::Schedule& s = schedules_[at(schedule)];
+    // The window of posted receives, which messages that come early need not wait for, is no
+    // matter here.
+    const std::int64_t segment = std::max<std::int64_t>(
+        1, models::segment_bytes(bytes, ranks_, cost_.transport->segmentation));
+    for (int rank = 0; rank < ranks_; ++rank) {
+      made.programs.push_back(models::compile(s, rank, bytes, models::WireType::fp32,
+                                              {.segment_elements = segment, .window_elements = 1}));
+    }
+    // The messages from one rank to another are received in the order in which they are sent.
+    std::map<std::pair<int, int>, std::vector<std::uint32_t>> receives;
+    for (int rank = 0; rank < ranks_; ++rank) {
+      const auto& list = made.programs[at(rank)].receives;
+      for (std::uint32_t i = 0; i < list.size(); ++i) receives[{list[i].from, rank}].push_back(i);
+    }
+    std::map<std::pair<int, int>, std::size_t> next;
+    made.meetings.resize(at(ranks_));
+    for (int rank = 0; rank < ranks_; ++rank) {
+      for (const Program::Send& send : made.programs[at(rank)].sends) {
+        const std::pair<int, int> way{rank, send.to};
+        made.meetings[at(rank)].push_back({connection(rank, send.to), receives[way][next[way]++]});
+      }
+    }
+    return made;
+  }
+
+  int connection(int from, int to) {
+    const auto [entry, is_new] =
+        numbers_.try_emplace({from, to}, static_cast<int>(connections_.size()));
+    if (!is_new) return entry->second;
+    Connection made;
+    made.alpha_s = routes_.path(from, to, made.links);
+    made.is_nic = routes_.between_nodes(from, to);
+    if (made.is_nic) made.alpha_s -= cost_.nic.alpha.value();
+    connections_.push_back(std::move(made));
+    return entry->second;
+  }
+
+  int make_instance(int id, int schedule, Bytes bucket) {
+    Instance instance;
+    instance.id = id;
+    instance.compiled = &compiled(schedule, std::llround(bucket.value()));
+    instance.ranks_left = ranks_;
+    instance.ranks.resize(at(ranks_));
+    for (int rank = 0; rank < ranks_; ++rank) {
+      instance.ranks[at(rank)].arrived.assign(instance.compiled->programs[at(rank)].receives.size(),
+                                              0);
+    }
+    instances_.push_back(std::move(instance));
+    return static_cast<int>(instances_.size()) - 1;
+  }
+
+  void simulate(const Finished& finished) {
+    while (!events_.empty()) {
+      const Event next = events_.top();
+      events_.pop();
+      now_ = std::max(now_, next.time);
+      handle(next);
+      for (std::size_t i = 0; i < done_.size(); ++i) {
+        Instance& instance = instances_[at(done_[i])];
+        instance.ranks.clear();
+        finished(instance.id, Seconds{now_}, *this);
+      }
+      done_.clear();
+    }
+  }
+
+  void handle(const Event& event) {
+    if (event.what == What::serve) return serve(event.rank);
+    RankState& rank = instances_[at(event.instance)].ranks[at(event.rank)];
+    switch (event.what) {
+      case What::serve:
+        break;
+      case What::launch:
+        rank.is_ready = true;
+        issue(event.instance, event.rank, program(event).sends_at_start);
+        advance(event.instance, event.rank);
+        break;
+      case What::leave:
+        enter_queue(event);
+        break;
+      case What::arrive:
+        rank.arrived[event.index] = 1;
+        advance(event.instance, event.rank);
+        break;
+      case What::land:
+        rank.lands = false;
+        landed(event.instance, event.rank);
+        advance(event.instance, event.rank);
+        break;
+    }
+  }
+
+  [[nodiscard]] const Program& program(const Event& event) const {
+    return instances_[at(event.instance)].compiled->programs[at(event.rank)];
+  }
+
+  // Lands what has arrived, in order.
+  void advance(int instance, int rank) {
+    Instance& i = instances_[at(instance)];
+    RankState& state = i.ranks[at(rank)];
+    const Program& program = i.compiled->programs[at(rank)];
+    if (!state.is_ready || state.lands || state.is_done) return;
+    while (state.landed < program.receives.size()) {
+      const Program::Receive& receive = program.receives[state.landed];
+      if (state.arrived[state.landed] == 0 || !is_free(program, receive, state)) return;
+      if (receive.reduce) {
+        double& busy = busy_until_[at(rank)];
+        busy = std::max(busy, now_) + cost_.gamma.value() * static_cast<double>(receive.span.size);
+        if (busy > now_) {
+          state.lands = true;
+          add({busy, 0, What::land, instance, rank, 0});
+          return;
+        }
+      }
+      landed(instance, rank);
+    }
+    state.is_done = true;
+    finish_[at(rank)] = std::max(now_, busy_until_[at(rank)]);
+    if (finish_[at(rank)] > now_) {
+      // Its last sends are still being issued.
+      state.is_done = false;
+      state.lands = true;
+      add({finish_[at(rank)], 0, What::land, instance, rank, 1});
+      return;
+    }
+    if (--i.ranks_left == 0) done_.push_back(instance);
+  }
+
+  // Sends that read what a receive changes are over: a transport has a copy of what it was given.
+  static bool is_free(const Program& program, const Program::Receive& receive,
+                      const RankState& state) {
+    for (std::uint32_t i = receive.sends_before.first; i < receive.sends_before.last; ++i) {
+      if (program.awaited[i] >= state.issued) return false;
+    }
+    return true;
+  }
+
+  void landed(int instance, int rank) {
+    Instance& i = instances_[at(instance)];
+    RankState& state = i.ranks[at(rank)];
+    const Program& program = i.compiled->programs[at(rank)];
+    if (state.landed == program.receives.size()) return;
+    ++state.landed;
+    issue(instance, rank, program.receives[state.landed - 1].sends_after);
+  }
+
+  void issue(int instance, int rank, std::uint32_t end) {
+    RankState& state = instances_[at(instance)].ranks[at(rank)];
+    for (; state.issued < end; ++state.issued) {
+      double& busy = busy_until_[at(rank)];
+      busy = std::max(busy, now_) + gap_s_;
+      const Event leave{busy, 0, What::leave, instance, rank, state.issued};
+      if (busy > now_) {
+        add(leave);
+      } else {
+        enter_queue(leave);
+      }
+    }
+  }
+
+  void enter_queue(const Event& event) {
+    const Instance& instance = instances_[at(event.instance)];
+    const Compiled::Meeting& meeting = instance.compiled->meetings[at(event.rank)][event.index];
+    const Program::Send& send = instance.compiled->programs[at(event.rank)].sends[event.index];
+    const auto bytes = static_cast<double>(send.span.size);
+    Queue& queue = queues_[at(event.rank)];
+    queue.messages.push_back({.instance = event.instance,
+                              .to = send.to,
+                              .receive = meeting.receive,
+                              .connection = meeting.connection,
+                              .bytes = bytes,
+                              .left = bytes,
+                              .quantum = instance.compiled->quantum,
+                              .arrived_s = now_});
+    ++messages_;
+    if (!queue.is_busy) serve(event.rank);
+  }
+
+  // Sends a quantum of the message that is next, and comes back when that has left.
+  void serve(int rank) {
+    Queue& queue = queues_[at(rank)];
+    queue.is_busy = !queue.messages.empty();
+    if (!queue.is_busy) return;
+    Message& message = queue.messages.front();
+    const Connection& connection = connections_[at(message.connection)];
+    const double bytes = std::min(message.quantum, message.left);
+    message.left -= bytes;
+    double first_byte = now_;
+    double last_byte = now_;
+    double left = now_;
+    for (std::size_t i = 0; i < connection.links.size(); ++i) {
+      const int link = connection.links[i];
+      const double time = routes_.beta_s(link) * bytes;
+      if (routes_.is_shared(link)) {
+        double& free_at = free_at_[at(link)];
+        first_byte = std::max(first_byte, free_at);
+        free_at = std::max(first_byte + time, last_byte);
+        last_byte = free_at;
+      } else {
+        last_byte = std::max(first_byte + time, last_byte);
+      }
+      if (i == 0) left = last_byte;
+    }
+    message.arrived_s = std::max(message.arrived_s, last_byte);
+    add({left, 0, What::serve, 0, rank, 0});
+    if (message.left <= 0) {
+      arrive_later(message, connection);
+      queue.messages.pop_front();
+    } else if (cost_.transport->is_fair) {
+      let_others_go_first(queue);
+    }
+  }
+
+  void arrive_later(const Message& message, const Connection& connection) {
+    const double alpha_s =
+        connection.alpha_s +
+        (connection.is_nic ? cost_.nic_alpha(Bytes{message.bytes}).value() : 0.0);
+    add({message.arrived_s + alpha_s, 0, What::arrive, message.instance, message.to,
+         message.receive});
+  }
+
+  // Puts the first message behind the first ones to all other receivers; those to its own receiver
+  // stay behind it.
+  static void let_others_go_first(Queue& queue) {
+    const int to = queue.messages.front().to;
+    const auto other = std::find_if(queue.messages.begin(), queue.messages.end(),
+                                    [to](const Message& m) { return m.to != to; });
+    if (other == queue.messages.end()) return;
+    std::rotate(queue.messages.begin(), other, other + 1);
+  }
+
+  std::vector<models::Schedule> schedules_;
+  CommunicationCost cost_;
+  int ranks_;
+  Routes routes_;
+  double gap_s_;
+  std::map<std::pair<int, std::int64_t>, Compiled> compiled_;
+  std::map<std::pair<int, int>, int> numbers_;  // of connections
+  std::vector<Connection> connections_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::int64_t order_ = 0;
+  double now_ = 0;
+  std::vector<double> busy_until_;  // of each rank
+  std::vector<Queue> queues_;       // of each rank
+  std::vector<double> free_at_;     // of each link
+  std::deque<Instance> instances_;
+  std::vector<double> finish_;  // of each rank, in the collective that it finished last
+  std::vector<int> done_;
+  std::int64_t messages_ = 0;
+};
+
+ExecutorEngine::ExecutorEngine(std::span<const models::Schedule> schedules,
+                               const CommunicationCost& cost) {
+  PACELINE_ASSERT(!schedules.empty(), "there is a schedule to follow");
+  PACELINE_ASSERT(cost.transport.has_value(), "the executor runs on a transport");
+  simulation_ = std::make_unique<Simulation>(schedules, cost);
+}
+
+ExecutorEngine::~ExecutorEngine() = default;
+
+Completion ExecutorEngine::completion(int schedule, Bytes bucket) {
+  return simulation_->completion(schedule, bucket, {});
+}
+
+Completion ExecutorEngine::completion(int schedule, Bytes bucket, std::span<const Seconds> ready) {
+  return simulation_->completion(schedule, bucket, ready);
+}
+
+void ExecutorEngine::run(const std::function<void(Launcher&)>& begin, const Finished& finished) {
+  simulation_->run(begin, finished);
+}
+
+std::int64_t ExecutorEngine::messages() const {
+  return simulation_->messages();
+}
+
+bool suits_executor_engine(const models::Schedule& schedule) {
+  // A rank sends about one message a step, in a few segments.
+  constexpr std::int64_t most_transfers = 1'000'000;
+  return static_cast<std::int64_t>(schedule.steps()) * schedule.ranks() <= most_transfers;
+}
+
+}  // namespace paceline::simulator

@@ -1,0 +1,153 @@
+#include "simulator/engine/executor_engine.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <numeric>
+
+#include "models/collective/catalogue.h"
+#include "models/collective/enumerate.h"
+#include "simulator/engine/step_engine.h"
+
+namespace paceline::simulator {
+namespace {
+
+constexpr double beta = 1e-8;
+
+// A rank on each node.
+CommunicationCost cost(double alpha_s, std::int64_t segment, double gap_s = 0) {
+  CommunicationCost c;
+  c.nic = {Seconds{alpha_s}, SecondsPerByte{beta}};
+  c.intra = c.nic;
+  c.transport = TransportCost{.segmentation = {segment, segment}, .message_gap = Seconds{gap_s}};
+  return c;
+}
+
+models::Schedule schedule(const std::string& name, int ranks, int group = 1) {
+  const models::CollectiveAlgorithm& algorithm = models::all_reduce_algorithm(name);
+  return algorithm.build(models::taken_options(algorithm, {.ranks = ranks, .group_size = group}));
+}
+
+double time(const models::Schedule& s, const CommunicationCost& c, double bytes) {
+  return ExecutorEngine({&s, 1}, c).completion(0, Bytes{bytes}).last().value();
+}
+
+// Bytes that the busiest rank sends.
+double most_sent(const models::Schedule& s, double bytes) {
+  std::vector<double> sent(static_cast<std::size_t>(s.ranks()));
+  for (int step = 0; step < s.steps(); ++step) {
+    models::for_each_transfer(s, step, models::Span<double>{0.0, 1.0},
+                              [&](const models::Transfer<double>& t) {
+                                sent[static_cast<std::size_t>(t.from)] += t.span.size * bytes;
+                              });
+  }
+  return *std::max_element(sent.begin(), sent.end());
+}
+
+constexpr std::int64_t uncut = std::int64_t{1} << 40;
+
+RC_GTEST_PROP(ExecutorEngine, ARingOfUncutMessagesTakesItsClosedForm, ()) {
+  const int ranks = *rc::gen::inRange(2, 17);
+  const double bytes = ranks * *rc::gen::inRange(1, 1'000'000);
+  const double alpha = *rc::gen::inRange(0, 1000) * 1e-6;
+  const double expected = 2.0 * (ranks - 1) * (alpha + bytes / ranks * beta);
+  RC_ASSERT(std::abs(time(schedule("ring", ranks), cost(alpha, uncut), bytes) - expected) <
+            1e-9 * expected + 1e-12);
+}
+
+RC_GTEST_PROP(ExecutorEngine, EqualsTheStepEngineWhereMessagesAreUncutAndStepsAreAlike, ()) {
+  const int ranks = 1 << *rc::gen::inRange(1, 5);
+  const double bytes = ranks * *rc::gen::inRange(1, 100'000);
+  const CommunicationCost c = cost(1e-4, uncut);
+  for (const char* name : {"halving-doubling", "recursive-doubling"}) {
+    const models::Schedule s = schedule(name, ranks);
+    const double expected = StepEngine(s, c).time(Bytes{bytes}).value();
+    RC_ASSERT(std::abs(time(s, c, bytes) - expected) < 1e-9 * expected);
+  }
+}
+
+RC_GTEST_PROP(ExecutorEngine, NoLinkCarriesMoreThanItCan, ()) {
+  const int ranks = *rc::gen::inRange(2, 13);
+  const double bytes = *rc::gen::inRange(1, 3'000'000);
+  const auto segment = std::int64_t{*rc::gen::inRange(1000, 400'000)};
+  const auto name = *rc::gen::elementOf(
+      std::vector<std::string>{"ring", "halving-doubling", "binary-blocks", "direct-exchange",
+                               "double-binary-tree", "parameter-server", "bidirectional-ring"});
+  const models::Schedule s = schedule(name, ranks);
+  const double floor = most_sent(s, bytes) * beta;
+  const double found = time(s, cost(1e-5, segment), bytes);
+  // Cuts are of whole bytes.
+  RC_ASSERT(found >= floor - 2.0 * s.steps() * beta);
+}
+
+TEST(ExecutorEngine, SegmentsHideLatencyBehindTransfers) {
+  // 14 steps of 125,000 bytes: 1.25 ms each, and as much latency again if they are not cut.
+  const models::Schedule ring = schedule("ring", 8);
+  const double uncut_time = time(ring, cost(1e-3, uncut), 1e6);
+  const double cut_time = time(ring, cost(1e-3, 12'500), 1e6);
+  EXPECT_NEAR(uncut_time, 14 * (1e-3 + 1.25e-3), 1e-9);
+  // Ten segments a part: the link never waits once the first is through.
+  EXPECT_LT(cut_time, 0.66 * uncut_time);
+  EXPECT_GE(cut_time, 14 * 1.25e-3);
+}
+
+TEST(ExecutorEngine, AMessageGapIsPaidForEachMessageOfARank) {
+  const models::Schedule ring = schedule("ring", 4);
+  const double without = time(ring, cost(1e-3, uncut), 4e4);
+  EXPECT_NEAR(time(ring, cost(1e-3, uncut, 2e-4), 4e4), without + 6 * 2e-4, 1e-9);
+}
+
+TEST(ExecutorEngine, AlphaMayDependOnTheSizeOfTheMessage) {
+  CommunicationCost c = cost(1e-3, uncut);
+  c.transport->nic = {{Bytes{0}, Seconds{1e-3}, SecondsPerByte{0}},
+                      {Bytes{5000}, Seconds{2e-3}, SecondsPerByte{1e-8}}};
+  const models::Schedule ring = schedule("ring", 4);
+  EXPECT_NEAR(time(ring, c, 4 * 1000), 6 * (1e-3 + 1000 * beta), 1e-9);
+  EXPECT_NEAR(time(ring, c, 4 * 10'000), 6 * (2e-3 + 10'000 * 1e-8 + 10'000 * beta), 1e-9);
+}
+
+TEST(ExecutorEngine, AMessageThatLeftFirstIsThereFirstUnlessTheLinkIsSharedEvenly) {
+  // Rank 0 sends its parts to all others in one step, uncut: each arrives a part after the other,
+  // or all of them last.
+  const models::Schedule exchange = schedule("direct-exchange", 3);
+  CommunicationCost c = cost(0, uncut);
+  const double fifo = time(exchange, c, 3e6);
+  c.transport->is_fair = true;
+  const double fair = time(exchange, c, 3e6);
+  EXPECT_NEAR(fifo, 4e6 * beta, 0.26 * 4e6 * beta);
+  EXPECT_GE(fair, fifo);
+}
+
+TEST(ExecutorEngine, CollectivesInFlightShareLinks) {
+  const models::Schedule ring = schedule("ring", 4);
+  const CommunicationCost c = cost(1e-4, 50'000);
+  ExecutorEngine engine({&ring, 1}, c);
+  const double alone = engine.completion(0, Bytes{1e6}).last().value();
+  std::vector<double> ends;
+  engine.run(
+      [](Launcher& launcher) {
+        for (int id = 0; id < 3; ++id)
+          launcher.launch(id, {.schedule = 0, .bytes = Bytes{1e6}, .at = Seconds{0}});
+      },
+      [&](int, Seconds at, Launcher&) { ends.push_back(at.value()); });
+  ASSERT_EQ(ends.size(), 3U);
+  EXPECT_GE(ends.back(), 3 * 1.5e6 * beta);
+  EXPECT_LE(ends.back(), 3 * alone);
+}
+
+TEST(ExecutorEngine, ARankThatIsLateDelaysTheOthersByNoMore) {
+  const models::Schedule ring = schedule("ring", 4);
+  const CommunicationCost c = cost(1e-4, 50'000);
+  ExecutorEngine engine({&ring, 1}, c);
+  const double on_time = engine.completion(0, Bytes{1e6}).last().value();
+  const std::vector<Seconds> ready = {Seconds{0}, Seconds{0.5}, Seconds{0}, Seconds{0}};
+  const double late = engine.completion(0, Bytes{1e6}, ready).last().value();
+  EXPECT_GE(late, 0.5);
+  EXPECT_LE(late, 0.5 + on_time + 1e-12);
+  // And the next one starts from rest.
+  EXPECT_DOUBLE_EQ(engine.completion(0, Bytes{1e6}).last().value(), on_time);
+}
+
+}  // namespace
+}  // namespace paceline::simulator
