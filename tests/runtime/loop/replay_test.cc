@@ -93,12 +93,12 @@ TEST(Replay, RefusesWhatIsNoReplay) {
                               .layers = durations(network, Seconds{0}),
                               .update = Seconds{0}};
     EXPECT_NO_THROW((void)replay(transport, right));
-    ReplayRequest request = right;
-    request.layers.pop_back();
-    EXPECT_THROW((void)replay(transport, request), InputError);
-    request = right;
-    request.iterations = 0;
-    EXPECT_THROW((void)replay(transport, request), InputError);
+    ReplayRequest short_of_layers = right;
+    short_of_layers.layers.pop_back();
+    EXPECT_THROW((void)replay(transport, short_of_layers), InputError);
+    ReplayRequest without_iterations = right;
+    without_iterations.iterations = 0;
+    EXPECT_THROW((void)replay(transport, without_iterations), InputError);
   });
 }
 
