@@ -72,7 +72,8 @@ std::string bash_script(const CLI::App& app) {
         option, values);
   }
   text +=
-      "    --timeline|--output|--merged) COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n  esac\n  case "
+      "    --timeline|--output|--merged) COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n  esac\n "
+      " case "
       "${COMP_WORDS[1]} in\n";
   for (const CLI::App* command : app.get_subcommands({})) {
     text += fmt::format("    {}) words='{} {}';;\n", command->get_name(), subcommands(*command),

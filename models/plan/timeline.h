@@ -117,7 +117,8 @@ struct TracedTimeline {
 
 // Reads what chrome_trace wrote: the same values, times to a part in 10^15. `file` names the text
 // in errors. Throws InputError (file, where in the document, what would be right) for all else,
-// also for names that no layer has: control characters, or more than 256 bytes. O(text).
+// also for texts with control characters, names of more than 256 bytes and titles of more than 8
+// KiB. O(text).
 [[nodiscard]] std::vector<TracedTimeline> parse_chrome_trace(std::string_view text,
                                                              const std::string& file);
 

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 
 constexpr int deepest = 16;  // chrome_trace nests 5 deep
 constexpr std::size_t longest_name = 256;
-constexpr std::size_t longest_title = 1024;
+constexpr std::size_t longest_title = 8192;
 constexpr std::int64_t most = 1'000'000'000;  // of whatever is counted
 // Readers keep a value for each layer and bucket of each iteration.
 constexpr std::int64_t most_iterations = 1'000;
