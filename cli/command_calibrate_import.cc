@@ -10,6 +10,7 @@
 #include "calibration/fit/plot.h"
 #include "calibration/import/import_file.h"
 #include "calibration/import/import_profile.h"
+#include "calibration/import/table_text.h"
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/job.h"
@@ -43,9 +44,9 @@ constexpr std::size_t most_rows = 40;
 
 calibration::ImportContext context_of(const Options& options, const models::Network* network) {
   calibration::ImportContext context;
-  context.file = std::filesystem::path(options.file).filename().string();
-  context.name =
-      options.name.empty() ? std::filesystem::path(options.file).stem().string() : options.name;
+  context.file = calibration::printable(std::filesystem::path(options.file).filename().string());
+  context.name = calibration::printable(
+      options.name.empty() ? std::filesystem::path(options.file).stem().string() : options.name);
   context.cluster = "unknown";
   context.device = "unknown";
   if (!options.cluster.empty()) {
@@ -62,7 +63,7 @@ calibration::ImportContext context_of(const Options& options, const models::Netw
   if (!options.wire.empty())
     context.wire =
         parsing_option("--wire", [&] { return models::wire_type_from_name(options.wire); });
-  context.library = options.library;
+  if (!options.library.empty()) context.library = calibration::printable(options.library);
   if (options.intra) context.between_nodes = false;
   return context;
 }
@@ -209,7 +210,7 @@ void run(const Options& options) {
   for (const std::string& remark : imported.remarks) fmt::print("note: {}\n", remark);
   if (!options.plot.empty()) write_plots(options.plot, result, imported, context.file);
   if (options.out.empty()) return;
-  write_output_file(options.out, models::to_json(result.profile) + "\n");
+  write_output_file(options.out, models::to_json(result.profile));
   fmt::print(stderr, "profile {} written to {}\n", result.profile.name, options.out);
 }
 

@@ -243,54 +243,55 @@ std::vector<std::size_t> candidate_bounds(std::size_t sizes) {
 
 // The first sizes of the pieces, and at the end the number of sizes.
 //
-// best[k][b]: the least misfit of the sizes before bounds[b] in k + 1 pieces, the last of which
-// begins at bounds[from[k][b]].
+// best(k, b): the least misfit of the sizes before bounds[b] in k + 1 pieces, the last of which
+// begins at bounds[from(k, b)].
 std::vector<std::size_t> best_bounds(Sizes sizes, const FitOptions& options) {
   const std::vector<std::size_t> bounds = candidate_bounds(sizes.size());
   const std::size_t count = bounds.size();
   const auto least = static_cast<std::size_t>(std::max(options.least_sizes, 2));
-  const auto most = static_cast<std::size_t>(std::max(options.most_pieces, 1));
+  const auto most = static_cast<Eigen::Index>(std::max(options.most_pieces, 1));
   constexpr double never = std::numeric_limits<double>::infinity();
   const std::vector<double> times = medians(sizes);
   Workspace workspace;
-  std::vector<std::vector<double>> cost(count, std::vector<double>(count, never));
-  for (std::size_t a = 0; a < count; ++a) {
-    for (std::size_t b = a + 1; b < count; ++b) {
-      const std::size_t length = bounds[b] - bounds[a];
+  const auto side = static_cast<Eigen::Index>(count);
+  Eigen::MatrixXd cost = Eigen::MatrixXd::Constant(side, side, never);
+  for (Eigen::Index a = 0; a < side; ++a) {
+    for (Eigen::Index b = a + 1; b < side; ++b) {
+      const std::size_t first = bounds[static_cast<std::size_t>(a)];
+      const std::size_t length = bounds[static_cast<std::size_t>(b)] - first;
       if (length < least && length < sizes.size()) continue;
-      const Sizes segment = sizes.subspan(bounds[a], length);
-      cost[a][b] = misfit(
-          segment, robust_line(segment, std::span(times).subspan(bounds[a], length), workspace));
+      const Sizes segment = sizes.subspan(first, length);
+      const Line line = robust_line(segment, std::span(times).subspan(first, length), workspace);
+      cost(a, b) = misfit(segment, line);
     }
   }
-  std::vector<std::vector<double>> best(most, std::vector<double>(count, never));
-  std::vector<std::vector<std::size_t>> from(most, std::vector<std::size_t>(count, 0));
-  best[0] = cost[0];
-  for (std::size_t k = 1; k < most; ++k) {
-    for (std::size_t b = 1; b < count; ++b) {
-      for (std::size_t a = 1; a < b; ++a) {
-        const double sum = best[k - 1][a] + cost[a][b];
-        if (sum < best[k][b]) {
-          best[k][b] = sum;
-          from[k][b] = a;
-        }
+  Eigen::MatrixXd best = Eigen::MatrixXd::Constant(most, side, never);
+  Eigen::MatrixXi from = Eigen::MatrixXi::Zero(most, side);
+  best.row(0) = cost.row(0);
+  for (Eigen::Index k = 1; k < most; ++k) {
+    for (Eigen::Index b = 1; b < side; ++b) {
+      for (Eigen::Index a = 1; a < b; ++a) {
+        const double sum = best(k - 1, a) + cost(a, b);
+        if (sum >= best(k, b)) continue;
+        best(k, b) = sum;
+        from(k, b) = static_cast<int>(a);
       }
     }
   }
   // alpha, beta and the breakpoint, which is paid twice: the best of all places fits noise better
   // than a given one would (Zhang & Siegmund 2007).
   const double price = 4 * std::log(static_cast<double>(sizes.size()));
-  std::size_t pieces = 0;
-  for (std::size_t k = 1; k < most; ++k) {
-    const auto criterion = [&](std::size_t n) {
-      return best[n][count - 1] + price * static_cast<double>(n);
+  Eigen::Index pieces = 0;
+  for (Eigen::Index k = 1; k < most; ++k) {
+    const auto criterion = [&](Eigen::Index n) {
+      return best(n, side - 1) + price * static_cast<double>(n);
     };
     if (criterion(k) < criterion(pieces)) pieces = k;
   }
   std::vector<std::size_t> chosen = {sizes.size()};
-  for (std::size_t k = pieces, b = count - 1; k > 0; --k) {
-    b = from[k][b];
-    chosen.push_back(bounds[b]);
+  for (Eigen::Index k = pieces, b = side - 1; k > 0; --k) {
+    b = from(k, b);
+    chosen.push_back(bounds[static_cast<std::size_t>(b)]);
   }
   chosen.push_back(0);
   std::reverse(chosen.begin(), chosen.end());

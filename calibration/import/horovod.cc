@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "calibration/import/chrome_trace.h"
+#include "calibration/import/table_text.h"
 #include "models/base/error.h"
 #include "models/base/limits.h"
 
@@ -227,7 +228,7 @@ std::vector<Bucket> buckets_of(std::vector<Tensor>& tensors) {
 std::string library_of(std::string_view activity) {
   std::string library(activity.substr(0, activity.rfind('_')));
   for (char& c : library) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return library.substr(0, 40);
+  return printable(library);
 }
 
 std::vector<ImportedCurve> curves_of(const std::vector<Bucket>& buckets, int ranks,
@@ -243,12 +244,12 @@ std::vector<ImportedCurve> curves_of(const std::vector<Bucket>& buckets, int ran
       continue;
     }
     if (!wire_of(first.type)) {
-      ++other_types[first.type.substr(0, 20)];
+      ++other_types[printable(first.type)];
       continue;
     }
     if (!within_limits(Bytes{bucket.bytes}) || !within_limits(time)) continue;
     ImportedCurve& curve = curves[{first.activity, first.type}];
-    curve.what = fmt::format("{} of {} buckets", first.activity.substr(0, 40), first.type);
+    curve.what = fmt::format("{} of {} buckets", printable(first.activity), first.type);
     curve.library = library_of(first.activity);
     curve.wire = wire_of(first.type);
     curve.ranks = ranks;

@@ -138,7 +138,7 @@ class Reader {
     } else if (row.size() > 2 && row[1] == "Rank") {
       read_rank(row, table_);
     } else if (row.size() > 3 && row[1] == "nccl-tests" && row[2] == "version") {
-      version_ = std::string(row[3].substr(0, 40));
+      version_ = printable(row[3]);
     } else if (row.size() > 4 && row[1] == "Collective" && row[2] == "test" &&
                row[3] == "starting:" && !row[4].starts_with("all_reduce")) {
       throw InputError({file_, line.number}, "this is the output of " + in_quotes(row[4]),
@@ -163,12 +163,12 @@ class Reader {
     }
     const int place = columns.time[1] != none ? 1 : 0;
     const Seconds time = time_cell(row[columns.time[place]], file_, line);
-    ImportedCurve& curve = curves_[std::string(row[columns.type].substr(0, 20))];
+    ImportedCurve& curve = curves_[printable(row[columns.type])];
     if (curve.samples.empty()) {
       curve.library = "nccl";
       curve.what =
           fmt::format("all_reduce_perf, {}, {} {}", place == 1 ? "in place" : "out of place",
-                      row[columns.type].substr(0, 20), row[columns.operation].substr(0, 20));
+                      printable(row[columns.type]), printable(row[columns.operation]));
     }
     curve.samples.push_back({bytes, time});
     // Of wrong elements, or in older versions a relative error, or a verdict.

@@ -24,8 +24,7 @@ struct Title {
 
 std::string joined(const Words& row, std::size_t begin, std::size_t end) {
   std::string text;
-  for (std::size_t i = begin; i < end; ++i)
-    text += (text.empty() ? "" : " ") + std::string(row[i].substr(0, 40));
+  for (std::size_t i = begin; i < end; ++i) text += (text.empty() ? "" : " ") + printable(row[i]);
   return text;
 }
 
@@ -39,7 +38,7 @@ Title title_of(const Words& row, const std::string& file, int line) {
       static_cast<std::size_t>(std::find(row.begin(), row.end(), "Test") - row.begin());
   Title title{Benchmark::all_reduce, joined(row, 1, test), ""};
   if (test + 1 < row.size() && row[test + 1].starts_with('v'))
-    title.version = std::string(row[test + 1].substr(1, 40));
+    title.version = printable(row[test + 1].substr(1));
   // After "OSU MPI", "OSU MPI-CUDA"...
   const std::string name = joined(row, 3, test);
   if (name == "Allreduce Latency") {
@@ -141,7 +140,7 @@ class Reader {
     curve.wire = wire_of(type);
     if (!curve.wire)
       imported_.remarks.push_back(fmt::format(
-          "the all-reduce adds {}; its time is taken for that of --wire", type.substr(0, 40)));
+          "the all-reduce adds {}; its time is taken for that of --wire", printable(type)));
   }
 
   void read_row(const Words& row, int line) {

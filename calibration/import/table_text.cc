@@ -56,6 +56,11 @@ std::vector<std::string_view> words(std::string_view line) {
   return found;
 }
 
+std::string printable(std::string_view text) {
+  const std::string quoted = in_quotes(text);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
 std::optional<double> number(std::string_view word) {
   double value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);

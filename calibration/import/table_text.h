@@ -1,4 +1,4 @@
-// Lines and words of the text that benchmarks print, for the readers of it. Not for other use.
+// Lines, words and names of the text that tools print, for the readers of it.
 #pragma once
 
 #include <optional>
@@ -25,6 +25,9 @@ struct TextLine {
 
 // Separated by blanks and tabs.
 [[nodiscard]] std::vector<std::string_view> words(std::string_view line);
+
+// Text of a file fit for a name: at most 60 bytes, without control characters, in valid UTF-8.
+[[nodiscard]] std::string printable(std::string_view text);
 
 // A decimal number, all of the word: nothing for other words, for infinity and for what is no
 // number.
