@@ -35,17 +35,32 @@ const MessageAlpha& piece_of(const std::vector<MessageAlpha>& pieces, Bytes byte
   return above == pieces.begin() ? pieces.front() : *std::prev(above);
 }
 
-// The curve as what the transport adds to the NIC's bandwidth, which is of messages in a row.
+// How much slower or faster than stated a fit may be at a reading, by its own residual: 90 % of a
+// normal distribution of it.
+double misfit(const models::CalibratedCurve& curve, Reading reading) {
+  constexpr double of_90_percent = 1.645;
+  const double by = of_90_percent * curve.residual;
+  if (reading == Reading::stated) return 1;
+  return reading == Reading::slow ? 1 + by : std::max(0.0, 1 - by);
+}
+
+std::vector<MessageAlpha> pieces_of(const models::CalibratedCurve& curve, Reading reading) {
+  std::vector<MessageAlpha> pieces;
+  const double factor = misfit(curve, reading);
+  for (const models::CurvePiece& piece : curve.pieces) {
+    pieces.push_back({piece.from, read_figure(piece.alpha, reading, false) * factor,
+                      read_figure(piece.beta, reading, false) * factor});
+  }
+  return pieces;
+}
+
+// The curve as what the transport adds to the NIC's bandwidth, which is of messages in a row. That
+// bandwidth may be off by as much as the curve.
 void take_curve(const models::CalibratedCurve& curve, Reading reading, CommunicationCost& cost) {
-  const auto alpha = [&](const models::CurvePiece& p) {
-    return read_figure(p.alpha, reading, false);
-  };
-  const auto beta = [&](const models::CurvePiece& p) {
-    return read_figure(p.beta, reading, false);
-  };
-  cost.nic.alpha = alpha(curve.pieces.front());
-  for (const models::CurvePiece& piece : curve.pieces)
-    cost.transport->nic.push_back({piece.from, alpha(piece), beta(piece) - cost.nic.beta});
+  cost.nic.beta *= misfit(curve, reading);
+  cost.transport->nic = pieces_of(curve, reading);
+  for (MessageAlpha& piece : cost.transport->nic) piece.per_byte -= cost.nic.beta;
+  cost.nic.alpha = cost.transport->nic.front().alpha;
 }
 
 void take_transport(const models::Profile& profile, Reading reading, int ranks,
@@ -64,12 +79,8 @@ void take_transport(const models::Profile& profile, Reading reading, int ranks,
   }
   if (const auto* curve = nearest_curve(profile, models::CurveKind::exchange, ranks))
     take_curve(*curve, reading, cost);
-  if (const auto* curve = nearest_curve(profile, models::CurveKind::all_reduce, ranks)) {
-    for (const models::CurvePiece& piece : curve->pieces) {
-      cost.transport->all_reduce.push_back({piece.from, read_figure(piece.alpha, reading, false),
-                                            read_figure(piece.beta, reading, false)});
-    }
-  }
+  if (const auto* curve = nearest_curve(profile, models::CurveKind::all_reduce, ranks))
+    cost.transport->all_reduce = pieces_of(*curve, reading);
 }
 
 }  // namespace

@@ -44,7 +44,8 @@ class Prediction(unittest.TestCase):
         names = [row["name"] for row in document["strategies"]]
         self.assertEqual(names[:5], ["ring", "fused-ring", "halving-doubling", "hierarchical", "hybrid"])
         catalogue = json.loads(run("show", "catalog", "--json").stdout)["strategies"]
-        self.assertEqual(names, [entry["name"] for entry in catalogue])
+        # Open MPI's own all-reduce is known from a calibrated curve only.
+        self.assertEqual(names, [entry["name"] for entry in catalogue if entry["name"] != "open-mpi"])
         for row in document["strategies"]:
             for key in ("iteration_s", "iteration_low_s", "iteration_high_s", "throughput_per_s", "efficiency", "efficiency_baseline_ranks",
                         "compute_s", "exposed_communication_s", "communication_s", "buckets", "wire_type", "compute_source"):
@@ -647,8 +648,9 @@ class CalibrationImport(unittest.TestCase):
     def test_another_network_than_the_traced_one_is_said(self):
         trace = str(self.GOLDEN / "kineto" / "2.5-named.json")
         self.assertIn("note: layers that no record_function of the trace names: 19 of 24", run("calibrate", "import", trace, "--model", "alexnet").stdout)
+        unnamed = str(self.GOLDEN / "kineto" / "1.8-operators.json")
         self.assertIn("note: layers of kind convolution are left out: the network has 13, an iteration of the trace 2",
-                      run("calibrate", "import", trace, "--model", "vgg16").stdout)
+                      run("calibrate", "import", unnamed, "--model", "vgg16").stdout)
 
     def test_messages_give_predict_its_link(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -20,6 +20,7 @@ import datetime
 import fnmatch
 import json
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -287,6 +288,7 @@ def parser():
 
 def main():
     options = parser().parse_args()
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # ends the lab, too
     if options.verb == "list":
         print("\n".join(all_cells()))
     elif options.verb == "run":
