@@ -41,7 +41,8 @@ models::Profile with_transport() {
          .library = kind == models::CurveKind::all_reduce ? "open-mpi" : "",
          .ranks = 8,
          .pieces = {{Bytes{0}, figure(Seconds{1e-3}), figure(SecondsPerByte{4e-8})}},
-         .residual = 0.01});
+         .residual = 0.01,
+         .source = "test"});
   }
   return profile;
 }
