@@ -214,19 +214,23 @@ void run_rank(const Options& options, const Request& request, runtime::Transport
   measured.segmentation = runtime::segmentation(transport);
   const std::int64_t largest =
       request.largest > 0 ? request.largest : measured.segmentation.largest_bytes;
+  double sharing = 0;
   if (transport.ranks() > 1) {
-    measured.messages = calibration::measure_messages(
-        transport, nodes,
-        {.sizes = sizes_up_to(largest),
-         .time = request.time * 0.9,
-         .progress = [&](const std::string& what, double share) { progress.show(what, share); }});
+    const auto start = std::chrono::steady_clock::now();
+    if (transport.rank() == 0) progress.show("messages in a row", 0);
     measured.streams = calibration::measure_streams(
         transport, nodes, std::max<std::int64_t>(1, largest / 4), stream_repetitions);
     measured.message_gaps = calibration::measure_message_gap(transport, nodes, most_gaps);
     measured.fairness =
         calibration::measure_fairness(transport, nodes, largest, fairness_repetitions);
+    sharing = calibration::measure_nic_sharing(transport, nodes, largest);
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+    measured.messages = calibration::measure_messages(
+        transport, nodes,
+        {.sizes = sizes_up_to(largest),
+         .time = std::max(request.time * 0.25, request.time * 0.9 - Seconds{passed.count()}),
+         .progress = [&](const std::string& what, double share) { progress.show(what, share); }});
   }
-  const double sharing = calibration::measure_nic_sharing(transport, nodes, largest);
   if (transport.rank() != 0) return;
   progress.show("kernels", 0.95);
   calibration::ProfileNames names = request.names;
@@ -290,8 +294,9 @@ void add_calibrate_cluster(CLI::App& calibrate) {
                    "a YAML file")
       ->option_text("NAME|FILE");
   command
-      ->add_option("--time", options->time,
-                   "For all messages together; each size is tried 3 times at least")
+      ->add_option(
+          "--time", options->time,
+          "For all that travels; every size is tried 3 times at least, however slow the links")
       ->option_text("TIME (30 s)");
   command
       ->add_option("--largest", options->largest,

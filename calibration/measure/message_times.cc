@@ -266,7 +266,7 @@ std::vector<MessageTimes> measure_messages(Transport& transport, const NodeMap& 
   Patterns play(transport, static_cast<std::size_t>(request.sizes.back()));
   const std::vector<Pattern> list = patterns(transport, nodes);
   const double time =
-      request.time.value() /
+      agreed(transport, request.time.value()) /
       static_cast<double>(std::max<std::size_t>(1, list.size()) * request.sizes.size());
   std::vector<MessageTimes> all;
   std::size_t done = 0;

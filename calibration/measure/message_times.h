@@ -43,7 +43,7 @@ using Progress = std::function<void(const std::string& what, double share)>;
 
 struct MessageRequest {
   std::vector<std::int64_t> sizes;  // bytes, ascending, at least 1
-  Seconds time{20};  // for all patterns together; each size is tried 3 times at least
+  Seconds time{20};  // rank 0's counts; for all patterns, but each size is tried 3 times at least
   Progress progress = {};
 };
 
