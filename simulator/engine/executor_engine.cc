@@ -119,12 +119,34 @@ class ExecutorEngine::Simulation final : public Launcher {
     for (int rank = 0; rank < ranks_; ++rank) add({time, 0, What::launch, instance, rank, 0});
   }
 
+  std::vector<Seconds> in_order(std::span<const Queued> collectives) {
+    reset();
+    finish_.assign(at(ranks_), 0);
+    std::map<int, int> last;  // instance of each stream
+    for (std::size_t i = 0; i < collectives.size(); ++i) {
+      const Launch& launch = collectives[i].collective;
+      const int instance = make_instance(static_cast<int>(i), launch.schedule, launch.bytes);
+      const auto [before, is_first] = last.try_emplace(collectives[i].stream, instance);
+      if (!is_first) {
+        instances_[at(before->second)].next = instance;
+        for (RankState& rank : instances_[at(instance)].ranks) rank.waits_for = 2;
+        before->second = instance;
+      }
+      for (int rank = 0; rank < ranks_; ++rank)
+        add({launch.at.value(), 0, What::launch, instance, rank, 0});
+    }
+    std::vector<Seconds> ends(collectives.size());
+    simulate([&](int id, Seconds end, Launcher&) { ends[at(id)] = end; });
+    return ends;
+  }
+
   [[nodiscard]] std::int64_t messages() const { return messages_; }
 
  private:
   struct RankState {
     std::uint32_t landed = 0;
     std::uint32_t issued = 0;
+    char waits_for = 1;  // its time, and the collective before it on its stream
     bool is_ready = false;
     bool lands = false;  // the receive `landed` is being landed
     bool is_done = false;
@@ -137,6 +159,7 @@ class ExecutorEngine::Simulation final : public Launcher {
   };
   struct Instance {
     int id = 0;
+    int next = -1;  // instance on its stream
     const Compiled* compiled = nullptr;
     int ranks_left = 0;
     std::vector<RankState> ranks;
@@ -221,6 +244,7 @@ class ExecutorEngine::Simulation final : public Launcher {
       for (std::size_t i = 0; i < done_.size(); ++i) {
         Instance& instance = instances_[at(done_[i])];
         instance.ranks.clear();
+        instance.ranks.shrink_to_fit();
         finished(instance.id, Seconds{now_}, *this);
       }
       done_.clear();
@@ -234,9 +258,7 @@ class ExecutorEngine::Simulation final : public Launcher {
       case What::serve:
         break;
       case What::launch:
-        rank.is_ready = true;
-        issue(event.instance, event.rank, program(event).sends_at_start);
-        advance(event.instance, event.rank);
+        release(event.instance, event.rank);
         break;
       case What::leave:
         enter_queue(event);
@@ -255,6 +277,16 @@ class ExecutorEngine::Simulation final : public Launcher {
 
   [[nodiscard]] const Program& program(const Event& event) const {
     return instances_[at(event.instance)].compiled->programs[at(event.rank)];
+  }
+
+  // One of the things that a rank's part waits for is there.
+  void release(int instance, int rank) {
+    Instance& i = instances_[at(instance)];
+    RankState& state = i.ranks[at(rank)];
+    if (--state.waits_for > 0) return;
+    state.is_ready = true;
+    issue(instance, rank, i.compiled->programs[at(rank)].sends_at_start);
+    advance(instance, rank);
   }
 
   // Lands what has arrived, in order.
@@ -286,7 +318,9 @@ class ExecutorEngine::Simulation final : public Launcher {
       add({finish_[at(rank)], 0, What::land, instance, rank, 1});
       return;
     }
+    const int next = i.next;
     if (--i.ranks_left == 0) done_.push_back(instance);
+    if (next >= 0) release(next, rank);
   }
 
   // Sends that read what a receive changes are over: a transport has a copy of what it was given.
@@ -431,6 +465,10 @@ Completion ExecutorEngine::completion(int schedule, Bytes bucket, std::span<cons
 
 void ExecutorEngine::run(const std::function<void(Launcher&)>& begin, const Finished& finished) {
   simulation_->run(begin, finished);
+}
+
+std::vector<Seconds> ExecutorEngine::in_order(std::span<const Queued> collectives) {
+  return simulation_->in_order(collectives);
 }
 
 std::int64_t ExecutorEngine::messages() const {

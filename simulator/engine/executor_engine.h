@@ -31,6 +31,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "models/collective/schedule.h"
 #include "simulator/cost/communication_cost.h"
@@ -47,6 +48,15 @@ class ExecutorEngine final : public SharedLinkEngine {
   Completion completion(int schedule, Bytes bucket) override;
   Completion completion(int schedule, Bytes bucket, std::span<const Seconds> ready) override;
   void run(const std::function<void(Launcher&)>& begin, const Finished& finished) override;
+
+  // Collectives that wait for each other on their streams, as the executor runs them: each rank
+  // starts one when its own part of the one before it on its stream is done, and not before `at`.
+  struct Queued {
+    Launch collective;
+    int stream = 0;
+  };
+  // When each is done at its last rank. In the order in which ranks start them.
+  [[nodiscard]] std::vector<Seconds> in_order(std::span<const Queued> collectives);
 
   // Messages that were followed, since the engine was made.
   [[nodiscard]] std::int64_t messages() const;

@@ -145,6 +145,65 @@ class Unrolling {
 
 }  // namespace
 
+namespace {
+
+// Walks one iteration from rest; duration(task, start) may be asked for a task's. Returns starts.
+template <class F>
+std::vector<Seconds> starts_from_rest(const IterationDag& dag, F&& duration, bool streams_wait) {
+  const std::vector<Task>& tasks = dag.tasks();
+  std::vector<Seconds> start(tasks.size());
+  std::vector<Seconds> end(tasks.size());
+  for (const int task : dag.order()) {
+    for (std::size_t i = dag.first_into()[at(task)]; i < dag.first_into()[at(task) + 1]; ++i) {
+      const Dependency& d = dag.into()[i];
+      if (d.lag > 0) continue;
+      const Task& from = tasks[at(d.from)];
+      const Task& to = tasks[at(task)];
+      const bool of_stream = from.resource == Resource::communication &&
+                             to.resource == Resource::communication && from.index != to.index;
+      if (of_stream && !streams_wait) continue;
+      start[at(task)] = std::max(start[at(task)], end[at(d.from)]);
+    }
+    end[at(task)] = start[at(task)] + duration(task, start[at(task)]);
+  }
+  return start;
+}
+
+}  // namespace
+
+IterationDag with_buckets_in_order(const IterationDag& dag, const models::Plan& plan,
+                                   ExecutorEngine& engine) {
+  const std::vector<Task>& tasks = dag.tasks();
+  // When buckets are ready, if streams kept nobody waiting.
+  const std::vector<Seconds> ready = starts_from_rest(
+      dag, [&](int task, Seconds) { return tasks[at(task)].duration; }, false);
+  std::vector<int> all_reduces;
+  std::vector<ExecutorEngine::Queued> queued;
+  for (std::size_t task = 0; task < tasks.size(); ++task) {
+    if (tasks[task].kind != TaskKind::all_reduce) continue;
+    const models::Bucket& bucket = plan.buckets[at(tasks[task].index)];
+    all_reduces.push_back(static_cast<int>(task));
+    queued.push_back({{.schedule = bucket.schedule, .bytes = plan.bytes(bucket), .at = ready[task]},
+                      tasks[task].stream});
+  }
+  const std::vector<Seconds> ends = engine.in_order(queued);
+  std::vector<Seconds> end_of(tasks.size());
+  for (std::size_t i = 0; i < ends.size(); ++i) end_of[at(all_reduces[i])] = ends[i];
+  std::vector<Seconds> durations;
+  for (const Task& task : tasks) durations.push_back(task.duration);
+  (void)starts_from_rest(
+      dag,
+      [&](int task, Seconds start) {
+        if (tasks[at(task)].kind == TaskKind::all_reduce)
+          durations[at(task)] = std::max(Seconds{0}, end_of[at(task)] - start);
+        return durations[at(task)];
+      },
+      true);
+  IterationDag timed = dag;
+  timed.set_durations(durations);
+  return timed;
+}
+
 IterationDag with_buckets_in_flight(const IterationDag& dag, const models::Plan& plan,
                                     SharedLinkEngine& engine, int most) {
   const bool carries_over =

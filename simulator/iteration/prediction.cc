@@ -171,8 +171,18 @@ StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thres
       models::make_plan(strategy, request_.network.gradients, at.ranks, request_.wire, thresholds);
   if (request_.overlap && strategy.overlap == models::Overlap::wait_free)
     plan.overlap = *request_.overlap;
+  std::vector<models::Schedule> schedules;
+  for (const models::PlannedSchedule& schedule : plan.schedules)
+    if (!schedule.is_library) schedules.push_back(schedule.schedule);
+  const bool travels = plan.ranks > 1 && !schedules.empty();
+  // The update waits for all buckets, and ranks for their own.
+  const bool in_order =
+      travels && at.engine.cost().transport &&
+      (plan.overlap == models::Overlap::wait_free || plan.overlap == models::Overlap::none) &&
+      (at.engine.kind() == EngineKind::automatic || at.engine.kind() == EngineKind::executor) &&
+      shared_link_kind(at.engine.kind(), schedules, at.engine.cost()) == EngineKind::executor;
   // In flight together, all-reduces are timed with the DAG, and alone only to order them.
-  const bool in_flight = plan.streams > 1 && plan.buckets.size() > 1 && plan.ranks > 1;
+  const bool in_flight = in_order || (travels && plan.streams > 1 && plan.buckets.size() > 1);
   const BucketTimer timer = in_flight ? at.planner() : at.timer();
   std::vector<BucketTimes> buckets;
   buckets.reserve(plan.buckets.size());
@@ -181,12 +191,14 @@ StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thres
   IterationDag dag(request_.network, plan, at.compute, buckets, at.input);
   EngineKind engine = EngineKind::step;
   if (in_flight) {
-    std::vector<models::Schedule> schedules;
-    for (const models::PlannedSchedule& schedule : plan.schedules)
-      schedules.push_back(schedule.schedule);
     engine = shared_link_kind(at.engine.kind(), schedules, at.engine.cost());
-    const auto sharing = make_shared_link_engine(engine, schedules, at.engine.cost());
-    dag = with_buckets_in_flight(dag, plan, *sharing);
+    if (in_order) {
+      ExecutorEngine executor(schedules, at.engine.cost());
+      dag = with_buckets_in_order(dag, plan, executor);
+    } else {
+      const auto sharing = make_shared_link_engine(engine, schedules, at.engine.cost());
+      dag = with_buckets_in_flight(dag, plan, *sharing);
+    }
   } else {
     for (const models::PlannedSchedule& schedule : plan.schedules) {
       if (!schedule.is_library) engine = std::max(engine, at.engine.engine(schedule));

@@ -146,5 +146,48 @@ TEST(ExecutorEngine, ARankThatIsLateDelaysTheOthersByNoMore) {
   EXPECT_DOUBLE_EQ(engine.completion(0, Bytes{1e6}).last().value(), on_time);
 }
 
+RC_GTEST_PROP(ExecutorEngine, CollectivesOfAStreamEndInOrder, ()) {
+  const int ranks = *rc::gen::inRange(2, 13);
+  const auto name = *rc::gen::elementOf(
+      std::vector<std::string>{"ring", "halving-doubling", "binary-blocks", "double-binary-tree"});
+  const models::Schedule s = schedule(name, ranks);
+  const CommunicationCost c = cost(1e-4, 50'000);
+  ExecutorEngine engine({&s, 1}, c);
+  const auto count = *rc::gen::inRange<std::size_t>(1, 5);
+  std::vector<ExecutorEngine::Queued> queued;
+  double sum = 0;
+  double longest = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Bytes bytes{static_cast<double>(*rc::gen::inRange(1, 500'000))};
+    queued.push_back({{.schedule = 0, .bytes = bytes, .at = Seconds{0}}, 0});
+    const double alone = engine.completion(0, bytes).last().value();
+    sum += alone;
+    longest = std::max(longest, alone);
+  }
+  const std::vector<Seconds> ends = engine.in_order(queued);
+  RC_ASSERT(std::is_sorted(ends.begin(), ends.end()));
+  RC_ASSERT(ends.back().value() >= longest * (1 - 1e-12));
+  // Messages of two collectives may meet in a queue, which delays one by at most the other.
+  RC_ASSERT(ends.back().value() <= 1.5 * sum);
+}
+
+TEST(ExecutorEngine, ACollectiveStartsWhenItIsReadyAndItsStreamIsFree) {
+  const models::Schedule ring = schedule("ring", 4);
+  const CommunicationCost c = cost(1e-4, uncut);
+  ExecutorEngine engine({&ring, 1}, c);
+  const double alone = engine.completion(0, Bytes{4e4}).last().value();
+  const auto launch = [](double at_s, int stream) {
+    return ExecutorEngine::Queued{{.schedule = 0, .bytes = Bytes{4e4}, .at = Seconds{at_s}},
+                                  stream};
+  };
+  // All ranks of a ring are done at once.
+  const auto late = engine.in_order(std::vector{launch(0, 0), launch(1, 0)});
+  EXPECT_NEAR(late[1].value(), 1 + alone, 1e-9);
+  const auto queued = engine.in_order(std::vector{launch(0, 0), launch(0, 0)});
+  EXPECT_NEAR(queued[1].value(), 2 * alone, 1e-9);
+  const auto together = engine.in_order(std::vector{launch(0, 0), launch(0, 1)});
+  EXPECT_LT(together[1].value(), 2 * alone - 1e-9);
+}
+
 }  // namespace
 }  // namespace paceline::simulator

@@ -157,5 +157,47 @@ INSTANTIATE_TEST_SUITE_P(EveryPolicy, RandomInFlight,
                          testing::Values(Overlap::wait_free, Overlap::none,
                                          Overlap::double_buffered, Overlap::priority));
 
+CommunicationCost with_transport(CommunicationCost cost) {
+  constexpr std::int64_t uncut = std::int64_t{1} << 40;
+  cost.transport = TransportCost{.segmentation = {uncut, uncut}, .message_gap = Seconds{0}};
+  return cost;
+}
+
+// On one stream the second bucket's ring begins when the first one's is done, which is everywhere
+// at once; its duration is counted from there.
+TEST(BucketsInOrder, ABucketsDurationCountsFromTheEndOfTheOneBefore) {
+  for (const double backward_s : {0.0, 3e-3, 10e-3}) {
+    const TwoBuckets job(backward_s);
+    const models::Plan plan = models::make_plan(models::strategy("ring"), job.network.gradients, 2,
+                                                models::WireType::fp32, {});
+    ExecutorEngine engine(test::schedules_of(plan), with_transport(one_gigabyte_a_second()));
+    const IterationDag alone = test::dag_of_buckets_alone(job.network, plan, job.compute, engine);
+    const IterationDag timed = with_buckets_in_order(alone, plan, engine);
+    const std::vector<double> times = all_reduce_times(timed);
+    ASSERT_EQ(times.size(), 2U);
+    EXPECT_NEAR(times[0], 4e-3, 1e-12);
+    EXPECT_NEAR(times[1], 4e-3, 1e-12);
+    EXPECT_NEAR(steady_state(timed).period.value(), steady_state(alone).period.value(), 1e-12);
+  }
+}
+
+// Where latency is what matters, ranks of the large block are done before those that are folded
+// into it: the next bucket follows on their heels.
+TEST(BucketsInOrder, RanksThatAreDoneDoNotWaitForTheOthers) {
+  const models::NetworkWork network = test::chain_network({1'000'000, 1'000'000, 1'000'000});
+  ComputeTimes compute;
+  compute.layers.assign(3, {Seconds{0}, Seconds{0}});
+  const models::Plan plan = models::make_plan(models::strategy("binary-blocks"), network.gradients,
+                                              6, models::WireType::fp32, {});
+  CommunicationCost cost = with_transport(one_gigabyte_a_second());
+  cost.nic.alpha = Seconds{1e-4};
+  cost.transport->segmentation = {16'384, 262'144};
+  ExecutorEngine engine(test::schedules_of(plan), cost);
+  const IterationDag alone = test::dag_of_buckets_alone(network, plan, compute, engine);
+  const double in_order = steady_state(with_buckets_in_order(alone, plan, engine)).period.value();
+  EXPECT_LT(in_order, 0.99 * steady_state(alone).period.value());
+  EXPECT_GT(in_order, all_reduce_times(alone)[0]);
+}
+
 }  // namespace
 }  // namespace paceline::simulator
