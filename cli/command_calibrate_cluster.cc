@@ -55,6 +55,7 @@ struct Request {
   Seconds time;
   std::int64_t largest = 0;  // bytes; 0: what the transport likes
   calibration::ProfileNames names;
+  int nodes_per_leaf = 0;  // as of calibration::NodeMap
   std::optional<models::Network> network;
   int batch = 1;
   models::Precision precision = models::Precision::fp32;
@@ -86,6 +87,8 @@ Request load(const Options& options) {
     const models::Cluster cluster = load_cluster(options.cluster);
     request.names.cluster = cluster.name;
     request.names.device = cluster.device.name;
+    if (cluster.fabric.kind == models::FabricKind::fat_tree && !cluster.fabric.levels.empty())
+      request.nodes_per_leaf = cluster.fabric.levels.front().members;
   }
   if (!options.model.empty()) request.network = load_layers(options.model);
   request.batch = static_cast<int>(
@@ -208,7 +211,8 @@ void write_plots(const Options& options, const calibration::ClusterProfile& made
 // One rank, from its transport on. Rank 0 fits and reports.
 void run_rank(const Options& options, const Request& request, runtime::Transport& transport) {
   ProgressLine progress;
-  const calibration::NodeMap nodes = calibration::find_nodes(transport, host_name());
+  calibration::NodeMap nodes = calibration::find_nodes(transport, host_name());
+  nodes.nodes_per_leaf = request.nodes_per_leaf;
   calibration::ClusterMeasurements measured;
   measured.transport = transport.name();
   measured.segmentation = runtime::segmentation(transport);

@@ -200,26 +200,30 @@ struct Pattern {
   std::string what;
   models::CurveKind kind;
   bool between_nodes;
+  int ranks;  // that take part
   Ring ring;
 };
 
 std::vector<Pattern> patterns(const Transport& transport, const NodeMap& nodes) {
   std::vector<Pattern> list;
-  const auto add = [&](bool between, const std::vector<int>& ranks) {
+  // `ranks` take part in all, and `mine` of them in this rank's ring.
+  const auto add = [&](bool between, const std::vector<int>& ranks, std::vector<int> mine) {
     if (ranks.size() < 2) return;
+    const int count = static_cast<int>(ranks.size());
     const char* where = between ? "between nodes" : "within a node";
     list.push_back({fmt::format("point to point {}", where), models::CurveKind::point_to_point,
-                    between, Ring({ranks[0], ranks[1]}, transport.rank())});
+                    between, 2, Ring({ranks[0], ranks[1]}, transport.rank())});
     list.push_back({fmt::format("exchange of {} {}", ranks.size(), where),
-                    models::CurveKind::exchange, between, Ring(ranks, transport.rank())});
+                    models::CurveKind::exchange, between, count,
+                    Ring(std::move(mine), transport.rank())});
   };
-  add(true, nodes.leaders());
-  add(false, nodes.ranks_of(0));
+  add(true, nodes.leaders(), nodes.leaders_beside(transport.rank()));
+  add(false, nodes.ranks_of(0), nodes.ranks_of(0));
   if (transport.has_all_reduce() && transport.ranks() > 1) {
     std::vector<int> everyone(at(transport.ranks()));
     std::iota(everyone.begin(), everyone.end(), 0);
     list.push_back({fmt::format("all-reduce of {}", transport.name()),
-                    models::CurveKind::all_reduce, nodes.nodes() > 1,
+                    models::CurveKind::all_reduce, nodes.nodes() > 1, transport.ranks(),
                     Ring(std::move(everyone), transport.rank())});
   }
   return list;
@@ -247,6 +251,18 @@ std::vector<int> NodeMap::leaders() const {
   return ranks;
 }
 
+std::vector<int> NodeMap::leaders_beside(int rank) const {
+  const std::vector<int> all = leaders();
+  if (std::find(all.begin(), all.end(), rank) == all.end()) return {};
+  if (nodes_per_leaf < 2) return all;
+  const int leaf = node[at(rank)] / nodes_per_leaf;
+  std::vector<int> beside;
+  for (const int leader : all) {
+    if (node[at(leader)] / nodes_per_leaf == leaf) beside.push_back(leader);
+  }
+  return beside.size() < 2 ? std::vector<int>() : beside;
+}
+
 NodeMap find_nodes(Transport& transport, const std::string& host) {
   std::string text;
   std::map<std::string, int> numbers;
@@ -271,7 +287,7 @@ std::vector<MessageTimes> measure_messages(Transport& transport, const NodeMap& 
   std::vector<MessageTimes> all;
   std::size_t done = 0;
   for (const Pattern& pattern : list) {
-    MessageTimes times{pattern.kind, pattern.between_nodes, pattern.ring.size(), {}};
+    MessageTimes times{pattern.kind, pattern.between_nodes, pattern.ranks, {}};
     for (const std::int64_t size : request.sizes) {
       if (transport.rank() == 0 && request.progress)
         request.progress(
@@ -300,7 +316,7 @@ std::vector<StreamTimes> measure_streams(Transport& transport, const NodeMap& no
   std::vector<StreamTimes> all;
   for (const Pattern& pattern : patterns(transport, nodes)) {
     if (pattern.kind != models::CurveKind::exchange) continue;
-    StreamTimes times{pattern.between_nodes, pattern.ring.size(), {}};
+    StreamTimes times{pattern.between_nodes, pattern.ranks, {}};
     for (int i = 0; i <= repetitions; ++i) {
       barrier(transport);
       const double short_one = play.stream_of(pattern.ring, bytes, few);

@@ -19,11 +19,17 @@ namespace paceline::calibration {
 // Which ranks share a node: those that say the same of it.
 struct NodeMap {
   std::vector<int> node;  // of each rank, numbered from 0 by their first rank
+  // Nodes under one switch, in order; 0: all. What is measured of a NIC then stays under a switch,
+  // for an oversubscribed uplink is not the NIC's.
+  int nodes_per_leaf = 0;
   [[nodiscard]] int nodes() const;
   // Ranks of a node, ascending.
   [[nodiscard]] std::vector<int> ranks_of(int node) const;
   // The first rank of each node.
   [[nodiscard]] std::vector<int> leaders() const;
+  // Those under the switch of a rank's node, if it is the first rank of its node; all of them where
+  // a switch has one node only. Empty for other ranks, and for a node that is alone under the last.
+  [[nodiscard]] std::vector<int> leaders_beside(int rank) const;
 };
 
 // `host` is this rank's own, such as its host name.

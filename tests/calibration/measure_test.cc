@@ -31,6 +31,26 @@ TEST(Measure, RanksOfANodeAreThoseThatSayTheSameOfIt) {
   });
 }
 
+TEST(Measure, WhatIsMeasuredOfANicStaysUnderItsSwitch) {
+  NodeMap map;
+  map.node = {0, 0, 1, 1, 2, 2, 3, 3, 4, 4};
+  EXPECT_EQ(map.leaders_beside(2), (std::vector<int>{0, 2, 4, 6, 8}));
+  EXPECT_EQ(map.leaders_beside(3), std::vector<int>());
+  map.nodes_per_leaf = 2;
+  EXPECT_EQ(map.leaders_beside(0), (std::vector<int>{0, 2}));
+  EXPECT_EQ(map.leaders_beside(6), (std::vector<int>{4, 6}));
+  EXPECT_EQ(map.leaders_beside(8), std::vector<int>());
+  on_ranks(5, 1, [](Transport& transport) {
+    NodeMap nodes = find_nodes(transport, std::to_string(transport.rank()));
+    nodes.nodes_per_leaf = 2;
+    const auto all =
+        measure_messages(transport, nodes, {.sizes = {1, 1000}, .time = Seconds{0.01}});
+    ASSERT_EQ(all.size(), 2U);
+    EXPECT_EQ(all[1].ranks, 5);
+    EXPECT_EQ(all[1].samples.empty(), transport.rank() != 0);
+  });
+}
+
 TEST(Measure, EveryPatternIsTimedAtEverySizeOnRankZero) {
   on_ranks(6, 1, [](Transport& transport) {
     const NodeMap map = find_nodes(transport, host(transport));
