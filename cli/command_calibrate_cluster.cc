@@ -16,9 +16,9 @@
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/job.h"
+#include "cli/ranks.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
-#include "runtime/transport/launcher.h"
 #include "runtime/transport/mpi_transport.h"
 #include "runtime/transport/rank_threads.h"
 
@@ -27,7 +27,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int most_thread_ranks = 64;
 constexpr int most_gaps = 20;
 constexpr int fairness_repetitions = 7;
 constexpr int stream_repetitions = 7;
@@ -266,16 +265,12 @@ void run_rank(const Options& options, const Request& request, runtime::Transport
 }
 
 void run(const Options& options) {
-  const auto launched = runtime::launched_rank();
-  if (!launched && runtime::started_by_launcher())
-    throw InputError("a launcher that does not say how many ranks there are", "use mpirun or srun");
+  const auto launched = rank_of_job();
   const Request request = load(options);
   const Seconds patience =
       parsing_option("--patience", [&] { return parse_seconds(options.patience); });
-  if (launched && launched->ranks > 1) {
-    if (!options.ranks.empty())
-      throw InputError({"--ranks"}, "the launcher says how many ranks there are",
-                       "leave it out under mpirun and srun");
+  if (launched) {
+    refuse_ranks_option(options.ranks);
     const auto transport = runtime::mpi_transport(1, patience);
     return run_rank(options, request, *transport);
   }

@@ -7,14 +7,15 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "calibration/fit/median.h"
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/prediction_text.h"
+#include "cli/ranks.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
 #include "models/plan/timeline.h"
 #include "runtime/replay/replay.h"
-#include "runtime/transport/launcher.h"
 #include "runtime/transport/messages.h"
 #include "runtime/transport/mpi_transport.h"
 #include "runtime/transport/rank_threads.h"
@@ -26,7 +27,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int most_iterations = 100'000;
-constexpr int most_thread_ranks = 64;
 
 struct Options {
   JobOptions job;
@@ -116,13 +116,6 @@ Script written_script(const Job& job, const PredictionTable& table) {
   return script;
 }
 
-double median(std::vector<Seconds> times) {
-  std::sort(times.begin(), times.end());
-  const std::size_t middle = times.size() / 2;
-  return times.size() % 2 == 1 ? times[middle].value()
-                               : (times[middle - 1] + times[middle]).value() / 2;
-}
-
 Json seconds_json(const std::vector<Seconds>& times) {
   Json json = Json::array();
   for (const Seconds time : times) json.push_back(time.value());
@@ -135,12 +128,12 @@ Json result_json(const Result& result, const simulator::StrategyPrediction& pred
           {"buckets", result.plan.buckets.size()},
           {"measured",
            {{"provenance", "measured"},
-            {"iteration_s", median(result.outcome.iterations)},
+            {"iteration_s", calibration::median(result.outcome.iterations).value()},
             {"iterations_s", seconds_json(result.outcome.iterations)},
-            {"exposed_communication_s", median(result.outcome.exposed)}}},
+            {"exposed_communication_s", calibration::median(result.outcome.exposed).value()}}},
           {"predicted", to_json(predicted)},
           {"relative_error",
-           predicted.iteration.value.value() / median(result.outcome.iterations) - 1}};
+           predicted.iteration.value / calibration::median(result.outcome.iterations) - 1}};
 }
 
 std::string title_text(const Job& job, const PredictionTable& table, std::string_view transport,
@@ -171,15 +164,15 @@ void print_table(const Job& job, const PredictionTable& table, const std::vector
   for (std::size_t i = 0; i < results.size(); ++i) {
     const auto& [run, plan, outcome] = results[i];
     const simulator::StrategyPrediction& predicted = table.rows[i];
-    const double measured = median(outcome.iterations);
+    const Seconds measured = calibration::median(outcome.iterations);
     const auto [low, high] =
         std::minmax_element(outcome.iterations.begin(), outcome.iterations.end());
-    rows.add({std::string(run.strategy->name), std::string(name(run.wire)),
-              to_text(Seconds{measured}), fmt::format("{} - {}", to_text(*low), to_text(*high)),
-              to_text(Seconds{median(outcome.exposed)}), to_text(predicted.iteration.value),
+    rows.add({std::string(run.strategy->name), std::string(name(run.wire)), to_text(measured),
+              fmt::format("{} - {}", to_text(*low), to_text(*high)),
+              to_text(calibration::median(outcome.exposed)), to_text(predicted.iteration.value),
               fmt::format("{} - {}", to_text(predicted.iteration.low),
                           to_text(predicted.iteration.high)),
-              fmt::format("{:+.1f} %", 100 * (predicted.iteration.value.value() / measured - 1)),
+              fmt::format("{:+.1f} %", 100 * (predicted.iteration.value / measured - 1)),
               fmt::format("{}", plan.buckets.size()), predicted.timed_by});
   }
   fmt::print("{}{}", title_text(job, table, transport, options), rows.text());
@@ -292,16 +285,12 @@ Job load(const Options& options) {
 }
 
 void run(const Options& options) {
-  const auto launched = runtime::launched_rank();
-  if (!launched && runtime::started_by_launcher())
-    throw InputError("a launcher that does not say how many ranks there are", "use mpirun or srun");
+  const auto launched = rank_of_job();
   const Job job = load(options);
   const Seconds patience =
       parsing_option("--patience", [&] { return parse_seconds(options.patience); });
-  if (launched && launched->ranks > 1) {
-    if (!options.job.ranks.empty())
-      throw InputError({"--ranks"}, "the launcher says how many ranks there are",
-                       "leave it out under mpirun and srun");
+  if (launched) {
+    refuse_ranks_option(options.job.ranks);
     (void)parse_ranks(std::to_string(launched->ranks), job.cluster);
     const auto transport = runtime::mpi_transport(most_streams(job), patience);
     return run_rank(options, job, *transport);

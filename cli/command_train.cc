@@ -13,13 +13,13 @@
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/job.h"
+#include "cli/ranks.h"
 #include "cli/training_options.h"
 #include "cli/training_report.h"
 #include "models/base/parse_units.h"
 #include "models/collective/algorithms.h"
 #include "runtime/tensor/kernels.h"
 #include "runtime/training/trainer.h"
-#include "runtime/transport/launcher.h"
 #include "runtime/transport/mpi_transport.h"
 #include "runtime/transport/rank_threads.h"
 
@@ -27,8 +27,6 @@ namespace paceline::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr int most_thread_ranks = 64;
 
 // The job as this process sees it.
 struct TrainingJob {
@@ -244,14 +242,9 @@ void run_threads(const TrainingOptions& options, int ranks) {
 
 void run(const TrainingOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader of the metrics that goes away is an error with a line
-  const auto launched = runtime::launched_rank();
-  if (!launched && runtime::started_by_launcher())
-    throw InputError("a launcher that does not say how many ranks there are", "use mpirun or srun");
-  // One rank sends nothing: it may also be a shell that srun has started.
-  if (launched && launched->ranks > 1) {
-    if (!options.ranks.empty())
-      throw InputError({"--ranks"}, "the launcher says how many ranks there are",
-                       "leave it out under mpirun and srun");
+  const auto launched = rank_of_job();
+  if (launched) {
+    refuse_ranks_option(options.ranks);
     TrainingJob job = load(options, launched->ranks, launched->ranks_on_node, false);
     const Seconds patience =
         parsing_option("--patience", [&] { return parse_seconds(options.patience); });

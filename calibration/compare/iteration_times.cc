@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "calibration/fit/median.h"
 #include "models/base/error.h"
 
 namespace paceline::calibration {
@@ -270,10 +271,8 @@ class Collector {
 
 Spread spread(std::vector<Seconds> values) {
   if (values.empty()) return {};
-  std::sort(values.begin(), values.end());
-  const std::size_t n = values.size();
-  const Seconds median = n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) * 0.5;
-  return {median, values.front(), values.back(), static_cast<int>(n)};
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  return {median(values), *least, *most, static_cast<int>(values.size())};
 }
 
 IterationTimes iteration_times(const models::TracedTimeline& traced) {

@@ -13,6 +13,7 @@
 #include <cmath>
 #include <limits>
 
+#include "calibration/fit/median.h"
 #include "models/base/error.h"
 #include "models/base/limits.h"
 #include "models/base/parse_units.h"
@@ -36,14 +37,6 @@ constexpr int most_candidates = 64;
 constexpr int absolute_steps = 12;
 constexpr int tukey_steps = 20;
 constexpr double converged = 1e-10;
-
-double median(std::vector<double> values) {
-  const std::size_t half = values.size() / 2;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(half);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*std::max_element(values.begin(), middle) + *middle) / 2;
-}
 
 // The share q of the values is below it; by linear interpolation between order statistics.
 double quantile(std::span<const double> sorted, double q) {
@@ -216,7 +209,7 @@ void estimate_noise(std::vector<Size>& sizes) {
         std::clamp(static_cast<std::ptrdiff_t>(i) - 1, std::ptrdiff_t{0}, count - 1);
     const auto first = apart.begin() + std::max(middle - window, std::ptrdiff_t{0});
     const auto last = apart.begin() + std::min(middle + window + 1, count);
-    const double here = deviation_of_median * median({first, last});
+    const double here = deviation_of_median * median(std::vector<double>(first, last));
     sizes[i].noise = std::max({least_noise, everywhere, here});
   }
 }

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "calibration/fit/median.h"
 #include "calibration/import/chrome_trace.h"
 #include "calibration/import/table_text.h"
 #include "models/base/error.h"
@@ -18,12 +19,6 @@ namespace paceline::calibration {
 namespace {
 
 constexpr double us = 1e-6;
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 // Once that a tensor was reduced; microseconds.
 struct Reduction {

@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "calibration/fit/median.h"
 #include "calibration/import/chrome_trace.h"
 #include "models/base/error.h"
 #include "models/base/limits.h"
@@ -30,12 +31,6 @@ constexpr int none = -1;
 // Iterations that a trace may have: each is looked for among all events.
 constexpr std::size_t most_steps = 1000;
 constexpr std::string_view evaluate = "autograd::engine::evaluate_function: ";
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 struct Operator {
   double begin = 0;
