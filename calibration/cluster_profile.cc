@@ -75,8 +75,10 @@ ClusterProfile make_profile(const ClusterMeasurements& measured, const ProfileNa
   }
   if (!measured.message_gaps.empty()) {
     profile.transport = {
-        measured.transport, Bytes{static_cast<double>(measured.segmentation.smallest_bytes)},
+        measured.transport,
+        Bytes{static_cast<double>(measured.segmentation.smallest_bytes)},
         Bytes{static_cast<double>(measured.segmentation.largest_bytes)},
+        Bytes{static_cast<double>(measured.segmentation.ahead_bytes)},
         percentiles(measured.message_gaps, "small messages in a row: " + names.origin),
         measured.fairness};
   }

@@ -214,7 +214,7 @@ void run_rank(const Options& options, const Request& request, runtime::Transport
   nodes.nodes_per_leaf = request.nodes_per_leaf;
   calibration::ClusterMeasurements measured;
   measured.transport = transport.name();
-  measured.segmentation = runtime::segmentation(transport);
+  measured.segmentation = transport.segmentation();
   const std::int64_t largest =
       request.largest > 0 ? request.largest : measured.segmentation.largest_bytes;
   double sharing = 0;

@@ -5,13 +5,16 @@
 // enumerates them. Spans are related through maps of intervals: operations overlap where both
 // touch an interval.
 //
-// Why it cannot deadlock although only a window of the receives is posted. Of all ranks that are
-// stuck, take one, r, whose awaited receive is of the least step s. Its sender has landed all of
-// its steps before s and so has issued it. If r does not post it, or cannot land it, then for a
-// send of its own which its peer x has not received:
+// Why it cannot deadlock although only a window of the receives is posted, and sends are held back.
+// Of all ranks that are stuck, take one, r, whose awaited receive is of the least step s, and of
+// those the least segment j. Its sender has landed all of its steps before s, and the segments of
+// s before j, and so has issued it. If r does not post it, or cannot land it, then for a send of
+// its own which its peer x has not received:
 //  - of a step before s: x has landed those steps, so it has;
 //  - of step s itself, which reads what the receive is added to (no receive replaces what is
-//    read in its step): then x posts all receives of its step s at once (posted_with).
+//    read in its step): r has issued it, for sends are held back only in steps in which none of a
+//    later segment reads what an earlier one is added to (may_hold_back); and x posts all receives
+//    of its step s at once (posted_with).
 #include "models/collective/program.h"
 
 #include <algorithm>
@@ -129,15 +132,63 @@ class Compiler {
     }
   }
 
+  // Whether no send of the step reads what an earlier segment of a receive is added to.
+  [[nodiscard]] bool may_hold_back(int step) const {
+    Intervals<std::int64_t> sent(elements_);  // 1 + the last segment
+    for (std::size_t i = sends_.step_begin(step); i < sends_.step_end(step); ++i) {
+      const Message& m = sends_.list[i];
+      sent.visit(m.span,
+                 [&](Elements, std::int64_t& last) { last = std::max(last, m.segment + 1); });
+    }
+    bool may = true;
+    for (std::size_t i = receives_.step_begin(step); i < receives_.step_end(step); ++i) {
+      const Message& m = receives_.list[i];
+      sent.visit(m.span, [&](Elements, std::int64_t last) { may = may && last <= m.segment + 1; });
+    }
+    return may;
+  }
+
+  // For each send, how many receives must have landed so that it does not run further ahead than it
+  // may. Those are of earlier steps, or of earlier segments of its own. What the schedule sends
+  // beyond what it has received before a step is no more held against later ones.
+  [[nodiscard]] std::vector<std::int64_t> held_back() const {
+    std::vector<std::int64_t> after(sends_.list.size(), 0);
+    if (options_.ahead_elements == 0) return after;
+    const std::int64_t ahead = std::max(options_.ahead_elements, 2 * options_.segment_elements);
+    std::int64_t sent = 0;
+    std::int64_t received = 0;  // in receives before `landed`
+    std::size_t landed = 0;
+    for (int step = 0; step < schedule_.steps(); ++step) {
+      const std::size_t begin = receives_.step_begin(step);
+      std::int64_t before = received;
+      for (std::size_t i = landed; i < begin; ++i) before += receives_.list[i].span.size;
+      sent = std::min(sent, before);
+      const bool within = may_hold_back(step);
+      for (std::size_t i = sends_.step_begin(step); i < sends_.step_end(step); ++i) {
+        const Message& m = sends_.list[i];
+        sent += m.span.size;
+        while (sent - received > ahead && landed < receives_.step_end(step)) {
+          const Message& next = receives_.list[landed];
+          if (landed >= begin && !(within && next.segment < m.segment)) break;
+          received += next.span.size;
+          ++landed;
+        }
+        after[i] = static_cast<std::int64_t>(landed);
+      }
+    }
+    return after;
+  }
+
   // A send is issued once the receives of earlier steps have landed in its span, and those to one
   // peer in program order.
   void order_sends() {
     Intervals<std::int64_t> landed(elements_);  // 1 + the last receive
-    std::vector<std::int64_t> after(sends_.list.size(), 0);
+    std::vector<std::int64_t> after = held_back();
     std::map<int, std::int64_t> latest;  // by peer
     in_program_order(
         [&](std::size_t i) {
           std::int64_t& own = latest[sends_.list[i].peer];
+          own = std::max(own, after[i]);
           landed.visit(sends_.list[i].span,
                        [&](Elements, std::int64_t last) { own = std::max(own, last); });
           after[i] = own;

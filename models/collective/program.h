@@ -66,6 +66,10 @@ struct Program {
 struct Segmentation {
   std::int64_t smallest_bytes = 1;
   std::int64_t largest_bytes = 1;
+  // How far a rank's sends may run ahead of what it receives; 0: without limit. Between hosts, what
+  // runs ahead fills the queue of the host's link, where acknowledgements of what comes in wait
+  // behind it: peers then run out of window, and links idle.
+  std::int64_t ahead_bytes = 0;
 };
 
 // The largest message of a bucket: a quarter of a rank's part, within what the transport likes. A
@@ -75,16 +79,18 @@ struct Segmentation {
 
 struct ProgramOptions {
   std::int64_t segment_elements = 1;  // the largest message
-  std::int64_t window_elements =
-      1;  // of receives posted at one time, where the schedule lets it be
+  // Of receives posted at one time, where the schedule lets it be.
+  std::int64_t window_elements = 1;
+  std::int64_t ahead_elements = 0;  // as Segmentation::ahead_bytes
 };
 
 // How many nearly equal segments a message is cut into: the same at both ends of it.
 [[nodiscard]] std::int64_t segment_count(Elements span, std::int64_t segment_elements);
 
 // The window has at least 2 receives and at most 16: the next is there when one has landed, and
-// those that wait stay in the cache. Time: O((messages in segments) log(messages in segments)) for
-// a rank.
+// those that wait stay in the cache. A rank's sends run at most ahead_elements, and two segments at
+// least, ahead of what it has received, but never wait for what comes no earlier in the schedule: a
+// root sends all that it has. Time: O((messages in segments) log(messages in segments)) for a rank.
 [[nodiscard]] Program compile(const Schedule& schedule, int rank, std::int64_t elements,
                               WireType wire, const ProgramOptions& options);
 

@@ -171,12 +171,13 @@ NumberType type_of(const Value& entry, const char* key) {
 }
 
 CalibratedTransport read_transport(const Value& value) {
-  value.check_keys(
-      {"name", "smallest_segment_bytes", "largest_segment_bytes", "message_gap_s", "fairness"});
+  value.check_keys({"name", "smallest_segment_bytes", "largest_segment_bytes", "ahead_bytes",
+                    "message_gap_s", "fairness"});
   const CalibratedTransport transport{
       .name = value.at("name").text(),
       .smallest_segment = Bytes{static_cast<double>(value.at("smallest_segment_bytes").size())},
       .largest_segment = Bytes{static_cast<double>(value.at("largest_segment_bytes").size())},
+      .ahead = Bytes{value.has("ahead_bytes") ? value.at("ahead_bytes").at_least_0() : 0.0},
       .message_gap = read_figure<Seconds>(value.at("message_gap_s"), false),
       .fairness = value.at("fairness").at_least_0()};
   if (transport.fairness > 1) value.at("fairness").fail("it is more than 1", "write 0 to 1");
@@ -251,6 +252,7 @@ OrderedJson transport_json(const CalibratedTransport& transport) {
   return {{"name", transport.name},
           {"smallest_segment_bytes", static_cast<std::int64_t>(transport.smallest_segment.value())},
           {"largest_segment_bytes", static_cast<std::int64_t>(transport.largest_segment.value())},
+          {"ahead_bytes", static_cast<std::int64_t>(transport.ahead.value())},
           {"message_gap_s", figure_json(transport.message_gap)},
           {"fairness", transport.fairness}};
 }

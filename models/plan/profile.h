@@ -75,6 +75,7 @@ struct CalibratedTransport {
   std::string name;  // "open-mpi"
   Bytes smallest_segment;
   Bytes largest_segment;
+  Bytes ahead;  // how far sends run ahead, as models::Segmentation has it; 0: without limit
   Figure<Seconds> message_gap;  // from one message of a rank to its next, as small as they may be
   // How messages to several receivers share a rank's link: 0, one after the other; 1, evenly.
   double fairness = 0;

@@ -265,7 +265,7 @@ Executor::~Executor() {
 std::size_t Executor::State::segment_size(std::size_t bucket_bytes) const {
   if (options.segment_bytes > 0) return std::min(options.segment_bytes, largest_segment_bytes);
   return static_cast<std::size_t>(models::segment_bytes(
-      static_cast<std::int64_t>(bucket_bytes), transport.ranks(), segmentation(transport)));
+      static_cast<std::int64_t>(bucket_bytes), transport.ranks(), transport.segmentation()));
 }
 
 Collective& Executor::prepare(const models::Schedule& schedule, std::int64_t elements,
@@ -284,9 +284,12 @@ Collective& Executor::prepare(const models::Schedule& schedule, std::int64_t ele
       state_->segment_size(static_cast<std::size_t>(elements) * bytes_of(wire));
   const auto segment_elements =
       static_cast<std::int64_t>(std::max<std::size_t>(1, segment_bytes / bytes_of(wire)));
+  const std::int64_t ahead_bytes =
+      state_->options.ahead_bytes.value_or(transport.segmentation().ahead_bytes);
   const models::ProgramOptions cut{
       .segment_elements = segment_elements,
-      .window_elements = static_cast<std::int64_t>(window_bytes / bytes_of(wire))};
+      .window_elements = static_cast<std::int64_t>(window_bytes / bytes_of(wire)),
+      .ahead_elements = ahead_bytes / static_cast<std::int64_t>(bytes_of(wire))};
   Collective& made = state_->collectives.emplace_back(
       compile(schedule, transport.rank(), elements, wire, cut), wire, stream);
   State::Stream& own = state_->streams[static_cast<std::size_t>(stream)];

@@ -28,6 +28,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "models/collective/schedule.h"
 #include "models/plan/precision.h"
@@ -39,6 +40,8 @@ struct ExecutorOptions {
   // The largest message. Larger overlaps less, and smaller pays more alphas. 0 takes the default of
   // the transport and size.
   std::size_t segment_bytes = 0;
+  // How far sends run ahead, as models::Segmentation has it, in place of the transport's.
+  std::optional<std::int64_t> ahead_bytes = {};
 };
 
 // This rank's part of a schedule over a bucket of one size, ready to run again and again.

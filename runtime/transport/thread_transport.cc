@@ -125,7 +125,9 @@ class ThreadTransport final : public Transport {
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int ranks() const override { return group_->ranks; }
   [[nodiscard]] int streams() const override { return group_->streams; }
-  [[nodiscard]] std::size_t segment_bytes() const override { return std::size_t{1} << 18; }
+  [[nodiscard]] models::Segmentation segmentation() const override {
+    return {.smallest_bytes = 1 << 18, .largest_bytes = 1 << 18};
+  }
 
   [[nodiscard]] Request post_send(int stream, int to, std::span<const std::byte> message) override {
     // The memory of a send is only read.

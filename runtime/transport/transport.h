@@ -72,16 +72,8 @@ class Transport {
     PACELINE_ASSERT(false, "the transport has an all-reduce of its own");
   }
 
-  // The size of message from which on larger ones gain nothing, bytes.
-  [[nodiscard]] virtual std::size_t segment_bytes() const = 0;
-  // The size of message below which smaller ones gain nothing, even where they let a rank send on
-  // what it has while the rest is under way. At most segment_bytes().
-  [[nodiscard]] virtual std::size_t smallest_segment_bytes() const { return segment_bytes(); }
+  // The messages that it likes.
+  [[nodiscard]] virtual models::Segmentation segmentation() const = 0;
 };
-
-[[nodiscard]] inline models::Segmentation segmentation(const Transport& transport) {
-  return {static_cast<std::int64_t>(transport.smallest_segment_bytes()),
-          static_cast<std::int64_t>(transport.segment_bytes())};
-}
 
 }  // namespace paceline::runtime

@@ -67,7 +67,8 @@ void take_transport(const models::Profile& profile, Reading reading, int ranks,
                     CommunicationCost& cost) {
   const models::CalibratedTransport& transport = *profile.transport;
   cost.transport = {.segmentation = {static_cast<std::int64_t>(transport.smallest_segment.value()),
-                                     static_cast<std::int64_t>(transport.largest_segment.value())},
+                                     static_cast<std::int64_t>(transport.largest_segment.value()),
+                                     static_cast<std::int64_t>(transport.ahead.value())},
                     .message_gap = read_figure(transport.message_gap, reading, false),
                     .is_fair = transport.fairness > 0.5};
   for (const models::CalibratedRate& rate : profile.rates) {

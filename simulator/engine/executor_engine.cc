@@ -186,11 +186,13 @@ class ExecutorEngine::Simulation final : public Launcher {
     const models::Schedule& s = schedules_[at(schedule)];
     // The window of posted receives, which messages that come early need not wait for, is no
     // matter here.
-    const std::int64_t segment = std::max<std::int64_t>(
-        1, models::segment_bytes(bytes, ranks_, cost_.transport->segmentation));
+    const models::Segmentation& messages = cost_.transport->segmentation;
+    const models::ProgramOptions options{.segment_elements = std::max<std::int64_t>(
+                                             1, models::segment_bytes(bytes, ranks_, messages)),
+                                         .window_elements = 1,
+                                         .ahead_elements = messages.ahead_bytes};
     for (int rank = 0; rank < ranks_; ++rank) {
-      made.programs.push_back(models::compile(s, rank, bytes, models::WireType::fp32,
-                                              {.segment_elements = segment, .window_elements = 1}));
+      made.programs.push_back(models::compile(s, rank, bytes, models::WireType::fp32, options));
     }
     // The messages from one rank to another are received in the order in which they are sent.
     std::map<std::pair<int, int>, std::vector<std::uint32_t>> receives;

@@ -22,7 +22,8 @@ Profile sample() {
   const auto figure = [](auto value) {
     return Figure<decltype(value)>{value, value * 0.9, value * 1.1, Provenance::calibrated, "fit"};
   };
-  profile.transport = {"open-mpi", Bytes{16384}, Bytes{262144}, figure(Seconds{2e-5}), 0.25};
+  profile.transport = {"open-mpi",    Bytes{16384},          Bytes{262144},
+                       Bytes{524288}, figure(Seconds{2e-5}), 0.25};
   profile.curves = {
       {.kind = CurveKind::exchange,
        .ranks = 8,

@@ -11,6 +11,7 @@
 #include <new>
 
 #include "models/base/error.h"
+#include "models/collective/program.h"
 #include "runtime/collective/sequential_executor.h"
 #include "runtime/transport/thread_transport.h"
 #include "tests/support/collective_runs.h"
@@ -109,6 +110,14 @@ TEST_P(ExecutorOf, SegmentsDoNotChangeTheSum) {
   }
 }
 
+TEST_P(ExecutorOf, HoldingSendsBackDoesNotChangeTheSum) {
+  for (const std::size_t bytes : {13, 44}) {
+    check_all(test::cases_in_segments(GetParam(), bytes),
+              {.segment_bytes = bytes, .ahead_bytes = 2 * static_cast<std::int64_t>(bytes)});
+    if (HasFatalFailure()) return;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, ExecutorOf, testing::Range(1, 17),
                          [](const auto& p) { return std::to_string(p.param); });
 
@@ -131,7 +140,9 @@ RC_GTEST_PROP(Executor, RunsRandomSchedules, ()) {
   const NumberType type =
       *rc::gen::elementOf(std::vector<NumberType>(std::begin(types), std::end(types)));
   const auto segment = static_cast<std::size_t>(test::drawn(1, 600));
-  check_all({{"random", schedule, elements, type, 3}}, {.segment_bytes = segment});
+  const std::int64_t ahead = test::drawn(0, 3) * static_cast<std::int64_t>(segment);
+  check_all({{"random", schedule, elements, type, 3}},
+            {.segment_bytes = segment, .ahead_bytes = ahead});
   RC_ASSERT(!testing::Test::HasFatalFailure());
 }
 
@@ -183,7 +194,8 @@ RC_GTEST_PROP(Executor, RunsRandomMessages, ()) {
     steps.push_back(models::on_part(test::drawn(0, of - 1), of, message));
   }
   check_against_the_sequential(models::sequence(std::move(steps)), 60,
-                               {.segment_bytes = static_cast<std::size_t>(test::drawn(1, 300))});
+                               {.segment_bytes = static_cast<std::size_t>(test::drawn(1, 300)),
+                                .ahead_bytes = test::drawn(0, 2)});
   RC_ASSERT(!testing::Test::HasFatalFailure());
 }
 
@@ -200,6 +212,44 @@ TEST(Executor, PostsWhatOthersWaitFor) {
   }
   for (int from = 0; from < 3; ++from) parts.push_back(message(from, (from + 1) % 3));
   check_against_the_sequential(models::parallel(std::move(parts)), 100, {.segment_bytes = 100});
+}
+
+// Messages of any size to and from anywhere in one step, all added, in place, to what is sent.
+RC_GTEST_PROP(Executor, RunsRandomStepsOfMessagesInParallel, ()) {
+  const int p = test::drawn(2, 5);
+  std::vector<Schedule> steps;
+  for (int step = test::drawn(1, 4); step > 0; --step) {
+    std::vector<Schedule> parts;
+    for (int message = test::drawn(1, 8); message > 0; --message) {
+      const int from = test::drawn(0, p - 1);
+      const int to = (from + test::drawn(1, p - 1)) % p;
+      const int of = test::drawn(1, 3);
+      parts.push_back(models::on_part(
+          test::drawn(0, of - 1), of,
+          Schedule(models::PointToPoint{.ranks = p, .from = from, .to = to, .reduce = true})));
+    }
+    steps.push_back(models::parallel(std::move(parts)));
+  }
+  check_against_the_sequential(models::sequence(std::move(steps)), 60,
+                               {.segment_bytes = static_cast<std::size_t>(test::drawn(1, 100)),
+                                .ahead_bytes = test::drawn(0, 2)});
+  RC_ASSERT(!testing::Test::HasFatalFailure());
+}
+
+// What a rank sends in a ring is as far ahead of what it receives as it may be, and no further.
+RC_GTEST_PROP(Executor, SendsOfARingRunAheadAsFarAsTheyMay, ()) {
+  const int p = test::drawn(2, 9);
+  const std::int64_t segments = test::drawn(2, 12);
+  const std::int64_t ahead = test::drawn(2, static_cast<int>(segments));
+  const models::Program program = models::compile(
+      models::all_reduce_algorithm("ring").build({.ranks = p}), test::drawn(0, p - 1),
+      p * segments * 5, NumberType::fp32,
+      {.segment_elements = 5, .window_elements = 1, .ahead_elements = ahead * 5 + 4});
+  RC_ASSERT(program.sends_at_start == ahead);
+  for (std::size_t i = 0; i < program.receives.size(); ++i) {
+    const auto most = static_cast<std::size_t>(ahead) + i + 1;
+    RC_ASSERT(program.receives[i].sends_after == std::min(program.sends.size(), most));
+  }
 }
 
 // NaN at one element of one rank, infinity at another: they are there at all ranks, and nowhere

@@ -65,6 +65,10 @@ TEST(MpiExecutor, SegmentsDoNotChangeTheSum) {
     check_all(test::cases_in_segments(job->ranks(), bytes), {.segment_bytes = bytes});
 }
 
+TEST(MpiExecutor, HoldingSendsBackDoesNotChangeTheSum) {
+  check_all(test::cases_in_segments(job->ranks(), 44), {.segment_bytes = 44, .ahead_bytes = 88});
+}
+
 TEST(MpiExecutor, LargeBucketsAreTheSum) {
   std::vector<Case> cases;
   for (const models::CollectiveAlgorithm& algorithm : models::all_reduce_catalogue()) {
