@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "calibration/cluster_profile.h"
 #include "calibration/fit/plot.h"
@@ -39,6 +40,7 @@ struct Options {
   std::string cluster;
   std::string time = "30 s";
   std::string largest;
+  std::string largest_all_reduce = "16 MiB";
   std::string model;
   std::string batch = "16";
   std::string precision = "fp32";
@@ -53,6 +55,7 @@ struct Options {
 struct Request {
   Seconds time;
   std::int64_t largest = 0;  // bytes; 0: what the transport likes
+  std::int64_t largest_all_reduce = 0;
   calibration::ProfileNames names;
   int nodes_per_leaf = 0;  // as of calibration::NodeMap
   std::optional<models::Network> network;
@@ -66,6 +69,13 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
+std::int64_t message_size(const char* option, const std::string& text) {
+  const Bytes size = parsing_option(option, [&] { return parse_bytes(text); });
+  if (size < Bytes{1024} || size > Bytes{1 << 30})
+    throw InputError({option}, text + " is no size of a message", "give 1 KiB to 1 GiB");
+  return static_cast<std::int64_t>(size.value());
+}
+
 Request load(const Options& options) {
   if (options.out.empty())
     throw InputError("--out is missing", "say where the profile goes, as in --out profile.json");
@@ -74,13 +84,8 @@ Request load(const Options& options) {
   request.time = parsing_option("--time", [&] { return parse_seconds(options.time); });
   if (request.time < Seconds{1})
     throw InputError({"--time"}, fmt::format("{} is too short", options.time), "give at least 1 s");
-  if (!options.largest.empty()) {
-    const Bytes largest = parsing_option("--largest", [&] { return parse_bytes(options.largest); });
-    if (largest < Bytes{1024} || largest > Bytes{1 << 30})
-      throw InputError({"--largest"}, options.largest + " is no size of a message",
-                       "give 1 KiB to 1 GiB");
-    request.largest = static_cast<std::int64_t>(largest.value());
-  }
+  if (!options.largest.empty()) request.largest = message_size("--largest", options.largest);
+  request.largest_all_reduce = message_size("--largest-all-reduce", options.largest_all_reduce);
   request.names = {.name = options.name, .cluster = options.name, .device = "cpu", .origin = {}};
   if (!options.cluster.empty()) {
     const models::Cluster cluster = load_cluster(options.cluster);
@@ -104,6 +109,15 @@ std::vector<std::int64_t> sizes_up_to(std::int64_t largest) {
   std::vector<std::int64_t> sizes;
   for (std::int64_t size = 4; size < largest; size *= 4) sizes.push_back(size);
   sizes.push_back(largest);
+  return sizes;
+}
+
+// Powers of four, and of two from where Open MPI may change to another algorithm.
+std::vector<std::int64_t> all_reduce_sizes_up_to(std::int64_t largest) {
+  constexpr std::int64_t dense_from = 4096;
+  std::vector<std::int64_t> sizes = sizes_up_to(std::min(largest, dense_from));
+  for (std::int64_t size = 2 * dense_from; size < 2 * largest; size *= 2)
+    sizes.push_back(std::min(size, largest));
   return sizes;
 }
 
@@ -207,6 +221,20 @@ void write_plots(const Options& options, const calibration::ClusterProfile& made
   }
 }
 
+// If the library's all-reduce was not measured as far as it was asked for.
+std::optional<std::string> unreached(const std::vector<calibration::MessageTimes>& messages,
+                                     std::int64_t asked) {
+  for (const calibration::MessageTimes& times : messages) {
+    if (times.kind != models::CurveKind::all_reduce || times.samples.empty()) continue;
+    const Bytes last = times.samples.back().bytes;
+    if (last >= Bytes{static_cast<double>(asked)}) continue;
+    return fmt::format(
+        "all-reduce: --time was enough for {}, not for {}; larger buckets are extrapolated",
+        to_text_binary(last), to_text_binary(Bytes{static_cast<double>(asked)}));
+  }
+  return std::nullopt;
+}
+
 // One rank, from its transport on. Rank 0 fits and reports.
 void run_rank(const Options& options, const Request& request, runtime::Transport& transport) {
   ProgressLine progress;
@@ -232,6 +260,7 @@ void run_rank(const Options& options, const Request& request, runtime::Transport
         transport, nodes,
         {.sizes = sizes_up_to(largest),
          .time = std::max(request.time * 0.25, request.time * 0.9 - Seconds{passed.count()}),
+         .all_reduce_sizes = all_reduce_sizes_up_to(request.largest_all_reduce),
          .progress = [&](const std::string& what, double share) { progress.show(what, share); }});
   }
   if (transport.rank() != 0) return;
@@ -251,7 +280,9 @@ void run_rank(const Options& options, const Request& request, runtime::Transport
                                                   names.origin);
   }
   progress.end();
-  const calibration::ClusterProfile made = make_profile(measured, names);
+  calibration::ClusterProfile made = make_profile(measured, names);
+  if (const auto complaint = unreached(measured.messages, request.largest_all_reduce))
+    made.complaints.push_back(*complaint);
   const std::string text = to_json(made.profile);
   write_output_file(options.out, text);
   if (!options.plot.empty()) write_plots(options, made, measured.messages);
@@ -301,6 +332,10 @@ void add_calibrate_cluster(CLI::App& calibrate) {
       ->add_option("--largest", options->largest,
                    "Message; by default the largest that the executor sends")
       ->option_text("SIZE");
+  command
+      ->add_option("--largest-all-reduce", options->largest_all_reduce,
+                   "Bucket of the library's own all-reduce, if --time allows it")
+      ->option_text("SIZE (16 MiB)");
   command
       ->add_option("--model", options->model,
                    "Also forward and backward of each layer of this network, on rank 0")

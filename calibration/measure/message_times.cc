@@ -11,6 +11,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "calibration/fit/median.h"
 #include "models/base/error.h"
 #include "runtime/transport/message_memory.h"
 #include "runtime/transport/messages.h"
@@ -56,8 +57,11 @@ struct Ring {
 
 class Patterns {
  public:
-  Patterns(Transport& transport, std::size_t largest)
-      : transport_(transport), sent_(largest), received_(largest) {}
+  // Of messages up to `largest` bytes, and all-reduces up to `largest_all_reduce`.
+  Patterns(Transport& transport, std::int64_t largest, std::int64_t largest_all_reduce = 0)
+      : transport_(transport),
+        sent_(static_cast<std::size_t>(std::max(largest, largest_all_reduce))),
+        received_(static_cast<std::size_t>(largest)) {}
 
   // Half of a round trip, seconds, on the first rank of the ring.
   double ping(const Ring& pair, std::int64_t bytes) {
@@ -178,22 +182,51 @@ double agreed(Transport& transport, double value) {
   return value;
 }
 
-// Repeats a pattern as often as `time` allows; samples on rank 0, which takes part in all.
+int repetitions_in(double time, double cost) {
+  return static_cast<int>(
+      std::clamp(time / std::max(1e-7, cost), double{least_repetitions}, double{most_repetitions}));
+}
+
+// Samples on rank 0, which takes part in all.
 template <class F>
-std::vector<Seconds> repeated(Transport& transport, double time, F pattern) {
+std::vector<Seconds> repeated(Transport& transport, int count, F pattern) {
   std::vector<Seconds> samples;
-  barrier(transport);
-  const Clock::time_point start = Clock::now();
-  (void)pattern();  // connections and caches are there from the second on
-  const double cost = agreed(transport, std::max(1e-7, seconds_since(start)));
-  const int count = static_cast<int>(
-      std::clamp(time / cost, double{least_repetitions}, double{most_repetitions}));
   for (int i = 0; i < count; ++i) {
     barrier(transport);
     samples.emplace_back(pattern());
   }
   if (transport.rank() != 0) samples.clear();
   return samples;
+}
+
+// As often as `time` allows, after one that opens connections and fills caches.
+template <class F>
+std::vector<Seconds> repeated_for(Transport& transport, double time, F pattern) {
+  barrier(transport);
+  const Clock::time_point start = Clock::now();
+  (void)pattern();
+  const double cost = agreed(transport, seconds_since(start));
+  return repeated(transport, repetitions_in(time, cost), pattern);
+}
+
+// How often the next size is tried, as rank 0 finds it, if `left` seconds are for it and for
+// those after it, `sizes` in all; 0 if it does not fit. It is expected to take as long for a byte
+// as the last size did, and one repetition is kept for its taking longer.
+int agreed_repetitions(Transport& transport, const std::vector<Sample>& before, std::int64_t size,
+                       double left, std::size_t sizes) {
+  double repetitions = least_repetitions;
+  if (!before.empty()) {
+    const Bytes last = before.back().bytes;
+    std::vector<double> times;
+    for (const Sample& sample : before) {
+      if (sample.bytes == last) times.push_back(sample.time.value());
+    }
+    const double cost = median(times) * static_cast<double>(size) / last.value();
+    repetitions = left < (least_repetitions + 1) * cost
+                      ? 0
+                      : repetitions_in(left / static_cast<double>(sizes), cost);
+  }
+  return static_cast<int>(agreed(transport, repetitions));
 }
 
 struct Pattern {
@@ -279,27 +312,44 @@ NodeMap find_nodes(Transport& transport, const std::string& host) {
 std::vector<MessageTimes> measure_messages(Transport& transport, const NodeMap& nodes,
                                            const MessageRequest& request) {
   PACELINE_ASSERT(!request.sizes.empty(), "there are sizes to measure");
-  Patterns play(transport, static_cast<std::size_t>(request.sizes.back()));
+  const Clock::time_point start = Clock::now();
+  const std::int64_t largest = request.sizes.back();
+  const std::vector<std::int64_t>& all_reduce_sizes =
+      request.all_reduce_sizes.empty() ? request.sizes : request.all_reduce_sizes;
+  Patterns play(transport, largest, transport.has_all_reduce() ? all_reduce_sizes.back() : 0);
   const std::vector<Pattern> list = patterns(transport, nodes);
-  const double time =
-      agreed(transport, request.time.value()) /
-      static_cast<double>(std::max<std::size_t>(1, list.size()) * request.sizes.size());
+  const auto sizes_of = [&](const Pattern& pattern) -> const std::vector<std::int64_t>& {
+    return pattern.kind == models::CurveKind::all_reduce ? all_reduce_sizes : request.sizes;
+  };
+  std::size_t planned = 0;
+  for (const Pattern& pattern : list) planned += sizes_of(pattern).size();
+  const double time = agreed(transport, request.time.value());
+  const double share = time / static_cast<double>(std::max<std::size_t>(1, planned));
   std::vector<MessageTimes> all;
   std::size_t done = 0;
   for (const Pattern& pattern : list) {
     MessageTimes times{pattern.kind, pattern.between_nodes, pattern.ranks, {}};
-    for (const std::int64_t size : request.sizes) {
-      if (transport.rank() == 0 && request.progress)
-        request.progress(
-            fmt::format("{}, {} bytes", pattern.what, size),
-            static_cast<double>(done) / static_cast<double>(list.size() * request.sizes.size()));
-      ++done;
-      const auto samples = repeated(transport, time, [&] {
+    const std::vector<std::int64_t>& sizes = sizes_of(pattern);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      const std::int64_t size = sizes[i];
+      const auto play_once = [&] {
         if (pattern.kind == models::CurveKind::all_reduce) return play.all_reduce(size);
         return pattern.kind == models::CurveKind::exchange
                    ? play.exchange(pattern.ring, size, exchange_steps)
                    : play.ping(pattern.ring, size);
-      });
+      };
+      int repetitions = 0;  // 0: to be found
+      if (size > largest) {
+        repetitions = agreed_repetitions(transport, times.samples, size,
+                                         time - seconds_since(start), sizes.size() - i);
+        if (repetitions == 0) break;
+      }
+      if (transport.rank() == 0 && request.progress)
+        request.progress(fmt::format("{}, {} bytes", pattern.what, size),
+                         static_cast<double>(done) / static_cast<double>(planned));
+      ++done;
+      const auto samples = repetitions > 0 ? repeated(transport, repetitions, play_once)
+                                           : repeated_for(transport, share, play_once);
       for (const Seconds sample : samples)
         times.samples.push_back({Bytes{static_cast<double>(size)}, sample});
     }
@@ -312,7 +362,7 @@ std::vector<StreamTimes> measure_streams(Transport& transport, const NodeMap& no
                                          std::int64_t bytes, int repetitions) {
   constexpr int few = 2;
   constexpr int many = 10;
-  Patterns play(transport, static_cast<std::size_t>(bytes));
+  Patterns play(transport, bytes);
   std::vector<StreamTimes> all;
   for (const Pattern& pattern : patterns(transport, nodes)) {
     if (pattern.kind != models::CurveKind::exchange) continue;
@@ -356,7 +406,7 @@ double measure_fairness(Transport& transport, const NodeMap& nodes, std::int64_t
                         int repetitions) {
   const std::vector<int> members = nodes.nodes() > 2 ? nodes.leaders() : nodes.ranks_of(0);
   if (members.size() < 3) return 0;
-  Patterns play(transport, static_cast<std::size_t>(bytes));
+  Patterns play(transport, bytes);
   const Ring three({members[0], members[1], members[2]}, transport.rank());
   std::vector<double> shares;
   for (int i = 0; i <= repetitions; ++i) {
@@ -381,7 +431,7 @@ double measure_nic_sharing(Transport& transport, const NodeMap& nodes, std::int6
   for (int node = 0; node < nodes.nodes(); ++node) {
     for (const int rank : nodes.ranks_of(node)) everyone.push_back(rank);
   }
-  Patterns play(transport, static_cast<std::size_t>(bytes));
+  Patterns play(transport, bytes);
   const Ring alone(nodes.leaders(), transport.rank());
   const Ring together(everyone, transport.rank());
   const auto best = [&](const Ring& ring, int by) {

@@ -50,6 +50,9 @@ using Progress = std::function<void(const std::string& what, double share)>;
 struct MessageRequest {
   std::vector<std::int64_t> sizes;  // bytes, ascending, at least 1
   Seconds time{20};  // rank 0's counts; for all patterns, but each size is tried 3 times at least
+  // Of the library's all-reduce, bytes, ascending; empty: `sizes`. Those that are larger than the
+  // last of `sizes` end before the first that would not fit in what is left of the time.
+  std::vector<std::int64_t> all_reduce_sizes = {};
   Progress progress = {};
 };
 

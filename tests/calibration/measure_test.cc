@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <map>
 #include <set>
+#include <thread>
 
 #include "calibration/cluster_profile.h"
 #include "calibration/measure/kernel_rates.h"
@@ -86,6 +89,67 @@ TEST(Measure, EveryPatternIsTimedAtEverySizeOnRankZero) {
   });
 }
 
+// Another transport, with an all-reduce that takes a microsecond for each byte and adds nothing.
+class WithAllReduce final : public Transport {
+ public:
+  explicit WithAllReduce(Transport& below) : below_(below) {}
+  [[nodiscard]] std::string_view name() const override { return "sleeper"; }
+  [[nodiscard]] int rank() const override { return below_.rank(); }
+  [[nodiscard]] int ranks() const override { return below_.ranks(); }
+  [[nodiscard]] int streams() const override { return below_.streams(); }
+  [[nodiscard]] Request post_send(int s, int to, std::span<const std::byte> message) override {
+    return below_.post_send(s, to, message);
+  }
+  [[nodiscard]] Request post_receive(int s, int from, std::span<std::byte> room) override {
+    return below_.post_receive(s, from, room);
+  }
+  [[nodiscard]] bool test(Request request) override { return below_.test(request); }
+  void wait_any(std::span<const Request> requests) override { below_.wait_any(requests); }
+  void abort() noexcept override { below_.abort(); }
+  [[nodiscard]] bool has_all_reduce() const override { return true; }
+  void all_reduce(std::span<float> bucket) override {
+    std::this_thread::sleep_for(std::chrono::microseconds(bucket.size_bytes()));
+  }
+  [[nodiscard]] std::size_t segment_bytes() const override { return below_.segment_bytes(); }
+
+ private:
+  Transport& below_;
+};
+
+// Sizes of the all-reduce's samples, each with how many there are.
+std::map<double, int> all_reduce_sizes_in(Seconds time) {
+  std::map<double, int> sizes;
+  on_ranks(2, 1, [&](Transport& below) {
+    WithAllReduce transport(below);
+    const NodeMap map = find_nodes(transport, "one");
+    const auto all = measure_messages(
+        transport, map,
+        {.sizes = {4, 100}, .time = time, .all_reduce_sizes = {4, 100, 1000, 2000, 10'000'000}});
+    ASSERT_EQ(all.size(), 3U);
+    EXPECT_EQ(all[0].kind, CurveKind::point_to_point);
+    EXPECT_EQ(all[2].kind, CurveKind::all_reduce);
+    if (transport.rank() != 0) return;
+    for (const Sample& sample : all[0].samples) EXPECT_LE(sample.bytes, Bytes{100});
+    for (const Sample& sample : all[2].samples) ++sizes[sample.bytes.value()];
+  });
+  return sizes;
+}
+
+TEST(Measure, TheLibrarysAllReduceIsMeasuredAsFarAsTheTimeAllows) {
+  // The last would take 10 s.
+  const auto sizes = all_reduce_sizes_in(Seconds{2});
+  ASSERT_EQ(sizes.size(), 4U);
+  for (const auto& [size, samples] : sizes) EXPECT_GE(samples, 3) << size;
+  EXPECT_EQ(sizes.rbegin()->first, 2000);
+}
+
+TEST(Measure, SmallAllReducesAreMeasuredHoweverShortTheTime) {
+  const auto sizes = all_reduce_sizes_in(Seconds{1e-6});
+  ASSERT_EQ(sizes.size(), 2U);
+  EXPECT_EQ(sizes.at(4), 3);
+  EXPECT_EQ(sizes.at(100), 3);
+}
+
 TEST(Measure, OneRankHasNobodyToMeasure) {
   on_ranks(1, 1, [](Transport& transport) {
     const NodeMap map = find_nodes(transport, "alone");
@@ -149,6 +213,28 @@ TEST(ClusterProfile, TheNicIsThatOfTheExchange) {
   EXPECT_EQ(made.fits.size(), 1U);
   // And it is a profile that others read.
   EXPECT_EQ(to_json(models::parse_profile(to_json(made.profile), "p.json")), to_json(made.profile));
+}
+
+// As Open MPI does: another algorithm from 8 KiB on, and from 1 MiB on.
+TEST(ClusterProfile, AnAllReduceThatChangesItsAlgorithmHasAPieceForEach) {
+  const auto time = [](double bytes) {
+    if (bytes < 8192) return 2e-3 + bytes * 2e-7;
+    return bytes < 1048576 ? 5e-3 + bytes * 9e-8 : 3e-2 + bytes * 7e-8;
+  };
+  ClusterMeasurements measured = exact(1e-3, 4e-8);
+  MessageTimes all_reduce{CurveKind::all_reduce, true, 8, {}};
+  for (double bytes = 4; bytes <= 16777216; bytes *= bytes < 4096 ? 4 : 2) {
+    for (const double noise : {0.99, 1.0, 1.01})
+      all_reduce.samples.push_back({Bytes{bytes}, Seconds{noise * time(bytes)}});
+  }
+  measured.messages.push_back(all_reduce);
+  const ClusterProfile made = make_profile(measured, {"lab", "lab8", "v100", "a test"});
+  const models::CalibratedCurve& curve = made.profile.curves.at(1);
+  EXPECT_EQ(curve.library, "open-mpi");
+  ASSERT_EQ(curve.pieces.size(), 3U);
+  // Also beyond the last size, where the last piece goes on.
+  for (const double bytes : {1e3, 1e5, 1e7, 1e8})
+    EXPECT_NEAR(curve.time(Bytes{bytes}).value() / time(bytes), 1, 0.02) << bytes;
 }
 
 TEST(ClusterProfile, ABadFitIsSaid) {
