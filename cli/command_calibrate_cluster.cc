@@ -31,6 +31,9 @@ using Json = nlohmann::ordered_json;
 constexpr int most_gaps = 20;
 constexpr int fairness_repetitions = 7;
 constexpr int stream_repetitions = 7;
+constexpr int both_ways_repetitions = 5;
+// Of --time, for the uplink.
+constexpr double uplink_share = 0.1;
 constexpr std::size_t kernel_bytes = std::size_t{16} << 20;
 constexpr int kernel_repetitions = 15;
 
@@ -58,6 +61,9 @@ struct Request {
   std::int64_t largest_all_reduce = 0;
   calibration::ProfileNames names;
   int nodes_per_leaf = 0;  // as of calibration::NodeMap
+  // Of a leaf's uplink; 0: there is none, or nodes have several NICs, of which the first ranks use
+  // one or all.
+  double stated_oversubscription = 0;
   std::optional<models::Network> network;
   int batch = 1;
   models::Precision precision = models::Precision::fp32;
@@ -91,8 +97,11 @@ Request load(const Options& options) {
     const models::Cluster cluster = load_cluster(options.cluster);
     request.names.cluster = cluster.name;
     request.names.device = cluster.device.name;
-    if (cluster.fabric.kind == models::FabricKind::fat_tree && !cluster.fabric.levels.empty())
-      request.nodes_per_leaf = cluster.fabric.levels.front().members;
+    if (cluster.fabric.kind == models::FabricKind::fat_tree && !cluster.fabric.levels.empty()) {
+      const models::FatTreeLevel& leaf = cluster.fabric.levels.front();
+      request.nodes_per_leaf = leaf.members;
+      if (cluster.nics_per_node == 1) request.stated_oversubscription = leaf.oversubscription;
+    }
   }
   if (!options.model.empty()) request.network = load_layers(options.model);
   request.batch = static_cast<int>(
@@ -148,7 +157,7 @@ std::string now_text() {
 }
 
 void print_result(const calibration::ClusterProfile& made, double nic_sharing,
-                  const std::string& out) {
+                  double stated_oversubscription, const std::string& out) {
   Table rows({{"curve", Align::left},
               {"ranks"},
               {"from", Align::right},
@@ -187,6 +196,18 @@ void print_result(const calibration::ClusterProfile& made, double nic_sharing,
   };
   print_bandwidth("between nodes", made.profile.nic_bandwidth);
   print_bandwidth("within a node", made.profile.intra_bandwidth);
+  const auto print_both_ways = [](const char* where, const auto& figure) {
+    if (figure)
+      fmt::print(
+          "both ways at once {}: {:.2f} times as long as one way ({:.2f} - {:.2f}; 1 is full "
+          "duplex, 2 half)\n",
+          where, figure->value, figure->low, figure->high);
+  };
+  print_both_ways("between nodes", made.profile.nic_both_ways);
+  print_both_ways("within a node", made.profile.intra_both_ways);
+  if (const auto& uplink = made.profile.uplink_oversubscription)
+    fmt::print("uplink of a leaf: oversubscribed {:.2f}:1 ({:.2f} - {:.2f}), stated {:.2f}:1\n",
+               uplink->value, uplink->low, uplink->high, stated_oversubscription);
   if (nic_sharing > 0)
     fmt::print("a NIC that all ranks of a node share: {:.2f} times as long for each byte\n",
                nic_sharing);
@@ -243,6 +264,7 @@ void run_rank(const Options& options, const Request& request, runtime::Transport
   calibration::ClusterMeasurements measured;
   measured.transport = transport.name();
   measured.segmentation = runtime::segmentation(transport);
+  measured.stated_oversubscription = request.stated_oversubscription;
   const std::int64_t largest =
       request.largest > 0 ? request.largest : measured.segmentation.largest_bytes;
   double sharing = 0;
@@ -251,6 +273,14 @@ void run_rank(const Options& options, const Request& request, runtime::Transport
     if (transport.rank() == 0) progress.show("messages in a row", 0);
     measured.streams = calibration::measure_streams(
         transport, nodes, std::max<std::int64_t>(1, largest / 4), stream_repetitions);
+    measured.both_ways =
+        calibration::measure_both_ways(transport, nodes, largest, both_ways_repetitions);
+    if (request.stated_oversubscription > 0) {
+      if (transport.rank() == 0) progress.show("uplinks", 0);
+      measured.uplink =
+          calibration::measure_uplink(transport, nodes, std::max<std::int64_t>(1, largest / 4),
+                                      stream_repetitions, request.time * uplink_share);
+    }
     measured.message_gaps = calibration::measure_message_gap(transport, nodes, most_gaps);
     measured.fairness =
         calibration::measure_fairness(transport, nodes, largest, fairness_repetitions);
@@ -292,7 +322,7 @@ void run_rank(const Options& options, const Request& request, runtime::Transport
       fmt::print(stderr, "paceline: warning: {}\n", complaint);
     return;
   }
-  print_result(made, sharing, options.out);
+  print_result(made, sharing, request.stated_oversubscription, options.out);
 }
 
 void run(const Options& options) {

@@ -54,6 +54,32 @@ TEST(Measure, WhatIsMeasuredOfANicStaysUnderItsSwitch) {
   });
 }
 
+TEST(Measure, AnUplinkIsMeasuredBetweenNodesInTheSamePlaceOfTwoLeaves) {
+  NodeMap map;
+  map.node = {0, 0, 1, 1, 2, 2, 3, 3, 4, 4};
+  EXPECT_EQ(map.leaders_across(0), std::vector<int>());
+  map.nodes_per_leaf = 2;
+  EXPECT_EQ(map.leaders_across(0), (std::vector<int>{0, 4}));
+  EXPECT_EQ(map.leaders_across(4), (std::vector<int>{0, 4}));
+  EXPECT_EQ(map.leaders_across(2), (std::vector<int>{2, 6}));
+  EXPECT_EQ(map.leaders_across(1), std::vector<int>());
+  EXPECT_EQ(map.leaders_across(8), std::vector<int>());
+  for (const int nodes_per_leaf : {1, 3, 5}) {
+    map.nodes_per_leaf = nodes_per_leaf;
+    EXPECT_EQ(map.leaders_across(0), std::vector<int>()) << nodes_per_leaf;
+  }
+  on_ranks(5, 1, [](Transport& transport) {
+    NodeMap nodes = find_nodes(transport, std::to_string(transport.rank()));
+    EXPECT_TRUE(measure_uplink(transport, nodes, 1000, 7, Seconds{60}).empty());
+    nodes.nodes_per_leaf = 2;
+    const auto samples_in = [&](double time) {
+      return measure_uplink(transport, nodes, 1000, 7, Seconds{time}).size();
+    };
+    EXPECT_EQ(samples_in(60), transport.rank() == 0 ? 7U : 0U);
+    EXPECT_EQ(samples_in(0), transport.rank() == 0 ? 3U : 0U);
+  });
+}
+
 TEST(Measure, EveryPatternIsTimedAtEverySizeOnRankZero) {
   on_ranks(6, 1, [](Transport& transport) {
     const NodeMap map = find_nodes(transport, host(transport));
@@ -82,6 +108,12 @@ TEST(Measure, EveryPatternIsTimedAtEverySizeOnRankZero) {
     ASSERT_EQ(streams.size(), 2U);
     EXPECT_EQ(streams[0].ranks, 3);
     EXPECT_EQ(streams[1].samples.size(), transport.rank() == 0 ? 3U : 0U);
+    const auto both_ways = measure_both_ways(transport, map, 10'000, 3);
+    ASSERT_EQ(both_ways.size(), 2U);
+    EXPECT_TRUE(both_ways[0].between_nodes);
+    EXPECT_FALSE(both_ways[1].between_nodes);
+    EXPECT_EQ(both_ways[1].samples.size(), transport.rank() == 0 ? 3U : 0U);
+    for (const double ratio : both_ways[1].samples) EXPECT_GT(ratio, 0);
     const double fairness = measure_fairness(transport, map, 10'000, 3);
     EXPECT_GE(fairness, 0);
     EXPECT_LE(fairness, 1);
@@ -124,7 +156,7 @@ std::map<double, int> all_reduce_sizes_in(Seconds time) {
     const NodeMap map = find_nodes(transport, "one");
     const auto all = measure_messages(
         transport, map,
-        {.sizes = {4, 100}, .time = time, .all_reduce_sizes = {4, 100, 1000, 2000, 10'000'000}});
+        {.sizes = {4, 100}, .time = time, .all_reduce_sizes = {4, 100, 1000, 2000, 100'000'000}});
     ASSERT_EQ(all.size(), 3U);
     EXPECT_EQ(all[0].kind, CurveKind::point_to_point);
     EXPECT_EQ(all[2].kind, CurveKind::all_reduce);
@@ -136,8 +168,8 @@ std::map<double, int> all_reduce_sizes_in(Seconds time) {
 }
 
 TEST(Measure, TheLibrarysAllReduceIsMeasuredAsFarAsTheTimeAllows) {
-  // The last would take 10 s.
-  const auto sizes = all_reduce_sizes_in(Seconds{2});
+  // The last would take 100 s, the others take less than one.
+  const auto sizes = all_reduce_sizes_in(Seconds{20});
   ASSERT_EQ(sizes.size(), 4U);
   for (const auto& [size, samples] : sizes) EXPECT_GE(samples, 3) << size;
   EXPECT_EQ(sizes.rbegin()->first, 2000);
@@ -155,6 +187,8 @@ TEST(Measure, OneRankHasNobodyToMeasure) {
     const NodeMap map = find_nodes(transport, "alone");
     EXPECT_TRUE(measure_messages(transport, map, {.sizes = {1}}).empty());
     EXPECT_TRUE(measure_message_gap(transport, map, 3).empty());
+    EXPECT_TRUE(measure_both_ways(transport, map, 10, 3).empty());
+    EXPECT_TRUE(measure_uplink(transport, map, 10, 3, Seconds{1}).empty());
     EXPECT_EQ(measure_nic_sharing(transport, map, 10), 0);
   });
 }
@@ -235,6 +269,44 @@ TEST(ClusterProfile, AnAllReduceThatChangesItsAlgorithmHasAPieceForEach) {
   // Also beyond the last size, where the last piece goes on.
   for (const double bytes : {1e3, 1e5, 1e7, 1e8})
     EXPECT_NEAR(curve.time(Bytes{bytes}).value() / time(bytes), 1, 0.02) << bytes;
+}
+
+TEST(ClusterProfile, BothWaysHasItsMedianAndIntervalOfEachLink) {
+  ClusterMeasurements measured = exact(1e-3, 4e-8);
+  measured.both_ways = {{true, {1.1, 1.0, 1.3}}, {false, {}}};
+  const ClusterProfile made = make_profile(measured, {"lab", "lab8", "v100", "a test"});
+  ASSERT_TRUE(made.profile.nic_both_ways);
+  EXPECT_EQ(made.profile.nic_both_ways->value, 1.1);
+  EXPECT_EQ(made.profile.nic_both_ways->low, 1.0);
+  EXPECT_EQ(made.profile.nic_both_ways->high, 1.3);
+  EXPECT_EQ(made.profile.nic_both_ways->provenance, Provenance::calibrated);
+  EXPECT_FALSE(made.profile.intra_both_ways);
+}
+
+// A byte of a stream takes 40 ns, and once 50.
+TEST(ClusterProfile, AnUplinkIsHeldAgainstTheNicAndAgainstWhatIsStated) {
+  const auto with_uplink = [](double seconds_per_byte, double stated) {
+    ClusterMeasurements measured = exact(1e-3, 4e-8);
+    for (const double by : {1.0, 1.5, 0.75}) measured.uplink.emplace_back(by * seconds_per_byte);
+    measured.stated_oversubscription = stated;
+    return make_profile(measured, {"lab", "lab8", "v100", "a test"});
+  };
+  const ClusterProfile near = with_uplink(1.6e-7, 4.2);
+  const Figure<double> figure = near.profile.uplink_oversubscription.value();
+  EXPECT_DOUBLE_EQ(figure.value, 4);
+  EXPECT_DOUBLE_EQ(figure.low, 3);
+  EXPECT_DOUBLE_EQ(figure.high, 6);
+  EXPECT_TRUE(near.complaints.empty());
+  EXPECT_EQ(to_json(models::parse_profile(to_json(near.profile), "p.json")), to_json(near.profile));
+  const ClusterProfile far = with_uplink(1.6e-7, 8);
+  ASSERT_EQ(far.complaints.size(), 1U);
+  EXPECT_EQ(far.complaints[0],
+            "uplink of a leaf: 4.00:1 as measured, 8.00:1 as stated; predictions take the measured "
+            "one");
+  EXPECT_EQ(with_uplink(3.9e-8, 1).profile.uplink_oversubscription->value, 1);
+  EXPECT_TRUE(with_uplink(1.6e-7, 0).complaints.empty());
+  EXPECT_FALSE(make_profile(exact(1e-3, 4e-8), {"lab", "lab8", "v100", "a test"})
+                   .profile.uplink_oversubscription);
 }
 
 TEST(ClusterProfile, ABadFitIsSaid) {
