@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "models/base/limits.h"
 
@@ -35,6 +36,24 @@ std::vector<BytesPerSecond> bandwidths(const std::vector<SecondsPerByte>& betas)
                                   Limits<BytesPerSecond>::most.value()));
   }
   return rates;
+}
+
+// Of what is stated, either way.
+constexpr double far_oversubscription = 0.1;
+
+// Where both were measured.
+std::optional<Figure<double>> oversubscription(const ClusterMeasurements& measured,
+                                               const std::string& origin) {
+  for (const StreamTimes& times : measured.streams) {
+    if (!times.between_nodes || times.samples.empty() || measured.uplink.empty()) continue;
+    const double nic = std::max(percentiles(times.samples, "").value.value(), 1e-300);
+    std::vector<double> ratios;
+    for (const SecondsPerByte across : measured.uplink)
+      ratios.push_back(std::clamp(across.value() / nic, 1.0, Limits<double>::most));
+    return percentiles(std::move(ratios),
+                       "messages in a row from leaf to leaf, over those under a leaf: " + origin);
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -72,6 +91,22 @@ ClusterProfile make_profile(const ClusterMeasurements& measured, const ProfileNa
     bandwidth = percentiles(
         bandwidths(times.samples),
         fmt::format("messages in a row, {} ranks at once: {}", times.ranks, names.origin));
+  }
+  for (const BothWaysTimes& times : measured.both_ways) {
+    if (times.samples.empty()) continue;
+    auto& both_ways = times.between_nodes ? profile.nic_both_ways : profile.intra_both_ways;
+    both_ways = percentiles(times.samples, "a message each way at once: " + names.origin);
+  }
+  profile.uplink_oversubscription = oversubscription(measured, names.origin);
+  const double stated = measured.stated_oversubscription;
+  if (profile.uplink_oversubscription && stated > 0) {
+    const Figure<double>& figure = *profile.uplink_oversubscription;
+    if (std::abs(figure.value / stated - 1) > far_oversubscription) {
+      made.complaints.push_back(fmt::format(
+          "uplink of a leaf: {:.2f}:1 as measured, {:.2f}:1 as stated; predictions take the "
+          "measured one",
+          figure.value, stated));
+    }
   }
   if (!measured.message_gaps.empty()) {
     profile.transport = {

@@ -20,6 +20,9 @@ struct ClusterMeasurements {
   double fairness = 0;
   std::vector<models::CalibratedRate> rates;
   std::vector<models::CalibratedLayer> layers;
+  std::vector<BothWaysTimes> both_ways = {};
+  std::vector<SecondsPerByte> uplink = {};
+  double stated_oversubscription = 0;  // of the cluster's leaf switches; 0: nothing is stated
 };
 
 // How the measurements were made, for people and for the profile's fields.
@@ -37,7 +40,9 @@ struct ClusterProfile {
 };
 
 // The latency of a link is the first piece's alpha of its exchange, and its bandwidth that of its
-// streams: the median, from the 5th to the 95th percentile. So is the message gap.
+// streams: the median, from the 5th to the 95th percentile. So are the message gap and both ways.
+// The oversubscription of an uplink is a byte's time across it over the median of the streams', at
+// least 1, likewise; it is complained of where it is more than 10 % off the stated one.
 [[nodiscard]] ClusterProfile make_profile(const ClusterMeasurements& measured,
                                           const ProfileNames& names);
 

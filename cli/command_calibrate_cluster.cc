@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "calibration/cluster_profile.h"
 #include "calibration/fit/plot.h"
@@ -30,6 +31,9 @@ using Json = nlohmann::ordered_json;
 constexpr int most_gaps = 20;
 constexpr int fairness_repetitions = 7;
 constexpr int stream_repetitions = 7;
+constexpr int both_ways_repetitions = 5;
+// Of --time, for the uplink.
+constexpr double uplink_share = 0.1;
 constexpr std::size_t kernel_bytes = std::size_t{16} << 20;
 constexpr int kernel_repetitions = 15;
 
@@ -39,6 +43,7 @@ struct Options {
   std::string cluster;
   std::string time = "30 s";
   std::string largest;
+  std::string largest_all_reduce = "16 MiB";
   std::string model;
   std::string batch = "16";
   std::string precision = "fp32";
@@ -53,8 +58,12 @@ struct Options {
 struct Request {
   Seconds time;
   std::int64_t largest = 0;  // bytes; 0: what the transport likes
+  std::int64_t largest_all_reduce = 0;
   calibration::ProfileNames names;
   int nodes_per_leaf = 0;  // as of calibration::NodeMap
+  // Of a leaf's uplink; 0: there is none, or nodes have several NICs, of which the first ranks use
+  // one or all.
+  double stated_oversubscription = 0;
   std::optional<models::Network> network;
   int batch = 1;
   models::Precision precision = models::Precision::fp32;
@@ -66,6 +75,13 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
+std::int64_t message_size(const char* option, const std::string& text) {
+  const Bytes size = parsing_option(option, [&] { return parse_bytes(text); });
+  if (size < Bytes{1024} || size > Bytes{1 << 30})
+    throw InputError({option}, text + " is no size of a message", "give 1 KiB to 1 GiB");
+  return static_cast<std::int64_t>(size.value());
+}
+
 Request load(const Options& options) {
   if (options.out.empty())
     throw InputError("--out is missing", "say where the profile goes, as in --out profile.json");
@@ -74,20 +90,18 @@ Request load(const Options& options) {
   request.time = parsing_option("--time", [&] { return parse_seconds(options.time); });
   if (request.time < Seconds{1})
     throw InputError({"--time"}, fmt::format("{} is too short", options.time), "give at least 1 s");
-  if (!options.largest.empty()) {
-    const Bytes largest = parsing_option("--largest", [&] { return parse_bytes(options.largest); });
-    if (largest < Bytes{1024} || largest > Bytes{1 << 30})
-      throw InputError({"--largest"}, options.largest + " is no size of a message",
-                       "give 1 KiB to 1 GiB");
-    request.largest = static_cast<std::int64_t>(largest.value());
-  }
+  if (!options.largest.empty()) request.largest = message_size("--largest", options.largest);
+  request.largest_all_reduce = message_size("--largest-all-reduce", options.largest_all_reduce);
   request.names = {.name = options.name, .cluster = options.name, .device = "cpu", .origin = {}};
   if (!options.cluster.empty()) {
     const models::Cluster cluster = load_cluster(options.cluster);
     request.names.cluster = cluster.name;
     request.names.device = cluster.device.name;
-    if (cluster.fabric.kind == models::FabricKind::fat_tree && !cluster.fabric.levels.empty())
-      request.nodes_per_leaf = cluster.fabric.levels.front().members;
+    if (cluster.fabric.kind == models::FabricKind::fat_tree && !cluster.fabric.levels.empty()) {
+      const models::FatTreeLevel& leaf = cluster.fabric.levels.front();
+      request.nodes_per_leaf = leaf.members;
+      if (cluster.nics_per_node == 1) request.stated_oversubscription = leaf.oversubscription;
+    }
   }
   if (!options.model.empty()) request.network = load_layers(options.model);
   request.batch = static_cast<int>(
@@ -104,6 +118,15 @@ std::vector<std::int64_t> sizes_up_to(std::int64_t largest) {
   std::vector<std::int64_t> sizes;
   for (std::int64_t size = 4; size < largest; size *= 4) sizes.push_back(size);
   sizes.push_back(largest);
+  return sizes;
+}
+
+// Powers of four, and of two from where Open MPI may change to another algorithm.
+std::vector<std::int64_t> all_reduce_sizes_up_to(std::int64_t largest) {
+  constexpr std::int64_t dense_from = 4096;
+  std::vector<std::int64_t> sizes = sizes_up_to(std::min(largest, dense_from));
+  for (std::int64_t size = 2 * dense_from; size < 2 * largest; size *= 2)
+    sizes.push_back(std::min(size, largest));
   return sizes;
 }
 
@@ -134,7 +157,7 @@ std::string now_text() {
 }
 
 void print_result(const calibration::ClusterProfile& made, double nic_sharing,
-                  const std::string& out) {
+                  double stated_oversubscription, const std::string& out) {
   Table rows({{"curve", Align::left},
               {"ranks"},
               {"from", Align::right},
@@ -173,6 +196,18 @@ void print_result(const calibration::ClusterProfile& made, double nic_sharing,
   };
   print_bandwidth("between nodes", made.profile.nic_bandwidth);
   print_bandwidth("within a node", made.profile.intra_bandwidth);
+  const auto print_both_ways = [](const char* where, const auto& figure) {
+    if (figure)
+      fmt::print(
+          "both ways at once {}: {:.2f} times as long as one way ({:.2f} - {:.2f}; 1 is full "
+          "duplex, 2 half)\n",
+          where, figure->value, figure->low, figure->high);
+  };
+  print_both_ways("between nodes", made.profile.nic_both_ways);
+  print_both_ways("within a node", made.profile.intra_both_ways);
+  if (const auto& uplink = made.profile.uplink_oversubscription)
+    fmt::print("uplink of a leaf: oversubscribed {:.2f}:1 ({:.2f} - {:.2f}), stated {:.2f}:1\n",
+               uplink->value, uplink->low, uplink->high, stated_oversubscription);
   if (nic_sharing > 0)
     fmt::print("a NIC that all ranks of a node share: {:.2f} times as long for each byte\n",
                nic_sharing);
@@ -207,6 +242,20 @@ void write_plots(const Options& options, const calibration::ClusterProfile& made
   }
 }
 
+// If the library's all-reduce was not measured as far as it was asked for.
+std::optional<std::string> unreached(const std::vector<calibration::MessageTimes>& messages,
+                                     std::int64_t asked) {
+  for (const calibration::MessageTimes& times : messages) {
+    if (times.kind != models::CurveKind::all_reduce || times.samples.empty()) continue;
+    const Bytes last = times.samples.back().bytes;
+    if (last >= Bytes{static_cast<double>(asked)}) continue;
+    return fmt::format(
+        "all-reduce: --time was enough for {}, not for {}; larger buckets are extrapolated",
+        to_text_binary(last), to_text_binary(Bytes{static_cast<double>(asked)}));
+  }
+  return std::nullopt;
+}
+
 // One rank, from its transport on. Rank 0 fits and reports.
 void run_rank(const Options& options, const Request& request, runtime::Transport& transport) {
   ProgressLine progress;
@@ -215,6 +264,7 @@ void run_rank(const Options& options, const Request& request, runtime::Transport
   calibration::ClusterMeasurements measured;
   measured.transport = transport.name();
   measured.segmentation = transport.segmentation();
+  measured.stated_oversubscription = request.stated_oversubscription;
   const std::int64_t largest =
       request.largest > 0 ? request.largest : measured.segmentation.largest_bytes;
   double sharing = 0;
@@ -223,6 +273,14 @@ void run_rank(const Options& options, const Request& request, runtime::Transport
     if (transport.rank() == 0) progress.show("messages in a row", 0);
     measured.streams = calibration::measure_streams(
         transport, nodes, std::max<std::int64_t>(1, largest / 4), stream_repetitions);
+    measured.both_ways =
+        calibration::measure_both_ways(transport, nodes, largest, both_ways_repetitions);
+    if (request.stated_oversubscription > 0) {
+      if (transport.rank() == 0) progress.show("uplinks", 0);
+      measured.uplink =
+          calibration::measure_uplink(transport, nodes, std::max<std::int64_t>(1, largest / 4),
+                                      stream_repetitions, request.time * uplink_share);
+    }
     measured.message_gaps = calibration::measure_message_gap(transport, nodes, most_gaps);
     measured.fairness =
         calibration::measure_fairness(transport, nodes, largest, fairness_repetitions);
@@ -232,6 +290,7 @@ void run_rank(const Options& options, const Request& request, runtime::Transport
         transport, nodes,
         {.sizes = sizes_up_to(largest),
          .time = std::max(request.time * 0.25, request.time * 0.9 - Seconds{passed.count()}),
+         .all_reduce_sizes = all_reduce_sizes_up_to(request.largest_all_reduce),
          .progress = [&](const std::string& what, double share) { progress.show(what, share); }});
   }
   if (transport.rank() != 0) return;
@@ -251,7 +310,9 @@ void run_rank(const Options& options, const Request& request, runtime::Transport
                                                   names.origin);
   }
   progress.end();
-  const calibration::ClusterProfile made = make_profile(measured, names);
+  calibration::ClusterProfile made = make_profile(measured, names);
+  if (const auto complaint = unreached(measured.messages, request.largest_all_reduce))
+    made.complaints.push_back(*complaint);
   const std::string text = to_json(made.profile);
   write_output_file(options.out, text);
   if (!options.plot.empty()) write_plots(options, made, measured.messages);
@@ -261,7 +322,7 @@ void run_rank(const Options& options, const Request& request, runtime::Transport
       fmt::print(stderr, "paceline: warning: {}\n", complaint);
     return;
   }
-  print_result(made, sharing, options.out);
+  print_result(made, sharing, request.stated_oversubscription, options.out);
 }
 
 void run(const Options& options) {
@@ -301,6 +362,10 @@ void add_calibrate_cluster(CLI::App& calibrate) {
       ->add_option("--largest", options->largest,
                    "Message; by default the largest that the executor sends")
       ->option_text("SIZE");
+  command
+      ->add_option("--largest-all-reduce", options->largest_all_reduce,
+                   "Bucket of the library's own all-reduce, if --time allows it")
+      ->option_text("SIZE (16 MiB)");
   command
       ->add_option("--model", options->model,
                    "Also forward and backward of each layer of this network, on rank 0")

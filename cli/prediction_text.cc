@@ -222,6 +222,9 @@ std::string basis_text(const Job& job) {
   }
   if (cluster.fabric.kind != models::FabricKind::flat)
     text += fmt::format("  {:<18} {}\n", "fabric", fabric_text(cluster));
+  if (profile.uplink_oversubscription && cluster.fabric.kind == models::FabricKind::fat_tree)
+    text += figure_line("uplink of a leaf", *profile.uplink_oversubscription,
+                        [](double v) { return fmt::format("{:.3g}:1", v); });
   if (cluster.placement != models::Placement::node_major || !cluster.slots.empty())
     text += fmt::format("  {:<18} {}\n", "placement", described_placement(cluster));
   text += figure_line("memory bandwidth", cluster.device.memory_bandwidth, rate);

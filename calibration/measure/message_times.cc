@@ -11,7 +11,9 @@
 #include <numeric>
 #include <sstream>
 
+#include "calibration/fit/median.h"
 #include "models/base/error.h"
+#include "models/base/limits.h"
 #include "runtime/transport/message_memory.h"
 #include "runtime/transport/messages.h"
 
@@ -26,6 +28,11 @@ constexpr int least_repetitions = 3;
 constexpr int most_repetitions = 200;
 // Steps of an exchange in a row: enough that leaving the barrier apart is no matter.
 constexpr int exchange_steps = 8;
+// Of the time for messages, kept for all-reduces that are larger than they are.
+constexpr double share_above = 0.5;
+// Messages of a stream: the slope between few and many.
+constexpr int few = 2;
+constexpr int many = 10;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -56,8 +63,11 @@ struct Ring {
 
 class Patterns {
  public:
-  Patterns(Transport& transport, std::size_t largest)
-      : transport_(transport), sent_(largest), received_(largest) {}
+  // Of messages up to `largest` bytes, and all-reduces up to `largest_all_reduce`.
+  Patterns(Transport& transport, std::int64_t largest, std::int64_t largest_all_reduce = 0)
+      : transport_(transport),
+        sent_(static_cast<std::size_t>(std::max(largest, largest_all_reduce))),
+        received_(static_cast<std::size_t>(largest)) {}
 
   // Half of a round trip, seconds, on the first rank of the ring.
   double ping(const Ring& pair, std::int64_t bytes) {
@@ -178,22 +188,56 @@ double agreed(Transport& transport, double value) {
   return value;
 }
 
-// Repeats a pattern as often as `time` allows; samples on rank 0, which takes part in all.
+int repetitions_in(double time, double cost) {
+  return static_cast<int>(
+      std::clamp(time / std::max(1e-7, cost), double{least_repetitions}, double{most_repetitions}));
+}
+
+// Samples on rank 0, which takes part in all.
 template <class F>
-std::vector<Seconds> repeated(Transport& transport, double time, F pattern) {
+std::vector<Seconds> repeated(Transport& transport, int count, F pattern) {
   std::vector<Seconds> samples;
-  barrier(transport);
-  const Clock::time_point start = Clock::now();
-  (void)pattern();  // connections and caches are there from the second on
-  const double cost = agreed(transport, std::max(1e-7, seconds_since(start)));
-  const int count = static_cast<int>(
-      std::clamp(time / cost, double{least_repetitions}, double{most_repetitions}));
   for (int i = 0; i < count; ++i) {
     barrier(transport);
     samples.emplace_back(pattern());
   }
   if (transport.rank() != 0) samples.clear();
   return samples;
+}
+
+// As often as `time` allows, after one that opens connections and fills caches.
+template <class F>
+std::vector<Seconds> repeated_for(Transport& transport, double time, F pattern) {
+  barrier(transport);
+  const Clock::time_point start = Clock::now();
+  (void)pattern();
+  const double cost = agreed(transport, seconds_since(start));
+  return repeated(transport, repetitions_in(time, cost), pattern);
+}
+
+// How often the first of `sizes` is tried, as rank 0 finds it, if `left` seconds are for all of
+// them; 0 if it does not fit. Each is expected to take as long for a byte as the last one before
+// did, and one repetition is kept for its taking longer.
+int agreed_repetitions(Transport& transport, const std::vector<Sample>& before,
+                       std::span<const std::int64_t> sizes, double left) {
+  double repetitions = least_repetitions;
+  if (!before.empty()) {
+    const Bytes last = before.back().bytes;
+    std::vector<double> times;
+    for (const Sample& sample : before) {
+      if (sample.bytes == last) times.push_back(sample.time.value());
+    }
+    const double of_a_byte = median(times) / last.value();
+    const double cost = of_a_byte * static_cast<double>(sizes.front());
+    const double of_all = of_a_byte * std::accumulate(sizes.begin(), sizes.end(), 0.0);
+    repetitions = left < (least_repetitions + 1) * cost ? 0 : repetitions_in(left, of_all);
+  }
+  return static_cast<int>(agreed(transport, repetitions));
+}
+
+SecondsPerByte slope(double of_few, double of_many, std::int64_t bytes) {
+  return SecondsPerByte{std::max(0.0, of_many - of_few) /
+                        static_cast<double>((many - few) * bytes)};
 }
 
 struct Pattern {
@@ -263,6 +307,16 @@ std::vector<int> NodeMap::leaders_beside(int rank) const {
   return beside.size() < 2 ? std::vector<int>() : beside;
 }
 
+std::vector<int> NodeMap::leaders_across(int rank) const {
+  const std::vector<int> all = leaders();
+  if (nodes_per_leaf < 2 || std::find(all.begin(), all.end(), rank) == all.end()) return {};
+  const int leaf = node[at(rank)] / nodes_per_leaf;
+  const int first = leaf - leaf % 2;
+  if ((first + 2) * nodes_per_leaf > nodes()) return {};
+  const int place = first * nodes_per_leaf + node[at(rank)] % nodes_per_leaf;
+  return {all[at(place)], all[at(place + nodes_per_leaf)]};
+}
+
 NodeMap find_nodes(Transport& transport, const std::string& host) {
   std::string text;
   std::map<std::string, int> numbers;
@@ -279,27 +333,51 @@ NodeMap find_nodes(Transport& transport, const std::string& host) {
 std::vector<MessageTimes> measure_messages(Transport& transport, const NodeMap& nodes,
                                            const MessageRequest& request) {
   PACELINE_ASSERT(!request.sizes.empty(), "there are sizes to measure");
-  Patterns play(transport, static_cast<std::size_t>(request.sizes.back()));
+  const Clock::time_point start = Clock::now();
+  const std::int64_t largest = request.sizes.back();
+  const std::vector<std::int64_t>& all_reduce_sizes =
+      request.all_reduce_sizes.empty() ? request.sizes : request.all_reduce_sizes;
+  Patterns play(transport, largest, transport.has_all_reduce() ? all_reduce_sizes.back() : 0);
   const std::vector<Pattern> list = patterns(transport, nodes);
-  const double time =
-      agreed(transport, request.time.value()) /
-      static_cast<double>(std::max<std::size_t>(1, list.size()) * request.sizes.size());
+  const auto sizes_of = [&](const Pattern& pattern) -> const std::vector<std::int64_t>& {
+    return pattern.kind == models::CurveKind::all_reduce ? all_reduce_sizes : request.sizes;
+  };
+  std::size_t planned = 0;
+  std::size_t above = 0;  // of those, larger than `largest`
+  for (const Pattern& pattern : list) {
+    const std::vector<std::int64_t>& sizes = sizes_of(pattern);
+    planned += sizes.size();
+    above += static_cast<std::size_t>(sizes.end() -
+                                      std::upper_bound(sizes.begin(), sizes.end(), largest));
+  }
+  const double time = agreed(transport, request.time.value());
+  const double share = time * (above > 0 ? 1 - share_above : 1) /
+                       static_cast<double>(std::max<std::size_t>(1, planned - above));
   std::vector<MessageTimes> all;
   std::size_t done = 0;
   for (const Pattern& pattern : list) {
     MessageTimes times{pattern.kind, pattern.between_nodes, pattern.ranks, {}};
-    for (const std::int64_t size : request.sizes) {
-      if (transport.rank() == 0 && request.progress)
-        request.progress(
-            fmt::format("{}, {} bytes", pattern.what, size),
-            static_cast<double>(done) / static_cast<double>(list.size() * request.sizes.size()));
-      ++done;
-      const auto samples = repeated(transport, time, [&] {
+    const std::vector<std::int64_t>& sizes = sizes_of(pattern);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      const std::int64_t size = sizes[i];
+      const auto play_once = [&] {
         if (pattern.kind == models::CurveKind::all_reduce) return play.all_reduce(size);
         return pattern.kind == models::CurveKind::exchange
                    ? play.exchange(pattern.ring, size, exchange_steps)
                    : play.ping(pattern.ring, size);
-      });
+      };
+      int repetitions = 0;  // 0: to be found
+      if (size > largest) {
+        repetitions = agreed_repetitions(transport, times.samples, std::span(sizes).subspan(i),
+                                         time - seconds_since(start));
+        if (repetitions == 0) break;
+      }
+      if (transport.rank() == 0 && request.progress)
+        request.progress(fmt::format("{}, {} bytes", pattern.what, size),
+                         static_cast<double>(done) / static_cast<double>(planned));
+      ++done;
+      const auto samples = repetitions > 0 ? repeated(transport, repetitions, play_once)
+                                           : repeated_for(transport, share, play_once);
       for (const Seconds sample : samples)
         times.samples.push_back({Bytes{static_cast<double>(size)}, sample});
     }
@@ -310,9 +388,7 @@ std::vector<MessageTimes> measure_messages(Transport& transport, const NodeMap& 
 
 std::vector<StreamTimes> measure_streams(Transport& transport, const NodeMap& nodes,
                                          std::int64_t bytes, int repetitions) {
-  constexpr int few = 2;
-  constexpr int many = 10;
-  Patterns play(transport, static_cast<std::size_t>(bytes));
+  Patterns play(transport, bytes);
   std::vector<StreamTimes> all;
   for (const Pattern& pattern : patterns(transport, nodes)) {
     if (pattern.kind != models::CurveKind::exchange) continue;
@@ -324,29 +400,76 @@ std::vector<StreamTimes> measure_streams(Transport& transport, const NodeMap& no
       const double long_one = play.stream_of(pattern.ring, bytes, many);
       // The first opens windows.
       if (i > 0 && transport.rank() == 0)
-        times.samples.emplace_back(std::max(0.0, long_one - short_one) /
-                                   static_cast<double>((many - few) * bytes));
+        times.samples.push_back(slope(short_one, long_one, bytes));
     }
     all.push_back(std::move(times));
   }
   return all;
 }
 
+std::vector<BothWaysTimes> measure_both_ways(Transport& transport, const NodeMap& nodes,
+                                             std::int64_t bytes, int repetitions) {
+  constexpr int steps = 2;  // as many messages each way as in a round trip
+  Patterns play(transport, bytes);
+  std::vector<BothWaysTimes> all;
+  for (const Pattern& pattern : patterns(transport, nodes)) {
+    if (pattern.kind != models::CurveKind::point_to_point) continue;
+    BothWaysTimes times{pattern.between_nodes, {}};
+    for (int i = 0; i < repetitions; ++i) {
+      barrier(transport);
+      const double one = play.ping(pattern.ring, bytes);
+      barrier(transport);
+      const double both = play.exchange(pattern.ring, bytes, steps);
+      if (transport.rank() == 0)
+        times.samples.push_back(
+            std::clamp(both / std::max(1e-9, one), Limits<double>::least, Limits<double>::most));
+    }
+    all.push_back(std::move(times));
+  }
+  return all;
+}
+
+std::vector<SecondsPerByte> measure_uplink(Transport& transport, const NodeMap& nodes,
+                                           std::int64_t bytes, int repetitions, Seconds time) {
+  if (nodes.leaders_across(0).empty()) return {};
+  Patterns play(transport, bytes);
+  const Ring pair(nodes.leaders_across(transport.rank()), transport.rank());
+  // Rank 0's clock stops when all are done: nodes need not share the uplink evenly.
+  const auto all_at_once = [&](int count) {
+    barrier(transport);
+    const Clock::time_point start = Clock::now();
+    (void)play.stream_of(pair, bytes, count);
+    barrier(transport);
+    return seconds_since(start);
+  };
+  const Clock::time_point start = Clock::now();
+  std::vector<SecondsPerByte> samples;
+  (void)all_at_once(few);  // opens connections
+  for (int i = 0; i < repetitions; ++i) {
+    const double left = time.value() - seconds_since(start);
+    if (i >= least_repetitions && agreed(transport, left) <= 0) break;
+    const double short_one = all_at_once(few);
+    const double long_one = all_at_once(many);
+    if (transport.rank() == 0) samples.push_back(slope(short_one, long_one, bytes));
+  }
+  return samples;
+}
+
 std::vector<Seconds> measure_message_gap(Transport& transport, const NodeMap& nodes,
                                          int repetitions) {
-  constexpr int many = 64;
+  constexpr int in_a_row = 64;
   const std::vector<int> members = nodes.nodes() > 1 ? nodes.leaders() : nodes.ranks_of(0);
   if (members.size() < 2) return {};
   Patterns play(transport, 1);
   const Ring pair({members[0], members[1]}, transport.rank());
   std::vector<Seconds> gaps;
-  (void)play.flood(pair, many);
+  (void)play.flood(pair, in_a_row);
   for (int i = 0; i < repetitions; ++i) {
     barrier(transport);
     const double one = play.flood(pair, 1);
     barrier(transport);
-    const double all = play.flood(pair, many);
-    gaps.emplace_back(std::max(0.0, (all - one) / (many - 1)));
+    const double all = play.flood(pair, in_a_row);
+    gaps.emplace_back(std::max(0.0, (all - one) / (in_a_row - 1)));
   }
   if (transport.rank() != 0) gaps.clear();
   return gaps;
@@ -356,7 +479,7 @@ double measure_fairness(Transport& transport, const NodeMap& nodes, std::int64_t
                         int repetitions) {
   const std::vector<int> members = nodes.nodes() > 2 ? nodes.leaders() : nodes.ranks_of(0);
   if (members.size() < 3) return 0;
-  Patterns play(transport, static_cast<std::size_t>(bytes));
+  Patterns play(transport, bytes);
   const Ring three({members[0], members[1], members[2]}, transport.rank());
   std::vector<double> shares;
   for (int i = 0; i <= repetitions; ++i) {
@@ -381,7 +504,7 @@ double measure_nic_sharing(Transport& transport, const NodeMap& nodes, std::int6
   for (int node = 0; node < nodes.nodes(); ++node) {
     for (const int rank : nodes.ranks_of(node)) everyone.push_back(rank);
   }
-  Patterns play(transport, static_cast<std::size_t>(bytes));
+  Patterns play(transport, bytes);
   const Ring alone(nodes.leaders(), transport.rank());
   const Ring together(everyone, transport.rank());
   const auto best = [&](const Ring& ring, int by) {

@@ -30,6 +30,10 @@ struct NodeMap {
   // Those under the switch of a rank's node, if it is the first rank of its node; all of them where
   // a switch has one node only. Empty for other ranks, and for a node that is alone under the last.
   [[nodiscard]] std::vector<int> leaders_beside(int rank) const;
+  // A first rank of its node and the one in the same place of the other leaf of its pair (leaves 0
+  // and 1, 2 and 3, ...), ascending. Empty for other ranks, where a switch has one node or all, and
+  // where one of the two leaves is not full.
+  [[nodiscard]] std::vector<int> leaders_across(int rank) const;
 };
 
 // `host` is this rank's own, such as its host name.
@@ -50,6 +54,9 @@ using Progress = std::function<void(const std::string& what, double share)>;
 struct MessageRequest {
   std::vector<std::int64_t> sizes;  // bytes, ascending, at least 1
   Seconds time{20};  // rank 0's counts; for all patterns, but each size is tried 3 times at least
+  // Of the library's all-reduce, bytes, ascending; empty: `sizes`. Those that are larger than the
+  // last of `sizes` end before the first that would not fit in what is left of the time.
+  std::vector<std::int64_t> all_reduce_sizes = {};
   Progress progress = {};
 };
 
@@ -73,6 +80,26 @@ struct StreamTimes {
 [[nodiscard]] std::vector<StreamTimes> measure_streams(runtime::Transport& transport,
                                                        const NodeMap& nodes, std::int64_t bytes,
                                                        int repetitions);
+
+// How long a message each way at once takes between two ranks while the others are idle, over one
+// way (half of a round trip): 1 on a link that is full duplex, 2 on one that is half duplex. One
+// sample for each of `repetitions`.
+struct BothWaysTimes {
+  bool between_nodes = true;
+  std::vector<double> samples;
+};
+
+[[nodiscard]] std::vector<BothWaysTimes> measure_both_ways(runtime::Transport& transport,
+                                                           const NodeMap& nodes, std::int64_t bytes,
+                                                           int repetitions);
+
+// What a byte takes from a node to one under another leaf switch, in streams as above, while all
+// nodes of both send and receive: until the last of them is done. Empty where no two leaves can be
+// paired (NodeMap::leaders_across). One sample for each of `repetitions`, which end early, after
+// three, when rank 0's `time` is over.
+[[nodiscard]] std::vector<SecondsPerByte> measure_uplink(runtime::Transport& transport,
+                                                         const NodeMap& nodes, std::int64_t bytes,
+                                                         int repetitions, Seconds time);
 
 // From one small message of a rank to its next, where many are sent in a row from one node to
 // another (or, on one node, from rank 0 to rank 1): one sample for each of `repetitions`.

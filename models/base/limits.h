@@ -33,6 +33,11 @@ template <>
 struct Limits<PerSecond> {
   static constexpr PerSecond least{1e-3}, most{1e9};
 };
+// Ratios of times.
+template <>
+struct Limits<double> {
+  static constexpr double least{1e-3}, most{1e3};
+};
 
 template <class Q>
 [[nodiscard]] constexpr bool within_limits(Q quantity) {

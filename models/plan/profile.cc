@@ -120,6 +120,8 @@ template <class Q>
 std::string limit_text(Q quantity) {
   if constexpr (std::is_same_v<Q, SecondsPerByte>) {
     return fmt::format("{} s/B", quantity.value());
+  } else if constexpr (std::is_same_v<Q, double>) {
+    return fmt::format("{}", quantity);
   } else {
     return to_text(quantity);
   }
@@ -154,12 +156,23 @@ std::optional<Figure<Q>> optional_figure(const Value& value, const char* key, bo
 }
 
 void read_link(const Value& links, const char* name, std::optional<Figure<Seconds>>& latency,
-               std::optional<Figure<BytesPerSecond>>& bandwidth) {
+               std::optional<Figure<BytesPerSecond>>& bandwidth,
+               std::optional<Figure<double>>& both_ways) {
   if (!links.has(name)) return;
   const Value link = links.at(name);
-  link.check_keys({"latency_s", "bandwidth_bytes_per_s"});
+  link.check_keys({"latency_s", "bandwidth_bytes_per_s", "both_ways"});
   latency = optional_figure<Seconds>(link, "latency_s", false);
   bandwidth = optional_figure<BytesPerSecond>(link, "bandwidth_bytes_per_s", true);
+  both_ways = optional_figure<double>(link, "both_ways", true);
+}
+
+Figure<double> read_uplink(const Value& uplink) {
+  uplink.check_keys({"oversubscription"});
+  const Value value = uplink.at("oversubscription");
+  const auto figure = read_figure<double>(value, true);
+  if (figure.low < 1)
+    value.fail(fmt::format("{} is too small", figure.low), "it must be at least 1");
+  return figure;
 }
 
 Precision precision_of(const Value& entry) {
@@ -240,10 +253,19 @@ Json parse_json(std::string_view text, const std::string& file) {
 }
 
 template <class Q>
+double number_of(Q quantity) {
+  if constexpr (std::is_same_v<Q, double>) {
+    return quantity;
+  } else {
+    return quantity.value();
+  }
+}
+
+template <class Q>
 OrderedJson figure_json(const Figure<Q>& figure) {
-  return {{"value", figure.value.value()},
-          {"low", figure.low.value()},
-          {"high", figure.high.value()},
+  return {{"value", number_of(figure.value)},
+          {"low", number_of(figure.low)},
+          {"high", number_of(figure.high)},
           {"provenance", name(figure.provenance)},
           {"source", figure.source}};
 }
@@ -276,10 +298,12 @@ OrderedJson curve_json(const CalibratedCurve& curve) {
 }
 
 OrderedJson link_json(const std::optional<Figure<Seconds>>& latency,
-                      const std::optional<Figure<BytesPerSecond>>& bandwidth) {
+                      const std::optional<Figure<BytesPerSecond>>& bandwidth,
+                      const std::optional<Figure<double>>& both_ways) {
   OrderedJson json = OrderedJson::object();
   if (latency) json["latency_s"] = figure_json(*latency);
   if (bandwidth) json["bandwidth_bytes_per_s"] = figure_json(*bandwidth);
+  if (both_ways) json["both_ways"] = figure_json(*both_ways);
   return json;
 }
 
@@ -326,9 +350,11 @@ Profile parse_profile(std::string_view text, const std::string& file) {
   profile.origin = root.at("origin").text();
   if (root.has("links")) {
     const Value links = root.at("links");
-    links.check_keys({"intra", "nic"});
-    read_link(links, "intra", profile.intra_latency, profile.intra_bandwidth);
-    read_link(links, "nic", profile.nic_latency, profile.nic_bandwidth);
+    links.check_keys({"intra", "nic", "uplink"});
+    read_link(links, "intra", profile.intra_latency, profile.intra_bandwidth,
+              profile.intra_both_ways);
+    read_link(links, "nic", profile.nic_latency, profile.nic_bandwidth, profile.nic_both_ways);
+    if (links.has("uplink")) profile.uplink_oversubscription = read_uplink(links.at("uplink"));
   }
   if (root.has("transport")) profile.transport = read_transport(root.at("transport"));
   if (root.has("curves")) {
@@ -366,8 +392,12 @@ std::string to_json(const Profile& profile) {
                       {"cluster", profile.cluster},
                       {"device", profile.device},
                       {"origin", profile.origin}};
-  json["links"] = {{"intra", link_json(profile.intra_latency, profile.intra_bandwidth)},
-                   {"nic", link_json(profile.nic_latency, profile.nic_bandwidth)}};
+  json["links"] = {
+      {"intra", link_json(profile.intra_latency, profile.intra_bandwidth, profile.intra_both_ways)},
+      {"nic", link_json(profile.nic_latency, profile.nic_bandwidth, profile.nic_both_ways)}};
+  if (profile.uplink_oversubscription) {
+    json["links"]["uplink"] = {{"oversubscription", figure_json(*profile.uplink_oversubscription)}};
+  }
   if (profile.transport) json["transport"] = transport_json(*profile.transport);
   if (!profile.curves.empty()) json["curves"] = OrderedJson::array();
   for (const CalibratedCurve& curve : profile.curves) json["curves"].push_back(curve_json(curve));

@@ -90,6 +90,11 @@ struct Profile {
   std::optional<Figure<BytesPerSecond>> intra_bandwidth = {};
   std::optional<Figure<Seconds>> nic_latency = {};
   std::optional<Figure<BytesPerSecond>> nic_bandwidth = {};
+  // A large message in each direction at once, over one alone: 1, full duplex; 2, half.
+  std::optional<Figure<double>> intra_both_ways = {};
+  std::optional<Figure<double>> nic_both_ways = {};
+  // Of a leaf switch of a fat tree: what its nodes send over what its uplink carries, at least 1.
+  std::optional<Figure<double>> uplink_oversubscription = {};
   std::optional<CalibratedTransport> transport = {};
   std::vector<CalibratedCurve> curves = {};
   std::vector<CalibratedRate> rates = {};

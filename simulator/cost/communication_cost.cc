@@ -140,6 +140,12 @@ CommunicationCost communication_cost(const models::Cluster& cluster, const model
       if (rate.kind == models::RateKind::reduce && rate.type == models::NumberType::fp32)
         cost.gamma = 1.0 / read_figure(rate.bytes, reading, true);
     }
+    models::Fabric& fabric = cost.fabric;
+    if (profile->uplink_oversubscription && fabric.kind == models::FabricKind::fat_tree &&
+        !fabric.levels.empty()) {
+      fabric.levels.front().oversubscription =
+          read_figure(*profile->uplink_oversubscription, reading, false);
+    }
     if (profile->transport) take_transport(*profile, reading, ranks, cost);
   }
   return cost;

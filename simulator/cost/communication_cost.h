@@ -75,9 +75,11 @@ struct CommunicationCost {
 
 // Figures of `profile` (may be null) take the place of the cluster's, for a job of `ranks`. With a
 // calibrated transport, what a message between nodes takes beyond its bytes on the NIC is what the
-// profile's exchange of the nearest number of ranks took beyond them. gamma is the profile's rate
-// of FP32 reductions, where it has one, or the time to read two operands and write one at the
-// device's memory bandwidth times its memory efficiency: 3 bytes moved for each byte reduced.
+// profile's exchange of the nearest number of ranks took beyond them. The oversubscription of a fat
+// tree's leaf switches is the profile's, where it has one; levels above keep theirs. gamma is the
+// profile's rate of FP32 reductions, where it has one, or the time to read two operands and write
+// one at the device's memory bandwidth times its memory efficiency: 3 bytes moved for each byte
+// reduced.
 [[nodiscard]] CommunicationCost communication_cost(const models::Cluster& cluster,
                                                    const models::Profile* profile, Reading reading,
                                                    int ranks = 0);

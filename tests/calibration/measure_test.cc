@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <map>
 #include <set>
+#include <thread>
 
 #include "calibration/cluster_profile.h"
 #include "calibration/measure/kernel_rates.h"
@@ -51,6 +54,32 @@ TEST(Measure, WhatIsMeasuredOfANicStaysUnderItsSwitch) {
   });
 }
 
+TEST(Measure, AnUplinkIsMeasuredBetweenNodesInTheSamePlaceOfTwoLeaves) {
+  NodeMap map;
+  map.node = {0, 0, 1, 1, 2, 2, 3, 3, 4, 4};
+  EXPECT_EQ(map.leaders_across(0), std::vector<int>());
+  map.nodes_per_leaf = 2;
+  EXPECT_EQ(map.leaders_across(0), (std::vector<int>{0, 4}));
+  EXPECT_EQ(map.leaders_across(4), (std::vector<int>{0, 4}));
+  EXPECT_EQ(map.leaders_across(2), (std::vector<int>{2, 6}));
+  EXPECT_EQ(map.leaders_across(1), std::vector<int>());
+  EXPECT_EQ(map.leaders_across(8), std::vector<int>());
+  for (const int nodes_per_leaf : {1, 3, 5}) {
+    map.nodes_per_leaf = nodes_per_leaf;
+    EXPECT_EQ(map.leaders_across(0), std::vector<int>()) << nodes_per_leaf;
+  }
+  on_ranks(5, 1, [](Transport& transport) {
+    NodeMap nodes = find_nodes(transport, std::to_string(transport.rank()));
+    EXPECT_TRUE(measure_uplink(transport, nodes, 1000, 7, Seconds{60}).empty());
+    nodes.nodes_per_leaf = 2;
+    const auto samples_in = [&](double time) {
+      return measure_uplink(transport, nodes, 1000, 7, Seconds{time}).size();
+    };
+    EXPECT_EQ(samples_in(60), transport.rank() == 0 ? 7U : 0U);
+    EXPECT_EQ(samples_in(0), transport.rank() == 0 ? 3U : 0U);
+  });
+}
+
 TEST(Measure, EveryPatternIsTimedAtEverySizeOnRankZero) {
   on_ranks(6, 1, [](Transport& transport) {
     const NodeMap map = find_nodes(transport, host(transport));
@@ -79,6 +108,12 @@ TEST(Measure, EveryPatternIsTimedAtEverySizeOnRankZero) {
     ASSERT_EQ(streams.size(), 2U);
     EXPECT_EQ(streams[0].ranks, 3);
     EXPECT_EQ(streams[1].samples.size(), transport.rank() == 0 ? 3U : 0U);
+    const auto both_ways = measure_both_ways(transport, map, 10'000, 3);
+    ASSERT_EQ(both_ways.size(), 2U);
+    EXPECT_TRUE(both_ways[0].between_nodes);
+    EXPECT_FALSE(both_ways[1].between_nodes);
+    EXPECT_EQ(both_ways[1].samples.size(), transport.rank() == 0 ? 3U : 0U);
+    for (const double ratio : both_ways[1].samples) EXPECT_GT(ratio, 0);
     const double fairness = measure_fairness(transport, map, 10'000, 3);
     EXPECT_GE(fairness, 0);
     EXPECT_LE(fairness, 1);
@@ -86,11 +121,74 @@ TEST(Measure, EveryPatternIsTimedAtEverySizeOnRankZero) {
   });
 }
 
+// Another transport, with an all-reduce that takes a microsecond for each byte and adds nothing.
+class WithAllReduce final : public Transport {
+ public:
+  explicit WithAllReduce(Transport& below) : below_(below) {}
+  [[nodiscard]] std::string_view name() const override { return "sleeper"; }
+  [[nodiscard]] int rank() const override { return below_.rank(); }
+  [[nodiscard]] int ranks() const override { return below_.ranks(); }
+  [[nodiscard]] int streams() const override { return below_.streams(); }
+  [[nodiscard]] Request post_send(int s, int to, std::span<const std::byte> message) override {
+    return below_.post_send(s, to, message);
+  }
+  [[nodiscard]] Request post_receive(int s, int from, std::span<std::byte> room) override {
+    return below_.post_receive(s, from, room);
+  }
+  [[nodiscard]] bool test(Request request) override { return below_.test(request); }
+  void wait_any(std::span<const Request> requests) override { below_.wait_any(requests); }
+  void abort() noexcept override { below_.abort(); }
+  [[nodiscard]] bool has_all_reduce() const override { return true; }
+  void all_reduce(std::span<float> bucket) override {
+    std::this_thread::sleep_for(std::chrono::microseconds(bucket.size_bytes()));
+  }
+  [[nodiscard]] std::size_t segment_bytes() const override { return below_.segment_bytes(); }
+
+ private:
+  Transport& below_;
+};
+
+// Sizes of the all-reduce's samples, each with how many there are.
+std::map<double, int> all_reduce_sizes_in(Seconds time) {
+  std::map<double, int> sizes;
+  on_ranks(2, 1, [&](Transport& below) {
+    WithAllReduce transport(below);
+    const NodeMap map = find_nodes(transport, "one");
+    const auto all = measure_messages(
+        transport, map,
+        {.sizes = {4, 100}, .time = time, .all_reduce_sizes = {4, 100, 1000, 2000, 100'000'000}});
+    ASSERT_EQ(all.size(), 3U);
+    EXPECT_EQ(all[0].kind, CurveKind::point_to_point);
+    EXPECT_EQ(all[2].kind, CurveKind::all_reduce);
+    if (transport.rank() != 0) return;
+    for (const Sample& sample : all[0].samples) EXPECT_LE(sample.bytes, Bytes{100});
+    for (const Sample& sample : all[2].samples) ++sizes[sample.bytes.value()];
+  });
+  return sizes;
+}
+
+TEST(Measure, TheLibrarysAllReduceIsMeasuredAsFarAsTheTimeAllows) {
+  // The last would take 100 s, the others take less than one.
+  const auto sizes = all_reduce_sizes_in(Seconds{20});
+  ASSERT_EQ(sizes.size(), 4U);
+  for (const auto& [size, samples] : sizes) EXPECT_GE(samples, 3) << size;
+  EXPECT_EQ(sizes.rbegin()->first, 2000);
+}
+
+TEST(Measure, SmallAllReducesAreMeasuredHoweverShortTheTime) {
+  const auto sizes = all_reduce_sizes_in(Seconds{1e-6});
+  ASSERT_EQ(sizes.size(), 2U);
+  EXPECT_EQ(sizes.at(4), 3);
+  EXPECT_EQ(sizes.at(100), 3);
+}
+
 TEST(Measure, OneRankHasNobodyToMeasure) {
   on_ranks(1, 1, [](Transport& transport) {
     const NodeMap map = find_nodes(transport, "alone");
     EXPECT_TRUE(measure_messages(transport, map, {.sizes = {1}}).empty());
     EXPECT_TRUE(measure_message_gap(transport, map, 3).empty());
+    EXPECT_TRUE(measure_both_ways(transport, map, 10, 3).empty());
+    EXPECT_TRUE(measure_uplink(transport, map, 10, 3, Seconds{1}).empty());
     EXPECT_EQ(measure_nic_sharing(transport, map, 10), 0);
   });
 }
@@ -149,6 +247,66 @@ TEST(ClusterProfile, TheNicIsThatOfTheExchange) {
   EXPECT_EQ(made.fits.size(), 1U);
   // And it is a profile that others read.
   EXPECT_EQ(to_json(models::parse_profile(to_json(made.profile), "p.json")), to_json(made.profile));
+}
+
+// As Open MPI does: another algorithm from 8 KiB on, and from 1 MiB on.
+TEST(ClusterProfile, AnAllReduceThatChangesItsAlgorithmHasAPieceForEach) {
+  const auto time = [](double bytes) {
+    if (bytes < 8192) return 2e-3 + bytes * 2e-7;
+    return bytes < 1048576 ? 5e-3 + bytes * 9e-8 : 3e-2 + bytes * 7e-8;
+  };
+  ClusterMeasurements measured = exact(1e-3, 4e-8);
+  MessageTimes all_reduce{CurveKind::all_reduce, true, 8, {}};
+  for (double bytes = 4; bytes <= 16777216; bytes *= bytes < 4096 ? 4 : 2) {
+    for (const double noise : {0.99, 1.0, 1.01})
+      all_reduce.samples.push_back({Bytes{bytes}, Seconds{noise * time(bytes)}});
+  }
+  measured.messages.push_back(all_reduce);
+  const ClusterProfile made = make_profile(measured, {"lab", "lab8", "v100", "a test"});
+  const models::CalibratedCurve& curve = made.profile.curves.at(1);
+  EXPECT_EQ(curve.library, "open-mpi");
+  ASSERT_EQ(curve.pieces.size(), 3U);
+  // Also beyond the last size, where the last piece goes on.
+  for (const double bytes : {1e3, 1e5, 1e7, 1e8})
+    EXPECT_NEAR(curve.time(Bytes{bytes}).value() / time(bytes), 1, 0.02) << bytes;
+}
+
+TEST(ClusterProfile, BothWaysHasItsMedianAndIntervalOfEachLink) {
+  ClusterMeasurements measured = exact(1e-3, 4e-8);
+  measured.both_ways = {{true, {1.1, 1.0, 1.3}}, {false, {}}};
+  const ClusterProfile made = make_profile(measured, {"lab", "lab8", "v100", "a test"});
+  ASSERT_TRUE(made.profile.nic_both_ways);
+  EXPECT_EQ(made.profile.nic_both_ways->value, 1.1);
+  EXPECT_EQ(made.profile.nic_both_ways->low, 1.0);
+  EXPECT_EQ(made.profile.nic_both_ways->high, 1.3);
+  EXPECT_EQ(made.profile.nic_both_ways->provenance, Provenance::calibrated);
+  EXPECT_FALSE(made.profile.intra_both_ways);
+}
+
+// A byte of a stream takes 40 ns, and once 50.
+TEST(ClusterProfile, AnUplinkIsHeldAgainstTheNicAndAgainstWhatIsStated) {
+  const auto with_uplink = [](double seconds_per_byte, double stated) {
+    ClusterMeasurements measured = exact(1e-3, 4e-8);
+    for (const double by : {1.0, 1.5, 0.75}) measured.uplink.emplace_back(by * seconds_per_byte);
+    measured.stated_oversubscription = stated;
+    return make_profile(measured, {"lab", "lab8", "v100", "a test"});
+  };
+  const ClusterProfile near = with_uplink(1.6e-7, 4.2);
+  const Figure<double> figure = near.profile.uplink_oversubscription.value();
+  EXPECT_DOUBLE_EQ(figure.value, 4);
+  EXPECT_DOUBLE_EQ(figure.low, 3);
+  EXPECT_DOUBLE_EQ(figure.high, 6);
+  EXPECT_TRUE(near.complaints.empty());
+  EXPECT_EQ(to_json(models::parse_profile(to_json(near.profile), "p.json")), to_json(near.profile));
+  const ClusterProfile far = with_uplink(1.6e-7, 8);
+  ASSERT_EQ(far.complaints.size(), 1U);
+  EXPECT_EQ(far.complaints[0],
+            "uplink of a leaf: 4.00:1 as measured, 8.00:1 as stated; predictions take the measured "
+            "one");
+  EXPECT_EQ(with_uplink(3.9e-8, 1).profile.uplink_oversubscription->value, 1);
+  EXPECT_TRUE(with_uplink(1.6e-7, 0).complaints.empty());
+  EXPECT_FALSE(make_profile(exact(1e-3, 4e-8), {"lab", "lab8", "v100", "a test"})
+                   .profile.uplink_oversubscription);
 }
 
 TEST(ClusterProfile, ABadFitIsSaid) {

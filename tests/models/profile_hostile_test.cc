@@ -43,6 +43,9 @@ void expect_equal(const Profile& a, const Profile& b) {
   EXPECT_EQ(a.intra_bandwidth, b.intra_bandwidth);
   EXPECT_EQ(a.nic_latency, b.nic_latency);
   EXPECT_EQ(a.nic_bandwidth, b.nic_bandwidth);
+  EXPECT_EQ(a.intra_both_ways, b.intra_both_ways);
+  EXPECT_EQ(a.nic_both_ways, b.nic_both_ways);
+  EXPECT_EQ(a.uplink_oversubscription, b.uplink_oversubscription);
   ASSERT_EQ(a.throughputs.size(), b.throughputs.size());
   for (std::size_t i = 0; i < a.throughputs.size(); ++i) {
     EXPECT_EQ(a.throughputs[i].network, b.throughputs[i].network);
@@ -90,6 +93,9 @@ class Draw {
     if (random_() % 2) p.intra_bandwidth = figure<BytesPerSecond>(1e6, 1e12);
     if (random_() % 2) p.nic_latency = figure<Seconds>(1e-7, 1e-2);
     if (random_() % 2) p.nic_bandwidth = figure<BytesPerSecond>(1e6, 1e12);
+    if (random_() % 2) p.intra_both_ways = figure<double>(1e-3, 1e3);
+    if (random_() % 2) p.nic_both_ways = figure<double>(0.9, 2);
+    if (random_() % 2) p.uplink_oversubscription = figure<double>(1, 1e3);
     const auto precision = [this] { return random_() % 2 ? Precision::fp32 : Precision::mixed; };
     const auto batch = [this] { return 1 + static_cast<int>(random_() % 4096); };
     for (std::size_t n = random_() % 4; n > 0; --n)
@@ -150,6 +156,21 @@ TEST(Profile, FiguresMustBeFiniteAndWithinTheirInterval) {
   EXPECT_EQ(bandwidth_error(R"({"value": 1e-9, "provenance": "measured", "source": "run"})"),
             "p.json: links.intra.bandwidth_bytes_per_s: 1e-09 to 1e-09 is out of range; it must be "
             "1 B/s to 1000 TB/s");
+}
+
+TEST(Profile, RatiosAreWithinWhatTheyMayBe) {
+  const auto uplink_error = [](const std::string& value) {
+    return error_of(profile_with(R"(, "links": {"uplink": {"oversubscription": {"value": )" +
+                                 value + R"(, "provenance": "calibrated", "source": "run"}}})"));
+  };
+  const std::string uplink = "p.json: links.uplink.oversubscription: ";
+  EXPECT_EQ(uplink_error("1"), "no error");
+  EXPECT_EQ(uplink_error("0.5"), uplink + "0.5 is too small; it must be at least 1");
+  EXPECT_EQ(uplink_error("2e3"), uplink + "2000 to 2000 is out of range; it must be 0.001 to 1000");
+  EXPECT_EQ(error_of(profile_with(R"(, "links": {"uplink": {}})")),
+            "p.json: links.uplink: 'oversubscription' is missing; add \"oversubscription\"");
+  EXPECT_EQ(error_of(profile_with(R"(, "links": {"nic": {"both_ways": {"value": 0}}})")),
+            "p.json: links.nic.both_ways: 0 is too small; it must be more than 0");
 }
 
 TEST(Profile, WrongShapesNameTheirPath) {

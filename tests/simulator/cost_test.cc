@@ -103,5 +103,24 @@ TEST(CommunicationCost, AProfileReplacesWhatItHas) {
   }
 }
 
+TEST(CommunicationCost, AMeasuredUplinkTakesThePlaceOfTheStatedOne) {
+  models::Cluster cluster = models::catalog_cluster("jizhi-p40");
+  cluster.fabric = {.kind = models::FabricKind::fat_tree, .levels = {{4, 2}, {3, 1.5}}};
+  models::Profile profile;
+  EXPECT_EQ(communication_cost(cluster, &profile, Reading::slow).fabric, cluster.fabric);
+  profile.uplink_oversubscription = {3, 2.5, 4, Provenance::calibrated, "test"};
+  const auto leaf = [&](Reading reading) {
+    const models::Fabric fabric = communication_cost(cluster, &profile, reading).fabric;
+    EXPECT_EQ(fabric.levels.at(0).members, 4);
+    EXPECT_EQ(fabric.levels.at(1), cluster.fabric.levels[1]);
+    return fabric.levels[0].oversubscription;
+  };
+  EXPECT_EQ(leaf(Reading::stated), 3);
+  EXPECT_EQ(leaf(Reading::fast), 2.5);
+  EXPECT_EQ(leaf(Reading::slow), 4);
+  cluster.fabric = {};
+  EXPECT_EQ(communication_cost(cluster, &profile, Reading::stated).fabric, cluster.fabric);
+}
+
 }  // namespace
 }  // namespace paceline::simulator

@@ -1,0 +1,92 @@
+"""paceline calibrate, end to end: on threads and under mpirun; what it prints, what its profile holds
+and what predictions make of it, and what it refuses.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+PACELINE = os.environ["PACELINE"]
+MPIRUN = ("mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "-np", "2")
+ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+RACKS = """\
+cluster: racks
+nodes: 4
+ranks_per_node: 1
+device: v100
+intra: nvlink2
+nic: infiniband-edr
+fabric: {kind: fat-tree, levels: [{nodes: 2, oversubscription: 2}]}
+"""
+
+
+def run(*words):
+    return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, env=ENVIRONMENT)
+
+
+class Calibrate(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.profile = str(self.folder / "profile.json")
+
+    def calibrate(self, *words, launcher=()):
+        result = run(*launcher, PACELINE, "calibrate", "--out", self.profile, "--time", "1 s", *words)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout, json.loads(pathlib.Path(self.profile).read_text())
+
+    def test_both_ways_are_printed_and_kept(self):
+        text, profile = self.calibrate("--ranks", "2")
+        self.assertIn("both ways at once within a node: ", text)
+        figure = profile["links"]["intra"]["both_ways"]
+        self.assertLessEqual(0, figure["low"])
+        self.assertLessEqual(figure["low"], figure["value"])
+        self.assertEqual(figure["provenance"], "calibrated")
+        self.assertNotIn("both_ways", profile["links"]["nic"])
+        self.assertNotIn("uplink", profile["links"])
+
+    @unittest.skipUnless(shutil.which("mpirun"), "no mpirun")
+    def test_the_librarys_all_reduce_goes_on_above_the_largest_message(self):
+        text, profile = self.calibrate("--largest", "1 KiB", "--largest-all-reduce", "4 KiB", launcher=MPIRUN)
+        self.assertIn("all-reduce within a node", text)
+        self.assertNotIn("larger buckets are extrapolated", text)
+        self.assertEqual([c["library"] for c in profile["curves"] if c["kind"] == "all-reduce"], ["open-mpi"])
+
+    def test_a_size_that_is_none_is_one_line(self):
+        for option in ("--largest", "--largest-all-reduce"):
+            for size, problem in (("2 GiB", "2 GiB is no size of a message; give 1 KiB to 1 GiB"), ("much", "'much'")):
+                result = run(PACELINE, "calibrate", "--out", self.profile, option, size)
+                self.assertEqual(result.returncode, 2)
+                self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+                self.assertIn(option, result.stderr)
+                self.assertIn(problem, result.stderr)
+
+    def test_predictions_take_the_measured_uplink(self):
+        cluster = self.folder / "racks.yaml"
+        cluster.write_text(RACKS)
+        figure = {"value": 8, "low": 7, "high": 9, "provenance": "calibrated", "source": "a test"}
+        profile = {"schema": "paceline.profile/1", "name": "racks", "cluster": "racks", "device": "v100", "origin": "a test"}
+
+        def predict(links):
+            pathlib.Path(self.profile).write_text(json.dumps({**profile, "links": links}))
+            words = ("predict", "--cluster", str(cluster), "--profile", self.profile, "--model", "resnet50", "--ranks", "4",
+                     "--batch", "32", "--strategy", "ring")
+            result, table = run(PACELINE, *words), run(PACELINE, *words, "--json")
+            self.assertEqual((result.returncode, table.returncode), (0, 0), result.stderr)
+            return result.stdout, json.loads(table.stdout)["strategies"][0]["communication_s"]
+
+        stated_text, stated = predict({})
+        measured_text, measured = predict({"uplink": {"oversubscription": figure}})
+        self.assertNotIn("uplink of a leaf", stated_text)
+        self.assertIn("uplink of a leaf   8:1 (7:1 to 9:1), calibrated: a test", measured_text)
+        self.assertGreater(measured, stated)
+
+
+if __name__ == "__main__":
+    unittest.main()
