@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "cli/threshold_options.h"
 #include "models/network/network.h"
 #include "models/plan/plan.h"
 #include "runtime/training/data/dataset.h"
@@ -25,13 +26,7 @@ struct TrainingOptions {
   std::string storage;
   std::string wire;
   std::string strategy = "fused-ring";
-  std::string theta;
-  std::string eta;
-  std::string group;
-  std::string segments;
-  std::string rings;
-  std::string servers;
-  std::string streams;
+  ThresholdOptions thresholds;
   std::string overlap;
   std::string ranks;
   std::string threads;
