@@ -87,10 +87,7 @@ void add_training_options(CLI::App& command, TrainingOptions& options) {
       ->option_text("N");
   command.add_option("--workers", options.workers, "Threads that decode images, per rank")
       ->option_text("N (1)");
-  command
-      .add_option("--patience", options.patience,
-                  "How long a rank waits for a silent one before it ends the job")
-      ->option_text("TIME (300 s)");
+  add_patience_option(command, options.patience);
   command
       .add_option("--checkpoint", options.checkpoint,
                   "Where to write a checkpoint after each epoch; the file is whole at all times")

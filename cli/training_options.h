@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "cli/ranks.h"
 #include "cli/threshold_options.h"
 #include "models/network/network.h"
 #include "models/plan/plan.h"
@@ -31,7 +32,7 @@ struct TrainingOptions {
   std::string ranks;
   std::string threads;
   std::string workers;
-  std::string patience = "300 s";
+  std::string patience = default_patience;
   std::string checkpoint;
   std::string checkpoint_every;
   std::string resume;
