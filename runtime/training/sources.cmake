@@ -1,4 +1,5 @@
 set(training_sources
+  training/atomic_file.cc
   training/checkpoint_format.cc
   training/checkpoint_read.cc
   training/checkpoint_write.cc
@@ -14,6 +15,7 @@ set(training_sources
   training/shipped_recipes.cc
   training/trainer.cc)
 set(training_headers
+  training/atomic_file.h
   training/checkpoint.h
   training/checkpoint_format.h
   training/checksum.h
