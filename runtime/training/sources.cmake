@@ -20,6 +20,7 @@ set(training_headers
   training/checkpoint_format.h
   training/checksum.h
   training/gradient_exchange.h
+  training/job_description.h
   training/learning_rate.h
   training/loss_scale.h
   training/optimizer.h
