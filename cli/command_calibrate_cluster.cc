@@ -49,7 +49,7 @@ struct Options {
   std::string precision = "fp32";
   std::string threads = "1";
   std::string ranks;
-  std::string patience = "300 s";
+  std::string patience = default_patience;
   std::string plot;
   bool json = false;
 };
@@ -328,8 +328,7 @@ void run_rank(const Options& options, const Request& request, runtime::Transport
 void run(const Options& options) {
   const auto launched = rank_of_job();
   const Request request = load(options);
-  const Seconds patience =
-      parsing_option("--patience", [&] { return parse_seconds(options.patience); });
+  const Seconds patience = parse_patience(options.patience);
   if (launched) {
     refuse_ranks_option(options.ranks);
     const auto transport = runtime::mpi_transport(1, patience);
@@ -378,10 +377,7 @@ void add_calibrate_cluster(CLI::App& calibrate) {
       ->add_option("--ranks", options->ranks,
                    "Number of ranks, as threads of this process; mpirun says it otherwise")
       ->option_text("N (1)");
-  command
-      ->add_option("--patience", options->patience,
-                   "How long a rank may be silent before it counts as lost")
-      ->option_text("TIME (300 s)");
+  add_patience_option(*command, options->patience);
   command
       ->add_option("--plot", options->plot,
                    "Draw data and fit of each curve: PREFIX-exchange-between-nodes.svg, ...")

@@ -32,7 +32,7 @@ struct Options {
   JobOptions job;
   std::string iterations = "5";
   std::string warm_up = "1";
-  std::string patience = "300 s";
+  std::string patience = default_patience;
   std::string timeline;
   bool json = false;
 };
@@ -287,8 +287,7 @@ Job load(const Options& options) {
 void run(const Options& options) {
   const auto launched = rank_of_job();
   const Job job = load(options);
-  const Seconds patience =
-      parsing_option("--patience", [&] { return parse_seconds(options.patience); });
+  const Seconds patience = parse_patience(options.patience);
   if (launched) {
     refuse_ranks_option(options.job.ranks);
     (void)parse_ranks(std::to_string(launched->ranks), job.cluster);
@@ -322,10 +321,7 @@ void add_replay(CLI::App& app) {
       ->option_text("N (5)");
   command->add_option("--warm-up", options->warm_up, "Iterations before those")
       ->option_text("N (1)");
-  command
-      ->add_option("--patience", options->patience,
-                   "How long a rank may be silent before it counts as lost")
-      ->option_text("TIME (300 s)");
+  add_patience_option(*command, options->patience);
   command
       ->add_option("--timeline", options->timeline,
                    "Write rank 0's timeline as Chrome trace JSON (opens in Perfetto)")

@@ -233,8 +233,7 @@ void run_rank(const TrainingOptions& options, TrainingJob& job, runtime::Transpo
 
 void run_threads(const TrainingOptions& options, int ranks) {
   TrainingJob job = load(options, ranks, ranks, true);
-  const Seconds patience =
-      parsing_option("--patience", [&] { return parse_seconds(options.patience); });
+  const Seconds patience = parse_patience(options.patience);
   runtime::run_as_threads(ranks, job.plan.streams, patience, [&](runtime::Transport& transport) {
     run_rank(options, job, transport);
   });
@@ -246,8 +245,7 @@ void run(const TrainingOptions& options) {
   if (launched) {
     refuse_ranks_option(options.ranks);
     TrainingJob job = load(options, launched->ranks, launched->ranks_on_node, false);
-    const Seconds patience =
-        parsing_option("--patience", [&] { return parse_seconds(options.patience); });
+    const Seconds patience = parse_patience(options.patience);
     const auto transport = runtime::mpi_transport(job.plan.streams, patience);
     return run_rank(options, job, *transport);
   }

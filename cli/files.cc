@@ -1,18 +1,16 @@
 // Tests: tests/cli (end to end).
 #include "cli/files.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <span>
 
 #include "models/base/error.h"
+#include "runtime/training/atomic_file.h"
 
 namespace paceline::cli {
 namespace {
@@ -31,43 +29,6 @@ InputError too_large(const std::string& path, std::uintmax_t largest_mib) {
 std::string cause() {
   return std::strerror(errno);
 }
-
-// Closes, and removes the temporary file unless it was renamed away.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& beside) : path_(beside + ".XXXXXX") {
-    descriptor_ = ::mkstemp(path_.data());
-    if (descriptor_ < 0) throw RunError("write " + beside, cause());
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-    if (!path_.empty()) ::unlink(path_.c_str());
-  }
-
-  [[nodiscard]] bool fill(std::string_view text) const {
-    while (!text.empty()) {
-      const ssize_t written = ::write(descriptor_, text.data(), text.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return false;
-      text.remove_prefix(static_cast<std::size_t>(written));
-    }
-    return ::fsync(descriptor_) == 0;
-  }
-  [[nodiscard]] bool become(const std::string& path) {
-    const mode_t mask = ::umask(0);
-    ::umask(mask);
-    if (::fchmod(descriptor_, 0666 & ~mask) != 0 || ::rename(path_.c_str(), path.c_str()) != 0)
-      return false;
-    path_.clear();
-    return true;
-  }
-
- private:
-  std::string path_;
-  int descriptor_ = -1;
-};
 
 }  // namespace
 
@@ -122,21 +83,16 @@ void write_output_file(const std::string& path, std::string_view text) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (fs::is_directory(status)) throw RunError("write " + path, "it is a directory");
-  if (fs::exists(status) && ::access(path.c_str(), W_OK) != 0)
-    throw RunError("write " + path, cause());
   if (fs::exists(status) && !fs::is_regular_file(status)) {
+    if (::access(path.c_str(), W_OK) != 0) throw RunError("write " + path, cause());
     std::ofstream out(path, std::ios::binary);
     out.write(text.data(), static_cast<std::streamsize>(text.size()));
     if (!out.flush()) throw RunError("write " + path, cause());
     return;
   }
-  // A link stays a link: what it points to is replaced.
-  const fs::path target = fs::is_symlink(fs::symlink_status(path, error))
-                              ? fs::weakly_canonical(path, error)
-                              : fs::path(path);
-  TemporaryFile temporary(target.string());
-  if (!temporary.fill(text) || !temporary.become(target.string()))
-    throw RunError("write " + path, cause());
+  runtime::AtomicFile file(path, runtime::Writers::many);
+  file.write_at(0, std::as_bytes(std::span(text)));
+  file.commit();
 }
 
 bool names_a_file(std::string_view text) {

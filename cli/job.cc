@@ -209,37 +209,16 @@ void add_job_options(CLI::App& command, JobOptions& options) {
   command
       .add_option("--strategy", options.strategies, "Strategies by commas, or all (the default)")
       ->option_text("NAME,...");
-  command
-      .add_option("--theta", options.theta,
-                  "Fusion threshold on the wire: a bucket is sent once it holds this much; chosen "
-                  "if not given")
-      ->option_text("SIZE");
-  command
-      .add_option(
-          "--eta", options.eta,
-          "Hybrid threshold on the wire: hierarchical up to it, ring above; chosen if not given")
-      ->option_text("SIZE");
-  command
-      .add_option(
-          "--group", options.group,
-          "Group size k of hierarchical all-reduce; must divide the ranks; chosen if not given")
-      ->option_text("K");
-  command
-      .add_option("--segments", options.segments,
-                  "Segments of a bucket that travel one behind the other in trees; chosen if not "
-                  "given")
-      ->option_text("S");
-  command.add_option("--rings", options.rings, "Rings of multi-ring")->option_text("C (4)");
-  command
-      .add_option("--servers", options.servers,
-                  "Parameter servers among the ranks; one for each node if not given")
-      ->option_text("S");
+  add_threshold_options(command, options.thresholds,
+                        {.theta = "chosen",
+                         .eta = "chosen",
+                         .group = "chosen",
+                         .segments = "chosen",
+                         .servers = "one for each node"});
   command
       .add_option("--server-placement", options.server_placement,
                   "Which server holds a bucket: the next one, or the one with the fewest bytes")
       ->option_text("round-robin|balanced (balanced)");
-  command.add_option("--streams", options.streams, "Buckets that may travel at the same time")
-      ->option_text("N (1)");
   command
       .add_option("--overlap", options.overlap,
                   "Overlap policy of all strategies but no-overlap (wait-free)")
@@ -302,15 +281,7 @@ Job load_job(const JobOptions& options) {
   }
   job.strategies =
       load_strategies(options.strategies, job.cluster, job.profile ? &*job.profile : nullptr);
-  if (!options.theta.empty())
-    job.thresholds.fusion = parsing_option("--theta", [&] { return parse_bytes(options.theta); });
-  if (!options.eta.empty())
-    job.thresholds.hybrid = parsing_option("--eta", [&] { return parse_bytes(options.eta); });
-  job.thresholds.group_size = optional_count("--group", options.group, models::max_ranks);
-  job.thresholds.segments = optional_count("--segments", options.segments, models::max_segments);
-  job.thresholds.rings = optional_count("--rings", options.rings, models::max_ranks);
-  job.thresholds.servers = optional_count("--servers", options.servers, models::max_ranks);
-  job.thresholds.streams = optional_count("--streams", options.streams, max_streams);
+  job.thresholds = parse_thresholds(options.thresholds);
   if (!options.server_placement.empty())
     job.thresholds.placement = parsing_option("--server-placement", [&] {
       return models::server_placement_from_name(options.server_placement);

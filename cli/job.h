@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/threshold_options.h"
 #include "models/base/error.h"
 #include "models/cluster/cluster.h"
 #include "models/network/network.h"
@@ -28,14 +29,8 @@ struct JobOptions {
   std::string precision = "mixed";
   std::string wire;
   std::string strategies;
-  std::string theta;
-  std::string eta;
-  std::string group;
-  std::string segments;
-  std::string rings;
-  std::string servers;
+  ThresholdOptions thresholds;
   std::string server_placement;
-  std::string streams;
   std::string overlap;
   std::string profile;
   std::string gradient_scale;
@@ -61,7 +56,7 @@ struct Job {
   simulator::ThresholdRequest thresholds;
   std::optional<models::Overlap> overlap;
   bool compute_is_exact = false;  // as of simulator::PredictionRequest
-  double gradient_scale = 1;  // by which the networks' gradients are already multiplied
+  double gradient_scale = 1;      // by which the networks' gradients are already multiplied
   simulator::EngineKind engine = simulator::EngineKind::automatic;
   std::optional<simulator::MonteCarloRequest> stragglers;
 
@@ -92,9 +87,6 @@ void add_profile_option(CLI::App& command, std::string& profile);
 
 // A number of ranks that fits the cluster. Throws InputError that names --ranks.
 [[nodiscard]] int parse_ranks(const std::string& text, const models::Cluster& cluster);
-
-// Buckets that may travel at the same time, at most.
-inline constexpr int max_streams = 1024;
 
 // Of gradients where --wire is not given: FP16 for mixed precision, else FP32.
 [[nodiscard]] models::WireType default_wire(models::Precision precision);

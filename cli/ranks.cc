@@ -1,7 +1,11 @@
 // Tests: tests/cli/train_test.py (end to end).
 #include "cli/ranks.h"
 
+#include <fmt/format.h>
+
+#include "cli/job.h"
 #include "models/base/error.h"
+#include "models/base/parse_units.h"
 
 namespace paceline::cli {
 
@@ -17,6 +21,17 @@ void refuse_ranks_option(const std::string& ranks) {
   if (!ranks.empty())
     throw InputError({"--ranks"}, "the launcher says how many ranks there are",
                      "leave it out under mpirun and srun");
+}
+
+void add_patience_option(CLI::App& command, std::string& patience) {
+  command
+      .add_option("--patience", patience,
+                  "How long a rank waits for a silent one before it ends the job")
+      ->option_text(fmt::format("TIME ({})", default_patience));
+}
+
+Seconds parse_patience(const std::string& patience) {
+  return parsing_option("--patience", [&] { return parse_seconds(patience); });
 }
 
 }  // namespace paceline::cli

@@ -1,9 +1,11 @@
 // Where the ranks of a command that runs come from: a launcher, or threads of this process.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
+#include "models/base/units.h"
 #include "runtime/transport/launcher.h"
 
 namespace paceline::cli {
@@ -17,5 +19,13 @@ inline constexpr int most_thread_ranks = 64;
 
 // Refuses --ranks beside a launcher, which says it itself. Throws InputError.
 void refuse_ranks_option(const std::string& ranks);
+
+// How long ranks wait for a silent one where --patience is not given.
+inline constexpr char default_patience[] = "300 s";
+
+// Declares --patience on a command. `patience` must outlive the parse.
+void add_patience_option(CLI::App& command, std::string& patience);
+// Throws InputError that names the option.
+[[nodiscard]] Seconds parse_patience(const std::string& patience);
 
 }  // namespace paceline::cli

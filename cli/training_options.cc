@@ -7,7 +7,6 @@
 #include "cli/job.h"
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
-#include "models/collective/algorithms.h"
 #include "models/collective/catalogue.h"
 #include "models/network/shape_inference.h"
 #include "models/plan/strategy.h"
@@ -54,22 +53,12 @@ void add_plan_options(CLI::App& command, TrainingOptions& options) {
   command
       .add_option("--strategy", options.strategy, "How gradients travel (paceline show catalog)")
       ->option_text("NAME (fused-ring)");
-  command
-      .add_option("--theta", options.theta,
-                  "Fusion threshold on the wire: a bucket is sent once it holds this much")
-      ->option_text("SIZE (4 MiB)");
-  command.add_option("--eta", options.eta, "Hybrid threshold on the wire")->option_text("SIZE");
-  command
-      .add_option("--group", options.group,
-                  "Group size k of hierarchical all-reduce; by default the ranks of a node")
-      ->option_text("K");
-  command.add_option("--segments", options.segments, "Segments of a bucket in trees")
-      ->option_text("S");
-  command.add_option("--rings", options.rings, "Rings of multi-ring")->option_text("C (4)");
-  command.add_option("--servers", options.servers, "Parameter servers among the ranks")
-      ->option_text("S (1)");
-  command.add_option("--streams", options.streams, "Buckets that may travel at the same time")
-      ->option_text("N (1)");
+  add_threshold_options(command, options.thresholds,
+                        {.theta = "4 MiB",
+                         .eta = "the strategy's",
+                         .group = "the ranks of a node",
+                         .segments = "the algorithm's",
+                         .servers = "1"});
   command.add_option("--overlap", options.overlap, "When buckets travel, and what an update uses")
       ->option_text("wait-free|none|double-buffered");
 }
@@ -98,10 +87,7 @@ void add_training_options(CLI::App& command, TrainingOptions& options) {
       ->option_text("N");
   command.add_option("--workers", options.workers, "Threads that decode images, per rank")
       ->option_text("N (1)");
-  command
-      .add_option("--patience", options.patience,
-                  "How long a rank waits for a silent one before it ends the job")
-      ->option_text("TIME (300 s)");
+  add_patience_option(command, options.patience);
   command
       .add_option("--checkpoint", options.checkpoint,
                   "Where to write a checkpoint after each epoch; the file is whole at all times")
@@ -178,24 +164,16 @@ models::Plan load_plan(const TrainingOptions& options, const models::Network& ne
   models::WireType wire = default_wire(recipe.precision);
   if (!options.wire.empty())
     wire = parsing_option("--wire", [&] { return models::wire_type_from_name(options.wire); });
+  const simulator::ThresholdRequest asked = parse_thresholds(options.thresholds);
   models::Thresholds thresholds;
-  thresholds.fusion = strategy.fuses ? default_theta : Bytes{0};
-  if (!options.theta.empty())
-    thresholds.fusion = parsing_option("--theta", [&] { return parse_bytes(options.theta); });
-  thresholds.hybrid = strategy.hybrid;
-  if (!options.eta.empty())
-    thresholds.hybrid = parsing_option("--eta", [&] { return parse_bytes(options.eta); });
-  thresholds.group_size = ranks % ranks_per_node == 0 ? ranks_per_node : 1;
-  if (const auto k = optional_count("--group", options.group, models::max_ranks))
-    thresholds.group_size = *k;
-  if (const auto s = optional_count("--segments", options.segments, models::max_segments))
-    thresholds.segments = *s;
-  if (const auto c = optional_count("--rings", options.rings, models::max_ranks))
-    thresholds.rings = *c;
-  if (const auto s = optional_count("--servers", options.servers, models::max_ranks))
-    thresholds.servers = *s;
-  if (const auto n = optional_count("--streams", options.streams, max_streams))
-    thresholds.streams = *n;
+  thresholds.fusion = asked.fusion.value_or(strategy.fuses ? default_theta : Bytes{0});
+  thresholds.hybrid = asked.hybrid.value_or(strategy.hybrid);
+  thresholds.group_size =
+      asked.group_size.value_or(ranks % ranks_per_node == 0 ? ranks_per_node : 1);
+  thresholds.segments = asked.segments.value_or(thresholds.segments);
+  thresholds.rings = asked.rings.value_or(thresholds.rings);
+  thresholds.servers = asked.servers.value_or(thresholds.servers);
+  thresholds.streams = asked.streams.value_or(thresholds.streams);
   const std::vector<models::Gradient> gradients = models::work(network).gradients;
   models::Plan plan = parsing_option(
       "--strategy", [&] { return make_plan(strategy, gradients, ranks, wire, thresholds); });

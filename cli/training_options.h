@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "cli/ranks.h"
+#include "cli/threshold_options.h"
 #include "models/network/network.h"
 #include "models/plan/plan.h"
 #include "runtime/training/data/dataset.h"
@@ -25,18 +27,12 @@ struct TrainingOptions {
   std::string storage;
   std::string wire;
   std::string strategy = "fused-ring";
-  std::string theta;
-  std::string eta;
-  std::string group;
-  std::string segments;
-  std::string rings;
-  std::string servers;
-  std::string streams;
+  ThresholdOptions thresholds;
   std::string overlap;
   std::string ranks;
   std::string threads;
   std::string workers;
-  std::string patience = "300 s";
+  std::string patience = default_patience;
   std::string checkpoint;
   std::string checkpoint_every;
   std::string resume;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "models/base/parse_units.h"
+#include "models/base/xml_text.h"
 
 namespace paceline::calibration {
 namespace {
@@ -25,29 +26,6 @@ constexpr std::string_view orange = "#d9661f";
 constexpr std::string_view red = "#b3261e";
 
 using Buffer = fmt::memory_buffer;
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
-    }
-  }
-  return out;
-}
 
 // From least to most, at both ends of an axis, by the logarithm.
 struct Axis {
@@ -211,7 +189,7 @@ void write_legend(Buffer& out, const Fit& fit, const PlotText& text) {
     y += line_height;
     fmt::format_to(to, "{}<text class=\"tick\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
                    fmt::format(fmt::runtime(mark), x, y - 4, x + 22, y - 9), x + 30, y,
-                   escaped(words));
+                   xml_text(words));
   };
   fmt::format_to(to,
                  "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"230\" height=\"{:.1f}\" fill=\"#fff\" "
@@ -247,7 +225,7 @@ std::string fit_svg(std::span<const Sample> samples, const Fit& fit, const PlotT
                  ".break{{stroke:#666;stroke-dasharray:4 3}}</style>\n"
                  "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
                  "<text class=\"title\" x=\"{5:.1f}\" y=\"30\">{6}</text>\n",
-                 width, height, red, blue, orange, left, escaped(text.title));
+                 width, height, red, blue, orange, left, xml_text(text.title));
   write_ticks(out, frame);
   write_fit(out, fit, frame);
   write_samples(out, samples, fit, frame);
@@ -256,7 +234,7 @@ std::string fit_svg(std::span<const Sample> samples, const Fit& fit, const PlotT
   for (const std::string& complaint : fit.complaints) {
     y += line_height;
     fmt::format_to(to, "<text class=\"bad\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", left, y,
-                   escaped(complaint));
+                   xml_text(complaint));
   }
   fmt::format_to(to, "</svg>\n");
   return fmt::to_string(out);

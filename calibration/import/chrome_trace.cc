@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/place_in.h"
 
 namespace paceline::calibration {
 namespace {
@@ -143,16 +144,6 @@ class Handler final : public nlohmann::json_sax<Json> {
   bool found_ = false;
 };
 
-InputPlace place_of(std::string_view text, const std::string& file, std::size_t position) {
-  InputPlace place{file, 1, 1};
-  const std::size_t end = std::min(text.size(), position == 0 ? std::size_t{0} : position - 1);
-  for (std::size_t i = 0; i < end; ++i) {
-    place.column = text[i] == '\n' ? 1 : place.column + 1;
-    place.line += text[i] == '\n' ? 1 : 0;
-  }
-  return place;
-}
-
 }  // namespace
 
 const TraceArgument* TraceEvent::argument(std::string_view key) const {
@@ -178,7 +169,8 @@ TraceEnd read_chrome_trace(std::string_view text, const std::string& file, Early
       end.early = true;
       return end;
     }
-    throw InputError(place_of(text, file, handler.position()),
+    const std::size_t offset = handler.position() == 0 ? 0 : handler.position() - 1;
+    throw InputError(place_in(file, text, offset),
                      at_end ? "the JSON ends early" : "this is not JSON",
                      "give a trace as the tool writes it");
   }

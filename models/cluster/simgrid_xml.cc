@@ -15,6 +15,7 @@
 #include "models/base/limits.h"
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
+#include "models/base/place_in.h"
 
 namespace paceline::models {
 namespace {
@@ -87,11 +88,7 @@ class Reader {
   using Node = pugi::xml_node;
 
   [[nodiscard]] InputPlace place_at(std::size_t offset) const {
-    const std::string_view before = text_.substr(0, offset);
-    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-    const std::size_t begin = before.rfind('\n');
-    const std::size_t column = begin == std::string_view::npos ? offset + 1 : offset - begin;
-    return {file_, static_cast<int>(line), static_cast<int>(column)};
+    return place_in(file_, text_, offset);
   }
   // Of an element: pugixml points behind its '<'.
   [[nodiscard]] InputPlace place(const Node& node) const {

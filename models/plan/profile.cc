@@ -13,6 +13,7 @@
 #include "models/base/limits.h"
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
+#include "models/base/place_in.h"
 
 namespace paceline::models {
 namespace {
@@ -237,15 +238,8 @@ Json parse_json(std::string_view text, const std::string& file) {
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {
-    int line = 1;
-    int column = 1;
-    const std::size_t end =
-        std::min(text.size(), error.byte == 0 ? std::size_t{0} : error.byte - 1);
-    for (std::size_t i = 0; i < end; ++i) {
-      column = text[i] == '\n' ? 1 : column + 1;
-      line += text[i] == '\n' ? 1 : 0;
-    }
-    throw InputError({file, line, column}, "this is not JSON",
+    const std::size_t offset = error.byte == 0 ? 0 : error.byte - 1;
+    throw InputError(place_in(file, text, offset), "this is not JSON",
                      "give a profile as paceline writes it");
   } catch (const Json::out_of_range&) {
     throw InputError({file}, "a number is too large", "write finite numbers");

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "models/base/names.h"
+#include "models/base/place_in.h"
 #include "models/plan/timeline.h"
 
 namespace paceline::models {
@@ -128,14 +129,8 @@ Json parse_json(std::string_view text, const std::string& file) {
   try {
     return Json::parse(text.begin(), text.end(), check_depth);
   } catch (const Json::parse_error& error) {
-    const std::size_t end =
-        std::min(text.size(), error.byte == 0 ? std::size_t{0} : error.byte - 1);
-    const std::string_view before = text.substr(0, end);
-    const auto line = static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1;
-    const std::size_t begin = before.find_last_of('\n');
-    const auto column =
-        static_cast<int>(begin == std::string_view::npos ? end : end - begin - 1) + 1;
-    throw InputError({file, line, column}, "this is not JSON", origin);
+    const std::size_t offset = error.byte == 0 ? 0 : error.byte - 1;
+    throw InputError(place_in(file, text, offset), "this is not JSON", origin);
   } catch (const Json::out_of_range&) {
     throw InputError({file}, "a number is too large", "write finite numbers");
   }

@@ -1,8 +1,13 @@
 // Tests: tests/runtime/loop/trainer_test.cc.
+#include "runtime/training/job_description.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "runtime/training/trainer.h"
+#include <algorithm>
+
+#include "models/base/error.h"
+#include "runtime/transport/messages.h"
 
 namespace paceline::runtime {
 namespace {
@@ -103,6 +108,33 @@ std::string job_description(const TrainingRequest& request, int ranks) {
                      recipe.augmentation.crop_padding, recipe.augmentation.flip,
                      recipe.augmentation.random_resized_crop, recipe.zero_last_gamma) +
          plan_lines(request.plan);
+}
+
+std::pair<std::string, std::string> first_difference(std::string_view a, std::string_view b) {
+  const auto line = [](std::string_view& text) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string first(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    return first;
+  };
+  while (!a.empty() || !b.empty()) {
+    std::string of_a = line(a);
+    std::string of_b = line(b);
+    if (of_a != of_b) return {std::move(of_a), std::move(of_b)};
+  }
+  return {};
+}
+
+void check_same_job(Transport& transport, const std::string& description) {
+  const std::vector<std::string> all = gather_texts(transport, description);
+  std::string verdict;
+  for (std::size_t rank = 1; rank < all.size() && verdict.empty(); ++rank) {
+    const auto [ours, theirs] = first_difference(all[0], all[rank]);
+    if (!ours.empty() || !theirs.empty())
+      verdict = fmt::format("rank {} has \"{}\", and rank 0 \"{}\"", rank, theirs, ours);
+  }
+  verdict = broadcast_text(transport, verdict);
+  if (!verdict.empty()) throw InputError(verdict, "start all ranks with the same options");
 }
 
 }  // namespace paceline::runtime

@@ -1,4 +1,5 @@
 set(training_sources
+  training/atomic_file.cc
   training/checkpoint_format.cc
   training/checkpoint_read.cc
   training/checkpoint_write.cc
@@ -14,10 +15,12 @@ set(training_sources
   training/shipped_recipes.cc
   training/trainer.cc)
 set(training_headers
+  training/atomic_file.h
   training/checkpoint.h
   training/checkpoint_format.h
   training/checksum.h
   training/gradient_exchange.h
+  training/job_description.h
   training/learning_rate.h
   training/loss_scale.h
   training/optimizer.h

@@ -18,6 +18,7 @@
 #include "runtime/training/checkpoint.h"
 #include "runtime/training/data/loader.h"
 #include "runtime/training/gradient_exchange.h"
+#include "runtime/training/job_description.h"
 #include "runtime/training/learning_rate.h"
 #include "runtime/training/loss_scale.h"
 #include "runtime/training/optimizer.h"
@@ -42,35 +43,6 @@ std::uint64_t dropout_seed(std::uint64_t seed, std::int64_t iteration, int rank)
   return mixed_seed(mixed_seed(seed + static_cast<std::uint64_t>(iteration), 0) +
                         static_cast<std::uint64_t>(rank),
                     0);
-}
-
-// The first line in which two descriptions differ: "strategy: ring" and "strategy: fused-ring".
-std::pair<std::string, std::string> first_difference(std::string_view a, std::string_view b) {
-  const auto line = [](std::string_view& text) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string first(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-    return first;
-  };
-  while (!a.empty() || !b.empty()) {
-    std::string of_a = line(a);
-    std::string of_b = line(b);
-    if (of_a != of_b) return {std::move(of_a), std::move(of_b)};
-  }
-  return {};
-}
-
-// Throws the same on all ranks if any has another description than rank 0.
-void check_same_job(Transport& transport, const std::string& description) {
-  const std::vector<std::string> all = gather_texts(transport, description);
-  std::string verdict;
-  for (std::size_t rank = 1; rank < all.size() && verdict.empty(); ++rank) {
-    const auto [ours, theirs] = first_difference(all[0], all[rank]);
-    if (!ours.empty() || !theirs.empty())
-      verdict = fmt::format("rank {} has \"{}\", and rank 0 \"{}\"", rank, theirs, ours);
-  }
-  verdict = broadcast_text(transport, verdict);
-  if (!verdict.empty()) throw InputError(verdict, "start all ranks with the same options");
 }
 
 std::span<float> floats(const MessageMemory& memory) {

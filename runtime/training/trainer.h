@@ -99,7 +99,4 @@ struct TrainingOutcome {
 TrainingOutcome train(const TrainingRequest& request, Transport& transport,
                       TrainingObserver* observer = nullptr);
 
-// What must be equal on all ranks and on resume, as "key: value" lines.
-[[nodiscard]] std::string job_description(const TrainingRequest& request, int ranks);
-
 }  // namespace paceline::runtime

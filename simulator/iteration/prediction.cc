@@ -20,10 +20,9 @@ using models::WireType;
 // one array, of which a bucket is a part; another wire type is cast to and from, and sums are
 // looked through for infinities.
 BucketTimes runtime_bucket_times(const models::Plan& plan, const models::Bucket& bucket,
-                                 BucketTimer timer) {
+                                 const TransportCost& transport) {
   BucketTimes times;
   if (plan.ranks == 1) return times;
-  const TransportCost& transport = *timer.cost().transport;
   const Bytes wire_bytes = plan.bytes(bucket);
   const SecondsPerByte cast = plan.wire == WireType::fp16   ? transport.cast_fp16
                               : plan.wire == WireType::bf16 ? transport.cast_bf16
@@ -31,19 +30,17 @@ BucketTimes runtime_bucket_times(const models::Plan& plan, const models::Bucket&
   times.cast = wire_bytes * cast;
   times.unpack = wire_bytes * cast + static_cast<double>(bucket.elements) *
                                          models::element_size(WireType::fp32) * transport.copy;
-  times.all_reduce =
-      timer.time(plan.schedules[static_cast<std::size_t>(bucket.schedule)], wire_bytes);
   return times;
 }
 
-// cast: read one type and write the other. pack, unpack: read and write each byte once. A
-// bucket of one tensor is sent from where it lies. Gradients are FP16 in mixed precision; the
-// update wants FP32, and reads the wire type itself.
+// All but the all-reduce. cast: read one type and write the other. pack, unpack: read and write
+// each byte once. A bucket of one tensor is sent from where it lies. Gradients are FP16 in mixed
+// precision; the update wants FP32, and reads the wire type itself.
 BucketTimes bucket_times(const models::Plan& plan, const models::Bucket& bucket,
-                         Precision precision, BytesPerSecond memory, BucketTimer timer) {
-  const CommunicationCost& cost = timer.cost();
+                         Precision precision, BytesPerSecond memory,
+                         const CommunicationCost& cost) {
   if (cost.transport && cost.transport->copy > SecondsPerByte{0})
-    return runtime_bucket_times(plan, bucket, timer);
+    return runtime_bucket_times(plan, bucket, *cost.transport);
   const auto elements = static_cast<double>(bucket.elements);
   const Bytes wire_bytes = plan.bytes(bucket);
   const Bytes gradient_bytes = elements * models::element_size(precision);
@@ -55,8 +52,6 @@ BucketTimes bucket_times(const models::Plan& plan, const models::Bucket& bucket,
     if (!converts) times.pack = 2 * wire_bytes / memory;  // a cast packs on its way
     times.unpack = 2 * wire_bytes / memory;
   }
-  times.all_reduce =
-      timer.time(plan.schedules[static_cast<std::size_t>(bucket.schedule)], wire_bytes);
   return times;
 }
 
@@ -181,13 +176,18 @@ StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thres
       (plan.overlap == models::Overlap::wait_free || plan.overlap == models::Overlap::none) &&
       (at.engine.kind() == EngineKind::automatic || at.engine.kind() == EngineKind::executor) &&
       shared_link_kind(at.engine.kind(), schedules, at.engine.cost()) == EngineKind::executor;
-  // In flight together, all-reduces are timed with the DAG, and alone only to order them.
+  // In flight together, all-reduces are timed with the DAG, and alone only to order them; in order
+  // they are timed with the DAG only.
   const bool in_flight = in_order || (travels && plan.streams > 1 && plan.buckets.size() > 1);
   const BucketTimer timer = in_flight ? at.planner() : at.timer();
   std::vector<BucketTimes> buckets;
   buckets.reserve(plan.buckets.size());
-  for (const models::Bucket& bucket : plan.buckets)
-    buckets.push_back(bucket_times(plan, bucket, request_.precision, at.memory, timer));
+  for (const models::Bucket& bucket : plan.buckets) {
+    buckets.push_back(bucket_times(plan, bucket, request_.precision, at.memory, timer.cost()));
+    if (plan.ranks > 1 && !in_order)
+      buckets.back().all_reduce =
+          timer.time(plan.schedules[static_cast<std::size_t>(bucket.schedule)], plan.bytes(bucket));
+  }
   IterationDag dag(request_.network, plan, at.compute, buckets, at.input);
   EngineKind engine = EngineKind::step;
   if (in_flight) {

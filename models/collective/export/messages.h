@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "models/collective/enumerate.h"
@@ -58,9 +56,5 @@ void for_each_step(const RankMessages& rank, F&& visit) {
     visit(out, take(received, step));
   }
 }
-
-// Text fit for an XML attribute or element, and for a line of a comment: control characters become
-// spaces.
-[[nodiscard]] std::string xml_text(std::string_view text);
 
 }  // namespace paceline::models

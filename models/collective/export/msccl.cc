@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "models/base/error.h"
+#include "models/base/xml_text.h"
 #include "models/collective/export/messages.h"
 
 namespace paceline::models {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "models/base/error.h"
+#include "models/base/xml_text.h"
 #include "models/collective/enumerate.h"
 #include "models/collective/export/messages.h"
 

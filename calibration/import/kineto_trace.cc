@@ -1,0 +1,158 @@
+// Tests: tests/calibration/import_kineto_test.cc.
+#include "calibration/import/kineto_trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "calibration/import/chrome_trace.h"
+#include "models/base/limits.h"
+
+namespace paceline::calibration {
+namespace {
+
+using Operator = KinetoTrace::Operator;
+
+constexpr double us = 1e-6;
+constexpr int none = KinetoTrace::none;
+
+double number_of(const TraceEvent& event, std::string_view key) {
+  const TraceArgument* argument = event.argument(key);
+  return argument != nullptr && argument->number ? *argument->number : -1;
+}
+
+std::string text_of(const TraceEvent& event, std::string_view key) {
+  const TraceArgument* argument = event.argument(key);
+  return argument != nullptr ? argument->text : std::string();
+}
+
+std::optional<models::WireType> wire_of(std::string_view type) {
+  if (type == "Float") return models::WireType::fp32;
+  if (type == "Half") return models::WireType::fp16;
+  if (type == "BFloat16") return models::WireType::bf16;
+  return std::nullopt;
+}
+
+class Collector {
+ public:
+  void take(TraceEvent&& event) {
+    if (event.phase != 'X') return;
+    const std::string& category = event.category;
+    // From the first event on: microseconds since 1970 leave a double no digits behind the point.
+    if (!first_us_) first_us_ = event.begin_us;
+    event.begin_us -= *first_us_;
+    const double begin = event.begin_us;
+    const double end = begin + event.duration_us;
+    if (category == "cpu_op" || category == "Operator") {
+      const int thread = thread_of(event);
+      trace.operators.push_back({begin, end, thread, std::move(event.name),
+                                 number_of(event, "Sequence number"),
+                                 number_of(event, "External id")});
+    } else if (category == "user_annotation") {
+      const int thread = thread_of(event);
+      trace.annotations.push_back({begin, end, thread, std::move(event.name)});
+    } else if (category == "python_function") {
+      if (!event.name.starts_with("nn.Module: ")) return;
+      const int thread = thread_of(event);
+      trace.modules.push_back({begin, end, thread, std::move(event.name)});
+    } else if (category == "cuda_runtime" || category == "cuda_driver" || category == "Runtime") {
+      const double correlation = number_of(event, "correlation");
+      if (correlation > 0) trace.calls[correlation] = {begin, thread_of(event)};
+    } else if (is_on_gpu(category)) {
+      take_kernel(event);
+    }
+  }
+
+  KinetoTrace trace;
+
+ private:
+  static bool is_on_gpu(std::string_view category) {
+    return category == "kernel" || category == "Kernel" || category == "gpu_memcpy" ||
+           category == "Memcpy" || category == "gpu_memset" || category == "Memset";
+  }
+
+  int thread_of(const TraceEvent& event) {
+    return threads_.try_emplace(event.pid + '\n' + event.tid, static_cast<int>(threads_.size()))
+        .first->second;
+  }
+
+  void take_kernel(const TraceEvent& event) {
+    if (!event.name.starts_with("nccl")) {
+      trace.kernels.push_back({event.begin_us, event.duration_us, number_of(event, "External id"),
+                               number_of(event, "correlation")});
+      return;
+    }
+    const std::string collective = text_of(event, "Collective name");
+    if (collective != "allreduce" && collective != "all_reduce") return;
+    const double elements = number_of(event, "In msg nelems");
+    const std::optional<models::WireType> wire = wire_of(text_of(event, "dtype"));
+    const double ranks = number_of(event, "Group size");
+    const Seconds time{event.duration_us * us};
+    const bool is_sample = wire && elements >= 1 && ranks >= 2 && ranks <= 1e6 &&
+                           time > Seconds{0} && within_limits(time) &&
+                           within_limits(elements * models::element_size(*wire));
+    if (!is_sample) {
+      ++trace.other_reductions;
+      return;
+    }
+    const std::string type(models::name(*wire));
+    ImportedCurve& curve = trace.reductions[{type, static_cast<int>(ranks)}];
+    curve.what = fmt::format("NCCL all-reduce kernels, {}", type);
+    curve.library = "nccl";
+    curve.wire = wire;
+    curve.ranks = static_cast<int>(ranks);
+    curve.samples.push_back({elements * models::element_size(*wire), time});
+  }
+
+  std::map<std::string, int> threads_;
+  std::optional<double> first_us_;
+};
+
+void nest(std::vector<Operator>& operators) {
+  std::stable_sort(operators.begin(), operators.end(), runs_before<Operator>);
+  std::vector<int> open;
+  for (std::size_t i = 0; i < operators.size(); ++i) {
+    Operator& op = operators[i];
+    while (!open.empty()) {
+      const Operator& around = operators[static_cast<std::size_t>(open.back())];
+      if (around.thread == op.thread && op.end <= around.end) break;
+      open.pop_back();
+    }
+    op.parent = open.empty() ? none : open.back();
+    op.root =
+        open.empty() ? static_cast<int>(i) : operators[static_cast<std::size_t>(open.back())].root;
+    open.push_back(static_cast<int>(i));
+  }
+}
+
+}  // namespace
+
+int KinetoTrace::running(int thread, double time) const {
+  const auto after =
+      std::upper_bound(operators.begin(), operators.end(), std::pair(thread, time),
+                       [](const std::pair<int, double>& at, const Operator& op) {
+                         return at.first != op.thread ? at.first < op.thread : at.second < op.begin;
+                       });
+  int index = static_cast<int>(after - operators.begin()) - 1;
+  while (index >= 0) {
+    const Operator& op = operators[static_cast<std::size_t>(index)];
+    if (op.thread != thread) return none;
+    if (op.end >= time) return index;
+    index = op.parent;
+  }
+  return none;
+}
+
+KinetoTrace read_kineto_trace(std::string_view text, const std::string& file) {
+  Collector collector;
+  const TraceEnd end = read_chrome_trace(
+      text, file, EarlyEnd::refused, [&](TraceEvent&& event) { collector.take(std::move(event)); });
+  KinetoTrace& trace = collector.trace;
+  trace.schema_version = end.schema_version;
+  nest(trace.operators);
+  std::stable_sort(trace.modules.begin(), trace.modules.end(), runs_before<KinetoTrace::Stretch>);
+  return std::move(trace);
+}
+
+}  // namespace paceline::calibration

@@ -1,0 +1,84 @@
+// What a trace of torch.profiler holds of layers and all-reduces, in memory: operators as they
+// nest, the stretches that are named, and what ran on a GPU. For layer_attribution.h.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "calibration/import/imported.h"
+
+namespace paceline::calibration {
+
+// Times are in microseconds after the first event of the file.
+struct KinetoTrace {
+  static constexpr int none = -1;
+
+  // A thread's operators nest; each knows the one around it, and the outermost, its root.
+  struct Operator {
+    double begin = 0;
+    double end = 0;
+    int thread = 0;
+    std::string name;
+    double sequence = -1;
+    double external = -1;
+    int parent = none;
+    int root = none;
+
+    [[nodiscard]] bool is_backward() const {
+      return name.starts_with("autograd::engine::evaluate_function: ");
+    }
+  };
+
+  // An annotation or a module.
+  struct Stretch {
+    double begin = 0;
+    double end = 0;
+    int thread = 0;
+    std::string name;
+  };
+
+  // On a GPU.
+  struct Kernel {
+    double begin = 0;
+    double duration = 0;
+    double external = -1;
+    double correlation = -1;
+  };
+
+  struct RuntimeCall {
+    double begin = 0;
+    int thread = 0;
+  };
+
+  std::vector<Operator> operators;  // by thread, then begin
+  std::vector<Stretch> annotations;
+  std::vector<Stretch> modules;  // by thread, then begin
+  std::vector<Kernel> kernels;
+  std::map<double, RuntimeCall> calls;  // by correlation
+  // NCCL's all-reduces, by type and ranks.
+  std::map<std::pair<std::string, int>, ImportedCurve> reductions;
+  std::size_t other_reductions = 0;  // without elements, dtype or group size
+  // What the file says of its own format.
+  std::optional<double> schema_version;
+
+  // The innermost operator that runs on a thread at a time, or none.
+  [[nodiscard]] int running(int thread, double time) const;
+};
+
+// The order of operators, of modules and of what is found in them.
+template <class T>
+bool runs_before(const T& a, const T& b) {
+  if (a.thread != b.thread) return a.thread < b.thread;
+  if (a.begin != b.begin) return a.begin < b.begin;
+  return a.end > b.end;
+}
+
+// Reads a Chrome trace; `file` names it in errors. Throws InputError.
+[[nodiscard]] KinetoTrace read_kineto_trace(std::string_view text, const std::string& file);
+
+}  // namespace paceline::calibration

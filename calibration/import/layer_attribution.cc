@@ -1,0 +1,347 @@
+// Tests: tests/calibration/import_kineto_test.cc.
+//
+// Implementation. A scope is a stretch of a thread that is one layer's forward; an operator belongs
+// to the last scope that begins before it and holds it. What an operator launches, and what has its
+// sequence number in backward, belongs to the same layer.
+#include "calibration/import/layer_attribution.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "calibration/fit/median.h"
+
+namespace paceline::calibration {
+namespace {
+
+using Operator = KinetoTrace::Operator;
+using Stretch = KinetoTrace::Stretch;
+using Kernel = KinetoTrace::Kernel;
+
+constexpr double us = 1e-6;
+constexpr double forever = std::numeric_limits<double>::infinity();
+constexpr int none = KinetoTrace::none;
+
+struct KindNames {
+  std::string_view kind;
+  std::array<std::string_view, 2> modules;
+  std::array<std::string_view, 2> operators;
+};
+
+constexpr std::array<KindNames, 13> kinds = {{
+    {"convolution", {"Conv2d", ""}, {"aten::conv2d", "aten::convolution"}},
+    {"fully_connected", {"Linear", ""}, {"aten::linear", "aten::addmm"}},
+    {"batch_norm", {"BatchNorm2d", "BatchNorm1d"}, {"aten::batch_norm", ""}},
+    {"relu", {"ReLU", ""}, {"aten::relu", "aten::relu_"}},
+    {"max_pool", {"MaxPool2d", ""}, {"aten::max_pool2d", ""}},
+    {"average_pool", {"AvgPool2d", ""}, {"aten::avg_pool2d", ""}},
+    {"adaptive_average_pool", {"AdaptiveAvgPool2d", ""}, {"aten::adaptive_avg_pool2d", ""}},
+    {"lrn", {"LocalResponseNorm", ""}, {"", ""}},
+    {"dropout", {"Dropout", ""}, {"aten::dropout", "aten::dropout_"}},
+    {"add", {"", ""}, {"aten::add", "aten::add_"}},
+    {"concat", {"", ""}, {"aten::cat", "aten::concat"}},
+    {"flatten", {"Flatten", ""}, {"aten::flatten", ""}},
+    {"softmax_cross_entropy", {"CrossEntropyLoss", ""}, {"aten::cross_entropy_loss", ""}},
+}};
+
+bool is_one_of(std::string_view name, const std::array<std::string_view, 2>& names) {
+  return !name.empty() && (name == names[0] || name == names[1]);
+}
+
+// "nn.Module: Conv2d_0" is "Conv2d".
+std::string_view module_class(std::string_view name) {
+  constexpr std::string_view prefix = "nn.Module: ";
+  if (!name.starts_with(prefix)) return {};
+  name.remove_prefix(prefix.size());
+  return name.substr(0, name.rfind('_'));
+}
+
+struct Step {
+  double begin = -forever;
+  double end = forever;
+  double backward = forever;  // when it begins
+};
+
+std::vector<Step> steps_of(const KinetoTrace& trace) {
+  std::vector<Step> steps;
+  for (const Stretch& stretch : trace.annotations) {
+    if (stretch.name.starts_with("ProfilerStep#")) steps.push_back({stretch.begin, stretch.end});
+  }
+  std::sort(steps.begin(), steps.end(),
+            [](const Step& a, const Step& b) { return a.begin < b.begin; });
+  if (steps.empty()) steps.push_back({});
+  for (const Operator& op : trace.operators) {
+    if (!op.is_backward()) continue;
+    for (Step& step : steps) {
+      if (op.begin >= step.begin && op.begin < step.end)
+        step.backward = std::min(step.backward, op.begin);
+    }
+  }
+  return steps;
+}
+
+// A layer's forward, in one step.
+struct Scope {
+  double begin;
+  double end;
+  int thread;
+  int layer;
+};
+
+// "forward: layer1.0.conv1" is "layer1.0.conv1".
+std::string_view last_part(std::string_view name) {
+  const std::size_t at = name.find_last_of(" /");
+  return at == std::string_view::npos ? name : name.substr(at + 1);
+}
+
+class Attribution {
+ public:
+  Attribution(const KinetoTrace& trace, const models::Network& network)
+      : trace_(trace), network_(network) {
+    for (std::size_t i = 0; i < network.layers().size(); ++i)
+      by_name_[network.layers()[i].name] = static_cast<int>(i);
+    launch();
+    forward_.resize(network.layers().size());
+    backward_.resize(network.layers().size());
+  }
+
+  void run(Imported& imported) {
+    const std::vector<Step> steps = steps_of(trace_);
+    for (const Step& step : steps) attribute(step);
+    imported.iterations = steps.size();
+    const std::string source =
+        fmt::format("{}, median of {} iteration{}", on_gpu_ ? "kernels" : "operators on the CPU",
+                    steps.size(), steps.size() == 1 ? "" : "s");
+    for (std::size_t i = 0; i < forward_.size(); ++i) {
+      if (forward_[i].empty()) continue;
+      imported.layers.push_back(
+          {network_.layers()[i].name, figure(forward_[i], source), figure(backward_[i], source)});
+    }
+    if (named_ && imported.layers.size() < forward_.size())
+      imported.remarks.push_back(
+          fmt::format("layers that no record_function of the trace names: {} of {}",
+                      forward_.size() - imported.layers.size(), forward_.size()));
+    for (const auto& [kind, found] : missed_) {
+      imported.remarks.push_back(fmt::format(
+          "layers of kind {} are left out: the network has {}, an iteration of the trace {}", kind,
+          found.first, found.second));
+    }
+    if (backward_total_ > 0 && backward_found_ < 0.99 * backward_total_)
+      imported.remarks.push_back(
+          fmt::format("{:.0f} % of backward belongs to no layer, gradients' accumulation among it",
+                      100 * (1 - backward_found_ / backward_total_)));
+    if (backward_total_ == 0)
+      imported.remarks.emplace_back("there is no backward in this trace: its times are 0");
+  }
+
+ private:
+  static Figure<Seconds> figure(const std::vector<double>& times_us, const std::string& source) {
+    const auto [least, most] = std::minmax_element(times_us.begin(), times_us.end());
+    return {Seconds{median(times_us) * us}, Seconds{*least * us}, Seconds{*most * us},
+            Provenance::measured, source};
+  }
+
+  // The time on the GPU of what each operator launched itself.
+  void launch() {
+    on_gpu_ = !trace_.kernels.empty();
+    if (!on_gpu_) return;
+    kernel_us_.resize(trace_.operators.size(), 0);
+    std::unordered_map<double, int> by_external;
+    for (std::size_t i = 0; i < trace_.operators.size(); ++i) {
+      if (trace_.operators[i].external >= 0)
+        by_external.try_emplace(trace_.operators[i].external, static_cast<int>(i));
+    }
+    for (const Kernel& kernel : trace_.kernels) {
+      int launcher = none;
+      const auto known = by_external.find(kernel.external);
+      if (known != by_external.end()) launcher = known->second;
+      if (launcher == none) {
+        const auto call = trace_.calls.find(kernel.correlation);
+        if (call != trace_.calls.end())
+          launcher = trace_.running(call->second.thread, call->second.begin);
+      }
+      if (launcher != none) kernel_us_[static_cast<std::size_t>(launcher)] += kernel.duration;
+    }
+  }
+
+  // What it counts for by itself: its kernels; on the CPU all of a root and nothing of what is
+  // inside.
+  [[nodiscard]] double own_us(std::size_t index) const {
+    const Operator& op = trace_.operators[index];
+    if (on_gpu_) return kernel_us_[index];
+    return op.parent == none ? op.end - op.begin : 0;
+  }
+
+  void attribute(const Step& step) {
+    std::vector<Scope> scopes = named_scopes(step);
+    named_ = named_ || !scopes.empty();
+    if (scopes.empty()) scopes = scopes_by_kind(step);
+    if (scopes.empty()) return;
+    std::stable_sort(scopes.begin(), scopes.end(), runs_before<Scope>);
+    std::vector<double> forward(forward_.size(), 0);
+    std::vector<double> backward(forward_.size(), 0);
+    std::vector<bool> ran(forward_.size(), false);
+    for (const Scope& scope : scopes) {
+      ran[static_cast<std::size_t>(scope.layer)] = true;
+      if (!on_gpu_) forward[static_cast<std::size_t>(scope.layer)] += scope.end - scope.begin;
+    }
+    std::unordered_map<double, std::pair<double, int>>
+        claims;  // begin and layer, by sequence number
+    for (std::size_t i = 0; i < trace_.operators.size(); ++i) {
+      const Operator& op = trace_.operators[i];
+      if (op.begin < step.begin || op.begin >= std::min(step.end, step.backward)) continue;
+      const int layer = layer_at(scopes, op);
+      if (on_gpu_ && layer != none) forward[static_cast<std::size_t>(layer)] += own_us(i);
+      if (op.sequence < 0) continue;
+      const auto [claim, is_new] = claims.try_emplace(op.sequence, op.begin, layer);
+      if (!is_new && op.begin >= claim->second.first) claim->second = {op.begin, layer};
+    }
+    for (std::size_t i = 0; i < trace_.operators.size(); ++i) {
+      const Operator& op = trace_.operators[i];
+      if (op.begin < step.backward || op.begin >= step.end) continue;
+      const Operator& root = trace_.operators[static_cast<std::size_t>(op.root)];
+      if (!root.is_backward()) continue;
+      const double time = own_us(i);
+      backward_total_ += time;
+      const auto claim = claims.find(root.sequence);
+      if (claim == claims.end() || claim->second.second == none) continue;
+      backward_found_ += time;
+      backward[static_cast<std::size_t>(claim->second.second)] += time;
+    }
+    for (std::size_t i = 0; i < ran.size(); ++i) {
+      if (!ran[i]) continue;
+      forward_[i].push_back(forward[i]);
+      backward_[i].push_back(backward[i]);
+    }
+  }
+
+  // Scopes are by thread and begin; of those that hold the operator the last, which is innermost.
+  [[nodiscard]] static int layer_at(const std::vector<Scope>& scopes, const Operator& op) {
+    auto after = std::upper_bound(
+        scopes.begin(), scopes.end(), op, [](const Operator& o, const Scope& scope) {
+          return o.thread != scope.thread ? o.thread < scope.thread : o.begin < scope.begin;
+        });
+    // Layers hardly nest: a few steps back are enough to leave an inner one that has ended.
+    for (int back = 0; back < 8 && after != scopes.begin(); ++back) {
+      --after;
+      if (after->thread != op.thread) return none;
+      if (after->end >= op.end) return after->layer;
+    }
+    return none;
+  }
+
+  [[nodiscard]] bool is_forward(double begin, const Step& step) const {
+    return begin >= step.begin && begin < std::min(step.end, step.backward);
+  }
+
+  [[nodiscard]] std::vector<Scope> named_scopes(const Step& step) const {
+    std::vector<Scope> scopes;
+    for (const Stretch& stretch : trace_.annotations) {
+      if (!is_forward(stretch.begin, step)) continue;
+      auto layer = by_name_.find(stretch.name);
+      if (layer == by_name_.end()) layer = by_name_.find(std::string(last_part(stretch.name)));
+      if (layer == by_name_.end()) continue;
+      scopes.push_back({stretch.begin, stretch.end, stretch.thread, layer->second});
+    }
+    return scopes;
+  }
+
+  [[nodiscard]] std::vector<Scope> scopes_by_kind(const Step& step) {
+    const std::vector<int> differentiated = roots_of_backward(step);
+    std::vector<Scope> scopes;
+    for (const KindNames& names : kinds) {
+      std::vector<int> layers;
+      for (std::size_t i = 0; i < network_.layers().size(); ++i) {
+        if (models::name(network_.layers()[i].kind) == names.kind)
+          layers.push_back(static_cast<int>(i));
+      }
+      if (layers.empty()) continue;
+      std::vector<Scope> found = module_scopes(step, names);
+      if (found.size() != layers.size()) {
+        const std::vector<Scope> operators = operator_scopes(step, names, differentiated);
+        if (operators.size() == layers.size() || found.empty()) found = operators;
+      }
+      if (found.size() != layers.size()) {
+        missed_.try_emplace(names.kind, layers.size(), found.size());
+        continue;
+      }
+      std::stable_sort(found.begin(), found.end(),
+                       [](const Scope& a, const Scope& b) { return a.begin < b.begin; });
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        found[i].layer = layers[i];
+        scopes.push_back(found[i]);
+      }
+    }
+    return scopes;
+  }
+
+  [[nodiscard]] std::vector<Scope> module_scopes(const Step& step, const KindNames& names) const {
+    std::vector<Scope> found;
+    for (const Stretch& stretch : trace_.modules) {
+      if (is_forward(stretch.begin, step) && is_one_of(module_class(stretch.name), names.modules))
+        found.push_back({stretch.begin, stretch.end, stretch.thread, none});
+    }
+    return found;
+  }
+
+  // The outermost operators that backward goes through, ascending: the last to have the sequence
+  // number of something in backward. What does not make a gradient shows the number of the next.
+  [[nodiscard]] std::vector<int> roots_of_backward(const Step& step) const {
+    std::unordered_map<double, std::pair<double, int>> last;  // begin and root, by sequence number
+    for (const Operator& op : trace_.operators) {
+      if (op.sequence < 0 || !is_forward(op.begin, step)) continue;
+      const auto [entry, is_new] = last.try_emplace(op.sequence, op.begin, op.root);
+      if (!is_new && op.begin >= entry->second.first) entry->second = {op.begin, op.root};
+    }
+    std::vector<int> roots;
+    for (const Operator& op : trace_.operators) {
+      if (!op.is_backward() || op.begin < step.backward || op.begin >= step.end) continue;
+      const auto entry = last.find(op.sequence);
+      if (entry != last.end()) roots.push_back(entry->second.second);
+    }
+    std::sort(roots.begin(), roots.end());
+    return roots;
+  }
+
+  [[nodiscard]] std::vector<Scope> operator_scopes(const Step& step, const KindNames& names,
+                                                   const std::vector<int>& differentiated) const {
+    std::vector<Scope> found;
+    for (std::size_t i = 0; i < trace_.operators.size(); ++i) {
+      const Operator& op = trace_.operators[i];
+      if (op.parent != none || !is_forward(op.begin, step) || !is_one_of(op.name, names.operators))
+        continue;
+      const bool counts =
+          names.kind != "add" ||
+          std::binary_search(differentiated.begin(), differentiated.end(), static_cast<int>(i));
+      if (counts) found.push_back({op.begin, op.end, op.thread, none});
+    }
+    return found;
+  }
+
+  const KinetoTrace& trace_;
+  const models::Network& network_;
+  std::map<std::string, int> by_name_;
+  std::vector<double> kernel_us_;
+  bool on_gpu_ = false;
+  bool named_ = false;  // by record_function, in any step
+  std::vector<std::vector<double>>
+      forward_;  // of each layer, one for each step that it is found in
+  std::vector<std::vector<double>> backward_;
+  std::map<std::string_view, std::pair<std::size_t, std::size_t>> missed_;
+  double backward_total_ = 0;
+  double backward_found_ = 0;
+};
+
+}  // namespace
+
+void attribute_to_layers(const KinetoTrace& trace, const models::Network& network,
+                         Imported& imported) {
+  Attribution(trace, network).run(imported);
+}
+
+}  // namespace paceline::calibration

@@ -1,0 +1,25 @@
+// What of a job must be equal on all ranks, and on resume.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "runtime/training/trainer.h"
+#include "runtime/transport/transport.h"
+
+namespace paceline::runtime {
+
+// As "key: value" lines.
+[[nodiscard]] std::string job_description(const TrainingRequest& request, int ranks);
+
+// The first line in which two descriptions differ: "strategy: ring" and "strategy: fused-ring". Two
+// empty texts where they are equal.
+[[nodiscard]] std::pair<std::string, std::string> first_difference(std::string_view a,
+                                                                   std::string_view b);
+
+// Throws the same InputError on all ranks if any has another description than rank 0. All ranks
+// call it.
+void check_same_job(Transport& transport, const std::string& description);
+
+}  // namespace paceline::runtime

@@ -1,0 +1,97 @@
+"""paceline calibrate import, end to end: other tools' output to profiles that predict takes."""
+
+import json
+import os
+import pathlib
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+from paceline import EXAMPLES, SOURCE, run
+
+
+class CalibrationImport(unittest.TestCase):
+    GOLDEN = SOURCE / "tests" / "golden" / "imports"
+
+    def test_every_golden_file_is_read_and_its_format_found(self):
+        for path, words in ((self.GOLDEN / "nccl_tests", ()), (self.GOLDEN / "osu", ("--ranks", "4")),
+                            (self.GOLDEN / "horovod", ()), (self.GOLDEN / "kineto", ("--model", str(EXAMPLES / "tiny-net.yaml")))):
+            files = sorted(path.iterdir())
+            self.assertGreaterEqual(len(files), 3, path)
+            for file in files:
+                result = run("calibrate", "import", str(file), *(() if "latency" in file.name or "bw" in file.name else words))
+                self.assertEqual(result.returncode, 0, f"{file}: {result.stderr}")
+                self.assertEqual(result.stderr, "")
+                self.assertTrue("residual" in result.stdout or "iterations" in result.stdout, file)
+
+    def test_a_curve_is_fitted_plotted_and_written(self):
+        with tempfile.TemporaryDirectory() as folder:
+            profile, plot = os.path.join(folder, "p.json"), os.path.join(folder, "fit.svg")
+            result = run("calibrate", "import", str(self.GOLDEN / "nccl_tests" / "2.13-half-two-nodes.txt"), "--cluster", "jizhi-p40",
+                         "--name", "lab", "--out", profile, "--plot", plot)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("all_reduce_perf, in place, half sum: 25 samples of 25 sizes", result.stdout)
+            self.assertIn("beware: at 2.828 MiB the fit jumps by -37 %", result.stdout)
+            self.assertEqual(xml.etree.ElementTree.parse(plot).getroot().tag, "{http://www.w3.org/2000/svg}svg")
+            document = json.loads(pathlib.Path(profile).read_text())
+            self.assertEqual((document["schema"], document["name"], document["cluster"]), ("paceline.profile/1", "lab", "jizhi-p40"))
+            curve = document["curves"][0]
+            self.assertEqual((curve["kind"], curve["library"], curve["wire_type"], curve["ranks"]), ("all-reduce", "nccl", "fp16", 16))
+            self.assertEqual(curve["pieces"][0]["alpha_s"]["provenance"], "calibrated")
+            self.assertIn("2.13-half-two-nodes.txt (nccl-tests", curve["source"])
+            shown = run("predict", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "16", "--strategy", "ring", "--profile", profile)
+            self.assertEqual((shown.returncode, shown.stderr), (0, ""))
+
+    def test_layers_of_a_trace_are_what_predict_takes(self):
+        network = str(EXAMPLES / "tiny-net.yaml")
+        with tempfile.TemporaryDirectory() as folder:
+            profile = os.path.join(folder, "p.json")
+            trace = str(self.GOLDEN / "kineto" / "2.5-named.json")
+            result = run("calibrate", "import", trace, "--model", network, "--batch", "16", "--precision", "fp32", "--out", profile)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertRegex(result.stdout, r"together +565 us +1.023 ms")
+            layers = json.loads(pathlib.Path(profile).read_text())["layers"]
+            self.assertEqual(len(layers), 10)
+            self.assertEqual((layers[0]["layer"], layers[0]["forward_s"]["provenance"]), ("conv1", "measured"))
+            shown = run("predict", "--model", network, "--cluster", str(EXAMPLES / "lab.yaml"), "--ranks", "2", "--batch", "16", "--precision", "fp32",
+                        "--strategy", "ring", "--profile", profile, "--json")
+            self.assertEqual(shown.returncode, 0, shown.stderr)
+            row = json.loads(shown.stdout)["strategies"][0]
+            self.assertIn("10 of 10 layers as calibrated in profile 2.5-named", row["compute_source"])
+            self.assertAlmostEqual(row["compute_s"], 565e-6 + 1023e-6, delta=50e-6)
+
+    def test_another_network_than_the_traced_one_is_said(self):
+        trace = str(self.GOLDEN / "kineto" / "2.5-named.json")
+        self.assertIn("note: layers that no record_function of the trace names: 19 of 24", run("calibrate", "import", trace, "--model", "alexnet").stdout)
+        unnamed = str(self.GOLDEN / "kineto" / "1.8-operators.json")
+        self.assertIn("note: layers of kind convolution are left out: the network has 13, an iteration of the trace 2",
+                      run("calibrate", "import", unnamed, "--model", "vgg16").stdout)
+
+    def test_messages_give_predict_its_link(self):
+        with tempfile.TemporaryDirectory() as folder:
+            profile = os.path.join(folder, "p.json")
+            run("calibrate", "import", str(self.GOLDEN / "osu" / "5.6.2-bw.txt"), "--out", profile)
+            link = json.loads(pathlib.Path(profile).read_text())["links"]["nic"]["bandwidth_bytes_per_s"]
+            self.assertAlmostEqual(link["value"], 1.17e9, delta=0.02e9)
+
+    def test_input_is_checked(self):
+        nccl = str(self.GOLDEN / "nccl_tests" / "2.13-half-two-nodes.txt")
+        kineto = str(self.GOLDEN / "kineto" / "2.5-named.json")
+        for words, message in (((), "FILE is missing"), (("nowhere.txt",), "nowhere.txt: no such file"),
+                               ((nccl, "--format", "nccl"), "--format: unknown format 'nccl'; did you mean 'nccl-tests'?"),
+                               ((nccl, "--format", "osu"), "there is no table of OSU micro-benchmarks"),
+                               ((nccl, "--ranks", "8"), "--ranks: 8, and 2.13-half-two-nodes.txt says 16; leave it out"),
+                               ((nccl, "--out", nccl), "--out: this is the file to import"),
+                               ((nccl, "--out", "/nowhere/p.json"), "--out: there is no folder /nowhere"),
+                               ((kineto,), "give --model"),
+                               ((kineto, "--model", str(EXAMPLES / "tiny-net.yaml"), "--plot", "/tmp/x.svg"), "--plot: there is no curve"),
+                               ((str(self.GOLDEN / "osu" / "5.6.2-allreduce.txt"),), "give --ranks"),
+                               ((str(SOURCE / "README.md"),), "this is the output of no tool that is known here")):
+            result = run("calibrate", "import", *words)
+            self.assertEqual((result.returncode, result.stdout), (2, ""), words)
+            self.assertIn(message, result.stderr)
+            self.assertEqual(result.stderr.count("\n"), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

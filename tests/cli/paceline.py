@@ -1,0 +1,25 @@
+"""The command, as the tests of this folder run it. Those of what runs long, under mpirun or until a
+signal comes start their processes themselves.
+"""
+
+import os
+import pathlib
+import subprocess
+
+PACELINE = os.environ["PACELINE"]
+SOURCE = pathlib.Path(os.environ["PACELINE_SOURCE"])
+EXAMPLES = SOURCE / "docs" / "examples"
+
+
+def run(*words, cwd=None, stdout=subprocess.PIPE):
+    return subprocess.run([PACELINE, *words], stdout=stdout, stderr=subprocess.PIPE, text=True, cwd=cwd, timeout=60)
+
+
+# Strategies of all kinds, but for those whose flows take seconds to follow over 1,024 ranks.
+QUICK = "ring,fused-ring,halving-doubling,hierarchical,hybrid,torus-2d,no-overlap"
+
+
+def predict(*words, model="resnet50", cluster="jizhi-p40", ranks="1024"):
+    if "--strategy" not in words:
+        words = (*words, "--strategy", QUICK)
+    return run("predict", "--model", model, "--cluster", cluster, "--ranks", ranks, *words)
