@@ -39,10 +39,12 @@ struct Operator {
   std::string name;
   double sequence = -1;
   double external = -1;
+  bool of_forward_thread = false;  // backward says which thread its forward ran on
   int parent = none;
   int root = none;
 
-  [[nodiscard]] bool is_backward() const { return name.starts_with(evaluate); }
+  // Up to PyTorch 1.8, nothing stands around "MmBackward".
+  [[nodiscard]] bool is_backward() const { return of_forward_thread || name.starts_with(evaluate); }
 };
 
 // An annotation or a module.
@@ -121,9 +123,9 @@ std::string text_of(const TraceEvent& event, std::string_view key) {
 }
 
 std::optional<models::WireType> wire_of(std::string_view type) {
-  if (type == "Float") return models::WireType::fp32;
-  if (type == "Half") return models::WireType::fp16;
-  if (type == "BFloat16") return models::WireType::bf16;
+  if (type == "Float" || type == "float32") return models::WireType::fp32;
+  if (type == "Half" || type == "float16") return models::WireType::fp16;
+  if (type == "BFloat16" || type == "bfloat16") return models::WireType::bf16;
   return std::nullopt;
 }
 
@@ -137,11 +139,14 @@ class Collector {
     event.begin_us -= *first_us_;
     const double begin = event.begin_us;
     const double end = begin + event.duration_us;
-    if (category == "cpu_op" || category == "Operator") {
+    if (category == "Operator" && is_annotation(event)) {
       const int thread = thread_of(event);
-      trace.operators.push_back({begin, end, thread, std::move(event.name),
-                                 number_of(event, "Sequence number"),
-                                 number_of(event, "External id")});
+      trace.annotations.push_back({begin, end, thread, std::move(event.name)});
+    } else if (category == "cpu_op" || category == "Operator") {
+      const int thread = thread_of(event);
+      trace.operators.push_back(
+          {begin, end, thread, std::move(event.name), number_of(event, "Sequence number"),
+           number_of(event, "External id"), number_of(event, "Fwd thread id") > 0});
     } else if (category == "user_annotation") {
       const int thread = thread_of(event);
       trace.annotations.push_back({begin, end, thread, std::move(event.name)});
@@ -160,6 +165,10 @@ class Collector {
   Trace trace;
 
  private:
+  // Up to PyTorch 1.9, a record_function is an operator, too: "ProfilerStep#2".
+  static bool is_annotation(const TraceEvent& event) {
+    return event.name.find("::") == std::string::npos && number_of(event, "Sequence number") < 0;
+  }
   static bool is_on_gpu(std::string_view category) {
     return category == "kernel" || category == "Kernel" || category == "gpu_memcpy" ||
            category == "Memcpy" || category == "gpu_memset" || category == "Memset";
@@ -340,14 +349,13 @@ class Attribution {
         by_external.try_emplace(trace_.operators[i].external, static_cast<int>(i));
     }
     for (const Kernel& kernel : trace_.kernels) {
+      // The call first: there are traces whose kernels have the correlation as "External id".
       int launcher = none;
+      const auto call = trace_.calls.find(kernel.correlation);
+      if (call != trace_.calls.end())
+        launcher = running(trace_.operators, call->second.thread, call->second.begin);
       const auto known = by_external.find(kernel.external);
-      if (known != by_external.end()) launcher = known->second;
-      if (launcher == none) {
-        const auto call = trace_.calls.find(kernel.correlation);
-        if (call != trace_.calls.end())
-          launcher = running(trace_.operators, call->second.thread, call->second.begin);
-      }
+      if (launcher == none && known != by_external.end()) launcher = known->second;
       if (launcher != none) kernel_us_[static_cast<std::size_t>(launcher)] += kernel.duration;
     }
   }
