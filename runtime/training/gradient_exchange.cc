@@ -332,6 +332,15 @@ int GradientExchange::under_way() const {
   return static_cast<int>(state_->begun - state_->finished);
 }
 
+bool GradientExchange::is_back() const {
+  PACELINE_ASSERT(under_way() > 0, "an iteration is under way");
+  if (!state_->travels) return true;
+  const std::lock_guard lock(state_->mutex);
+  const Flight& oldest =
+      state_->flights[static_cast<std::size_t>(state_->finished % most_under_way)];
+  return state_->failure != nullptr || oldest.done == static_cast<int>(state_->buckets.size());
+}
+
 void GradientExchange::begin(std::span<float> gradients, std::int64_t iteration) {
   State& state = *state_;
   PACELINE_ASSERT(under_way() < most_under_way, "at most two iterations are under way");
