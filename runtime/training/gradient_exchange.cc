@@ -27,8 +27,9 @@ using Clock = Recorder::Clock;
 
 constexpr int most_under_way = 2;
 // How long the communication thread sleeps between polls while nobody waits for it: it competes
-// with backward for the core.
-constexpr std::chrono::microseconds nap{50};
+// with backward for the core. Naps double for as long as nothing moves.
+constexpr std::chrono::microseconds shortest_nap{50};
+constexpr std::chrono::microseconds longest_nap{200};
 
 // A library's own all-reduce runs where the transport has it.
 void check_library(const models::Plan& plan, const models::PlannedSchedule& schedule,
@@ -274,6 +275,7 @@ void GradientExchange::State::run() {
     }
     return false;
   };
+  std::chrono::microseconds nap = shortest_nap;
   try {
     for (;;) {
       const std::function<void(Transport&, Executor&)>* errand_now = nullptr;
@@ -296,11 +298,14 @@ void GradientExchange::State::run() {
       bool moved = start_ready();
       moved = executor.progress() || moved;
       moved = land_done() || moved;
+      if (moved || hurry) nap = shortest_nap;
       if (moved) continue;
-      if (hurry)
+      if (hurry) {
         ::sched_yield();
-      else
-        std::this_thread::sleep_for(nap);
+        continue;
+      }
+      std::this_thread::sleep_for(nap);
+      nap = std::min(2 * nap, longest_nap);
     }
   } catch (...) {
     const std::lock_guard lock(mutex);
