@@ -156,6 +156,29 @@ std::string now_text() {
   return fmt::format("{:%Y-%m-%dT%H:%MZ}", fmt::gmtime(std::time(nullptr)));
 }
 
+void print_layers(const std::vector<models::CalibratedLayer>& layers) {
+  if (layers.empty()) return;
+  Seconds forward;
+  Seconds backward;
+  Seconds forward_beside;
+  Seconds backward_beside;
+  bool has_beside = false;
+  for (const models::CalibratedLayer& layer : layers) {
+    forward += layer.forward.value;
+    backward += layer.backward.value;
+    if (!layer.forward_beside_traffic || !layer.backward_beside_traffic) continue;
+    has_beside = true;
+    forward_beside += layer.forward_beside_traffic->value;
+    backward_beside += layer.backward_beside_traffic->value;
+  }
+  fmt::print("{} at batch {}: forward {}, backward {} in {} layers\n", layers.front().network,
+             layers.front().batch_per_rank, to_text(forward), to_text(backward), layers.size());
+  if (has_beside)
+    fmt::print("beside traffic: forward {}, backward {}, {:.2f} times as long\n",
+               to_text(forward_beside), to_text(backward_beside),
+               (forward_beside + backward_beside) / (forward + backward));
+}
+
 void print_result(const calibration::ClusterProfile& made, double nic_sharing,
                   double stated_oversubscription, const std::string& out) {
   Table rows({{"curve", Align::left},
@@ -214,17 +237,7 @@ void print_result(const calibration::ClusterProfile& made, double nic_sharing,
   for (const models::CalibratedRate& rate : made.profile.rates)
     fmt::print("{} {}: {} ({} - {})\n", name(rate.kind), name(rate.type), to_text(rate.bytes.value),
                to_text(rate.bytes.low), to_text(rate.bytes.high));
-  if (!made.profile.layers.empty()) {
-    Seconds forward;
-    Seconds backward;
-    for (const models::CalibratedLayer& layer : made.profile.layers) {
-      forward += layer.forward.value;
-      backward += layer.backward.value;
-    }
-    fmt::print("{} at batch {}: forward {}, backward {} in {} layers\n",
-               made.profile.layers.front().network, made.profile.layers.front().batch_per_rank,
-               to_text(forward), to_text(backward), made.profile.layers.size());
-  }
+  print_layers(made.profile.layers);
   for (const std::string& complaint : made.complaints) fmt::print("warning: {}\n", complaint);
   fmt::print("\nprofile written to {}\n", out);
 }
@@ -293,22 +306,23 @@ void run_rank(const Options& options, const Request& request, runtime::Transport
          .all_reduce_sizes = all_reduce_sizes_up_to(request.largest_all_reduce),
          .progress = [&](const std::string& what, double share) { progress.show(what, share); }});
   }
-  if (transport.rank() != 0) return;
-  progress.show("kernels", 0.95);
   calibration::ProfileNames names = request.names;
   names.origin =
       fmt::format("paceline calibrate, {} ranks on {} nodes, {}, {}, {}", transport.ranks(),
                   nodes.nodes(), transport.name(), host_name(), now_text());
-  measured.rates =
-      calibration::measure_kernel_rates(kernel_bytes, kernel_repetitions, names.origin);
   if (request.network) {
-    progress.show("layers", 0.97);
-    measured.layers = calibration::measure_layers({.network = *request.network,
+    if (transport.rank() == 0) progress.show("layers", 0.93);
+    measured.layers = calibration::measure_layers(transport,
+                                                  {.network = *request.network,
                                                    .batch = request.batch,
                                                    .precision = request.precision,
                                                    .threads = request.threads},
                                                   names.origin);
   }
+  if (transport.rank() != 0) return;
+  progress.show("kernels", 0.97);
+  measured.rates =
+      calibration::measure_kernel_rates(kernel_bytes, kernel_repetitions, names.origin);
   progress.end();
   calibration::ClusterProfile made = make_profile(measured, names);
   if (const auto complaint = unreached(measured.messages, request.largest_all_reduce))
@@ -366,8 +380,10 @@ void add_calibrate_cluster(CLI::App& calibrate) {
                    "Bucket of the library's own all-reduce, if --time allows it")
       ->option_text("SIZE (16 MiB)");
   command
-      ->add_option("--model", options->model,
-                   "Also forward and backward of each layer of this network, on rank 0")
+      ->add_option(
+          "--model", options->model,
+          "Also forward and backward of each layer of this network, on all ranks, alone and "
+          "beside traffic")
       ->option_text("NAME|FILE");
   command->add_option("--batch", options->batch, "Samples of those")->option_text("N (16)");
   command->add_option("--precision", options->precision, "Of those: fp32, or mixed (BF16)")

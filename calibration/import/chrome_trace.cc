@@ -2,6 +2,8 @@
 #include "calibration/import/chrome_trace.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -144,6 +146,49 @@ class Handler final : public nlohmann::json_sax<Json> {
   bool found_ = false;
 };
 
+bool is_hex(char c) {
+  return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'f');
+}
+
+// The text with what tools forget to escape in strings: control characters (names that
+// torch.profiler takes from generated code) become blanks, and backslashes that begin no escape
+// (paths of Windows) become slashes. As long as the text, so that positions stay.
+class Mended {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = char;
+
+  Mended(const char* at, const char* end) : at_(at), end_(end) {}
+
+  char operator*() const {
+    if (!in_string_) return *at_;
+    if (static_cast<unsigned char>(*at_) < 0x20) return ' ';
+    return *at_ == '\\' && !is_escaped_ && !begins_escape() ? '/' : *at_;
+  }
+  Mended& operator++() {
+    if (*at_ == '"' && !is_escaped_) in_string_ = !in_string_;
+    is_escaped_ = in_string_ && !is_escaped_ && *at_ == '\\' && begins_escape();
+    ++at_;
+    return *this;
+  }
+  bool operator==(const Mended& other) const { return at_ == other.at_; }
+
+ private:
+  [[nodiscard]] bool begins_escape() const {
+    if (end_ - at_ < 2) return false;
+    if (at_[1] == 'u') return end_ - at_ >= 6 && std::all_of(at_ + 2, at_ + 6, is_hex);
+    return std::string_view("\"\\/bfnrt").find(at_[1]) != std::string_view::npos;
+  }
+
+  const char* at_;
+  const char* end_;
+  bool in_string_ = false;
+  bool is_escaped_ = false;  // by a backslash before
+};
+
 }  // namespace
 
 const TraceArgument* TraceEvent::argument(std::string_view key) const {
@@ -159,7 +204,9 @@ TraceEnd read_chrome_trace(std::string_view text, const std::string& file, Early
     throw InputError({file}, "this is compressed by gzip", "unpack it first: gunzip FILE");
   TraceEnd end;
   Handler handler(sink, end);
-  const bool whole = Json::sax_parse(text.begin(), text.end(), &handler);
+  const char* const text_end = text.data() + text.size();
+  const bool whole =
+      Json::sax_parse(Mended(text.data(), text_end), Mended(text_end, text_end), &handler);
   if (!handler.problem().empty())
     throw InputError({file}, "event " + std::to_string(end.events + 1) + ": " + handler.problem(),
                      "give a trace as the tool writes it");

@@ -2,7 +2,8 @@
 // other, for the readers of traces. Not for other use.
 //
 // The text is parsed as it goes by (nlohmann's SAX parser), without recursion: what a trace needs
-// of memory is what its reader keeps. Files of torch.profiler and of Horovod are such traces; the
+// of memory is what its reader keeps. Control characters and stray backslashes in strings, which
+// torch.profiler writes, are no errors. Files of torch.profiler and of Horovod are such traces; the
 // one is an object with "traceEvents", the other an array.
 #pragma once
 

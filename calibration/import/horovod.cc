@@ -133,6 +133,8 @@ class Reader {
       tensor.now.activity = event.name;
       tensor.now.begin = event.begin_us;
       ++tensor.now.activities;
+    } else if (event.name.starts_with("NCCL_")) {
+      ++tensor.now.activities;  // a phase of a hierarchical all-reduce
     }
   }
 
@@ -317,6 +319,13 @@ Imported parse_horovod(std::string_view text, const std::string& file) {
   Imported imported{.tool = "Horovod timeline", .version = ""};
   if (end.early)
     imported.remarks.emplace_back("the timeline is not closed; an event that is cut is left out");
+  std::ptrdiff_t in_phases = 0;
+  for (const Tensor& tensor : tensors)
+    in_phases += std::count_if(tensor.done.begin(), tensor.done.end(),
+                               [](const Reduction& r) { return r.activities > 1; });
+  if (in_phases > 0)
+    imported.remarks.push_back(
+        fmt::format("{} all-reduces of several phases make no curve", in_phases));
   const int ranks = static_cast<int>(reader.ranks().size());
   const std::vector<Bucket> buckets = buckets_of(tensors);
   imported.curves = curves_of(buckets, ranks, imported.remarks);

@@ -32,8 +32,8 @@
 // Backward of a layer is the "autograd::engine::evaluate_function" whose "Sequence number" is that
 // of an operator within the layer's forward (the last to have it). Iterations are "ProfilerStep#N";
 // without them the trace is one. With kernels on a GPU, the time of a layer is that of the kernels,
-// copies and memsets that its operators launched ("External id", or "correlation" by way of the
-// runtime call); without, it is the time on the CPU. NCCL's kernels are no layer's: those of an
+// copies and memsets that its operators launched ("correlation" by way of the runtime call, or
+// "External id"); without, it is the time on the CPU. NCCL's kernels are no layer's: those of an
 // all-reduce with "In msg nelems" and "dtype" are samples, and include waiting for the other ranks.
 //
 // Read are the spellings of Kineto from PyTorch 1.8 ("Operator", "external id") to 2.8. The events

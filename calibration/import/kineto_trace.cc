@@ -28,9 +28,9 @@ std::string text_of(const TraceEvent& event, std::string_view key) {
 }
 
 std::optional<models::WireType> wire_of(std::string_view type) {
-  if (type == "Float") return models::WireType::fp32;
-  if (type == "Half") return models::WireType::fp16;
-  if (type == "BFloat16") return models::WireType::bf16;
+  if (type == "Float" || type == "float32") return models::WireType::fp32;
+  if (type == "Half" || type == "float16") return models::WireType::fp16;
+  if (type == "BFloat16" || type == "bfloat16") return models::WireType::bf16;
   return std::nullopt;
 }
 
@@ -44,11 +44,14 @@ class Collector {
     event.begin_us -= *first_us_;
     const double begin = event.begin_us;
     const double end = begin + event.duration_us;
-    if (category == "cpu_op" || category == "Operator") {
+    if (category == "Operator" && is_annotation(event)) {
       const int thread = thread_of(event);
-      trace.operators.push_back({begin, end, thread, std::move(event.name),
-                                 number_of(event, "Sequence number"),
-                                 number_of(event, "External id")});
+      trace.annotations.push_back({begin, end, thread, std::move(event.name)});
+    } else if (category == "cpu_op" || category == "Operator") {
+      const int thread = thread_of(event);
+      trace.operators.push_back(
+          {begin, end, thread, std::move(event.name), number_of(event, "Sequence number"),
+           number_of(event, "External id"), number_of(event, "Fwd thread id") > 0});
     } else if (category == "user_annotation") {
       const int thread = thread_of(event);
       trace.annotations.push_back({begin, end, thread, std::move(event.name)});
@@ -67,6 +70,10 @@ class Collector {
   KinetoTrace trace;
 
  private:
+  // Up to PyTorch 1.9, a record_function is an operator, too: "ProfilerStep#2".
+  static bool is_annotation(const TraceEvent& event) {
+    return event.name.find("::") == std::string::npos && number_of(event, "Sequence number") < 0;
+  }
   static bool is_on_gpu(std::string_view category) {
     return category == "kernel" || category == "Kernel" || category == "gpu_memcpy" ||
            category == "Memcpy" || category == "gpu_memset" || category == "Memset";

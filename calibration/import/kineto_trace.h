@@ -26,11 +26,13 @@ struct KinetoTrace {
     std::string name;
     double sequence = -1;
     double external = -1;
+    bool of_forward_thread = false;  // backward says which thread its forward ran on
     int parent = none;
     int root = none;
 
+    // Up to PyTorch 1.8, nothing stands around "MmBackward".
     [[nodiscard]] bool is_backward() const {
-      return name.starts_with("autograd::engine::evaluate_function: ");
+      return of_forward_thread || name.starts_with("autograd::engine::evaluate_function: ");
     }
   };
 

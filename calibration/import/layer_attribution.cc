@@ -157,14 +157,13 @@ class Attribution {
         by_external.try_emplace(trace_.operators[i].external, static_cast<int>(i));
     }
     for (const Kernel& kernel : trace_.kernels) {
+      // The call first: there are traces whose kernels have the correlation as "External id".
       int launcher = none;
+      const auto call = trace_.calls.find(kernel.correlation);
+      if (call != trace_.calls.end())
+        launcher = trace_.running(call->second.thread, call->second.begin);
       const auto known = by_external.find(kernel.external);
-      if (known != by_external.end()) launcher = known->second;
-      if (launcher == none) {
-        const auto call = trace_.calls.find(kernel.correlation);
-        if (call != trace_.calls.end())
-          launcher = trace_.running(call->second.thread, call->second.begin);
-      }
+      if (launcher == none && known != by_external.end()) launcher = known->second;
       if (launcher != none) kernel_us_[static_cast<std::size_t>(launcher)] += kernel.duration;
     }
   }

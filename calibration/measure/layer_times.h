@@ -1,5 +1,6 @@
-// Forward and backward time of each layer of a network on this rank's processor, by the runtime's
-// own kernels, with data that was drawn.
+// Forward and backward time of each layer of a network, by the runtime's own kernels, with data
+// that was drawn: on all ranks at once, as in training, where they share memory and caches; and
+// again while gradients travel between them without a pause, which takes cores and memory, too.
 #pragma once
 
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "models/network/network.h"
 #include "models/plan/profile.h"
+#include "runtime/transport/transport.h"
 
 namespace paceline::calibration {
 
@@ -15,12 +17,21 @@ struct LayerTimesRequest {
   int batch = 1;
   models::Precision precision = models::Precision::fp32;  // mixed: BF16 storage and arithmetic
   int threads = 1;
-  int iterations = 5;  // at least 1, after one that warms caches
+  int iterations = 5;  // at least 1, after one that warms caches; more where they fit in `time`
+  Seconds time{2};     // for either kind of iterations
 };
 
-// Median of the iterations, and the quartiles as interval; measured. A layer that another does on
-// the way (a ReLU in a convolution) takes no time. Throws as runtime::TrainableNetwork does.
-[[nodiscard]] std::vector<models::CalibratedLayer> measure_layers(const LayerTimesRequest& request,
+// All ranks call it. On rank 0 the figures of the rank whose layers take longest in all, for which
+// the others wait; empty on others. Median of the iterations, and the quartiles as interval;
+// measured. With one rank there is no traffic, and no figures of it. A layer that another does on
+// the way (a ReLU in a convolution) takes no time. Throws as runtime::TrainableNetwork does, and
+// RunError that names a rank that is gone.
+//
+// Traffic is the all-reduce of the network's gradients, fused in a ring, by the communication
+// thread of training (runtime/training/gradient_exchange.h): two of them are under way at any time,
+// and their size is such that they outlast a layer (up to 256 MiB).
+[[nodiscard]] std::vector<models::CalibratedLayer> measure_layers(runtime::Transport& transport,
+                                                                  const LayerTimesRequest& request,
                                                                   const std::string& source);
 
 }  // namespace paceline::calibration

@@ -233,6 +233,19 @@ CalibratedRate read_rate(const Value& entry) {
           type_of(entry, "type"), read_figure<BytesPerSecond>(entry.at("bytes_per_s"), true)};
 }
 
+CalibratedLayer read_layer(const Value& entry) {
+  entry.check_keys({"network", "precision", "batch_per_rank", "layer", "forward_s", "backward_s",
+                    "forward_beside_traffic_s", "backward_beside_traffic_s"});
+  return {entry.at("network").text(),
+          precision_of(entry),
+          entry.at("batch_per_rank").count(),
+          entry.at("layer").text(),
+          read_figure<Seconds>(entry.at("forward_s"), false),
+          read_figure<Seconds>(entry.at("backward_s"), false),
+          optional_figure<Seconds>(entry, "forward_beside_traffic_s", false),
+          optional_figure<Seconds>(entry, "backward_beside_traffic_s", false)};
+}
+
 Json parse_json(std::string_view text, const std::string& file) {
   // nlohmann parses arrays and objects without recursion, so that nesting is no danger.
   try {
@@ -288,6 +301,20 @@ OrderedJson curve_json(const CalibratedCurve& curve) {
   }
   json["residual"] = curve.residual;
   json["source"] = curve.source;
+  return json;
+}
+
+OrderedJson layer_json(const CalibratedLayer& layer) {
+  OrderedJson json = {{"network", layer.network},
+                      {"precision", name(layer.precision)},
+                      {"batch_per_rank", layer.batch_per_rank},
+                      {"layer", layer.layer},
+                      {"forward_s", figure_json(layer.forward)},
+                      {"backward_s", figure_json(layer.backward)}};
+  if (layer.forward_beside_traffic)
+    json["forward_beside_traffic_s"] = figure_json(*layer.forward_beside_traffic);
+  if (layer.backward_beside_traffic)
+    json["backward_beside_traffic_s"] = figure_json(*layer.backward_beside_traffic);
   return json;
 }
 
@@ -368,14 +395,8 @@ Profile parse_profile(std::string_view text, const std::string& file) {
     }
   }
   if (root.has("layers")) {
-    for (const Value& entry : root.at("layers").elements()) {
-      entry.check_keys(
-          {"network", "precision", "batch_per_rank", "layer", "forward_s", "backward_s"});
-      profile.layers.push_back({entry.at("network").text(), precision_of(entry),
-                                entry.at("batch_per_rank").count(), entry.at("layer").text(),
-                                read_figure<Seconds>(entry.at("forward_s"), false),
-                                read_figure<Seconds>(entry.at("backward_s"), false)});
-    }
+    for (const Value& entry : root.at("layers").elements())
+      profile.layers.push_back(read_layer(entry));
   }
   return profile;
 }
@@ -409,14 +430,7 @@ std::string to_json(const Profile& profile) {
                                    {"samples_per_s", figure_json(entry.samples)}});
   }
   json["layers"] = OrderedJson::array();
-  for (const CalibratedLayer& entry : profile.layers) {
-    json["layers"].push_back({{"network", entry.network},
-                              {"precision", name(entry.precision)},
-                              {"batch_per_rank", entry.batch_per_rank},
-                              {"layer", entry.layer},
-                              {"forward_s", figure_json(entry.forward)},
-                              {"backward_s", figure_json(entry.backward)}});
-  }
+  for (const CalibratedLayer& entry : profile.layers) json["layers"].push_back(layer_json(entry));
   return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 

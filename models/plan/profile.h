@@ -22,7 +22,8 @@ struct CalibratedThroughput {
   Figure<PerSecond> samples;
 };
 
-// Forward and backward time of one layer at a batch size.
+// Forward and backward time of one layer at a batch size, while nothing travels; and, where it was
+// measured, while messages do all the time.
 struct CalibratedLayer {
   std::string network;
   Precision precision = Precision::fp32;
@@ -30,6 +31,8 @@ struct CalibratedLayer {
   std::string layer;
   Figure<Seconds> forward;
   Figure<Seconds> backward;
+  std::optional<Figure<Seconds>> forward_beside_traffic = {};
+  std::optional<Figure<Seconds>> backward_beside_traffic = {};
 };
 
 // What a message of n bytes takes, from `from` bytes up to the next piece: alpha + n beta.

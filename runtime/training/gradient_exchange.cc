@@ -27,8 +27,13 @@ using Clock = Recorder::Clock;
 
 constexpr int most_under_way = 2;
 // How long the communication thread sleeps between polls while nobody waits for it: it competes
-// with backward for the core.
-constexpr std::chrono::microseconds nap{50};
+// with backward for the core. A tenth of the time for which nothing has moved, within these bounds.
+constexpr std::chrono::microseconds shortest_nap{50};
+constexpr std::chrono::microseconds longest_nap{200};
+// Where somebody waits it polls without a pause, but for messages that take longer than this, which
+// it sees at most 1 % late.
+constexpr std::chrono::milliseconds patient_after{10};
+constexpr std::chrono::microseconds patient_nap{100};
 
 // A library's own all-reduce runs where the transport has it.
 void check_library(const models::Plan& plan, const models::PlannedSchedule& schedule,
@@ -274,6 +279,7 @@ void GradientExchange::State::run() {
     }
     return false;
   };
+  Clock::time_point moved_at = Clock::now();
   try {
     for (;;) {
       const std::function<void(Transport&, Executor&)>* errand_now = nullptr;
@@ -296,11 +302,19 @@ void GradientExchange::State::run() {
       bool moved = start_ready();
       moved = executor.progress() || moved;
       moved = land_done() || moved;
-      if (moved) continue;
-      if (hurry)
+      const Clock::time_point now = Clock::now();
+      if (moved) {
+        moved_at = now;
+        continue;
+      }
+      const Clock::duration waited = now - moved_at;
+      if (!hurry)
+        std::this_thread::sleep_for(
+            std::clamp<Clock::duration>(waited / 10, shortest_nap, longest_nap));
+      else if (waited < patient_after)
         ::sched_yield();
       else
-        std::this_thread::sleep_for(nap);
+        std::this_thread::sleep_for(patient_nap);
     }
   } catch (...) {
     const std::lock_guard lock(mutex);
@@ -330,6 +344,15 @@ GradientExchange::~GradientExchange() {
 
 int GradientExchange::under_way() const {
   return static_cast<int>(state_->begun - state_->finished);
+}
+
+bool GradientExchange::is_back() const {
+  PACELINE_ASSERT(under_way() > 0, "an iteration is under way");
+  if (!state_->travels) return true;
+  const std::lock_guard lock(state_->mutex);
+  const Flight& oldest =
+      state_->flights[static_cast<std::size_t>(state_->finished % most_under_way)];
+  return state_->failure != nullptr || oldest.done == static_cast<int>(state_->buckets.size());
 }
 
 void GradientExchange::begin(std::span<float> gradients, std::int64_t iteration) {

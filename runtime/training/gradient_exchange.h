@@ -53,6 +53,9 @@ class GradientExchange {
   // gone.
   Outcome finish();
   [[nodiscard]] int under_way() const;
+  // Whether finish() would return at once: all buckets of the oldest iteration are back. An error
+  // is for finish() to throw.
+  [[nodiscard]] bool is_back() const;
 
   // Runs `work` on the communication thread, between buckets, and waits for it: for all other
   // messages of the job. All ranks must do the same, and no iteration may be under way.

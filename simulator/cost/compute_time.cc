@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "models/base/error.h"
 #include "models/network/zoo.h"
@@ -54,7 +55,9 @@ void scale(ComputeTimes& times, double factor) {
 std::optional<ComputeTimes> layer_profile_times(const ComputeRequest& request, Reading reading) {
   if (request.profile == nullptr) return std::nullopt;
   ComputeTimes times = roofline_times(request, reading);
+  std::vector<LayerTime> beside = times.layers;
   std::size_t found = 0;
+  std::size_t found_beside = 0;
   for (const models::CalibratedLayer& entry : request.profile->layers) {
     const bool applies = entry.network == request.network.name &&
                          entry.precision == request.precision &&
@@ -65,12 +68,19 @@ std::optional<ComputeTimes> layer_profile_times(const ComputeRequest& request, R
       times.layers[i] = {read_figure(entry.forward, reading, false),
                          read_figure(entry.backward, reading, false)};
       ++found;
+      beside[i] = times.layers[i];
+      if (!entry.forward_beside_traffic || !entry.backward_beside_traffic) continue;
+      beside[i] = {read_figure(*entry.forward_beside_traffic, reading, false),
+                   read_figure(*entry.backward_beside_traffic, reading, false)};
+      ++found_beside;
     }
   }
   if (found == 0) return std::nullopt;
+  if (found_beside > 0) times.beside_traffic = std::move(beside);
   times.source = fmt::format(
-      "{} of {} layers as calibrated in profile {}, the rest and the update by roofline", found,
-      times.layers.size(), request.profile->name);
+      "{} of {} layers as calibrated in profile {}{}, the rest and the update by roofline", found,
+      times.layers.size(), request.profile->name,
+      found_beside > 0 ? ", alone and beside traffic" : "");
   return times;
 }
 

@@ -32,6 +32,9 @@ struct LayerTime {
 
 struct ComputeTimes {
   std::vector<LayerTime> layers;  // as NetworkWork::layers
+  // The same where messages travel all the time, as calibrated; empty if it is not known. Then
+  // messages do not slow computation down.
+  std::vector<LayerTime> beside_traffic = {};
   Seconds update;
   Provenance provenance = Provenance::predicted;
   std::string source;  // for people: what the times rest on

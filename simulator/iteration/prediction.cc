@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "models/base/error.h"
 #include "models/cluster/placement.h"
 #include "models/collective/algorithms.h"
+#include "simulator/iteration/beside_traffic.h"
 #include "simulator/iteration/in_flight.h"
 
 namespace paceline::simulator {
@@ -15,6 +17,10 @@ namespace {
 
 using models::Precision;
 using models::WireType;
+
+// Of the search for what layers take beside traffic: each round moves starts by less.
+constexpr int most_rounds = 10;
+constexpr double period_stays = 1e-4;
 
 // What our runtime does with a bucket (runtime/training/gradient_exchange.h): gradients are FP32 in
 // one array, of which a bucket is a part; another wire type is cast to and from, and sums are
@@ -188,23 +194,38 @@ StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thres
       buckets.back().all_reduce =
           timer.time(plan.schedules[static_cast<std::size_t>(bucket.schedule)], plan.bytes(bucket));
   }
-  IterationDag dag(request_.network, plan, at.compute, buckets, at.input);
   EngineKind engine = EngineKind::step;
   if (in_flight) {
     engine = shared_link_kind(at.engine.kind(), schedules, at.engine.cost());
-    if (in_order) {
-      ExecutorEngine executor(schedules, at.engine.cost());
-      dag = with_buckets_in_order(dag, plan, executor);
-    } else {
-      const auto sharing = make_shared_link_engine(engine, schedules, at.engine.cost());
-      dag = with_buckets_in_flight(dag, plan, *sharing);
-    }
   } else {
     for (const models::PlannedSchedule& schedule : plan.schedules) {
       if (!schedule.is_library) engine = std::max(engine, at.engine.engine(schedule));
     }
   }
+  const auto timed = [&](const ComputeTimes& compute) {
+    IterationDag dag(request_.network, plan, compute, buckets, at.input);
+    if (!in_flight) return dag;
+    if (in_order) {
+      ExecutorEngine executor(schedules, at.engine.cost());
+      return with_buckets_in_order(dag, plan, executor);
+    }
+    const auto sharing = make_shared_link_engine(engine, schedules, at.engine.cost());
+    return with_buckets_in_flight(dag, plan, *sharing);
+  };
+  IterationDag dag = timed(at.compute);
   SteadyIteration steady = steady_state(dag);
+  // Layers that run beside traffic take longer, and what travels then starts later: again, until
+  // the period stays.
+  const bool slows =
+      plan.ranks > 1 && !at.compute.beside_traffic.empty() && !request_.compute_is_exact;
+  for (int round = 0; slows && round < most_rounds; ++round) {
+    const Seconds before = steady.period;
+    ComputeTimes compute = at.compute;
+    compute.layers = layers_beside_traffic(dag, steady, at.compute);
+    dag = timed(compute);
+    steady = steady_state(dag);
+    if (std::abs((steady.period - before).value()) <= period_stays * before.value()) break;
+  }
   std::string timed_by = strategy.library.empty()     ? described(engine)
                          : strategy.library == "nccl" ? described(*nccl_tables_)
                                                       : "its calibrated curve";

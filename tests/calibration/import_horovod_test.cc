@@ -1,6 +1,7 @@
 // Timelines in the shape of Horovod's, whose all-reduces take what their generator planted.
 #include "calibration/import/horovod.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -82,6 +83,26 @@ TEST(Horovod, WithoutShapesThereIsNoCurve) {
   EXPECT_THAT(
       imported.remarks,
       Contains("12 all-reduces have no dtype and shape, and make no curve of time by size"));
+}
+
+// Reduce-scatter, all-reduce between nodes, all-gather: none of them is an all-reduce of all ranks.
+TEST(Horovod, PhasesOfAHierarchicalAllReduceMakeNoCurve) {
+  std::string text = R"([{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "w"}})";
+  int now = 0;
+  const auto add = [&](const char* phase, const char* name, const char* arguments) {
+    text += fmt::format(R"(,{{"ph": "{}", "name": "{}", "ts": {}, "pid": 1, "args": {{{}}}}})",
+                        phase, name, now += 10, arguments);
+  };
+  add("B", "ALLREDUCE", "");
+  for (const char* name : {"NCCL_REDUCESCATTER", "MPI_ALLREDUCE", "NCCL_ALLGATHER"}) {
+    add("B", name, "");
+    add("E", "", "");
+  }
+  add("E", "", R"("dtype": "float32", "shape": "[1000]")");
+  const Imported imported = parse_horovod(text + "]", "timeline.json");
+  EXPECT_EQ(imported.iterations, 1u);
+  EXPECT_TRUE(imported.curves.empty());
+  EXPECT_THAT(imported.remarks, Contains("1 all-reduces of several phases make no curve"));
 }
 
 TEST(Horovod, ErrorsAreOneLine) {

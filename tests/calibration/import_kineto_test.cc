@@ -2,6 +2,7 @@
 // say, and what is wrong with such files.
 #include "calibration/import/kineto.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -83,6 +84,67 @@ TEST(Kineto, KernelsOfAGpu) {
   ASSERT_EQ(imported.curves[0].samples.size(), 18u);
   EXPECT_EQ(imported.curves[0].samples[0].bytes, Bytes{4096});
   EXPECT_THAT(imported.remarks, Contains("NCCL's kernels include waiting for the other ranks"));
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  std::size_t at = 0;
+  while ((at = text.find(from, at)) != std::string::npos) {
+    text.replace(at, from.size(), to);
+    at += to.size();
+  }
+  return text;
+}
+
+// In traces of PyTorch 1.8, nothing stands around a backward operator but its own name, and its
+// number of the forward's thread says what it is.
+TEST(Kineto, BackwardWithoutTheEngineAround) {
+  const std::string text = golden_import("kineto/1.8-operators.json");
+  const std::string bare = replaced(text, "autograd::engine::evaluate_function: ", "");
+  ASSERT_NE(bare, text);
+  expect_planted(parse_kineto(bare, "trace.json", tiny_net()));
+}
+
+// There, annotations are operators, too.
+TEST(Kineto, IterationsThatAreOperators) {
+  const std::string text = replaced(golden_import("kineto/1.8-operators.json"),
+                                    "\"cat\": \"user_annotation\"", "\"cat\": \"Operator\"");
+  ASSERT_NE(text.find("\"Operator\", \"name\": \"ProfilerStep#"), std::string::npos);
+  expect_planted(parse_kineto(text, "trace.json", tiny_net()));
+}
+
+// In some versions the "External id" of a kernel is its correlation, which may be that of another
+// operator.
+TEST(Kineto, TheCallThatLaunchedAKernelSaysWhoseItIs) {
+  std::string text = R"({"traceEvents": [)";
+  const auto add = [&](const char* category, const std::string& name, int tid, int begin, int time,
+                       const std::string& arguments) {
+    text += fmt::format(
+        R"({}{{"ph": "X", "cat": "{}", "name": "{}", "pid": 1, "tid": {}, "ts": {}, "dur": {}, )"
+        R"("args": {{{}}}}})",
+        text.back() == '[' ? "" : ",", category, name, tid, begin, time, arguments);
+  };
+  add("user_annotation", "conv1", 1, 0, 10, "");
+  add("cpu_op", "aten::conv2d", 1, 1, 8, R"("External id": 1)");
+  add("user_annotation", "conv2", 1, 20, 10, "");
+  add("cpu_op", "aten::conv2d", 1, 21, 8, R"("External id": 2)");
+  add("cuda_runtime", "cudaLaunchKernel", 1, 3, 1, R"("correlation": 2)");
+  add("kernel", "k", 7, 40, 100, R"("correlation": 2, "External id": 2)");
+  add("cuda_runtime", "cudaLaunchKernel", 1, 23, 1, R"("correlation": 3)");
+  add("kernel", "k", 7, 150, 30, R"("correlation": 3, "External id": 3)");
+  const Imported imported = parse_kineto(text + "]}", "trace.json", tiny_net());
+  ASSERT_EQ(imported.layers.size(), 2u);
+  EXPECT_NEAR(imported.layers[0].forward.value.value(), 100e-6, 1e-12);
+  EXPECT_NEAR(imported.layers[1].forward.value.value(), 30e-6, 1e-12);
+}
+
+// Names from generated code have line ends in them, and paths of Windows have backslashes.
+TEST(Kineto, StringsThatAreNotEscapedAreRead) {
+  const std::string event =
+      "{\"ph\": \"X\", \"cat\": \"python_function\", \"name\": \"C:\\users\\p\ny \\\\ \\\" "
+      "\\u0041\", \"ts\": 1617000000000000, \"dur\": 2, \"pid\": 1, \"tid\": 1},";
+  std::string text = golden_import("kineto/1.8-operators.json");
+  const std::size_t at = text.find("[") + 1;
+  expect_planted(parse_kineto(text.insert(at, event), "trace.json", tiny_net()));
 }
 
 TEST(Kineto, AKindThatDoesNotFitIsLeftOutAndSaid) {

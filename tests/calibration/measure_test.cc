@@ -206,15 +206,30 @@ TEST(Measure, KernelRatesAreOfEveryKindAndTypeThatThereIs) {
 
 TEST(Measure, EveryLayerOfANetworkHasItsTimes) {
   const models::Network network = models::zoo_network("cnn-small");
-  const auto layers = measure_layers({.network = network, .batch = 4, .iterations = 3}, "a test");
   const models::NetworkWork work = models::work(network);
-  ASSERT_EQ(layers.size(), work.layers.size());
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    EXPECT_EQ(layers[i].layer, work.layers[i].name);
-    EXPECT_EQ(layers[i].batch_per_rank, 4);
-    if (work.layers[i].forward_flops == 0) continue;
-    EXPECT_GT(layers[i].forward.value, Seconds{0}) << layers[i].layer;
-    EXPECT_GT(layers[i].backward.value, Seconds{0}) << layers[i].layer;
+  for (const int ranks : {1, 3}) {
+    on_ranks(ranks, 1, [&](Transport& transport) {
+      const auto layers = measure_layers(
+          transport, {.network = network, .batch = 4, .iterations = 3, .time = Seconds{0}},
+          "a test");
+      if (transport.rank() != 0) {
+        EXPECT_TRUE(layers.empty());
+        return;
+      }
+      ASSERT_EQ(layers.size(), work.layers.size());
+      for (std::size_t i = 0; i < layers.size(); ++i) {
+        EXPECT_EQ(layers[i].layer, work.layers[i].name);
+        EXPECT_EQ(layers[i].batch_per_rank, 4);
+        EXPECT_EQ(layers[i].forward_beside_traffic.has_value(), ranks > 1);
+        EXPECT_EQ(layers[i].backward_beside_traffic.has_value(), ranks > 1);
+        if (work.layers[i].forward_flops == 0) continue;
+        EXPECT_GT(layers[i].forward.value, Seconds{0}) << layers[i].layer;
+        EXPECT_GT(layers[i].backward.value, Seconds{0}) << layers[i].layer;
+        if (ranks == 1) continue;
+        EXPECT_GT(layers[i].forward_beside_traffic->value, Seconds{0}) << layers[i].layer;
+        EXPECT_GT(layers[i].backward_beside_traffic->value, Seconds{0}) << layers[i].layer;
+      }
+    });
   }
 }
 

@@ -46,7 +46,9 @@ Profile sample() {
        {PerSecond{218}, PerSecond{217.5}, PerSecond{218.5}, Provenance::calibrated, "table"}}};
   profile.layers = {{"resnet50", Precision::fp32, 32, "conv1",
                      Figure<Seconds>::exact(Seconds{1e-3}, Provenance::measured, "run"),
-                     Figure<Seconds>::exact(Seconds{2e-3}, Provenance::measured, "run")}};
+                     Figure<Seconds>::exact(Seconds{2e-3}, Provenance::measured, "run"),
+                     std::nullopt,
+                     Figure<Seconds>::exact(Seconds{3e-3}, Provenance::measured, "run")}};
   return profile;
 }
 
@@ -75,6 +77,8 @@ TEST(Profile, GoesThroughJsonUnchanged) {
   EXPECT_FALSE(read.nic_bandwidth);
   EXPECT_EQ(read.throughputs[0].samples, original.throughputs[0].samples);
   EXPECT_EQ(read.layers[0].backward, original.layers[0].backward);
+  EXPECT_FALSE(read.layers[0].forward_beside_traffic);
+  EXPECT_EQ(read.layers[0].backward_beside_traffic, original.layers[0].backward_beside_traffic);
   EXPECT_EQ(read.transport->message_gap, original.transport->message_gap);
   EXPECT_EQ(read.curves[0].pieces[1].beta, original.curves[0].pieces[1].beta);
 }

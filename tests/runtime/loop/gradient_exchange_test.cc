@@ -109,6 +109,22 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"fused-ring", 1, NumberType::fp16, models::Overlap::double_buffered, 1}),
     case_name);
 
+TEST(GradientExchange, SaysWhenTheOldestIsBack) {
+  const models::Network network = models::zoo_network("cnn-small");
+  const std::vector<ParameterPlace> places = parameter_places(network);
+  const models::Plan plan =
+      plan_of({"fused-ring", 2, NumberType::fp32, models::Overlap::wait_free, 1}, network);
+  on_ranks(2, 1, [&](Transport& transport) {
+    GradientExchange exchange(transport, plan, places);
+    std::vector<float> gradients(static_cast<std::size_t>(models::work(network).parameters()));
+    exchange.begin(gradients, 0);
+    EXPECT_FALSE(exchange.is_back());
+    exchange.ready(static_cast<int>(places.size()) - 1);
+    while (!exchange.is_back()) std::this_thread::yield();
+    EXPECT_TRUE(exchange.finish().finite);
+  });
+}
+
 TEST(GradientExchange, AnOverflowOfOneRankIsSeenByAll) {
   const models::Network network = models::zoo_network("cnn-small");
   const std::vector<ParameterPlace> places = parameter_places(network);

@@ -1,0 +1,146 @@
+#include "simulator/iteration/beside_traffic.h"
+
+#include <gtest/gtest.h>
+
+#include "models/base/error.h"
+#include "models/cluster/catalog.h"
+#include "models/network/zoo.h"
+#include "simulator/iteration/prediction.h"
+#include "tests/simulator/small_job.h"
+
+namespace paceline::simulator {
+namespace {
+
+// Three layers of 1 s forward and 2 s backward, twice as long beside traffic. Each is a bucket.
+struct Chain {
+  models::NetworkWork network = test::chain_network({1000, 1000, 1000});
+  ComputeTimes compute;
+  models::Plan plan =
+      models::make_plan(models::strategy("ring"), network.gradients, 2, models::WireType::fp32, {});
+
+  Chain() {
+    compute.layers.assign(3, {Seconds{1}, Seconds{2}});
+    compute.beside_traffic.assign(3, {Seconds{2}, Seconds{4}});
+  }
+  // `travelling` seconds for each bucket; the layers as `layers` says.
+  [[nodiscard]] IterationDag dag(double travelling, const std::vector<LayerTime>& layers) const {
+    ComputeTimes times = compute;
+    times.layers = layers;
+    return {
+        network, plan, times, std::vector<BucketTimes>(3, {{}, {}, Seconds{travelling}, {}}), {}};
+  }
+  [[nodiscard]] std::vector<LayerTime> round(double travelling,
+                                             const std::vector<LayerTime>& layers) const {
+    const IterationDag timed = dag(travelling, layers);
+    return layers_beside_traffic(timed, steady_state(timed), compute);
+  }
+};
+
+// Backward runs from 3 to 9: layer 2 until 5, then its bucket travels for 1 s.
+// Layer 1 (5 on): 1 s beside traffic does half a second of work, 1.5 s are left: 2.5 s.
+TEST(BesideTraffic, APassIsStretchedByTheTrafficThatItHas) {
+  const Chain chain;
+  const auto layers = chain.round(1, chain.compute.layers);
+  for (const LayerTime& layer : layers) EXPECT_DOUBLE_EQ(layer.forward.value(), 1);
+  EXPECT_DOUBLE_EQ(layers[2].backward.value(), 2);
+  EXPECT_DOUBLE_EQ(layers[1].backward.value(), 2.5);
+  EXPECT_DOUBLE_EQ(layers[0].backward.value(), 2.5);
+  // Again: layer 0 begins later, as its traffic does.
+  const auto again = chain.round(1, layers);
+  EXPECT_DOUBLE_EQ(again[1].backward.value(), 2.5);
+  EXPECT_DOUBLE_EQ(again[0].backward.value(), 2.5);
+}
+
+TEST(BesideTraffic, AllOfAPassBesideTrafficTakesItsTimeBesideTraffic) {
+  const Chain chain;
+  const auto layers = chain.round(10, chain.compute.layers);
+  EXPECT_DOUBLE_EQ(layers[2].backward.value(), 2);
+  EXPECT_DOUBLE_EQ(layers[1].backward.value(), 4);
+  EXPECT_DOUBLE_EQ(layers[0].backward.value(), 4);
+}
+
+TEST(BesideTraffic, WithoutTrafficNothingIsStretched) {
+  const Chain chain;
+  for (const LayerTime& layer : chain.round(0, chain.compute.layers)) {
+    EXPECT_DOUBLE_EQ(layer.forward.value(), 1);
+    EXPECT_DOUBLE_EQ(layer.backward.value(), 2);
+  }
+}
+
+// With double buffering, buckets travel while the next iteration's layers run, forward ones, too:
+// something is always under way. Layer 1's backward has bucket 2 beside it until 8; what starts then
+// waits for it.
+TEST(BesideTraffic, TrafficOfTheIterationBeforeCounts) {
+  Chain chain;
+  chain.plan.overlap = models::Overlap::double_buffered;
+  const auto layers = chain.round(3, chain.compute.layers);
+  EXPECT_DOUBLE_EQ(layers[0].forward.value(), 2);
+  EXPECT_DOUBLE_EQ(layers[2].forward.value(), 2);
+  EXPECT_DOUBLE_EQ(layers[1].backward.value(), 3.5);
+}
+
+models::Profile profile_of(const models::NetworkWork& network, bool beside) {
+  models::Profile profile;
+  for (const models::LayerWork& layer : network.layers) {
+    const auto figure = [](double s) {
+      return Figure<Seconds>::exact(Seconds{s}, Provenance::measured, "a test");
+    };
+    profile.layers.push_back({network.name, models::Precision::fp32, 16, layer.name, figure(1e-4),
+                              figure(2e-4), std::nullopt, std::nullopt});
+    if (!beside) continue;
+    profile.layers.back().forward_beside_traffic = figure(1e-4);
+    profile.layers.back().backward_beside_traffic = figure(4e-4);
+  }
+  return profile;
+}
+
+struct Job {
+  models::NetworkWork network = models::work(models::zoo_network("resnet-small"));
+  models::Cluster cluster = models::catalog_cluster("jizhi-p40");
+  models::Profile alone = profile_of(network, false);
+  models::Profile beside = profile_of(network, true);
+
+  [[nodiscard]] PredictionRequest request(const models::Profile& profile, int ranks = 8) const {
+    PredictionRequest request{.network = network,
+                              .cluster = cluster,
+                              .profile = &profile,
+                              .ranks = ranks,
+                              .batch_per_rank = 16};
+    request.thresholds.fusion = Bytes{64e3};
+    return request;
+  }
+};
+
+Seconds iteration(const PredictionRequest& request) {
+  return Predictor(request).predict(models::strategy("fused-ring")).iteration.value;
+}
+
+TEST(BesideTraffic, APredictionTakesItFromTheProfile) {
+  const Job job;
+  const Seconds alone = iteration(job.request(job.alone));
+  const Seconds beside = iteration(job.request(job.beside));
+  EXPECT_GT(beside, alone);
+  // Backward is at most twice as long, and nothing else is longer.
+  EXPECT_LT(beside, alone + static_cast<double>(job.network.layers.size()) * Seconds{2e-4});
+  const std::string source =
+      Predictor(job.request(job.beside)).predict(models::strategy("fused-ring")).compute_source;
+  EXPECT_NE(source.find("alone and beside traffic"), std::string::npos) << source;
+}
+
+TEST(BesideTraffic, SleepingLayersAndASingleRankAreNotSlowedDown) {
+  const Job job;
+  PredictionRequest replay = job.request(job.beside);
+  replay.compute_is_exact = true;
+  PredictionRequest without = job.request(job.alone);
+  without.compute_is_exact = true;
+  EXPECT_EQ(iteration(replay), iteration(without));
+  EXPECT_EQ(iteration(job.request(job.beside, 1)), iteration(job.request(job.alone, 1)));
+  PredictionRequest apart = job.request(job.beside);
+  apart.overlap = models::Overlap::none;
+  PredictionRequest apart_alone = job.request(job.alone);
+  apart_alone.overlap = models::Overlap::none;
+  EXPECT_EQ(iteration(apart), iteration(apart_alone));
+}
+
+}  // namespace
+}  // namespace paceline::simulator
