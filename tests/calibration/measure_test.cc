@@ -142,7 +142,7 @@ class WithAllReduce final : public Transport {
   void all_reduce(std::span<float> bucket) override {
     std::this_thread::sleep_for(std::chrono::microseconds(bucket.size_bytes()));
   }
-  [[nodiscard]] std::size_t segment_bytes() const override { return below_.segment_bytes(); }
+  [[nodiscard]] models::Segmentation segmentation() const override { return below_.segmentation(); }
 
  private:
   Transport& below_;

@@ -32,7 +32,8 @@ models::Profile with_transport() {
     return Figure<decltype(value)>{value, value * 0.9, value * 1.1, Provenance::calibrated, "test"};
   };
   models::Profile profile;
-  profile.transport = {"open-mpi", Bytes{16384}, Bytes{262144}, figure(Seconds{1e-5}), 0};
+  profile.transport = {"open-mpi",    Bytes{16384},          Bytes{262144},
+                       Bytes{524288}, figure(Seconds{1e-5}), 0};
   profile.nic_bandwidth = figure(BytesPerSecond{3e7});
   for (const models::CurveKind kind :
        {models::CurveKind::exchange, models::CurveKind::all_reduce}) {
