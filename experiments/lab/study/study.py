@@ -279,7 +279,7 @@ def parser():
     root.add_argument("--only", default="*", help="clusters, as in '4x*' (all)")
     root.add_argument("--minutes", type=float, default=600, help="stop after so long")
     root.add_argument("--again", type=int, default=1, help="tries of a disturbed cell, beyond one")
-    root.add_argument("--calibrate-seconds", type=int, default=12)
+    root.add_argument("--calibrate-seconds", type=int, default=20)
     root.add_argument("--wait-quiet", type=int, default=30, metavar="SECONDS")
     root.add_argument("--build", type=pathlib.Path, default=PROJECT / "build/release")
     root.add_argument("--plot", type=pathlib.Path, help="with report: predicted against measured")
