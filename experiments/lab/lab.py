@@ -20,8 +20,8 @@ own namespaces only, which have no way out. Inside, /run and /dev/shm are empty 
 
 A run says whether to trust it. --wait-quiet waits until others leave the processors alone; a run is
 disturbed where others used more than --max-foreign of the processors, other virtual machines took
-more than --max-steal, or the switch delivered a frame more than --max-lateness late. It says so, and
-so does --report.
+more than --max-steal, or the switch held frames up, for more than --max-lateness each, for more than
+--max-held-up of the time. It says so, and so does --report.
 
 Exit code: the command's; 2 if the lab was asked for something impossible, 69 if this machine lacks
 what it needs, 70 if a part of the lab died, 124 after --time-limit, 128 + signal when interrupted.
@@ -106,7 +106,9 @@ def add_thresholds(run):
     run.add_argument("--max-steal", type=parse_share, default=limits.steal, metavar="SHARE",
                      help=f"of the processors taken by other machines ({limits.steal:.0%}%)")
     run.add_argument("--max-lateness", type=parse_time, default=limits.lateness_us, metavar="TIME",
-                     help=f"of the latest frame ({limits.lateness_us / 1e3:g}ms)")
+                     help=f"of a frame, beyond which it is held up ({limits.lateness_us / 1e3:g}ms)")
+    run.add_argument("--max-held-up", type=parse_share, default=limits.held_up, metavar="SHARE",
+                     help=f"of the time for which frames were held up ({limits.held_up:.0%}%)")
 
 
 def missing_requirements(network, options, mpi):

@@ -1,9 +1,10 @@
 // Tests: tests/runtime/executor_test.cc.
 //
 // IMPLEMENTATION. The operations of a rank have one order, the program order: for each step the
-// messages that it sends, then those that it receives, both by segment and then as the schedule
-// enumerates them. Spans are related through maps of intervals: operations overlap where both
-// touch an interval.
+// messages that it sends, then those that it receives, both by segment. Of one segment, a rank
+// sends first to the rank behind it, so that not all ranks send to the same one at first; it
+// receives, and adds, as the schedule enumerates, which makes sums the same on all ranks. Spans are
+// related through maps of intervals: operations overlap where both touch an interval.
 //
 // Why it cannot deadlock although only a window of the receives is posted, and sends are held back.
 // Of all ranks that are stuck, take one, r, whose awaited receive is of the least step s, and of
@@ -71,11 +72,15 @@ struct Messages {
   std::vector<Message> list;
   std::vector<std::size_t> step_ends;  // behind the last of each step
 
-  void end_step() {
+  // Orders the messages of the step by segment, and those of one segment by what `place` makes of
+  // their peers.
+  template <class Place>
+  void end_step(Place&& place) {
     const auto first =
         list.begin() + static_cast<std::ptrdiff_t>(step_ends.empty() ? 0 : step_ends.back());
-    std::stable_sort(first, list.end(),
-                     [](const Message& a, const Message& b) { return a.segment < b.segment; });
+    std::stable_sort(first, list.end(), [&](const Message& a, const Message& b) {
+      return a.segment != b.segment ? a.segment < b.segment : place(a.peer) < place(b.peer);
+    });
     step_ends.push_back(list.size());
   }
   void add(int peer, bool reduce, Elements span, int step, std::int64_t segment_elements) {
@@ -103,8 +108,9 @@ class Compiler {
       for_each_receive(schedule, rank, step, bucket, [&](const Transfer<std::int64_t>& t) {
         receives_.add(t.from, t.reduce, t.span, step, options.segment_elements);
       });
-      sends_.end_step();
-      receives_.end_step();
+      sends_.end_step(
+          [&](int peer) { return (peer - rank + schedule.ranks()) % schedule.ranks(); });
+      receives_.end_step([](int) { return 0; });
     }
   }
 
@@ -148,13 +154,20 @@ class Compiler {
     return may;
   }
 
+  // How many messages, each to a receiver of its own as a rule, a step's sends begin with.
+  [[nodiscard]] std::int64_t first_segments(int step) const {
+    const auto first = sends_.list.begin() + static_cast<std::ptrdiff_t>(sends_.step_begin(step));
+    const auto last = sends_.list.begin() + static_cast<std::ptrdiff_t>(sends_.step_end(step));
+    return std::count_if(first, last, [](const Message& m) { return m.segment == 0; });
+  }
+
   // For each send, how many receives must have landed so that it does not run further ahead than it
   // may. Those are of earlier steps, or of earlier segments of its own. What the schedule sends
   // beyond what it has received before a step is no more held against later ones.
   [[nodiscard]] std::vector<std::int64_t> held_back() const {
     std::vector<std::int64_t> after(sends_.list.size(), 0);
     if (options_.ahead_elements == 0) return after;
-    const std::int64_t ahead = std::max(options_.ahead_elements, 2 * options_.segment_elements);
+    const std::int64_t own_ahead = std::max(options_.ahead_elements, 2 * options_.segment_elements);
     std::int64_t sent = 0;
     std::int64_t received = 0;  // in receives before `landed`
     std::size_t landed = 0;
@@ -164,6 +177,7 @@ class Compiler {
       for (std::size_t i = landed; i < begin; ++i) before += receives_.list[i].span.size;
       sent = std::min(sent, before);
       const bool within = may_hold_back(step);
+      const std::int64_t ahead = own_ahead * first_segments(step);
       for (std::size_t i = sends_.step_begin(step); i < sends_.step_end(step); ++i) {
         const Message& m = sends_.list[i];
         sent += m.span.size;

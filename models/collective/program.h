@@ -66,7 +66,7 @@ struct Program {
 struct Segmentation {
   std::int64_t smallest_bytes = 1;
   std::int64_t largest_bytes = 1;
-  // How far a rank's sends may run ahead of what it receives; 0: without limit. Between hosts, what
+  // How far sends to a peer may run ahead of what comes in; 0: without limit. Between hosts, what
   // runs ahead fills the queue of the host's link, where acknowledgements of what comes in wait
   // behind it: peers then run out of window, and links idle.
   std::int64_t ahead_bytes = 0;
@@ -88,9 +88,10 @@ struct ProgramOptions {
 [[nodiscard]] std::int64_t segment_count(Elements span, std::int64_t segment_elements);
 
 // The window has at least 2 receives and at most 16: the next is there when one has landed, and
-// those that wait stay in the cache. A rank's sends run at most ahead_elements, and two segments at
-// least, ahead of what it has received, but never wait for what comes no earlier in the schedule: a
-// root sends all that it has. Time: O((messages in segments) log(messages in segments)) for a rank.
+// those that wait stay in the cache. A rank's sends run at most ahead_elements, and two segments to
+// each receiver at least, ahead of what it has received, but never wait for what comes no earlier
+// in the schedule: a root sends all that it has. Time: O((messages in segments) log(messages in
+// segments)) for a rank.
 [[nodiscard]] Program compile(const Schedule& schedule, int rank, std::int64_t elements,
                               WireType wire, const ProgramOptions& options);
 

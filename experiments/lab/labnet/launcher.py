@@ -77,11 +77,12 @@ def look_at_machine(options, say):
 
 
 def finish(options, figures, say):
-    limits = Limits(options.max_foreign, options.max_steal, options.max_lateness)
+    limits = Limits(options.max_foreign, options.max_steal, options.max_lateness,
+                    options.max_held_up)
     why = why_disturbed(figures, limits)
     figures |= {"load_after": os.getloadavg()[0], "disturbed": bool(why), "why": why,
                 "limits": {"cpu_foreign": limits.foreign, "cpu_steal": limits.steal,
-                           "worst_lateness_us": limits.lateness_us}}
+                           "lateness_us": limits.lateness_us, "held_up": limits.held_up}}
     if options.report:
         try:
             pathlib.Path(options.report).write_text(json.dumps(figures) + "\n")

@@ -142,7 +142,8 @@ class Limits:
     """Beyond which a run counts as disturbed."""
     foreign: float = 0.10      # share of the processors
     steal: float = 0.02        # share of the processors
-    lateness_us: float = 5000  # of the latest frame
+    lateness_us: float = 5000  # of a frame, beyond which it is held up
+    held_up: float = 0.02      # share of the run's time for which frames were
 
 
 def why_disturbed(figures, limits):
@@ -154,9 +155,9 @@ def why_disturbed(figures, limits):
     if figures["cpu_steal"] > limits.steal:
         why.append(f"other machines took {figures['cpu_steal']:.1%} of the processors "
                    f"(limit {limits.steal:.1%})")
-    late = figures.get("worst_lateness_us")
-    if late is not None and late > limits.lateness_us:
-        why.append(f"a frame was {late / 1e3:.1f} ms late (limit {limits.lateness_us / 1e3:g} ms)")
+    held_up = figures.get("held_up_s", 0.0) / max(figures["command_s"], 1e-9)
+    if held_up > limits.held_up:
+        why.append(f"frames were held up for {held_up:.1%} of the time (limit {limits.held_up:.1%})")
     return why
 
 

@@ -43,7 +43,8 @@ class TapSwitch:
 
     def __init__(self, options, hosts):
         command = [options.switch, "--rate", str(options.rate), "--latency", str(options.latency),
-                   "--racks", str(options.racks), "--uplink", str(options.uplink or 0)]
+                   "--racks", str(options.racks), "--uplink", str(options.uplink or 0),
+                   "--late-after", str(options.max_lateness)]
         command += [f"/proc/{process}/ns/net" for process in hosts]
 
         def first():  # the wire goes before what talks over it

@@ -4,6 +4,7 @@
 // SIGTERM, and prints one line of JSON then: what it carried, and how late.
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 
 #include <CLI/CLI.hpp>
@@ -24,6 +25,7 @@ struct Options {
   int racks = 1;
   double uplink_bits = 0.0;
   int mtu = 1500;
+  double late_after_us = 5000.0;
   std::vector<std::string> namespaces;
 };
 
@@ -47,7 +49,11 @@ int run(const Options& options) {
       .latency = static_cast<paceline::lab::Nanoseconds>(options.latency_us * 1e3),
       .racks = options.racks,
       .uplink_rate = options.uplink_bits / 8.0};
-  paceline::lab::Switch network(paceline::lab::Fabric(fabric), std::move(taps));
+  paceline::lab::Switch network(
+      paceline::lab::Fabric(fabric), std::move(taps),
+      static_cast<paceline::lab::Nanoseconds>(options.late_after_us * 1e3));
+  // A page that is read back from a disk delays all hosts.
+  mlockall(MCL_CURRENT | MCL_FUTURE);
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
   watch_signals();
   std::puts("ready");
@@ -55,11 +61,11 @@ int run(const Options& options) {
   const auto report = network.run([] { return terminated != 0; });
   const paceline::lab::Lateness& late = report.lateness;
   fmt::print(R"({{"frames": {}, "wire_bytes": {}, "refused": {}, "mean_lateness_us": {:.1f}, )"
-             R"("p99_lateness_us": {:.1f}, "worst_lateness_us": {:.1f}}})"
+             R"("p99_lateness_us": {:.1f}, "worst_lateness_us": {:.1f}, "held_up_s": {:.4f}}})"
              "\n",
              late.count(), report.wire_bytes, report.refused, late.mean() / 1e3,
              static_cast<double>(late.quantile(0.99)) / 1e3,
-             static_cast<double>(late.worst()) / 1e3);
+             static_cast<double>(late.worst()) / 1e3, static_cast<double>(report.held_up) / 1e9);
   return 0;
 }
 
@@ -77,6 +83,8 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_option("--uplink", options.uplink_bits, "Of a rack's uplink, each way, bit/s");
   app.add_option("--mtu", options.mtu, "Bytes");
+  app.add_option("--late-after", options.late_after_us,
+                 "Frames that are later than this are held up, microseconds");
   app.add_option("namespaces", options.namespaces, "Paths of network namespaces, one for each host")
       ->required();
   CLI11_PARSE(app, argc, argv);

@@ -46,8 +46,11 @@ struct Later {
 
 class Switch::Loop {
  public:
-  Loop(Fabric fabric, std::vector<Tap> taps)
-      : fabric_(std::move(fabric)), taps_(std::move(taps)), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+  Loop(Fabric fabric, std::vector<Tap> taps, Nanoseconds late_after)
+      : fabric_(std::move(fabric)),
+        taps_(std::move(taps)),
+        late_after_(late_after),
+        epoll_(epoll_create1(EPOLL_CLOEXEC)) {
     if (epoll_ < 0) throw std::system_error(errno, std::generic_category(), "epoll_create1");
     held_back_.assign(taps_.size(), false);
     for (int host = 0; host < fabric_.hosts(); ++host) listen(host, EPOLL_CTL_ADD, EPOLLIN);
@@ -126,6 +129,9 @@ class Switch::Loop {
 
   void deliver_due() {
     const Nanoseconds time = now();
+    // What is due first tells for how long nothing was delivered.
+    if (!events_.empty() && time - events_.top().due > late_after_)
+      report_.held_up += time - events_.top().due;
     while (!events_.empty() && events_.top().due <= time) {
       // The order of the queue does not depend on the bytes.
       Event event = std::move(const_cast<Event&>(events_.top()));
@@ -149,6 +155,7 @@ class Switch::Loop {
 
   Fabric fabric_;
   std::vector<Tap> taps_;
+  Nanoseconds late_after_;
   int epoll_;
   std::priority_queue<Event, std::vector<Event>, Later> events_;
   std::vector<Buffer> spare_;
@@ -158,8 +165,8 @@ class Switch::Loop {
   SwitchReport report_;
 };
 
-Switch::Switch(Fabric fabric, std::vector<Tap> taps)
-    : loop_(std::make_unique<Loop>(std::move(fabric), std::move(taps))) {}
+Switch::Switch(Fabric fabric, std::vector<Tap> taps, Nanoseconds late_after)
+    : loop_(std::make_unique<Loop>(std::move(fabric), std::move(taps), late_after)) {}
 
 Switch::~Switch() = default;
 

@@ -16,14 +16,16 @@ namespace paceline::lab {
 struct SwitchReport {
   std::int64_t wire_bytes = 0;
   std::int64_t refused = 0;  // frames that a host's device did not take
+  Nanoseconds held_up = 0;   // time for which frames were due and nothing was delivered
   // Of each frame that was delivered: what the emulation adds to the latency.
   Lateness lateness;
 };
 
 class Switch {
  public:
-  // One device for each host of the fabric. Throws std::system_error.
-  Switch(Fabric fabric, std::vector<Tap> taps);
+  // One device for each host of the fabric. Frames that are later than `late_after` are held up.
+  // Throws std::system_error.
+  Switch(Fabric fabric, std::vector<Tap> taps, Nanoseconds late_after);
   Switch(const Switch&) = delete;
   Switch& operator=(const Switch&) = delete;
   ~Switch();

@@ -153,7 +153,7 @@ class Trust(unittest.TestCase):
             return json.loads(path.read_text()), result.stderr
 
     def test_limits_decide_what_is_disturbed(self):
-        loose = ["--max-foreign", "100%", "--max-steal", "100%", "--max-lateness", "10s"]
+        loose = ["--max-foreign", "100%", "--max-steal", "100%", "--max-held-up", "100%"]
         ping = [*PYTHON, PROBE, "--megabytes", "1"]
         figures, said = self.report("--rate", "200mbit", *loose, command=ping)
         self.assertFalse(figures["disturbed"])
@@ -161,13 +161,13 @@ class Trust(unittest.TestCase):
         self.assertNotIn("disturbed", said)
         for key in ("load_before", "load_after", "busy_before", "cpu_busy", "cpu_lab", "cpu_network", "cpu_foreign",
                     "cpu_steal", "network_waited_s", "retransmits", "mean_lateness_us", "p99_lateness_us",
-                    "worst_lateness_us", "frames", "command_s", "exit_code", "limits"):
+                    "worst_lateness_us", "held_up_s", "frames", "command_s", "exit_code", "limits"):
             self.assertIn(key, figures)
         self.assertLessEqual(figures["p99_lateness_us"], figures["worst_lateness_us"])
-        figures, said = self.report("--rate", "200mbit", *loose, "--max-lateness", "0", command=ping)
+        figures, said = self.report("--rate", "200mbit", *loose, "--max-lateness", "0", "--max-held-up", "0%", command=ping)
         self.assertTrue(figures["disturbed"])
         self.assertEqual(len(figures["why"]), 1)
-        self.assertIn("disturbed: a frame was", said)
+        self.assertIn("disturbed: frames were held up", said)
 
     def test_a_failed_command_is_reported_too(self):
         self.assertEqual(self.report(command=["sh", "-c", "exit 3"], code=3)[0]["exit_code"], 3)

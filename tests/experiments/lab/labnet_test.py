@@ -96,19 +96,19 @@ class Networks(unittest.TestCase):
 
 
 class Trust(unittest.TestCase):
-    fine = {"cpu_foreign": 0.05, "cpu_steal": 0.0, "worst_lateness_us": 900.0}
+    fine = {"cpu_foreign": 0.05, "cpu_steal": 0.0, "held_up_s": 0.01, "command_s": 2.0}
 
     def test_is_lost_for_each_reason(self):
         self.assertEqual(why_disturbed(self.fine, Limits()), [])
         for key, value, word in (("cpu_foreign", 0.3, "30%"), ("cpu_steal", 0.031, "3.1%"),
-                                 ("worst_lateness_us", 60000.0, "60.0 ms")):
+                                 ("held_up_s", 0.06, "3.0%")):
             why = why_disturbed(self.fine | {key: value}, Limits())
             self.assertEqual(len(why), 1)
             self.assertIn(word, why[0])
-        self.assertEqual(len(why_disturbed({key: 1e6 for key in self.fine}, Limits())), 3)
+        self.assertEqual(len(why_disturbed({key: 1e6 for key in self.fine} | {"command_s": 1.0}, Limits())), 3)
 
     def test_needs_no_lateness_where_there_is_no_switch(self):
-        self.assertEqual(why_disturbed({"cpu_foreign": 0.0, "cpu_steal": 0.0}, Limits()), [])
+        self.assertEqual(why_disturbed({"cpu_foreign": 0.0, "cpu_steal": 0.0, "command_s": 1.0}, Limits()), [])
 
     def test_shares_are_of_all_processors(self):
         passed = Processors(1200, 700, 30).since(Processors(1000, 600, 10))
