@@ -3,8 +3,9 @@
 // IMPLEMENTATION. A collective in flight is an Instance of a Compiled schedule: the programs of all
 // ranks for one bucket size, and which receive each send meets. All that happens is an event in one
 // queue. When a quantum leaves its rank it is put through all links of its way at once: each has a
-// time at which it is free again. As quanta leave in the order of time, links see them in order, up
-// to the differences between latencies.
+// time at which it is free again. The next one follows when the sender's own links, its port and
+// its NIC, are through with it: so quanta reach links in the order of time, up to the differences
+// between latencies, and none holds a link for later that another could use before.
 #include "simulator/engine/executor_engine.h"
 
 #include <algorithm>
@@ -57,8 +58,9 @@ struct Message {
 // The way from one rank to another.
 struct Connection {
   std::vector<int> links;
-  double alpha_s = 0;   // of the path beyond the transport's, and of all within a node
-  bool is_nic = false;  // whose alpha depends on the size
+  std::size_t of_sender = 1;  // of them, at the head
+  double alpha_s = 0;         // of the path beyond the transport's, and of all within a node
+  bool is_nic = false;        // whose alpha depends on the size
 };
 
 enum class What : char { launch, leave, serve, arrive, land };
@@ -217,6 +219,7 @@ class ExecutorEngine::Simulation final : public Launcher {
     if (!is_new) return entry->second;
     Connection made;
     made.alpha_s = routes_.path(from, to, made.links);
+    made.of_sender = routes_.links_of_sender(from, to);
     made.is_nic = routes_.between_nodes(from, to);
     if (made.is_nic) made.alpha_s -= cost_.nic.alpha.value();
     connections_.push_back(std::move(made));
@@ -398,7 +401,7 @@ class ExecutorEngine::Simulation final : public Launcher {
       } else {
         last_byte = std::max(first_byte + time, last_byte);
       }
-      if (i == 0) left = last_byte;
+      if (i < connection.of_sender) left = last_byte;
     }
     message.arrived_s = std::max(message.arrived_s, last_byte);
     add({left, 0, What::serve, 0, rank, 0});

@@ -40,6 +40,10 @@ class Routes {
   [[nodiscard]] std::string link_name(int link) const;
   // Puts the links from one rank to another into `path`, in order, and returns alpha in seconds.
   double path(int from, int to, std::vector<int>& path) const;
+  // How many links at the head of that path are the sender's own: its port, its node's NIC.
+  [[nodiscard]] std::size_t links_of_sender(int from, int to) const {
+    return port_ >= 0 && between_nodes(from, to) ? 2 : 1;
+  }
 
   // Whether messages between the two pass NICs.
   [[nodiscard]] bool between_nodes(int from, int to) const {

@@ -81,6 +81,21 @@ RC_GTEST_PROP(ExecutorEngine, NoLinkCarriesMoreThanItCan, ()) {
   RC_ASSERT(found >= floor - 2.0 * s.steps() * beta);
 }
 
+// What passes a port faster than its NIC waits there for its turn, and holds no link beyond it.
+RC_GTEST_PROP(ExecutorEngine, AFastPortBeforeANicChangesNothing, ()) {
+  const int ranks = *rc::gen::inRange(2, 13);
+  const double bytes = *rc::gen::inRange(1, 3'000'000);
+  const auto segment = std::int64_t{*rc::gen::inRange(1000, 400'000)};
+  const auto name = *rc::gen::elementOf(
+      std::vector<std::string>{"binary-blocks", "direct-exchange", "multi-ring", "parameter-server",
+                               "recursive-doubling", "double-binary-tree"});
+  const models::Schedule s = schedule(name, ranks);
+  CommunicationCost c = cost(1e-4, segment);
+  const double as_fast = time(s, c, bytes);
+  c.intra.beta = SecondsPerByte{beta / 50};
+  RC_ASSERT(std::abs(time(s, c, bytes) - as_fast) < 1e-9 * as_fast);
+}
+
 TEST(ExecutorEngine, SegmentsHideLatencyBehindTransfers) {
   // 14 steps of 125,000 bytes: 1.25 ms each, and as much latency again if they are not cut.
   const models::Schedule ring = schedule("ring", 8);

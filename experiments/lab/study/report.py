@@ -1,6 +1,6 @@
 """Errors of the study's predictions, as tables (Markdown) and as a picture.
 
-An error is predicted / measured - 1, measured being the median of five iterations. Cells that the lab
+An error is predicted / measured - 1, measured being the median over each two iterations in a row of six. Cells that the lab
 called disturbed are counted, and left out.
 """
 import collections
@@ -104,7 +104,7 @@ def report(results, designed, picture):
     everything = list(results.values())
     entries = [entry for entry in everything if not entry["lab"]["disturbed"]]
     print(f"{designed} cells designed, {len(everything)} measured, {len(everything) - len(entries)} of "
-          f"them disturbed and left out; 5 iterations each, spread (max - min) / median: "
+          f"them disturbed and left out; 6 iterations each, spread (max - min) / median: "
           f"{statistics.median(map(spread, everything)):.1%} in the median" if everything else
           "nothing is measured yet")
     if not entries:

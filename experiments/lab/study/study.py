@@ -73,9 +73,7 @@ class Job:
 # FP32 gradients, by which networks are scaled down.
 BATCH = {"alexnet": 128, "vgg16": 8, "inception-v3": 16, "resnet50": 16}
 MEGABYTES = {"alexnet": 244.4, "vgg16": 553.4, "inception-v3": 95.3, "resnet50": 102.2}
-# Of the latest frame, beyond which a run is disturbed: one frame delays one iteration of five, which
-# the median does not see.
-MAX_LATENESS = "20ms"
+ITERATIONS = 6  # timed in pairs: five repeats
 # Seconds that a fused ring may take for all gradients of a network, about: what sets the scale.
 TRANSFER_S = 0.35
 
@@ -168,7 +166,7 @@ class Lab:
         """Standard output and the lab's report. Raises CalledProcessError."""
         report = HERE / "report.tmp"
         output = run([sys.executable, LAB, "run", "--quiet", "--time-limit", limit, "--wait-quiet",
-                      self.wait_quiet, "--max-lateness", MAX_LATENESS, "--report", report, *place.options(), "--", self.paceline,
+                      self.wait_quiet, "--report", report, *place.options(), "--", self.paceline,
                       *command])
         figures = json.loads(report.read_text())
         report.unlink()
@@ -242,7 +240,7 @@ def measure(options):
             try:
                 lab.calibrate(place, options.calibrate_seconds)
                 output, figures = lab.run(place, ["replay", *lab.arguments(place, job), "--iterations",
-                                                  5, "--json"])
+                                                  ITERATIONS, "--json"])
             except subprocess.CalledProcessError as error:
                 say(f"{place.name}/{job.name}: exit code {error.returncode}")
                 continue
