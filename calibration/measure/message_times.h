@@ -64,7 +64,8 @@ struct MessageRequest {
 // set of ranks sends to the next and receives from the one before, all at once, step after step)
 // between nodes, with one rank on each; and within a node, where there are several ranks on the
 // first one. Then the all-reduce of the library under the transport, over all ranks, where it has
-// one. An exchange's sample is the time of one step of several in a row.
+// one: until its last rank is done. An exchange's sample is the time of one step of several in a
+// row.
 [[nodiscard]] std::vector<MessageTimes> measure_messages(runtime::Transport& transport,
                                                          const NodeMap& nodes,
                                                          const MessageRequest& request);

@@ -80,6 +80,10 @@ void take_transport(const models::Profile& profile, Reading reading, int ranks,
   }
   if (const auto* curve = nearest_curve(profile, models::CurveKind::exchange, ranks))
     take_curve(*curve, reading, cost);
+  if (const auto* curve = nearest_curve(profile, models::CurveKind::point_to_point, 2)) {
+    cost.transport->nic_alone = pieces_of(*curve, reading);
+    for (MessageAlpha& piece : cost.transport->nic_alone) piece.per_byte -= cost.nic.beta;
+  }
   if (const auto* curve = nearest_curve(profile, models::CurveKind::all_reduce, ranks))
     cost.transport->all_reduce = pieces_of(*curve, reading);
 }
@@ -90,6 +94,13 @@ Seconds CommunicationCost::nic_alpha(Bytes bytes) const {
   if (!transport || transport->nic.empty()) return nic.alpha;
   const MessageAlpha& piece = piece_of(transport->nic, bytes);
   return std::max(Seconds{0}, piece.alpha + bytes * piece.per_byte);
+}
+
+Seconds CommunicationCost::nic_alpha_alone(Bytes bytes) const {
+  const Seconds among_others = nic_alpha(bytes);
+  if (!transport || transport->nic_alone.empty()) return among_others;
+  const MessageAlpha& piece = piece_of(transport->nic_alone, bytes);
+  return std::clamp(piece.alpha + bytes * piece.per_byte, Seconds{0}, among_others);
 }
 
 Seconds CommunicationCost::library_all_reduce(Bytes bytes) const {

@@ -39,7 +39,11 @@ struct TransportCost {
   models::Segmentation segmentation;
   Seconds message_gap;   // from one message of a rank to its next
   bool is_fair = false;  // messages to several receivers leave in turns, not one after the other
-  std::vector<MessageAlpha> nic = {};         // in place of nic.alpha; empty: nic.alpha
+  // In place of nic.alpha, where every rank has a message on its way, and where there is no other;
+  // empty: nic.alpha, and as `nic`. They differ where hosts share more than links, such as the
+  // processors of a machine that emulates them.
+  std::vector<MessageAlpha> nic = {};
+  std::vector<MessageAlpha> nic_alone = {};
   std::vector<MessageAlpha> all_reduce = {};  // the library's own; empty: it was not calibrated
   // Of the runtime's kernels on one rank, per byte of the wire type; 0 where they were not
   // measured. It casts buckets to the wire type and back, packs nothing, and looks at what arrived
@@ -69,6 +73,8 @@ struct CommunicationCost {
 
   // alpha between nodes of a message of so many bytes, without further hops.
   [[nodiscard]] Seconds nic_alpha(Bytes bytes) const;
+  // Of one that is on its way alone: at most that.
+  [[nodiscard]] Seconds nic_alpha_alone(Bytes bytes) const;
   // Of the library's own all-reduce. Throws InputError if the profile does not have it.
   [[nodiscard]] Seconds library_all_reduce(Bytes bytes) const;
 };

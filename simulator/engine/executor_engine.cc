@@ -33,7 +33,7 @@ std::size_t at(std::int64_t index) {
   return static_cast<std::size_t>(index);
 }
 
-// The programs of all ranks for a bucket of one size; elements are bytes.
+// The programs of all ranks for a bucket of one size.
 struct Compiled {
   struct Meeting {
     int connection = 0;
@@ -63,7 +63,8 @@ struct Connection {
   bool is_nic = false;        // whose alpha depends on the size
 };
 
-enum class What : char { launch, leave, serve, arrive, land };
+// `near`: it would arrive, were it on its way alone.
+enum class What : char { launch, leave, serve, near, arrive, land };
 
 struct Event {
   double time;
@@ -81,9 +82,11 @@ struct Event {
 
 class ExecutorEngine::Simulation final : public Launcher {
  public:
-  Simulation(std::span<const models::Schedule> schedules, const CommunicationCost& cost)
+  Simulation(std::span<const models::Schedule> schedules, const CommunicationCost& cost,
+             std::int64_t element_bytes)
       : schedules_(schedules.begin(), schedules.end()),
         cost_(cost),
+        element_bytes_(element_bytes),
         ranks_(schedules.front().ranks()),
         routes_(cost, ranks_),
         gap_s_(cost.transport->message_gap.value()),
@@ -189,12 +192,14 @@ class ExecutorEngine::Simulation final : public Launcher {
     // The window of posted receives, which messages that come early need not wait for, is no
     // matter here.
     const models::Segmentation& messages = cost_.transport->segmentation;
-    const models::ProgramOptions options{.segment_elements = std::max<std::int64_t>(
-                                             1, models::segment_bytes(bytes, ranks_, messages)),
-                                         .window_elements = 1,
-                                         .ahead_elements = messages.ahead_bytes};
+    const models::ProgramOptions options{
+        .segment_elements = std::max<std::int64_t>(
+            1, models::segment_bytes(bytes, ranks_, messages) / element_bytes_),
+        .window_elements = 1,
+        .ahead_elements = messages.ahead_bytes / element_bytes_};
+    const std::int64_t elements = (bytes + element_bytes_ - 1) / element_bytes_;
     for (int rank = 0; rank < ranks_; ++rank) {
-      made.programs.push_back(models::compile(s, rank, bytes, models::WireType::fp32, options));
+      made.programs.push_back(models::compile(s, rank, elements, models::WireType::fp32, options));
     }
     // The messages from one rank to another are received in the order in which they are sent.
     std::map<std::pair<int, int>, std::vector<std::uint32_t>> receives;
@@ -268,7 +273,11 @@ class ExecutorEngine::Simulation final : public Launcher {
       case What::leave:
         enter_queue(event);
         break;
+      case What::near:
+        arrive_among_others(event);
+        break;
       case What::arrive:
+        --on_the_way_;
         rank.arrived[event.index] = 1;
         advance(event.instance, event.rank);
         break;
@@ -305,7 +314,7 @@ class ExecutorEngine::Simulation final : public Launcher {
       if (state.arrived[state.landed] == 0 || !is_free(program, receive, state)) return;
       if (receive.reduce) {
         double& busy = busy_until_[at(rank)];
-        busy = std::max(busy, now_) + cost_.gamma.value() * static_cast<double>(receive.span.size);
+        busy = std::max(busy, now_) + cost_.gamma.value() * bytes_of(receive.span);
         if (busy > now_) {
           state.lands = true;
           add({busy, 0, What::land, instance, rank, 0});
@@ -360,11 +369,15 @@ class ExecutorEngine::Simulation final : public Launcher {
     }
   }
 
+  [[nodiscard]] double bytes_of(models::Elements span) const {
+    return static_cast<double>(span.size * element_bytes_);
+  }
+
   void enter_queue(const Event& event) {
     const Instance& instance = instances_[at(event.instance)];
     const Compiled::Meeting& meeting = instance.compiled->meetings[at(event.rank)][event.index];
     const Program::Send& send = instance.compiled->programs[at(event.rank)].sends[event.index];
-    const auto bytes = static_cast<double>(send.span.size);
+    const double bytes = bytes_of(send.span);
     Queue& queue = queues_[at(event.rank)];
     queue.messages.push_back({.instance = event.instance,
                               .to = send.to,
@@ -384,6 +397,7 @@ class ExecutorEngine::Simulation final : public Launcher {
     queue.is_busy = !queue.messages.empty();
     if (!queue.is_busy) return;
     Message& message = queue.messages.front();
+    if (message.left == message.bytes) ++on_the_way_;
     const Connection& connection = connections_[at(message.connection)];
     const double bytes = std::min(message.quantum, message.left);
     message.left -= bytes;
@@ -414,11 +428,20 @@ class ExecutorEngine::Simulation final : public Launcher {
   }
 
   void arrive_later(const Message& message, const Connection& connection) {
-    const double alpha_s =
-        connection.alpha_s +
-        (connection.is_nic ? cost_.nic_alpha(Bytes{message.bytes}).value() : 0.0);
-    add({message.arrived_s + alpha_s, 0, What::arrive, message.instance, message.to,
-         message.receive});
+    double alpha_s = connection.alpha_s;
+    if (connection.is_nic) alpha_s += cost_.nic_alpha_alone(Bytes{message.bytes}).value();
+    add({message.arrived_s + alpha_s, 0, connection.is_nic ? What::near : What::arrive,
+         message.instance, message.to, message.receive});
+  }
+
+  // Alpha grows from what a message takes alone to what it takes where each rank has one on its
+  // way, in proportion to their number.
+  void arrive_among_others(const Event& event) {
+    const Program::Receive& receive = program(event).receives[event.index];
+    const Bytes bytes{bytes_of(receive.span)};
+    const double share = std::min(1.0, (on_the_way_ - 1.0) / std::max(1, ranks_ - 1));
+    const double more_s = (cost_.nic_alpha(bytes) - cost_.nic_alpha_alone(bytes)).value();
+    add({now_ + share * more_s, 0, What::arrive, event.instance, event.rank, event.index});
   }
 
   // Puts the first message behind the first ones to all other receivers; those to its own receiver
@@ -433,9 +456,11 @@ class ExecutorEngine::Simulation final : public Launcher {
 
   std::vector<models::Schedule> schedules_;
   CommunicationCost cost_;
+  std::int64_t element_bytes_;
   int ranks_;
   Routes routes_;
   double gap_s_;
+  int on_the_way_ = 0;  // messages
   std::map<std::pair<int, std::int64_t>, Compiled> compiled_;
   std::map<std::pair<int, int>, int> numbers_;  // of connections
   std::vector<Connection> connections_;
@@ -452,10 +477,11 @@ class ExecutorEngine::Simulation final : public Launcher {
 };
 
 ExecutorEngine::ExecutorEngine(std::span<const models::Schedule> schedules,
-                               const CommunicationCost& cost) {
+                               const CommunicationCost& cost, std::int64_t element_bytes) {
+  PACELINE_ASSERT(element_bytes > 0, "an element has a size");
   PACELINE_ASSERT(!schedules.empty(), "there is a schedule to follow");
   PACELINE_ASSERT(cost.transport.has_value(), "the executor runs on a transport");
-  simulation_ = std::make_unique<Simulation>(schedules, cost);
+  simulation_ = std::make_unique<Simulation>(schedules, cost, element_bytes);
 }
 
 ExecutorEngine::~ExecutorEngine() = default;

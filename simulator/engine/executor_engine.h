@@ -4,18 +4,20 @@
 //
 // The other engines take a step's message as a whole (engine.h). The executor cuts it into segments
 // and sends each on as soon as what it depends on has landed, so that latencies hide behind
-// transfers. Semantics, in place of 1 to 3 there; 4 and 5 hold, but for whole bytes:
+// transfers. Semantics, in place of 1 to 3 and 5 there:
 //  1. A rank lands what it receives in the order of its program, and issues sends as far as the
 //     program lets it once each has landed. It does one thing at a time: a send costs it the
 //     transport's message gap, and a reduction gamma for each byte.
 //  2. What a rank sends leaves it by one queue: message after message, or in turns of a quantum for
 //     each receiver, as the transport was calibrated (TransportCost::is_fair).
 //  3. Links (routes.h) are queues too: each carries the quanta that come to it in the order in
-//  which
-//     they left their ranks, one after the other, cut-through. Nothing is held back for a busy link
-//     further on: queues there have no bounds. A message arrives alpha after its last byte has
-//     passed the last link.
+//     which they left their ranks, one after the other, cut-through. Nothing is held back for a
+//     busy link further on: queues there have no bounds. A message arrives alpha after its last
+//     byte has passed the last link: between nodes that of a message alone or of one among many,
+//     as many as are on their way then (TransportCost).
 //  4. A rank is done when it has landed everything and issued everything.
+//  5. Parts are of whole elements: of a bucket with fewer elements than parts, some are empty, and
+//     an empty message is none.
 //
 // So links are FIFO, and not max-min fair as in the flow engine: a message that left earlier is not
 // slowed by one that leaves later. Where the program lands in order, that matters: halving-doubling
@@ -41,8 +43,10 @@ namespace paceline::simulator {
 
 class ExecutorEngine final : public SharedLinkEngine {
  public:
-  // For schedules over the same ranks, at least one. Needs cost.transport. Keeps no reference.
-  ExecutorEngine(std::span<const models::Schedule> schedules, const CommunicationCost& cost);
+  // For schedules over the same ranks, at least one, of buckets of elements of so many bytes. Needs
+  // cost.transport. Keeps no reference.
+  ExecutorEngine(std::span<const models::Schedule> schedules, const CommunicationCost& cost,
+                 std::int64_t element_bytes = 1);
   ~ExecutorEngine() override;
 
   Completion completion(int schedule, Bytes bucket) override;

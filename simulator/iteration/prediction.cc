@@ -206,7 +206,8 @@ StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thres
     IterationDag dag(request_.network, plan, compute, buckets, at.input);
     if (!in_flight) return dag;
     if (in_order) {
-      ExecutorEngine executor(schedules, at.engine.cost());
+      ExecutorEngine executor(schedules, at.engine.cost(),
+                              std::llround(models::element_size(plan.wire).value()));
       return with_buckets_in_order(dag, plan, executor);
     }
     const auto sharing = make_shared_link_engine(engine, schedules, at.engine.cost());

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "models/collective/catalogue.h"
+#include "models/collective/combinators.h"
 #include "models/collective/enumerate.h"
 #include "simulator/engine/step_engine.h"
 
@@ -81,6 +82,18 @@ RC_GTEST_PROP(ExecutorEngine, NoLinkCarriesMoreThanItCan, ()) {
   RC_ASSERT(found >= floor - 2.0 * s.steps() * beta);
 }
 
+// A ring over 8 ranks in 14 steps, of a bucket of two elements: each step has a message for a rank
+// or two, and none for the others.
+TEST(ExecutorEngine, PartsWithoutElementsAreNotSent) {
+  const models::Schedule ring = schedule("ring", 8);
+  ExecutorEngine engine({&ring, 1}, cost(1e-3, uncut), 4);
+  (void)engine.completion(0, Bytes{8});
+  EXPECT_EQ(engine.messages(), 2 * 14);
+  ExecutorEngine of_bytes({&ring, 1}, cost(1e-3, uncut));
+  (void)of_bytes.completion(0, Bytes{8});
+  EXPECT_EQ(of_bytes.messages(), 8 * 14);
+}
+
 // What passes a port faster than its NIC waits there for its turn, and holds no link beyond it.
 RC_GTEST_PROP(ExecutorEngine, AFastPortBeforeANicChangesNothing, ()) {
   const int ranks = *rc::gen::inRange(2, 13);
@@ -120,6 +133,24 @@ TEST(ExecutorEngine, AlphaMayDependOnTheSizeOfTheMessage) {
   const models::Schedule ring = schedule("ring", 4);
   EXPECT_NEAR(time(ring, c, 4 * 1000), 6 * (1e-3 + 1000 * beta), 1e-9);
   EXPECT_NEAR(time(ring, c, 4 * 10'000), 6 * (2e-3 + 10'000 * 1e-8 + 10'000 * beta), 1e-9);
+}
+
+TEST(ExecutorEngine, AlphaGrowsWithTheMessagesThatAreOnTheirWay) {
+  CommunicationCost c = cost(0, uncut);
+  c.transport->nic = {{Bytes{0}, Seconds{5e-3}, SecondsPerByte{0}}};
+  c.transport->nic_alone = {{Bytes{0}, Seconds{1e-3}, SecondsPerByte{0}}};
+  const double transfer = 5e4 * beta;
+  // Each of 5 ranks sends in every step.
+  EXPECT_NEAR(time(schedule("ring", 5), c, 5 * 5e4), 8 * (5e-3 + transfer), 1e-9);
+  const auto message = [](int from) {
+    return models::Schedule(models::PointToPoint{.ranks = 5, .from = from, .to = from + 1});
+  };
+  EXPECT_NEAR(time(message(0), c, 5e4), 1e-3 + transfer, 1e-9);
+  // One other of four.
+  EXPECT_NEAR(time(models::parallel({message(0), message(2)}), c, 5e4), 2e-3 + transfer, 1e-9);
+  // What takes longer alone is taken to be as fast as among others.
+  c.transport->nic_alone.front().alpha = Seconds{9e-3};
+  EXPECT_NEAR(time(message(0), c, 5e4), 5e-3 + transfer, 1e-9);
 }
 
 TEST(ExecutorEngine, HalvingDoublingGainsFromLinksThatCarryOneMessageAfterTheOther) {

@@ -75,12 +75,18 @@ def batch(process, program, lines):
         raise LabError(f"this machine cannot set up a host: {program}: {why}", UNAVAILABLE)
 
 
-def configure(hosts, number, largest_segment):
-    """Brings up the device that the network gave to host `number`."""
+def configure(hosts, number, largest_segment, drops=True):
+    """Brings up the device that the network gave to host `number`. In a network that drops nothing,
+    a segment that is not acknowledged is in a queue, which at the lab's rates can be seconds long:
+    there hosts send nothing again before 3 s, and their own queues take what TCP gives them."""
+    patience = [] if drops else [
+        "link set dev nic txqueuelen 20000",
+        f"route change {NETWORK} dev nic proto kernel scope link src {address(number)} rto_min 3s"]
     batch(hosts[number - 1], "ip", [
         f"link set dev nic gso_max_size {largest_segment}",
         f"addr add {address(number)}/16 dev nic",
         "link set dev nic up",
+        *patience,
         # Hosts know each other's addresses: the first message waits for nothing.
         *(f"neigh replace {address(other)} lladdr {ethernet_address(other)} dev nic nud permanent"
           for other in range(1, len(hosts) + 1) if other != number)])

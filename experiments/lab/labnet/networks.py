@@ -59,7 +59,7 @@ class TapSwitch:
         if self.switch.stdout.readline() != "ready\n":
             raise LabError("the switch did not start", UNAVAILABLE)
         for number in range(1, options.hosts + 1):
-            configure(hosts, number, self.largest_segment(options.rate))
+            configure(hosts, number, self.largest_segment(options.rate), drops=False)
 
     def processes(self):
         """Those without which hosts are not joined: number to name."""
