@@ -181,14 +181,14 @@ TEST(BucketsInOrder, ABucketsDurationCountsFromTheEndOfTheOneBefore) {
   }
 }
 
-// Where latency is what matters, ranks of the large block are done before those that are folded
-// into it: the next bucket follows on their heels.
+// The rank that is folded into the block of four is done at another time than those of the block:
+// the next bucket follows on the heels of whoever is first.
 TEST(BucketsInOrder, RanksThatAreDoneDoNotWaitForTheOthers) {
   const models::NetworkWork network = test::chain_network({1'000'000, 1'000'000, 1'000'000});
   ComputeTimes compute;
   compute.layers.assign(3, {Seconds{0}, Seconds{0}});
   const models::Plan plan = models::make_plan(models::strategy("binary-blocks"), network.gradients,
-                                              6, models::WireType::fp32, {});
+                                              5, models::WireType::fp32, {});
   CommunicationCost cost = with_transport(one_gigabyte_a_second());
   cost.nic.alpha = Seconds{1e-4};
   cost.transport->segmentation = {16'384, 262'144};
