@@ -17,7 +17,7 @@ namespace {
 
 // Whom another thread has work for sees it then at the latest.
 constexpr timespec longest_sleep{.tv_sec = 0, .tv_nsec = 200'000};
-// Open MPI looks at its sockets each eighth time that it is asked for progress.
+// Open MPI may look at its sockets only each eighth time that it is asked for progress.
 constexpr int looks = 8;
 
 int watched() {

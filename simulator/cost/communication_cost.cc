@@ -54,12 +54,18 @@ std::vector<MessageAlpha> pieces_of(const models::CalibratedCurve& curve, Readin
   return pieces;
 }
 
-// The curve as what the transport adds to the NIC's bandwidth, which is of messages in a row. That
-// bandwidth may be off by as much as the curve.
+// The curve as what the transport adds to the NIC's bandwidth, which is of messages in a row.
+std::vector<MessageAlpha> beyond_wire(const models::CalibratedCurve& curve, Reading reading,
+                                      SecondsPerByte wire) {
+  std::vector<MessageAlpha> pieces = pieces_of(curve, reading);
+  for (MessageAlpha& piece : pieces) piece.per_byte -= wire;
+  return pieces;
+}
+
+// The NIC's bandwidth may be off by as much as the curve.
 void take_curve(const models::CalibratedCurve& curve, Reading reading, CommunicationCost& cost) {
   cost.nic.beta *= misfit(curve, reading);
-  cost.transport->nic = pieces_of(curve, reading);
-  for (MessageAlpha& piece : cost.transport->nic) piece.per_byte -= cost.nic.beta;
+  cost.transport->nic = beyond_wire(curve, reading, cost.nic.beta);
   cost.nic.alpha = cost.transport->nic.front().alpha;
 }
 
@@ -80,10 +86,8 @@ void take_transport(const models::Profile& profile, Reading reading, int ranks,
   }
   if (const auto* curve = nearest_curve(profile, models::CurveKind::exchange, ranks))
     take_curve(*curve, reading, cost);
-  if (const auto* curve = nearest_curve(profile, models::CurveKind::point_to_point, 2)) {
-    cost.transport->nic_alone = pieces_of(*curve, reading);
-    for (MessageAlpha& piece : cost.transport->nic_alone) piece.per_byte -= cost.nic.beta;
-  }
+  if (const auto* curve = nearest_curve(profile, models::CurveKind::point_to_point, 2))
+    cost.transport->nic_alone = beyond_wire(*curve, reading, cost.nic.beta);
   if (const auto* curve = nearest_curve(profile, models::CurveKind::all_reduce, ranks))
     cost.transport->all_reduce = pieces_of(*curve, reading);
 }

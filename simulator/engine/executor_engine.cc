@@ -430,7 +430,8 @@ class ExecutorEngine::Simulation final : public Launcher {
   void arrive_later(const Message& message, const Connection& connection) {
     double alpha_s = connection.alpha_s;
     if (connection.is_nic) alpha_s += cost_.nic_alpha_alone(Bytes{message.bytes}).value();
-    add({message.arrived_s + alpha_s, 0, connection.is_nic ? What::near : What::arrive,
+    const bool may_take_longer = connection.is_nic && !cost_.transport->nic_alone.empty();
+    add({message.arrived_s + alpha_s, 0, may_take_longer ? What::near : What::arrive,
          message.instance, message.to, message.receive});
   }
 
