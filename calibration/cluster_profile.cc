@@ -15,7 +15,8 @@ namespace {
 std::string described(const MessageTimes& times) {
   return fmt::format(
       "{} {}{}", name(times.kind), times.between_nodes ? "between nodes" : "within a node",
-      times.kind == models::CurveKind::exchange ? fmt::format(", {} ranks", times.ranks) : "");
+      times.kind == models::CurveKind::point_to_point ? ""
+                                                      : fmt::format(", {} ranks", times.ranks));
 }
 
 template <class Q>

@@ -243,13 +243,17 @@ void print_result(const calibration::ClusterProfile& made, double nic_sharing,
 }
 
 void write_plots(const Options& options, const calibration::ClusterProfile& made,
-                 const std::vector<calibration::MessageTimes>& messages) {
+                 const std::vector<calibration::MessageTimes>& messages, int ranks) {
   std::size_t fit = 0;
   for (const calibration::MessageTimes& times : messages) {
     if (times.samples.empty()) continue;
     const std::string title = made.profile.curves[fit].source;
-    const std::string path = fmt::format("{}-{}-{}.svg", options.plot, name(times.kind),
-                                         times.between_nodes ? "between-nodes" : "within-node");
+    const std::string of_fewer = times.kind == models::CurveKind::all_reduce && times.ranks < ranks
+                                     ? fmt::format("-{}-ranks", times.ranks)
+                                     : "";
+    const std::string path =
+        fmt::format("{}-{}-{}{}.svg", options.plot, name(times.kind),
+                    times.between_nodes ? "between-nodes" : "within-node", of_fewer);
     write_output_file(path, calibration::fit_svg(times.samples, made.fits[fit], {.title = title}));
     ++fit;
   }
@@ -258,15 +262,18 @@ void write_plots(const Options& options, const calibration::ClusterProfile& made
 // If the library's all-reduce was not measured as far as it was asked for.
 std::optional<std::string> unreached(const std::vector<calibration::MessageTimes>& messages,
                                      std::int64_t asked) {
+  std::string reached;
   for (const calibration::MessageTimes& times : messages) {
     if (times.kind != models::CurveKind::all_reduce || times.samples.empty()) continue;
     const Bytes last = times.samples.back().bytes;
     if (last >= Bytes{static_cast<double>(asked)}) continue;
-    return fmt::format(
-        "all-reduce: --time was enough for {}, not for {}; larger buckets are extrapolated",
-        to_text_binary(last), to_text_binary(Bytes{static_cast<double>(asked)}));
+    reached += fmt::format("{}{} on {} ranks", reached.empty() ? "" : ", ", to_text_binary(last),
+                           times.ranks);
   }
-  return std::nullopt;
+  if (reached.empty()) return std::nullopt;
+  return fmt::format(
+      "all-reduce: --time was enough for {}, not for {}; larger buckets are extrapolated", reached,
+      to_text_binary(Bytes{static_cast<double>(asked)}));
 }
 
 // One rank, from its transport on. Rank 0 fits and reports.
@@ -329,7 +336,7 @@ void run_rank(const Options& options, const Request& request, runtime::Transport
     made.complaints.push_back(*complaint);
   const std::string text = to_json(made.profile);
   write_output_file(options.out, text);
-  if (!options.plot.empty()) write_plots(options, made, measured.messages);
+  if (!options.plot.empty()) write_plots(options, made, measured.messages, transport.ranks());
   if (options.json) {
     fmt::print("{}", text);
     for (const std::string& complaint : made.complaints)

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/table.h"
 #include "models/base/parse_units.h"
@@ -232,15 +233,23 @@ std::string basis_text(const Job& job) {
   return text;
 }
 
+// What times the all-reduces of a row, in a word.
+std::string engine_text(const simulator::StrategyPrediction& row) {
+  if (models::strategy(row.name).library.empty()) return std::string(name(row.engine));
+  return row.is_library ? "own model" : "own curve";
+}
+
 std::string library_note(const PredictionTable& table) {
+  std::string text;
+  std::set<std::string> noted;
   for (const simulator::StrategyPrediction& row : table.rows) {
-    if (row.is_library)
-      return fmt::format(
-          "{}: all-reduces timed by {} from the line rates: another program's prediction, without "
-          "an interval and not ranked with ours\n",
-          row.name, row.timed_by);
+    if (models::strategy(row.name).library.empty() || !noted.insert(row.name).second) continue;
+    text += fmt::format("{}: all-reduces timed by {}{}\n", row.name, row.timed_by,
+                        row.is_library ? " from the line rates: another program's prediction, "
+                                         "without an interval and not ranked with ours"
+                                       : "");
   }
-  return "";
+  return text;
 }
 
 std::string to_text(const PredictionTable& table) {
@@ -280,11 +289,11 @@ std::string to_text(const PredictionTable& table) {
                                  to_text(simulated.p50.value), to_text(simulated.p99.value),
                                  to_text(row.stragglers->throughput)});
     }
-    cells.insert(cells.end(), {to_text(row.throughput), percent(row.efficiency),
-                               to_text(row.spent.exposed_communication),
-                               to_text(row.spent.communication), fmt::format("{}", row.buckets),
-                               row.is_library ? "own model" : std::string(name(row.engine)),
-                               thresholds_text(models::strategy(row.name), row.thresholds)});
+    cells.insert(
+        cells.end(),
+        {to_text(row.throughput), percent(row.efficiency), to_text(row.spent.exposed_communication),
+         to_text(row.spent.communication), fmt::format("{}", row.buckets), engine_text(row),
+         thresholds_text(models::strategy(row.name), row.thresholds)});
     rows.add(std::move(cells));
   }
   text += rows.text();

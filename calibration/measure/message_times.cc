@@ -30,6 +30,8 @@ constexpr int most_repetitions = 200;
 constexpr int exchange_steps = 8;
 // Of the time for messages, kept for all-reduces that are larger than they are.
 constexpr double share_above = 0.5;
+// Of the time for a size, to an all-reduce of fewer ranks than all.
+constexpr double weight_of_fewer = 0.25;
 // Messages of a stream: the slope between few and many.
 constexpr int few = 2;
 constexpr int many = 10;
@@ -61,13 +63,36 @@ struct Ring {
   [[nodiscard]] int before(int by) const { return ranks[at((mine + size() - by) % size())]; }
 };
 
+// What is timed by message size.
+struct Pattern {
+  std::string what;
+  models::CurveKind kind;
+  bool between_nodes;
+  int ranks;  // that take part
+  Ring ring;
+  double weight = 1;                     // of its time
+  std::vector<std::int64_t> sizes = {};  // bytes, ascending
+};
+
 class Patterns {
  public:
   // Of messages up to `largest` bytes, and all-reduces up to `largest_all_reduce`.
   Patterns(Transport& transport, std::int64_t largest, std::int64_t largest_all_reduce = 0)
       : transport_(transport),
         sent_(static_cast<std::size_t>(std::max(largest, largest_all_reduce))),
-        received_(static_cast<std::size_t>(largest)) {}
+        received_(static_cast<std::size_t>(largest)) {
+    std::ranges::fill(sent_.bytes(), std::byte{0});  // which all-reduces leave as they are
+  }
+
+  // Seconds on the first rank of the ring; of an all-reduce, until it is done there.
+  double once(const Pattern& pattern, std::int64_t bytes) {
+    if (pattern.kind == models::CurveKind::exchange)
+      return exchange(pattern.ring, bytes, exchange_steps);
+    if (pattern.kind == models::CurveKind::point_to_point) return ping(pattern.ring, bytes);
+    const Clock::time_point start = Clock::now();
+    all_reduce(pattern.ring, bytes);
+    return seconds_since(start);
+  }
 
   // Half of a round trip, seconds, on the first rank of the ring.
   double ping(const Ring& pair, std::int64_t bytes) {
@@ -146,18 +171,11 @@ class Patterns {
     return seconds_since(start);
   }
 
-  // The library's own, of as many whole elements.
-  double all_reduce(std::int64_t bytes) {
+  // The library's own over the ranks of the ring, the first of all, of as many whole elements.
+  void all_reduce(const Ring& ring, std::int64_t bytes) {
+    if (ring.mine < 0) return;
     const auto elements = static_cast<std::size_t>(bytes) / sizeof(float);
-    const std::span<float> bucket(reinterpret_cast<float*>(sent_.bytes().data()), elements);
-    std::fill(bucket.begin(), bucket.end(), 0.0F);
-    const Clock::time_point start = Clock::now();
-    transport_.all_reduce(bucket);
-    // Where ranks are no power of two, some are done long before others.
-    const auto own = static_cast<float>(seconds_since(start));
-    const std::vector<float> all = gather(transport_, std::span(&own, 1));
-    if (!all.empty()) return static_cast<double>(*std::max_element(all.begin(), all.end()));
-    return seconds_since(start);
+    transport_.all_reduce({reinterpret_cast<float*>(sent_.bytes().data()), elements}, ring.size());
   }
 
   // `count` messages of a byte in a row, and an answer.
@@ -209,14 +227,30 @@ std::vector<Seconds> repeated(Transport& transport, int count, F pattern) {
   return samples;
 }
 
-// As often as `time` allows, after one that opens connections and fills caches.
+// Samples on rank 0 of what is played in a row, each the mean of two periods: a rank that is done
+// goes on while others are not yet, and in some algorithms they take turns at that.
 template <class F>
-std::vector<Seconds> repeated_for(Transport& transport, double time, F pattern) {
+std::vector<Seconds> periods(Transport& transport, int count, F pattern) {
+  std::vector<Seconds> samples;
+  std::array<Clock::time_point, 2> ends;  // of the last but one, and of the last
+  barrier(transport);
+  for (int i = 0; i < count + 2; ++i) {
+    pattern();
+    const Clock::time_point end = Clock::now();
+    if (i > 1) samples.emplace_back(std::chrono::duration<double>(end - ends[0]).count() / 2);
+    ends = {ends[1], end};
+  }
+  if (transport.rank() != 0) samples.clear();
+  return samples;
+}
+
+// How often `time` allows the pattern, by one that opens connections and fills caches.
+template <class F>
+int repetitions_for(Transport& transport, double time, F pattern) {
   barrier(transport);
   const Clock::time_point start = Clock::now();
   (void)pattern();
-  const double cost = agreed(transport, seconds_since(start));
-  return repeated(transport, repetitions_in(time, cost), pattern);
+  return repetitions_in(time, agreed(transport, seconds_since(start)));
 }
 
 // How often the first of `sizes` is tried, as rank 0 finds it, if `left` seconds are for all of
@@ -234,23 +268,77 @@ int agreed_repetitions(Transport& transport, const std::vector<Sample>& before,
     const double of_a_byte = median(times) / last.value();
     const double cost = of_a_byte * static_cast<double>(sizes.front());
     const double of_all = of_a_byte * std::accumulate(sizes.begin(), sizes.end(), 0.0);
-    repetitions = left < (least_repetitions + 1) * cost ? 0 : repetitions_in(left, of_all);
+    // Periods take two more.
+    repetitions = left < (least_repetitions + 3) * cost ? 0 : repetitions_in(left, of_all);
   }
   return static_cast<int>(agreed(transport, repetitions));
 }
+
+// Time for patterns: a part for the sizes up to `largest`, by weight, and what is left of the whole
+// for the larger ones.
+class Budget {
+ public:
+  Budget(const std::vector<Pattern>& list, std::int64_t largest, double time)
+      : largest_(largest), time_(time) {
+    double weights = 0;
+    for (const Pattern& pattern : list) {
+      sizes_ += pattern.sizes.size();
+      weights +=
+          pattern.weight * static_cast<double>(std::ranges::upper_bound(pattern.sizes, largest) -
+                                               pattern.sizes.begin());
+      if (goes_above(pattern)) weights_above_ += pattern.weight;
+    }
+    of_size_ = time * (weights_above_ > 0 ? 1 - share_above : 1) / std::max(1.0, weights);
+  }
+  // For a size up to `largest`, seconds.
+  [[nodiscard]] double of_size(const Pattern& pattern) const { return pattern.weight * of_size_; }
+  // For a pattern that goes above, when so much has passed, seconds.
+  [[nodiscard]] double above(const Pattern& pattern, double passed) const {
+    return goes_above(pattern) ? (time_ - passed) * pattern.weight / weights_above_ : 0;
+  }
+  // Of all, at the pattern's size `index`.
+  [[nodiscard]] double share_done(std::size_t index) const {
+    return static_cast<double>(sizes_done_ + index) / static_cast<double>(sizes_);
+  }
+  void done(const Pattern& pattern) {
+    sizes_done_ += pattern.sizes.size();
+    if (goes_above(pattern)) weights_above_ -= pattern.weight;
+  }
+
+ private:
+  [[nodiscard]] bool goes_above(const Pattern& pattern) const {
+    return pattern.sizes.back() > largest_;
+  }
+
+  std::int64_t largest_;
+  double time_;
+  double of_size_ = 0;
+  double weights_above_ = 0;  // of those that are not done
+  std::size_t sizes_ = 0;
+  std::size_t sizes_done_ = 0;
+};
 
 SecondsPerByte slope(double of_few, double of_many, std::int64_t bytes) {
   return SecondsPerByte{std::max(0.0, of_many - of_few) /
                         static_cast<double>((many - few) * bytes)};
 }
 
-struct Pattern {
-  std::string what;
-  models::CurveKind kind;
-  bool between_nodes;
-  int ranks;  // that take part
-  Ring ring;
-};
+// All-reduces of the library: of jobs on fewer ranks, a power of two, at a lower weight, and last
+// of all ranks.
+void add_all_reduces(const Transport& transport, const NodeMap& nodes, std::vector<Pattern>& list) {
+  const int all = transport.ranks();
+  std::vector<int> counts;
+  for (int ranks = 2; ranks < all; ranks *= 2) counts.push_back(ranks);
+  counts.push_back(all);
+  for (const int ranks : counts) {
+    std::vector<int> first(at(ranks));
+    std::iota(first.begin(), first.end(), 0);
+    const bool between = std::ranges::any_of(first, [&](int r) { return nodes.node[at(r)] > 0; });
+    list.push_back({fmt::format("all-reduce of {}, {} ranks", transport.name(), ranks),
+                    models::CurveKind::all_reduce, between, ranks,
+                    Ring(std::move(first), transport.rank()), ranks < all ? weight_of_fewer : 1});
+  }
+}
 
 std::vector<Pattern> patterns(const Transport& transport, const NodeMap& nodes) {
   std::vector<Pattern> list;
@@ -267,13 +355,7 @@ std::vector<Pattern> patterns(const Transport& transport, const NodeMap& nodes) 
   };
   add(true, nodes.leaders(), nodes.leaders_beside(transport.rank()));
   add(false, nodes.ranks_of(0), nodes.ranks_of(0));
-  if (transport.has_all_reduce() && transport.ranks() > 1) {
-    std::vector<int> everyone(at(transport.ranks()));
-    std::iota(everyone.begin(), everyone.end(), 0);
-    list.push_back({fmt::format("all-reduce of {}", transport.name()),
-                    models::CurveKind::all_reduce, nodes.nodes() > 1, transport.ranks(),
-                    Ring(std::move(everyone), transport.rank())});
-  }
+  if (transport.has_all_reduce() && transport.ranks() > 1) add_all_reduces(transport, nodes, list);
   return list;
 }
 
@@ -342,49 +424,37 @@ std::vector<MessageTimes> measure_messages(Transport& transport, const NodeMap& 
   const std::vector<std::int64_t>& all_reduce_sizes =
       request.all_reduce_sizes.empty() ? request.sizes : request.all_reduce_sizes;
   Patterns play(transport, largest, transport.has_all_reduce() ? all_reduce_sizes.back() : 0);
-  const std::vector<Pattern> list = patterns(transport, nodes);
-  const auto sizes_of = [&](const Pattern& pattern) -> const std::vector<std::int64_t>& {
-    return pattern.kind == models::CurveKind::all_reduce ? all_reduce_sizes : request.sizes;
-  };
-  std::size_t planned = 0;
-  std::size_t above = 0;  // of those, larger than `largest`
-  for (const Pattern& pattern : list) {
-    const std::vector<std::int64_t>& sizes = sizes_of(pattern);
-    planned += sizes.size();
-    above += static_cast<std::size_t>(sizes.end() -
-                                      std::upper_bound(sizes.begin(), sizes.end(), largest));
-  }
-  const double time = agreed(transport, request.time.value());
-  const double share = time * (above > 0 ? 1 - share_above : 1) /
-                       static_cast<double>(std::max<std::size_t>(1, planned - above));
+  std::vector<Pattern> list = patterns(transport, nodes);
+  for (Pattern& pattern : list)
+    pattern.sizes =
+        pattern.kind == models::CurveKind::all_reduce ? all_reduce_sizes : request.sizes;
+  Budget budget(list, largest, agreed(transport, request.time.value()));
   std::vector<MessageTimes> all;
-  std::size_t done = 0;
   for (const Pattern& pattern : list) {
     MessageTimes times{pattern.kind, pattern.between_nodes, pattern.ranks, {}};
-    const std::vector<std::int64_t>& sizes = sizes_of(pattern);
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      const std::int64_t size = sizes[i];
-      const auto play_once = [&] {
-        if (pattern.kind == models::CurveKind::all_reduce) return play.all_reduce(size);
-        return pattern.kind == models::CurveKind::exchange
-                   ? play.exchange(pattern.ring, size, exchange_steps)
-                   : play.ping(pattern.ring, size);
-      };
-      int repetitions = 0;  // 0: to be found
+    const double passed = seconds_since(start);
+    const double end_above = passed + budget.above(pattern, passed);
+    for (std::size_t i = 0; i < pattern.sizes.size(); ++i) {
+      const std::int64_t size = pattern.sizes[i];
+      const auto play_once = [&] { return play.once(pattern, size); };
+      int repetitions = 0;  // to be found by a first one
       if (size > largest) {
-        repetitions = agreed_repetitions(transport, times.samples, std::span(sizes).subspan(i),
-                                         time - seconds_since(start));
+        repetitions =
+            agreed_repetitions(transport, times.samples, std::span(pattern.sizes).subspan(i),
+                               end_above - seconds_since(start));
         if (repetitions == 0) break;
       }
       if (transport.rank() == 0 && request.progress)
-        request.progress(fmt::format("{}, {} bytes", pattern.what, size),
-                         static_cast<double>(done) / static_cast<double>(planned));
-      ++done;
-      const auto samples = repetitions > 0 ? repeated(transport, repetitions, play_once)
-                                           : repeated_for(transport, share, play_once);
+        request.progress(fmt::format("{}, {} bytes", pattern.what, size), budget.share_done(i));
+      if (repetitions == 0)
+        repetitions = repetitions_for(transport, budget.of_size(pattern), play_once);
+      const auto samples = pattern.kind == models::CurveKind::all_reduce
+                               ? periods(transport, repetitions, play_once)
+                               : repeated(transport, repetitions, play_once);
       for (const Seconds sample : samples)
         times.samples.push_back({Bytes{static_cast<double>(size)}, sample});
     }
+    budget.done(pattern);
     all.push_back(std::move(times));
   }
   return all;

@@ -63,9 +63,12 @@ struct MessageRequest {
 // Point to point (half of a round trip between two ranks, the others wait) and exchange (each of a
 // set of ranks sends to the next and receives from the one before, all at once, step after step)
 // between nodes, with one rank on each; and within a node, where there are several ranks on the
-// first one. Then the all-reduce of the library under the transport, over all ranks, where it has
-// one: until its last rank is done. An exchange's sample is the time of one step of several in a
-// row.
+// first one. An exchange's sample is the time of one step of several in a row.
+//
+// Then the all-reduce of the library under the transport, where it has one, over the first 2, 4, 8,
+// ... ranks and over all: from one's end to the next one's on rank 0, in a row. That is what each
+// adds to an iteration: where ranks are no power of two, some are done long before others, and are
+// as much ahead in the next.
 [[nodiscard]] std::vector<MessageTimes> measure_messages(runtime::Transport& transport,
                                                          const NodeMap& nodes,
                                                          const MessageRequest& request);

@@ -196,7 +196,7 @@ void GradientExchange::State::start(Flight& flight, int index) {
   if (wire != models::NumberType::fp32)
     record(models::TaskKind::cast, flight, index, before, begin);
   if (bucket.collective == nullptr) {
-    transport.all_reduce(values(flight, bucket));
+    transport.all_reduce(values(flight, bucket), transport.ranks());
     record(models::TaskKind::all_reduce, flight, index, begin, Clock::now());
     return land(flight, index);
   }

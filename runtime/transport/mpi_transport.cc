@@ -15,6 +15,7 @@
 #include <climits>
 #include <cstdlib>
 #include <exception>
+#include <map>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -120,6 +121,7 @@ class MpiTransport final : public Transport {
   ~MpiTransport() override {
     if (left_ || std::uncaught_exceptions() > exceptions_) return;
     MPI_Wait(&done_at_once_, MPI_STATUS_IGNORE);
+    for (auto& [ranks, communicator] : of_first_) MPI_Comm_free(&communicator);
     for (MPI_Comm& communicator : communicators_) MPI_Comm_free(&communicator);
     if (finalizes_) MPI_Finalize();
   }
@@ -174,9 +176,9 @@ class MpiTransport final : public Transport {
   }
 
   [[nodiscard]] bool has_all_reduce() const override { return true; }
-  void all_reduce(std::span<float> bucket) override {
+  void all_reduce(std::span<float> bucket, int ranks) override {
     check(MPI_Allreduce(MPI_IN_PLACE, bucket.data(), count_of(bucket.size()), MPI_FLOAT, MPI_SUM,
-                        communicators_.front()),
+                        communicator_of_first(ranks)),
           "MPI_Allreduce");
   }
 
@@ -198,6 +200,26 @@ class MpiTransport final : public Transport {
     const char* value = std::getenv("OMPI_MCA_mpi_yield_when_idle");
     return value != nullptr && std::string_view(value) != "0";
   }
+  // Made when these ranks, and no others, first ask for it.
+  MPI_Comm communicator_of_first(int ranks) {
+    PACELINE_ASSERT(ranks <= ranks_ && rank_ < ranks, "only these ranks call it");
+    if (ranks == ranks_) return communicators_.front();
+    const auto [place, is_new] = of_first_.try_emplace(ranks, MPI_COMM_NULL);
+    if (is_new) {
+      MPI_Group all = MPI_GROUP_NULL;
+      MPI_Group some = MPI_GROUP_NULL;
+      int range[1][3] = {{0, ranks - 1, 1}};
+      check(MPI_Comm_group(MPI_COMM_WORLD, &all), "find the ranks");
+      check(MPI_Group_range_incl(all, 1, range, &some), "choose some of the ranks");
+      check(MPI_Comm_create_group(MPI_COMM_WORLD, some, ranks, &place->second),
+            "set up some of the ranks");
+      check(MPI_Comm_set_errhandler(place->second, MPI_ERRORS_RETURN), "set up some of the ranks");
+      MPI_Group_free(&some);
+      MPI_Group_free(&all);
+    }
+    return place->second;
+  }
+
   static int rank_in(MPI_Comm communicator) {
     int rank = 0;
     check(MPI_Comm_rank(communicator, &rank), "set up MPI");
@@ -277,6 +299,7 @@ class MpiTransport final : public Transport {
   models::Segmentation segmentation_ = within_node;
   Patience patience_;
   std::vector<MPI_Comm> communicators_;  // of the streams
+  std::map<int, MPI_Comm> of_first_;     // by how many ranks
   MPI_Request done_at_once_ = MPI_REQUEST_NULL;
   std::vector<Slot> slots_;
   std::uint32_t first_free_ = 0;

@@ -66,9 +66,10 @@ class Transport {
 
   // Whether the library under the transport has an all-reduce of its own.
   [[nodiscard]] virtual bool has_all_reduce() const { return false; }
-  // That one: the sum over ranks, in place, when it returns. All ranks call it in the same order.
-  // It knows no patience: a rank that is gone is the launcher's to notice.
-  virtual void all_reduce(std::span<float> /*bucket*/) {
+  // That one: the sum over ranks 0 .. ranks - 1, in place, when it returns. They all call it in the
+  // same order, and others do not. It knows no patience: a rank that is gone is the launcher's to
+  // notice.
+  virtual void all_reduce(std::span<float> /*bucket*/, int /*ranks*/) {
     PACELINE_ASSERT(false, "the transport has an all-reduce of its own");
   }
 

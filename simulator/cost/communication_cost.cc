@@ -2,7 +2,7 @@
 #include "simulator/cost/communication_cost.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <cmath>
 #include <iterator>
 
 #include "models/base/error.h"
@@ -15,15 +15,17 @@ LinkCost link_cost(const Figure<Seconds>& latency, const Figure<BytesPerSecond>&
   return {read_figure(latency, reading, false), 1.0 / read_figure(bandwidth, reading, true)};
 }
 
-// Of the curves of a kind between nodes, the one whose ranks are the nearest; null if there is
-// none.
+// Of the curves of a kind, between nodes or within one, that whose ranks are nearest by ratio; null
+// if there is none.
 const models::CalibratedCurve* nearest_curve(const models::Profile& profile, models::CurveKind kind,
-                                             int ranks) {
+                                             int ranks, bool between_nodes = true) {
+  const auto apart = [ranks](const models::CalibratedCurve& curve) {
+    return std::abs(std::log(static_cast<double>(curve.ranks) / std::max(1, ranks)));
+  };
   const models::CalibratedCurve* best = nullptr;
   for (const models::CalibratedCurve& curve : profile.curves) {
-    if (curve.kind != kind || !curve.between_nodes) continue;
-    if (best == nullptr || std::abs(curve.ranks - ranks) < std::abs(best->ranks - ranks))
-      best = &curve;
+    if (curve.kind != kind || curve.between_nodes != between_nodes) continue;
+    if (best == nullptr || apart(curve) < apart(*best)) best = &curve;
   }
   return best;
 }
@@ -88,8 +90,15 @@ void take_transport(const models::Profile& profile, Reading reading, int ranks,
     take_curve(*curve, reading, cost);
   if (const auto* curve = nearest_curve(profile, models::CurveKind::point_to_point, 2))
     cost.transport->nic_alone = beyond_wire(*curve, reading, cost.nic.beta);
-  if (const auto* curve = nearest_curve(profile, models::CurveKind::all_reduce, ranks))
+  const models::CalibratedCurve* curve =
+      ranks > cost.ranks_per_node
+          ? nullptr
+          : nearest_curve(profile, models::CurveKind::all_reduce, ranks, false);
+  if (curve == nullptr) curve = nearest_curve(profile, models::CurveKind::all_reduce, ranks);
+  if (curve != nullptr) {
     cost.transport->all_reduce = pieces_of(*curve, reading);
+    cost.transport->all_reduce_ranks = curve->ranks;
+  }
 }
 
 }  // namespace

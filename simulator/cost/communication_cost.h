@@ -45,6 +45,7 @@ struct TransportCost {
   std::vector<MessageAlpha> nic = {};
   std::vector<MessageAlpha> nic_alone = {};
   std::vector<MessageAlpha> all_reduce = {};  // the library's own; empty: it was not calibrated
+  int all_reduce_ranks = 0;                   // that it was calibrated on, the nearest to the job's
   // Of the runtime's kernels on one rank, per byte of the wire type; 0 where they were not
   // measured. It casts buckets to the wire type and back, packs nothing, and looks at what arrived
   // once.

@@ -97,6 +97,12 @@ std::vector<PathShare> path_shares(const IterationDag& dag, const CriticalPath& 
   return shares;
 }
 
+// Of the library's own all-reduce.
+std::string described_curve(const CommunicationCost& cost, int ranks) {
+  if (!cost.transport || cost.transport->all_reduce_ranks == ranks) return "its calibrated curve";
+  return fmt::format("its calibrated curve of {} ranks", cost.transport->all_reduce_ranks);
+}
+
 }  // namespace
 
 // What all strategies share at one number of ranks and one reading of the figures.
@@ -229,7 +235,7 @@ StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thres
   }
   std::string timed_by = strategy.library.empty()     ? described(engine)
                          : strategy.library == "nccl" ? described(*nccl_tables_)
-                                                      : "its calibrated curve";
+                                                      : described_curve(at.engine.cost(), at.ranks);
   return {std::move(plan), std::move(dag), std::move(steady), engine, std::move(timed_by)};
 }
 

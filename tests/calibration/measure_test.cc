@@ -122,7 +122,7 @@ TEST(Measure, EveryPatternIsTimedAtEverySizeOnRankZero) {
 }
 
 // Another transport, with an all-reduce that takes a microsecond for each byte and adds nothing.
-class WithAllReduce final : public Transport {
+class WithAllReduce : public Transport {
  public:
   explicit WithAllReduce(Transport& below) : below_(below) {}
   [[nodiscard]] std::string_view name() const override { return "sleeper"; }
@@ -139,7 +139,7 @@ class WithAllReduce final : public Transport {
   void wait_any(std::span<const Request> requests) override { below_.wait_any(requests); }
   void abort() noexcept override { below_.abort(); }
   [[nodiscard]] bool has_all_reduce() const override { return true; }
-  void all_reduce(std::span<float> bucket) override {
+  void all_reduce(std::span<float> bucket, int /*ranks*/) override {
     std::this_thread::sleep_for(std::chrono::microseconds(bucket.size_bytes()));
   }
   [[nodiscard]] models::Segmentation segmentation() const override { return below_.segmentation(); }
@@ -180,6 +180,35 @@ TEST(Measure, SmallAllReducesAreMeasuredHoweverShortTheTime) {
   ASSERT_EQ(sizes.size(), 2U);
   EXPECT_EQ(sizes.at(4), 3);
   EXPECT_EQ(sizes.at(100), 3);
+}
+
+// One that takes 1 ms and 3 ms in turns, and knows who called.
+class TakesTurns final : public WithAllReduce {
+ public:
+  using WithAllReduce::WithAllReduce;
+  void all_reduce(std::span<float> /*bucket*/, int first) override {
+    ++calls[first];
+    std::this_thread::sleep_for(std::chrono::milliseconds(calls[first] % 2 == 0 ? 1 : 3));
+  }
+  std::map<int, int> calls;  // by the ranks that take part
+};
+
+TEST(Measure, TheLibrarysAllReduceIsTimedInARowOverThePowersOfTwoAndAllRanks) {
+  on_ranks(6, 1, [](Transport& below) {
+    TakesTurns transport(below);
+    const NodeMap map = find_nodes(transport, host(transport));
+    const auto all = measure_messages(transport, map, {.sizes = {4}, .time = Seconds{0.1}});
+    std::vector<int> ranks;
+    for (const MessageTimes& times : all) {
+      if (times.kind != CurveKind::all_reduce) continue;
+      ranks.push_back(times.ranks);
+      EXPECT_EQ(times.between_nodes, times.ranks > 2);
+      EXPECT_EQ(transport.calls[times.ranks] > 0, transport.rank() < times.ranks);
+      EXPECT_EQ(times.samples.size() >= 3, transport.rank() == 0);
+      for (const Sample& sample : times.samples) EXPECT_GE(sample.time, Seconds{2e-3});
+    }
+    EXPECT_EQ(ranks, (std::vector{2, 4, 6}));
+  });
 }
 
 TEST(Measure, OneRankHasNobodyToMeasure) {

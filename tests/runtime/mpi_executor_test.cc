@@ -118,6 +118,18 @@ TEST(MpiTransport, KnowsItsRankAsTheLauncherDoes) {
   EXPECT_EQ(job->name(), "open-mpi");
 }
 
+TEST(MpiTransport, TheLibrarysAllReduceIsTheSumOverTheFirstRanks) {
+  for (int round = 0; round < 2; ++round) {
+    for (int ranks = 1; ranks <= job->ranks(); ++ranks) {
+      if (job->rank() >= ranks) continue;
+      std::vector<float> bucket(1000, static_cast<float>(job->rank() + round));
+      job->all_reduce(bucket, ranks);
+      const auto sum = static_cast<float>(ranks * (ranks - 1) / 2 + ranks * round);
+      EXPECT_EQ(bucket, std::vector<float>(bucket.size(), sum)) << ranks;
+    }
+  }
+}
+
 // Rank 1 takes part in one all-reduce and not in the next.
 int run_without_rank_1(bool dies) {
   const auto transport = mpi_transport(1, Seconds{0.5});

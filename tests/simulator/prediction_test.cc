@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+#include <utility>
+
 #include "models/base/error.h"
 #include "models/cluster/catalog.h"
 #include "models/network/zoo.h"
@@ -69,6 +72,38 @@ TEST(Prediction, ACalibratedTransportChoosesTheExecutorEngineAndKnowsTheLibrary)
   request.engine = EngineKind::executor;
   request.profile = nullptr;
   EXPECT_THROW((void)Predictor(request).predict(models::strategy("ring")), InputError);
+}
+
+TEST(Prediction, TheLibrarysCurveIsThatOfTheNearestRanksAndSaysSo) {
+  const Job job;  // of 8 ranks to a node
+  models::Profile profile = with_transport();
+  models::CalibratedCurve curve = profile.curves.back();
+  for (const auto& [ranks, between, alpha] :
+       {std::tuple{32, true, 3e-3}, {8, false, 1e-4}, {2, false, 5e-5}}) {
+    curve.ranks = ranks;
+    curve.between_nodes = between;
+    curve.pieces.front().alpha.value = Seconds{alpha};
+    profile.curves.push_back(curve);
+  }
+  const auto alpha_and_source = [&](int ranks) {
+    PredictionRequest request = job.request(ranks);
+    request.profile = &profile;
+    const CommunicationCost cost =
+        communication_cost(request.cluster, &profile, Reading::stated, ranks);
+    const StrategyPrediction p = Predictor(request).predict(models::strategy("open-mpi"));
+    return std::pair(cost.library_all_reduce(Bytes{0}), p.timed_by);
+  };
+  const auto of = [](double alpha, const std::string& source) {
+    return std::pair(Seconds{alpha}, source);
+  };
+  EXPECT_EQ(alpha_and_source(32), of(3e-3, "its calibrated curve"));
+  EXPECT_EQ(alpha_and_source(64), of(3e-3, "its calibrated curve of 32 ranks"));
+  EXPECT_EQ(alpha_and_source(24), of(3e-3, "its calibrated curve of 32 ranks"));
+  EXPECT_EQ(alpha_and_source(16), of(1e-3, "its calibrated curve of 8 ranks"));
+  EXPECT_EQ(alpha_and_source(8), of(1e-4, "its calibrated curve"));
+  EXPECT_EQ(alpha_and_source(2), of(5e-5, "its calibrated curve"));
+  profile.curves.resize(2);  // no curve within a node
+  EXPECT_EQ(alpha_and_source(4), of(1e-3, "its calibrated curve of 8 ranks"));
 }
 
 TEST(Prediction, EveryRowIsConsistent) {
