@@ -124,7 +124,8 @@ class ExecutorEngine::Simulation final : public Launcher {
     for (int rank = 0; rank < ranks_; ++rank) add({time, 0, What::launch, instance, rank, 0});
   }
 
-  std::vector<Seconds> in_order(std::span<const Queued> collectives) {
+  std::vector<std::vector<Seconds>> in_order(std::span<const Queued> collectives,
+                                             std::span<const Seconds> late) {
     reset();
     finish_.assign(at(ranks_), 0);
     std::map<int, int> last;  // instance of each stream
@@ -137,15 +138,20 @@ class ExecutorEngine::Simulation final : public Launcher {
         for (RankState& rank : instances_[at(instance)].ranks) rank.waits_for = 2;
         before->second = instance;
       }
-      for (int rank = 0; rank < ranks_; ++rank)
-        add({launch.at.value(), 0, What::launch, instance, rank, 0});
+      instances_[at(instance)].ends.resize(at(ranks_));
+      for (int rank = 0; rank < ranks_; ++rank) {
+        const Seconds start = launch.at + (late.empty() ? Seconds{0} : late[at(rank)]);
+        add({start.value(), 0, What::launch, instance, rank, 0});
+      }
     }
-    std::vector<Seconds> ends(collectives.size());
-    simulate([&](int id, Seconds end, Launcher&) { ends[at(id)] = end; });
+    simulate([](int, Seconds, Launcher&) {});
+    std::vector<std::vector<Seconds>> ends;
+    for (Instance& instance : instances_) ends.push_back(std::move(instance.ends));
     return ends;
   }
 
   [[nodiscard]] std::int64_t messages() const { return messages_; }
+  [[nodiscard]] int ranks() const { return ranks_; }
 
  private:
   struct RankState {
@@ -168,6 +174,7 @@ class ExecutorEngine::Simulation final : public Launcher {
     const Compiled* compiled = nullptr;
     int ranks_left = 0;
     std::vector<RankState> ranks;
+    std::vector<Seconds> ends = {};  // of each rank, if they are asked for
   };
 
   void reset() {
@@ -333,6 +340,7 @@ class ExecutorEngine::Simulation final : public Launcher {
       return;
     }
     const int next = i.next;
+    if (!i.ends.empty()) i.ends[at(rank)] = Seconds{now_};
     if (--i.ranks_left == 0) done_.push_back(instance);
     if (next >= 0) release(next, rank);
   }
@@ -499,8 +507,11 @@ void ExecutorEngine::run(const std::function<void(Launcher&)>& begin, const Fini
   simulation_->run(begin, finished);
 }
 
-std::vector<Seconds> ExecutorEngine::in_order(std::span<const Queued> collectives) {
-  return simulation_->in_order(collectives);
+std::vector<std::vector<Seconds>> ExecutorEngine::in_order(std::span<const Queued> collectives,
+                                                           std::span<const Seconds> late) {
+  PACELINE_ASSERT(late.empty() || at(simulation_->ranks()) == late.size(),
+                  "every rank is late by as much as it is");
+  return simulation_->in_order(collectives, late);
 }
 
 std::int64_t ExecutorEngine::messages() const {

@@ -59,8 +59,10 @@ class ExecutorEngine final : public SharedLinkEngine {
     Launch collective;
     int stream = 0;
   };
-  // When each is done at its last rank. In the order in which ranks start them.
-  [[nodiscard]] std::vector<Seconds> in_order(std::span<const Queued> collectives);
+  // When each rank is done with each, [collective][rank]. In the order in which ranks start them;
+  // rank r lets each start `late[r]` after its time, if that is not empty.
+  [[nodiscard]] std::vector<std::vector<Seconds>> in_order(std::span<const Queued> collectives,
+                                                           std::span<const Seconds> late = {});
 
   // Messages that were followed, since the engine was made.
   [[nodiscard]] std::int64_t messages() const;
