@@ -16,26 +16,36 @@ Fabric::Fabric(const FabricOptions& options)
   }
 }
 
-Nanoseconds Fabric::send(int from, int to, std::int64_t wire_bytes, Nanoseconds now) {
-  Nanoseconds first_byte = now;
-  Nanoseconds last_byte = now;
-  const auto pass = [&](Link& link) {
-    const auto duration = static_cast<Nanoseconds>(
-        std::llround(static_cast<double>(wire_bytes) * link.nanoseconds_per_byte));
-    first_byte = std::max(first_byte, link.free_at);
-    // Not before the link before it has let the last byte go.
-    last_byte = std::max(first_byte + duration, last_byte);
-    link.free_at = first_byte + duration;
+Transit Fabric::send(int from, int to, std::int64_t wire_bytes, Nanoseconds now) {
+  Transit frame{.from = from,
+                .to = to,
+                .wire_bytes = wire_bytes,
+                .links_left = rack_of(from) == rack_of(to) ? 1 : 3,
+                .first_byte = now,
+                .last_byte = now};
+  pass(out_[static_cast<std::size_t>(from)], frame);
+  frame.first_byte += options_.latency;
+  frame.last_byte += options_.latency;
+  return frame;
+}
+
+void Fabric::pass(Transit& frame) {
+  const auto next = [&]() -> Link& {
+    if (frame.links_left == 3) return up_[static_cast<std::size_t>(rack_of(frame.from))];
+    if (frame.links_left == 2) return down_[static_cast<std::size_t>(rack_of(frame.to))];
+    return in_[static_cast<std::size_t>(frame.to)];
   };
-  pass(out_[static_cast<std::size_t>(from)]);
-  first_byte += options_.latency;
-  last_byte += options_.latency;
-  if (const int here = rack_of(from), there = rack_of(to); here != there) {
-    pass(up_[static_cast<std::size_t>(here)]);
-    pass(down_[static_cast<std::size_t>(there)]);
-  }
-  pass(in_[static_cast<std::size_t>(to)]);
-  return last_byte;
+  pass(next(), frame);
+  --frame.links_left;
+}
+
+void Fabric::pass(Link& link, Transit& frame) {
+  const auto duration = static_cast<Nanoseconds>(
+      std::llround(static_cast<double>(frame.wire_bytes) * link.nanoseconds_per_byte));
+  frame.first_byte = std::max(frame.first_byte, link.free_at);
+  // Not before the link before it has let the last byte go.
+  frame.last_byte = std::max(frame.first_byte + duration, frame.last_byte);
+  link.free_at = frame.first_byte + duration;
 }
 
 Nanoseconds Fabric::idle_at(int from) const {

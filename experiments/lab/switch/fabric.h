@@ -1,10 +1,11 @@
 // The emulated network between hosts, as arithmetic: links with virtual clocks.
 //
-// A link carries one frame at a time at its rate. Each frame takes the links of its path in turn,
-// cut-through: its first byte reaches the next link one latency after it entered the last one (the
-// latency of a path is paid once, after the first link), and it waits where a link is busy. Nothing
-// is dropped: hosts are held back at their own link (switch.h), and queues behind later links are
-// bounded by TCP's windows.
+// A link carries one frame at a time at its rate, in the order in which they reach it. Each frame
+// takes the links of its path in turn, cut-through: its first byte reaches the next link when it
+// enters the last one (and the second a latency after it entered the first), and it waits where a
+// link is busy. It takes no link before it is there: what waits for an uplink keeps nobody from the
+// link behind it. Nothing is dropped: hosts are held back at their own link (switch.h), and queues
+// behind later links are bounded by TCP's windows.
 //
 // Clocks are virtual: what a link could have done before it was looked at is not lost, so a late
 // wake-up of the switch delays frames, and does not lower a rate.
@@ -28,15 +29,31 @@ struct FabricOptions {
   double uplink_rate = 0.0;  // of a rack's uplink, each way, in bytes a second
 };
 
+// A frame on its way: its first byte reaches the next link, or its last byte the host.
+struct Transit {
+  int from = 0;
+  int to = 0;
+  std::int64_t wire_bytes = 0;
+  int links_left = 0;
+  Nanoseconds first_byte = 0;
+  Nanoseconds last_byte = 0;
+
+  [[nodiscard]] bool is_there() const { return links_left == 0; }
+  [[nodiscard]] Nanoseconds next_at() const { return is_there() ? last_byte : first_byte; }
+};
+
 class Fabric {
  public:
   // Requires 1 <= racks <= hosts, positive rates, and a latency of 0 or more.
   explicit Fabric(const FabricOptions& options);
 
   [[nodiscard]] int hosts() const { return options_.hosts; }
-  // Sends a frame that its host handed over at `now`; returns when its last byte is there.
-  // Requires two different hosts.
-  Nanoseconds send(int from, int to, std::int64_t wire_bytes, Nanoseconds now);
+  // Takes a frame that its host handed over at `now` through the host's own link. Requires two
+  // different hosts.
+  [[nodiscard]] Transit send(int from, int to, std::int64_t wire_bytes, Nanoseconds now);
+  // Takes a frame that is not there yet through its next link. Frames pass a link in the order of
+  // the calls, which should be that of next_at().
+  void pass(Transit& frame);
   // When the host's link will have sent everything that was handed over.
   [[nodiscard]] Nanoseconds idle_at(int from) const;
 
@@ -45,6 +62,7 @@ class Fabric {
     double nanoseconds_per_byte = 0.0;
     Nanoseconds free_at = 0;
   };
+  static void pass(Link& link, Transit& frame);
   [[nodiscard]] int rack_of(int host) const { return host / hosts_per_rack_; }
 
   FabricOptions options_;

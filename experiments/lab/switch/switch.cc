@@ -29,12 +29,13 @@ Nanoseconds now() {
 
 using Buffer = std::vector<std::byte>;
 
-// A frame that is under way; or, without bytes, a host whose link takes frames again.
+// A frame that reaches a link or its host; or, without bytes, a host whose link takes frames again.
 struct Event {
   Nanoseconds due = 0;
   std::int64_t order = 0;  // frames that are due together stay in order
   int host = 0;
   Buffer frame;
+  Transit way;  // of the frame
 };
 struct Later {
   bool operator()(const Event& a, const Event& b) const {
@@ -97,7 +98,7 @@ class Switch::Loop {
       if (fabric_.idle_at(host) - time > lookahead) {
         held_back = true;
         listen(host, EPOLL_CTL_MOD, 0);
-        events_.push({fabric_.idle_at(host) - lookahead / 2, order_++, host, {}});
+        events_.push({fabric_.idle_at(host) - lookahead / 2, order_++, host, {}, {}});
         return;
       }
       const ssize_t bytes = read(file(host), room_.data(), room_.size());
@@ -124,14 +125,13 @@ class Switch::Loop {
     report_.wire_bytes += on_wire;
     Buffer copy = spare_buffer();
     copy.assign(bytes.begin(), bytes.end());
-    events_.push({fabric_.send(from, to, on_wire, time), order_++, to, std::move(copy)});
+    const Transit way = fabric_.send(from, to, on_wire, time);
+    events_.push({way.next_at(), order_++, to, std::move(copy), way});
   }
 
   void deliver_due() {
     const Nanoseconds time = now();
-    // What is due first tells for how long nothing was delivered.
-    if (!events_.empty() && time - events_.top().due > late_after_)
-      report_.held_up += time - events_.top().due;
+    bool is_first = true;
     while (!events_.empty() && events_.top().due <= time) {
       // The order of the queue does not depend on the bytes.
       Event event = std::move(const_cast<Event&>(events_.top()));
@@ -140,6 +140,16 @@ class Switch::Loop {
         listen(event.host, EPOLL_CTL_MOD, EPOLLIN);
         continue;
       }
+      if (!event.way.is_there()) {
+        fabric_.pass(event.way);
+        event.due = event.way.next_at();
+        event.order = order_++;
+        events_.push(std::move(event));
+        continue;
+      }
+      // What is there first tells for how long nothing was delivered.
+      if (is_first && time - event.due > late_after_) report_.held_up += time - event.due;
+      is_first = false;
       if (write(file(event.host), event.frame.data(), event.frame.size()) < 0) ++report_.refused;
       report_.lateness.add(time - event.due);
       spare_.push_back(std::move(event.frame));
