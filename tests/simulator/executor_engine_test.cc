@@ -237,5 +237,24 @@ TEST(ExecutorEngine, ACollectiveStartsWhenItIsReadyAndItsStreamIsFree) {
   EXPECT_LT(together[1][0].value(), 2 * alone - 1e-9);
 }
 
+RC_GTEST_PROP(ExecutorEngine, RanksThatAreAllAsLateAreDoneAsMuchLater, ()) {
+  const int ranks = *rc::gen::inRange(2, 10);
+  const auto name =
+      *rc::gen::elementOf(std::vector<std::string>{"ring", "binary-blocks", "parameter-server"});
+  const models::Schedule s = schedule(name, ranks);
+  ExecutorEngine engine({&s, 1}, cost(1e-4, 50'000));
+  const Bytes bytes{static_cast<double>(*rc::gen::inRange(1, 500'000))};
+  const std::vector<ExecutorEngine::Queued> queued(
+      2, {{.schedule = 0, .bytes = bytes, .at = Seconds{0}}, 0});
+  const double late = *rc::gen::inRange(0, 1000) * 1e-3;
+  const auto ends = engine.in_order(queued);
+  const auto later =
+      engine.in_order(queued, std::vector(static_cast<std::size_t>(ranks), Seconds{late}));
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    for (std::size_t rank = 0; rank < ends[i].size(); ++rank)
+      RC_ASSERT(std::abs((later[i][rank] - ends[i][rank]).value() - late) < 1e-9);
+  }
+}
+
 }  // namespace
 }  // namespace paceline::simulator

@@ -199,5 +199,24 @@ TEST(BucketsInOrder, RanksThatAreDoneDoNotWaitForTheOthers) {
   EXPECT_GT(in_order, all_reduce_times(alone)[0]);
 }
 
+// A server and two workers; a bucket takes 1 ms on a link. From rest, pushes are there at 1 and
+// 2 ms, and pulls at 3 and 4: the first worker begins the next iteration a millisecond before the
+// second. Its push is then over when that of the second begins, and an iteration takes 3 ms, not 4.
+TEST(BucketsInOrder, RanksBeginTheNextIterationWhenTheyAreDoneByHand) {
+  const models::NetworkWork network = test::chain_network({250'000});
+  ComputeTimes compute;
+  compute.layers.assign(1, {Seconds{0}, Seconds{0}});
+  const models::Plan plan =
+      models::make_plan(models::strategy("parameter-server"), network.gradients, 3,
+                        models::WireType::fp32, {.servers = 1});
+  ExecutorEngine engine(test::schedules_of(plan), with_transport(one_gigabyte_a_second()));
+  const IterationDag alone = test::dag_of_buckets_alone(network, plan, compute, engine);
+  const IterationDag timed = with_buckets_in_order(alone, plan, engine);
+  EXPECT_NEAR(steady_state(timed).period.value(), 3e-3, 1e-9);
+  ASSERT_EQ(all_reduce_times(timed).size(), 1U);
+  EXPECT_NEAR(all_reduce_times(timed)[0], 3e-3, 1e-9);
+  EXPECT_NEAR(all_reduce_times(alone)[0], 4e-3, 1e-9);
+}
+
 }  // namespace
 }  // namespace paceline::simulator
