@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "models/base/error.h"
 
@@ -11,15 +12,15 @@ namespace paceline::simulator {
 
 int FairSharing::add_link(double capacity) {
   PACELINE_ASSERT(capacity > 0 && std::isfinite(capacity), "a link has a finite capacity");
-  links_.push_back({.capacity = capacity, .flows = {}, .reached = {}});
+  links_.push_back({.capacity = capacity, .flows = {}});
   return static_cast<int>(links_.size()) - 1;
 }
 
 int FairSharing::add_flow(std::span<const int> links, double bound) {
   PACELINE_ASSERT(links.empty() || std::isfinite(bound), "a link bounds its flows");
-  const std::size_t first = path_.size();
+  const int first = static_cast<int>(path_.size());
   for (const int link : links) path_.push_back({link, -1});
-  flows_.push_back({.bound = bound, .first = first, .end = path_.size()});
+  flows_.push_back({.bound = bound, .first = first, .end = static_cast<int>(path_.size())});
   return static_cast<int>(flows_.size()) - 1;
 }
 
@@ -37,9 +38,9 @@ void FairSharing::start(int flow) {
   f.rate = 0;
   f.bottleneck = -1;
   started_.push_back(flow);
-  for (std::size_t hop = f.first; hop < f.end; ++hop) {
-    Link& link = links_[at(path_[hop].link)];
-    path_[hop].place = static_cast<int>(link.flows.size());
+  for (int hop = f.first; hop < f.end; ++hop) {
+    Link& link = links_[at(path_[at(hop)].link)];
+    path_[at(hop)].place = static_cast<int>(link.flows.size());
     link.flows.push_back({flow, hop});
     link.wanted += f.bound;
   }
@@ -50,12 +51,12 @@ void FairSharing::stop(int flow) {
   PACELINE_ASSERT(f.runs, "a flow that runs is stopped");
   f.runs = false;
   if (f.bottleneck >= 0) --links_[at(f.bottleneck)].stopped;
-  for (std::size_t hop = f.first; hop < f.end; ++hop) {
-    const int id = path_[hop].link;
+  for (const Hop& hop : path(f)) {
+    const int id = hop.link;
     Link& link = links_[at(id)];
-    const int place = path_[hop].place;
+    const int place = hop.place;
     link.flows[at(place)] = link.flows.back();
-    path_[link.flows[at(place)].hop].place = place;
+    path_[at(link.flows[at(place)].hop)].place = place;
     link.flows.pop_back();
     link.wanted = link.flows.empty() ? 0 : link.wanted - f.bound;
     link.used = link.flows.empty() ? 0 : link.used - f.rate;
@@ -66,66 +67,149 @@ void FairSharing::stop(int flow) {
   }
 }
 
+// Finds whether a link is contended once for all flows that pass it: what settle() does does not
+// change it.
+void FairSharing::open(int id) {
+  Link& link = links_[at(id)];
+  link.seen = round_;
+  link.open = -1;
+  if (!is_contended(link)) return;
+  link.open = static_cast<int>(open_.size());
+  open_.push_back({.link = id,
+                   .is_followed = link.is_narrow || link.stopped > 0,
+                   .stopped = link.stopped,
+                   .room = link.capacity - link.used});
+}
+
 void FairSharing::reach(int id) {
   Flow& flow = flows_[at(id)];
   if (flow.seen == round_) return;
   flow.seen = round_;
-  reached_.push_back({id, flow.rate, flow.bottleneck});
-  for (std::size_t hop = flow.first; hop < flow.end; ++hop) {
-    Link& link = links_[at(path_[hop].link)];
-    if (link.seen == round_ || !is_contended(link)) continue;
-    link.seen = round_;
-    reached_links_.push_back(path_[hop].link);
+  flow.reached = static_cast<int>(reached_.size());
+  least_bound_ = std::min(least_bound_, flow.bound);
+  const int first_way = static_cast<int>(ways_.size());
+  for (const Hop& hop : path(flow)) {
+    const Link& link = links_[at(hop.link)];
+    if (link.seen != round_) open(hop.link);
+    if (link.open < 0) continue;
+    OpenLink& passed = open_[at(link.open)];
+    ++passed.flows;
+    passed.room += flow.rate;
+    if (flow.bottleneck == hop.link) --passed.stopped;
+    if (passed.is_followed) ways_.push_back(link.open);
   }
+  reached_.push_back({.flow = id,
+                      .former_bottleneck = flow.bottleneck,
+                      .first_way = first_way,
+                      .end_way = static_cast<int>(ways_.size()),
+                      .bound = flow.bound,
+                      .former_rate = flow.rate});
 }
 
 void FairSharing::reach_all_of(int link) {
   for (const Passing& passing : links_[at(link)].flows) reach(passing.flow);
 }
 
-void FairSharing::fix(Flow& flow, double rate, int bottleneck) {
-  flow.rate = rate;
-  flow.bottleneck = bottleneck;
-  flow.is_fixed = true;
-  for (std::size_t hop = flow.first; hop < flow.end; ++hop) {
-    Link& link = links_[at(path_[hop].link)];
-    if (link.seen != round_) continue;
-    link.left = std::max(0.0, link.left - rate);
-    link.most = std::max(link.most, rate);
-    --link.unfixed;
+void FairSharing::fix(Reached& reached, double rate, int bottleneck) {
+  reached.rate = rate;
+  reached.bottleneck = bottleneck;
+  reached.fix = fixes_++;
+  --unfixed_;
+  for (const int way : ways(reached)) {
+    OpenLink& open = open_[at(way)];
+    open.left = std::max(0.0, open.left - rate);
+    open.most = std::max(open.most, rate);
+    --open.unfixed;
   }
 }
 
-// What the links have for the flows that were reached: all but what the others have.
+// What a link has for the flows that were reached.
+double FairSharing::room(const OpenLink& open) const {
+  const Link& link = links_[at(open.link)];
+  const bool is_all = at(open.flows) == link.flows.size();
+  return is_all ? link.capacity : std::max(0.0, open.room);
+}
+
 void FairSharing::open_links() {
-  for (const int id : reached_links_) {
-    Link& link = links_[at(id)];
-    link.left = link.capacity - link.used;
-    link.reached.clear();
-    link.others_stopped = link.stopped;
-    link.most = 0;
-    link.stops_at = -1;
-  }
+  first_fix_ = fixes_;
+  unfixed_ = reached_.size();
   by_bound_.clear();
-  for (const Reached& reached : reached_) {
-    Flow& flow = flows_[at(reached.flow)];
-    flow.is_fixed = false;
-    by_bound_.push_back(reached.flow);
-    for (std::size_t hop = flow.first; hop < flow.end; ++hop) {
-      Link& link = links_[at(path_[hop].link)];
-      if (link.seen != round_) continue;
-      link.left += reached.former_rate;
-      link.reached.push_back(reached.flow);
-      if (reached.former_bottleneck == path_[hop].link) --link.others_stopped;
-    }
-  }
   levels_.clear();
-  for (const int id : reached_links_) {
-    Link& link = links_[at(id)];
-    const bool is_all = link.reached.size() == link.flows.size();
-    link.left = is_all ? link.capacity : std::max(0.0, link.left);
-    link.unfixed = static_cast<int>(link.reached.size());
-    if (link.unfixed > 0) levels_.push_back({link.left / link.unfixed, id});
+  for (std::size_t i = 0; i < open_.size(); ++i) {
+    OpenLink& open = open_[i];
+    open.left = room(open);
+    open.filled = open.flows;
+    open.unfixed = open.flows;
+    open.others_stopped = open.stopped;
+    open.most = 0;
+    open.stops_at = -1;
+    levels_.push_back({open.left / open.unfixed, static_cast<int>(i)});
+  }
+}
+
+// Finds what fixed flows leave of a link that is not followed, as if they had been taken off one by
+// one when they were fixed: sums do not depend on who is followed.
+void FairSharing::catch_up(OpenLink& open) {
+  fixed_.clear();
+  for (const Passing& passing : links_[at(open.link)].flows) {
+    const Flow& flow = flows_[at(passing.flow)];
+    if (flow.seen != round_) continue;
+    const Reached& reached = reached_[at(flow.reached)];
+    if (is_fixed(reached)) fixed_.emplace_back(reached.fix, reached.rate);
+  }
+  open.unfixed = open.flows - static_cast<int>(fixed_.size());
+  if (open.unfixed == 0) return;
+  std::sort(fixed_.begin(), fixed_.end());
+  open.left = room(open);
+  for (const auto& [fix, rate] : fixed_) open.left = std::max(0.0, open.left - rate);
+}
+
+// Fixes the flows whose bounds a level has come up to. They are sorted once there is one; mostly
+// links stop all flows before.
+bool FairSharing::fix_bounded(double level) {
+  if (least_bound_ > level) return false;
+  if (by_bound_.empty()) {
+    by_bound_.resize(reached_.size());
+    std::iota(by_bound_.begin(), by_bound_.end(), 0);
+    std::sort(by_bound_.begin(), by_bound_.end(),
+              [this](int a, int b) { return reached_[at(a)].bound < reached_[at(b)].bound; });
+    next_bound_ = 0;
+  }
+  bool any = false;
+  for (; next_bound_ < by_bound_.size(); ++next_bound_) {
+    Reached& reached = reached_[at(by_bound_[next_bound_])];
+    if (reached.bound > level) break;
+    if (is_fixed(reached)) continue;
+    fix(reached, reached.bound, -1);
+    any = true;
+  }
+  return any;
+}
+
+// All get the same rate, so that their order does not matter to what it leaves of other links;
+// those that were started last are the most likely to be among them.
+void FairSharing::stop_all_of(OpenLink& open, double level) {
+  open.stops_at = level;
+  const std::vector<Passing>& flows = links_[at(open.link)].flows;
+  for (auto passing = flows.rbegin(); passing != flows.rend() && open.unfixed > 0; ++passing) {
+    const Flow& flow = flows_[at(passing->flow)];
+    if (flow.seen != round_) continue;
+    Reached& reached = reached_[at(flow.reached)];
+    if (!is_fixed(reached)) fix(reached, level, open.link);
+  }
+  open.unfixed = 0;
+}
+
+// The level at which a link is full, once flows whose bounds are below it have theirs; only as far
+// as no other link may be full before.
+double FairSharing::lowest_level(OpenLink& open) {
+  open.is_narrow = true;
+  for (;;) {
+    if (!open.is_followed) catch_up(open);
+    if (open.unfixed == 0) return 0;
+    const double level = open.left / open.unfixed;
+    const bool is_lowest = levels_.empty() || level <= levels_.front().rate;
+    if (!is_lowest || !fix_bounded(level)) return level;
   }
 }
 
@@ -135,77 +219,48 @@ void FairSharing::fill() {
   // may hold levels that are too low.
   const auto higher = [](const Level& a, const Level& b) { return a.rate > b.rate; };
   std::make_heap(levels_.begin(), levels_.end(), higher);
-  // Sorted once a level comes up to a bound; mostly links stop all flows before.
-  bool is_sorted = false;
-  double least_bound = std::numeric_limits<double>::infinity();
-  for (const int id : by_bound_) least_bound = std::min(least_bound, flows_[at(id)].bound);
-  auto next = by_bound_.begin();
-  const auto fix_bounded = [&](double level) {
-    bool any = false;
-    if (least_bound > level) return any;
-    if (!is_sorted) {
-      std::sort(by_bound_.begin(), by_bound_.end(),
-                [this](int a, int b) { return flows_[at(a)].bound < flows_[at(b)].bound; });
-      is_sorted = true;
-    }
-    for (; next != by_bound_.end() && flows_[at(*next)].bound <= level; ++next) {
-      Flow& flow = flows_[at(*next)];
-      if (flow.is_fixed) continue;
-      fix(flow, flow.bound, -1);
-      any = true;
-    }
-    return any;
-  };
-  while (!levels_.empty()) {
+  while (unfixed_ > 0 && !levels_.empty()) {
     std::pop_heap(levels_.begin(), levels_.end(), higher);
     const Level lowest = levels_.back();
     levels_.pop_back();
-    Link& link = links_[at(lowest.link)];
-    if (link.unfixed == 0) continue;
-    double level = link.left / link.unfixed;
-    const auto is_lowest = [&] { return levels_.empty() || level <= levels_.front().rate; };
-    while (link.unfixed > 0 && is_lowest() && fix_bounded(level)) {
-      if (link.unfixed > 0) level = link.left / link.unfixed;
-    }
-    if (link.unfixed == 0) continue;
-    if (!is_lowest()) {
-      levels_.push_back({level, lowest.link});
-      std::push_heap(levels_.begin(), levels_.end(), higher);
+    OpenLink& open = open_[at(lowest.open)];
+    const double level = lowest_level(open);
+    if (open.unfixed == 0) continue;
+    if (levels_.empty() || level <= levels_.front().rate) {
+      stop_all_of(open, level);
       continue;
     }
-    link.stops_at = level;
-    for (const int id : link.reached) {
-      Flow& flow = flows_[at(id)];
-      if (!flow.is_fixed) fix(flow, level, lowest.link);
-    }
+    levels_.push_back({level, lowest.open});
+    std::push_heap(levels_.begin(), levels_.end(), higher);
   }
-  for (; next != by_bound_.end(); ++next) {
-    Flow& flow = flows_[at(*next)];
-    if (!flow.is_fixed) fix(flow, flow.bound, -1);
+  // Those that pass no contended link.
+  for (std::size_t i = 0; unfixed_ > 0; ++i) {
+    if (!is_fixed(reached_[i])) fix(reached_[i], reached_[i].bound, -1);
   }
 }
 
 // Is a link still fair between the flows that were reached and the others? If it stops some of the
 // others, it must still be full, and nobody have more than they; if it stops reached ones, none of
 // the others may have more.
-bool FairSharing::is_fair(const Link& link, int id) const {
+bool FairSharing::is_fair(const OpenLink& open) const {
   constexpr double rounding = 1e-12;
-  if (link.reached.size() == link.flows.size()) return true;
-  if (link.others_stopped > 0) {
+  const Link& link = links_[at(open.link)];
+  if (at(open.filled) == link.flows.size()) return true;
+  if (open.others_stopped > 0) {
     double stopped_at = 0;
     for (const Passing& passing : link.flows) {
       const Flow& flow = flows_[at(passing.flow)];
-      if (flow.seen == round_ || flow.bottleneck != id) continue;
+      if (flow.seen == round_ || flow.bottleneck != open.link) continue;
       stopped_at = flow.rate;
       break;
     }
-    return link.left <= link.capacity * rounding && link.most <= stopped_at * (1 + rounding) &&
-           (link.stops_at < 0 || link.stops_at >= stopped_at * (1 - rounding));
+    return open.left <= link.capacity * rounding && open.most <= stopped_at * (1 + rounding) &&
+           (open.stops_at < 0 || open.stops_at >= stopped_at * (1 - rounding));
   }
-  if (link.stops_at < 0) return true;
+  if (open.stops_at < 0) return true;
   return std::none_of(link.flows.begin(), link.flows.end(), [&](const Passing& passing) {
     const Flow& flow = flows_[at(passing.flow)];
-    return flow.seen != round_ && flow.rate > link.stops_at * (1 + rounding);
+    return flow.seen != round_ && flow.rate > open.stops_at * (1 + rounding);
   });
 }
 
@@ -218,30 +273,38 @@ void FairSharing::relax() {
     fill();
     const std::size_t reached = reached_.size();
     if (attempt < patience) {
-      const std::size_t links = reached_links_.size();
+      const std::size_t links = open_.size();
       for (std::size_t i = 0; i < links; ++i) {
-        if (!is_fair(links_[at(reached_links_[i])], reached_links_[i]))
-          reach_all_of(reached_links_[i]);
+        if (!is_fair(open_[i])) reach_all_of(open_[i].link);
       }
     } else {
-      for (std::size_t i = 0; i < reached_links_.size(); ++i) reach_all_of(reached_links_[i]);
+      for (std::size_t i = 0; i < open_.size(); ++i) reach_all_of(open_[i].link);
     }
     if (reached_.size() == reached) return;
   }
 }
 
-// Books the rate that a flow has now in place of the one that it had.
-void FairSharing::book(const Flow& flow, double former_rate, int former_bottleneck) {
-  for (std::size_t hop = flow.first; hop < flow.end; ++hop)
-    links_[at(path_[hop].link)].used += flow.rate - former_rate;
-  if (former_bottleneck >= 0) --links_[at(former_bottleneck)].stopped;
-  if (flow.bottleneck >= 0) ++links_[at(flow.bottleneck)].stopped;
+// Gives a flow the rate that was found in place of the one that it had, if it is another.
+void FairSharing::book(Reached& reached) {
+  constexpr double rounding = 1e-13;
+  Flow& flow = flows_[at(reached.flow)];
+  if (reached.bottleneck != reached.former_bottleneck) {
+    flow.bottleneck = reached.bottleneck;
+    if (reached.former_bottleneck >= 0) --links_[at(reached.former_bottleneck)].stopped;
+    if (reached.bottleneck >= 0) ++links_[at(reached.bottleneck)].stopped;
+  }
+  if (std::abs(reached.rate - reached.former_rate) <= rounding * reached.rate) return;
+  flow.rate = reached.rate;
+  new_rates_.push_back(reached.flow);
+  for (const Hop& hop : path(flow)) links_[at(hop.link)].used += reached.rate - reached.former_rate;
 }
 
 std::span<const int> FairSharing::settled() {
   new_rates_.clear();
   reached_.clear();
-  reached_links_.clear();
+  ways_.clear();
+  open_.clear();
+  least_bound_ = std::numeric_limits<double>::infinity();
   ++round_;
   for (const int id : started_) {
     if (flows_[at(id)].runs) reach(id);
@@ -255,16 +318,8 @@ std::span<const int> FairSharing::settled() {
   started_.clear();
   relieved_.clear();
   relax();
-  constexpr double rounding = 1e-13;
-  for (const Reached& reached : reached_) {
-    Flow& flow = flows_[at(reached.flow)];
-    if (std::abs(flow.rate - reached.former_rate) > rounding * flow.rate) {
-      new_rates_.push_back(reached.flow);
-    } else {
-      flow.rate = reached.former_rate;
-    }
-    book(flow, reached.former_rate, reached.former_bottleneck);
-  }
+  for (Reached& reached : reached_) book(reached);
+  for (const OpenLink& open : open_) links_[at(open.link)].is_narrow = open.is_narrow;
   return new_rates_;
 }
 

@@ -9,9 +9,13 @@
 // nothing is shared a start or stop costs O(links of its way). Otherwise the flows on its links are
 // filled anew beside all others, and where that is not fair to those, they too, until it is:
 // O(f log f) for the f flows that a change reaches, mostly few of those that are connected to it.
+// Most of the links that those pass stop none of them: rates are taken off the few that did the
+// last time, and off another only once its level is the lowest.
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace paceline::simulator {
@@ -40,11 +44,11 @@ class FairSharing {
     double bound;
     double rate = 0;
     int bottleneck = -1;  // the link that stops it; -1: its bound does
-    std::size_t first;    // of path_
-    std::size_t end;
     unsigned seen = 0;
+    int reached = -1;  // of reached_, if it was seen
+    int first;         // of path_
+    int end;
     bool runs = false;
-    bool is_fixed = false;
   };
   struct Hop {
     int link;
@@ -52,45 +56,80 @@ class FairSharing {
   };
   struct Passing {
     int flow;
-    std::size_t hop;  // of path_
+    int hop;  // of path_
   };
+  // One line of the cache: a change looks at links in no order.
   struct Link {
     double capacity;
     double wanted = 0;  // sum of the bounds of its flows
     double used = 0;    // sum of their rates
     int stopped = 0;    // of its flows, those that it stops
-    std::vector<Passing> flows;
-    bool has_room = false;  // since the last settle(), for flows that it stopped
-    // While some of its flows are filled anew.
     unsigned seen = 0;
-    double left = 0;
-    int unfixed = 0;
-    std::vector<int> reached;  // those flows
-    int others_stopped = 0;    // of the others, those that it stops
-    double most = 0;           // that one of those flows has
-    double stops_at = 0;       // the rate at which it stops some of them, or 0
+    int open = -1;           // of open_; -1: it was seen and is not contended
+    bool has_room = false;   // since the last settle(), for flows that it stopped
+    bool is_narrow = false;  // was looked at by the last fill() that could have
+    std::vector<Passing> flows;
   };
+  // A flow that a change reaches. What filling takes of it lies here: flows are many, and far from
+  // each other.
   struct Reached {
     int flow;
-    double former_rate;
+    int bottleneck = -1;  // as in Flow, with the new rate
     int former_bottleneck;
+    int first_way;  // of ways_
+    int end_way;
+    double bound;
+    double rate = 0;
+    double former_rate;
+    std::int64_t fix = -1;  // when it was fixed last
+  };
+  // A contended link that reached flows pass. Most are wide: they stop none. What fixed flows leave
+  // of a link is kept up to date where it is followed, and else found when it is asked for.
+  struct OpenLink {
+    int link;
+    bool is_followed;
+    bool is_narrow = false;  // it was asked for
+    // As flows are reached:
+    int flows = 0;  // those that were
+    int stopped;    // of the others, those that it stops; none if it is not followed
+    double room;    // all but what the others have
+    // In the last fill():
+    int filled = 0;  // flows
+    int others_stopped = 0;
+    int unfixed = 0;
+    double left = 0;
+    double most = 0;       // that one of the reached flows has, where it is followed
+    double stops_at = -1;  // the rate at which it stops some of them; -1: it stops none
   };
   struct Level {
     double rate;
-    int link;
+    int open;
   };
 
   static std::size_t at(int index) { return static_cast<std::size_t>(index); }
   [[nodiscard]] static bool is_contended(const Link& link);
+  [[nodiscard]] std::span<const Hop> path(const Flow& flow) const {
+    return std::span(path_).subspan(at(flow.first), at(flow.end - flow.first));
+  }
+  [[nodiscard]] std::span<const int> ways(const Reached& reached) const {
+    return std::span(ways_).subspan(at(reached.first_way), at(reached.end_way - reached.first_way));
+  }
   std::span<const int> settled();
   void reach(int flow);
   void reach_all_of(int link);
+  void open(int link);
+  [[nodiscard]] double room(const OpenLink& open) const;
+  [[nodiscard]] bool is_fixed(const Reached& reached) const { return reached.fix >= first_fix_; }
   void fill();
-  void fix(Flow& flow, double rate, int bottleneck);
+  void fix(Reached& reached, double rate, int bottleneck);
   void open_links();
-  [[nodiscard]] bool is_fair(const Link& link, int id) const;
+  void catch_up(OpenLink& open);
+  bool fix_bounded(double level);
+  double lowest_level(OpenLink& open);
+  void stop_all_of(OpenLink& open, double level);
+  [[nodiscard]] bool is_fair(const OpenLink& open) const;
   void relax();
-  void book(const Flow& flow, double former_rate, int former_bottleneck);
+  void book(Reached& reached);
 
   std::vector<Flow> flows_;
   std::vector<Hop> path_;
@@ -98,9 +137,18 @@ class FairSharing {
   unsigned round_ = 0;
   std::vector<int> started_;
   std::vector<int> relieved_;
-  std::vector<Reached> reached_;    // flows that a change reaches
-  std::vector<int> reached_links_;  // contended links that they pass
-  std::vector<int> by_bound_;
+  // Of one settle():
+  std::vector<Reached> reached_;
+  std::vector<int> ways_;  // of open_: the links of each reached flow that are followed
+  std::vector<OpenLink> open_;
+  double least_bound_ = 0;  // of the reached flows
+  // Of one fill():
+  std::int64_t fixes_ = 0;  // of flows, in all
+  std::int64_t first_fix_ = 0;
+  std::size_t unfixed_ = 0;    // of reached_
+  std::vector<int> by_bound_;  // of reached_; empty if no level has come up to a bound
+  std::size_t next_bound_ = 0;
+  std::vector<std::pair<std::int64_t, double>> fixed_;
   std::vector<Level> levels_;
   std::vector<int> new_rates_;
 };
