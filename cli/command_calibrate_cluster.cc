@@ -247,14 +247,19 @@ void write_plots(const Options& options, const calibration::ClusterProfile& made
   std::size_t fit = 0;
   for (const calibration::MessageTimes& times : messages) {
     if (times.samples.empty()) continue;
-    const std::string title = made.profile.curves[fit].source;
+    const std::string& source = made.profile.curves[fit].source;
+    const std::size_t colon = source.find(": ");
     const std::string of_fewer = times.kind == models::CurveKind::all_reduce && times.ranks < ranks
                                      ? fmt::format("-{}-ranks", times.ranks)
                                      : "";
     const std::string path =
         fmt::format("{}-{}-{}{}.svg", options.plot, name(times.kind),
                     times.between_nodes ? "between-nodes" : "within-node", of_fewer);
-    write_output_file(path, calibration::fit_svg(times.samples, made.fits[fit], {.title = title}));
+    write_output_file(path,
+                      calibration::fit_svg(
+                          times.samples, made.fits[fit],
+                          {.title = source.substr(0, colon),
+                           .origin = colon == std::string::npos ? "" : source.substr(colon + 2)}));
     ++fit;
   }
 }

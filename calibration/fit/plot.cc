@@ -226,6 +226,9 @@ std::string fit_svg(std::span<const Sample> samples, const Fit& fit, const PlotT
                  "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
                  "<text class=\"title\" x=\"{5:.1f}\" y=\"30\">{6}</text>\n",
                  width, height, red, blue, orange, left, xml_text(text.title));
+  if (!text.origin.empty())
+    fmt::format_to(to, "<text class=\"tick\" x=\"{:.1f}\" y=\"47\">{}</text>\n", left,
+                   xml_text(text.origin));
   write_ticks(out, frame);
   write_fit(out, fit, frame);
   write_samples(out, samples, fit, frame);

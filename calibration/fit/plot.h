@@ -11,6 +11,7 @@ namespace paceline::calibration {
 struct PlotText {
   std::string title;
   std::string samples = "measured";  // what the legend calls the data
+  std::string origin = {};           // a line in small letters below the title
 };
 
 // Every sample a point (outliers are open), the fit a line with its 90 % band, a dashed line at

@@ -42,7 +42,7 @@ TEST(FitPlot, DrawsEverySampleEveryPieceAndEveryBreakpoint) {
   const std::vector<Sample> samples = two_protocols();
   const Fit fit = fit_piecewise(samples);
   ASSERT_EQ(fit.pieces.size(), 2u);
-  const std::string text = fit_svg(samples, fit, {.title = "lab & <co>"});
+  const std::string text = fit_svg(samples, fit, {.title = "lab & <co>", .origin = "by <hand>"});
   pugi::xml_document document;
   ASSERT_TRUE(document.load_string(text.c_str()));
   const pugi::xml_node svg = document.child("svg");
@@ -54,6 +54,7 @@ TEST(FitPlot, DrawsEverySampleEveryPieceAndEveryBreakpoint) {
   EXPECT_EQ(count(svg, "polygon", "band"), 2u);
   const std::string texts = all_texts(svg);
   EXPECT_THAT(texts, HasSubstr("lab & <co>"));
+  EXPECT_THAT(texts, HasSubstr("by <hand>"));
   for (const char* word : {"message size (bytes)\n", "time\n", "1 us\n", "1 ms\n", "1 KiB\n",
                            "measured\n", "alpha + n beta, 2 pieces\n", "90 % interval; residual "})
     EXPECT_THAT(texts, HasSubstr(word));
