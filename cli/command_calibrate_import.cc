@@ -173,15 +173,11 @@ void run(const Options& options) {
   if (options.file.empty())
     throw InputError("FILE is missing",
                      "give another tool's output, as in calibrate import all_reduce.txt");
-  for (const auto& [option, path] :
-       {std::pair{"--out", &options.out}, std::pair{"--plot", &options.plot}}) {
-    if (path->empty()) continue;
-    check_output_path(option, *path);
-    if (is_same_file(*path, options.file))
-      throw InputError({option}, "this is the file to import", "give another path");
-  }
-  if (!options.out.empty() && !options.plot.empty() && is_same_file(options.out, options.plot))
-    throw InputError({"--plot"}, "this is the profile's path", "give another path");
+  check_paths({{"--out", options.out, PathUse::output},
+               {"--plot", options.plot, PathUse::output},
+               {"FILE", options.file, PathUse::input},
+               {"--cluster", options.cluster, PathUse::name_or_input},
+               {"--model", options.model, PathUse::name_or_input}});
   std::optional<models::Network> network;
   if (!options.model.empty())
     network = parsing_option("--model", [&] { return load_layers(options.model); });

@@ -77,11 +77,15 @@ class CalibrationImport(unittest.TestCase):
     def test_input_is_checked(self):
         nccl = str(self.GOLDEN / "nccl_tests" / "2.13-half-two-nodes.txt")
         kineto = str(self.GOLDEN / "kineto" / "2.5-named.json")
+        network, cluster = str(EXAMPLES / "tiny-net.yaml"), str(EXAMPLES / "lab.yaml")
         for words, message in (((), "FILE is missing"), (("nowhere.txt",), "nowhere.txt: no such file"),
                                ((nccl, "--format", "nccl"), "--format: unknown format 'nccl'; did you mean 'nccl-tests'?"),
                                ((nccl, "--format", "osu"), "there is no table of OSU micro-benchmarks"),
                                ((nccl, "--ranks", "8"), "--ranks: 8, and 2.13-half-two-nodes.txt says 16; leave it out"),
-                               ((nccl, "--out", nccl), "--out: this is the file to import"),
+                               ((nccl, "--out", nccl), f"--out: {nccl} is FILE too; give each a file of its own"),
+                               ((nccl, "--out", "/tmp/x.svg", "--plot", "/tmp/../tmp/x.svg"), "--out: /tmp/x.svg is --plot too"),
+                               ((nccl, "--out", network, "--model", network), f"--out: {network} is --model too"),
+                               ((nccl, "--plot", cluster, "--cluster", cluster), f"--plot: {cluster} is --cluster too"),
                                ((nccl, "--out", "/nowhere/p.json"), "--out: there is no folder /nowhere"),
                                ((kineto,), "give --model"),
                                ((kineto, "--model", str(EXAMPLES / "tiny-net.yaml"), "--plot", "/tmp/x.svg"), "--plot: there is no curve"),
