@@ -197,6 +197,9 @@ void run(const Options& options) {
   if (!options.out.empty() && result.curves.empty() && result.profile.layers.empty())
     throw InputError({"--out"}, "there is nothing in this file that a profile holds",
                      "leave it out");
+  const std::string profile = models::to_json(result.profile);
+  // What is written can be read: times beyond all limits, or two tables of one thing, cannot.
+  if (!options.out.empty()) (void)models::parse_profile(profile, context.file);
 
   fmt::print("{}: {}{}\n\n", context.file, imported.tool,
              imported.version.empty() ? "" : " " + imported.version);
@@ -206,7 +209,7 @@ void run(const Options& options) {
   for (const std::string& remark : imported.remarks) fmt::print("note: {}\n", remark);
   if (!options.plot.empty()) write_plots(options.plot, result, imported, context.file);
   if (options.out.empty()) return;
-  write_output_file(options.out, models::to_json(result.profile));
+  write_output_file(options.out, profile);
   fmt::print(stderr, "profile {} written to {}\n", result.profile.name, options.out);
 }
 
