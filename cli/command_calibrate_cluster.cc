@@ -12,6 +12,7 @@
 
 #include "calibration/cluster_profile.h"
 #include "calibration/fit/plot.h"
+#include "calibration/import/table_text.h"
 #include "calibration/measure/kernel_rates.h"
 #include "calibration/measure/layer_times.h"
 #include "cli/command.h"
@@ -82,17 +83,31 @@ std::int64_t message_size(const char* option, const std::string& text) {
   return static_cast<std::int64_t>(size.value());
 }
 
+// `which` of several of a kind.
+std::string plot_path(const std::string& prefix, models::CurveKind kind, bool between_nodes,
+                      const std::string& which = "") {
+  return fmt::format("{}-{}-{}{}.svg", prefix, name(kind),
+                     between_nodes ? "between-nodes" : "within-node", which);
+}
+
 Request load(const Options& options) {
   if (options.out.empty())
     throw InputError("--out is missing", "say where the profile goes, as in --out profile.json");
-  check_output_path("--out", options.out);
+  check_paths(
+      {{"--out", options.out, PathUse::output},
+       {"--plot",
+        options.plot.empty() ? "" : plot_path(options.plot, models::CurveKind::exchange, true),
+        PathUse::output},
+       {"--cluster", options.cluster, PathUse::name_or_input},
+       {"--model", options.model, PathUse::name_or_input}});
   Request request;
   request.time = parsing_option("--time", [&] { return parse_seconds(options.time); });
   if (request.time < Seconds{1})
     throw InputError({"--time"}, fmt::format("{} is too short", options.time), "give at least 1 s");
   if (!options.largest.empty()) request.largest = message_size("--largest", options.largest);
   request.largest_all_reduce = message_size("--largest-all-reduce", options.largest_all_reduce);
-  request.names = {.name = options.name, .cluster = options.name, .device = "cpu", .origin = {}};
+  const std::string name = calibration::printable(options.name);
+  request.names = {.name = name, .cluster = name, .device = "cpu", .origin = {}};
   if (!options.cluster.empty()) {
     const models::Cluster cluster = load_cluster(options.cluster);
     request.names.cluster = cluster.name;
@@ -252,9 +267,7 @@ void write_plots(const Options& options, const calibration::ClusterProfile& made
     const std::string of_fewer = times.kind == models::CurveKind::all_reduce && times.ranks < ranks
                                      ? fmt::format("-{}-ranks", times.ranks)
                                      : "";
-    const std::string path =
-        fmt::format("{}-{}-{}{}.svg", options.plot, name(times.kind),
-                    times.between_nodes ? "between-nodes" : "within-node", of_fewer);
+    const std::string path = plot_path(options.plot, times.kind, times.between_nodes, of_fewer);
     write_output_file(path,
                       calibration::fit_svg(
                           times.samples, made.fits[fit],
@@ -355,12 +368,19 @@ void run(const Options& options) {
   const auto launched = rank_of_job();
   const Request request = load(options);
   const Seconds patience = parse_patience(options.patience);
+  const auto check_plot = [&options](int ranks) {
+    if (ranks == 1 && !options.plot.empty())
+      throw InputError({"--plot"}, "one rank has nothing to send, and no curve",
+                       "leave it out, or start more ranks");
+  };
   if (launched) {
     refuse_ranks_option(options.ranks);
+    check_plot(launched->ranks);
     const auto transport = runtime::mpi_transport(1, patience);
     return run_rank(options, request, *transport);
   }
   const int ranks = optional_count("--ranks", options.ranks, most_thread_ranks).value_or(1);
+  check_plot(ranks);
   runtime::run_as_threads(ranks, 1, patience, [&](runtime::Transport& transport) {
     run_rank(options, request, transport);
   });

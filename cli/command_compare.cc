@@ -29,17 +29,10 @@ models::TracedTimeline load_timeline(const std::string& path) {
   return std::move(timelines.front());
 }
 
-void check_merged(const Options& options) {
-  if (options.merged.empty()) return;
-  check_output_path("--merged", options.merged);
-  for (const std::string& input : {options.files.run, options.files.prediction}) {
-    if (is_same_file(options.merged, input))
-      throw InputError({"--merged"}, options.merged + " is what is compared", "give another path");
-  }
-}
-
 void run(const Options& options) {
-  check_merged(options);
+  check_paths({{"--merged", options.merged, PathUse::output},
+               {"RUN", options.files.run, PathUse::input},
+               {"PREDICTION", options.files.prediction, PathUse::input}});
   const models::TracedTimeline measured = load_timeline(options.files.run);
   const models::TracedTimeline predicted = load_timeline(options.files.prediction);
   const calibration::Comparison comparison = calibration::compare(measured, predicted);

@@ -47,6 +47,7 @@ void run(const Options& options) {
                      fmt::format("{} networks and one timeline", job.networks.size()),
                      "give one --model");
   }
+  check_output_of(options.job, "--timeline", options.timeline);
   std::vector<PredictionTable> tables;
   for (const LoadedNetwork& network : job.networks)
     tables.push_back(predict_table(job, network, ranks));

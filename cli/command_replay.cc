@@ -287,7 +287,7 @@ Job load(const Options& options) {
     if (job.strategies.size() * job.wires.size() > 1)
       throw InputError({"--timeline"}, "several runs and one timeline",
                        "give one --strategy and one --wire");
-    check_output_path("--timeline", options.timeline);
+    check_output_of(options.job, "--timeline", options.timeline);
   }
   (void)count("--iterations", options.iterations);
   (void)count("--warm-up", options.warm_up);

@@ -72,27 +72,16 @@ int default_threads(int ranks_here, bool are_threads) {
 }
 
 // That outputs can be written, and that none is another or an input.
-void check_paths(const TrainingOptions& options) {
-  struct Path {
-    const char* option;
-    const std::string& path;
-    bool is_output;
-  };
-  const Path paths[] = {
-      {"--checkpoint", options.checkpoint, true}, {"--metrics", options.metrics, true},
-      {"--timeline", options.timeline, true},     {"--resume", options.resume, false},
-      {"--model", options.model, false},          {"--recipe", options.recipe, false}};
-  for (const Path& path : paths) {
-    if (path.path.empty() || !path.is_output) continue;
-    check_output_path(path.option, path.path);
-    for (const Path& other : paths) {
-      const bool goes_on = path.option == paths[0].option && other.option == paths[3].option;
-      if (&other == &path || goes_on || other.path.empty()) continue;
-      if (is_same_file(path.path, other.path))
-        throw InputError({path.option}, fmt::format("{} is {} too", path.path, other.option),
-                         "give each a file of its own");
-    }
-  }
+void check_files(const TrainingOptions& options) {
+  std::vector<GivenPath> paths = {{"--checkpoint", options.checkpoint, PathUse::output},
+                                  {"--metrics", options.metrics, PathUse::output},
+                                  {"--timeline", options.timeline, PathUse::output},
+                                  {"--model", options.model, PathUse::name_or_input},
+                                  {"--recipe", options.recipe, PathUse::name_or_input}};
+  // A checkpoint may go on where it was resumed from.
+  if (!is_same_file(options.checkpoint, options.resume))
+    paths.push_back({"--resume", options.resume, PathUse::input});
+  check_paths(paths);
   std::error_code error;
   if (!options.checkpoint.empty() && std::filesystem::exists(options.checkpoint, error) &&
       !std::filesystem::is_regular_file(options.checkpoint, error))
@@ -105,7 +94,7 @@ TrainingJob load(const TrainingOptions& options, int ranks, int ranks_here, bool
     throw InputError("--model is missing", "give it, as in --model resnet-small");
   if (options.data.empty())
     throw InputError("--data is missing", "give it, as in --data fashion-mnist");
-  check_paths(options);
+  check_files(options);
   const auto number = [](const char* option, const std::string& text) -> std::int64_t {
     return text.empty()
                ? 0

@@ -61,12 +61,15 @@ std::string read_large_file(const std::string& path, std::uintmax_t largest_mib)
 
 void check_output_path(const char* option, const std::string& path) {
   std::error_code error;
-  const fs::path folder = fs::absolute(path).parent_path();
+  const fs::path target = runtime::linked_file(path);
+  if (fs::is_symlink(fs::symlink_status(target, error)))
+    throw InputError({option}, path + " is a link that leads nowhere", "give the path of a file");
+  const fs::path folder = fs::absolute(target).parent_path();
   if (!fs::is_directory(folder, error))
     throw InputError({option}, "there is no folder " + folder.string(), "make it first");
   if (fs::is_directory(path, error))
     throw InputError({option}, path + " is a folder", "give the path of a file");
-  if (fs::absolute(path).filename().string().size() > 240)
+  if (fs::absolute(target).filename().string().size() > 240)
     throw InputError({option}, "the name is longer than 240 bytes", "give a shorter one");
   const bool exists = fs::exists(fs::status(path, error));
   if (::access(exists ? path.c_str() : folder.c_str(), W_OK) != 0)
@@ -74,9 +77,24 @@ void check_output_path(const char* option, const std::string& path) {
 }
 
 bool is_same_file(const std::string& a, const std::string& b) {
+  if (a.empty() || b.empty()) return false;
   std::error_code error;
   return fs::weakly_canonical(fs::absolute(a), error) ==
          fs::weakly_canonical(fs::absolute(b), error);
+}
+
+void check_paths(const std::vector<GivenPath>& paths) {
+  for (const GivenPath& output : paths) {
+    if (output.path.empty() || output.use != PathUse::output) continue;
+    check_output_path(output.option, output.path);
+    for (const GivenPath& other : paths) {
+      if (&other == &output || other.path.empty()) continue;
+      if (other.use == PathUse::name_or_input && !names_a_file(other.path)) continue;
+      if (is_same_file(output.path, other.path))
+        throw InputError({output.option}, output.path + " is " + other.option + " too",
+                         "give each a file of its own");
+    }
+  }
 }
 
 void write_output_file(const std::string& path, std::string_view text) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace paceline::cli {
 
@@ -23,7 +24,24 @@ void write_output_file(const std::string& path, std::string_view text);
 // option.
 void check_output_path(const char* option, const std::string& path);
 
-// Whether two paths lead to one file, there or not.
+enum class PathUse {
+  output,
+  input,
+  name_or_input,  // of the catalogue, where it does not look like a file
+};
+
+// A path as an option has it; empty is "not given".
+struct GivenPath {
+  const char* option;
+  std::string path;
+  PathUse use = PathUse::input;
+};
+
+// Refuses, before any work, outputs that check_output_path refuses or that are another of the
+// paths: writing one would destroy the other. Throws InputError that names the option.
+void check_paths(const std::vector<GivenPath>& paths);
+
+// Whether two paths lead to one file, there or not; an empty one leads to none.
 [[nodiscard]] bool is_same_file(const std::string& a, const std::string& b);
 
 // Does the user mean a file (by a slash or an ending such as .yaml), not a catalogue name?

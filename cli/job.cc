@@ -253,6 +253,16 @@ void scale_gradients(const std::string& text, Job& job) {
 
 }  // namespace
 
+void check_output_of(const JobOptions& job, const char* option, const std::string& path) {
+  std::vector<GivenPath> paths = {{option, path, PathUse::output},
+                                  {"--cluster", job.cluster, PathUse::name_or_input},
+                                  {"--placement", job.placement, PathUse::name_or_input},
+                                  {"--profile", job.profile, PathUse::name_or_input}};
+  for (const std::string& model : comma_list(job.model))
+    paths.push_back({"--model", model, PathUse::name_or_input});
+  check_paths(paths);
+}
+
 Job load_job(const JobOptions& options) {
   required(options.model, "--model", "resnet50");
   required(options.cluster, "--cluster", "jizhi-p40");

@@ -69,6 +69,9 @@ void add_job_options(CLI::App& command, JobOptions& options);
 // Throws InputError that names the option.
 [[nodiscard]] Job load_job(const JobOptions& options);
 
+// Refuses a path to write that cannot be written or is a file of the job. Throws InputError.
+void check_output_of(const JobOptions& job, const char* option, const std::string& path);
+
 // Of a zoo name or a YAML file. Throw InputError.
 [[nodiscard]] models::Network load_layers(const std::string& name_or_file);
 [[nodiscard]] LoadedNetwork load_network(const std::string& name_or_file);

@@ -67,7 +67,7 @@ struct IterationTimes {
   std::map<models::TaskKind, TaskTotal> totals;  // of kinds that the timeline has
 };
 
-// Throws InputError if the timeline has no forward pass. O(n log n) in the events.
+// Of a timeline that has a forward pass, as check_same_job sees to. O(n log n) in the events.
 [[nodiscard]] IterationTimes iteration_times(const models::TracedTimeline& traced);
 
 // When the first forward pass of each iteration starts.

@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <string>
 #include <string_view>
 
+#include "calibration/compare/iteration_times.h"
 #include "models/base/error.h"
 #include "models/plan/precision.h"
 
@@ -33,6 +36,21 @@ void check_sides(const models::Timeline& run, const models::Timeline& prediction
     throw InputError(fmt::format("the second is no prediction: its times are {}",
                                  in_quotes(prediction.provenance)),
                      what_is_a_prediction);
+}
+
+// Iterations must follow one another, or an iteration would take less than nothing.
+void check_iterations(const char* side, const models::Timeline& timeline) {
+  const std::map<int, Seconds> starts = iteration_starts(timeline);
+  if (starts.empty())
+    throw InputError(fmt::format("the {} has no forward pass", side),
+                     "give a timeline as paceline train and predict write it (--timeline)");
+  for (auto next = std::next(starts.begin()); next != starts.end(); ++next) {
+    const auto before = std::prev(next);
+    if (next->second <= before->second)
+      throw InputError(fmt::format("iteration {} of the {} does not start after iteration {}",
+                                   next->first, side, before->first),
+                       "give a timeline as it was written");
+  }
 }
 
 [[noreturn]] void fail(const std::string& what, const std::string& remedy) {
@@ -98,6 +116,8 @@ void check_same_job(const models::TracedTimeline& run, const models::TracedTimel
     fail(fmt::format("overlap {} and {}", name(a.overlap), name(b.overlap)),
          fmt::format("predict --overlap {}", name(a.overlap)));
   check_buckets(a, b);
+  check_iterations("run", run.timeline);
+  check_iterations("prediction", prediction.timeline);
 }
 
 }  // namespace paceline::calibration

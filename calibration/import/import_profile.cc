@@ -41,7 +41,7 @@ models::WireType wire_of(const ImportedCurve& curve, const ImportContext& contex
 }
 
 void set_link(models::Profile& profile, bool between_nodes, const FittedCurve& fitted,
-              const std::string& source) {
+              const std::string& source, const std::string& file) {
   if (fitted.curve.use == CurveUse::time) {
     Figure<Seconds> latency = fitted.fit.pieces.front().alpha;
     latency.source = source;
@@ -50,7 +50,7 @@ void set_link(models::Profile& profile, bool between_nodes, const FittedCurve& f
   }
   const Figure<SecondsPerByte>& beta = fitted.fit.pieces.back().beta;
   if (beta.low <= SecondsPerByte{0})
-    throw InputError("the time of a stream does not grow with its messages",
+    throw InputError({file}, "the time of a stream does not grow with its messages",
                      "give a run with larger ones");
   (between_nodes ? profile.nic_bandwidth : profile.intra_bandwidth) = Figure<BytesPerSecond>{
       1.0 / beta.value, 1.0 / beta.high, 1.0 / beta.low, Provenance::calibrated, source};
@@ -70,7 +70,7 @@ void add_curve(ImportedProfile& result, const Imported& imported, const Imported
   }
   FittedCurve fitted{curve, fit_piecewise(curve.samples, {.source = calibrated.source})};
   if (curve.kind == models::CurveKind::point_to_point)
-    set_link(result.profile, between_nodes, fitted, calibrated.source);
+    set_link(result.profile, between_nodes, fitted, calibrated.source, context.file);
   calibrated.pieces = fitted.fit.pieces;
   calibrated.residual = fitted.fit.residual;
   // A stream's time of a message is not what one message takes.

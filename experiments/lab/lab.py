@@ -38,13 +38,15 @@ import sys
 
 from labnet.cluster import cluster_yaml
 from labnet.errors import UNAVAILABLE, LabError
+from labnet.files import write_whole
 from labnet.launcher import launch
 from labnet.load import Limits, say_to_user
 from labnet.linux import works_in_namespaces
 from labnet.networks import NETWORKS
-from labnet.quantities import parse_rate, parse_share, parse_time
+from labnet.quantities import parse_name, parse_rate, parse_share, parse_time
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
+LONGEST_WAIT_S = 31_536_000  # a year
 DEFAULT_SWITCH = PROJECT / "build/release/experiments/lab/paceline-lab-switch"
 
 
@@ -69,7 +71,7 @@ def parser():
                           help="hosts hang on so many racks, in order")
         verb.add_argument("--uplink", type=parse_rate, help="of each rack, each way")
         verb.add_argument("--ranks-per-host", type=int, default=1)
-    cluster.add_argument("--device", metavar="NAME", help="of the catalogue, for a replay's synthetic "
+    cluster.add_argument("--device", type=parse_name, metavar="NAME", help="of the catalogue, for a replay's synthetic "
                          "compute; by default a core of this machine")
     cluster.add_argument("--out", type=pathlib.Path, metavar="FILE", help="instead of standard output")
     for verb in (run, cluster, check):
@@ -154,12 +156,19 @@ def check_lab(options):
 
 
 def check_run(options):
-    if options.time_limit < 0 or (options.wait_quiet or 0) < 0:
-        raise LabError("--time-limit and --wait-quiet must not be negative")
+    for name, seconds in (("--time-limit", options.time_limit), ("--wait-quiet", options.wait_quiet)):
+        if seconds is not None and not 0 <= seconds <= LONGEST_WAIT_S:  # also false for nan
+            raise LabError(f"{name} must be from 0 to {LONGEST_WAIT_S} seconds")
     if options.report:
-        folder = pathlib.Path(options.report).absolute().parent
-        if pathlib.Path(options.report).is_dir() or not os.access(folder, os.W_OK):
-            raise LabError(f"--report: no file can be written to {options.report}")
+        check_writable("--report", options.report)
+
+
+def check_writable(name, path):
+    """Before any work: that `path` can be a file, or what it links to."""
+    target = pathlib.Path(os.path.realpath(path))
+    needed = target if target.exists() else target.parent
+    if target.is_dir() or target.is_symlink() or not os.access(needed, os.W_OK):
+        raise LabError(f"{name}: no file can be written to {path}")
 
 
 def write_cluster(options):
@@ -168,7 +177,7 @@ def write_cluster(options):
         print(text, end="")
         return
     try:
-        options.out.write_text(text)
+        write_whole(options.out, text)
     except OSError as error:
         raise LabError(f"--out: {options.out}: {error.strerror}") from None
 

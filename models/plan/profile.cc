@@ -5,20 +5,19 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
 #include <utility>
 
+#include "models/base/json_reader.h"
 #include "models/base/limits.h"
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
-#include "models/base/place_in.h"
 
 namespace paceline::models {
 namespace {
 
-using Json = nlohmann::json;                 // read: finds a key in O(log n), also in hostile files
 using OrderedJson = nlohmann::ordered_json;  // written: keys in the order of the format
 
 constexpr std::string_view schema = "paceline.profile/1";
@@ -40,82 +39,19 @@ auto kind_from_name(const Names& names, const char* what, std::string_view text)
   throw unknown_name(what, text, known);
 }
 
-// A value of the document, with its path for errors: "throughputs[1].samples_per_s".
-class Value {
- public:
-  Value(const Json& json, std::string file, std::string path)
-      : json_(json), file_(std::move(file)), path_(std::move(path)) {}
+double at_least_0(const JsonValue& value) {
+  const double number = value.number();
+  if (number < 0) value.fail(fmt::format("{} is too small", number), "it must be at least 0");
+  return number;
+}
 
-  [[noreturn]] void fail(const std::string& problem, const std::string& remedy) const {
-    throw InputError({file_}, (path_.empty() ? std::string("the profile") : path_) + ": " + problem,
-                     remedy);
-  }
-  // Must be an object with known keys only.
-  void check_keys(const std::vector<std::string>& keys) const {
-    if (!json_.is_object()) fail("this is no object", "write {...}");
-    for (const auto& [key, value] : json_.items()) {
-      if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
-      const InputError error = unknown_name("key", key, keys);
-      fail(error.problem(), error.remedy());
-    }
-  }
-  [[nodiscard]] bool has(const char* key) const {
-    return json_.contains(key) && !json_[key].is_null();
-  }
-  [[nodiscard]] Value at(const char* key) const {
-    if (!json_.is_object() || !json_.contains(key))
-      fail(fmt::format("'{}' is missing", key), fmt::format("add \"{}\"", key));
-    return {json_[key], file_, path_.empty() ? key : path_ + "." + key};
-  }
-  [[nodiscard]] std::vector<Value> elements() const {
-    if (!json_.is_array()) fail("this is no array", "write [...]");
-    std::vector<Value> values;
-    for (std::size_t i = 0; i < json_.size(); ++i)
-      values.emplace_back(json_[i], file_, fmt::format("{}[{}]", path_, i));
-    return values;
-  }
-  [[nodiscard]] std::string text() const {
-    if (!json_.is_string()) fail("this is no text", "write \"...\"");
-    return json_.get<std::string>();
-  }
-  [[nodiscard]] double number() const {
-    if (!json_.is_number() || !std::isfinite(json_.get<double>()))
-      fail("this is no number", "write a finite number");
-    return json_.get<double>();
-  }
-  [[nodiscard]] double at_least_0() const {
-    const double value = number();
-    if (value < 0) fail(fmt::format("{} is too small", value), "it must be at least 0");
-    return value;
-  }
-  [[nodiscard]] bool flag() const {
-    if (!json_.is_boolean()) fail("this is neither true nor false", "write true or false");
-    return json_.get<bool>();
-  }
-  [[nodiscard]] int count() const { return static_cast<int>(whole(1'000'000)); }
-  // Bytes of a segment.
-  [[nodiscard]] std::int64_t size() const { return whole(1 << 30); }
-  [[nodiscard]] std::int64_t whole(std::int64_t most) const {
-    const double value = number();
-    if (value != std::floor(value) || value < 1 || value > static_cast<double>(most))
-      fail(fmt::format("{} is not a whole number from 1 to {}", value, most), "");
-    return static_cast<std::int64_t>(value);
-  }
-  template <class F>
-  [[nodiscard]] auto named(F parse) const {
-    const std::string name = text();
-    try {
-      return parse(name);
-    } catch (const InputError& error) {
-      fail(error.problem(), error.remedy());
-    }
-  }
+int count_of(const JsonValue& value) {
+  return static_cast<int>(value.whole(1, 1'000'000));
+}
 
- private:
-  const Json& json_;
-  std::string file_;
-  std::string path_;
-};
+Bytes segment_of(const JsonValue& value) {
+  return Bytes{static_cast<double>(value.whole(1, 1 << 30))};
+}
 
 template <class Q>
 std::string limit_text(Q quantity) {
@@ -129,11 +65,11 @@ std::string limit_text(Q quantity) {
 }
 
 template <class Q>
-Figure<Q> read_figure(const Value& value, bool positive) {
+Figure<Q> read_figure(const JsonValue& value, bool positive) {
   value.check_keys({"value", "low", "high", "provenance", "source"});
   const double stated = value.at("value").number();
-  const double low = value.has("low") ? value.at("low").number() : stated;
-  const double high = value.has("high") ? value.at("high").number() : stated;
+  const double low = value.has_value("low") ? value.at("low").number() : stated;
+  const double high = value.has_value("high") ? value.at("high").number() : stated;
   if (low < 0 || (positive && low <= 0))
     value.fail(fmt::format("{} is too small", low),
                positive ? "it must be more than 0" : "it must be at least 0");
@@ -151,94 +87,94 @@ Figure<Q> read_figure(const Value& value, bool positive) {
 }
 
 template <class Q>
-std::optional<Figure<Q>> optional_figure(const Value& value, const char* key, bool positive) {
-  if (!value.has(key)) return std::nullopt;
+std::optional<Figure<Q>> optional_figure(const JsonValue& value, const char* key, bool positive) {
+  if (!value.has_value(key)) return std::nullopt;
   return read_figure<Q>(value.at(key), positive);
 }
 
-void read_link(const Value& links, const char* name, std::optional<Figure<Seconds>>& latency,
+void read_link(const JsonValue& links, const char* name, std::optional<Figure<Seconds>>& latency,
                std::optional<Figure<BytesPerSecond>>& bandwidth,
                std::optional<Figure<double>>& both_ways) {
-  if (!links.has(name)) return;
-  const Value link = links.at(name);
+  if (!links.has_value(name)) return;
+  const JsonValue link = links.at(name);
   link.check_keys({"latency_s", "bandwidth_bytes_per_s", "both_ways"});
   latency = optional_figure<Seconds>(link, "latency_s", false);
   bandwidth = optional_figure<BytesPerSecond>(link, "bandwidth_bytes_per_s", true);
   both_ways = optional_figure<double>(link, "both_ways", true);
 }
 
-Figure<double> read_uplink(const Value& uplink) {
+Figure<double> read_uplink(const JsonValue& uplink) {
   uplink.check_keys({"oversubscription"});
-  const Value value = uplink.at("oversubscription");
+  const JsonValue value = uplink.at("oversubscription");
   const auto figure = read_figure<double>(value, true);
   if (figure.low < 1)
     value.fail(fmt::format("{} is too small", figure.low), "it must be at least 1");
   return figure;
 }
 
-Precision precision_of(const Value& entry) {
+Precision precision_of(const JsonValue& entry) {
   return entry.at("precision").named([](const std::string& s) { return precision_from_name(s); });
 }
 
-NumberType type_of(const Value& entry, const char* key) {
+NumberType type_of(const JsonValue& entry, const char* key) {
   return entry.at(key).named([](const std::string& s) { return wire_type_from_name(s); });
 }
 
-CalibratedTransport read_transport(const Value& value) {
+CalibratedTransport read_transport(const JsonValue& value) {
   value.check_keys({"name", "smallest_segment_bytes", "largest_segment_bytes", "ahead_bytes",
                     "message_gap_s", "fairness"});
   const CalibratedTransport transport{
       .name = value.at("name").text(),
-      .smallest_segment = Bytes{static_cast<double>(value.at("smallest_segment_bytes").size())},
-      .largest_segment = Bytes{static_cast<double>(value.at("largest_segment_bytes").size())},
-      .ahead = Bytes{value.has("ahead_bytes") ? value.at("ahead_bytes").at_least_0() : 0.0},
+      .smallest_segment = segment_of(value.at("smallest_segment_bytes")),
+      .largest_segment = segment_of(value.at("largest_segment_bytes")),
+      .ahead = Bytes{value.has_value("ahead_bytes") ? at_least_0(value.at("ahead_bytes")) : 0.0},
       .message_gap = read_figure<Seconds>(value.at("message_gap_s"), false),
-      .fairness = value.at("fairness").at_least_0()};
+      .fairness = at_least_0(value.at("fairness"))};
   if (transport.fairness > 1) value.at("fairness").fail("it is more than 1", "write 0 to 1");
   if (transport.smallest_segment > transport.largest_segment)
     value.fail("its smallest segment is larger than its largest", "write smallest <= largest");
   return transport;
 }
 
-CalibratedCurve read_curve(const Value& entry) {
+CalibratedCurve read_curve(const JsonValue& entry) {
   entry.check_keys(
       {"kind", "between_nodes", "library", "wire_type", "ranks", "pieces", "residual", "source"});
   CalibratedCurve curve{
       .kind = entry.at("kind").named(
           [](const std::string& s) { return kind_from_name(curve_kinds, "kind of curve", s); }),
       .between_nodes = entry.at("between_nodes").flag(),
-      .library = entry.has("library") ? entry.at("library").text() : "",
-      .wire = entry.has("wire_type") ? type_of(entry, "wire_type") : WireType::fp32,
-      .ranks = entry.at("ranks").count(),
+      .library = entry.has_value("library") ? entry.at("library").text() : "",
+      .wire = entry.has_value("wire_type") ? type_of(entry, "wire_type") : WireType::fp32,
+      .ranks = count_of(entry.at("ranks")),
       .pieces = {},
-      .residual = entry.at("residual").at_least_0(),
+      .residual = at_least_0(entry.at("residual")),
       .source = entry.at("source").text()};
-  const Value pieces = entry.at("pieces");
-  for (const Value& piece : pieces.elements()) {
+  const JsonValue pieces = entry.at("pieces");
+  pieces.for_each([&curve](const JsonValue& piece) {
     piece.check_keys({"from_bytes", "alpha_s", "beta_s_per_byte"});
-    const double from = piece.at("from_bytes").at_least_0();
+    const double from = at_least_0(piece.at("from_bytes"));
     if (curve.pieces.empty() ? from != 0 : from <= curve.pieces.back().from.value())
       piece.at("from_bytes").fail("pieces are not in order", "begin with 0 bytes, and go up");
     curve.pieces.push_back({Bytes{from}, read_figure<Seconds>(piece.at("alpha_s"), false),
                             read_figure<SecondsPerByte>(piece.at("beta_s_per_byte"), false)});
-  }
+  });
   if (curve.pieces.empty()) pieces.fail("a curve without pieces", "give at least one");
   return curve;
 }
 
-CalibratedRate read_rate(const Value& entry) {
+CalibratedRate read_rate(const JsonValue& entry) {
   entry.check_keys({"kind", "type", "bytes_per_s"});
   return {entry.at("kind").named(
               [](const std::string& s) { return kind_from_name(rate_kinds, "kind of rate", s); }),
           type_of(entry, "type"), read_figure<BytesPerSecond>(entry.at("bytes_per_s"), true)};
 }
 
-CalibratedLayer read_layer(const Value& entry) {
+CalibratedLayer read_layer(const JsonValue& entry) {
   entry.check_keys({"network", "precision", "batch_per_rank", "layer", "forward_s", "backward_s",
                     "forward_beside_traffic_s", "backward_beside_traffic_s"});
   return {entry.at("network").text(),
           precision_of(entry),
-          entry.at("batch_per_rank").count(),
+          count_of(entry.at("batch_per_rank")),
           entry.at("layer").text(),
           read_figure<Seconds>(entry.at("forward_s"), false),
           read_figure<Seconds>(entry.at("backward_s"), false),
@@ -246,17 +182,23 @@ CalibratedLayer read_layer(const Value& entry) {
           optional_figure<Seconds>(entry, "backward_beside_traffic_s", false)};
 }
 
-Json parse_json(std::string_view text, const std::string& file) {
-  // nlohmann parses arrays and objects without recursion, so that nesting is no danger.
-  try {
-    return Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    const std::size_t offset = error.byte == 0 ? 0 : error.byte - 1;
-    throw InputError(place_in(file, text, offset), "this is not JSON",
-                     "give a profile as paceline writes it");
-  } catch (const Json::out_of_range&) {
-    throw InputError({file}, "a number is too large", "write finite numbers");
-  }
+CalibratedThroughput read_throughput(const JsonValue& entry) {
+  entry.check_keys({"network", "precision", "batch_per_rank", "samples_per_s"});
+  return {entry.at("network").text(), precision_of(entry), count_of(entry.at("batch_per_rank")),
+          read_figure<PerSecond>(entry.at("samples_per_s"), true)};
+}
+
+// Reads an array that may be left out. No two of its entries may be of one thing, for readers take
+// the first or the last: `of` says of what an entry is.
+template <class T, class Read, class Of>
+void read_each(const JsonValue& root, const char* key, Read read, std::vector<T>& all, Of of) {
+  if (!root.has_value(key)) return;
+  std::set<decltype(of(std::declval<T>()))> known;
+  root.at(key).for_each([&](const JsonValue& entry) {
+    all.push_back(read(entry));
+    if (!known.insert(of(all.back())).second)
+      entry.fail("an entry before is of the same", "leave one of the two out");
+  });
 }
 
 template <class Q>
@@ -356,8 +298,9 @@ Seconds CalibratedCurve::time(Bytes bytes) const {
 }
 
 Profile parse_profile(std::string_view text, const std::string& file) {
-  const Json json = parse_json(text, file);
-  const Value root(json, file, "");
+  const nlohmann::json json = parse_json(text, file, "give a profile as paceline writes it");
+  const std::string what = "the profile";
+  const JsonValue root(json, file, what);
   root.check_keys({"schema", "name", "cluster", "device", "origin", "links", "transport", "curves",
                    "rates", "throughputs", "layers"});
   const std::string found = root.at("schema").text();
@@ -369,35 +312,28 @@ Profile parse_profile(std::string_view text, const std::string& file) {
   profile.cluster = root.at("cluster").text();
   profile.device = root.at("device").text();
   profile.origin = root.at("origin").text();
-  if (root.has("links")) {
-    const Value links = root.at("links");
+  if (root.has_value("links")) {
+    const JsonValue links = root.at("links");
     links.check_keys({"intra", "nic", "uplink"});
     read_link(links, "intra", profile.intra_latency, profile.intra_bandwidth,
               profile.intra_both_ways);
     read_link(links, "nic", profile.nic_latency, profile.nic_bandwidth, profile.nic_both_ways);
-    if (links.has("uplink")) profile.uplink_oversubscription = read_uplink(links.at("uplink"));
+    if (links.has_value("uplink"))
+      profile.uplink_oversubscription = read_uplink(links.at("uplink"));
   }
-  if (root.has("transport")) profile.transport = read_transport(root.at("transport"));
-  if (root.has("curves")) {
-    for (const Value& entry : root.at("curves").elements())
-      profile.curves.push_back(read_curve(entry));
-  }
-  if (root.has("rates")) {
-    for (const Value& entry : root.at("rates").elements())
-      profile.rates.push_back(read_rate(entry));
-  }
-  if (root.has("throughputs")) {
-    for (const Value& entry : root.at("throughputs").elements()) {
-      entry.check_keys({"network", "precision", "batch_per_rank", "samples_per_s"});
-      profile.throughputs.push_back({entry.at("network").text(), precision_of(entry),
-                                     entry.at("batch_per_rank").count(),
-                                     read_figure<PerSecond>(entry.at("samples_per_s"), true)});
-    }
-  }
-  if (root.has("layers")) {
-    for (const Value& entry : root.at("layers").elements())
-      profile.layers.push_back(read_layer(entry));
-  }
+  if (root.has_value("transport")) profile.transport = read_transport(root.at("transport"));
+  read_each(root, "curves", read_curve, profile.curves, [](const CalibratedCurve& c) {
+    return std::tuple(c.kind, c.between_nodes, c.library, c.wire, c.ranks);
+  });
+  read_each(root, "rates", read_rate, profile.rates,
+            [](const CalibratedRate& r) { return std::tuple(r.kind, r.type); });
+  read_each(root, "throughputs", read_throughput, profile.throughputs,
+            [](const CalibratedThroughput& t) {
+              return std::tuple(t.network, t.precision, t.batch_per_rank);
+            });
+  read_each(root, "layers", read_layer, profile.layers, [](const CalibratedLayer& l) {
+    return std::tuple(l.network, l.precision, l.batch_per_rank, l.layer);
+  });
   return profile;
 }
 

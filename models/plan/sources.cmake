@@ -1,4 +1,5 @@
 set(plan_sources
+  base/json_reader.cc
   plan/plan.cc
   plan/precision.cc
   plan/profile.cc

@@ -2,21 +2,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
+#include "models/base/json_reader.h"
 #include "models/base/names.h"
-#include "models/base/place_in.h"
 #include "models/plan/timeline.h"
 
 namespace paceline::models {
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr int deepest = 16;  // chrome_trace nests 5 deep
 constexpr std::size_t longest_name = 256;
 constexpr std::size_t longest_title = 8192;
 constexpr std::int64_t most = 1'000'000'000;  // of whatever is counted
@@ -35,149 +30,63 @@ std::vector<TaskKind> all_task_kinds() {
   return kinds;
 }
 
-// A value of the document, with its place for errors: "traceEvents[7].args.iteration". Places are
-// put together only where something is wrong, for there are many events.
-class Value {
- public:
-  Value(const Json& json, const std::string& file) : json_(json), file_(file) {}
-
-  [[noreturn]] void fail(const std::string& problem, const std::string& remedy) const {
-    const std::string at = place();
-    throw InputError({file_}, (at.empty() ? std::string("the timeline") : at) + ": " + problem,
-                     remedy);
-  }
-  [[nodiscard]] bool has(const char* key) const { return json_.is_object() && json_.contains(key); }
-  [[nodiscard]] Value at(const char* key) const {
-    if (!json_.is_object()) fail("this is no object", "write {...}");
-    const auto found = json_.find(key);
-    if (found == json_.end())
-      fail(fmt::format("'{}' is missing", key), fmt::format("add \"{}\"", key));
-    return {*found, *this, key, 0};
-  }
-  [[nodiscard]] std::size_t size(
-      std::size_t largest = std::numeric_limits<std::size_t>::max()) const {
-    if (!json_.is_array()) fail("this is no array", "write [...]");
-    if (json_.size() > largest)
-      fail(fmt::format("these are {}", json_.size()), fmt::format("at most {} are read", largest));
-    return json_.size();
-  }
-  [[nodiscard]] Value element(std::size_t i) const { return {json_[i], *this, nullptr, i}; }
-  [[nodiscard]] std::string text(std::size_t longest = longest_name) const {
-    if (!json_.is_string()) fail("this is no text", "write \"...\"");
-    const auto& value = json_.get_ref<const std::string&>();
-    if (value.size() > longest)
-      fail(fmt::format("this text is longer than {} bytes", longest), "give a shorter one");
-    const auto is_control = [](char c) {
-      return static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) == 0x7f;
-    };
-    if (std::any_of(value.begin(), value.end(), is_control))
-      fail("this text has control characters", "leave them out");
-    return value;
-  }
-  // From 0 to `largest`.
-  [[nodiscard]] double number(double largest) const {
-    const double value = json_.is_number() ? json_.get<double>() : -1;
-    if (!json_.is_number() || !(value >= 0 && value <= largest))
-      fail("this is no number that fits", fmt::format("write a number from 0 to {}", largest));
-    return value;
-  }
-  [[nodiscard]] Seconds time() const { return Seconds{number(longest_us) / 1e6}; }
-  [[nodiscard]] int whole(std::int64_t low, std::int64_t high) const {
-    const double value = json_.is_number() ? json_.get<double>() : -2;
-    const bool fits = json_.is_number() && value == std::floor(value) &&
-                      value >= static_cast<double>(low) && value <= static_cast<double>(high);
-    if (!fits && low > high) fail("the timeline has nothing of that kind", "");
-    if (!fits) fail("this is no whole number that fits", fmt::format("write {} to {}", low, high));
-    return static_cast<int>(value);
-  }
-  template <class F>
-  [[nodiscard]] auto named(F parse) const {
-    const std::string name = text();
-    try {
-      return parse(name);
-    } catch (const InputError& error) {
-      fail(error.problem(), error.remedy());
-    }
-  }
-
- private:
-  Value(const Json& json, const Value& parent, const char* key, std::size_t index)
-      : json_(json), file_(parent.file_), parent_(&parent), key_(key), index_(index) {}
-
-  // A value outlives those that come of it: chains of at() hold their temporaries to the end.
-  [[nodiscard]] std::string place() const {
-    if (parent_ == nullptr) return "";
-    const std::string above = parent_->place();
-    if (key_ == nullptr) return fmt::format("{}[{}]", above, index_);
-    return above.empty() ? std::string(key_) : fmt::format("{}.{}", above, key_);
-  }
-
-  const Json& json_;
-  const std::string& file_;
-  const Value* parent_ = nullptr;
-  const char* key_ = nullptr;
-  std::size_t index_ = 0;
-};
-
-Json parse_json(std::string_view text, const std::string& file) {
-  // nlohmann parses without recursion; what nests deeply costs memory, though.
-  const auto check_depth = [&file](int depth, Json::parse_event_t /*event*/, Json& /*value*/) {
-    if (depth > deepest)
-      throw InputError({file}, fmt::format("this nests more than {} deep", deepest), origin);
-    return true;
-  };
-  try {
-    return Json::parse(text.begin(), text.end(), check_depth);
-  } catch (const Json::parse_error& error) {
-    const std::size_t offset = error.byte == 0 ? 0 : error.byte - 1;
-    throw InputError(place_in(file, text, offset), "this is not JSON", origin);
-  } catch (const Json::out_of_range&) {
-    throw InputError({file}, "a number is too large", "write finite numbers");
-  }
+Seconds time_of(const JsonValue& value) {
+  return Seconds{value.number(0, longest_us) / 1e6};
 }
 
-TracedBucket read_bucket(const Value& entry, std::size_t layers) {
+std::string name_of(const JsonValue& value) {
+  return value.text(longest_name);
+}
+
+int count_of(const JsonValue& value, std::int64_t low, std::int64_t high) {
+  return static_cast<int>(value.whole(low, high));
+}
+
+TracedBucket read_bucket(const JsonValue& entry, std::size_t layers) {
   TracedBucket bucket{
-      .gradients = entry.at("gradients").whole(1, most),
-      .first_gradient = entry.at("first_gradient").text(),
-      .ready_after = entry.at("ready_after").whole(0, static_cast<std::int64_t>(layers) - 1),
-      .bytes = Bytes{entry.at("bytes").number(1e15)},
-      .schedule = entry.at("schedule").text(),
+      .gradients = count_of(entry.at("gradients"), 1, most),
+      .first_gradient = name_of(entry.at("first_gradient")),
+      .ready_after = count_of(entry.at("ready_after"), 0, static_cast<std::int64_t>(layers) - 1),
+      .bytes = Bytes{entry.at("bytes").number(0, 1e15)},
+      .schedule = name_of(entry.at("schedule")),
       .is_library = entry.has("timed_by"),
-      .group_size = entry.has("group_size") ? entry.at("group_size").whole(1, most) : 0,
-      .segments = entry.has("segments") ? entry.at("segments").whole(1, most) : 0,
+      .group_size = entry.has("group_size") ? count_of(entry.at("group_size"), 1, most) : 0,
+      .segments = entry.has("segments") ? count_of(entry.at("segments"), 1, most) : 0,
       .server_rank = std::nullopt};
-  if (entry.has("server_rank")) bucket.server_rank = entry.at("server_rank").whole(0, most);
+  if (entry.has("server_rank")) bucket.server_rank = count_of(entry.at("server_rank"), 0, most);
   return bucket;
 }
 
-TracedTimeline read_timeline(const Value& entry) {
-  TracedTimeline traced{.job = {.network = entry.at("network").text(),
-                                .strategy = entry.at("strategy").text(),
-                                .ranks = entry.at("ranks").whole(1, most),
-                                .wire = entry.at("wire_type").named([](const std::string& name) {
-                                  return wire_type_from_name(name);
-                                }),
-                                .overlap = entry.at("overlap").named([](const std::string& name) {
-                                  return overlap_from_name(name);
-                                }),
-                                .streams = entry.at("streams").whole(1, most_streams),
-                                .layers = {},
-                                .buckets = {}},
-                        .timeline = {.title = entry.at("title").text(longest_title),
-                                     .provenance = entry.at("provenance").text(),
-                                     .rank = entry.at("rank").whole(0, most),
-                                     .period = entry.at("period_us").time(),
-                                     .events = {},
-                                     .batch_per_rank = entry.at("batch_per_rank").whole(0, most)}};
-  const Value layers = entry.at("layers");
-  for (std::size_t i = 0; i < layers.size(most_layers); ++i) {
-    const Value layer = layers.element(i);
-    traced.job.layers.push_back({layer.at("name").text(), layer.at("kind").text()});
-  }
-  const Value buckets = entry.at("buckets");
-  for (std::size_t i = 0; i < buckets.size(most_layers); ++i)
-    traced.job.buckets.push_back(read_bucket(buckets.element(i), layers.size()));
+TracedTimeline read_timeline(const JsonValue& entry) {
+  TracedTimeline traced{
+      .job = {.network = name_of(entry.at("network")),
+              .strategy = name_of(entry.at("strategy")),
+              .ranks = count_of(entry.at("ranks"), 1, most),
+              .wire = entry.at("wire_type").named([](const std::string& name) {
+                return wire_type_from_name(name);
+              }),
+              .overlap = entry.at("overlap").named(
+                  [](const std::string& name) { return overlap_from_name(name); }),
+              .streams = count_of(entry.at("streams"), 1, most_streams),
+              .layers = {},
+              .buckets = {}},
+      .timeline = {.title = entry.at("title").text(longest_title),
+                   .provenance = name_of(entry.at("provenance")),
+                   .rank = count_of(entry.at("rank"), 0, most),
+                   .period = time_of(entry.at("period_us")),
+                   .events = {},
+                   .batch_per_rank = count_of(entry.at("batch_per_rank"), 0, most)}};
+  const JsonValue layers = entry.at("layers");
+  layers.for_each(
+      [&](const JsonValue& layer) {
+        traced.job.layers.push_back({name_of(layer.at("name")), name_of(layer.at("kind"))});
+      },
+      most_layers);
+  entry.at("buckets").for_each(
+      [&](const JsonValue& bucket) {
+        traced.job.buckets.push_back(read_bucket(bucket, layers.size()));
+      },
+      most_layers);
   return traced;
 }
 
@@ -202,6 +111,29 @@ std::pair<std::int64_t, std::int64_t> index_limits(const TracedJob& job, TaskKin
   return {0, -1};
 }
 
+// Where tasks of this kind run; nothing: on any track.
+std::optional<Resource> resource_of(TaskKind kind) {
+  switch (kind) {
+    case TaskKind::read:
+      return Resource::storage;
+    case TaskKind::decode:
+      return Resource::cpu;
+    case TaskKind::host_to_device:
+      return Resource::copy_engine;
+    case TaskKind::forward:
+    case TaskKind::backward:
+      return Resource::compute;
+    case TaskKind::cast:
+    case TaskKind::pack:
+    case TaskKind::all_reduce:
+    case TaskKind::unpack:
+      return Resource::communication;
+    case TaskKind::update:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 TaskKind task_kind_from_name(std::string_view text) {
   std::vector<std::string> known;
   for (const TaskKind kind : all_task_kinds()) {
@@ -211,46 +143,50 @@ TaskKind task_kind_from_name(std::string_view text) {
   throw unknown_name("task", text, known);
 }
 
-void read_event(const Value& entry, std::vector<TracedTimeline>& timelines) {
-  const std::string phase = entry.at("ph").text();
+void read_event(const JsonValue& entry, std::vector<TracedTimeline>& timelines) {
+  const std::string phase = name_of(entry.at("ph"));
   if (phase == "M") return;  // names a process or a track
   if (phase != "X")
     entry.at("ph").fail(fmt::format("{} is no event of a timeline", in_quotes(phase)), origin);
-  const int process = entry.at("pid").whole(0, std::ssize(timelines) - 1);
+  const int process = count_of(entry.at("pid"), 0, std::ssize(timelines) - 1);
   TracedTimeline& traced = timelines[static_cast<std::size_t>(process)];
-  const Value args = entry.at("args");
+  const JsonValue args = entry.at("args");
   const TaskKind kind = entry.at("cat").named(task_kind_from_name);
   const auto [low, high] = index_limits(traced.job, kind);
   constexpr int communication = static_cast<int>(Resource::communication) + 1;
-  const int track = entry.at("tid").whole(1, communication + most_streams - 1);
+  const int track = count_of(entry.at("tid"), 1, communication + most_streams - 1);
+  const auto resource = static_cast<Resource>(std::min(track, communication) - 1);
+  if (resource_of(kind).value_or(resource) != resource)
+    entry.at("tid").fail(fmt::format("{} on the {}", name(kind), name(resource)),
+                         fmt::format("it runs on the {}", name(*resource_of(kind))));
   traced.timeline.events.push_back(
       {.kind = kind,
-       .resource = static_cast<Resource>(std::min(track, communication) - 1),
+       .resource = resource,
        .stream = std::max(0, track - communication),
-       .index = args.at("index").whole(low, high),
-       .iteration = args.at("iteration").whole(0, most_iterations - 1),
-       .start = entry.at("ts").time(),
-       .duration = entry.at("dur").time()});
+       .index = count_of(args.at("index"), low, high),
+       .iteration = count_of(args.at("iteration"), 0, most_iterations - 1),
+       .start = time_of(entry.at("ts")),
+       .duration = time_of(entry.at("dur"))});
 }
 
 }  // namespace
 
 std::vector<TracedTimeline> parse_chrome_trace(std::string_view text, const std::string& file) {
-  const Json json = parse_json(text, file);
-  const Value root(json, file);
+  const nlohmann::json json = parse_json(text, file, origin);
+  const std::string what = "the timeline";
+  const JsonValue root(json, file, what);
   if (!root.has("traceEvents") || !root.has("otherData") || !root.at("otherData").has("schema"))
     root.fail("this is no timeline that paceline wrote, or one of an earlier version", origin);
-  const Value other = root.at("otherData");
-  const std::string schema = other.at("schema").text();
+  const JsonValue other = root.at("otherData");
+  const std::string schema = name_of(other.at("schema"));
   if (schema != timeline_schema)
     other.at("schema").fail(fmt::format("{} is not what this version reads", in_quotes(schema)),
                             fmt::format("give a timeline of schema {}", timeline_schema));
   std::vector<TracedTimeline> timelines;
-  const Value processes = other.at("timelines");
-  for (std::size_t i = 0; i < processes.size(); ++i)
-    timelines.push_back(read_timeline(processes.element(i)));
-  const Value events = root.at("traceEvents");
-  for (std::size_t i = 0; i < events.size(); ++i) read_event(events.element(i), timelines);
+  other.at("timelines").for_each([&](const JsonValue& process) {
+    timelines.push_back(read_timeline(process));
+  });
+  root.at("traceEvents").for_each([&](const JsonValue& event) { read_event(event, timelines); });
   return timelines;
 }
 

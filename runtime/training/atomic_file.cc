@@ -28,12 +28,20 @@ std::string target_of(const std::string& path) {
   if (fs::exists(status) && !fs::is_regular_file(status))
     throw RunError("write " + path, "it is no file");
   if (fs::exists(status) && ::access(path.c_str(), W_OK) != 0) fail_to_write(path);
-  return fs::is_symlink(fs::symlink_status(path, error))
-             ? fs::weakly_canonical(path, error).string()
-             : path;
+  return linked_file(path);
 }
 
 }  // namespace
+
+std::string linked_file(const std::string& path) {
+  constexpr int most_links = 40;  // as many as Linux follows
+  std::error_code error;
+  fs::path file = path;
+  for (int links = 0; links < most_links && fs::is_symlink(fs::symlink_status(file, error));
+       ++links)
+    file = file.parent_path() / fs::read_symlink(file, error);
+  return file.string();
+}
 
 AtomicFile::AtomicFile(const std::string& path, Writers writers)
     : path_(path), target_(target_of(path)), writers_(writers) {

@@ -14,6 +14,10 @@ enum class Writers {
   one,   // to PATH.partial, locked; what a writer that was killed has left there is taken over
 };
 
+// The file that a path leads to, there or not: what the last of its symbolic links names. Where
+// they lead in a circle, one of them.
+[[nodiscard]] std::string linked_file(const std::string& path);
+
 class AtomicFile {
  public:
   // A link stays a link: what it points to is replaced. Throws RunError if the path is there and no

@@ -370,8 +370,17 @@ TEST(Comparison, RefusesWhatIsNoRunOrNoPrediction) {
   TracedTimeline empty = run;
   empty.timeline.events.clear();
   EXPECT_EQ(error_of(empty, prediction),
-            "the timeline has no forward pass; give one as paceline train and predict write it "
+            "the run has no forward pass; give a timeline as paceline train and predict write it "
             "(--timeline)");
+}
+
+TEST(Comparison, RefusesIterationsThatDoNotFollowOneAnother) {
+  const TracedTimeline run = Hand("measured").traced();
+  TracedTimeline backwards = Hand("predicted").traced();
+  for (TimelineEvent& event : backwards.timeline.events) event.iteration = 2 - event.iteration;
+  EXPECT_EQ(error_of(run, backwards),
+            "iteration 1 of the prediction does not start after iteration 0; give a timeline as it "
+            "was written");
 }
 
 TEST(Comparison, RefusesTwoJobs) {

@@ -67,6 +67,29 @@ class Calibrate(unittest.TestCase):
                 self.assertIn(option, result.stderr)
                 self.assertIn(problem, result.stderr)
 
+    def test_what_cannot_be_written_is_said_before_anything_is_measured(self):
+        cluster, circle = self.folder / "racks.yaml", self.folder / "circle.json"
+        cluster.write_text(RACKS)
+        circle.symlink_to(circle)
+        for words, problem in ((("--out", str(cluster), "--cluster", str(cluster)), f"--out: {cluster} is --cluster too"),
+                               (("--out", str(circle)), f"--out: {circle} is a link that leads nowhere"),
+                               (("--out", self.profile, "--plot", str(self.folder / "none" / "fit")), "--plot: there is no folder"),
+                               (("--out", self.profile, "--plot", "fit", "--ranks", "1"), "--plot: one rank has nothing to send")):
+            ranks = () if "--ranks" in words else ("--ranks", "2")
+            result = run(PACELINE, "calibrate", "--time", "3600 s", *ranks, *words)
+            self.assertEqual((result.returncode, result.stdout, result.stderr.count("\n")), (2, "", 1), result.stderr)
+            self.assertIn(problem, result.stderr)
+        self.assertEqual(cluster.read_text(), RACKS)
+        self.assertFalse(pathlib.Path(self.profile).exists())
+
+    def test_a_link_to_a_file_that_is_not_there_stays_a_link(self):
+        link = self.folder / "link.json"
+        link.symlink_to("profile.json")
+        result = run(PACELINE, "calibrate", "--out", str(link), "--name", "two\nlines\x1b[31m")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(link.is_symlink())
+        self.assertEqual(json.loads(pathlib.Path(self.profile).read_text())["name"], "two?lines?[31m")
+
     def test_predictions_take_the_measured_uplink(self):
         cluster = self.folder / "racks.yaml"
         cluster.write_text(RACKS)

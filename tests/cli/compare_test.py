@@ -38,6 +38,34 @@ def document_of(path):
     return json.loads(pathlib.Path(path).read_text())
 
 
+def check_trace(test, document):
+    """The Trace Event Format: complete events, names of processes and threads, and on each thread
+    tasks that follow one another or hold one another, but for what rounding leaves."""
+    rounding_us = 1e-6
+    named, threads = set(), {}
+    for event in document["traceEvents"]:
+        test.assertIsInstance(event["name"], str)
+        test.assertTrue(isinstance(event["pid"], int) and isinstance(event["tid"], int), event)
+        if event["ph"] == "M":
+            test.assertIn(event["name"], ("process_name", "thread_name", "thread_sort_index"))
+            named.add((event["pid"], event["tid"], event["name"]))
+            continue
+        test.assertEqual(event["ph"], "X")
+        test.assertTrue(event["cat"] and isinstance(event["args"], dict), event)
+        test.assertGreaterEqual(min(event["ts"], event["dur"]), 0)
+        threads.setdefault((event["pid"], event["tid"]), []).append((event["ts"], event["ts"] + event["dur"]))
+    for (process, thread), tasks in threads.items():
+        test.assertIn((process, 0, "process_name"), named)
+        test.assertIn((process, thread, "thread_name"), named)
+        open_ends = []
+        for start, end in sorted(tasks, key=lambda task: (task[0], -task[1])):
+            while open_ends and open_ends[-1] <= start + rounding_us:
+                open_ends.pop()
+            if open_ends:
+                test.assertLessEqual(end, open_ends[-1] + rounding_us, (process, thread, start))
+            open_ends.append(end)
+
+
 class Compare(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -157,7 +185,7 @@ class Compare(unittest.TestCase):
 
     def test_merged_leaves_what_is_there(self):
         before = pathlib.Path(self.run_file).read_text()
-        self.rejected(self.compare(self.run_file, self.prediction, "--merged", self.run_file), "--merged")
+        self.rejected(self.compare(self.run_file, self.prediction, "--merged", self.run_file), "--merged", "is RUN too")
         self.assertEqual(pathlib.Path(self.run_file).read_text(), before)
         self.rejected(self.compare(self.run_file, self.prediction, "--merged", "/nowhere/at/all.json"), "--merged", "/nowhere/at")
         self.rejected(self.compare(self.run_file, self.prediction, "--merged", "/dev/full"), "/dev/full", code=1)
@@ -165,6 +193,25 @@ class Compare(unittest.TestCase):
         kept.write_text("what was there")
         self.rejected(self.compare(self.prediction, self.run_file, "--merged", str(kept)), "swapped")
         self.assertEqual(kept.read_text(), "what was there")
+
+    def test_merged_is_what_trace_viewers_read(self):
+        merged = str(self.folder / "viewed.json")
+        self.assertEqual(self.compare(self.run_file, self.prediction, "--merged", merged).returncode, 0)
+        check_trace(self, document_of(merged))
+
+    def test_a_timeline_that_runs_backwards_is_refused(self):
+        document = document_of(self.run_file)
+        events = [event for event in document["traceEvents"] if event["ph"] == "X"]
+        last = max(event["args"]["iteration"] for event in events)
+        for event in events:
+            event["args"]["iteration"] = last - event["args"]["iteration"]
+        path = self.folder / "backwards.json"
+        path.write_text(json.dumps(document))
+        self.rejected(self.compare(str(path), self.prediction), "of the run does not start after iteration 0")
+        for event in events:
+            event["tid"] = 5
+        path.write_text(json.dumps(document))
+        self.rejected(self.compare(str(path), self.prediction), "backwards.json", "forward on the communication stream")
 
     def test_what_is_no_pair_is_one_line(self):
         self.rejected(self.compare(self.prediction, self.run_file), "swapped", "give the run first")

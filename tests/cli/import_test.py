@@ -74,14 +74,41 @@ class CalibrationImport(unittest.TestCase):
             link = json.loads(pathlib.Path(profile).read_text())["links"]["nic"]["bandwidth_bytes_per_s"]
             self.assertAlmostEqual(link["value"], 1.17e9, delta=0.02e9)
 
+    def test_what_makes_no_profile_is_refused(self):
+        title = "# OSU MPI Allreduce Latency Test v7.3\n# Size       Avg Latency(us)\n"
+        rows = "".join(f"{2 ** i} {{}}\n" for i in range(2, 12))
+        falling = "# OSU MPI Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n" + "".join(f"{2 ** i} {2 ** i}\n" for i in range(12))
+        trace = json.loads((self.GOLDEN / "kineto" / "2.5-named.json").read_text())
+        for event in trace["traceEvents"]:
+            if "dur" in event:
+                event["dur"] = 1e17
+        with tempfile.TemporaryDirectory() as folder:
+            source, profile = pathlib.Path(folder, "in.txt"), pathlib.Path(folder, "p.json")
+            all_reduce, network = ("--ranks", "4", "--wire", "fp32"), ("--model", str(EXAMPLES / "tiny-net.yaml"))
+            for text, words, problem in (
+                    (title + rows.replace("{}", "5") + title + rows.replace("{}", "7"), all_reduce,
+                     "in.txt: curves[1]: an entry before is of the same; leave one of the two out"),
+                    (json.dumps(trace), network,
+                     "in.txt: layers[0].forward_s: 100000000000 to 100000000000 is out of range; it must be 0 s to 1000 s"),
+                    (falling, (), "in.txt: the time of a stream does not grow with its messages; give a run with larger ones")):
+                source.write_text(text)
+                result = run("calibrate", "import", str(source), "--out", str(profile), *words)
+                self.assertEqual((result.returncode, result.stdout, result.stderr.count("\n")), (2, "", 1), result.stderr)
+                self.assertIn(problem, result.stderr)
+                self.assertFalse(profile.exists())
+
     def test_input_is_checked(self):
         nccl = str(self.GOLDEN / "nccl_tests" / "2.13-half-two-nodes.txt")
         kineto = str(self.GOLDEN / "kineto" / "2.5-named.json")
+        network, cluster = str(EXAMPLES / "tiny-net.yaml"), str(EXAMPLES / "lab.yaml")
         for words, message in (((), "FILE is missing"), (("nowhere.txt",), "nowhere.txt: no such file"),
                                ((nccl, "--format", "nccl"), "--format: unknown format 'nccl'; did you mean 'nccl-tests'?"),
                                ((nccl, "--format", "osu"), "there is no table of OSU micro-benchmarks"),
                                ((nccl, "--ranks", "8"), "--ranks: 8, and 2.13-half-two-nodes.txt says 16; leave it out"),
-                               ((nccl, "--out", nccl), "--out: this is the file to import"),
+                               ((nccl, "--out", nccl), f"--out: {nccl} is FILE too; give each a file of its own"),
+                               ((nccl, "--out", "/tmp/x.svg", "--plot", "/tmp/../tmp/x.svg"), "--out: /tmp/x.svg is --plot too"),
+                               ((nccl, "--out", network, "--model", network), f"--out: {network} is --model too"),
+                               ((nccl, "--plot", cluster, "--cluster", cluster), f"--plot: {cluster} is --cluster too"),
                                ((nccl, "--out", "/nowhere/p.json"), "--out: there is no folder /nowhere"),
                                ((kineto,), "give --model"),
                                ((kineto, "--model", str(EXAMPLES / "tiny-net.yaml"), "--plot", "/tmp/x.svg"), "--plot: there is no curve"),

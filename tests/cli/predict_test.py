@@ -5,6 +5,7 @@ fabrics.
 import json
 import os
 import pathlib
+import shutil
 import tempfile
 import unittest
 
@@ -173,14 +174,22 @@ class Timeline(unittest.TestCase):
             self.assertLessEqual({"copy engine", "compute stream", "communication stream"}, tracks)
             self.assertEqual(os.listdir(folder), ["timeline.json"])
 
-    def test_what_cannot_be_written_fails_with_nothing_left(self):
+    def test_what_cannot_be_written_is_refused_with_nothing_left(self):
         with tempfile.TemporaryDirectory() as folder:
             for path in (folder, folder + "/no/such/folder/t.json"):
                 result = predict("--timeline", path)
-                self.assertEqual(result.returncode, 1)
-                self.assertEqual(result.stderr.count("\n"), 1)
-                self.assertRegex(result.stderr, r"^paceline: cannot write ")
+                self.assertEqual((result.returncode, result.stdout, result.stderr.count("\n")), (2, "", 1))
+                self.assertRegex(result.stderr, r"^paceline: --timeline: ")
             self.assertEqual(os.listdir(folder), [])
+
+    def test_a_file_of_the_job_is_not_overwritten(self):
+        with tempfile.TemporaryDirectory() as folder:
+            cluster = folder + "/lab.yaml"
+            shutil.copy(EXAMPLES / "lab.yaml", cluster)
+            result = predict("--timeline", folder + "/./lab.yaml", cluster=cluster, ranks="2")
+            self.assertEqual((result.returncode, result.stdout), (2, ""))
+            self.assertEqual(result.stderr, f"paceline: --timeline: {folder}/./lab.yaml is --cluster too; give each a file of its own\n")
+            self.assertEqual(pathlib.Path(cluster).read_text(), (EXAMPLES / "lab.yaml").read_text())
 
     def test_a_link_stays_a_link(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -189,6 +198,10 @@ class Timeline(unittest.TestCase):
             self.assertEqual(predict("--timeline", folder + "/link.json").returncode, 0)
             self.assertTrue(os.path.islink(folder + "/link.json"))
             json.loads(pathlib.Path(folder, "target.json").read_text())
+            os.symlink("not-there.json", folder + "/dangling.json")
+            self.assertEqual(predict("--timeline", folder + "/dangling.json").returncode, 0)
+            self.assertTrue(os.path.islink(folder + "/dangling.json"))
+            json.loads(pathlib.Path(folder, "not-there.json").read_text())
 
     def test_a_full_disk_is_a_failure(self):
         self.assertEqual(predict("--timeline", "/dev/full").returncode, 1)

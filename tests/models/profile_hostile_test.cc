@@ -81,10 +81,9 @@ class Draw {
     return {Q{x[1]}, Q{x[0]}, Q{x[2]}, all[random_() % 6], text()};
   }
   std::string text() {
-    static const std::string letters[] = {"a",  "Z", " ",  "\"", "\\", "\n",
-                                          "\t", "µ", "中", "😀",  "/",  "\x01"};
+    static const std::string letters[] = {"a", "Z", " ", "\"", "\\", "µ", "中", "😀", "/"};
     std::string result;
-    for (std::size_t n = random_() % 12; n > 0; --n) result += letters[random_() % 12];
+    for (std::size_t n = random_() % 12; n > 0; --n) result += letters[random_() % 9];
     return result;
   }
   Profile profile() {
@@ -193,6 +192,30 @@ TEST(Profile, WrongShapesNameTheirPath) {
             "p.json: layers[0].batch_per_rank: 1.5 is not a whole number from 1 to 1000000");
 }
 
+TEST(Profile, NothingMayBeThereTwice) {
+  EXPECT_EQ(error_of(profile_with(",\n \"name\": \"m\"")),
+            "p.json:2:7: the key 'name' is there twice; leave one out");
+  const auto twice = [](const std::string& key, const std::string& entry) {
+    return error_of(profile_with(", \"" + key + "\": [" + entry + ", " + entry + "]"));
+  };
+  const std::string figure = R"({"value": 1, "provenance": "measured", "source": "run"})";
+  const std::string of_network = R"({"network": "n", "precision": "fp32", "batch_per_rank": 1, )";
+  const std::string problem = "[1]: an entry before is of the same; leave one of the two out";
+  EXPECT_EQ(twice("throughputs", of_network + R"("samples_per_s": )" + figure + "}"),
+            "p.json: throughputs" + problem);
+  EXPECT_EQ(twice("layers", of_network + R"("layer": "l", "forward_s": )" + figure +
+                                R"(, "backward_s": )" + figure + "}"),
+            "p.json: layers" + problem);
+  EXPECT_EQ(twice("rates", R"({"kind": "copy", "type": "fp32", "bytes_per_s": )" + figure + "}"),
+            "p.json: rates" + problem);
+  EXPECT_EQ(twice("curves", R"({"kind": "exchange", "between_nodes": true, "ranks": 2,
+                                "residual": 0, "source": "run", "pieces": [{"from_bytes": 0,
+                                "alpha_s": )" +
+                                figure + R"(, "beta_s_per_byte": {"value": 1e-9,
+                                "provenance": "measured", "source": "run"}}]})"),
+            "p.json: curves" + problem);
+}
+
 TEST(Profile, BrokenJsonNamesLineAndColumn) {
   EXPECT_EQ(error_of(""), "p.json:1:1: this is not JSON; give a profile as paceline writes it");
   EXPECT_EQ(error_of("{\n  \"a\": 1,\n  \"b\" 2\n}"),
@@ -206,14 +229,13 @@ TEST(Profile, MessagesStayShortAndOnOneLine) {
   EXPECT_EQ(error_of("{\"a\\nb\": 1}").substr(0, 40), "p.json: the profile: unknown key 'a?b'; ");
   EXPECT_LT(error_of("{\"" + std::string(1 << 20, 'x') + "\": 1}").size(), 300u);
   EXPECT_EQ(error_of("{\"schema\": \"a\\u001b[31m\"}"),
-            "p.json: schema: 'a?[31m' is not what this version reads; give a profile of schema "
-            "paceline.profile/1");
+            "p.json: schema: this text has control characters; leave them out");
 }
 
 TEST(Profile, DeepAndWideFilesDoNoHarm) {
   EXPECT_NE(error_of(std::string(1 << 22, '[')), "no error");
   EXPECT_EQ(error_of(std::string(1 << 20, '[') + std::string(1 << 20, ']')),
-            "p.json: the profile: this is no object; write {...}");
+            "p.json:1:17: this nests more than 16 deep; give a profile as paceline writes it");
   // With a linear search for each key this takes minutes.
   std::string wide = "{";
   for (int i = 0; i < 300000; ++i) wide += "\"k" + std::to_string(i) + "\": 1,";

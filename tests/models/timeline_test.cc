@@ -198,13 +198,16 @@ TEST(Timeline, WhatIsWrongIsNamed) {
   EXPECT_EQ(error_with("/traceEvents/0/cat", "forwrad"),
             "t.json: traceEvents[0].cat: unknown task 'forwrad'; did you mean 'forward'?");
   EXPECT_EQ(error_with("/traceEvents/0/args/index", 1),
-            "t.json: traceEvents[0].args.index: this is no whole number that fits; write 0 to 0");
+            "t.json: traceEvents[0].args.index: 1 is not a whole number from 0 to 0");
   EXPECT_EQ(error_with("/traceEvents/0/pid", 1),
-            "t.json: traceEvents[0].pid: this is no whole number that fits; write 0 to 0");
+            "t.json: traceEvents[0].pid: 1 is not a whole number from 0 to 0");
   EXPECT_EQ(error_with("/traceEvents/0/tid", 0),
-            "t.json: traceEvents[0].tid: this is no whole number that fits; write 1 to 1028");
+            "t.json: traceEvents[0].tid: 0 is not a whole number from 1 to 1028");
+  EXPECT_EQ(error_with("/traceEvents/0/tid", 5),
+            "t.json: traceEvents[0].tid: forward on the communication stream; it runs on the "
+            "compute stream");
   EXPECT_EQ(error_with("/traceEvents/0/ts", -1),
-            "t.json: traceEvents[0].ts: this is no number that fits; write a number from 0 to "
+            "t.json: traceEvents[0].ts: -1 does not fit; write a number from 0 to "
             "1000000000000000");
   EXPECT_EQ(error_with("/traceEvents/0/ph", "B"),
             "t.json: traceEvents[0].ph: 'B' is no event of a timeline; give a timeline as paceline "
@@ -219,8 +222,8 @@ TEST(Timeline, WhatIsWrongIsNamed) {
             "t.json: otherData.timelines[0].layers[0].name: this text is longer than 256 bytes; "
             "give a shorter one");
   EXPECT_EQ(error_with((timeline + "/buckets/0/ready_after").c_str(), 1),
-            "t.json: otherData.timelines[0].buckets[0].ready_after: this is no whole number that "
-            "fits; write 0 to 0");
+            "t.json: otherData.timelines[0].buckets[0].ready_after: 1 is not a whole number from 0 "
+            "to 0");
   Json none = little();
   none["otherData"]["timelines"] = Json::array();
   EXPECT_EQ(error_of(none.dump()),
@@ -241,9 +244,10 @@ TEST(Timeline, NoFieldMayBeLeftOut) {
 }
 
 TEST(Timeline, DeepAndWideFilesDoNoHarm) {
-  EXPECT_EQ(error_of(std::string(1 << 22, '[')),
-            "t.json: this nests more than 16 deep; give a timeline as paceline train and predict "
-            "write it (--timeline)");
+  EXPECT_EQ(
+      error_of(std::string(1 << 22, '[')),
+      "t.json:1:17: this nests more than 16 deep; give a timeline as paceline train and predict "
+      "write it (--timeline)");
   Json wide = little();
   for (int i = 0; i < 10'000; ++i)
     wide["otherData"]["timelines"][0]["layers"].push_back({{"name", "a"}, {"kind", "b"}});

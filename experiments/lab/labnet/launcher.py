@@ -7,12 +7,12 @@ Namespaces have no names, and devices and mounts vanish with the namespaces that
 import contextlib
 import json
 import os
-import pathlib
 import select
 import signal
 
 from labnet import linux
 from labnet.errors import BROKEN, TIME_LIMIT, LabError
+from labnet.files import write_whole
 from labnet.hosts import DIRECTORY, SETTINGS, hold_namespace, write_scripts
 from labnet.load import (GLANCE_S, Limits, Meters, busy_share, say_to_user, used_between,
                          wait_until_quiet, why_disturbed)
@@ -57,6 +57,7 @@ def launch(options):
     child = 0
     with os.fdopen(results) as pipe:
         found = pipe.read()
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)  # the lab is down: what is left is a report
     if found:
         finish(options, figures | json.loads(found), say)
     return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else BROKEN
@@ -85,7 +86,7 @@ def finish(options, figures, say):
                            "lateness_us": limits.lateness_us, "held_up": limits.held_up}}
     if options.report:
         try:
-            pathlib.Path(options.report).write_text(json.dumps(figures) + "\n")
+            write_whole(options.report, json.dumps(figures) + "\n")
         except OSError as error:
             raise LabError(f"{options.report}: {error.strerror}", 1) from None
     late = ""

@@ -34,6 +34,8 @@ class TapSwitch:
         """Raises LabError for what this network cannot be."""
         if options.racks > 1 and not options.uplink:
             raise LabError("--racks needs --uplink, such as --uplink 250mbit")
+        if options.racks == 1 and options.uplink:
+            raise LabError("--uplink is of racks, and there is one: give --racks, or leave it out")
 
     @staticmethod
     def largest_segment(rate):

@@ -1,4 +1,4 @@
-"""Rates, times and shares: as people write them, and back."""
+"""Rates, times, names and shares: as people write them, and back."""
 import argparse
 import re
 
@@ -27,6 +27,13 @@ def parse_time(text):
     if time > 1e7:
         raise argparse.ArgumentTypeError(f"'{text}' is out of range: 0 to 10s")
     return time
+
+
+def parse_name(text):
+    """A name of the catalogue: nothing that would be more than a word of YAML."""
+    if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9._-]*", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no name of a device, such as v100")
+    return text
 
 
 def parse_share(text):

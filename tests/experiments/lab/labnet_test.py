@@ -15,6 +15,7 @@ sys.dont_write_bytecode = True
 
 import lab as command  # noqa: E402
 from labnet.errors import LabError  # noqa: E402
+from labnet.files import write_whole  # noqa: E402
 from labnet.load import Limits, Processors, share, why_disturbed  # noqa: E402
 from labnet.networks import ShapedBridge, TapSwitch  # noqa: E402
 from labnet.quantities import parse_rate, parse_share, parse_time, rate_text, time_text  # noqa: E402
@@ -63,7 +64,13 @@ class BadInput(unittest.TestCase):
                 ("run", ["--network", "tbf", "--latency", "1ms"], "--network switch"),
                 ("run", ["--network", "tbf", "--racks", "2", "--uplink", "1gbit"], "--network switch"),
                 ("run", ["--wait-quiet", "-1"], "--wait-quiet"), ("run", ["--time-limit", "-1"], "--time-limit"),
+                ("run", ["--wait-quiet", "nan"], "--wait-quiet"), ("run", ["--wait-quiet", "inf"], "--wait-quiet"),
+                ("run", ["--time-limit", "99999999999999"], "--time-limit must be from 0 to 31536000 seconds"),
                 ("run", ["--report", "/nowhere/report.json"], "/nowhere/report.json"),
+                ("run", ["--uplink", "1gbit"], "--uplink is of racks"),
+                ("cluster", ["--uplink", "1gbit"], "--uplink is of racks"),
+                ("cluster", ["--device", "v100\nnodes: 9"], "no name of a device"),
+                ("cluster", ["--device", ""], "no name of a device"),
                 ("cluster", ["--network", "tbf", "--latency", "1ms"], "--network switch"),
                 ("cluster", ["--hosts", "7", "--racks", "2", "--uplink", "1gbit"], "multiple"),
                 ("cluster", ["--racks", "2", "--rate", "100gbit", "--uplink", "1mbit"], "raise --uplink"),
@@ -76,12 +83,59 @@ class BadInput(unittest.TestCase):
                 self.assertEqual(len(str(raised.exception).splitlines()), 1)
                 self.assertIn(hint, str(raised.exception))
 
+    def test_a_report_that_cannot_be_written_is_refused_before_the_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            circle, dangling = pathlib.Path(folder, "circle"), pathlib.Path(folder, "dangling")
+            circle.symlink_to(circle)
+            dangling.symlink_to("no/such/folder.json")
+            for path in (circle, dangling, folder):
+                with self.subTest(path=path):
+                    result = lab("run", "--report", path, "--", "true")
+                    self.assertEqual((result.returncode, result.stdout), (2, ""))
+                    self.assertEqual(result.stderr, f"lab: --report: no file can be written to {path}\n")
+
     def test_is_told_on_standard_error(self):
         for arguments in (["run", "--hosts", "many", "--", "true"], ["cluster", "--hosts", "1"], [], ["fly"]):
             result = lab(*arguments)
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertEqual(result.stdout, "")
             self.assertRegex(result.stderr, r"\Alab: .+\n\Z")
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def test_are_replaced_as_a_whole(self):
+        path = self.folder / "report.json"
+        path.write_text("old")
+        before = os.stat(path).st_ino
+        write_whole(path, "new")
+        self.assertEqual(path.read_text(), "new")
+        self.assertNotEqual(os.stat(path).st_ino, before)
+        self.assertEqual(os.listdir(self.folder), ["report.json"])
+        with self.assertRaises(OSError):
+            write_whole(self.folder / "none" / "report.json", "")
+
+    def test_keep_what_was_where_writing_fails(self):
+        path = self.folder / "report.json"
+        path.write_text("old")
+        with unittest.mock.patch("os.fsync", side_effect=OSError(28, "No space left on device")), self.assertRaises(OSError):
+            write_whole(path, "new")
+        self.assertEqual((path.read_text(), os.listdir(self.folder)), ("old", ["report.json"]))
+
+    def test_links_stay_links(self):
+        link = self.folder / "link.json"
+        link.symlink_to("report.json")
+        write_whole(link, "text")
+        self.assertTrue(link.is_symlink())
+        self.assertEqual((self.folder / "report.json").read_text(), "text")
+
+    def test_what_is_no_file_is_written_to(self):
+        with self.assertRaises(OSError):
+            write_whole("/dev/full", "text")
 
 
 class Networks(unittest.TestCase):

@@ -1,0 +1,90 @@
+// Reading JSON that may be damaged or hostile: every fault becomes one InputError with the file and
+// its line, or the place of the value in the document: "traceEvents[7].args.iteration".
+//
+// Private to .cc files (it shows nlohmann). For documents that fit in memory; other tools' traces
+// are parsed as they go by (calibration/import/chrome_trace.h).
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/base/error.h"
+
+namespace paceline {
+
+// One document. Throws InputError if the text is no JSON, nests more than 16 deep, has a number
+// that no double holds, or an object that has a key twice. `remedy` says what would be right.
+[[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::string& file,
+                                        const std::string& remedy);
+
+// A value of the document. Places are put together only where something is wrong, for documents
+// have many values: so a value must outlive those that come of it, as in chains of at() it does.
+class JsonValue {
+ public:
+  // The document itself, which `what` names: "the profile".
+  JsonValue(const nlohmann::json& json, const std::string& file, const std::string& what)
+      : json_(json), file_(file), what_(what) {}
+
+  [[noreturn]] void fail(const std::string& problem, const std::string& remedy) const;
+
+  // Is the key there, be its value null or not?
+  [[nodiscard]] bool has(const char* key) const;
+  // Is it there with a value that is not null?
+  [[nodiscard]] bool has_value(const char* key) const;
+  // Of a key that must be there.
+  [[nodiscard]] JsonValue at(const char* key) const;
+  // This must be an object with no other keys. The error suggests the nearest.
+  void check_keys(const std::vector<std::string>& keys) const;
+
+  [[nodiscard]] std::size_t size(
+      std::size_t largest = std::numeric_limits<std::size_t>::max()) const;
+  // Calls read(element) for each of an array.
+  template <class F>
+  void for_each(F read, std::size_t largest = std::numeric_limits<std::size_t>::max()) const {
+    const std::size_t elements = size(largest);
+    for (std::size_t i = 0; i < elements; ++i) read(JsonValue(json_[i], *this, nullptr, i));
+  }
+
+  // Without control characters, which are no part of a name and play tricks on a terminal.
+  [[nodiscard]] std::string text(
+      std::size_t longest = std::numeric_limits<std::size_t>::max()) const;
+  [[nodiscard]] bool flag() const;
+  [[nodiscard]] double number() const;
+  [[nodiscard]] double number(double low, double high) const;
+  // Where nothing is between them, the error says that there is nothing to choose from.
+  [[nodiscard]] std::int64_t whole(std::int64_t low, std::int64_t high) const;
+  // parse(text); an InputError gets the place of the value.
+  template <class F>
+  [[nodiscard]] auto named(F parse) const {
+    const std::string name = text();
+    try {
+      return parse(name);
+    } catch (const InputError& error) {
+      fail(error.problem(), error.remedy());
+    }
+  }
+
+ private:
+  JsonValue(const nlohmann::json& json, const JsonValue& parent, const char* key, std::size_t index)
+      : json_(json),
+        file_(parent.file_),
+        what_(parent.what_),
+        parent_(&parent),
+        key_(key),
+        index_(index) {}
+
+  [[nodiscard]] std::string place() const;
+
+  const nlohmann::json& json_;
+  const std::string& file_;
+  const std::string& what_;
+  const JsonValue* parent_ = nullptr;  // nothing: the document
+  const char* key_ = nullptr;          // nothing: an element
+  std::size_t index_ = 0;
+};
+
+}  // namespace paceline
