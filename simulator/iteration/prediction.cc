@@ -11,6 +11,7 @@
 #include "models/collective/algorithms.h"
 #include "simulator/iteration/beside_traffic.h"
 #include "simulator/iteration/in_flight.h"
+#include "simulator/iteration/in_order.h"
 
 namespace paceline::simulator {
 namespace {
@@ -156,7 +157,7 @@ Predictor::Setting& Predictor::setting(int ranks, Reading reading) {
       communication_cost(request_.cluster, request_.profile, reading, ranks);
   settings_.push_back(std::make_shared<Setting>(Setting{
       ranks, reading, compute_times(compute, request_.compute_is_exact ? Reading::stated : reading),
-      input_times(request_, ranks, reading),
+      request_.compute_is_exact ? InputTimes{} : input_times(request_, ranks, reading),
       effective_memory_bandwidth(request_.cluster.device, reading), CollectiveTimer(cost),
       CollectiveTimer(cost, request_.engine), std::nullopt}));
   return *settings_.back();

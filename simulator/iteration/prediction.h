@@ -36,8 +36,8 @@ struct PredictionRequest {
   EngineKind engine = EngineKind::automatic;
   std::optional<models::Overlap> overlap = {};  // instead of wait-free
   Bytes stored_sample{0};                       // bytes of one sample on storage
-  // Compute times are stated and not estimated: they have no interval, and are the same beside
-  // traffic (a replay's, whose layers sleep).
+  // Compute times are stated and not estimated: they have no interval, are the same beside traffic,
+  // and have no input to wait for (a replay's, whose layers sleep).
   bool compute_is_exact = false;
   // Also simulates iterations with stragglers; thresholds are chosen without them.
   std::optional<MonteCarloRequest> stragglers = {};

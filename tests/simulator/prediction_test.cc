@@ -135,6 +135,20 @@ TEST(Prediction, EveryRowIsConsistent) {
   }
 }
 
+TEST(Prediction, ExactComputeHasNoIntervalAndWaitsForNoInput) {
+  Job job;
+  job.cluster.decode_per_node = Figure<PerSecond>{PerSecond{10}, PerSecond{5}, PerSecond{20},
+                                                  Provenance::assumed, "a slow node"};
+  PredictionRequest request = job.request(1);
+  const StrategyPrediction waits = Predictor(request).predict(models::strategy("ring"));
+  EXPECT_NEAR(waits.iteration.value.value(), 6.4, 0.1);
+  request.compute_is_exact = true;
+  const StrategyPrediction exact = Predictor(request).predict(models::strategy("ring"));
+  EXPECT_EQ(exact.spent.input_wait, Seconds{0});
+  EXPECT_EQ(exact.iteration.low, exact.iteration.value);
+  EXPECT_EQ(exact.iteration.high, exact.iteration.value);
+}
+
 TEST(Prediction, OneRankDoesNotCommunicate) {
   const Job job;
   Predictor predictor(job.request(1));

@@ -82,4 +82,19 @@ inline simulator::IterationDag dag_of_buckets_alone(const models::NetworkWork& n
   return {network, plan, compute, buckets, {}};
 }
 
+// One rank on each node; a byte takes 1 ns and nothing else takes time.
+inline simulator::CommunicationCost one_gigabyte_a_second() {
+  simulator::CommunicationCost cost;
+  cost.nic = {Seconds{0}, SecondsPerByte{1e-9}};
+  return cost;
+}
+
+inline std::vector<double> all_reduce_times(const simulator::IterationDag& dag) {
+  std::vector<double> times;
+  for (const simulator::Task& task : dag.tasks()) {
+    if (task.kind == models::TaskKind::all_reduce) times.push_back(task.duration.value());
+  }
+  return times;
+}
+
 }  // namespace paceline::test
