@@ -2,10 +2,10 @@
 //
 // IMPLEMENTATION. A collective in flight is an Instance of a Compiled schedule: the programs of all
 // ranks for one bucket size, and which receive each send meets. All that happens is an event in one
-// queue. When a quantum leaves its rank it is put through all links of its way at once: each has a
-// time at which it is free again. The next one follows when the sender's own links, its port and
-// its NIC, are through with it: so quanta reach links in the order of time, up to the differences
-// between latencies, and none holds a link for later that another could use before.
+// queue. Each link has a time at which it is free again. A quantum passes the sender's own links,
+// its port and its NIC, when it leaves, and the next one follows when those are through with it. It
+// passes links of the fabric when its first byte reaches them, and then the receiver's own: so none
+// holds a link for later that another could use before.
 #include "simulator/engine/executor_engine.h"
 
 #include <algorithm>
@@ -28,6 +28,7 @@ using models::Program;
 
 constexpr double least_quantum = 16384;
 constexpr double most_quanta = 1024;  // of a bucket
+constexpr std::uint32_t none_waiting = std::numeric_limits<std::uint32_t>::max();
 
 std::size_t at(std::int64_t index) {
   return static_cast<std::size_t>(index);
@@ -52,19 +53,29 @@ struct Message {
   double bytes = 0;
   double left = 0;  // bytes that have not left the rank
   double quantum = 0;
-  double arrived_s = 0;  // when the last byte that has left is through
 };
 
 // The way from one rank to another.
 struct Connection {
   std::vector<int> links;
-  std::size_t of_sender = 1;  // of them, at the head
-  double alpha_s = 0;         // of the path beyond the transport's, and of all within a node
-  bool is_nic = false;        // whose alpha depends on the size
+  std::size_t of_sender = 1;    // of them, at the head
+  std::size_t to_receiver = 1;  // the first of those that are the receiver's own, at the tail
+  double alpha_s = 0;           // of the path beyond the transport's, and of all within a node
+  bool is_nic = false;          // whose alpha depends on the size
 };
 
-// `near`: it would arrive, were it on its way alone.
-enum class What : char { launch, leave, serve, near, arrive, land };
+// A part of a message on its way.
+struct Quantum {
+  Message message;  // as it was when the quantum left
+  double bytes = 0;
+  double first_byte_s = 0;  // when that reaches the next link
+  double last_byte_s = 0;   // when that is through the last one
+  std::size_t link = 0;     // of the way, that is next
+};
+
+// `reach`: a quantum a link of the fabric. `near`: a message would arrive, were it on its way
+// alone.
+enum class What : char { launch, leave, serve, reach, near, arrive, land };
 
 struct Event {
   double time;
@@ -232,6 +243,8 @@ class ExecutorEngine::Simulation final : public Launcher {
     Connection made;
     made.alpha_s = routes_.path(from, to, made.links);
     made.of_sender = routes_.links_of_sender(from, to);
+    made.to_receiver =
+        made.links.size() - std::min(made.of_sender, made.links.size() - made.of_sender);
     made.is_nic = routes_.between_nodes(from, to);
     if (made.is_nic) made.alpha_s -= cost_.nic.alpha.value();
     connections_.push_back(std::move(made));
@@ -270,9 +283,11 @@ class ExecutorEngine::Simulation final : public Launcher {
 
   void handle(const Event& event) {
     if (event.what == What::serve) return serve(event.rank);
+    if (event.what == What::reach) return go_on(waiting_[event.index], event.index);
     RankState& rank = instances_[at(event.instance)].ranks[at(event.rank)];
     switch (event.what) {
       case What::serve:
+      case What::reach:
         break;
       case What::launch:
         release(event.instance, event.rank);
@@ -393,8 +408,7 @@ class ExecutorEngine::Simulation final : public Launcher {
                               .connection = meeting.connection,
                               .bytes = bytes,
                               .left = bytes,
-                              .quantum = instance.compiled->quantum,
-                              .arrived_s = now_});
+                              .quantum = instance.compiled->quantum});
     ++messages_;
     if (!queue.is_busy) serve(event.rank);
   }
@@ -407,39 +421,72 @@ class ExecutorEngine::Simulation final : public Launcher {
     Message& message = queue.messages.front();
     if (message.left == message.bytes) ++on_the_way_;
     const Connection& connection = connections_[at(message.connection)];
-    const double bytes = std::min(message.quantum, message.left);
-    message.left -= bytes;
-    double first_byte = now_;
-    double last_byte = now_;
-    double left = now_;
-    for (std::size_t i = 0; i < connection.links.size(); ++i) {
-      const int link = connection.links[i];
-      const double time = routes_.beta_s(link) * bytes;
-      if (routes_.is_shared(link)) {
-        double& free_at = free_at_[at(link)];
-        first_byte = std::max(first_byte, free_at);
-        free_at = std::max(first_byte + time, last_byte);
-        last_byte = free_at;
-      } else {
-        last_byte = std::max(first_byte + time, last_byte);
-      }
-      if (i < connection.of_sender) left = last_byte;
-    }
-    message.arrived_s = std::max(message.arrived_s, last_byte);
-    add({left, 0, What::serve, 0, rank, 0});
+    Quantum quantum{.message = {},
+                    .bytes = std::min(message.quantum, message.left),
+                    .first_byte_s = now_,
+                    .last_byte_s = now_};
+    message.left -= quantum.bytes;
+    quantum.message = message;
+    while (quantum.link < connection.of_sender) pass(quantum, connection);
+    add({quantum.last_byte_s, 0, What::serve, 0, rank, 0});
     if (message.left <= 0) {
-      arrive_later(message, connection);
       queue.messages.pop_front();
     } else if (cost_.transport->is_fair) {
       let_others_go_first(queue);
     }
+    go_on(quantum, none_waiting);
   }
 
-  void arrive_later(const Message& message, const Connection& connection) {
+  // Takes the quantum through its next link.
+  void pass(Quantum& quantum, const Connection& connection) {
+    const int link = connection.links[quantum.link++];
+    const double time = routes_.beta_s(link) * quantum.bytes;
+    if (routes_.is_shared(link)) {
+      double& free_at = free_at_[at(link)];
+      quantum.first_byte_s = std::max(quantum.first_byte_s, free_at);
+      free_at = std::max(quantum.first_byte_s + time, quantum.last_byte_s);
+      quantum.last_byte_s = free_at;
+    } else {
+      quantum.last_byte_s = std::max(quantum.first_byte_s + time, quantum.last_byte_s);
+    }
+  }
+
+  // Takes the quantum through links as far as its first byte is; `place` is where it waited.
+  void go_on(Quantum quantum, std::uint32_t place) {
+    const Connection& connection = connections_[at(quantum.message.connection)];
+    while (quantum.link < connection.to_receiver && quantum.first_byte_s <= now_)
+      pass(quantum, connection);
+    // The first of the receiver's links is of use to others, too.
+    const bool waits = quantum.link < connection.links.size() &&
+                       connection.to_receiver > connection.of_sender && quantum.first_byte_s > now_;
+    if (waits) {
+      if (place == none_waiting) place = free_place();
+      waiting_[place] = quantum;
+      add({quantum.first_byte_s, 0, What::reach, 0, 0, place});
+      return;
+    }
+    while (quantum.link < connection.links.size()) pass(quantum, connection);
+    if (place != none_waiting) free_places_.push_back(place);
+    if (quantum.message.left <= 0) arrive_later(quantum, connection);
+  }
+
+  std::uint32_t free_place() {
+    if (free_places_.empty()) {
+      waiting_.emplace_back();
+      return static_cast<std::uint32_t>(waiting_.size() - 1);
+    }
+    const std::uint32_t place = free_places_.back();
+    free_places_.pop_back();
+    return place;
+  }
+
+  // The last quantum of a message is through.
+  void arrive_later(const Quantum& last, const Connection& connection) {
+    const Message& message = last.message;
     double alpha_s = connection.alpha_s;
     if (connection.is_nic) alpha_s += cost_.nic_alpha_alone(Bytes{message.bytes}).value();
     const bool may_take_longer = connection.is_nic && !cost_.transport->nic_alone.empty();
-    add({message.arrived_s + alpha_s, 0, may_take_longer ? What::near : What::arrive,
+    add({last.last_byte_s + alpha_s, 0, may_take_longer ? What::near : What::arrive,
          message.instance, message.to, message.receive});
   }
 
@@ -476,9 +523,11 @@ class ExecutorEngine::Simulation final : public Launcher {
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::int64_t order_ = 0;
   double now_ = 0;
-  std::vector<double> busy_until_;  // of each rank
-  std::vector<Queue> queues_;       // of each rank
-  std::vector<double> free_at_;     // of each link
+  std::vector<double> busy_until_;          // of each rank
+  std::vector<Queue> queues_;               // of each rank
+  std::vector<double> free_at_;             // of each link
+  std::vector<Quantum> waiting_;            // for links of the fabric
+  std::vector<std::uint32_t> free_places_;  // in `waiting_`
   std::deque<Instance> instances_;
   std::vector<double> finish_;  // of each rank, in the collective that it finished last
   std::vector<int> done_;
