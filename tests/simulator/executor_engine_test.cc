@@ -10,6 +10,7 @@
 #include "models/collective/combinators.h"
 #include "models/collective/enumerate.h"
 #include "simulator/engine/step_engine.h"
+#include "tests/support/generators.h"
 
 namespace paceline::simulator {
 namespace {
@@ -256,6 +257,27 @@ RC_GTEST_PROP(ExecutorEngine, RanksThatAreAllAsLateAreDoneAsMuchLater, ()) {
       RC_ASSERT(std::abs((later[i][rank] - ends[i][rank]).value() - late) <=
                 0.1 * ends.back()[rank].value());
   }
+}
+
+// Racks of two, whose uplinks have a tenth of a NIC's bandwidth. Ranks 0 and 3 exchange two halves
+// across, 50 ms each; meanwhile ranks 2 and 3 exchange as much within their rack. What is still to
+// come over the uplink keeps nobody from the NIC behind it: these wait for their own NICs only,
+// which have at most another half each to send first.
+TEST(ExecutorEngine, WhatWaitsForAnUplinkHoldsNoLinkBehindIt) {
+  CommunicationCost c = cost(0, uncut);
+  c.fabric = {.kind = models::FabricKind::fat_tree, .levels = {{2, 20.0}}};
+  c.nodes = 4;
+  const models::Schedule pair = schedule("ring", 2);
+  const std::vector<models::Schedule> schedules = {models::within(4, test::in_order({0, 3}), pair),
+                                                   models::within(4, test::in_order({2, 3}), pair)};
+  ExecutorEngine engine(schedules, c);
+  const Bytes bytes{1e6};
+  const auto ends = engine.in_order(std::vector<ExecutorEngine::Queued>{
+      {{.schedule = 0, .bytes = bytes, .at = Seconds{0}}, 0},
+      {{.schedule = 1, .bytes = bytes, .at = Seconds{1e-3}}, 1}});
+  EXPECT_NEAR(ends[0][0].value(), 100e-3, 2e-3);
+  EXPECT_GE(ends[1][2].value(), 11e-3);
+  EXPECT_LE(ends[1][2].value(), 18e-3);
 }
 
 }  // namespace
