@@ -2,6 +2,7 @@
 """The study: predictions of lab clusters held against what the lab measures.
 
     study.py run  [--only PATTERN] [--minutes N]     calibrate, predict, replay; goes on where it stopped
+    study.py repredict                               predictions anew, from the profiles
     study.py report                                  tables of the errors, from what was measured
     study.py list                                    the cells
 
@@ -11,8 +12,9 @@ prediction, made from that profile before the run, beside it. A cell is a line o
 the lab's report of the run: a cell that the lab calls disturbed is measured again by the next `run`,
 --again times at most, and left out of the report's figures, which says how many were.
 
-Nothing is fitted to a cell: change a model, and `run --repredict` predicts all cells anew from the
-profiles, in seconds, and leaves the measurements as they are.
+Nothing is fitted to a cell: change a model, and `repredict` predicts all cells anew from the
+profiles, in seconds, and leaves the measurements as they are, but for those of plans that the
+planner would not choose any more: `run` then measures those anew.
 """
 import argparse
 import dataclasses
@@ -265,8 +267,13 @@ def repredict(options):
             output = run([lab.paceline, "predict", *lab.arguments(place, job), "--ranks", place.hosts,
                           "--exact-compute", "--json"])
             for cell, row in zip(cells(place, job), json.loads(output)["strategies"]):
-                if cell in results:
+                if cell not in results:
+                    continue
+                if row["thresholds"] == results[cell]["predicted"]["thresholds"]:
                     results[cell]["predicted"] = predicted(row)
+                else:
+                    say(f"{cell}: the planner chooses another plan now; run measures it anew")
+                    del results[cell]
     write_results(results)
 
 
