@@ -26,9 +26,10 @@ using runtime::Transport;
 constexpr int stream = 0;
 constexpr int least_repetitions = 3;
 constexpr int most_repetitions = 200;
-constexpr int exchange_steps = 8;  // in a row
+constexpr int exchange_steps = 8;  // in a row, at least
 // Steps before those: ranks leave a barrier apart by what a message takes, which the first steps
-// wait for.
+// wait for. By that much each rank in turn is then ahead for a step, until it has gone around: so
+// steps are timed in whole rounds.
 constexpr int settling_steps = 2;
 // Of the time for messages, kept for all-reduces that are larger than they are.
 constexpr double share_above = 0.5;
@@ -114,9 +115,10 @@ class Patterns {
     return seconds_since(start) / 2;
   }
 
-  // A step of `steps`, each to the rank `by` places on, seconds.
-  double exchange(const Ring& ring, std::int64_t bytes, int steps, int by = 1) {
+  // A step of `least_steps` or more, each to the rank `by` places on, seconds.
+  double exchange(const Ring& ring, std::int64_t bytes, int least_steps, int by = 1) {
     if (ring.mine < 0) return 0;
+    const int steps = (least_steps + ring.size() - 1) / ring.size() * ring.size();
     Clock::time_point start;
     for (int step = -settling_steps; step < steps; ++step) {
       if (step == 0) start = Clock::now();
