@@ -138,6 +138,8 @@ class Switch::Loop {
       events_.pop();
       if (event.frame.empty()) {
         listen(event.host, EPOLL_CTL_MOD, EPOLLIN);
+        // If it has nothing ready now, its next frame is not one that waited.
+        take_from(event.host);
         continue;
       }
       if (!event.way.is_there()) {
