@@ -18,6 +18,7 @@
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/job.h"
+#include "cli/progress.h"
 #include "cli/ranks.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
@@ -35,6 +36,9 @@ constexpr int stream_repetitions = 7;
 constexpr int both_ways_repetitions = 5;
 // Of --time, for the uplink.
 constexpr double uplink_share = 0.1;
+// On top of --time, for layers alone, and again for layers beside traffic.
+constexpr double layer_share = 0.1;
+constexpr Seconds least_layer_time{2};
 constexpr std::size_t kernel_bytes = std::size_t{16} << 20;
 constexpr int kernel_repetitions = 15;
 
@@ -144,28 +148,6 @@ std::vector<std::int64_t> all_reduce_sizes_up_to(std::int64_t largest) {
     sizes.push_back(std::min(size, largest));
   return sizes;
 }
-
-class ProgressLine {
- public:
-  ProgressLine() : shows_(::isatty(STDERR_FILENO) == 1) {}
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
-  ~ProgressLine() { end(); }
-  void show(const std::string& what, double share) {
-    if (!shows_) return;
-    fmt::print(stderr, "\r{:3.0f} % {:<50.50}", 100 * share, what);
-    std::fflush(stderr);
-    is_open_ = true;
-  }
-  void end() {
-    if (is_open_) fmt::print(stderr, "\r{:58}\r", "");
-    is_open_ = false;
-  }
-
- private:
-  bool shows_;
-  bool is_open_ = false;
-};
 
 std::string now_text() {
   return fmt::format("{:%Y-%m-%dT%H:%MZ}", fmt::gmtime(std::time(nullptr)));
@@ -296,7 +278,7 @@ std::optional<std::string> unreached(const std::vector<calibration::MessageTimes
 
 // One rank, from its transport on. Rank 0 fits and reports.
 void run_rank(const Options& options, const Request& request, runtime::Transport& transport) {
-  ProgressLine progress;
+  Progress progress;
   calibration::NodeMap nodes = calibration::find_nodes(transport, host_name());
   nodes.nodes_per_leaf = request.nodes_per_leaf;
   calibration::ClusterMeasurements measured;
@@ -336,13 +318,16 @@ void run_rank(const Options& options, const Request& request, runtime::Transport
       fmt::format("paceline calibrate, {} ranks on {} nodes, {}, {}, {}", transport.ranks(),
                   nodes.nodes(), transport.name(), host_name(), now_text());
   if (request.network) {
-    if (transport.rank() == 0) progress.show("layers", 0.93);
-    measured.layers = calibration::measure_layers(transport,
-                                                  {.network = *request.network,
-                                                   .batch = request.batch,
-                                                   .precision = request.precision,
-                                                   .threads = request.threads},
-                                                  names.origin);
+    if (transport.rank() == 0) progress.show("layers", 0);
+    measured.layers = calibration::measure_layers(
+        transport,
+        {.network = *request.network,
+         .batch = request.batch,
+         .precision = request.precision,
+         .threads = request.threads,
+         .time = std::max(least_layer_time, request.time * layer_share),
+         .progress = [&](const std::string& what, double share) { progress.show(what, share); }},
+        names.origin);
   }
   if (transport.rank() != 0) return;
   progress.show("kernels", 0.97);
@@ -401,7 +386,8 @@ void add_calibrate_cluster(CLI::App& calibrate) {
   command
       ->add_option(
           "--time", options->time,
-          "For all that travels; every size is tried 3 times at least, however slow the links")
+          "For all that travels; every size is tried 3 times at least, however slow the links. "
+          "Layers take a tenth of it on top, alone and beside traffic, and 4 passes at least")
       ->option_text("TIME (30 s)");
   command
       ->add_option("--largest", options->largest,

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/prediction_text.h"
+#include "cli/progress.h"
 #include "cli/ranks.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
@@ -228,6 +229,22 @@ void write_timeline(const Options& options, const PredictionTable& table, const 
              options.timeline);
 }
 
+// Before a run: which it is, and how long the rest should take.
+void show_progress(Progress& progress, const PredictionTable& table, std::size_t run,
+                   int iterations) {
+  Seconds before{0};
+  Seconds all{0};
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const Seconds time = table.rows[i].iteration.value * iterations;
+    if (i < run) before += time;
+    all += time;
+  }
+  const simulator::StrategyPrediction& row = table.rows[run];
+  progress.show(fmt::format("{}, {} iterations of {}; {} to go", row.name, iterations,
+                            to_text(row.iteration.value), to_text(all - before)),
+                before / all);
+}
+
 // One rank, from its transport on. Rank 0 predicts before, and reports after.
 void run_rank(const Options& options, const Job& job, runtime::Transport& transport) {
   const LoadedNetwork& network = job.networks.front();
@@ -240,10 +257,13 @@ void run_rank(const Options& options, const Job& job, runtime::Transport& transp
   const Script script = script_from(Json::parse(runtime::broadcast_text(transport, text)));
   std::vector<Result> results;
   const int iterations = count("--iterations", options.iterations);
+  const int warm_up = count("--warm-up", options.warm_up);
+  Progress progress;
   std::optional<runtime::Recorder> recorder;
   if (!options.timeline.empty() && transport.rank() == 0)
     recorder.emplace(0, std::min(iterations, runtime::recorded_iterations));
   for (const Run& run : script.runs) {
+    if (table) show_progress(progress, *table, results.size(), warm_up + iterations);
     models::Plan plan = models::make_plan(*run.strategy, network.work.gradients, transport.ranks(),
                                           run.wire, run.thresholds);
     plan.overlap = run.overlap;
@@ -252,11 +272,12 @@ void run_rank(const Options& options, const Job& job, runtime::Transport& transp
                            .plan = plan,
                            .layers = script.layers,
                            .update = script.update,
-                           .warm_up = count("--warm-up", options.warm_up),
+                           .warm_up = warm_up,
                            .iterations = iterations,
                            .recorder = recorder ? &*recorder : nullptr});
     results.push_back({run, std::move(plan), std::move(outcome)});
   }
+  progress.end();
   if (transport.rank() != 0) return;
   report(job, *table, results, transport.name(), options);
   if (recorder) write_timeline(options, *table, results.front(), *recorder);

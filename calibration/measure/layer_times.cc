@@ -1,11 +1,14 @@
 // Tests: tests/calibration/measure_test.cc.
 #include "calibration/measure/layer_times.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <random>
 #include <utility>
 
@@ -39,17 +42,36 @@ double agreed(runtime::Transport& transport, double value) {
   return value;
 }
 
+std::int64_t elements_of(const std::vector<models::Gradient>& gradients) {
+  return std::accumulate(
+      gradients.begin(), gradients.end(), std::int64_t{0},
+      [](std::int64_t sum, const models::Gradient& g) { return sum + g.elements; });
+}
+
+// The first of them, with so many elements in all.
+std::vector<models::Gradient> first_of(const std::vector<models::Gradient>& gradients,
+                                       std::int64_t elements) {
+  std::vector<models::Gradient> first;
+  for (models::Gradient gradient : gradients) {
+    if (elements <= 0) break;
+    gradient.elements = std::min(gradient.elements, elements);
+    elements -= gradient.elements;
+    first.push_back(std::move(gradient));
+  }
+  return first;
+}
+
 // Gradients that travel between all ranks without a pause. Ranks compute at their own pace and yet
 // start the same number of all-reduces: the first element says how many are done with what they
 // measure, so that all see in the same one that they may stop.
 class Traffic {
  public:
-  Traffic(runtime::Transport& transport, const models::NetworkWork& network, std::int64_t scale)
+  Traffic(runtime::Transport& transport, const std::vector<models::Gradient>& gradients)
       : ranks_(transport.ranks()),
-        last_(static_cast<int>(network.gradients.size()) - 1),
-        exchange_(transport, plan_of(network, scale, transport.ranks()), places(network, scale)) {
-    for (auto& gradients : gradients_)
-      gradients.assign(static_cast<std::size_t>(scale * network.parameters()), 0);
+        last_(static_cast<int>(gradients.size()) - 1),
+        exchange_(transport, plan_of(gradients, transport.ranks()), places(gradients)) {
+    for (auto& values : gradients_)
+      values.assign(static_cast<std::size_t>(elements_of(gradients)), 0);
     start();
     start();
   }
@@ -67,15 +89,16 @@ class Traffic {
   }
 
   // One of them alone, in seconds.
-  static double time_of(runtime::Transport& transport, const models::NetworkWork& network) {
-    const std::vector<runtime::ParameterPlace> parameters = places(network, 1);
-    runtime::GradientExchange exchange(transport, plan_of(network, 1, transport.ranks()),
+  static double time_of(runtime::Transport& transport,
+                        const std::vector<models::Gradient>& gradients) {
+    const std::vector<runtime::ParameterPlace> parameters = places(gradients);
+    runtime::GradientExchange exchange(transport, plan_of(gradients, transport.ranks()),
                                        parameters);
-    std::vector<float> gradients(static_cast<std::size_t>(network.parameters()));
+    std::vector<float> values(static_cast<std::size_t>(elements_of(gradients)));
     double time = 0;
     for (int i = 0; i < 3; ++i) {  // the last is warm
       const Clock::time_point start = Clock::now();
-      exchange.begin(gradients, i);
+      exchange.begin(values, i);
       exchange.ready(static_cast<int>(parameters.size()) - 1);
       (void)exchange.finish();
       time = seconds_since(start);
@@ -84,23 +107,21 @@ class Traffic {
   }
 
  private:
-  static models::Plan plan_of(const models::NetworkWork& network, std::int64_t scale, int ranks) {
-    std::vector<models::Gradient> gradients = network.gradients;
-    for (models::Gradient& gradient : gradients) gradient.elements *= scale;
+  static models::Plan plan_of(const std::vector<models::Gradient>& gradients, int ranks) {
     return models::make_plan(models::strategy("fused-ring"), gradients, ranks,
                              models::WireType::fp32, {.fusion = bucket});
   }
-  static std::vector<runtime::ParameterPlace> places(const models::NetworkWork& network,
-                                                     std::int64_t scale) {
+  static std::vector<runtime::ParameterPlace> places(
+      const std::vector<models::Gradient>& gradients) {
     std::vector<runtime::ParameterPlace> places;
     std::int64_t offset = 0;
-    for (const models::Gradient& gradient : network.gradients) {
+    for (const models::Gradient& gradient : gradients) {
       places.push_back({.name = gradient.name,
                         .shape = {},
                         .offset = offset,
-                        .elements = scale * gradient.elements,
+                        .elements = gradient.elements,
                         .layer = gradient.layer});
-      offset += scale * gradient.elements;
+      offset += gradient.elements;
     }
     return places;
   }
@@ -126,6 +147,25 @@ class Traffic {
   std::array<std::vector<float>, 2> gradients_;
   runtime::GradientExchange exchange_;
 };
+
+// Gradients of the network that take at least so long to travel.
+std::vector<models::Gradient> traffic_for(runtime::Transport& transport,
+                                          const models::NetworkWork& network, double longest) {
+  const std::int64_t all = network.parameters();
+  const auto few = std::min(all, static_cast<std::int64_t>(bucket.value() / sizeof(float)));
+  const double round =
+      agreed(transport, Traffic::time_of(transport, first_of(network.gradients, few)));
+  const double needed = std::ceil(longest / round * static_cast<double>(few));
+  if (needed <= static_cast<double>(all))
+    return first_of(network.gradients, std::max(few, static_cast<std::int64_t>(needed)));
+  const double most =
+      std::max(1.0, std::floor(most_traffic.value() / sizeof(float) / static_cast<double>(all)));
+  const double times = std::ceil(needed / static_cast<double>(all));
+  std::vector<models::Gradient> gradients = network.gradients;
+  for (models::Gradient& gradient : gradients)
+    gradient.elements *= static_cast<std::int64_t>(std::min(times, most));
+  return gradients;
+}
 
 // Times of each layer and pass, one for each iteration.
 class Stopwatch final : public runtime::LayerObserver {
@@ -253,7 +293,13 @@ std::vector<models::CalibratedLayer> measure_layers(runtime::Transport& transpor
   const double fitting = request.time.value() / std::max(1e-6, seconds_since(start));
   const auto iterations = static_cast<int>(agreed(
       transport, std::max<double>(request.iterations, std::min<double>(most_iterations, fitting))));
+  const auto say = [&](const char* which, int i) {
+    if (transport.rank() == 0 && request.progress)
+      request.progress(fmt::format("layers {}, pass {} of {}", which, i + 1, iterations),
+                       static_cast<double>(i) / iterations);
+  };
   for (int i = 1; i < iterations; ++i) {
+    say("alone", i);
     wait_for_all(transport);
     load.iterate(alone);
     alone.end_iteration();
@@ -261,18 +307,13 @@ std::vector<models::CalibratedLayer> measure_layers(runtime::Transport& transpor
   std::vector<float> figures = alone.quartiles();
   const bool has_traffic = transport.ranks() > 1 && work.parameters() > 0;
   if (has_traffic) {
-    const double round = agreed(transport, Traffic::time_of(transport, work));
     const double longest = agreed(transport, alone.longest());
-    const double least_scale = std::ceil(longest / round);
-    const double most_scale =
-        std::floor(most_traffic.value() / (4.0 * static_cast<double>(work.parameters())));
-    const auto scale =
-        static_cast<std::int64_t>(std::clamp(least_scale, 1.0, std::max(1.0, most_scale)));
     Stopwatch beside(work.layers.size());
-    Traffic traffic(transport, work, scale);
+    Traffic traffic(transport, traffic_for(transport, work, longest));
     beside.traffic = &traffic;
     // The first begins before the others may have: it does not count.
     for (int i = 0; i <= iterations; ++i) {
+      say("beside traffic", std::max(0, i - 1));
       load.iterate(beside);
       i == 0 ? beside.forget() : beside.end_iteration();
     }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "calibration/measure/progress.h"
 #include "models/network/network.h"
 #include "models/plan/profile.h"
 #include "runtime/transport/transport.h"
@@ -17,8 +18,9 @@ struct LayerTimesRequest {
   int batch = 1;
   models::Precision precision = models::Precision::fp32;  // mixed: BF16 storage and arithmetic
   int threads = 1;
-  int iterations = 5;  // at least 1, after one that warms caches; more where they fit in `time`
+  int iterations = 3;  // at least 1, after one that warms caches; more where they fit in `time`
   Seconds time{2};     // for either kind of iterations
+  Progress progress = {};
 };
 
 // All ranks call it. On rank 0 the figures of the rank whose layers take longest in all, for which
@@ -29,7 +31,8 @@ struct LayerTimesRequest {
 //
 // Traffic is the all-reduce of the network's gradients, fused in a ring, by the communication
 // thread of training (runtime/training/gradient_exchange.h): two of them are under way at any time,
-// and their size is such that they outlast a layer (up to 256 MiB).
+// and their size is such that they outlast a layer: the first of the gradients, or all of them so
+// many times (up to 256 MiB).
 [[nodiscard]] std::vector<models::CalibratedLayer> measure_layers(runtime::Transport& transport,
                                                                   const LayerTimesRequest& request,
                                                                   const std::string& source);

@@ -5,12 +5,12 @@
 // plan, received first, and waited for as it waits.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "calibration/fit/piecewise.h"
+#include "calibration/measure/progress.h"
 #include "models/plan/profile.h"
 #include "runtime/transport/transport.h"
 
@@ -47,17 +47,13 @@ struct MessageTimes {
   std::vector<Sample> samples;
 };
 
-// Called on rank 0 before each size of a pattern: what is measured, and the share of all that is
-// done, 0 to 1.
-using Progress = std::function<void(const std::string& what, double share)>;
-
 struct MessageRequest {
   std::vector<std::int64_t> sizes;  // bytes, ascending, at least 1
   Seconds time{20};  // rank 0's counts; for all patterns, but each size is tried 3 times at least
   // Of the library's all-reduce, bytes, ascending; empty: `sizes`. Those that are larger than the
   // last of `sizes` end before the first that would not fit in what is left of the time.
   std::vector<std::int64_t> all_reduce_sizes = {};
-  Progress progress = {};
+  Progress progress = {};  // called before each size of a pattern
 };
 
 // Point to point (half of a round trip between two ranks, the others wait) and exchange (each of a

@@ -1,5 +1,5 @@
 // Loaded into ranks of the lab (LD_PRELOAD): sched_yield sleeps until something happens on a TCP
-// socket of the process, or for 200 us.
+// socket of the process, or for 1 ms; for 200 us where ranks share a host, and its memory.
 //
 // A rank that polls has a host, and its cores, to itself on a cluster. In the lab all hosts share a
 // few cores, and a rank that polls there takes them from those that have work; the kernel lets a
@@ -13,12 +13,22 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include <cstdlib>
+#include <string_view>
+
 namespace {
 
-// Whom another thread has work for sees it then at the latest.
-constexpr timespec longest_sleep{.tv_sec = 0, .tv_nsec = 200'000};
-// Open MPI may look at its sockets only each eighth time that it is asked for progress.
-constexpr int looks = 8;
+// What comes by no socket is seen then at the latest: a message through memory that ranks share.
+constexpr timespec longest_alone{.tv_sec = 0, .tv_nsec = 1'000'000};
+constexpr timespec longest_beside_others{.tv_sec = 0, .tv_nsec = 200'000};
+// Calls that return at once after something happened: one may have seen only half of it.
+constexpr int looks = 2;
+
+const timespec& longest_sleep() {
+  static const char* const ranks = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+  static const bool alone = ranks != nullptr && std::string_view(ranks) == "1";
+  return alone ? longest_alone : longest_beside_others;
+}
 
 int watched() {
   static const int descriptor = epoll_create1(EPOLL_CLOEXEC);
@@ -61,7 +71,7 @@ int sched_yield() noexcept {
     return 0;
   }
   epoll_event event{};
-  if (epoll_pwait2(watched(), &event, 1, &longest_sleep, nullptr) > 0) awake = looks;
+  if (epoll_pwait2(watched(), &event, 1, &longest_sleep(), nullptr) > 0) awake = looks;
   return 0;
 }
 

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/prctl.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 #include "models/base/error.h"
 #include "runtime/tensor/kernels.h"
 #include "runtime/transport/message_memory.h"
+#include "runtime/transport/polling.h"
 
 namespace paceline::runtime {
 namespace {
@@ -30,10 +30,6 @@ constexpr int most_under_way = 2;
 // with backward for the core. A tenth of the time for which nothing has moved, within these bounds.
 constexpr std::chrono::microseconds shortest_nap{50};
 constexpr std::chrono::microseconds longest_nap{200};
-// Where somebody waits it polls without a pause, but for messages that take longer than this, which
-// it sees at most 1 % late.
-constexpr std::chrono::milliseconds patient_after{10};
-constexpr std::chrono::microseconds patient_nap{100};
 
 // A library's own all-reduce runs where the transport has it.
 void check_library(const models::Plan& plan, const models::PlannedSchedule& schedule,
@@ -308,13 +304,11 @@ void GradientExchange::State::run() {
         continue;
       }
       const Clock::duration waited = now - moved_at;
-      if (!hurry)
+      if (hurry)
+        pause_between_looks(waited);
+      else
         std::this_thread::sleep_for(
             std::clamp<Clock::duration>(waited / 10, shortest_nap, longest_nap));
-      else if (waited < patient_after)
-        ::sched_yield();
-      else
-        std::this_thread::sleep_for(patient_nap);
     }
   } catch (...) {
     const std::lock_guard lock(mutex);

@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 #include <mpi.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <array>
@@ -23,6 +22,7 @@
 
 #include "models/base/error.h"
 #include "runtime/transport/patience.h"
+#include "runtime/transport/polling.h"
 
 namespace paceline::runtime {
 namespace {
@@ -42,9 +42,6 @@ constexpr models::Segmentation between_nodes{
     .smallest_bytes = 1 << 14, .largest_bytes = 1 << 18, .ahead_bytes = 1 << 19};
 constexpr models::Segmentation within_node{.smallest_bytes = segment_within_node,
                                            .largest_bytes = segment_within_node};
-// Beyond this, whoever else uses the cores comes first. A message is then seen at most 1% late.
-constexpr auto patient_after = std::chrono::milliseconds(10);
-constexpr auto patient_sleep = std::chrono::microseconds(100);
 
 struct Setting {
   const char* name;
@@ -166,13 +163,7 @@ class MpiTransport final : public Transport {
       if (any_done(requests)) return;
     }
     const auto start = Clock::now();
-    while (Clock::now() - start < patient_after) {
-      for (int yield = 0; yield < 16; ++yield) {
-        sched_yield();
-        if (any_done(requests)) return;
-      }
-    }
-    while (!any_done(requests)) std::this_thread::sleep_for(patient_sleep);
+    while (!any_done(requests)) pause_between_looks(Clock::now() - start);
   }
 
   [[nodiscard]] bool has_all_reduce() const override { return true; }

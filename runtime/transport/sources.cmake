@@ -11,6 +11,7 @@ set(transport_headers
   transport/messages.h
   transport/lost_rank.h
   transport/patience.h
+  transport/polling.h
   transport/rank_threads.h
   transport/thread_transport.h
   transport/transport.h)
