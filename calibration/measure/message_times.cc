@@ -38,7 +38,8 @@ constexpr double weight_of_fewer = 0.25;
 // Messages of a stream that are on their way at a time. What comes in is acknowledged behind them,
 // and acknowledgements take up to 3 % of a slow link: all at once, they would come after the end.
 constexpr int in_flight = 4;
-// Messages of a stream: the slope between few and many.
+// Messages of a stream: the slope between few and many. Where it is of one stream, as many as are
+// on their way come behind those.
 constexpr int few = 4;
 constexpr int many = 12;
 
@@ -166,10 +167,11 @@ class Patterns {
     return times;
   }
 
-  // `count` messages to the next rank, `in_flight` at a time, and as many from the one before,
-  // seconds.
-  double stream_of(const Ring& ring, std::int64_t bytes, int count) {
-    if (ring.mine < 0) return 0;
+  // `count` messages to the next rank, `in_flight` at a time, and as many from the one before: when
+  // each had come, seconds.
+  std::vector<double> stream_of(const Ring& ring, std::int64_t bytes, int count) {
+    std::vector<double> came(at(count));
+    if (ring.mine < 0) return came;
     std::array<std::array<Transport::Request, 2>, in_flight> requests;
     const auto post = [&](int message) {
       requests[at(message % in_flight)] = {
@@ -179,11 +181,13 @@ class Patterns {
     const Clock::time_point start = Clock::now();
     for (int message = 0; message < std::min(in_flight, count); ++message) post(message);
     for (int message = 0; message < count; ++message) {
-      for (const Transport::Request request : requests[at(message % in_flight)])
-        transport_.wait(request);
+      const auto [received, sent] = requests[at(message % in_flight)];
+      transport_.wait(received);
+      came[at(message)] = seconds_since(start);
+      transport_.wait(sent);
       if (message + in_flight < count) post(message + in_flight);
     }
-    return seconds_since(start);
+    return came;
   }
 
   // The library's own over the ranks of the ring, the first of all, of as many whole elements.
@@ -484,12 +488,10 @@ std::vector<StreamTimes> measure_streams(Transport& transport, const NodeMap& no
     StreamTimes times{pattern.between_nodes, pattern.ranks, {}};
     for (int i = 0; i <= repetitions; ++i) {
       barrier(transport);
-      const double short_one = play.stream_of(pattern.ring, bytes, few);
-      barrier(transport);
-      const double long_one = play.stream_of(pattern.ring, bytes, many);
+      const auto came = play.stream_of(pattern.ring, bytes, many + in_flight);
       // The first opens windows.
       if (i > 0 && transport.rank() == 0)
-        times.samples.push_back(slope(short_one, long_one, bytes));
+        times.samples.push_back(slope(came[at(few - 1)], came[at(many - 1)], bytes));
     }
     all.push_back(std::move(times));
   }

@@ -5,14 +5,15 @@
 // few cores, and a rank that polls there takes them from those that have work; the kernel lets a
 // thread that yields go on at once if all others have had their share.
 //
-// Sockets are watched for edges: what is there and stays unread wakes nobody twice, and what came
-// since the last look is not lost. Of several threads that yield, one is woken.
+// What came and is not read yet keeps everybody awake; that a socket can be written to again wakes
+// once. Of several threads that yield, one is woken.
 #include <dlfcn.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
@@ -21,7 +22,7 @@ namespace {
 // What comes by no socket is seen then at the latest: a message through memory that ranks share.
 constexpr timespec longest_alone{.tv_sec = 0, .tv_nsec = 1'000'000};
 constexpr timespec longest_beside_others{.tv_sec = 0, .tv_nsec = 200'000};
-// Calls that return at once after something happened: one may have seen only half of it.
+// Calls that return after something happened: one may have seen only half of it.
 constexpr int looks = 2;
 
 const timespec& longest_sleep() {
@@ -30,8 +31,25 @@ const timespec& longest_sleep() {
   return alone ? longest_alone : longest_beside_others;
 }
 
-int watched() {
+// Sockets that can be read, for as long as they can.
+int readable() {
   static const int descriptor = epoll_create1(EPOLL_CLOEXEC);
+  return descriptor;
+}
+
+void add(int set, int descriptor, std::uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event);
+}
+
+// Those, and sockets that can be written to again.
+int watched() {
+  static const int descriptor = [] {
+    const int set = epoll_create1(EPOLL_CLOEXEC);
+    add(set, readable(), EPOLLIN);
+    return set;
+  }();
   return descriptor;
 }
 
@@ -43,9 +61,8 @@ int watch(int socket) {
   if (socket >= 0 && getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 &&
       getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
       (domain == AF_INET || domain == AF_INET6) && type == SOCK_STREAM) {
-    epoll_event event{};
-    event.events = EPOLLIN | EPOLLOUT | EPOLLET;
-    epoll_ctl(watched(), EPOLL_CTL_ADD, socket, &event);
+    add(readable(), socket, EPOLLIN);
+    add(watched(), socket, EPOLLOUT | EPOLLET);
   }
   return socket;
 }
