@@ -397,16 +397,22 @@ void add_calibrate_cluster(CLI::App& calibrate) {
       ->add_option("--largest-all-reduce", options->largest_all_reduce,
                    "Bucket of the library's own all-reduce, if --time allows it")
       ->option_text("SIZE (16 MiB)");
-  command
-      ->add_option(
-          "--model", options->model,
-          "Also forward and backward of each layer of this network, on all ranks, alone and "
-          "beside traffic")
-      ->option_text("NAME|FILE");
-  command->add_option("--batch", options->batch, "Samples of those")->option_text("N (16)");
+  CLI::Option* const model =
+      command
+          ->add_option(
+              "--model", options->model,
+              "Also forward and backward of each layer of this network, on all ranks, alone and "
+              "beside traffic")
+          ->option_text("NAME|FILE");
+  command->add_option("--batch", options->batch, "Samples of those")
+      ->option_text("N (16)")
+      ->needs(model);
   command->add_option("--precision", options->precision, "Of those: fp32, or mixed (BF16)")
-      ->option_text("fp32|mixed (fp32)");
-  command->add_option("--threads", options->threads, "Of those")->option_text("N (1)");
+      ->option_text("fp32|mixed (fp32)")
+      ->needs(model);
+  command->add_option("--threads", options->threads, "Of those")
+      ->option_text("N (1)")
+      ->needs(model);
   command
       ->add_option("--ranks", options->ranks,
                    "Number of ranks, as threads of this process; mpirun says it otherwise")

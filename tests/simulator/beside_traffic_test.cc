@@ -68,8 +68,8 @@ TEST(BesideTraffic, WithoutTrafficNothingIsStretched) {
 }
 
 // With double buffering, buckets travel while the next iteration's layers run, forward ones, too:
-// something is always under way. Layer 1's backward has bucket 2 beside it until 8; what starts then
-// waits for it.
+// something is always under way. Layer 1's backward has bucket 2 beside it until 8; what starts
+// then waits for it.
 TEST(BesideTraffic, TrafficOfTheIterationBeforeCounts) {
   Chain chain;
   chain.plan.overlap = models::Overlap::double_buffered;

@@ -6,8 +6,8 @@
     study.py report                                  tables of the errors, from what was measured
     study.py list                                    the cells
 
-Each cluster is calibrated by microbenchmarks only (paceline calibrate) and its profile kept in
-profiles/. Then paceline replay runs each cell's plan with synthetic compute, and prints its
+Each cluster is calibrated by microbenchmarks only (paceline calibrate; again by the next `run` if
+the lab calls it disturbed) and its profile kept in profiles/. Then paceline replay runs each cell's plan with synthetic compute, and prints its
 prediction, made from that profile before the run, beside it. A cell is a line of results.jsonl, with
 the lab's report of the run: a cell that the lab calls disturbed is measured again by the next `run`,
 --again times at most, and left out of the report's figures, which says how many were.
@@ -76,6 +76,7 @@ class Job:
 BATCH = {"alexnet": 128, "vgg16": 8, "inception-v3": 16, "resnet50": 16}
 MEGABYTES = {"alexnet": 244.4, "vgg16": 553.4, "inception-v3": 95.3, "resnet50": 102.2}
 ITERATIONS = 6  # timed in pairs: five repeats
+CALMING_SECONDS = 20  # after a calibration that was disturbed; twice as long after the next
 # Seconds that a fused ring may take for all gradients of a network, about: what sets the scale.
 TRANSFER_S = 0.35
 
@@ -175,18 +176,21 @@ class Lab:
         return output, figures
 
     def calibrate(self, place, seconds):
+        """Once, or again if it was disturbed. Says whether there is a new profile."""
         profile = PROFILES / f"{place.name}.json"
-        if profile.exists():
-            return profile
-        for _ in range(3):
+        report = profile.with_suffix(".report.json")
+        if profile.exists() and not json.loads(report.read_text())["disturbed"]:
+            return False
+        for attempt in range(3):
+            time.sleep(CALMING_SECONDS * attempt)
             _, figures = self.run(place, ["calibrate", "--out", profile, "--name", place.name,
                                           "--cluster", self.cluster_file(place),
                                           "--time", f"{seconds} s"])
             if not figures["disturbed"]:
                 break
             say(f"calibration of {place.name} was disturbed: {'; '.join(figures['why'])}")
-        profile.with_suffix(".report.json").write_text(json.dumps(figures) + "\n")
-        return profile
+        report.write_text(json.dumps(figures) + "\n")
+        return True
 
     def arguments(self, place, job):
         arguments = ["--model", job.model, "--cluster", self.cluster_file(place), "--profile",
@@ -227,20 +231,30 @@ def measure(options):
     PROFILES.mkdir(exist_ok=True)
     results = read_results()
     end = time.monotonic() + 60 * options.minutes
+
+    def wanted(place, job):
+        return any(cell not in results or (results[cell]["lab"]["disturbed"]
+                                           and results[cell].get("tries", 1) <= options.again)
+                   for cell in cells(place, job))
+
     for place in places():
         if not fnmatch.fnmatch(place.name, options.only):
             continue
+        if not any(wanted(place, job) for job in jobs_at(place)):
+            continue
+        try:
+            if lab.calibrate(place, options.calibrate_seconds):
+                predict_anew(lab, place, results)
+        except subprocess.CalledProcessError as error:
+            say(f"calibration of {place.name}: exit code {error.returncode}")
+            continue
         for job in jobs_at(place):
-            wanted = [cell for cell in cells(place, job)
-                      if cell not in results or (results[cell]["lab"]["disturbed"]
-                                                 and results[cell].get("tries", 1) <= options.again)]
-            if not wanted:
+            if not wanted(place, job):
                 continue
             if time.monotonic() > end:
                 say("stopped by --minutes; the same command goes on")
                 return
             try:
-                lab.calibrate(place, options.calibrate_seconds)
                 output, figures = lab.run(place, ["replay", *lab.arguments(place, job), "--iterations",
                                                   ITERATIONS, "--json"])
             except subprocess.CalledProcessError as error:
@@ -255,26 +269,30 @@ def measure(options):
             write_results(results)
 
 
+def predict_anew(lab, place, results):
+    """Cells of the place that are measured, from its profile."""
+    for job in jobs_at(place):
+        if not any(cell in results for cell in cells(place, job)):
+            continue
+        output = run([lab.paceline, "predict", *lab.arguments(place, job), "--ranks", place.hosts,
+                      "--exact-compute", "--json"])
+        for cell, row in zip(cells(place, job), json.loads(output)["strategies"]):
+            if cell not in results:
+                continue
+            if row["thresholds"] == results[cell]["predicted"]["thresholds"]:
+                results[cell]["predicted"] = predicted(row)
+            else:
+                say(f"{cell}: the planner chooses another plan now; run measures it anew")
+                del results[cell]
+    write_results(results)
+
+
 def repredict(options):
-    """Predictions of all measured cells anew, from the profiles."""
     lab = Lab(options)
     results = read_results()
     for place in places():
-        for job in jobs_at(place):
-            known = [cell for cell in cells(place, job) if cell in results]
-            if not known or not fnmatch.fnmatch(place.name, options.only):
-                continue
-            output = run([lab.paceline, "predict", *lab.arguments(place, job), "--ranks", place.hosts,
-                          "--exact-compute", "--json"])
-            for cell, row in zip(cells(place, job), json.loads(output)["strategies"]):
-                if cell not in results:
-                    continue
-                if row["thresholds"] == results[cell]["predicted"]["thresholds"]:
-                    results[cell]["predicted"] = predicted(row)
-                else:
-                    say(f"{cell}: the planner chooses another plan now; run measures it anew")
-                    del results[cell]
-    write_results(results)
+        if fnmatch.fnmatch(place.name, options.only):
+            predict_anew(lab, place, results)
 
 
 def parser():
