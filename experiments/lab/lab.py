@@ -40,7 +40,7 @@ from labnet.cluster import cluster_yaml
 from labnet.errors import UNAVAILABLE, LabError
 from labnet.files import write_whole
 from labnet.launcher import launch
-from labnet.load import Limits, say_to_user
+from labnet.load import Limits, is_virtual_machine, say_to_user
 from labnet.linux import works_in_namespaces
 from labnet.networks import NETWORKS
 from labnet.quantities import parse_name, parse_rate, parse_share, parse_time
@@ -83,6 +83,9 @@ def parser():
     run.add_argument("--rendezvous", action="store_true", help="keep Open MPI's eager limits")
     run.add_argument("--spin", action="store_true",
                      help="let idle ranks poll, though they share cores (yield_sleeps.cc)")
+    run.add_argument("--awake", choices=["auto", "yes", "no"], default="auto",
+                     help="keep processors from halting, which a hypervisor would lend to other "
+                     "machines (stay_awake.cc); by default on virtual machines")
     run.add_argument("--mca", nargs=2, action="append", metavar=("NAME", "VALUE"),
                      help="one more setting of Open MPI")
     run.add_argument("--export", action="append", metavar="NAME[=VALUE]",
@@ -171,6 +174,18 @@ def check_writable(name, path):
         raise LabError(f"{name}: no file can be written to {path}")
 
 
+def awake_program(options):
+    """What keeps processors from halting, built beside the switch; None if they may."""
+    if options.awake == "no" or (options.awake == "auto" and not is_virtual_machine()):
+        return None
+    program = pathlib.Path(options.switch).parent / "paceline-lab-awake"
+    if os.access(program, os.X_OK):
+        return str(program)
+    if options.awake == "auto":
+        return None
+    raise LabError(f"this machine lacks {program} (build target paceline-lab-awake)", UNAVAILABLE)
+
+
 def write_cluster(options):
     text = cluster_yaml(options)
     if options.out is None:
@@ -195,6 +210,7 @@ def main():
     if missing:
         raise LabError(f"this machine lacks {', '.join(missing)}", UNAVAILABLE)
     options.switch = str(options.switch)
+    options.awake = awake_program(options)
     return launch(options)
 
 

@@ -14,8 +14,8 @@ from labnet import linux
 from labnet.errors import BROKEN, TIME_LIMIT, LabError
 from labnet.files import write_whole
 from labnet.hosts import DIRECTORY, SETTINGS, hold_namespace, write_scripts
-from labnet.load import (GLANCE_S, Limits, Meters, busy_share, say_to_user, used_between,
-                         wait_until_quiet, why_disturbed)
+from labnet.load import (GLANCE_S, Limits, Meters, busy_share, say_to_user, stay_awake,
+                         used_between, wait_until_quiet, why_disturbed)
 from labnet.mpi import mpirun
 from labnet.networks import NETWORKS
 
@@ -141,10 +141,11 @@ def inside(options):
     write_scripts(hosts)
     wire = network.processes()
     needed = wire | {process: f"host {number}" for number, process in enumerate(hosts, 1)}
-    before = Meters.read(hosts, wire)
+    awake = stay_awake(options.awake) if options.awake else set()
+    before = Meters.read(hosts, wire, awake)
     code = run_command(options, needed)
-    used = used_between(before, Meters.read(hosts, wire))
-    return code, {"exit_code": code} | network.finish() | used
+    used = used_between(before, Meters.read(hosts, wire, awake))
+    return code, {"exit_code": code, "kept_awake": bool(awake)} | network.finish() | used
 
 
 def run_command(options, needed):

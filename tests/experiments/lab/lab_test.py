@@ -172,6 +172,20 @@ class Trust(unittest.TestCase):
     def test_a_failed_command_is_reported_too(self):
         self.assertEqual(self.report(command=["sh", "-c", "exit 3"], code=3)[0]["exit_code"], 3)
 
+    def test_what_keeps_processors_awake_is_nobodys(self):
+        figures, _ = self.report("--awake", "yes", command=["sleep", "2"])
+        self.assertTrue(figures["kept_awake"])
+        self.assertLess(figures["cpu_lab"], 0.5)
+        self.assertAlmostEqual(figures["cpu_lab"] + figures["cpu_foreign"], figures["cpu_busy"], delta=0.1)
+        # While it sleeps, somebody runs all the time.
+        idle = ["sh", "-c", "head -1 /proc/stat; sleep 2; head -1 /proc/stat"]
+        for awake in ("yes", "no"):
+            result = lab("run", "--no-mpi", "--hosts", 2, "--awake", awake, "--", *idle)
+            before, after = ([int(tick) for tick in line.split()[1:9]] for line in result.stdout.splitlines())
+            passed = [b - a for a, b in zip(before, after)]
+            (self.assertLess if awake == "yes" else self.assertGreater)(passed[3] + passed[4], 0.3 * sum(passed) / 2)
+        self.assertFalse(self.report("--awake", "no")[0]["kept_awake"])
+
     def test_processors_are_told_apart(self):
         spin = "import time; end = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
         one = 1 / os.cpu_count()
