@@ -330,7 +330,7 @@ void run_rank(const Options& options, const Request& request, runtime::Transport
         names.origin);
   }
   if (transport.rank() != 0) return;
-  progress.show("kernels", 0.97);
+  progress.show("kernels", 0);
   measured.rates =
       calibration::measure_kernel_rates(kernel_bytes, kernel_repetitions, names.origin);
   progress.end();

@@ -229,9 +229,10 @@ void add_job_options(CLI::App& command, JobOptions& options) {
                   "Multiply the elements of every gradient, to keep proportions on a slow network "
                   "(as in 0.0625); computation stays as it is")
       ->option_text("S (1)");
-  command.add_flag("--exact-compute", options.compute_is_exact,
-                   "Take compute times as stated, without their interval and without input, as a replay "
-                   "does");
+  command.add_flag(
+      "--exact-compute", options.compute_is_exact,
+      "Take compute times as stated, without their interval and without input, as a replay "
+      "does");
   command
       .add_option("--engine", options.engine,
                   "Engine that times schedules: auto is executor with a profile that calibrated a "

@@ -14,7 +14,7 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   ~Progress() { end(); }
 
-  // `share` of all is done, from 0 to 1, and now it does `what`.
+  // `share` of this kind of work is done, from 0 to 1, and now it does `what`.
   void show(const std::string& what, double share);
   // Takes the line away, before the command prints its result.
   void end();

@@ -69,7 +69,8 @@ class Traffic {
   Traffic(runtime::Transport& transport, const std::vector<models::Gradient>& gradients)
       : ranks_(transport.ranks()),
         last_(static_cast<int>(gradients.size()) - 1),
-        exchange_(transport, plan_of(gradients, transport.ranks()), places(gradients)) {
+        exchange_(transport, plan_of(gradients, transport.ranks()),
+                  runtime::parameter_places(gradients)) {
     for (auto& values : gradients_)
       values.assign(static_cast<std::size_t>(elements_of(gradients)), 0);
     start();
@@ -91,7 +92,7 @@ class Traffic {
   // One of them alone, in seconds.
   static double time_of(runtime::Transport& transport,
                         const std::vector<models::Gradient>& gradients) {
-    const std::vector<runtime::ParameterPlace> parameters = places(gradients);
+    const std::vector<runtime::ParameterPlace> parameters = runtime::parameter_places(gradients);
     runtime::GradientExchange exchange(transport, plan_of(gradients, transport.ranks()),
                                        parameters);
     std::vector<float> values(static_cast<std::size_t>(elements_of(gradients)));
@@ -111,21 +112,6 @@ class Traffic {
     return models::make_plan(models::strategy("fused-ring"), gradients, ranks,
                              models::WireType::fp32, {.fusion = bucket});
   }
-  static std::vector<runtime::ParameterPlace> places(
-      const std::vector<models::Gradient>& gradients) {
-    std::vector<runtime::ParameterPlace> places;
-    std::int64_t offset = 0;
-    for (const models::Gradient& gradient : gradients) {
-      places.push_back({.name = gradient.name,
-                        .shape = {},
-                        .offset = offset,
-                        .elements = gradient.elements,
-                        .layer = gradient.layer});
-      offset += gradient.elements;
-    }
-    return places;
-  }
-
   void start() {
     std::vector<float>& gradients = gradients_[static_cast<std::size_t>(started_ % 2)];
     gradients.front() = done_ ? 1.0F : 0.0F;

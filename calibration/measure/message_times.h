@@ -70,7 +70,8 @@ struct MessageRequest {
                                                          const MessageRequest& request);
 
 // What a byte takes where messages follow each other without a pause, in the same exchange: the
-// slope from an early message of `bytes` to a late one of a stream. One sample for each of `repetitions`.
+// slope from an early message of `bytes` to a late one of a stream. One sample for each of
+// `repetitions`.
 struct StreamTimes {
   bool between_nodes = true;
   int ranks = 2;

@@ -36,11 +36,12 @@ import pathlib
 import shutil
 import sys
 
+from labnet.awake import awake_program
 from labnet.cluster import cluster_yaml
 from labnet.errors import UNAVAILABLE, LabError
 from labnet.files import write_whole
 from labnet.launcher import launch
-from labnet.load import Limits, is_virtual_machine, say_to_user
+from labnet.load import Limits, say_to_user
 from labnet.linux import works_in_namespaces
 from labnet.networks import NETWORKS
 from labnet.quantities import parse_name, parse_rate, parse_share, parse_time
@@ -174,18 +175,6 @@ def check_writable(name, path):
         raise LabError(f"{name}: no file can be written to {path}")
 
 
-def awake_program(options):
-    """What keeps processors from halting, built beside the switch; None if they may."""
-    if options.awake == "no" or (options.awake == "auto" and not is_virtual_machine()):
-        return None
-    program = pathlib.Path(options.switch).parent / "paceline-lab-awake"
-    if os.access(program, os.X_OK):
-        return str(program)
-    if options.awake == "auto":
-        return None
-    raise LabError(f"this machine lacks {program} (build target paceline-lab-awake)", UNAVAILABLE)
-
-
 def write_cluster(options):
     text = cluster_yaml(options)
     if options.out is None:
@@ -210,7 +199,7 @@ def main():
     if missing:
         raise LabError(f"this machine lacks {', '.join(missing)}", UNAVAILABLE)
     options.switch = str(options.switch)
-    options.awake = awake_program(options)
+    options.awake = awake_program(options.awake, options.switch)
     return launch(options)
 
 

@@ -81,6 +81,21 @@ std::vector<ParameterPlace> parameter_places(const models::Network& network) {
   return places;
 }
 
+std::vector<ParameterPlace> parameter_places(std::span<const models::Gradient> gradients) {
+  std::vector<ParameterPlace> places;
+  std::int64_t offset = 0;
+  for (const models::Gradient& gradient : gradients) {
+    places.push_back({.name = gradient.name,
+                      .role = ParameterRole::weight,
+                      .shape = {gradient.elements},
+                      .offset = offset,
+                      .elements = gradient.elements,
+                      .layer = gradient.layer});
+    offset += gradient.elements;
+  }
+  return places;
+}
+
 std::vector<float> initial_weights(const models::Network& network, const InitialWeights& how) {
   const std::vector<ParameterPlace> places = parameter_places(network);
   const std::vector<bool> ends_block = last_norms_of_blocks(network);

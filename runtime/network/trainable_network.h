@@ -50,6 +50,9 @@ struct ParameterPlace {
 
 // In backward order. Throws InputError as models::work does.
 [[nodiscard]] std::vector<ParameterPlace> parameter_places(const models::Network& network);
+// Of gradients that are only moved, in their order: flat weights, one behind the other.
+[[nodiscard]] std::vector<ParameterPlace> parameter_places(
+    std::span<const models::Gradient> gradients);
 
 // He normal for convolutions (fan out, as torchvision) and for fully connected layers uniform as
 // PyTorch's (1 / sqrt(fan in)); biases of fully connected layers likewise; gamma 1, beta 0. The

@@ -32,21 +32,6 @@ Clock::duration duration_of(Seconds time) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(time.value()));
 }
 
-std::vector<ParameterPlace> places_of(const models::NetworkWork& network) {
-  std::vector<ParameterPlace> places;
-  std::int64_t offset = 0;
-  for (const models::Gradient& gradient : network.gradients) {
-    places.push_back({.name = gradient.name,
-                      .role = ParameterRole::weight,
-                      .shape = {gradient.elements},
-                      .offset = offset,
-                      .elements = gradient.elements,
-                      .layer = gradient.layer});
-    offset += gradient.elements;
-  }
-  return places;
-}
-
 void check(const ReplayRequest& request) {
   if (request.iterations < 1 || request.warm_up < 1)
     throw InputError(
@@ -62,7 +47,7 @@ class Player {
  public:
   Player(Transport& transport, const ReplayRequest& request)
       : request_(request),
-        places_(places_of(request.network)),
+        places_(parameter_places(request.network.gradients)),
         exchange_(transport, request.plan, places_, request.recorder),
         ranks_(transport.ranks()),
         lag_(request.plan.overlap == models::Overlap::double_buffered ? 1 : 0) {

@@ -4,6 +4,7 @@
     quantities  rates, times and shares as people write them
     linux       system calls that Python has no name for
     hosts       hosts: their names, addresses, namespaces and TCP
+    awake       processors that do not halt
     networks    what joins hosts: the TAP switch, or veth with tbf
     load        who used the processors, and whether a run was disturbed
     mpi         the command line of mpirun

@@ -11,11 +11,12 @@ import select
 import signal
 
 from labnet import linux
+from labnet.awake import stay_awake
 from labnet.errors import BROKEN, TIME_LIMIT, LabError
 from labnet.files import write_whole
 from labnet.hosts import DIRECTORY, SETTINGS, hold_namespace, write_scripts
-from labnet.load import (GLANCE_S, Limits, Meters, busy_share, say_to_user, stay_awake,
-                         used_between, wait_until_quiet, why_disturbed)
+from labnet.load import (GLANCE_S, Limits, Meters, busy_share, say_to_user, used_between,
+                         wait_until_quiet, why_disturbed)
 from labnet.mpi import mpirun
 from labnet.networks import NETWORKS
 
@@ -141,7 +142,7 @@ def inside(options):
     write_scripts(hosts)
     wire = network.processes()
     needed = wire | {process: f"host {number}" for number, process in enumerate(hosts, 1)}
-    awake = stay_awake(options.awake) if options.awake else set()
+    awake = stay_awake(options.awake)
     before = Meters.read(hosts, wire, awake)
     code = run_command(options, needed)
     used = used_between(before, Meters.read(hosts, wire, awake))

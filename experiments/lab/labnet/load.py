@@ -10,7 +10,6 @@ the kernel's own threads did for the lab.
 import dataclasses
 import os
 import pathlib
-import subprocess
 import sys
 import time
 
@@ -92,18 +91,6 @@ def waited(process):
         return 0.0
 
 
-def is_virtual_machine():
-    try:
-        return " hypervisor" in pathlib.Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return False
-
-
-def stay_awake(program):
-    """Keeps processors from halting (stay_awake.cc), until the lab's end."""
-    return {subprocess.Popen([program], start_new_session=True).pid}
-
-
 def retransmits(process):
     """Segments that TCP sent again in the network namespace of a process."""
     try:
@@ -119,8 +106,8 @@ class Meters:
     """What has been used so far."""
     clock_s: float
     processors: Processors
-    lab: int     # ticks of all of its processes, but for
-    awake: int   # those of what keeps processors from halting
+    lab: int     # ticks of all of its processes, but for those of
+    awake: int   # what keeps processors from halting
     wire: int    # of them, those of the network's
     wire_waited_s: float
     retransmits: int

@@ -179,7 +179,8 @@ class Lab:
         """Once, or again if it was disturbed. Says whether there is a new profile."""
         profile = PROFILES / f"{place.name}.json"
         report = profile.with_suffix(".report.json")
-        if profile.exists() and not json.loads(report.read_text())["disturbed"]:
+        if (profile.exists() and report.exists()
+                and not json.loads(report.read_text())["disturbed"]):
             return False
         for attempt in range(3):
             time.sleep(CALMING_SECONDS * attempt)
@@ -237,22 +238,30 @@ def measure(options):
                                            and results[cell].get("tries", 1) <= options.again)
                    for cell in cells(place, job))
 
+    def is_over():
+        if time.monotonic() > end:
+            say("stopped by --minutes; the same command goes on")
+            return True
+        return False
+
     for place in places():
         if not fnmatch.fnmatch(place.name, options.only):
             continue
         if not any(wanted(place, job) for job in jobs_at(place)):
             continue
+        if is_over():
+            return
         try:
             if lab.calibrate(place, options.calibrate_seconds):
                 predict_anew(lab, place, results)
+                write_results(results)
         except subprocess.CalledProcessError as error:
             say(f"calibration of {place.name}: exit code {error.returncode}")
             continue
         for job in jobs_at(place):
             if not wanted(place, job):
                 continue
-            if time.monotonic() > end:
-                say("stopped by --minutes; the same command goes on")
+            if is_over():
                 return
             try:
                 output, figures = lab.run(place, ["replay", *lab.arguments(place, job), "--iterations",
@@ -284,7 +293,6 @@ def predict_anew(lab, place, results):
             else:
                 say(f"{cell}: the planner chooses another plan now; run measures it anew")
                 del results[cell]
-    write_results(results)
 
 
 def repredict(options):
@@ -293,6 +301,7 @@ def repredict(options):
     for place in places():
         if fnmatch.fnmatch(place.name, options.only):
             predict_anew(lab, place, results)
+    write_results(results)
 
 
 def parser():
