@@ -26,6 +26,10 @@ if(PACELINE_MPIRUN AND NOT PACELINE_SANITIZE)
   paceline_mpi_test(silent 3 silent)
   set_tests_properties(mpi.silent-3 PROPERTIES TIMEOUT 30
     PASS_REGULAR_EXPRESSION "cannot receive from rank 1: nothing came from it for 0.5 s")
+  # With three ranks the powers of two are all distances there are.
+  paceline_mpi_test(connections 3 connections)
+  set_tests_properties(mpi.connections-3 PROPERTIES TIMEOUT 60 ENVIRONMENT
+    "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_btl=self,tcp;OMPI_MCA_btl_tcp_if_include=lo;OMPI_MCA_pml=ob1")
   paceline_mpi_test(dies 3 dies)
   set_tests_properties(mpi.dies-3 PROPERTIES WILL_FAIL TRUE TIMEOUT 30)
 endif()

@@ -4,10 +4,14 @@
 //   mpi_executor_test              the tests
 //   mpi_executor_test silent       rank 1 falls silent: the others say so
 //   mpi_executor_test dies         rank 1 ends: the job does
+//   mpi_executor_test connections  of TCP, opened by the lower of two ranks
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 
 #include "models/base/error.h"
@@ -146,12 +150,43 @@ int run_without_rank_1(bool dies) {
   return 0;
 }
 
+// The port of a socket's own end, or of its peer's; 0 if it has none.
+int port_of(int socket, int (*end)(int, sockaddr*, socklen_t*)) {
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  const bool is_internet = end(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
+                           address.sin_family == AF_INET;
+  return is_internet ? ntohs(address.sin_port) : 0;
+}
+
+// Open MPI listens on the first free port from 1024, below those that Linux gives to who connects.
+int check_connections() {
+  constexpr int first_of_clients = 32768;
+  const auto transport = mpi_transport(streams, Seconds{60});
+  int accepted = 0;
+  int opened = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int descriptor = std::stoi(entry.path().filename());
+    const int own = port_of(descriptor, getsockname);
+    const int peer = port_of(descriptor, getpeername);
+    if (peer == 0) continue;
+    accepted += own < first_of_clients ? 1 : 0;
+    opened += peer < first_of_clients ? 1 : 0;
+  }
+  const bool right =
+      accepted == transport->rank() && opened == transport->ranks() - 1 - transport->rank();
+  if (!right) std::fprintf(stderr, "rank %d: %d, %d\n", transport->rank(), accepted, opened);
+  return right ? 0 : 1;
+}
+
 }  // namespace
 }  // namespace paceline::runtime
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   try {
+    if (argc > 1 && std::string(argv[1]) == "connections")
+      return paceline::runtime::check_connections();
     if (argc > 1) return paceline::runtime::run_without_rank_1(std::string(argv[1]) == "dies");
     const auto transport =
         paceline::runtime::mpi_transport(paceline::runtime::streams, paceline::Seconds{60});
