@@ -6,11 +6,13 @@
 // thread that yields go on at once if all others have had their share.
 //
 // What came and is not read yet keeps everybody awake; that a socket can be written to again wakes
-// once. Of several threads that yield, one is woken.
+// once. Of several threads that yield, one is woken. A thread that has itself read or written since
+// it yielded does not sleep either: it may have asked for a message before it read it.
 #include <dlfcn.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <time.h>
 
 #include <cstdint>
@@ -24,6 +26,7 @@ constexpr timespec longest_alone{.tv_sec = 0, .tv_nsec = 1'000'000};
 constexpr timespec longest_beside_others{.tv_sec = 0, .tv_nsec = 200'000};
 // Calls that return after something happened: one may have seen only half of it.
 constexpr int looks = 2;
+thread_local int awake = 0;  // calls that return
 
 const timespec& longest_sleep() {
   static const char* const ranks = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
@@ -82,7 +85,6 @@ Function* next(const char* name) {
 extern "C" {
 
 int sched_yield() noexcept {
-  thread_local int awake = 0;  // for so many calls more
   if (awake > 0) {
     --awake;
     return 0;
@@ -90,6 +92,20 @@ int sched_yield() noexcept {
   epoll_event event{};
   if (epoll_pwait2(watched(), &event, 1, &longest_sleep(), nullptr) > 0) awake = looks;
   return 0;
+}
+
+ssize_t readv(int descriptor, const iovec* parts, int count) {
+  static auto* const made = next<ssize_t(int, const iovec*, int)>("readv");
+  const ssize_t bytes = made(descriptor, parts, count);
+  if (bytes > 0) awake = looks;
+  return bytes;
+}
+
+ssize_t writev(int descriptor, const iovec* parts, int count) {
+  static auto* const made = next<ssize_t(int, const iovec*, int)>("writev");
+  const ssize_t bytes = made(descriptor, parts, count);
+  if (bytes > 0) awake = looks;
+  return bytes;
 }
 
 int socket(int domain, int type, int protocol) noexcept {
