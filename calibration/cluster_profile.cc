@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 
+#include "calibration/fit/median.h"
 #include "models/base/limits.h"
 
 namespace paceline::calibration {
@@ -55,6 +56,30 @@ std::optional<Figure<double>> oversubscription(const ClusterMeasurements& measur
                        "messages in a row from leaf to leaf, over those under a leaf: " + origin);
   }
   return std::nullopt;
+}
+
+// A byte more takes so much less or more than one of a stream where messages wait for something
+// else than the link.
+constexpr double far_from_stream = 0.2;
+
+std::optional<Figure<Bytes>> message_header(const ClusterMeasurements& measured,
+                                            const std::string& source) {
+  if (measured.message_gaps.size() < 3) return std::nullopt;
+  const MessageGaps& small = measured.message_gaps[1];
+  const MessageGaps& large = measured.message_gaps[2];
+  const auto stream = std::find_if(
+      measured.streams.begin(), measured.streams.end(),
+      [](const StreamTimes& times) { return times.between_nodes && !times.samples.empty(); });
+  if (stream == measured.streams.end() || small.samples.empty() || large.samples.empty())
+    return std::nullopt;
+  const double per_byte = std::max(median(stream->samples).value(), 1e-300);
+  const double more_s = (median(large.samples) - median(small.samples)).value();
+  const double of_stream = more_s / static_cast<double>(large.bytes - small.bytes) / per_byte;
+  if (!(std::abs(of_stream - 1) <= far_from_stream)) return std::nullopt;
+  std::vector<Bytes> headers;
+  for (const Seconds gap : small.samples)
+    headers.emplace_back(std::max(0.0, gap.value() / per_byte - static_cast<double>(small.bytes)));
+  return percentiles(std::move(headers), source);
 }
 
 }  // namespace
@@ -109,14 +134,16 @@ ClusterProfile make_profile(const ClusterMeasurements& measured, const ProfileNa
           figure.value, stated));
     }
   }
-  if (!measured.message_gaps.empty()) {
+  if (!measured.message_gaps.empty() && !measured.message_gaps.front().samples.empty()) {
+    const std::string source = "small messages in a row: " + names.origin;
     profile.transport = {
-        measured.transport,
-        Bytes{static_cast<double>(measured.segmentation.smallest_bytes)},
-        Bytes{static_cast<double>(measured.segmentation.largest_bytes)},
-        Bytes{static_cast<double>(measured.segmentation.ahead_bytes)},
-        percentiles(measured.message_gaps, "small messages in a row: " + names.origin),
-        measured.fairness};
+        .name = measured.transport,
+        .smallest_segment = Bytes{static_cast<double>(measured.segmentation.smallest_bytes)},
+        .largest_segment = Bytes{static_cast<double>(measured.segmentation.largest_bytes)},
+        .ahead = Bytes{static_cast<double>(measured.segmentation.ahead_bytes)},
+        .message_gap = percentiles(measured.message_gaps.front().samples, source),
+        .message_header = message_header(measured, source),
+        .fairness = measured.fairness};
   }
   profile.rates = measured.rates;
   profile.layers = measured.layers;

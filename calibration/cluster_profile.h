@@ -16,7 +16,7 @@ struct ClusterMeasurements {
   models::Segmentation segmentation;
   std::vector<MessageTimes> messages;  // without samples where they could not be taken
   std::vector<StreamTimes> streams;
-  std::vector<Seconds> message_gaps;
+  std::vector<MessageGaps> message_gaps;  // ascending sizes; the first is the transport's
   double fairness = 0;
   std::vector<models::CalibratedRate> rates;
   std::vector<models::CalibratedLayer> layers;
@@ -43,6 +43,11 @@ struct ClusterProfile {
 // streams: the median, from the 5th to the 95th percentile. So are the message gap and both ways.
 // The oversubscription of an uplink is a byte's time across it over the median of the streams', at
 // least 1, likewise; it is complained of where it is more than 10 % off the stated one.
+//
+// A message's header is what messages between nodes that follow each other take beyond their bytes
+// at the streams' rate: of the second size that gaps were measured of, and only where a byte more,
+// up to the third size, takes what a byte of a stream does, within 20 %. Else messages wait for
+// their rank and not for the link, and the gap says all there is to say.
 [[nodiscard]] ClusterProfile make_profile(const ClusterMeasurements& measured,
                                           const ProfileNames& names);
 

@@ -31,6 +31,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int most_gaps = 20;
+// One message that is as small as may be, and two that still go at once but wait for a slow link.
+constexpr std::array<std::int64_t, 3> gap_sizes{1, 256, 1024};
 constexpr int fairness_repetitions = 7;
 constexpr int stream_repetitions = 7;
 constexpr int both_ways_repetitions = 5;
@@ -208,6 +210,10 @@ void print_result(const calibration::ClusterProfile& made, double nic_sharing,
         t.name, to_text_binary(t.smallest_segment), to_text_binary(t.largest_segment),
         to_text(t.message_gap.value), t.fairness > 0.5 ? "evenly" : "one after the other",
         t.fairness);
+    if (t.message_header)
+      fmt::print("a message takes {:.0f} bytes of the link besides its own ({:.0f} - {:.0f})\n",
+                 t.message_header->value.value(), t.message_header->low.value(),
+                 t.message_header->high.value());
   }
   const auto print_bandwidth = [](const char* where, const auto& figure) {
     if (figure)
@@ -301,7 +307,10 @@ void run_rank(const Options& options, const Request& request, runtime::Transport
           calibration::measure_uplink(transport, nodes, std::max<std::int64_t>(1, largest / 4),
                                       stream_repetitions, request.time * uplink_share);
     }
-    measured.message_gaps = calibration::measure_message_gap(transport, nodes, most_gaps);
+    for (const std::int64_t bytes : gap_sizes) {
+      measured.message_gaps.push_back(
+          calibration::measure_message_gap(transport, nodes, bytes, most_gaps));
+    }
     measured.fairness =
         calibration::measure_fairness(transport, nodes, largest, fairness_repetitions);
     sharing = calibration::measure_nic_sharing(transport, nodes, largest);

@@ -197,12 +197,12 @@ class Patterns {
     transport_.all_reduce({reinterpret_cast<float*>(sent_.bytes().data()), elements}, ring.size());
   }
 
-  // `count` messages of a byte in a row, and an answer.
-  double flood(const Ring& pair, int count) {
+  // `count` messages in a row, and an answer of a byte.
+  double flood(const Ring& pair, std::int64_t bytes, int count) {
     if (pair.mine < 0) return 0;
     const int peer = pair.after(1);
     const Clock::time_point start = Clock::now();
-    for (int i = 0; i < count; ++i) pair.mine == 0 ? send(peer, 1) : receive(peer, 1);
+    for (int i = 0; i < count; ++i) pair.mine == 0 ? send(peer, bytes) : receive(peer, bytes);
     pair.mine == 0 ? receive(peer, 1) : send(peer, 1);
     return seconds_since(start);
   }
@@ -546,23 +546,23 @@ std::vector<SecondsPerByte> measure_uplink(Transport& transport, const NodeMap& 
   return samples;
 }
 
-std::vector<Seconds> measure_message_gap(Transport& transport, const NodeMap& nodes,
-                                         int repetitions) {
+MessageGaps measure_message_gap(Transport& transport, const NodeMap& nodes, std::int64_t bytes,
+                                int repetitions) {
   constexpr int in_a_row = 64;
   const std::vector<int> members = nodes.nodes() > 1 ? nodes.leaders() : nodes.ranks_of(0);
-  if (members.size() < 2) return {};
-  Patterns play(transport, 1);
+  MessageGaps gaps{.bytes = bytes, .samples = {}};
+  if (members.size() < 2) return gaps;
+  Patterns play(transport, bytes);
   const Ring pair({members[0], members[1]}, transport.rank());
-  std::vector<Seconds> gaps;
-  (void)play.flood(pair, in_a_row);
+  (void)play.flood(pair, bytes, in_a_row);
   for (int i = 0; i < repetitions; ++i) {
     barrier(transport);
-    const double one = play.flood(pair, 1);
+    const double one = play.flood(pair, bytes, 1);
     barrier(transport);
-    const double all = play.flood(pair, in_a_row);
-    gaps.emplace_back(std::max(0.0, (all - one) / (in_a_row - 1)));
+    const double all = play.flood(pair, bytes, in_a_row);
+    gaps.samples.emplace_back(std::max(0.0, (all - one) / (in_a_row - 1)));
   }
-  if (transport.rank() != 0) gaps.clear();
+  if (transport.rank() != 0) gaps.samples.clear();
   return gaps;
 }
 

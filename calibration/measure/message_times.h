@@ -102,10 +102,15 @@ struct BothWaysTimes {
                                                          const NodeMap& nodes, std::int64_t bytes,
                                                          int repetitions, Seconds time);
 
-// From one small message of a rank to its next, where many are sent in a row from one node to
-// another (or, on one node, from rank 0 to rank 1): one sample for each of `repetitions`.
-[[nodiscard]] std::vector<Seconds> measure_message_gap(runtime::Transport& transport,
-                                                       const NodeMap& nodes, int repetitions);
+// From one message of so many bytes of a rank to its next, where many are sent in a row from one
+// node to another (or, on one node, from rank 0 to rank 1): one sample for each of `repetitions`.
+struct MessageGaps {
+  std::int64_t bytes = 1;
+  std::vector<Seconds> samples;
+};
+
+[[nodiscard]] MessageGaps measure_message_gap(runtime::Transport& transport, const NodeMap& nodes,
+                                              std::int64_t bytes, int repetitions);
 
 // How two messages of so many bytes that a rank posts at once, to ranks on two other nodes (or, on
 // one node, two other ranks), share its link: 0, the first is there as soon as it is alone; 1, as

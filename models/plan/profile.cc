@@ -122,13 +122,14 @@ NumberType type_of(const JsonValue& entry, const char* key) {
 
 CalibratedTransport read_transport(const JsonValue& value) {
   value.check_keys({"name", "smallest_segment_bytes", "largest_segment_bytes", "ahead_bytes",
-                    "message_gap_s", "fairness"});
+                    "message_gap_s", "message_header_bytes", "fairness"});
   const CalibratedTransport transport{
       .name = value.at("name").text(),
       .smallest_segment = segment_of(value.at("smallest_segment_bytes")),
       .largest_segment = segment_of(value.at("largest_segment_bytes")),
       .ahead = Bytes{value.has_value("ahead_bytes") ? at_least_0(value.at("ahead_bytes")) : 0.0},
       .message_gap = read_figure<Seconds>(value.at("message_gap_s"), false),
+      .message_header = optional_figure<Bytes>(value, "message_header_bytes", false),
       .fairness = at_least_0(value.at("fairness"))};
   if (transport.fairness > 1) value.at("fairness").fail("it is more than 1", "write 0 to 1");
   if (transport.smallest_segment > transport.largest_segment)
@@ -220,12 +221,16 @@ OrderedJson figure_json(const Figure<Q>& figure) {
 }
 
 OrderedJson transport_json(const CalibratedTransport& transport) {
-  return {{"name", transport.name},
-          {"smallest_segment_bytes", static_cast<std::int64_t>(transport.smallest_segment.value())},
-          {"largest_segment_bytes", static_cast<std::int64_t>(transport.largest_segment.value())},
-          {"ahead_bytes", static_cast<std::int64_t>(transport.ahead.value())},
-          {"message_gap_s", figure_json(transport.message_gap)},
-          {"fairness", transport.fairness}};
+  OrderedJson json = {
+      {"name", transport.name},
+      {"smallest_segment_bytes", static_cast<std::int64_t>(transport.smallest_segment.value())},
+      {"largest_segment_bytes", static_cast<std::int64_t>(transport.largest_segment.value())},
+      {"ahead_bytes", static_cast<std::int64_t>(transport.ahead.value())},
+      {"message_gap_s", figure_json(transport.message_gap)}};
+  if (transport.message_header)
+    json["message_header_bytes"] = figure_json(*transport.message_header);
+  json["fairness"] = transport.fairness;
+  return json;
 }
 
 OrderedJson curve_json(const CalibratedCurve& curve) {

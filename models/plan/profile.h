@@ -80,6 +80,8 @@ struct CalibratedTransport {
   Bytes largest_segment;
   Bytes ahead;  // how far sends run ahead, as models::Segmentation has it; 0: without limit
   Figure<Seconds> message_gap;  // from one message of a rank to its next, as small as they may be
+  // Of the link between nodes, what a message takes besides its own bytes; none: not known.
+  std::optional<Figure<Bytes>> message_header = {};
   // How messages to several receivers share a rank's link: 0, one after the other; 1, evenly.
   double fairness = 0;
 };

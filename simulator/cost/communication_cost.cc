@@ -56,19 +56,23 @@ std::vector<MessageAlpha> pieces_of(const models::CalibratedCurve& curve, Readin
   return pieces;
 }
 
-// The curve as what the transport adds to the NIC's bandwidth, which is of messages in a row.
+// The curve as what the transport adds to the NIC's bandwidth, which is of messages in a row, and
+// to the headers that take their part of it.
 std::vector<MessageAlpha> beyond_wire(const models::CalibratedCurve& curve, Reading reading,
-                                      SecondsPerByte wire) {
+                                      SecondsPerByte wire, Bytes header) {
   std::vector<MessageAlpha> pieces = pieces_of(curve, reading);
-  for (MessageAlpha& piece : pieces) piece.per_byte -= wire;
+  for (MessageAlpha& piece : pieces) {
+    piece.per_byte -= wire;
+    piece.alpha = std::max(Seconds{0}, piece.alpha - header * wire);
+  }
   return pieces;
 }
 
 // The NIC's bandwidth may be off by as much as the curve.
 void take_curve(const models::CalibratedCurve& curve, Reading reading, CommunicationCost& cost) {
   cost.nic.beta *= misfit(curve, reading);
-  cost.transport->nic = beyond_wire(curve, reading, cost.nic.beta);
-  cost.nic.alpha = cost.transport->nic.front().alpha;
+  cost.transport->nic = beyond_wire(curve, reading, cost.nic.beta, cost.transport->message_header);
+  cost.nic.alpha = pieces_of(curve, reading).front().alpha;
 }
 
 void take_transport(const models::Profile& profile, Reading reading, int ranks,
@@ -78,6 +82,9 @@ void take_transport(const models::Profile& profile, Reading reading, int ranks,
                                      static_cast<std::int64_t>(transport.largest_segment.value()),
                                      static_cast<std::int64_t>(transport.ahead.value())},
                     .message_gap = read_figure(transport.message_gap, reading, false),
+                    .message_header = transport.message_header
+                                          ? read_figure(*transport.message_header, reading, false)
+                                          : Bytes{0},
                     .is_fair = transport.fairness > 0.5};
   for (const models::CalibratedRate& rate : profile.rates) {
     const SecondsPerByte time = 1.0 / read_figure(rate.bytes, reading, true);
@@ -89,7 +96,8 @@ void take_transport(const models::Profile& profile, Reading reading, int ranks,
   if (const auto* curve = nearest_curve(profile, models::CurveKind::exchange, ranks))
     take_curve(*curve, reading, cost);
   if (const auto* curve = nearest_curve(profile, models::CurveKind::point_to_point, 2))
-    cost.transport->nic_alone = beyond_wire(*curve, reading, cost.nic.beta);
+    cost.transport->nic_alone =
+        beyond_wire(*curve, reading, cost.nic.beta, cost.transport->message_header);
   const models::CalibratedCurve* curve =
       ranks > cost.ranks_per_node
           ? nullptr

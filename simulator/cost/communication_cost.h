@@ -37,8 +37,9 @@ struct MessageAlpha {
 // The transport that runs the schedules, as it was calibrated (models/plan/profile.h).
 struct TransportCost {
   models::Segmentation segmentation;
-  Seconds message_gap;   // from one message of a rank to its next
-  bool is_fair = false;  // messages to several receivers leave in turns, not one after the other
+  Seconds message_gap;      // from one message of a rank to its next
+  Bytes message_header{0};  // of a NIC's and its path's time, beside the message's own
+  bool is_fair = false;     // messages to several receivers leave in turns, not one after the other
   // In place of nic.alpha, where every rank has a message on its way, and where there is no other;
   // empty: nic.alpha, and as `nic`. They differ where hosts share more than links, such as the
   // processors of a machine that emulates them.

@@ -50,8 +50,9 @@ struct Message {
   int to = 0;
   std::uint32_t receive = 0;
   int connection = 0;
-  double bytes = 0;
-  double left = 0;  // bytes that have not left the rank
+  double bytes = 0;    // its own
+  double on_wire = 0;  // with its header
+  double left = 0;     // of those, what has not left the rank
   double quantum = 0;
 };
 
@@ -101,6 +102,7 @@ class ExecutorEngine::Simulation final : public Launcher {
         ranks_(schedules.front().ranks()),
         routes_(cost, ranks_),
         gap_s_(cost.transport->message_gap.value()),
+        header_bytes_(cost.transport->message_header.value()),
         busy_until_(at(ranks_)),
         queues_(at(ranks_)),
         free_at_(at(routes_.links())) {
@@ -401,13 +403,16 @@ class ExecutorEngine::Simulation final : public Launcher {
     const Compiled::Meeting& meeting = instance.compiled->meetings[at(event.rank)][event.index];
     const Program::Send& send = instance.compiled->programs[at(event.rank)].sends[event.index];
     const double bytes = bytes_of(send.span);
+    const bool is_nic = connections_[at(meeting.connection)].is_nic;
+    const double on_wire = bytes + (is_nic ? header_bytes_ : 0);
     Queue& queue = queues_[at(event.rank)];
     queue.messages.push_back({.instance = event.instance,
                               .to = send.to,
                               .receive = meeting.receive,
                               .connection = meeting.connection,
                               .bytes = bytes,
-                              .left = bytes,
+                              .on_wire = on_wire,
+                              .left = on_wire,
                               .quantum = instance.compiled->quantum});
     ++messages_;
     if (!queue.is_busy) serve(event.rank);
@@ -419,10 +424,12 @@ class ExecutorEngine::Simulation final : public Launcher {
     queue.is_busy = !queue.messages.empty();
     if (!queue.is_busy) return;
     Message& message = queue.messages.front();
-    if (message.left == message.bytes) ++on_the_way_;
+    if (message.left == message.on_wire) ++on_the_way_;
     const Connection& connection = connections_[at(message.connection)];
+    // A header makes no quantum of its own.
+    const bool is_last = message.left <= message.quantum + header_bytes_;
     Quantum quantum{.message = {},
-                    .bytes = std::min(message.quantum, message.left),
+                    .bytes = is_last ? message.left : message.quantum,
                     .first_byte_s = now_,
                     .last_byte_s = now_};
     message.left -= quantum.bytes;
@@ -516,6 +523,7 @@ class ExecutorEngine::Simulation final : public Launcher {
   int ranks_;
   Routes routes_;
   double gap_s_;
+  double header_bytes_;
   int on_the_way_ = 0;  // messages
   std::map<std::pair<int, std::int64_t>, Compiled> compiled_;
   std::map<std::pair<int, int>, int> numbers_;  // of connections

@@ -14,7 +14,7 @@
 //     which they left their ranks, one after the other, cut-through. Nothing is held back for a
 //     busy link further on: queues there have no bounds. A message arrives alpha after its last
 //     byte has passed the last link: between nodes that of a message alone or of one among many,
-//     as many as are on their way then (TransportCost).
+//     as many as are on their way then (TransportCost). There each has a header, too.
 //  4. A rank is done when it has landed everything and issued everything.
 //  5. Parts are of whole elements: of a bucket with fewer elements than parts, some are empty, and
 //     an empty message is none.

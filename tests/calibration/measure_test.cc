@@ -102,8 +102,9 @@ TEST(Measure, EveryPatternIsTimedAtEverySizeOnRankZero) {
       }
       EXPECT_EQ(sizes.size(), transport.rank() == 0 ? 3U : 0U);
     }
-    const auto gaps = measure_message_gap(transport, map, 3);
-    EXPECT_EQ(gaps.size(), transport.rank() == 0 ? 3U : 0U);
+    const MessageGaps gaps = measure_message_gap(transport, map, 256, 3);
+    EXPECT_EQ(gaps.bytes, 256);
+    EXPECT_EQ(gaps.samples.size(), transport.rank() == 0 ? 3U : 0U);
     const auto streams = measure_streams(transport, map, 10'000, 3);
     ASSERT_EQ(streams.size(), 2U);
     EXPECT_EQ(streams[0].ranks, 3);
@@ -215,7 +216,7 @@ TEST(Measure, OneRankHasNobodyToMeasure) {
   on_ranks(1, 1, [](Transport& transport) {
     const NodeMap map = find_nodes(transport, "alone");
     EXPECT_TRUE(measure_messages(transport, map, {.sizes = {1}}).empty());
-    EXPECT_TRUE(measure_message_gap(transport, map, 3).empty());
+    EXPECT_TRUE(measure_message_gap(transport, map, 1, 3).samples.empty());
     EXPECT_TRUE(measure_both_ways(transport, map, 10, 3).empty());
     EXPECT_TRUE(measure_uplink(transport, map, 10, 3, Seconds{1}).empty());
     EXPECT_EQ(measure_nic_sharing(transport, map, 10), 0);
@@ -273,7 +274,7 @@ ClusterMeasurements exact(double alpha_s, double beta_s) {
       .segmentation = {1000, 2000},
       .messages = {exchange},
       .streams = {{true, 8, {SecondsPerByte{4e-8}, SecondsPerByte{5e-8}, SecondsPerByte{4e-8}}}},
-      .message_gaps = {Seconds{3e-6}, Seconds{1e-6}, Seconds{2e-6}},
+      .message_gaps = {{1, {Seconds{3e-6}, Seconds{1e-6}, Seconds{2e-6}}}},
       .fairness = 0.25,
       .rates = {},
       .layers = {}};
@@ -287,10 +288,31 @@ TEST(ClusterProfile, TheNicIsThatOfTheExchange) {
   EXPECT_FALSE(made.profile.intra_latency);
   EXPECT_EQ(made.profile.transport->message_gap.value, Seconds{2e-6});
   EXPECT_EQ(made.profile.transport->fairness, 0.25);
+  EXPECT_FALSE(made.profile.transport->message_header);
   EXPECT_EQ(made.profile.curves.at(0).ranks, 8);
   EXPECT_EQ(made.fits.size(), 1U);
   // And it is a profile that others read.
   EXPECT_EQ(to_json(models::parse_profile(to_json(made.profile), "p.json")), to_json(made.profile));
+}
+
+// Streams take 4e-8 s a byte.
+TEST(ClusterProfile, AHeaderIsWhatMessagesInARowTakeOfTheLinkBesideTheirBytes) {
+  const auto header_of = [](double cpu_s, double header) {
+    ClusterMeasurements measured = exact(1e-3, 4e-8);
+    measured.message_gaps.clear();
+    for (const std::int64_t bytes : {1, 256, 1024}) {
+      const double link_s = (header + static_cast<double>(bytes)) * 4e-8;
+      measured.message_gaps.push_back({bytes, {Seconds{std::max(cpu_s, link_s)}}});
+    }
+    return make_profile(measured, {"lab", "lab8", "v100", "a test"})
+        .profile.transport->message_header;
+  };
+  ASSERT_TRUE(header_of(5e-6, 100));
+  EXPECT_NEAR(header_of(5e-6, 100)->value.value(), 100, 1e-6);
+  EXPECT_NEAR(header_of(0, 0)->value.value(), 0, 1e-6);
+  // 1,024 bytes take 41 us of the link: each waits for its rank.
+  EXPECT_FALSE(header_of(30e-6, 100));
+  EXPECT_FALSE(header_of(60e-6, 100));
 }
 
 // As Open MPI does: another algorithm from 8 KiB on, and from 1 MiB on.

@@ -22,8 +22,13 @@ Profile sample() {
   const auto figure = [](auto value) {
     return Figure<decltype(value)>{value, value * 0.9, value * 1.1, Provenance::calibrated, "fit"};
   };
-  profile.transport = {"open-mpi",    Bytes{16384},          Bytes{262144},
-                       Bytes{524288}, figure(Seconds{2e-5}), 0.25};
+  profile.transport = {.name = "open-mpi",
+                       .smallest_segment = Bytes{16384},
+                       .largest_segment = Bytes{262144},
+                       .ahead = Bytes{524288},
+                       .message_gap = figure(Seconds{2e-5}),
+                       .message_header = figure(Bytes{100}),
+                       .fairness = 0.25};
   profile.curves = {
       {.kind = CurveKind::exchange,
        .ranks = 8,
@@ -80,6 +85,7 @@ TEST(Profile, GoesThroughJsonUnchanged) {
   EXPECT_FALSE(read.layers[0].forward_beside_traffic);
   EXPECT_EQ(read.layers[0].backward_beside_traffic, original.layers[0].backward_beside_traffic);
   EXPECT_EQ(read.transport->message_gap, original.transport->message_gap);
+  EXPECT_EQ(*read.transport->message_header, *original.transport->message_header);
   EXPECT_EQ(read.curves[0].pieces[1].beta, original.curves[0].pieces[1].beta);
 }
 

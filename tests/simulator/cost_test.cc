@@ -122,5 +122,27 @@ TEST(CommunicationCost, AMeasuredUplinkTakesThePlaceOfTheStatedOne) {
   EXPECT_EQ(communication_cost(cluster, &profile, Reading::stated).fabric, cluster.fabric);
 }
 
+// What an exchange of no bytes took has the header in it.
+TEST(CommunicationCost, TheHeaderOfAMessageIsOfTheLinkAndNotOfAlpha) {
+  const auto figure = [](auto value) {
+    return Figure<decltype(value)>::exact(value, Provenance::measured, "run");
+  };
+  models::Profile profile;
+  profile.nic_bandwidth = figure(BytesPerSecond{1e7});
+  profile.transport.emplace();
+  profile.transport->message_header = figure(Bytes{100});
+  profile.curves = {{.kind = models::CurveKind::exchange,
+                     .ranks = 4,
+                     .pieces = {{Bytes{0}, figure(Seconds{1e-3}), figure(SecondsPerByte{1e-7})}},
+                     .source = "run"}};
+  const models::Cluster cluster = models::catalog_cluster("jizhi-p40");
+  const CommunicationCost cost = communication_cost(cluster, &profile, Reading::stated, 4);
+  EXPECT_EQ(cost.transport->message_header, Bytes{100});
+  EXPECT_NEAR(cost.nic_alpha(Bytes{0}).value(), 1e-3 - 100 * 1e-7, 1e-12);
+  EXPECT_NEAR(cost.nic_alpha(Bytes{1000}).value(), 1e-3 - 100 * 1e-7, 1e-12);
+  // Other engines know no headers.
+  EXPECT_EQ(cost.nic.alpha, Seconds{1e-3});
+}
+
 }  // namespace
 }  // namespace paceline::simulator

@@ -127,6 +127,21 @@ TEST(ExecutorEngine, AMessageGapIsPaidForEachMessageOfARank) {
   EXPECT_NEAR(time(ring, cost(1e-3, uncut, 2e-4), 4e4), without + 6 * 2e-4, 1e-9);
 }
 
+// Of each message between nodes, and of none within one.
+RC_GTEST_PROP(ExecutorEngine, AHeaderIsPaidOnTheLinkForEachMessage, ()) {
+  const int ranks = *rc::gen::inRange(2, 9);
+  const double bytes = ranks * *rc::gen::inRange(1, 100'000);
+  const double header = *rc::gen::inRange(0, 200);
+  CommunicationCost c = cost(1e-4, uncut);
+  c.transport->message_header = Bytes{header};
+  const models::Schedule ring = schedule("ring", ranks);
+  const double expected = 2.0 * (ranks - 1) * (1e-4 + (bytes / ranks + header) * beta);
+  RC_ASSERT(std::abs(time(ring, c, bytes) - expected) < 1e-9 * expected);
+  c.ranks_per_node = ranks;
+  RC_ASSERT(std::abs(time(ring, c, bytes) - (expected - 2.0 * (ranks - 1) * header * beta)) <
+            1e-9 * expected);
+}
+
 TEST(ExecutorEngine, AlphaMayDependOnTheSizeOfTheMessage) {
   CommunicationCost c = cost(1e-3, uncut);
   c.transport->nic = {{Bytes{0}, Seconds{1e-3}, SecondsPerByte{0}},

@@ -35,8 +35,11 @@ models::Profile with_transport() {
     return Figure<decltype(value)>{value, value * 0.9, value * 1.1, Provenance::calibrated, "test"};
   };
   models::Profile profile;
-  profile.transport = {"open-mpi",    Bytes{16384},          Bytes{262144},
-                       Bytes{524288}, figure(Seconds{1e-5}), 0};
+  profile.transport = {.name = "open-mpi",
+                       .smallest_segment = Bytes{16384},
+                       .largest_segment = Bytes{262144},
+                       .ahead = Bytes{524288},
+                       .message_gap = figure(Seconds{1e-5})};
   profile.nic_bandwidth = figure(BytesPerSecond{3e7});
   for (const models::CurveKind kind :
        {models::CurveKind::exchange, models::CurveKind::all_reduce}) {
