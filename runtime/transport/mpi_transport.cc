@@ -89,7 +89,7 @@ class MpiTransport final : public Transport {
         ranks_(size_of(MPI_COMM_WORLD)),
         patience_(patience, ranks_) {
     check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "set up MPI");
-    check(open_connections(MPI_COMM_WORLD), "connect to other ranks");
+    check(open_connections(), "connect to other ranks");
     MPI_Comm node = MPI_COMM_NULL;
     check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node),
           "find the ranks of a node");
