@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "models/base/error.h"
@@ -161,7 +162,8 @@ int port_of(int socket, int (*end)(int, sockaddr*, socklen_t*)) {
 
 // Open MPI listens on the first free port from 1024, below those that Linux gives to who connects.
 int check_connections() {
-  constexpr int first_of_clients = 32768;
+  int first_of_clients = 32768;
+  std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> first_of_clients;
   const auto transport = mpi_transport(streams, Seconds{60});
   int accepted = 0;
   int opened = 0;
