@@ -43,19 +43,25 @@ std::vector<BytesPerSecond> bandwidths(const std::vector<SecondsPerByte>& betas)
 // Of what is stated, either way.
 constexpr double far_oversubscription = 0.1;
 
+// Null if they were not measured.
+const StreamTimes* streams_between_nodes(const ClusterMeasurements& measured) {
+  const auto found = std::find_if(
+      measured.streams.begin(), measured.streams.end(),
+      [](const StreamTimes& times) { return times.between_nodes && !times.samples.empty(); });
+  return found == measured.streams.end() ? nullptr : &*found;
+}
+
 // Where both were measured.
 std::optional<Figure<double>> oversubscription(const ClusterMeasurements& measured,
                                                const std::string& origin) {
-  for (const StreamTimes& times : measured.streams) {
-    if (!times.between_nodes || times.samples.empty() || measured.uplink.empty()) continue;
-    const double nic = std::max(percentiles(times.samples, "").value.value(), 1e-300);
-    std::vector<double> ratios;
-    for (const SecondsPerByte across : measured.uplink)
-      ratios.push_back(std::clamp(across.value() / nic, 1.0, Limits<double>::most));
-    return percentiles(std::move(ratios),
-                       "messages in a row from leaf to leaf, over those under a leaf: " + origin);
-  }
-  return std::nullopt;
+  const StreamTimes* streams = streams_between_nodes(measured);
+  if (streams == nullptr || measured.uplink.empty()) return std::nullopt;
+  const double nic = std::max(percentiles(streams->samples, "").value.value(), 1e-300);
+  std::vector<double> ratios;
+  for (const SecondsPerByte across : measured.uplink)
+    ratios.push_back(std::clamp(across.value() / nic, 1.0, Limits<double>::most));
+  return percentiles(std::move(ratios),
+                     "messages in a row from leaf to leaf, over those under a leaf: " + origin);
 }
 
 // A byte more takes so much less or more than one of a stream where messages wait for something
@@ -67,12 +73,9 @@ std::optional<Figure<Bytes>> message_header(const ClusterMeasurements& measured,
   if (measured.message_gaps.size() < 3) return std::nullopt;
   const MessageGaps& small = measured.message_gaps[1];
   const MessageGaps& large = measured.message_gaps[2];
-  const auto stream = std::find_if(
-      measured.streams.begin(), measured.streams.end(),
-      [](const StreamTimes& times) { return times.between_nodes && !times.samples.empty(); });
-  if (stream == measured.streams.end() || small.samples.empty() || large.samples.empty())
-    return std::nullopt;
-  const double per_byte = std::max(median(stream->samples).value(), 1e-300);
+  const StreamTimes* streams = streams_between_nodes(measured);
+  if (streams == nullptr || small.samples.empty() || large.samples.empty()) return std::nullopt;
+  const double per_byte = std::max(median(streams->samples).value(), 1e-300);
   const double more_s = (median(large.samples) - median(small.samples)).value();
   const double of_stream = more_s / static_cast<double>(large.bytes - small.bytes) / per_byte;
   if (!(std::abs(of_stream - 1) <= far_from_stream)) return std::nullopt;

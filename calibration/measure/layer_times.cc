@@ -112,6 +112,7 @@ class Traffic {
     return models::make_plan(models::strategy("fused-ring"), gradients, ranks,
                              models::WireType::fp32, {.fusion = bucket});
   }
+
   void start() {
     std::vector<float>& gradients = gradients_[static_cast<std::size_t>(started_ % 2)];
     gradients.front() = done_ ? 1.0F : 0.0F;

@@ -144,7 +144,7 @@ class Compare(unittest.TestCase):
         lines = result.stdout.splitlines()
         self.assertIn("measured: cnn-small on synthetic", lines[0])
         self.assertIn("predicted: cnn-small on lab", lines[1])
-        self.assertRegex(result.stdout, r"iteration: [\d.]+ [mu]?s measured, [\d.]+ [mu]?s predicted: [+-][\d.]+ [mu]?s \([+-].*\)")
+        self.assertRegex(result.stdout, r"iteration: [\d.]+ m?s measured, [\d.]+ ms predicted: [+-][\d.]+ m?s \([+-].*\)")
         self.assertRegex(result.stdout, r"measured ms +least to most +predicted ms +difference ms")
         self.assertRegex(result.stdout, r"\nonly predicted, in an iteration: .*decode")
         document = self.document()
