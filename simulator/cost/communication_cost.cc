@@ -63,7 +63,7 @@ std::vector<MessageAlpha> beyond_wire(const models::CalibratedCurve& curve, Read
   std::vector<MessageAlpha> pieces = pieces_of(curve, reading);
   for (MessageAlpha& piece : pieces) {
     piece.per_byte -= wire;
-    piece.alpha = std::max(Seconds{0}, piece.alpha - header * wire);
+    piece.alpha -= header * wire;
   }
   return pieces;
 }
