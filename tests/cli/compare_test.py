@@ -144,7 +144,8 @@ class Compare(unittest.TestCase):
         lines = result.stdout.splitlines()
         self.assertIn("measured: cnn-small on synthetic", lines[0])
         self.assertIn("predicted: cnn-small on lab", lines[1])
-        self.assertRegex(result.stdout, r"iteration: [\d.]+ m?s measured, [\d.]+ ms predicted: [+-][\d.]+ m?s \([+-].*\)")
+        self.assertRegex(result.stdout, r"\niteration: [\d.]+ m?s measured, [\d.]+ ms predicted: "
+                                        r"[+-][\d.]+ (us|m?s) \(([+-][\d.]+ %|\d+ times)\)\n")
         self.assertRegex(result.stdout, r"measured ms +least to most +predicted ms +difference ms")
         self.assertRegex(result.stdout, r"\nonly predicted, in an iteration: .*decode")
         document = self.document()

@@ -190,36 +190,31 @@ class Trust(unittest.TestCase):
         self.assertLess(passed[3] + passed[4], 0.15 * sum(passed))
         self.assertFalse(self.report("--awake", "no")[0]["kept_awake"])
 
+    def report_of_undisturbed(self, *arguments, command):
+        """Of a run in which other machines let this one have its processors: what they take is counted
+        in a process's time, so that beside it little can be said of who used what."""
+        for _ in range(5):
+            figures, said = self.report(*arguments, command=command)
+            if figures["cpu_steal"] < 0.05:
+                return figures, said
+        self.skipTest(f"other machines took {figures['cpu_steal']:.0%} of the processors")
+
     def test_processors_are_told_apart(self):
-        # What a program gets is not known beforehand on a busy machine: it says how much it got.
         processors = os.cpu_count()
-        spin = "while time.monotonic() < end: pass"
-        with tempfile.TemporaryDirectory() as folder:
-            said = pathlib.Path(folder, "said")
-            own = f"import time; end = time.monotonic() + 1\n{spin}\nopen('{said}', 'w').write(str(time.process_time()))"
-            figures, _ = self.report(command=[*PYTHON, "-c", own])
-            got = float(said.read_text()) / (figures["command_s"] * processors)
-        self.assertGreater(figures["cpu_lab"], 0.6 * got)
+        spin = "import time\nend = time.monotonic() + 1\nwhile time.monotonic() < end: pass"
+        figures, _ = self.report_of_undisturbed(command=[*PYTHON, "-c", spin])
+        self.assertGreater(figures["cpu_lab"], 0.6 / processors)
         self.check_parts(figures)
 
-        with tempfile.TemporaryDirectory() as folder:
-            looks, during = pathlib.Path(folder, "looks"), pathlib.Path(folder, "during")
-            foreign = (f"import time; looks = open('{looks}', 'w', 1); end = 0\n"
-                       f"while True:\n  end = time.monotonic() + 0.01\n  {spin}\n"
-                       f"  print(time.monotonic(), time.process_time(), file=looks)")
-            command = (f"import time; begin = time.monotonic(); time.sleep(1); "
-                       f"open('{during}', 'w').write(f'{{begin}} {{time.monotonic()}}')")
-            with subprocess.Popen([*PYTHON, "-c", foreign]) as other:
-                figures, said = self.report("--wait-quiet", "0.5", "--quiet-below", "0%", "--max-foreign", "0%",
-                                            command=[*PYTHON, "-c", command])
+        with subprocess.Popen([*PYTHON, "-c", "while True: pass"]) as other:
+            try:
+                figures, said = self.report_of_undisturbed("--wait-quiet", "0.5", "--quiet-below", "0%", "--max-foreign", "0%",
+                                                           command=["sleep", "1"])
+            finally:
                 other.kill()
-            begin, end = map(float, during.read_text().split())
-            used = [float(line.split()[1]) for line in looks.read_text().splitlines()[:-1]
-                    if begin <= float(line.split()[0]) <= end]
-        got = (used[-1] - used[0]) / (figures["command_s"] * processors)
-        self.assertGreater(figures["cpu_foreign"], 0.6 * got - figures["cpu_steal"])
-        self.assertLess(figures["cpu_lab"], figures["cpu_foreign"] + figures["cpu_steal"])
-        self.assertGreater(figures["busy_before"], 0)
+        self.assertGreater(figures["cpu_foreign"], 0.6 / processors)
+        self.assertLess(figures["cpu_lab"], figures["cpu_foreign"])
+        self.assertGreater(figures["busy_before"], 0.6 / processors)
         self.assertGreaterEqual(figures["waited_for_quiet_s"], 0.5)
         self.assertIn("others used", figures["why"][0])
         self.assertIn("waiting up to 0.5 s for a quiet machine", said)

@@ -16,7 +16,8 @@ sys.dont_write_bytecode = True
 import lab as command  # noqa: E402
 from labnet.errors import LabError  # noqa: E402
 from labnet.files import write_whole  # noqa: E402
-from labnet.load import Limits, Processors, share, why_disturbed  # noqa: E402
+from labnet import load  # noqa: E402
+from labnet.load import Limits, Meters, Processors, share, used_between, why_disturbed  # noqa: E402
 from labnet.networks import ShapedBridge, TapSwitch  # noqa: E402
 from labnet.quantities import parse_rate, parse_share, parse_time, rate_text, time_text  # noqa: E402
 
@@ -170,6 +171,52 @@ class Trust(unittest.TestCase):
         self.assertEqual(share(passed.busy, passed), 0.4)
         self.assertEqual(share(-5, passed), 0.0)
         self.assertEqual(share(5, Processors(0, 0, 0)), 0.0)
+
+    def test_what_is_neither_the_labs_nor_stolen_nor_keeps_awake_is_foreign(self):
+        before = Meters(clock_s=5.0, processors=Processors(1000, 400, 100), lab=50, awake=20, wire=10, wire_waited_s=0.5,
+                        retransmits=3)
+        # Of 1000 ticks 300 were idle, 100 stolen, 150 kept awake what would be idle, 200 were the lab's: 250 are left.
+        after = Meters(clock_s=10.0, processors=Processors(2000, 700, 200), lab=250, awake=170, wire=40, wire_waited_s=0.75,
+                       retransmits=5)
+        self.assertEqual(used_between(before, after), {
+            "command_s": 5.0, "cpu_busy": 0.45, "cpu_lab": 0.2, "cpu_network": 0.03, "network_waited_s": 0.25,
+            "cpu_foreign": 0.25, "cpu_steal": 0.1, "retransmits": 2})
+
+    def test_what_was_stolen_from_the_lab_makes_nobody_foreign(self):
+        before = Meters(0.0, Processors(0, 0, 0), 0, 0, 0, 0.0, 0)
+        figures = used_between(before, Meters(5.0, Processors(1000, 0, 750), 900, 0, 0, 0.0, 0))
+        self.assertEqual((figures["cpu_lab"], figures["cpu_busy"], figures["cpu_foreign"]), (0.9, 0.25, 0.0))
+
+
+class Quiet(unittest.TestCase):
+    def wait(self, readings, patience_s):
+        """With a clock that goes on by a second for each reading, of processors that are busy by so much in it."""
+        clock, ticks, said = 0.0, Processors(0, 0, 0), []
+        shares = iter(readings)
+
+        def sleep(seconds):
+            nonlocal clock, ticks
+            clock += seconds
+            ticks = Processors(ticks.total + 200, ticks.idle + 200 - round(200 * next(shares)), 0)
+
+        with unittest.mock.patch.object(load.time, "sleep", sleep), \
+             unittest.mock.patch.object(load.time, "monotonic", lambda: clock), \
+             unittest.mock.patch.object(Processors, "now", lambda: ticks):
+            return *load.wait_until_quiet(patience_s, 0.08, said.append), said
+
+    def test_a_quiet_machine_is_not_waited_for(self):
+        self.assertEqual(self.wait([0.05], 60), (0.05, 1.0, ["the machine is quiet: 5% busy, after 1 s"]))
+
+    def test_a_busy_one_is_until_it_is_quiet(self):
+        busy, waited, said = self.wait([0.5, 0.25, 0.05], 60)
+        self.assertEqual((busy, waited), (0.05, 3.0))
+        self.assertIn("waiting up to 60 s for a quiet machine: 50% of the processors are busy (quiet: 8%)", said[0])
+        self.assertEqual(said[1:], ["the machine is quiet: 5% busy, after 3 s"])
+
+    def test_a_run_starts_nevertheless_when_patience_ends(self):
+        busy, waited, said = self.wait([0.5, 0.5, 0.75, 0.5], 3)
+        self.assertEqual((busy, waited), (0.75, 3.0))
+        self.assertEqual(said[1:], ["the machine is not quiet after 3 s: 75% busy; running nevertheless"])
 
 
 class ClusterFile(unittest.TestCase):
