@@ -10,7 +10,8 @@ import subprocess
 import tempfile
 import unittest
 
-PACELINE = os.environ["PACELINE"]
+from paceline import HANG_S, PACELINE
+
 MPIRUN = ("mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "-np", "2")
 ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
@@ -26,7 +27,7 @@ fabric: {kind: fat-tree, levels: [{nodes: 2, oversubscription: 2}]}
 
 
 def run(*words):
-    return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, env=ENVIRONMENT)
+    return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=HANG_S, env=ENVIRONMENT)
 
 
 class Calibrate(unittest.TestCase):

@@ -14,7 +14,7 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 
-from paceline import EXAMPLES, PACELINE, SOURCE, predict, run
+from paceline import EXAMPLES, HANG_S, PACELINE, SOURCE, predict, run
 
 
 class Documentation(unittest.TestCase):
@@ -94,7 +94,7 @@ class BadInput(unittest.TestCase):
                 data = bytes((seed * 7919 + i * i * 31) % 256 for i in range(500))
                 pathlib.Path(folder, "x.yaml").write_bytes(data)
                 for words in (("show", "network", "x.yaml"), ("show", "cluster", "x.yaml")):
-                    result = subprocess.run([PACELINE, *words], capture_output=True, cwd=folder, timeout=60)
+                    result = subprocess.run([PACELINE, *words], capture_output=True, cwd=folder, timeout=HANG_S)
                     self.assertEqual(result.returncode, 2, result.stderr)
                     self.assertEqual(result.stderr.count(b"\n"), 1)
 
@@ -248,7 +248,7 @@ class Completion(unittest.TestCase):
         def complete(*words):
             quoted = " ".join(f"'{w}'" for w in words)
             text = script + f'\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _paceline; echo "${{COMPREPLY[@]}}"\n'
-            return subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=20).stdout.split()
+            return subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=HANG_S).stdout.split()
 
         self.assertEqual(complete("paceline", "pre"), ["predict"])
         self.assertEqual(complete("paceline", "predict", "--th"), ["--theta"])
@@ -300,7 +300,7 @@ class Agreement(unittest.TestCase):
     def test_without_simgrid_it_says_so(self):
         with tempfile.TemporaryDirectory() as folder:
             alone = shutil.copy(PACELINE, folder)
-            result = subprocess.run([alone, "agree", "--ranks", "4"], capture_output=True, text=True, timeout=60)
+            result = subprocess.run([alone, "agree", "--ranks", "4"], capture_output=True, text=True, timeout=HANG_S)
         self.assertEqual((result.returncode, result.stdout), (2, ""))
         self.assertRegex(result.stderr, r"^paceline: the SimGrid engine is not installed: [^\n]*\n$")
 

@@ -3,21 +3,15 @@ prints, what it writes, and what it refuses.
 """
 
 import json
-import os
 import pathlib
 import re
 import shutil
-import subprocess
 import tempfile
 import unittest
 
-PACELINE = os.environ["PACELINE"]
-SOURCE = pathlib.Path(os.environ["PACELINE_SOURCE"])
+from paceline import SOURCE, run as paceline
+
 LAB = str(SOURCE / "docs/examples/lab.yaml")
-
-
-def paceline(*words, **others):
-    return subprocess.run([PACELINE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, **others)
 
 
 def train(path, *words):

@@ -9,10 +9,11 @@ import subprocess
 PACELINE = os.environ["PACELINE"]
 SOURCE = pathlib.Path(os.environ["PACELINE_SOURCE"])
 EXAMPLES = SOURCE / "docs" / "examples"
+HANG_S = 600  # what takes longer hangs, however little of the machine others leave
 
 
 def run(*words, cwd=None, stdout=subprocess.PIPE):
-    return subprocess.run([PACELINE, *words], stdout=stdout, stderr=subprocess.PIPE, text=True, cwd=cwd, timeout=60)
+    return subprocess.run([PACELINE, *words], stdout=stdout, stderr=subprocess.PIPE, text=True, cwd=cwd, timeout=HANG_S)
 
 
 # Strategies of all kinds, but for those whose flows take seconds to follow over 1,024 ranks.

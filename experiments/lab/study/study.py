@@ -2,15 +2,17 @@
 """The study: predictions of lab clusters held against what the lab measures.
 
     study.py run  [--only PATTERN] [--minutes N]     calibrate, predict, replay; goes on where it stopped
+    study.py calibrate [--only PATTERN]              profiles and predictions anew; measured cells stay
     study.py repredict                               predictions anew, from the profiles
     study.py report                                  tables of the errors, from what was measured
     study.py list                                    the cells
 
 Each cluster is calibrated by microbenchmarks only (paceline calibrate; again by the next `run` if
-the lab calls it disturbed) and its profile kept in profiles/. Then paceline replay runs each cell's plan with synthetic compute, and prints its
-prediction, made from that profile before the run, beside it. A cell is a line of results.jsonl, with
-the lab's report of the run: a cell that the lab calls disturbed is measured again by the next `run`,
---again times at most, and left out of the report's figures, which says how many were.
+the lab calls it disturbed) and its profile kept in profiles/. Then paceline replay runs each cell's
+plan with synthetic compute, and prints its prediction, made from that profile before the run, beside
+it. A cell is a line of results.jsonl, with the lab's report of the run: a cell that the lab calls
+disturbed is measured again by the next `run`, --again times at most, and left out of the report's
+figures, which says how many were.
 
 Nothing is fitted to a cell: change a model, and `repredict` predicts all cells anew from the
 profiles, in seconds, and leaves the measurements as they are, but for those of plans that the
@@ -176,12 +178,7 @@ class Lab:
         return output, figures
 
     def calibrate(self, place, seconds):
-        """Once, or again if it was disturbed. Says whether there is a new profile."""
-        profile = PROFILES / f"{place.name}.json"
-        report = profile.with_suffix(".report.json")
-        if (profile.exists() and report.exists()
-                and not json.loads(report.read_text())["disturbed"]):
-            return False
+        profile, report = profile_files(place)
         for attempt in range(3):
             time.sleep(CALMING_SECONDS * attempt)
             _, figures = self.run(place, ["calibrate", "--out", profile, "--name", place.name,
@@ -191,14 +188,25 @@ class Lab:
                 break
             say(f"calibration of {place.name} was disturbed: {'; '.join(figures['why'])}")
         report.write_text(json.dumps(figures) + "\n")
-        return True
 
     def arguments(self, place, job):
         arguments = ["--model", job.model, "--cluster", self.cluster_file(place), "--profile",
-                     PROFILES / f"{place.name}.json", "--precision", "fp32", "--wire", job.wire,
+                     profile_files(place)[0], "--precision", "fp32", "--wire", job.wire,
                      "--batch", BATCH[job.model], "--scale-gradients", scale(place, job.model),
                      "--strategy", ",".join(job.strategies)]
         return arguments + (["--group", job.group] if job.group else [])
+
+
+def profile_files(place):
+    """The profile, and the lab's report of the run that made it."""
+    profile = PROFILES / f"{place.name}.json"
+    return profile, profile.with_suffix(".report.json")
+
+
+def is_calibrated(place):
+    profile, report = profile_files(place)
+    return (profile.exists() and report.exists()
+            and not json.loads(report.read_text())["disturbed"])
 
 
 def run(command):
@@ -251,12 +259,7 @@ def measure(options):
             continue
         if is_over():
             return
-        try:
-            if lab.calibrate(place, options.calibrate_seconds):
-                predict_anew(lab, place, results)
-                write_results(results)
-        except subprocess.CalledProcessError as error:
-            say(f"calibration of {place.name}: exit code {error.returncode}")
+        if not is_calibrated(place) and not calibrate(lab, place, results, options):
             continue
         for job in jobs_at(place):
             if not wanted(place, job):
@@ -276,6 +279,26 @@ def measure(options):
                 say(f"{entry['cell']:<55} {entry['measured']['iteration_s'] * 1e3:8.1f} ms measured, "
                     f"{100 * (ratio - 1):+6.1f} %{' disturbed' if figures['disturbed'] else ''}")
             write_results(results)
+
+
+def calibrate(lab, place, results, options):
+    """The place, and predicts its cells from the new profile. Says whether it has one."""
+    try:
+        lab.calibrate(place, options.calibrate_seconds)
+    except subprocess.CalledProcessError as error:
+        say(f"calibration of {place.name}: exit code {error.returncode}")
+        return False
+    predict_anew(lab, place, results)
+    write_results(results)
+    return True
+
+
+def calibrate_all(options):
+    lab = Lab(options)
+    results = read_results()
+    for place in places():
+        if fnmatch.fnmatch(place.name, options.only) and calibrate(lab, place, results, options):
+            say(f"{place.name}: a new profile")
 
 
 def predict_anew(lab, place, results):
@@ -307,7 +330,7 @@ def repredict(options):
 def parser():
     root = argparse.ArgumentParser(description=__doc__,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
-    root.add_argument("verb", choices=["run", "repredict", "report", "list"])
+    root.add_argument("verb", choices=["run", "calibrate", "repredict", "report", "list"])
     root.add_argument("--only", default="*", help="clusters, as in '4x*' (all)")
     root.add_argument("--minutes", type=float, default=600, help="stop after so long")
     root.add_argument("--again", type=int, default=1, help="tries of a disturbed cell, beyond one")
@@ -325,6 +348,8 @@ def main():
         print("\n".join(all_cells()))
     elif options.verb == "run":
         measure(options)
+    elif options.verb == "calibrate":
+        calibrate_all(options)
     elif options.verb == "repredict":
         repredict(options)
     else:

@@ -25,7 +25,7 @@ PYTHON = [sys.executable, "-B"]  # leaves no compiled files in the source
 
 def lab(*arguments, **options):
     return subprocess.run([*PYTHON, LAB, *map(str, arguments)], capture_output=True, text=True,
-                          timeout=120, **options)
+                          timeout=600, **options)
 
 
 def marked(marker):

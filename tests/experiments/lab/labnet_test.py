@@ -24,7 +24,7 @@ from labnet.quantities import parse_rate, parse_share, parse_time, rate_text, ti
 
 def lab(*arguments):
     return subprocess.run([sys.executable, "-B", LAB, *map(str, arguments)], capture_output=True, text=True,
-                          timeout=60)
+                          timeout=600)
 
 
 class Quantities(unittest.TestCase):
@@ -251,7 +251,7 @@ class ClusterFile(unittest.TestCase):
                 self.assertEqual(lab("cluster", *arguments, "--out", path).returncode, 0)
                 result = subprocess.run(
                     [paceline, "predict", "--cluster", path, "--model", "resnet-small", "--ranks", "2", "--strategy",
-                     "ring", "--json"], capture_output=True, text=True, timeout=60)
+                     "ring", "--json"], capture_output=True, text=True, timeout=600)
                 self.assertEqual(result.returncode, 0, result.stderr)
 
 
