@@ -178,15 +178,22 @@ class Lab:
         return output, figures
 
     def calibrate(self, place, seconds):
+        """Three tries at most. A profile of a disturbed run takes the place of none but such a one."""
         profile, report = profile_files(place)
+        fresh = profile.with_suffix(".tmp")
         for attempt in range(3):
             time.sleep(CALMING_SECONDS * attempt)
-            _, figures = self.run(place, ["calibrate", "--out", profile, "--name", place.name,
+            _, figures = self.run(place, ["calibrate", "--out", fresh, "--name", place.name,
                                           "--cluster", self.cluster_file(place),
                                           "--time", f"{seconds} s"])
             if not figures["disturbed"]:
                 break
             say(f"calibration of {place.name} was disturbed: {'; '.join(figures['why'])}")
+        if figures["disturbed"] and is_calibrated(place):
+            fresh.unlink()
+            say(f"{place.name} keeps the profile that it has")
+            return
+        fresh.rename(profile)
         report.write_text(json.dumps(figures) + "\n")
 
     def arguments(self, place, job):
