@@ -219,7 +219,8 @@ RC_GTEST_PROP(FitProperty, AnySamplesMakeAValidCurve, ()) {
   RC_ASSERT(std::isfinite(fit.residual));
   for (std::size_t i = 0; i < fit.pieces.size(); ++i) {
     const models::CurvePiece& piece = fit.pieces[i];
-    RC_ASSERT(i == 0 || piece.from > fit.pieces[i - 1].from);
+    // No || in RC_ASSERT: it would evaluate both sides.
+    if (i > 0) RC_ASSERT(piece.from > fit.pieces[i - 1].from);
     RC_ASSERT(piece.alpha.low >= Seconds{0} && piece.beta.low >= SecondsPerByte{0});
     RC_ASSERT(piece.alpha.low <= piece.alpha.value && piece.alpha.value <= piece.alpha.high);
     RC_ASSERT(piece.beta.low <= piece.beta.value && piece.beta.value <= piece.beta.high);
