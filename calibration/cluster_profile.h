@@ -7,7 +7,7 @@
 #include "calibration/fit/piecewise.h"
 #include "calibration/measure/message_times.h"
 #include "models/collective/program.h"
-#include "models/plan/profile.h"
+#include "models/profile/profile.h"
 
 namespace paceline::calibration {
 

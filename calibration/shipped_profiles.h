@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/plan/profile.h"
+#include "models/profile/profile.h"
 
 namespace paceline::calibration {
 

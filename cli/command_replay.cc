@@ -15,7 +15,7 @@
 #include "cli/ranks.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
-#include "models/plan/timeline.h"
+#include "models/timeline/timeline.h"
 #include "runtime/replay/replay.h"
 #include "runtime/transport/messages.h"
 #include "runtime/transport/mpi_transport.h"

@@ -13,8 +13,8 @@
 #include "models/cluster/cluster.h"
 #include "models/network/network.h"
 #include "models/network/work.h"
-#include "models/plan/profile.h"
 #include "models/plan/strategy.h"
+#include "models/profile/profile.h"
 #include "simulator/iteration/prediction.h"
 
 namespace paceline::cli {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "models/base/figure.h"
-#include "models/plan/profile.h"
+#include "models/profile/profile.h"
 
 namespace paceline::experiments {
 

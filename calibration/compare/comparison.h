@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "calibration/compare/iteration_times.h"
-#include "models/plan/timeline.h"
+#include "models/timeline/timeline.h"
 
 namespace paceline::calibration {
 

@@ -11,7 +11,7 @@
 #include <map>
 #include <vector>
 
-#include "models/plan/timeline.h"
+#include "models/timeline/timeline.h"
 
 namespace paceline::calibration {
 

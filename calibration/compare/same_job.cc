@@ -11,7 +11,7 @@
 
 #include "calibration/compare/iteration_times.h"
 #include "models/base/error.h"
-#include "models/plan/precision.h"
+#include "models/base/precision.h"
 
 namespace paceline::calibration {
 namespace {

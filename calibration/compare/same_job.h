@@ -1,7 +1,7 @@
 // Whether a run and a prediction may be held against each other.
 #pragma once
 
-#include "models/plan/timeline.h"
+#include "models/timeline/timeline.h"
 
 namespace paceline::calibration {
 

@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "models/base/units.h"
-#include "models/plan/profile.h"
+#include "models/profile/profile.h"
 
 namespace paceline::calibration {
 

@@ -7,8 +7,8 @@
 
 #include "calibration/fit/piecewise.h"
 #include "calibration/import/imported.h"
-#include "models/plan/precision.h"
-#include "models/plan/profile.h"
+#include "models/base/precision.h"
+#include "models/profile/profile.h"
 
 namespace paceline::calibration {
 

@@ -10,9 +10,9 @@
 
 #include "calibration/fit/piecewise.h"
 #include "models/base/figure.h"
+#include "models/base/precision.h"
 #include "models/base/units.h"
-#include "models/plan/precision.h"
-#include "models/plan/profile.h"
+#include "models/profile/profile.h"
 
 namespace paceline::calibration {
 

@@ -14,8 +14,8 @@
 
 #include "models/network/work.h"
 #include "models/plan/strategy.h"
+#include "runtime/exchange/gradient_exchange.h"
 #include "runtime/network/trainable_network.h"
-#include "runtime/training/gradient_exchange.h"
 #include "runtime/transport/messages.h"
 
 namespace paceline::calibration {

@@ -8,7 +8,7 @@
 
 #include "calibration/measure/progress.h"
 #include "models/network/network.h"
-#include "models/plan/profile.h"
+#include "models/profile/profile.h"
 #include "runtime/transport/transport.h"
 
 namespace paceline::calibration {
@@ -30,7 +30,7 @@ struct LayerTimesRequest {
 // RunError that names a rank that is gone.
 //
 // Traffic is the all-reduce of the network's gradients, fused in a ring, by the communication
-// thread of training (runtime/training/gradient_exchange.h): two of them are under way at any time,
+// thread of training (runtime/exchange/gradient_exchange.h): two of them are under way at any time,
 // and their size is such that they outlast a layer: the first of the gradients, or all of them so
 // many times (up to 256 MiB).
 [[nodiscard]] std::vector<models::CalibratedLayer> measure_layers(runtime::Transport& transport,

@@ -11,7 +11,7 @@
 
 #include "calibration/fit/piecewise.h"
 #include "calibration/measure/progress.h"
-#include "models/plan/profile.h"
+#include "models/profile/profile.h"
 #include "runtime/transport/transport.h"
 
 namespace paceline::calibration {

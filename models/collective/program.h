@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/base/precision.h"
 #include "models/collective/schedule.h"
 #include "models/collective/span.h"
-#include "models/plan/precision.h"
 
 namespace paceline::models {
 

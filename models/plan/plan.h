@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
+#include "models/base/precision.h"
 #include "models/base/units.h"
 #include "models/collective/catalogue.h"
 #include "models/collective/schedule.h"
-#include "models/plan/precision.h"
 
 namespace paceline::models {
 

@@ -1,16 +1,2 @@
-set(plan_sources
-  base/json_reader.cc
-  plan/plan.cc
-  plan/precision.cc
-  plan/profile.cc
-  plan/stragglers.cc
-  plan/strategy.cc
-  plan/timeline.cc
-  plan/timeline_reader.cc)
-set(plan_headers
-  plan/plan.h
-  plan/precision.h
-  plan/profile.h
-  plan/stragglers.h
-  plan/strategy.h
-  plan/timeline.h)
+set(plan_sources plan/plan.cc plan/strategy.cc)
+set(plan_headers plan/plan.h plan/strategy.h)

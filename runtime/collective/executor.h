@@ -30,8 +30,8 @@
 #include <memory>
 #include <optional>
 
+#include "models/base/precision.h"
 #include "models/collective/schedule.h"
-#include "models/plan/precision.h"
 #include "runtime/transport/transport.h"
 
 namespace paceline::runtime {

@@ -30,9 +30,9 @@
 #include <string>
 #include <vector>
 
+#include "models/base/precision.h"
 #include "models/network/network.h"
 #include "models/network/work.h"
-#include "models/plan/precision.h"
 
 namespace paceline::runtime {
 

@@ -10,8 +10,8 @@
 #include <cmath>
 
 #include "models/base/error.h"
+#include "runtime/exchange/gradient_exchange.h"
 #include "runtime/network/trainable_network.h"
-#include "runtime/training/gradient_exchange.h"
 
 namespace paceline::runtime {
 namespace {

@@ -10,7 +10,7 @@
 #include "models/base/units.h"
 #include "models/network/work.h"
 #include "models/plan/plan.h"
-#include "runtime/training/recorder.h"
+#include "runtime/exchange/recorder.h"
 #include "runtime/transport/transport.h"
 
 namespace paceline::runtime {

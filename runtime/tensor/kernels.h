@@ -16,7 +16,7 @@
 #include <span>
 #include <string_view>
 
-#include "models/plan/precision.h"
+#include "models/base/precision.h"
 
 namespace paceline::runtime {
 

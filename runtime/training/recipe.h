@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/plan/precision.h"
+#include "models/base/precision.h"
 
 namespace paceline::runtime {
 

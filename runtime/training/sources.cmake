@@ -4,14 +4,12 @@ set(training_sources
   training/checkpoint_read.cc
   training/checkpoint_write.cc
   training/checksum.cc
-  training/gradient_exchange.cc
   training/job_description.cc
   training/learning_rate.cc
   training/loss_scale.cc
   training/optimizer.cc
   training/optimizer_kernels.cc
   training/recipe.cc
-  training/recorder.cc
   training/shipped_recipes.cc
   training/trainer.cc)
 set(training_headers
@@ -19,14 +17,12 @@ set(training_headers
   training/checkpoint.h
   training/checkpoint_format.h
   training/checksum.h
-  training/gradient_exchange.h
   training/job_description.h
   training/learning_rate.h
   training/loss_scale.h
   training/optimizer.h
   training/optimizer_kernels.h
   training/recipe.h
-  training/recorder.h
   training/trainer.h)
 set(training_embedded
   training/recipes/akiba-2017.yaml

@@ -17,9 +17,9 @@
 #include "models/base/units.h"
 #include "models/network/network.h"
 #include "models/plan/plan.h"
+#include "runtime/exchange/recorder.h"
 #include "runtime/training/data/dataset.h"
 #include "runtime/training/recipe.h"
-#include "runtime/training/recorder.h"
 #include "runtime/transport/transport.h"
 
 namespace paceline::runtime {

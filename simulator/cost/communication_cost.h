@@ -14,7 +14,7 @@
 #include "models/cluster/cluster.h"
 #include "models/cluster/platform.h"
 #include "models/collective/program.h"
-#include "models/plan/profile.h"
+#include "models/profile/profile.h"
 
 namespace paceline::simulator {
 
@@ -34,7 +34,7 @@ struct MessageAlpha {
   SecondsPerByte per_byte;  // of a message: may be negative
 };
 
-// The transport that runs the schedules, as it was calibrated (models/plan/profile.h).
+// The transport that runs the schedules, as it was calibrated (models/profile/profile.h).
 struct TransportCost {
   models::Segmentation segmentation;
   Seconds message_gap;      // from one message of a rank to its next

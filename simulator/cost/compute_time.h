@@ -17,10 +17,10 @@
 #include <string>
 #include <vector>
 
+#include "models/base/precision.h"
 #include "models/cluster/cluster.h"
 #include "models/network/work.h"
-#include "models/plan/precision.h"
-#include "models/plan/profile.h"
+#include "models/profile/profile.h"
 #include "simulator/cost/communication_cost.h"
 
 namespace paceline::simulator {

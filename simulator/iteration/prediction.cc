@@ -23,7 +23,7 @@ using models::WireType;
 constexpr int most_rounds = 10;
 constexpr double period_stays = 1e-4;
 
-// What our runtime does with a bucket (runtime/training/gradient_exchange.h): gradients are FP32 in
+// What our runtime does with a bucket (runtime/exchange/gradient_exchange.h): gradients are FP32 in
 // one array, of which a bucket is a part; another wire type is cast to and from, and sums are
 // looked through for infinities.
 BucketTimes runtime_bucket_times(const models::Plan& plan, const models::Bucket& bucket,

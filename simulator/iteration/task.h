@@ -1,9 +1,9 @@
-// Tasks of a training iteration as the DAG has them: what (models/plan/timeline.h), for how long,
+// Tasks of a training iteration as the DAG has them: what (models/timeline/timeline.h), for how long,
 // and after which others.
 #pragma once
 
 #include "models/base/units.h"
-#include "models/plan/timeline.h"
+#include "models/timeline/timeline.h"
 
 namespace paceline::simulator {
 

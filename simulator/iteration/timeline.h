@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "models/plan/timeline.h"
+#include "models/timeline/timeline.h"
 #include "simulator/iteration/prediction.h"
 
 namespace paceline::simulator {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "models/base/random.h"
-#include "models/plan/stragglers.h"
+#include "models/straggler/stragglers.h"
 
 namespace paceline::simulator {
 

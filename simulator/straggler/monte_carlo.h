@@ -23,7 +23,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/plan/stragglers.h"
+#include "models/straggler/stragglers.h"
 #include "simulator/iteration/dag.h"
 
 namespace paceline::simulator {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "models/base/error.h"
-#include "models/plan/profile.h"
+#include "models/profile/profile.h"
 
 namespace paceline::models {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/plan/profile.h"
+#include "models/profile/profile.h"
 
 #include <gtest/gtest.h>
 

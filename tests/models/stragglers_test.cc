@@ -1,4 +1,4 @@
-#include "models/plan/stragglers.h"
+#include "models/straggler/stragglers.h"
 
 #include <gtest/gtest.h>
 

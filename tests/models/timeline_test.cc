@@ -1,5 +1,5 @@
 // Timelines: what chrome_trace writes comes back, and every fault is one InputError on one line.
-#include "models/plan/timeline.h"
+#include "models/timeline/timeline.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -1,4 +1,4 @@
-#include "runtime/training/gradient_exchange.h"
+#include "runtime/exchange/gradient_exchange.h"
 
 #include <gmock/gmock.h>
 

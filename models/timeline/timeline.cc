@@ -1,5 +1,5 @@
 // Tests: tests/simulator/timeline_test.cc, tests/models/timeline_test.cc.
-#include "models/plan/timeline.h"
+#include "models/timeline/timeline.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Tests: tests/runtime/loop/gradient_exchange_test.cc.
-#include "runtime/training/gradient_exchange.h"
+#include "runtime/exchange/gradient_exchange.h"
 
 #include <fmt/format.h>
 #include <pthread.h>

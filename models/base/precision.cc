@@ -1,4 +1,4 @@
-#include "models/plan/precision.h"
+#include "models/base/precision.h"
 
 #include "models/base/names.h"
 

@@ -7,7 +7,7 @@
 
 #include "models/base/json_reader.h"
 #include "models/base/names.h"
-#include "models/plan/timeline.h"
+#include "models/timeline/timeline.h"
 
 namespace paceline::models {
 namespace {

@@ -1,5 +1,5 @@
 // Tests: tests/runtime/loop/trainer_test.cc.
-#include "runtime/training/recorder.h"
+#include "runtime/exchange/recorder.h"
 
 #include <algorithm>
 

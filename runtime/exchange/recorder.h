@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include "models/plan/timeline.h"
+#include "models/timeline/timeline.h"
 #include "runtime/network/trainable_network.h"
 
 namespace paceline::runtime {

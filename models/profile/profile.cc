@@ -1,5 +1,5 @@
 // Tests: tests/models/profile_test.cc, tests/models/profile_hostile_test.cc.
-#include "models/plan/profile.h"
+#include "models/profile/profile.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Tests: tests/models/stragglers_test.cc.
-#include "models/plan/stragglers.h"
+#include "models/straggler/stragglers.h"
 
 #include <fmt/format.h>
 

@@ -20,8 +20,8 @@
 #include "models/base/units.h"
 #include "models/plan/plan.h"
 #include "runtime/collective/executor.h"
+#include "runtime/exchange/recorder.h"
 #include "runtime/network/trainable_network.h"
-#include "runtime/training/recorder.h"
 #include "runtime/transport/transport.h"
 
 namespace paceline::runtime {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "models/base/figure.h"
+#include "models/base/precision.h"
 #include "models/base/units.h"
-#include "models/plan/precision.h"
 
 namespace paceline::models {
 

@@ -1,0 +1,2 @@
+set(straggler_sources straggler/stragglers.cc)
+set(straggler_headers straggler/stragglers.h)
