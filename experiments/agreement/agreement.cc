@@ -34,8 +34,8 @@ std::vector<AgreementCell> compare_engines(const AgreementRequest& request) {
         const simulator::CommunicationCost cost = topology->cost(ranks);
         const simulator::StepEngine step(schedule, cost);
         simulator::FlowEngine flow({&schedule, 1}, cost);
-        const auto simgrid = simulator::make_shared_link_engine(simulator::EngineKind::simgrid,
-                                                                {&schedule, 1}, cost);
+        const auto simgrid =
+            simulator::make_network_engine(simulator::EngineKind::simgrid, {&schedule, 1}, cost);
         const bool shares_links = simulator::shares_links(schedule, cost);
         for (const Bytes size : request.sizes) {
           const Completion by_step = step.completion(size);

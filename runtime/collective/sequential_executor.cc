@@ -1,4 +1,4 @@
-// Tests: tests/agreement/executor_agreement_test.cc.
+// Tests: tests/agreement/sequential_executor_agreement_test.cc.
 #include "runtime/collective/sequential_executor.h"
 
 #include <fmt/format.h>

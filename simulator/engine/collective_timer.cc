@@ -15,7 +15,7 @@ CollectiveTimer::Prepared& CollectiveTimer::prepared(const models::PlannedSchedu
   const models::Schedule& s = schedule.schedule;
   const auto kind = [&] {
     if (kind_ == EngineKind::step) return EngineKind::step;
-    const EngineKind sharing = shared_link_kind(kind_, {&s, 1}, cost_);
+    const EngineKind sharing = network_engine_kind(kind_, {&s, 1}, cost_);
     const bool may_step = kind_ == EngineKind::automatic && sharing == EngineKind::flow;
     return may_step && !shares_links(s, cost_) ? EngineKind::step : sharing;
   };
@@ -23,7 +23,7 @@ CollectiveTimer::Prepared& CollectiveTimer::prepared(const models::PlannedSchedu
   if (prepared->kind == EngineKind::step) {
     prepared->step.emplace(s, cost_);
   } else {
-    prepared->sharing = make_shared_link_engine(prepared->kind, {&s, 1}, cost_);
+    prepared->sharing = make_network_engine(prepared->kind, {&s, 1}, cost_);
   }
   prepared_.push_back(std::move(prepared));
   return *prepared_.back();

@@ -34,7 +34,7 @@ class CollectiveTimer {
     models::PlannedSchedule schedule;
     EngineKind kind = EngineKind::step;
     std::optional<StepEngine> step;  // one of the two
-    std::unique_ptr<SharedLinkEngine> sharing;
+    std::unique_ptr<NetworkEngine> sharing;
     std::unordered_map<double, Seconds> times;  // by bytes
   };
   Prepared& prepared(const models::PlannedSchedule& schedule);

@@ -45,8 +45,8 @@ EngineKind engine_from_name(std::string_view text) {
   throw unknown_name("engine", text, known);
 }
 
-EngineKind shared_link_kind(EngineKind kind, std::span<const models::Schedule> schedules,
-                            const CommunicationCost& cost) {
+EngineKind network_engine_kind(EngineKind kind, std::span<const models::Schedule> schedules,
+                               const CommunicationCost& cost) {
   if (kind == EngineKind::step)
     throw InputError("the step engine does not see that buckets in flight share links",
                      "choose --engine flow, or --streams 1");
@@ -59,9 +59,10 @@ EngineKind shared_link_kind(EngineKind kind, std::span<const models::Schedule> s
   return by_executor ? EngineKind::executor : EngineKind::flow;
 }
 
-std::unique_ptr<SharedLinkEngine> make_shared_link_engine(
-    EngineKind kind, std::span<const models::Schedule> schedules, const CommunicationCost& cost) {
-  kind = shared_link_kind(kind, schedules, cost);
+std::unique_ptr<NetworkEngine> make_network_engine(EngineKind kind,
+                                                   std::span<const models::Schedule> schedules,
+                                                   const CommunicationCost& cost) {
+  kind = network_engine_kind(kind, schedules, cost);
   if (kind == EngineKind::simgrid) return load_simgrid_engine(schedules, cost);
   if (kind == EngineKind::executor) return std::make_unique<ExecutorEngine>(schedules, cost);
   return std::make_unique<FlowEngine>(schedules, cost);

@@ -8,13 +8,13 @@
 
 #include "models/collective/schedule.h"
 #include "simulator/cost/communication_cost.h"
-#include "simulator/engine/shared_links.h"
+#include "simulator/engine/network_engine.h"
 
 namespace paceline::simulator {
 
 enum class EngineKind {
-  automatic,  // executor where the transport is calibrated and the schedule suits it; else step
-              // where no link is ever shared, else flow
+  automatic,  // the executor engine where the transport is calibrated and the schedule suits it,
+              // else the step engine where no link is ever shared, else the flow engine
   step,
   flow,
   executor,
@@ -23,20 +23,23 @@ enum class EngineKind {
 
 // "auto", "step", "flow", "executor", "simgrid".
 [[nodiscard]] std::string_view name(EngineKind kind);
-// "step engine", "flow engine", "SimGrid"; of a kind that is not automatic.
+// "step engine", "flow engine", "executor engine" or "SimGrid". `kind` must not be automatic.
 [[nodiscard]] std::string described(EngineKind kind);
 // Throws InputError that suggests the nearest name.
 [[nodiscard]] EngineKind engine_from_name(std::string_view text);
 
-// The engine that follows shared links where `kind` is asked for. Throws InputError if it is the
-// step engine, or the executor engine without a calibrated transport.
-[[nodiscard]] EngineKind shared_link_kind(EngineKind kind,
-                                          std::span<const models::Schedule> schedules,
-                                          const CommunicationCost& cost);
+// The kind of network engine (network_engine.h) that serves where `kind` is asked for. Automatic
+// becomes the executor engine where the transport is calibrated and suits_executor_engine() holds
+// for each schedule, and the flow engine elsewhere. Throws InputError if it is the step engine, or
+// the executor engine without a calibrated transport.
+[[nodiscard]] EngineKind network_engine_kind(EngineKind kind,
+                                             std::span<const models::Schedule> schedules,
+                                             const CommunicationCost& cost);
 
-// An engine of a kind that follows shared links; automatic: as shared_link_kind() says. Throws
-// UnavailableError if it was not built in, and InputError where the schedules are too large for it.
-[[nodiscard]] std::unique_ptr<SharedLinkEngine> make_shared_link_engine(
+// A network engine of the kind that network_engine_kind() names. Throws what that throws,
+// UnavailableError if the engine was not built in, and InputError where the schedules are too large
+// for it.
+[[nodiscard]] std::unique_ptr<NetworkEngine> make_network_engine(
     EngineKind kind, std::span<const models::Schedule> schedules, const CommunicationCost& cost);
 
 }  // namespace paceline::simulator

@@ -14,6 +14,12 @@
 
 namespace paceline::simulator {
 
+// Whether an engine computes ranks in equal positions once.
+enum class Collapse {
+  equal_positions,  // one rank stands for all in its position; their ready times must be equal
+  none,             // every rank is computed by itself
+};
+
 // Is rank mod `modulus` equitable? `modulus` must divide schedule.ranks(). "No" may be too
 // cautious; it costs time, not truth. O(nodes of the schedule's tree).
 [[nodiscard]] bool is_equitable(const models::Schedule& schedule, int modulus);

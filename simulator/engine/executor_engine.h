@@ -1,31 +1,33 @@
 // The executor engine: times what our executor does with a schedule
-// (runtime/collective/executor.h), message by message, from the same program
+// (runtime/collective/executor.h), message by message, from the same program that the executor runs
 // (models/collective/program.h).
 //
-// The other engines take a step's message as a whole (engine.h). The executor cuts it into segments
-// and sends each on as soon as what it depends on has landed, so that latencies hide behind
-// transfers. Semantics, in place of 1 to 3 and 5 there:
-//  1. A rank lands what it receives in the order of its program, and issues sends as far as the
-//     program lets it once each has landed. It does one thing at a time: a send costs it the
-//     transport's message gap, and a reduction gamma for each byte.
-//  2. What a rank sends leaves it by one queue: message after message, or in turns of a quantum for
-//     each receiver, as the transport was calibrated (TransportCost::is_fair).
-//  3. Links (routes.h) are queues too: each carries the quanta that come to it in the order in
-//     which they left their ranks, one after the other, cut-through. Nothing is held back for a
-//     busy link further on: queues there have no bounds. A message arrives alpha after its last
-//     byte has passed the last link: between nodes that of a message alone or of one among many,
-//     as many as are on their way then (TransportCost). There each has a header, too.
-//  4. A rank is done when it has landed everything and issued everything.
-//  5. Parts are of whole elements: of a bucket with fewer elements than parts, some are empty, and
-//     an empty message is none.
+// It has the semantics of network_engine.h, but not the synchronous steps of step_engine.h: the
+// executor cuts what a rank sends in a step into segments, and sends each on as soon as what it
+// depends on has landed, so that latencies hide behind transfers. It adds:
+//  1. A rank lands what it receives in the order of its program. Once a receive has landed, the
+//     rank issues the sends that the program allows then. It does one thing at a time: issuing a
+//     send takes it the transport's message gap, and a reduction takes gamma for each byte.
+//  2. A rank is done when it has landed everything and issued everything.
+//  3. Parts are of whole elements. Of a bucket with fewer elements than parts some parts are empty,
+//     and an empty part is not sent.
+//  4. A message arrives alpha after its last byte has passed the last link of its path. Between
+//     nodes, alpha depends on how many messages are on their way (TransportCost), and each message
+//     has a header of TransportCost::message_header bytes.
 //
-// So links are FIFO, and not max-min fair as in the flow engine: a message that left earlier is not
-// slowed by one that leaves later. Where the program lands in order, that matters: halving-doubling
-// of 4 ranks takes 20 % longer when links are shared evenly.
+//   SHARING. Links are first-in-first-out queues. What a rank sends leaves it through one queue:
+//   message after message, or in turns of one quantum for each receiver, as the transport was
+//   calibrated (TransportCost::is_fair). Each link carries the quanta that reach it in the order in
+//   which they left their ranks, one after the other, cut-through. Queues have no bounds: no link
+//   waits for a busy one further on.
 //
-// COST. Every rank is followed: O(bytes sent / quantum x links of a way), the quantum being 16 KiB
-// or a 1,024th of the bucket, and O(messages x log(messages in flight)). For tens of ranks, not
-// thousands.
+// Sharing is therefore not max-min fair, as it is in the flow engine: a message that left earlier
+// is not slowed by one that leaves later. This matters where a program lands in order:
+// halving-doubling over 4 ranks takes 20 % longer where links are shared evenly.
+//
+// COST. Every rank is followed, in O(bytes sent / quantum x links of a path) time, the quantum
+// being the larger of 16 KiB and a 1,024th of the bucket, and O(messages x log(messages in flight))
+// time. It is for tens of ranks, not for thousands.
 //
 // Not thread-safe: calls change the engine's state.
 #pragma once
@@ -37,11 +39,11 @@
 
 #include "models/collective/schedule.h"
 #include "simulator/cost/communication_cost.h"
-#include "simulator/engine/shared_links.h"
+#include "simulator/engine/network_engine.h"
 
 namespace paceline::simulator {
 
-class ExecutorEngine final : public SharedLinkEngine {
+class ExecutorEngine final : public NetworkEngine {
  public:
   // For schedules over the same ranks, at least one, of buckets of elements of so many bytes. Needs
   // cost.transport. Keeps no reference.

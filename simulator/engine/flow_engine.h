@@ -1,5 +1,9 @@
-// The flow engine: every message is a flow, and flows share links max-min fairly (semantics in
-// engine.h and shared_links.h).
+// The flow engine: every message is a flow, and flows share links max-min fairly. It has the
+// semantics of network_engine.h and the synchronous steps of step_engine.h.
+//
+//   SHARING. The rates of all flows are max-min fair at every moment: no flow can have more without
+//   taking from one that has no more than it (Bertsekas & Gallager 1992, 6.5.2). A link that is not
+//   shared (Routes::is_shared) bounds every flow by itself.
 //
 // It is the engine for shared links: ranks behind one NIC, an oversubscribed fabric, buckets that
 // are in flight together, ranks that are not ready at the same time. Where no link is ever
@@ -20,11 +24,12 @@
 
 #include "models/collective/schedule.h"
 #include "simulator/cost/communication_cost.h"
-#include "simulator/engine/shared_links.h"
+#include "simulator/engine/equivalence.h"
+#include "simulator/engine/network_engine.h"
 
 namespace paceline::simulator {
 
-class FlowEngine final : public SharedLinkEngine {
+class FlowEngine final : public NetworkEngine {
  public:
   // For schedules over the same ranks, at least one. Keeps no reference to anything.
   // Throws TooManyMessages where it would have to follow more than 1 million messages.

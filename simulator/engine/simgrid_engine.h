@@ -1,8 +1,11 @@
-// SimGrid as the independent reference: the semantics of engine.h, with max-min sharing solved by
-// SimGrid 3.32 (Casanova, Giersch, Legrand, Quinson, Suter 2014) instead of us.
+// The SimGrid engine: the independent reference of the flow engine. It has the semantics of
+// network_engine.h and the synchronous steps of step_engine.h.
 //
-// It reads schedules for itself, every rank and every message, and nothing is collapsed. SimGrid
-// allows one engine in a process and writes to stderr, so that each prediction runs in a forked
+//   SHARING. Max-min fair, as in flow_engine.h, solved by SimGrid 3.32 (Casanova, Giersch, Legrand,
+//   Quinson, Suter 2014) instead of us.
+//
+// It reads schedules for itself, every rank and every message, and collapses nothing. SimGrid
+// allows one engine in a process and writes to stderr. Each prediction therefore runs in a forked
 // child (child_process.h), and predictions know nothing of each other.
 //
 // COST. A few milliseconds to start, and then one to a few microseconds for each message; more
@@ -21,11 +24,11 @@
 
 #include "models/collective/schedule.h"
 #include "simulator/cost/communication_cost.h"
-#include "simulator/engine/shared_links.h"
+#include "simulator/engine/network_engine.h"
 
 namespace paceline::simulator {
 
-class SimgridEngine : public SharedLinkEngine {
+class SimgridEngine : public NetworkEngine {
  public:
   // Messages of all schedules at most: SimGrid takes minutes for as many.
   static constexpr std::size_t most_messages = 4'000'000;

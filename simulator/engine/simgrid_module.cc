@@ -12,7 +12,7 @@
 namespace paceline::simulator {
 namespace {
 
-using Make = SharedLinkEngine* (*)(const models::Schedule*, std::size_t, const CommunicationCost*);
+using Make = NetworkEngine* (*)(const models::Schedule*, std::size_t, const CommunicationCost*);
 using Version = const char* (*)();
 
 struct Module {
@@ -51,10 +51,9 @@ const Module& module() {
 
 }  // namespace
 
-std::unique_ptr<SharedLinkEngine> load_simgrid_engine(std::span<const models::Schedule> schedules,
-                                                      const CommunicationCost& cost) {
-  return std::unique_ptr<SharedLinkEngine>(
-      module().make(schedules.data(), schedules.size(), &cost));
+std::unique_ptr<NetworkEngine> load_simgrid_engine(std::span<const models::Schedule> schedules,
+                                                   const CommunicationCost& cost) {
+  return std::unique_ptr<NetworkEngine>(module().make(schedules.data(), schedules.size(), &cost));
 }
 
 std::string simgrid_version() {

@@ -7,14 +7,14 @@
 
 #include "models/collective/schedule.h"
 #include "simulator/cost/communication_cost.h"
-#include "simulator/engine/shared_links.h"
+#include "simulator/engine/network_engine.h"
 
 namespace paceline::simulator {
 
 // A SimgridEngine (simgrid_engine.h) from paceline-simgrid.so, which lies beside the executable or
 // in ../lib/paceline from there. Throws UnavailableError if it is not there or was built without
 // SimGrid, and what the engine's constructor throws.
-[[nodiscard]] std::unique_ptr<SharedLinkEngine> load_simgrid_engine(
+[[nodiscard]] std::unique_ptr<NetworkEngine> load_simgrid_engine(
     std::span<const models::Schedule> schedules, const CommunicationCost& cost);
 // "3.32.0": that the module was loaded with. Throws likewise.
 [[nodiscard]] std::string simgrid_version();

@@ -1,17 +1,30 @@
-// The step engine: the time of a schedule by max-plus over its steps (semantics in engine.h).
+// The step engine: the time of one collective by max-plus arithmetic over the steps of its
+// schedule. It adds to the semantics of network_engine.h:
 //
-// It is exact where no link carries two messages at the same time. Where messages of one step
-// share a link it applies this rule:
+//   SYNCHRONOUS STEPS (the flow engine, SimGrid and the GOAL export have them too).
+//   1. A rank runs the steps of the schedule in order. It is done with a step when all messages
+//      that it sends in the step have arrived, all that it receives have arrived, and what is to be
+//      reduced is reduced. A rank without a message in a step is done with it at once.
+//   2. A message of step s starts when its sender and its receiver are both done with step s - 1,
+//      or, for the first step, ready. Nothing else is synchronised.
+//   3. A message is not cut: it takes alpha of its path once, and then its bytes over the bandwidth
+//      that it gets.
+//   4. The reductions of a rank in one step start when the last message that it receives in the
+//      step has arrived.
+//   5. Chunks are fractions of the bucket, n/p bytes each, not rounded to elements.
+//
+// The engine is exact where no link carries two messages at the same time. Where messages of one
+// step share a link it applies this rule:
 //
 //   SHARING. In a step, every link direction carries the sum of the bytes that the step's
 //   messages send over it, and a message takes
 //       alpha + max over the links of its path of (bytes on the link in this step / bandwidth).
 //   Links are those of routes.h.
 //
-// For messages of equal size that start together this is max-min fair sharing; for unequal ones
-// it is the time at which the last of them is through (work-conserving). It is a rule for one
-// step: messages of different steps, or of different buckets, do not slow each other. That is
-// the flow engine's business.
+// For messages of equal size that start together this is max-min fair sharing. For unequal ones
+// it is the time at which the last of them is through (work-conserving). The rule is for one step:
+// messages of different steps, or of different buckets, do not slow each other. The flow engine
+// (flow_engine.h) models that.
 //
 // COST. Ranks in equal positions are collapsed (equivalence.h), and a run of alike steps is cut
 // short as soon as one of them adds the same time to every rank that takes part, for in a
@@ -27,7 +40,8 @@
 
 #include "models/collective/schedule.h"
 #include "simulator/cost/communication_cost.h"
-#include "simulator/engine/engine.h"
+#include "simulator/engine/equivalence.h"
+#include "simulator/engine/network_engine.h"
 
 namespace paceline::simulator {
 

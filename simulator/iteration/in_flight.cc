@@ -146,7 +146,7 @@ class Unrolling {
 }  // namespace
 
 IterationDag with_buckets_in_flight(const IterationDag& dag, const models::Plan& plan,
-                                    SharedLinkEngine& engine, int most) {
+                                    NetworkEngine& engine, int most) {
   const bool carries_over =
       plan.overlap == models::Overlap::double_buffered || plan.overlap == models::Overlap::priority;
   Unrolling unrolling(dag, plan, carries_over ? most : 1);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "models/plan/plan.h"
-#include "simulator/engine/shared_links.h"
+#include "simulator/engine/network_engine.h"
 #include "simulator/iteration/dag.h"
 
 namespace paceline::simulator {
@@ -14,6 +14,6 @@ namespace paceline::simulator {
 // DAG with the durations of the last iteration, which its steady state then rests on.
 // The engine must have been made for plan.schedules.
 [[nodiscard]] IterationDag with_buckets_in_flight(const IterationDag& dag, const models::Plan& plan,
-                                                  SharedLinkEngine& engine, int most = 16);
+                                                  NetworkEngine& engine, int most = 16);
 
 }  // namespace paceline::simulator

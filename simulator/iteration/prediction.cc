@@ -188,7 +188,7 @@ StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thres
       travels && at.engine.cost().transport &&
       (plan.overlap == models::Overlap::wait_free || plan.overlap == models::Overlap::none) &&
       (at.engine.kind() == EngineKind::automatic || at.engine.kind() == EngineKind::executor) &&
-      shared_link_kind(at.engine.kind(), schedules, at.engine.cost()) == EngineKind::executor;
+      network_engine_kind(at.engine.kind(), schedules, at.engine.cost()) == EngineKind::executor;
   // In flight together, all-reduces are timed with the DAG, and alone only to order them; in order
   // they are timed with the DAG only.
   const bool in_flight = in_order || (travels && plan.streams > 1 && plan.buckets.size() > 1);
@@ -203,7 +203,7 @@ StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thres
   }
   EngineKind engine = EngineKind::step;
   if (in_flight) {
-    engine = shared_link_kind(at.engine.kind(), schedules, at.engine.cost());
+    engine = network_engine_kind(at.engine.kind(), schedules, at.engine.cost());
   } else {
     for (const models::PlannedSchedule& schedule : plan.schedules) {
       if (!schedule.is_library) engine = std::max(engine, at.engine.engine(schedule));
@@ -217,7 +217,7 @@ StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thres
                               std::llround(models::element_size(plan.wire).value()));
       return with_buckets_in_order(dag, plan, executor);
     }
-    const auto sharing = make_shared_link_engine(engine, schedules, at.engine.cost());
+    const auto sharing = make_network_engine(engine, schedules, at.engine.cost());
     return with_buckets_in_flight(dag, plan, *sharing);
   };
   IterationDag dag = timed(at.compute);

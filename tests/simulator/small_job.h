@@ -8,7 +8,7 @@
 
 #include "models/network/work.h"
 #include "models/plan/strategy.h"
-#include "simulator/engine/shared_links.h"
+#include "simulator/engine/network_engine.h"
 #include "simulator/iteration/dag.h"
 
 namespace paceline::test {
@@ -75,7 +75,7 @@ inline std::vector<models::Schedule> schedules_of(const models::Plan& plan) {
 inline simulator::IterationDag dag_of_buckets_alone(const models::NetworkWork& network,
                                                     const models::Plan& plan,
                                                     const simulator::ComputeTimes& compute,
-                                                    simulator::SharedLinkEngine& engine) {
+                                                    simulator::NetworkEngine& engine) {
   std::vector<simulator::BucketTimes> buckets;
   for (const models::Bucket& bucket : plan.buckets)
     buckets.push_back({{}, {}, engine.completion(bucket.schedule, plan.bytes(bucket)).last(), {}});

@@ -15,7 +15,7 @@
 #include "models/cluster/platform.h"
 #include "models/collective/combinators.h"
 #include "models/collective/enumerate.h"
-#include "simulator/engine/shared_links.h"
+#include "simulator/engine/network_engine.h"
 
 namespace paceline::test {
 
@@ -31,7 +31,7 @@ inline double worst_difference(const simulator::Completion& found,
 }
 
 // When each of the collectives is done, launched under their places in the list.
-inline std::vector<double> finish_times(simulator::SharedLinkEngine& engine,
+inline std::vector<double> finish_times(simulator::NetworkEngine& engine,
                                         std::span<const simulator::Launch> launches) {
   std::vector<double> finish_s(launches.size(), -1);
   engine.run(

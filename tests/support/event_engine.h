@@ -1,4 +1,4 @@
-// A second slow judge, written from engine.h alone and unlike the others: ranks are actors that
+// A second slow judge, written from the headers network_engine.h and step_engine.h alone: ranks are actors that
 // post the messages of their next step and wait, and a queue of events moves time. There is no
 // loop over steps, and schedules are read by rank (for_each_send, for_each_receive).
 #pragma once

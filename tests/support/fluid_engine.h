@@ -1,4 +1,5 @@
-// A slow judge of the flow engine, from engine.h and shared_links.h alone: every rank walks through
+// A slow judge of the flow engine, written from network_engine.h, step_engine.h (synchronous steps)
+// and flow_engine.h (sharing) alone: every rank walks through
 // every step, and at every event all rates of all flows are found anew by raising them together
 // until a link is full. Nothing is collapsed, kept or cut short.
 #pragma once

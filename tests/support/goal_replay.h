@@ -83,7 +83,7 @@ inline GoalFile parse_goal(const std::string& text) {
 }
 
 // When does a message leave: as soon as its sender has come to it (LogGOPSim), or when both ranks
-// have (synchronous sends, engine.h)?
+// have (synchronous steps, step_engine.h)?
 enum class Departure { sender, both };
 
 // Runs a file with o = g = 0: a message takes latency and then, on the port of its receiver, its

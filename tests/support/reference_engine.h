@@ -1,4 +1,4 @@
-// A slow, obviously right engine: engine.h's semantics and step_engine.h's SHARING rule, for every
+// A slow, obviously right engine: the semantics of network_engine.h and step_engine.h, for every
 // rank and every transfer, with nothing collapsed, prepared or cut short. The judge of the others.
 #pragma once
 

@@ -19,9 +19,9 @@ struct GoalOptions {
   std::optional<SecondsPerByte> gamma = {};  // of a reduction; without it, reductions are left out
 };
 
-// What the file says of each rank is what engine.h says: all messages of a step start when the rank
-// is done with the last step in which it took part; it is done with a step when its messages are
-// sent and received, and what it received is reduced.
+// Each rank runs synchronous steps: all messages of a step start when the rank is done with the
+// last step in which it took part. It is done with a step when its messages are sent and received,
+// and what it received is reduced.
 //  - "sS_TO" and "rS_FROM" (with "_i" where a step has several) are the messages of step S from 1.
 //  - "cS" is the reduction after step S: gamma for every byte, whole nanoseconds.
 //  - "jS" is a calc of 0 that joins what a step of more than two ends in, so that the number of

@@ -1,6 +1,10 @@
-// What is predicted is what runs: every schedule, executed on real buffers, is the sum of all
-// ranks. Inputs are small integers scaled by powers of two, so that no order of addition rounds and
-// equality is exact; all contributions differ, so that none can stand in for another.
+// Every schedule, run by the sequential executor (runtime/collective/sequential_executor.h) on the
+// buffers of all ranks in one thread, is the sum over the ranks. Inputs are small integers scaled by
+// powers of two, so that no order of addition rounds and equality is exact. All contributions
+// differ, so that none can stand in for another.
+//
+// The executor that runs between ranks is held against the executor engine in
+// executor_engine_agreement_test.cc, and against this one in tests/runtime/executor_test.cc.
 #include <gtest/gtest.h>
 
 #include "models/base/error.h"
@@ -10,7 +14,7 @@
 namespace paceline::runtime {
 namespace {
 
-TEST(ExecutorAgreement, EveryScheduleIsTheSequentialSum) {
+TEST(SequentialExecutorAgreement, EveryScheduleIsTheSequentialSum) {
   for (int p = 1; p <= 17; ++p) {
     for (const auto& [name, schedule] : test::all_reduces(p)) {
       for (const std::size_t elements :
