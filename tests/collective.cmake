@@ -17,6 +17,7 @@ set(collective_tests
   simulator/step_engine_test.cc
   runtime/sequential_executor_test.cc
   agreement/engine_agreement_test.cc
+  agreement/executor_engine_agreement_test.cc
   agreement/flow_agreement_test.cc
   agreement/goal_agreement_test.cc
   agreement/schedule_agreement_test.cc

@@ -163,6 +163,12 @@ class ExecutorEngine::Simulation final : public Launcher {
     return ends;
   }
 
+  std::vector<std::vector<ExecutorAction>> actions(int schedule, Bytes bucket) {
+    actions_.assign(at(ranks_), {});
+    (void)completion(schedule, bucket, {});
+    return std::exchange(actions_, {});
+  }
+
   [[nodiscard]] std::int64_t messages() const { return messages_; }
   [[nodiscard]] int ranks() const { return ranks_; }
 
@@ -376,15 +382,20 @@ class ExecutorEngine::Simulation final : public Launcher {
     RankState& state = i.ranks[at(rank)];
     const Program& program = i.compiled->programs[at(rank)];
     if (state.landed == program.receives.size()) return;
-    ++state.landed;
-    issue(instance, rank, program.receives[state.landed - 1].sends_after);
+    const Program::Receive& receive = program.receives[state.landed++];
+    record(rank, ExecutorAction::Kind::landing, receive.from, receive.span, now_);
+    issue(instance, rank, receive.sends_after);
   }
 
   void issue(int instance, int rank, std::uint32_t end) {
-    RankState& state = instances_[at(instance)].ranks[at(rank)];
+    Instance& i = instances_[at(instance)];
+    RankState& state = i.ranks[at(rank)];
+    const Program& program = i.compiled->programs[at(rank)];
     for (; state.issued < end; ++state.issued) {
       double& busy = busy_until_[at(rank)];
       busy = std::max(busy, now_) + gap_s_;
+      const Program::Send& send = program.sends[state.issued];
+      record(rank, ExecutorAction::Kind::send, send.to, send.span, busy);
       const Event leave{busy, 0, What::leave, instance, rank, state.issued};
       if (busy > now_) {
         add(leave);
@@ -392,6 +403,12 @@ class ExecutorEngine::Simulation final : public Launcher {
         enter_queue(leave);
       }
     }
+  }
+
+  // Keeps what a rank did, where it is asked for.
+  void record(int rank, ExecutorAction::Kind kind, int peer, models::Elements span, double time_s) {
+    if (actions_.empty()) return;
+    actions_[at(rank)].push_back({kind, peer, Bytes{bytes_of(span)}, Seconds{time_s}});
   }
 
   [[nodiscard]] double bytes_of(models::Elements span) const {
@@ -540,6 +557,7 @@ class ExecutorEngine::Simulation final : public Launcher {
   std::vector<double> finish_;  // of each rank, in the collective that it finished last
   std::vector<int> done_;
   std::int64_t messages_ = 0;
+  std::vector<std::vector<ExecutorAction>> actions_;  // of each rank; empty if not asked for
 };
 
 ExecutorEngine::ExecutorEngine(std::span<const models::Schedule> schedules,
@@ -569,6 +587,10 @@ std::vector<std::vector<Seconds>> ExecutorEngine::in_order(std::span<const Queue
   PACELINE_ASSERT(late.empty() || at(simulation_->ranks()) == late.size(),
                   "every rank is late by as much as it is");
   return simulation_->in_order(collectives, late);
+}
+
+std::vector<std::vector<ExecutorAction>> ExecutorEngine::actions(int schedule, Bytes bucket) {
+  return simulation_->actions(schedule, bucket);
 }
 
 std::int64_t ExecutorEngine::messages() const {

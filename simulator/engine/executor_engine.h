@@ -43,6 +43,15 @@
 
 namespace paceline::simulator {
 
+// Something that a rank does with a collective: it issues a send, or lands what it has received.
+struct ExecutorAction {
+  enum class Kind : char { send, landing };
+  Kind kind = Kind::send;
+  int peer = 0;  // the receiver of a send, or the sender of what lands
+  Bytes bytes;   // of the message, without its header
+  Seconds at;    // when the rank is through with it
+};
+
 class ExecutorEngine final : public NetworkEngine {
  public:
   // For schedules over the same ranks, at least one, of buckets of elements of so many bytes. Needs
@@ -65,6 +74,9 @@ class ExecutorEngine final : public NetworkEngine {
   // rank r lets each start `late[r]` after its time, if that is not empty.
   [[nodiscard]] std::vector<std::vector<Seconds>> in_order(std::span<const Queued> collectives,
                                                            std::span<const Seconds> late = {});
+
+  // What each rank does with one collective alone on the cluster, in order, all ranks ready at 0.
+  [[nodiscard]] std::vector<std::vector<ExecutorAction>> actions(int schedule, Bytes bucket);
 
   // Messages that were followed, since the engine was made.
   [[nodiscard]] std::int64_t messages() const;
