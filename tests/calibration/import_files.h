@@ -7,10 +7,12 @@
 #include <iterator>
 #include <string>
 
+#include "tests/support/source_tree.h"
+
 namespace paceline::calibration {
 
 inline std::string golden_import(const std::string& file) {
-  std::ifstream in(std::string(PACELINE_GOLDEN_DIR) + "/imports/" + file, std::ios::binary);
+  std::ifstream in(test::golden_path("imports/" + file), std::ios::binary);
   EXPECT_TRUE(in) << file;
   return {std::istreambuf_iterator<char>(in), {}};
 }

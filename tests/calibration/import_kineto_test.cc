@@ -12,6 +12,7 @@
 #include "models/network/yaml.h"
 #include "tests/calibration/import_files.h"
 #include "tests/support/error_of.h"
+#include "tests/support/source_tree.h"
 
 namespace paceline::calibration {
 namespace {
@@ -32,7 +33,7 @@ const std::map<std::string, Planted> planted = {
     {"fc", {50, 85}},      {"loss", {60, 48}}};
 
 models::Network tiny_net() {
-  std::ifstream in(std::string(PACELINE_SOURCE_DIR) + "/docs/examples/tiny-net.yaml");
+  std::ifstream in(test::source_path("docs/examples/tiny-net.yaml"));
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   return models::parse_network_yaml(text, "tiny-net.yaml");
 }

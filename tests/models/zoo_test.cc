@@ -11,6 +11,7 @@
 #include "models/base/error.h"
 #include "models/network/shape_inference.h"
 #include "models/network/work.h"
+#include "tests/support/source_tree.h"
 
 namespace paceline::models {
 namespace {
@@ -34,7 +35,7 @@ struct TensorRow {
 };
 
 std::vector<TensorRow> tensor_list(const std::string& file) {
-  std::ifstream in(std::string(PACELINE_GOLDEN_DIR) + "/tensors/" + file + ".csv");
+  std::ifstream in(test::golden_path("tensors/" + file + ".csv"));
   std::vector<TensorRow> rows;
   std::string line;
   std::getline(in, line);

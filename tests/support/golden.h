@@ -9,11 +9,13 @@
 #include <iterator>
 #include <string>
 
+#include "tests/support/source_tree.h"
+
 namespace paceline::test {
 
 // Expects `text` to be what the file of tests/golden holds.
 inline void expect_golden(const std::string& file, const std::string& text) {
-  const std::string path = std::string(PACELINE_GOLDEN_DIR) + "/" + file;
+  const std::string path = golden_path(file);
   if (std::getenv("PACELINE_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
   std::ifstream in(path, std::ios::binary);
   ASSERT_TRUE(in) << path;

@@ -11,6 +11,7 @@
 #include "runtime/training/checkpoint_format.h"
 #include "tests/runtime/training/checkpoint_samples.h"
 #include "tests/support/error_of.h"
+#include "tests/support/source_tree.h"
 
 namespace paceline::runtime {
 namespace {
@@ -109,7 +110,7 @@ TEST(Checkpoint, OfAnyContentComesBackAsItWas) {
 
 // The format is on disk: what was written once is read by every later version, and written so.
 TEST(Checkpoint, IsTheGoldenFile) {
-  const std::string golden = PACELINE_GOLDEN_DIR "/checkpoint_1.bin";
+  const std::string golden = test::golden_path("checkpoint_1.bin");
   if (std::getenv("PACELINE_UPDATE_GOLDEN") != nullptr)
     write_checkpoint(golden, small_checkpoint());
   expect_same(read_checkpoint(golden), small_checkpoint());

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "tests/support/error_of.h"
+#include "tests/support/source_tree.h"
 
 namespace paceline::runtime {
 namespace {
@@ -112,7 +113,7 @@ TEST(Recipe, ReadsTheOtherKinds) {
 }
 
 TEST(Recipe, OfTheDocumentsParses) {
-  std::ifstream file(PACELINE_SOURCE_DIR "/docs/examples/recipe.yaml");
+  std::ifstream file(test::source_path("docs/examples/recipe.yaml"));
   const std::string yaml{std::istreambuf_iterator<char>(file), {}};
   EXPECT_EQ(parse_recipe(yaml, "recipe.yaml").name, "my-resnet50");
 }
@@ -183,7 +184,7 @@ TEST(Recipe, ThatIsWrongIsRefusedWithItsPlaceAndWhatWouldBeRight) {
 TEST(ShippedRecipes, AreTheFilesOfTheFolderAndParse) {
   std::set<std::string> files;
   for (const auto& entry :
-       std::filesystem::directory_iterator(PACELINE_SOURCE_DIR "/runtime/training/recipes"))
+       std::filesystem::directory_iterator(test::source_path("runtime/training/recipes")))
     files.insert(entry.path().stem().string());
   std::set<std::string> shipped;
   for (const ShippedRecipe& recipe : shipped_recipes()) {
