@@ -23,7 +23,29 @@ constexpr std::array<std::pair<EngineKind, std::string_view>, 5> kinds = {
      {EngineKind::executor, "executor"},
      {EngineKind::simgrid, "simgrid"}}};
 
+// How much of what messages do an engine sees.
+int detail(EngineKind kind) {
+  switch (kind) {
+    case EngineKind::automatic:
+      break;
+    case EngineKind::step:
+      return 0;  // messages of one step share links
+    case EngineKind::flow:
+      return 1;  // all messages share links
+    case EngineKind::executor:
+      return 2;  // and wait for segments and sends that are held back
+    case EngineKind::simgrid:
+      return 3;  // the reference, which is only timed by when asked for
+  }
+  PACELINE_ASSERT(false, "an engine that times is not automatic");
+  return 0;
+}
+
 }  // namespace
+
+EngineKind more_detailed(EngineKind a, EngineKind b) {
+  return detail(b) > detail(a) ? b : a;
+}
 
 std::string_view name(EngineKind kind) {
   for (const auto& [value, text] : kinds) {

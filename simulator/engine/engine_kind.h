@@ -28,6 +28,12 @@ enum class EngineKind {
 // Throws InputError that suggests the nearest name.
 [[nodiscard]] EngineKind engine_from_name(std::string_view text);
 
+// Of two engines that time parts of one plan, the one that the plan is said to be timed by: the one
+// that sees more of what messages do. SimGrid and the executor engine see more than the flow engine,
+// and that more than the step engine; `automatic` is no engine. The order of the enumerators says
+// nothing.
+[[nodiscard]] EngineKind more_detailed(EngineKind a, EngineKind b);
+
 // The kind of network engine (network_engine.h) that serves where `kind` is asked for. Automatic
 // becomes the executor engine where the transport is calibrated and suits_executor_engine() holds
 // for each schedule, and the flow engine elsewhere. Throws InputError if it is the step engine, or

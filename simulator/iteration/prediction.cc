@@ -4,24 +4,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <utility>
 
 #include "models/base/error.h"
 #include "models/cluster/placement.h"
 #include "models/collective/algorithms.h"
-#include "simulator/iteration/beside_traffic.h"
-#include "simulator/iteration/in_flight.h"
-#include "simulator/iteration/in_order.h"
+#include "simulator/iteration/plan_timing.h"
 
 namespace paceline::simulator {
 namespace {
 
 using models::Precision;
 using models::WireType;
-
-// Of the search for what layers take beside traffic: each round moves starts by less.
-constexpr int most_rounds = 10;
-constexpr double period_stays = 1e-4;
 
 // What our runtime does with a bucket (runtime/exchange/gradient_exchange.h): gradients are FP32 in
 // one array, of which a bucket is a part; another wire type is cast to and from, and sums are
@@ -179,65 +173,39 @@ StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thres
       models::make_plan(strategy, request_.network.gradients, at.ranks, request_.wire, thresholds);
   if (request_.overlap && strategy.overlap == models::Overlap::wait_free)
     plan.overlap = *request_.overlap;
-  std::vector<models::Schedule> schedules;
-  for (const models::PlannedSchedule& schedule : plan.schedules)
-    if (!schedule.is_library) schedules.push_back(schedule.schedule);
-  const bool travels = plan.ranks > 1 && !schedules.empty();
-  // The update waits for all buckets, and ranks for their own.
-  const bool in_order =
-      travels && at.engine.cost().transport &&
-      (plan.overlap == models::Overlap::wait_free || plan.overlap == models::Overlap::none) &&
-      (at.engine.kind() == EngineKind::automatic || at.engine.kind() == EngineKind::executor) &&
-      network_engine_kind(at.engine.kind(), schedules, at.engine.cost()) == EngineKind::executor;
-  // In flight together, all-reduces are timed with the DAG, and alone only to order them; in order
-  // they are timed with the DAG only.
-  const bool in_flight = in_order || (travels && plan.streams > 1 && plan.buckets.size() > 1);
-  const BucketTimer timer = in_flight ? at.planner() : at.timer();
+  const TimingMethod method = timing_method(plan, at.engine);
+  const std::vector<BucketTimes> buckets = buckets_alone(plan, method, at);
+  const auto timed_with = [&](const ComputeTimes& compute) {
+    IterationDag dag(request_.network, plan, compute, buckets, at.input);
+    return timed(std::move(dag), plan, method, at.engine.cost());
+  };
+  TimedIteration iteration{timed_with(at.compute), {}};
+  iteration.steady = steady_state(iteration.dag);
+  const bool slows =
+      plan.ranks > 1 && !at.compute.beside_traffic.empty() && !request_.compute_is_exact;
+  if (slows) iteration = stretched(std::move(iteration), at.compute, timed_with);
+  std::string timed_by = strategy.library.empty()     ? described(method.engine)
+                         : strategy.library == "nccl" ? described(*nccl_tables_)
+                                                      : described_curve(at.engine.cost(), at.ranks);
+  return {std::move(plan), std::move(iteration.dag), std::move(iteration.steady), method.engine,
+          std::move(timed_by)};
+}
+
+// The times of each bucket's way, its all-reduce timed alone. Where others travel beside it, that
+// time only orders buckets, and the planner's engine is good enough; where ranks start buckets at
+// their own times, it is not used.
+std::vector<BucketTimes> Predictor::buckets_alone(const models::Plan& plan, TimingMethod method,
+                                                  Setting& at) const {
+  const BucketTimer timer = method.beside == Beside::nothing ? at.timer() : at.planner();
   std::vector<BucketTimes> buckets;
   buckets.reserve(plan.buckets.size());
   for (const models::Bucket& bucket : plan.buckets) {
     buckets.push_back(bucket_times(plan, bucket, request_.precision, at.memory, timer.cost()));
-    if (plan.ranks > 1 && !in_order)
+    if (plan.ranks > 1 && method.beside != Beside::buckets_behind)
       buckets.back().all_reduce =
           timer.time(plan.schedules[static_cast<std::size_t>(bucket.schedule)], plan.bytes(bucket));
   }
-  EngineKind engine = EngineKind::step;
-  if (in_flight) {
-    engine = network_engine_kind(at.engine.kind(), schedules, at.engine.cost());
-  } else {
-    for (const models::PlannedSchedule& schedule : plan.schedules) {
-      if (!schedule.is_library) engine = std::max(engine, at.engine.engine(schedule));
-    }
-  }
-  const auto timed = [&](const ComputeTimes& compute) {
-    IterationDag dag(request_.network, plan, compute, buckets, at.input);
-    if (!in_flight) return dag;
-    if (in_order) {
-      ExecutorEngine executor(schedules, at.engine.cost(),
-                              std::llround(models::element_size(plan.wire).value()));
-      return with_buckets_in_order(dag, plan, executor);
-    }
-    const auto sharing = make_network_engine(engine, schedules, at.engine.cost());
-    return with_buckets_in_flight(dag, plan, *sharing);
-  };
-  IterationDag dag = timed(at.compute);
-  SteadyIteration steady = steady_state(dag);
-  // Layers that run beside traffic take longer, and what travels then starts later: again, until
-  // the period stays.
-  const bool slows =
-      plan.ranks > 1 && !at.compute.beside_traffic.empty() && !request_.compute_is_exact;
-  for (int round = 0; slows && round < most_rounds; ++round) {
-    const Seconds before = steady.period;
-    ComputeTimes compute = at.compute;
-    compute.layers = layers_beside_traffic(dag, steady, at.compute);
-    dag = timed(compute);
-    steady = steady_state(dag);
-    if (std::abs((steady.period - before).value()) <= period_stays * before.value()) break;
-  }
-  std::string timed_by = strategy.library.empty()     ? described(engine)
-                         : strategy.library == "nccl" ? described(*nccl_tables_)
-                                                      : described_curve(at.engine.cost(), at.ranks);
-  return {std::move(plan), std::move(dag), std::move(steady), engine, std::move(timed_by)};
+  return buckets;
 }
 
 models::Thresholds Predictor::thresholds(const models::Strategy& strategy, Setting& at) const {

@@ -16,6 +16,7 @@
 #include "models/profile/profile.h"
 #include "simulator/cost/nccl_model.h"
 #include "simulator/iteration/dag.h"
+#include "simulator/iteration/plan_timing.h"
 #include "simulator/iteration/steady_state.h"
 #include "simulator/planner/thresholds.h"
 #include "simulator/straggler/monte_carlo.h"
@@ -108,6 +109,8 @@ class Predictor {
   Setting& setting(const models::Strategy& strategy, int ranks, Reading reading);
   StrategyRun run(const models::Strategy& strategy, const models::Thresholds& thresholds,
                   Setting& setting) const;
+  std::vector<BucketTimes> buckets_alone(const models::Plan& plan, TimingMethod method,
+                                         Setting& setting) const;
   [[nodiscard]] StragglerPrediction with_stragglers(const IterationDag& dag) const;
   // What the request names, and what the planner chooses.
   models::Thresholds thresholds(const models::Strategy& strategy, Setting& at) const;

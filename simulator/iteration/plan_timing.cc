@@ -1,0 +1,85 @@
+// Tests: tests/simulator/plan_timing_test.cc, tests/simulator/prediction_test.cc.
+#include "simulator/iteration/plan_timing.h"
+
+#include <cmath>
+#include <utility>
+
+#include "simulator/engine/executor_engine.h"
+#include "simulator/iteration/beside_traffic.h"
+#include "simulator/iteration/in_flight.h"
+#include "simulator/iteration/in_order.h"
+
+namespace paceline::simulator {
+namespace {
+
+std::vector<models::Schedule> followed_schedules(const models::Plan& plan) {
+  std::vector<models::Schedule> schedules;
+  for (const models::PlannedSchedule& schedule : plan.schedules)
+    if (!schedule.is_library) schedules.push_back(schedule.schedule);
+  return schedules;
+}
+
+bool update_waits_for_all(const models::Plan& plan) {
+  return plan.overlap == models::Overlap::wait_free || plan.overlap == models::Overlap::none;
+}
+
+bool is_allowed(EngineKind asked, EngineKind kind) {
+  return asked == EngineKind::automatic || asked == kind;
+}
+
+}  // namespace
+
+TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine) {
+  const std::vector<models::Schedule> schedules = followed_schedules(plan);
+  if (plan.ranks > 1 && !schedules.empty()) {
+    const bool by_executor =
+        engine.cost().transport && update_waits_for_all(plan) &&
+        is_allowed(engine.kind(), EngineKind::executor) &&
+        network_engine_kind(engine.kind(), schedules, engine.cost()) == EngineKind::executor;
+    if (by_executor) return {Beside::buckets_behind, EngineKind::executor};
+    if (plan.streams > 1 && plan.buckets.size() > 1) {
+      return {Beside::other_buckets, network_engine_kind(engine.kind(), schedules, engine.cost())};
+    }
+  }
+  TimingMethod method;
+  for (const models::PlannedSchedule& schedule : plan.schedules) {
+    if (!schedule.is_library) method.engine = more_detailed(method.engine, engine.engine(schedule));
+  }
+  return method;
+}
+
+IterationDag timed(IterationDag dag, const models::Plan& plan, TimingMethod method,
+                   const CommunicationCost& cost) {
+  switch (method.beside) {
+    case Beside::nothing:
+      break;
+    case Beside::other_buckets: {
+      const auto engine = make_network_engine(method.engine, followed_schedules(plan), cost);
+      return with_buckets_in_flight(dag, plan, *engine);
+    }
+    case Beside::buckets_behind: {
+      ExecutorEngine engine(followed_schedules(plan), cost,
+                            std::llround(models::element_size(plan.wire).value()));
+      return with_buckets_in_order(dag, plan, engine);
+    }
+  }
+  return dag;
+}
+
+TimedIteration stretched(TimedIteration iteration, const ComputeTimes& compute,
+                         const std::function<IterationDag(const ComputeTimes&)>& timed_with) {
+  constexpr int most_rounds = 10;
+  constexpr double period_stays = 1e-4;
+  for (int round = 0; round < most_rounds; ++round) {
+    const Seconds before = iteration.steady.period;
+    ComputeTimes slowed = compute;
+    slowed.layers = layers_beside_traffic(iteration.dag, iteration.steady, compute);
+    iteration.dag = timed_with(slowed);
+    iteration.steady = steady_state(iteration.dag);
+    const double change = (iteration.steady.period - before).value();
+    if (std::abs(change) <= period_stays * before.value()) break;
+  }
+  return iteration;
+}
+
+}  // namespace paceline::simulator

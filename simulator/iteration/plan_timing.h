@@ -1,0 +1,61 @@
+// How the all-reduces of a plan are timed, and their times in an iteration.
+//
+// Three parts, in this order: timing_method() chooses how, from the plan and the engine that was
+// asked for; timed() gives every all-reduce of a DAG its time; and stretched() repeats that with the
+// layers as slow as they are beside traffic, until the period stays.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "models/plan/plan.h"
+#include "simulator/cost/compute_time.h"
+#include "simulator/engine/collective_timer.h"
+#include "simulator/engine/engine_kind.h"
+#include "simulator/iteration/dag.h"
+#include "simulator/iteration/steady_state.h"
+#include "simulator/planner/bucket_timer.h"
+
+namespace paceline::simulator {
+
+// What travels beside a bucket while its all-reduce is timed.
+enum class Beside {
+  nothing,         // buckets travel one at a time: each is timed alone
+  other_buckets,   // several are in flight, and share links (in_flight.h)
+  buckets_behind,  // each rank starts the next bucket at its own time (in_order.h)
+};
+
+struct TimingMethod {
+  Beside beside = Beside::nothing;
+  EngineKind engine = EngineKind::step;  // that times the all-reduces; never `automatic`
+};
+
+// Chooses by these rules, in this order:
+//  1. No schedule travels (one rank, or a library's own all-reduces only): there is nothing to
+//     follow, and a library's model times its all-reduces.
+//  2. The transport is calibrated, the executor engine is allowed and suits all schedules, and the
+//     update waits for all buckets: buckets_behind, by the executor engine.
+//  3. The plan has more streams than one and more buckets than one: other_buckets, by the engine
+//     that network_engine_kind() names.
+//  4. Else nothing, by the most detailed of the engines that the schedules need.
+// Throws InputError as network_engine_kind() does, and where a schedule is too large for its engine.
+[[nodiscard]] TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine);
+
+// The DAG with the time of each all-reduce in it, by the method. `dag` has the times of buckets
+// alone, which order them where they are in flight together.
+[[nodiscard]] IterationDag timed(IterationDag dag, const models::Plan& plan, TimingMethod method,
+                                 const CommunicationCost& cost);
+
+struct TimedIteration {
+  IterationDag dag;
+  SteadyIteration steady;
+};
+
+// An iteration of layers that messages slow down (beside_traffic.h). `timed_with` gives the DAG
+// where layers take these times. Layers that take longer start what travels later, and so the rule
+// is applied again, until the period changes by less than 0.01 %, or ten times.
+[[nodiscard]] TimedIteration stretched(
+    TimedIteration iteration, const ComputeTimes& compute,
+    const std::function<IterationDag(const ComputeTimes&)>& timed_with);
+
+}  // namespace paceline::simulator

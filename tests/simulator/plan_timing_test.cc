@@ -1,0 +1,112 @@
+#include "simulator/iteration/plan_timing.h"
+
+#include <gtest/gtest.h>
+
+#include <string_view>
+#include <utility>
+
+#include "models/base/error.h"
+#include "models/plan/strategy.h"
+#include "tests/simulator/small_job.h"
+
+namespace paceline::simulator {
+namespace {
+
+const models::NetworkWork network = test::chain_network({1000, 2000, 3000});
+
+CommunicationCost two_ranks_on_a_node() {
+  CommunicationCost cost = test::one_gigabyte_a_second();
+  cost.ranks_per_node = 2;
+  cost.intra = {Seconds{1e-6}, SecondsPerByte{1e-10}};
+  return cost;
+}
+
+CommunicationCost with_transport() {
+  CommunicationCost cost = test::one_gigabyte_a_second();
+  cost.transport = TransportCost{};
+  cost.transport->segmentation = {1024, 65536, 131072};
+  return cost;
+}
+
+models::Plan plan_of(std::string_view strategy, int ranks = 8, int streams = 1) {
+  return models::make_plan(models::strategy(strategy), network.gradients, ranks,
+                           models::WireType::fp32, {.group_size = 2, .streams = streams});
+}
+
+TimingMethod method_of(const models::Plan& plan, const CommunicationCost& cost,
+                       EngineKind kind = EngineKind::automatic) {
+  CollectiveTimer engine(cost, kind);
+  return timing_method(plan, engine);
+}
+
+TEST(TimingMethod, OneBucketAtATimeIsTimedByTheLeastEngineThatSeesAllSharing) {
+  EXPECT_EQ(method_of(plan_of("ring"), test::one_gigabyte_a_second()).engine, EngineKind::step);
+  const TimingMethod behind_one_nic = method_of(plan_of("halving-doubling"), two_ranks_on_a_node());
+  EXPECT_EQ(behind_one_nic.engine, EngineKind::flow);
+  EXPECT_EQ(behind_one_nic.beside, Beside::nothing);
+}
+
+TEST(TimingMethod, APlanOfTwoSchedulesIsSaidToBeTimedByTheMoreDetailedEngine) {
+  models::Plan plan = plan_of("halving-doubling");
+  plan.schedules.push_back(plan_of("ring").schedules.front());
+  EXPECT_EQ(method_of(plan, two_ranks_on_a_node()).engine, EngineKind::flow);
+  std::swap(plan.schedules.front(), plan.schedules.back());
+  EXPECT_EQ(method_of(plan, two_ranks_on_a_node()).engine, EngineKind::flow);
+}
+
+TEST(TimingMethod, EnginesAreRankedByWhatTheySee) {
+  EXPECT_EQ(more_detailed(EngineKind::step, EngineKind::flow), EngineKind::flow);
+  EXPECT_EQ(more_detailed(EngineKind::executor, EngineKind::flow), EngineKind::executor);
+  EXPECT_EQ(more_detailed(EngineKind::step, EngineKind::step), EngineKind::step);
+  EXPECT_EQ(more_detailed(EngineKind::simgrid, EngineKind::executor), EngineKind::simgrid);
+}
+
+TEST(TimingMethod, SeveralStreamsAreTimedTogetherAndNotByTheStepEngine) {
+  const models::Plan plan = plan_of("ring", 8, 2);
+  const TimingMethod method = method_of(plan, test::one_gigabyte_a_second());
+  EXPECT_EQ(method.beside, Beside::other_buckets);
+  EXPECT_EQ(method.engine, EngineKind::flow);
+  EXPECT_THROW((void)method_of(plan, test::one_gigabyte_a_second(), EngineKind::step), InputError);
+}
+
+TEST(TimingMethod, OurTransportRunsBucketsOneBehindTheOtherWhereTheUpdateWaitsForAll) {
+  models::Plan plan = plan_of("ring");
+  EXPECT_EQ(method_of(plan, with_transport()).beside, Beside::buckets_behind);
+  EXPECT_EQ(method_of(plan, with_transport()).engine, EngineKind::executor);
+  EXPECT_EQ(method_of(plan, with_transport(), EngineKind::flow).beside, Beside::nothing);
+  plan.overlap = models::Overlap::double_buffered;
+  EXPECT_EQ(method_of(plan, with_transport()).beside, Beside::nothing);
+}
+
+TEST(TimingMethod, NothingTravelsAmongOneRankOrByALibrarysOwnAllReduce) {
+  EXPECT_EQ(method_of(plan_of("ring", 1), with_transport()).beside, Beside::nothing);
+  EXPECT_EQ(method_of(plan_of("nccl"), with_transport()).engine, EngineKind::step);
+}
+
+TEST(StretchedIteration, RepeatsUntilThePeriodStaysOrTenTimes) {
+  const models::Plan plan = plan_of("ring");
+  ComputeTimes compute;
+  compute.layers.assign(3, {Seconds{1e-3}, Seconds{2e-3}});
+  compute.beside_traffic.assign(3, {Seconds{2e-3}, Seconds{4e-3}});
+  const std::vector<BucketTimes> buckets(plan.buckets.size(), {{}, {}, Seconds{1e-3}, {}});
+  int rounds = 0;
+  const auto timed_with = [&](const ComputeTimes& at) {
+    ++rounds;
+    return IterationDag(network, plan, at, buckets, {});
+  };
+  TimedIteration iteration{timed_with(compute), {}};
+  iteration.steady = steady_state(iteration.dag);
+  const Seconds alone = iteration.steady.period;
+  rounds = 0;
+  const TimedIteration slow = stretched(iteration, compute, timed_with);
+  EXPECT_GT(slow.steady.period, alone);
+  EXPECT_GE(rounds, 2);
+  EXPECT_LE(rounds, 10);
+  // It is a fixed point of the rule.
+  const TimedIteration again = stretched(slow, compute, timed_with);
+  EXPECT_NEAR(again.steady.period.value(), slow.steady.period.value(),
+              1e-3 * slow.steady.period.value());
+}
+
+}  // namespace
+}  // namespace paceline::simulator
