@@ -287,7 +287,7 @@ void run_rank(const Options& options, const Job& job, runtime::Transport& transp
 int most_streams(const Job& job) {
   int most = job.thresholds.streams.value_or(1);
   for (const models::Strategy* strategy : job.strategies) {
-    if (strategy->on_servers)
+    if (strategy->on_servers() != nullptr)
       most = std::max(most, static_cast<int>(job.networks.front().work.gradients.size()));
   }
   return most;
@@ -299,7 +299,7 @@ Job load(const Options& options) {
   if (job.networks.size() > 1)
     throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()), "replay one");
   std::erase_if(job.strategies, [&](const models::Strategy* s) {
-    return options.job.strategies.empty() && s->library == "nccl";
+    return options.job.strategies.empty() && s->library() == models::Library::nccl;
   });
   if (job.overlap == models::Overlap::priority)
     throw InputError({"--overlap"}, "priority cannot be run, only predicted",

@@ -83,7 +83,7 @@ void show(const JobOptions& options) {
     }
     fmt::print("{}\niteration {} (predicted); times count from the start of its forward pass\n",
                table.text(), to_text(run.steady.period));
-    if (!strategy.library.empty())
+    if (strategy.library())
       fmt::print("all-reduces are timed by {}, not by an engine of ours\n", run.timed_by);
   }
 }

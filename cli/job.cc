@@ -34,8 +34,9 @@ std::vector<const models::Strategy*> load_strategies(const std::string& option,
   std::vector<const models::Strategy*> chosen;
   if (option.empty() || option == "all") {
     for (const models::Strategy& strategy : models::strategy_catalogue()) {
-      const bool runs = strategy.library == "nccl" ? simulator::runs_nccl(cluster.device.name)
-                                                   : strategy.library.empty() || has_curve;
+      const bool runs = strategy.library() == models::Library::nccl
+                            ? simulator::runs_nccl(cluster.device.name)
+                            : !strategy.library() || has_curve;
       if (runs) chosen.push_back(&strategy);
     }
     return chosen;

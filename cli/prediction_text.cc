@@ -22,16 +22,16 @@ std::string thresholds_text(const models::Strategy& strategy,
                             const models::Thresholds& thresholds) {
   std::string text;
   const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
-  if (strategy.fuses || thresholds.fusion > Bytes{0})
+  if (strategy.fusion == models::Fusion::by_default || thresholds.fusion > Bytes{0})
     add("theta " + to_text_binary(thresholds.fusion));
-  if (strategy.takes_hybrid) add("eta " + to_text(thresholds.hybrid));
-  if (strategy.takes_group) add(fmt::format("k {}", thresholds.group_size));
+  if (strategy.hybrid() != nullptr) add("eta " + to_text(thresholds.hybrid));
+  if (strategy.takes_group()) add(fmt::format("k {}", thresholds.group_size));
   if (strategy.takes_segments()) add(fmt::format("{} segments", thresholds.segments));
   if (strategy.takes_rings() && thresholds.rings > 0)
     add(fmt::format("{} rings", thresholds.rings));
-  if (strategy.on_servers)
+  if (strategy.on_servers() != nullptr)
     add(fmt::format("{} servers, {}", thresholds.servers, name(thresholds.placement)));
-  if (!strategy.on_servers && thresholds.streams > 1)
+  if (strategy.on_servers() == nullptr && thresholds.streams > 1)
     add(fmt::format("{} streams", thresholds.streams));
   return text;
 }
@@ -53,16 +53,17 @@ const Figure<Q>& calibrated_or(const std::optional<Figure<Q>>& calibrated,
 
 Json thresholds_json(const models::Strategy& strategy, const models::Thresholds& thresholds) {
   Json json = Json::object();
-  if (!strategy.never_fuses) json["theta_bytes"] = thresholds.fusion.value();
-  if (strategy.takes_hybrid) json["eta_bytes"] = thresholds.hybrid.value();
-  if (strategy.takes_group) json["group"] = thresholds.group_size;
+  if (strategy.fusion != models::Fusion::never) json["theta_bytes"] = thresholds.fusion.value();
+  if (strategy.hybrid() != nullptr) json["eta_bytes"] = thresholds.hybrid.value();
+  if (strategy.takes_group()) json["group"] = thresholds.group_size;
   if (strategy.takes_segments()) json["segments"] = thresholds.segments;
   if (strategy.takes_rings() && thresholds.rings > 0) json["rings"] = thresholds.rings;
-  if (strategy.on_servers) {
+  if (strategy.on_servers() != nullptr) {
     json["servers"] = thresholds.servers;
     json["placement"] = name(thresholds.placement);
   }
-  if (!strategy.on_servers && thresholds.streams > 1) json["streams"] = thresholds.streams;
+  if (strategy.on_servers() == nullptr && thresholds.streams > 1)
+    json["streams"] = thresholds.streams;
   return json;
 }
 
@@ -103,7 +104,7 @@ std::string straggler_note(const PredictionTable& table) {
     text += fmt::format(", slow ranks {}", assignments_text(stragglers.slow_ranks));
   text += "; all other columns are without them\n";
   const bool has_library = std::any_of(table.rows.begin(), table.rows.end(),
-                                       [](const auto& row) { return row.is_library; });
+                                       [](const auto& row) { return row.by_library_model; });
   if (!table.job.cluster.slow_nodes.empty())
     text +=
         fmt::format("slow nodes, in every column{}: {} of the NICs' bandwidth\n",
@@ -181,7 +182,7 @@ std::string percent(double share) {
 
 std::size_t PredictionTable::best() const {
   const auto faster = [](const auto& a, const auto& b) {
-    if (a.is_library != b.is_library) return b.is_library;
+    if (a.by_library_model != b.by_library_model) return b.by_library_model;
     return mean_iteration(a) < mean_iteration(b);
   };
   return static_cast<std::size_t>(std::min_element(rows.begin(), rows.end(), faster) -
@@ -235,19 +236,20 @@ std::string basis_text(const Job& job) {
 
 // What times the all-reduces of a row, in a word.
 std::string engine_text(const simulator::StrategyPrediction& row) {
-  if (models::strategy(row.name).library.empty()) return std::string(name(row.engine));
-  return row.is_library ? "own model" : "own curve";
+  if (!models::strategy(row.name).library()) return std::string(name(row.engine));
+  return row.by_library_model ? "own model" : "own curve";
 }
 
 std::string library_note(const PredictionTable& table) {
   std::string text;
   std::set<std::string> noted;
   for (const simulator::StrategyPrediction& row : table.rows) {
-    if (models::strategy(row.name).library.empty() || !noted.insert(row.name).second) continue;
-    text += fmt::format("{}: all-reduces timed by {}{}\n", row.name, row.timed_by,
-                        row.is_library ? " from the line rates: another program's prediction, "
-                                         "without an interval and not ranked with ours"
-                                       : "");
+    if (!models::strategy(row.name).library() || !noted.insert(row.name).second) continue;
+    text +=
+        fmt::format("{}: all-reduces timed by {}{}\n", row.name, row.timed_by,
+                    row.by_library_model ? " from the line rates: another program's prediction, "
+                                           "without an interval and not ranked with ours"
+                                         : "");
   }
   return text;
 }

@@ -166,8 +166,10 @@ models::Plan load_plan(const TrainingOptions& options, const models::Network& ne
     wire = parsing_option("--wire", [&] { return models::wire_type_from_name(options.wire); });
   const simulator::ThresholdRequest asked = parse_thresholds(options.thresholds);
   models::Thresholds thresholds;
-  thresholds.fusion = asked.fusion.value_or(strategy.fuses ? default_theta : Bytes{0});
-  thresholds.hybrid = asked.hybrid.value_or(strategy.hybrid);
+  thresholds.fusion = asked.fusion.value_or(
+      strategy.fusion == models::Fusion::by_default ? default_theta : Bytes{0});
+  thresholds.hybrid =
+      asked.hybrid.value_or(strategy.hybrid() == nullptr ? Bytes{0} : strategy.hybrid()->threshold);
   thresholds.group_size =
       asked.group_size.value_or(ranks % ranks_per_node == 0 ? ranks_per_node : 1);
   thresholds.segments = asked.segments.value_or(thresholds.segments);

@@ -71,9 +71,10 @@ struct Study {
 std::string configured(const StrategyPrediction& p) {
   std::string text = fmt::format("{}, {} on the wire", p.name, name(p.wire));
   const models::Strategy& strategy = models::strategy(p.name);
-  if (strategy.fuses) text += ", theta " + to_text_binary(p.thresholds.fusion);
-  if (strategy.takes_hybrid) text += ", eta " + to_text(p.thresholds.hybrid);
-  if (strategy.takes_group) text += fmt::format(", k {}", p.thresholds.group_size);
+  if (strategy.fusion == models::Fusion::by_default)
+    text += ", theta " + to_text_binary(p.thresholds.fusion);
+  if (strategy.hybrid() != nullptr) text += ", eta " + to_text(p.thresholds.hybrid);
+  if (strategy.takes_group()) text += fmt::format(", k {}", p.thresholds.group_size);
   return text;
 }
 

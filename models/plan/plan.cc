@@ -9,7 +9,10 @@
 namespace paceline::models {
 namespace {
 
-constexpr std::array<std::pair<Overlap, std::string_view>, 4> names = {
+constexpr std::array<std::pair<Library, std::string_view>, 2> library_names = {
+    {{Library::nccl, "nccl"}, {Library::open_mpi, "open-mpi"}}};
+
+constexpr std::array<std::pair<Overlap, std::string_view>, 4> overlap_names = {
     {{Overlap::wait_free, "wait-free"},
      {Overlap::none, "none"},
      {Overlap::double_buffered, "double-buffered"},
@@ -18,22 +21,39 @@ constexpr std::array<std::pair<Overlap, std::string_view>, 4> names = {
 }  // namespace
 
 std::string_view name(Overlap overlap) {
-  for (const auto& [value, text] : names) {
+  for (const auto& [value, text] : overlap_names) {
     if (value == overlap) return text;
   }
   return "unknown";
 }
 
+std::string_view name(Library library) {
+  for (const auto& [value, text] : library_names) {
+    if (value == library) return text;
+  }
+  return "unknown";
+}
+
+Library library_from_name(std::string_view text) {
+  std::vector<std::string> known;
+  for (const auto& [value, candidate] : library_names) {
+    if (candidate == text) return value;
+    known.emplace_back(candidate);
+  }
+  throw unknown_name("library", text, known);
+}
+
 std::string described(const PlannedSchedule& schedule) {
-  if (schedule.is_library)
-    return schedule.algorithm + (schedule.algorithm == "nccl" ? " (timed by its own model)"
-                                                              : " (timed as it was calibrated)");
+  if (schedule.library)
+    return schedule.algorithm + (*schedule.library == Library::nccl
+                                     ? " (timed by its own model)"
+                                     : " (timed as it was calibrated)");
   return described(schedule.algorithm, schedule.options);
 }
 
 Overlap overlap_from_name(std::string_view text) {
   std::vector<std::string> known;
-  for (const auto& [value, candidate] : names) {
+  for (const auto& [value, candidate] : overlap_names) {
     if (candidate == text) return value;
     known.emplace_back(candidate);
   }

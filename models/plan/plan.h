@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,14 +32,24 @@ enum class Overlap {
 // Throws InputError that suggests the nearest name.
 [[nodiscard]] Overlap overlap_from_name(std::string_view text);
 
-// An all-reduce that buckets of the plan use: an entry of the catalogue with its parameters, or a
-// library's own, of which we know no steps. Engines time the former; the latter is timed by the
-// library's own model, where there is one (simulator/cost/nccl_model.h).
+// A library whose own all-reduce a plan may call. We know none of its steps.
+enum class Library {
+  nccl,      // timed by its own tuning model (simulator/cost/nccl_model.h)
+  open_mpi,  // timed by a calibrated curve of MPI_Allreduce
+};
+
+// As users type it, and as its strategy is called: "nccl", "open-mpi".
+[[nodiscard]] std::string_view name(Library library);
+// Throws InputError that suggests the nearest name.
+[[nodiscard]] Library library_from_name(std::string_view text);
+
+// An all-reduce that buckets of the plan use: either an entry of the catalogue with its options,
+// which engines time, or a library's own.
 struct PlannedSchedule {
-  std::string algorithm;    // name in all_reduce_catalogue(), or of the library
-  ScheduleOptions options;  // those that the algorithm takes
-  Schedule schedule;        // without steps where it is a library's
-  bool is_library = false;
+  std::string algorithm;                // name in all_reduce_catalogue(), or of the library
+  ScheduleOptions options;              // the ranks, and the options that the algorithm takes
+  Schedule schedule;                    // has no steps where the all-reduce is a library's own
+  std::optional<Library> library = {};  // set where the all-reduce is a library's own
 };
 
 // "ring", "hierarchical k=8"; "nccl (timed by its own model)".

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <variant>
 
 #include "models/base/names.h"
 #include "models/collective/algorithms.h"
@@ -16,119 +17,96 @@ constexpr std::array catalogue = {
     Strategy{.name = "ring",
              .summary = "a ring all-reduce for each tensor",
              .source = "Jizhi 4.3, its baseline",
-             .never_fuses = true,
-             .small = "ring",
-             .large = "ring"},
+             .fusion = Fusion::never,
+             .all_reduce = Scheduled{"ring"}},
     Strategy{.name = "fused-ring",
              .summary = "tensors fused up to theta, ring all-reduce",
              .source = "Jizhi 4.3; Horovod 2018",
-             .fuses = true,
-             .small = "ring",
-             .large = "ring"},
+             .fusion = Fusion::by_default,
+             .all_reduce = Scheduled{"ring"}},
     Strategy{.name = "halving-doubling",
              .summary = "recursive halving and doubling for each tensor",
              .source = "Hitchhiker VI; Goyal 2017",
-             .small = "halving-doubling",
-             .large = "halving-doubling"},
+             .all_reduce = Scheduled{"halving-doubling"}},
     Strategy{.name = "hierarchical",
              .summary = "three phases in groups of k, for each tensor",
              .source = "Jizhi 4.3",
-             .takes_group = true,
-             .small = "hierarchical",
-             .large = "hierarchical"},
+             .all_reduce = Scheduled{"hierarchical"}},
     Strategy{.name = "hybrid",
              .summary = "fused; hierarchical up to eta, ring above",
              .source = "Jizhi 4.3",
-             .fuses = true,
-             .takes_hybrid = true,
-             .takes_group = true,
-             .small = "hierarchical",
-             .large = "ring"},
+             .fusion = Fusion::by_default,
+             .all_reduce = Hybrid{.small = "hierarchical", .large = "ring"}},
     Strategy{.name = "bidirectional-ring",
              .summary = "fused; half of each bucket around the ring in each direction",
              .source = "Jain & Sabharwal 2010",
-             .fuses = true,
-             .small = "bidirectional-ring",
-             .large = "bidirectional-ring"},
+             .fusion = Fusion::by_default,
+             .all_reduce = Scheduled{"bidirectional-ring"}},
     Strategy{.name = "multi-ring",
              .summary = "fused; a share of each bucket around each of several disjoint rings",
              .source = "Cho 2017 (PowerAI DDL)",
-             .fuses = true,
-             .takes_group = true,
-             .small = "multi-ring",
-             .large = "multi-ring"},
+             .fusion = Fusion::by_default,
+             .all_reduce = Scheduled{"multi-ring"}},
     Strategy{.name = "recursive-doubling",
              .summary = "fused; all of a bucket with partners at doubling distance",
              .source = "Thakur 2005",
-             .fuses = true,
-             .small = "recursive-doubling",
-             .large = "recursive-doubling"},
+             .fusion = Fusion::by_default,
+             .all_reduce = Scheduled{"recursive-doubling"}},
     Strategy{.name = "binary-blocks",
              .summary = "fused; halving-doubling in blocks of powers of two",
              .source = "Hitchhiker VII",
-             .fuses = true,
-             .small = "binary-blocks",
-             .large = "binary-blocks"},
+             .fusion = Fusion::by_default,
+             .all_reduce = Scheduled{"binary-blocks"}},
     Strategy{.name = "hierarchical-scatter",
              .summary = "fused; reduce-scatter in groups of k, halving-doubling across",
              .source = "Goyal 2017, 3.2; NCCL",
-             .fuses = true,
-             .takes_group = true,
-             .small = "hierarchical-scatter",
-             .large = "hierarchical-scatter"},
+             .fusion = Fusion::by_default,
+             .all_reduce = Scheduled{"hierarchical-scatter"}},
     Strategy{.name = "goyal",
              .summary = "for each tensor; through the masters up to 256 KB, scattered above",
              .source = "Goyal 2017, 3.2",
-             .takes_hybrid = true,
-             .takes_group = true,
-             .small = "hierarchical-direct",
-             .large = "hierarchical-scatter",
-             .hybrid = Bytes{256e3}},
+             .all_reduce = Hybrid{.small = "hierarchical-direct",
+                                  .large = "hierarchical-scatter",
+                                  .threshold = Bytes{256e3}}},
     Strategy{.name = "torus-2d",
              .summary = "fused; reduce-scatter along rows of k, ring along columns, all-gather",
              .source = "Mikami 2018 (Sony)",
-             .fuses = true,
-             .takes_group = true,
-             .small = "torus-2d",
-             .large = "torus-2d"},
+             .fusion = Fusion::by_default,
+             .all_reduce = Scheduled{"torus-2d"}},
     Strategy{.name = "double-binary-tree",
              .summary = "fused; half of each bucket over each of two trees, in segments",
              .source = "Sanders 2009; NCCL 2.4",
-             .fuses = true,
-             .small = "double-binary-tree",
-             .large = "double-binary-tree"},
+             .fusion = Fusion::by_default,
+             .all_reduce = Scheduled{"double-binary-tree"}},
     Strategy{.name = "direct-exchange",
              .summary = "fused; each rank sums its part of every bucket",
              .source = "Hitchhiker IV",
-             .fuses = true,
-             .small = "direct-exchange",
-             .large = "direct-exchange"},
+             .fusion = Fusion::by_default,
+             .all_reduce = Scheduled{"direct-exchange"}},
     Strategy{.name = "parameter-server",
              .summary = "each tensor on one of s servers among the ranks, all at once",
              .source = "Li 2014; PAISoar 2",
-             .small = "parameter-server",
-             .large = "parameter-server",
-             .on_servers = true},
+             .all_reduce = OnServers{"parameter-server"}},
     Strategy{.name = "nccl",
              .summary = "fused; NCCL's own choice of ring or tree, timed by its tuning model",
              .source = "NVIDIA NCCL 2.28, src/graph/tuning.cc; NCCL tuning",
-             .fuses = true,
-             .library = "nccl"},
+             .fusion = Fusion::by_default,
+             .all_reduce = Library::nccl},
     Strategy{.name = "open-mpi",
              .summary = "fused; MPI_Allreduce of Open MPI, timed by its calibrated curve",
              .source = "Open MPI; the profile",
-             .fuses = true,
-             .library = "open-mpi"},
+             .fusion = Fusion::by_default,
+             .all_reduce = Library::open_mpi},
     Strategy{.name = "no-overlap",
              .summary = "fused-ring after the whole backward pass",
              .source = "for comparison",
-             .fuses = true,
-             .small = "ring",
-             .large = "ring",
+             .fusion = Fusion::by_default,
+             .all_reduce = Scheduled{"ring"},
              .overlap = Overlap::none},
 };
 
-// The index of an all-reduce among the plan's schedules, built on first use.
+// Returns the index of an all-reduce of the catalogue in plan.schedules, where it is added if it is
+// not there yet.
 int planned(Plan& plan, std::string_view name, const ScheduleOptions& wanted) {
   const CollectiveAlgorithm& algorithm = all_reduce_algorithm(name);
   const ScheduleOptions options = taken_options(algorithm, wanted);
@@ -140,14 +118,26 @@ int planned(Plan& plan, std::string_view name, const ScheduleOptions& wanted) {
   return static_cast<int>(plan.schedules.size()) - 1;
 }
 
-// Likewise of a library's all-reduce.
-int planned_library(Plan& plan, std::string_view library) {
+// The same for a library's own all-reduce.
+int planned(Plan& plan, Library library) {
   if (plan.schedules.empty())
-    plan.schedules.push_back({std::string(library), {.ranks = plan.ranks}, {}, true});
+    plan.schedules.push_back({std::string(name(library)), {.ranks = plan.ranks}, {}, library});
   return 0;
 }
 
-// Places buckets on servers, in the order in which they come.
+template <class... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+
+template <class Takes>
+bool any_algorithm(const Strategy& strategy, Takes takes) {
+  const std::vector<std::string_view> names = strategy.algorithms();
+  return std::any_of(names.begin(), names.end(),
+                     [&](std::string_view entry) { return all_reduce_algorithm(entry).*takes; });
+}
+
+// Chooses a server for each bucket. Buckets come in the order of the plan.
 class Placer {
  public:
   Placer(int servers, ServerPlacement placement)
@@ -190,14 +180,32 @@ const Strategy& strategy(std::string_view name) {
   throw unknown_name("strategy", name, strategy_names());
 }
 
+std::optional<Library> Strategy::library() const {
+  const Library* library = std::get_if<Library>(&all_reduce);
+  return library == nullptr ? std::nullopt : std::optional(*library);
+}
+
+std::vector<std::string_view> Strategy::algorithms() const {
+  using Names = std::vector<std::string_view>;
+  return std::visit(Overloaded{[](const Scheduled& s) { return Names{s.algorithm}; },
+                               [](const Hybrid& h) {
+                                 return Names{h.small, h.large};
+                               },
+                               [](const OnServers& s) { return Names{s.algorithm}; },
+                               [](Library) { return Names{}; }},
+                    all_reduce);
+}
+
+bool Strategy::takes_group() const {
+  return any_algorithm(*this, &CollectiveAlgorithm::takes_group);
+}
+
 bool Strategy::takes_segments() const {
-  return library.empty() &&
-         (all_reduce_algorithm(small).takes_segments || all_reduce_algorithm(large).takes_segments);
+  return any_algorithm(*this, &CollectiveAlgorithm::takes_segments);
 }
 
 bool Strategy::takes_rings() const {
-  return library.empty() &&
-         (all_reduce_algorithm(small).takes_rings || all_reduce_algorithm(large).takes_rings);
+  return any_algorithm(*this, &CollectiveAlgorithm::takes_rings);
 }
 
 std::string_view name(ServerPlacement placement) {
@@ -219,7 +227,8 @@ ServerPlacement server_placement_from_name(std::string_view text) {
 Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients, int ranks,
                WireType wire, const Thresholds& thresholds) {
   check_rank_count(ranks);
-  if (strategy.on_servers) check_server_count(thresholds.servers, ranks);
+  const bool on_servers = strategy.on_servers() != nullptr;
+  if (on_servers) check_server_count(thresholds.servers, ranks);
   Plan plan{.strategy = std::string(strategy.name),
             .ranks = ranks,
             .wire = wire,
@@ -227,29 +236,38 @@ Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients, in
             .streams = std::max(1, thresholds.streams),
             .schedules = {},
             .buckets = {}};
-  const Bytes theta = strategy.never_fuses ? Bytes{0} : thresholds.fusion;
+  const Bytes theta = strategy.fusion == Fusion::never ? Bytes{0} : thresholds.fusion;
   ScheduleOptions options{.ranks = ranks,
                           .group_size = thresholds.group_size,
                           .segments = thresholds.segments,
                           .rings = thresholds.rings,
                           .servers = 1};
-  Placer placer(strategy.on_servers ? thresholds.servers : 1, thresholds.placement);
+  Placer placer(on_servers ? thresholds.servers : 1, thresholds.placement);
+  const auto schedule_of = [&](const Bucket& bucket) {
+    return std::visit(
+        Overloaded{[&](const Scheduled& s) { return planned(plan, s.algorithm, options); },
+                   [&](const Hybrid& h) {
+                     const bool is_small = plan.bytes(bucket) <= thresholds.hybrid;
+                     return planned(plan, is_small ? h.small : h.large, options);
+                   },
+                   [&](const OnServers& s) {
+                     options.first_server =
+                         server_rank(placer.place(bucket.elements), ranks, thresholds.servers);
+                     return planned(plan, s.algorithm, options);
+                   },
+                   [&](Library library) { return planned(plan, library); }},
+        strategy.all_reduce);
+  };
   Bucket open;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     open.elements += gradients[i].elements;
     ++open.gradient_count;
-    const Bytes size = plan.bytes(open);
-    if (size < theta && i + 1 < gradients.size()) continue;
-    const bool is_small = !strategy.takes_hybrid || size <= thresholds.hybrid;
-    if (strategy.on_servers)
-      options.first_server = server_rank(placer.place(open.elements), ranks, thresholds.servers);
-    open.schedule = strategy.library.empty()
-                        ? planned(plan, is_small ? strategy.small : strategy.large, options)
-                        : planned_library(plan, strategy.library);
+    if (plan.bytes(open) < theta && i + 1 < gradients.size()) continue;
+    open.schedule = schedule_of(open);
     plan.buckets.push_back(open);
     open = Bucket{.first_gradient = static_cast<int>(i) + 1};
   }
-  if (strategy.on_servers) plan.streams = std::max<int>(1, static_cast<int>(plan.buckets.size()));
+  if (on_servers) plan.streams = std::max<int>(1, static_cast<int>(plan.buckets.size()));
   return plan;
 }
 

@@ -1,11 +1,14 @@
-// Strategies: named ways to make a plan, as users say them. Turning a strategy into a plan
-// needs no clock, so the runtime can do it without the simulator; only the search for good
-// thresholds is the planner's (simulator/planner/thresholds.h).
+// Strategies: named ways to make a plan. Users choose a strategy by its name.
+//
+// To turn a strategy into a plan needs no clock, so the runtime does it without the simulator. The
+// search for good thresholds needs one, and is in simulator/planner/thresholds.h.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "models/network/work.h"
@@ -13,44 +16,68 @@
 
 namespace paceline::models {
 
-// Which server holds a bucket.
+// Which of s servers sums a bucket.
 enum class ServerPlacement {
-  round_robin,  // bucket i on server i mod s
-  balanced,     // on the server that holds the fewest bytes so far
+  round_robin,  // bucket i is on server i mod s
+  balanced,     // each bucket, in order, is on the server that holds the fewest bytes so far
 };
 
-// theta, eta and k, as a threshold-driven runtime takes them. Sizes are on the wire.
+// What a strategy leaves open, as a threshold-driven runtime takes it. Sizes are in bytes on the
+// wire. A strategy ignores what it does not take.
 struct Thresholds {
   Bytes fusion{0};     // theta: a bucket is closed as soon as it holds this much; 0 fuses nothing
-  Bytes hybrid{0};     // eta: buckets up to this size go the one way, larger ones the other
-  int group_size = 1;  // k
-  int segments = 0;    // of trees; 0 takes the algorithm's default, here and below
-  int rings = 0;       // of multi-ring
-  int servers = 1;     // of parameter-server
+  Bytes hybrid{0};     // eta: a Hybrid sends buckets up to this size by its `small` algorithm
+  int group_size = 1;  // k: ranks of a group
+  int segments = 0;    // pieces of a bucket in a pipelined tree; 0 takes the algorithm's default
+  int rings = 0;       // disjoint rings of multi-ring; 0 takes the algorithm's default
+  int servers = 1;     // servers among the ranks
   ServerPlacement placement = ServerPlacement::balanced;
-  int streams = 1;  // buckets in flight at the same time
+  int streams = 1;  // buckets that may be in flight at the same time
 
   bool operator==(const Thresholds&) const = default;
 };
 
+// When a strategy fuses gradients into buckets of at least theta.
+enum class Fusion {
+  never,       // one collective for each tensor, by definition
+  if_asked,    // one collective for each tensor, unless the user names a theta
+  by_default,  // theta is chosen where the user names none
+};
+
+// Every bucket takes the same algorithm.
+struct Scheduled {
+  std::string_view algorithm;  // name in all_reduce_catalogue()
+};
+
+// The size of a bucket decides its algorithm.
+struct Hybrid {
+  std::string_view small;  // name in all_reduce_catalogue(), for buckets up to eta
+  std::string_view large;  // the same for larger buckets
+  Bytes threshold{0};      // eta where the strategy defines it; 0 where it is chosen
+};
+
+// Each bucket is summed on one server among the ranks, and all buckets are in flight at once.
+struct OnServers {
+  std::string_view algorithm;  // name in all_reduce_catalogue()
+};
+
 struct Strategy {
   std::string_view name;
-  std::string_view summary;
-  std::string_view source;
-  bool fuses = false;  // theta by default; otherwise one collective for each tensor unless asked
-  bool never_fuses = false;     // one collective for each tensor by definition
-  bool takes_hybrid = false;    // eta
-  bool takes_group = false;     // k
-  std::string_view small = {};  // catalogue name of the all-reduce of buckets up to eta, or of all
-  std::string_view large = {};  // of larger buckets; the same where there is no eta
+  std::string_view summary;  // one line
+  std::string_view source;   // paper and section
+  Fusion fusion = Fusion::if_asked;
+  std::variant<Scheduled, Hybrid, OnServers, Library> all_reduce;
   Overlap overlap = Overlap::wait_free;
-  Bytes hybrid{0};          // eta by definition; 0 where it is chosen
-  bool on_servers = false;  // each bucket on a server of its own, all in flight at once
-  // The library whose own all-reduce it is, timed by the library's own model (nccl) or by its
-  // calibrated curve (open-mpi) and not by an engine; then `small` and `large` are empty.
-  std::string_view library = {};
 
-  // Whether any of its all-reduces takes the option.
+  // The alternative of all_reduce, or null (empty) where it is another one.
+  [[nodiscard]] const Hybrid* hybrid() const { return std::get_if<Hybrid>(&all_reduce); }
+  [[nodiscard]] const OnServers* on_servers() const { return std::get_if<OnServers>(&all_reduce); }
+  [[nodiscard]] std::optional<Library> library() const;
+
+  // The algorithms that its buckets may take, that of small buckets first. Empty for a library.
+  [[nodiscard]] std::vector<std::string_view> algorithms() const;
+  // Whether any of these algorithms takes the option.
+  [[nodiscard]] bool takes_group() const;
   [[nodiscard]] bool takes_segments() const;
   [[nodiscard]] bool takes_rings() const;
 };
@@ -62,9 +89,10 @@ struct Strategy {
 [[nodiscard]] std::string_view name(ServerPlacement placement);
 [[nodiscard]] const Strategy& strategy(std::string_view name);
 
-// The plan of a strategy for these gradients (in backward order) on `ranks` ranks. Fusion is
-// Jizhi's (4.3): gradients join the open bucket, which is sent once it holds theta or more.
-// Throws InputError if ranks < 1 or k does not divide the ranks. O(gradients x servers).
+// The plan of a strategy for these gradients (in backward order) on `ranks` ranks. Fusion follows
+// Jizhi (4.3): gradients join the open bucket, which is sent once it holds theta or more.
+// Throws InputError if ranks < 1, if k does not divide the ranks, or if the servers are more than
+// the ranks. O(gradients x servers).
 [[nodiscard]] Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients,
                              int ranks, WireType wire, const Thresholds& thresholds);
 

@@ -34,7 +34,7 @@ constexpr std::chrono::microseconds longest_nap{200};
 // A library's own all-reduce runs where the transport has it.
 void check_library(const models::Plan& plan, const models::PlannedSchedule& schedule,
                    const Transport& transport) {
-  if (!schedule.is_library) return;
+  if (!schedule.library) return;
   if (schedule.algorithm != transport.name() || !transport.has_all_reduce())
     throw InputError(
         fmt::format("strategy {} is a library's own all-reduce, which transport {} does not have",
@@ -124,7 +124,7 @@ struct GradientExchange::State {
   Collective* prepared(const models::Plan& plan, const models::Bucket& bucket, int stream) {
     const models::PlannedSchedule& planned =
         plan.schedules[static_cast<std::size_t>(bucket.schedule)];
-    if (planned.is_library) return nullptr;
+    if (planned.library) return nullptr;
     return &executor.prepare(planned.schedule, bucket.elements, plan.wire, stream);
   }
 

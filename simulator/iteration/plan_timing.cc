@@ -15,7 +15,7 @@ namespace {
 std::vector<models::Schedule> followed_schedules(const models::Plan& plan) {
   std::vector<models::Schedule> schedules;
   for (const models::PlannedSchedule& schedule : plan.schedules)
-    if (!schedule.is_library) schedules.push_back(schedule.schedule);
+    if (!schedule.library) schedules.push_back(schedule.schedule);
   return schedules;
 }
 
@@ -43,7 +43,7 @@ TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine) {
   }
   TimingMethod method;
   for (const models::PlannedSchedule& schedule : plan.schedules) {
-    if (!schedule.is_library) method.engine = more_detailed(method.engine, engine.engine(schedule));
+    if (!schedule.library) method.engine = more_detailed(method.engine, engine.engine(schedule));
   }
   return method;
 }

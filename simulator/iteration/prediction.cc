@@ -160,7 +160,7 @@ Predictor::Setting& Predictor::setting(int ranks, Reading reading) {
 Predictor::Setting& Predictor::setting(const models::Strategy& strategy, int ranks,
                                        Reading reading) {
   Setting& at = setting(ranks, reading);
-  if (strategy.library == "nccl" && !at.nccl) {
+  if (strategy.library() == models::Library::nccl && !at.nccl) {
     if (!nccl_tables_) nccl_tables_ = nccl_tables(nccl_versions().back());
     at.nccl.emplace(*nccl_tables_, request_.cluster, ranks);
   }
@@ -184,9 +184,10 @@ StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thres
   const bool slows =
       plan.ranks > 1 && !at.compute.beside_traffic.empty() && !request_.compute_is_exact;
   if (slows) iteration = stretched(std::move(iteration), at.compute, timed_with);
-  std::string timed_by = strategy.library.empty()     ? described(method.engine)
-                         : strategy.library == "nccl" ? described(*nccl_tables_)
-                                                      : described_curve(at.engine.cost(), at.ranks);
+  std::string timed_by = !strategy.library() ? described(method.engine)
+                         : strategy.library() == models::Library::nccl
+                             ? described(*nccl_tables_)
+                             : described_curve(at.engine.cost(), at.ranks);
   return {std::move(plan), std::move(iteration.dag), std::move(iteration.steady), method.engine,
           std::move(timed_by)};
 }
@@ -220,7 +221,7 @@ models::Thresholds Predictor::baseline_thresholds(const models::Strategy& strate
                                                   int ranks) const {
   models::Thresholds baseline = thresholds;
   const bool fits = ranks % thresholds.group_size == 0 && thresholds.group_size < ranks;
-  if (strategy.takes_group && !fits)
+  if (strategy.takes_group() && !fits)
     baseline.group_size = default_group(strategy, ranks, request_.cluster.ranks_per_node);
   baseline.servers = std::min(baseline.servers, ranks);
   // Disjoint rings are fewer among fewer ranks.
@@ -275,7 +276,7 @@ StrategyPrediction Predictor::predict(const models::Strategy& strategy) {
   prediction.spent = time_spent(at_stated.dag, at_stated.steady);
   prediction.critical_path =
       path_shares(at_stated.dag, critical_path(at_stated.dag, at_stated.steady));
-  prediction.is_library = strategy.library == "nccl";
+  prediction.by_library_model = strategy.library() == models::Library::nccl;
   prediction.timed_by = at_stated.timed_by;
   prediction.compute_source = stated.compute.source;
   prediction.engine = at_stated.engine;

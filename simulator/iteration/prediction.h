@@ -74,7 +74,7 @@ struct StrategyPrediction {
   // What they were timed by in words: "flow engine", or a library's own model. The latter has no
   // interval, and knows of no calibration.
   std::string timed_by;
-  bool is_library = false;  // timed by the library's own model
+  bool by_library_model = false;  // timed by another program's model (NCCL's), not by ours
   bool converged = true;
   std::optional<StragglerPrediction> stragglers;  // where they were asked for
 };

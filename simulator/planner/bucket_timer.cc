@@ -6,8 +6,8 @@
 namespace paceline::simulator {
 
 Seconds BucketTimer::time(const models::PlannedSchedule& schedule, Bytes bytes) const {
-  if (!schedule.is_library) return engine_->time(schedule, bytes);
-  if (schedule.algorithm != "nccl")
+  if (!schedule.library) return engine_->time(schedule, bytes);
+  if (*schedule.library == models::Library::open_mpi)
     return schedule.options.ranks == 1 ? Seconds{0} : cost().library_all_reduce(bytes);
   PACELINE_ASSERT(nccl_ != nullptr && schedule.options.ranks == nccl_->ranks(),
                   "a plan for a library is timed with that library's model");

@@ -24,11 +24,12 @@ int chosen_segments(const models::Strategy& strategy, const models::NetworkWork&
   for (const models::Gradient& gradient : network.gradients)
     largest = std::max(largest, gradient.elements);
   const Bytes size = static_cast<double>(largest) * models::element_size(wire);
+  const std::string_view algorithm = strategy.algorithms().back();
   int best = 1;
-  Seconds least = timer.time(planned(strategy.large, {.ranks = ranks, .segments = 1}), size);
+  Seconds least = timer.time(planned(algorithm, {.ranks = ranks, .segments = 1}), size);
   for (int segments = 2; segments <= 256; segments *= 2) {
     const Seconds time =
-        timer.time(planned(strategy.large, {.ranks = ranks, .segments = segments}), size);
+        timer.time(planned(algorithm, {.ranks = ranks, .segments = segments}), size);
     if (time >= least) break;  // of a convex function of the segments
     least = time;
     best = segments;
@@ -56,7 +57,9 @@ Bytes crossing(const models::PlannedSchedule& small, const models::PlannedSchedu
 }  // namespace
 
 int default_group(const models::Strategy& strategy, int ranks, int ranks_per_node) {
-  if (strategy.small == "hierarchical") return models::default_group_size(ranks);
+  const std::vector<std::string_view> algorithms = strategy.algorithms();
+  if (!algorithms.empty() && algorithms.front() == "hierarchical")
+    return models::default_group_size(ranks);
   if (ranks_per_node > 1 && ranks_per_node < ranks && ranks % ranks_per_node == 0)
     return ranks_per_node;
   return strategy.takes_rings() ? 1 : models::default_row_length(ranks);
@@ -68,34 +71,34 @@ models::Thresholds resolve_thresholds(const models::Strategy& strategy,
                                       models::WireType wire, const ComputeTimes& compute,
                                       BucketTimer timer) {
   models::Thresholds chosen;
-  if (strategy.takes_group)
+  if (strategy.takes_group())
     chosen.group_size =
         asked.group_size.value_or(default_group(strategy, ranks, timer.cost().ranks_per_node));
   chosen.rings = asked.rings.value_or(0);
   chosen.placement = asked.placement.value_or(models::ServerPlacement::balanced);
   // A library runs one collective of a communicator at a time.
-  chosen.streams = strategy.library.empty() ? asked.streams.value_or(1) : 1;
-  if (strategy.on_servers)
+  chosen.streams = !strategy.library() ? asked.streams.value_or(1) : 1;
+  if (strategy.on_servers() != nullptr)
     chosen.servers = asked.servers.value_or((ranks - 1) / timer.cost().ranks_per_node + 1);
   if (strategy.takes_segments()) {
     chosen.segments =
         asked.segments ? *asked.segments : chosen_segments(strategy, network, ranks, wire, timer);
   }
   const Bytes whole = static_cast<double>(network.parameters()) * models::element_size(wire);
-  if (strategy.takes_hybrid) {
+  if (const models::Hybrid* hybrid = strategy.hybrid()) {
     const models::ScheduleOptions options{.ranks = ranks, .group_size = chosen.group_size};
     chosen.hybrid = asked.hybrid ? *asked.hybrid
-                    : strategy.hybrid > Bytes{0}
-                        ? strategy.hybrid
-                        : crossing(planned(strategy.small, options),
-                                   planned(strategy.large, options), whole, timer);
+                    : hybrid->threshold > Bytes{0}
+                        ? hybrid->threshold
+                        : crossing(planned(hybrid->small, options), planned(hybrid->large, options),
+                                   whole, timer);
   }
-  if (strategy.never_fuses) return chosen;
+  if (strategy.fusion == models::Fusion::never) return chosen;
   if (asked.fusion) {
     chosen.fusion = *asked.fusion;
     return chosen;
   }
-  if (!strategy.fuses) return chosen;
+  if (strategy.fusion == models::Fusion::if_asked) return chosen;
 
   const auto finish = [&](Bytes theta) {
     models::Thresholds candidate = chosen;

@@ -84,7 +84,7 @@ void WholeProcessFlowEngine(benchmark::State& state, std::string strategy) {
 
 const bool fusing_strategies_are_registered = [] {
   for (const models::Strategy& strategy : models::strategy_catalogue()) {
-    if (!strategy.fuses || !strategy.library.empty()) continue;
+    if (strategy.fusion != models::Fusion::by_default || strategy.library()) continue;
     benchmark::RegisterBenchmark(("WholeProcessFlowEngine/" + std::string(strategy.name)).c_str(),
                                  WholeProcessFlowEngine, std::string(strategy.name))
         ->Arg(1)

@@ -59,13 +59,47 @@ TEST(Strategy, ALibraryIsPlannedWithoutSteps) {
   EXPECT_EQ(sizes(plan),
             sizes(make_plan(strategy("fused-ring"), gradients, 4, WireType::fp32, thresholds)));
   ASSERT_EQ(plan.schedules.size(), 1u);
-  EXPECT_TRUE(plan.schedules[0].is_library);
+  EXPECT_EQ(plan.schedules[0].library, Library::nccl);
   EXPECT_EQ(plan.schedules[0].options.ranks, 4);
   EXPECT_EQ(plan.schedules[0].schedule.steps(), 0);
   EXPECT_EQ(described(plan.schedules[0]), "nccl (timed by its own model)");
   const Plan ring = make_plan(strategy("ring"), gradients, 4, WireType::fp32, {});
-  EXPECT_FALSE(ring.schedules[0].is_library);
+  EXPECT_FALSE(ring.schedules[0].library);
   EXPECT_EQ(described(ring.schedules[0]), "ring");
+}
+
+// What a strategy takes follows from its algorithms; a library's own all-reduce takes nothing.
+TEST(Strategy, TakesWhatItsAlgorithmsTake) {
+  const auto takes = [](bool (Strategy::*option)() const) {
+    std::vector<std::string> names;
+    for (const Strategy& strategy : strategy_catalogue())
+      if ((strategy.*option)()) names.emplace_back(strategy.name);
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(takes(&Strategy::takes_group), (Names{"hierarchical", "hybrid", "multi-ring",
+                                                  "hierarchical-scatter", "goyal", "torus-2d"}));
+  EXPECT_EQ(takes(&Strategy::takes_segments), Names{"double-binary-tree"});
+  EXPECT_EQ(takes(&Strategy::takes_rings), Names{"multi-ring"});
+}
+
+// A library's strategy has the library's name, so that users and plans name both by one word.
+TEST(Strategy, OfALibraryHasItsName) {
+  int libraries = 0;
+  for (const Strategy& strategy : strategy_catalogue()) {
+    if (!strategy.library()) continue;
+    ++libraries;
+    EXPECT_EQ(strategy.name, name(*strategy.library()));
+    EXPECT_EQ(library_from_name(strategy.name), *strategy.library());
+    EXPECT_TRUE(strategy.algorithms().empty());
+  }
+  EXPECT_EQ(libraries, 2);
+  try {
+    (void)library_from_name("ncll");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "unknown library 'ncll'; did you mean 'nccl'?");
+  }
 }
 
 // FP32: 4 bytes each. The bucket is sent as soon as it holds 40 bytes: 4+7 = 11 elements, then 10

@@ -67,7 +67,7 @@ TEST(Prediction, ACalibratedTransportChoosesTheExecutorEngineAndKnowsTheLibrary)
   EXPECT_GT(ring.iteration.high, ring.iteration.value);
   const StrategyPrediction library = predictor.predict(models::strategy("open-mpi"));
   EXPECT_EQ(library.timed_by, "its calibrated curve");
-  EXPECT_FALSE(library.is_library);
+  EXPECT_FALSE(library.by_library_model);
   // One bucket after the other, each alpha + n beta.
   const double gradients = static_cast<double>(request.network.parameters()) * 2;
   EXPECT_NEAR(library.spent.communication.value(), library.buckets * 1e-3 + gradients * 4e-8,
@@ -115,7 +115,8 @@ TEST(Prediction, EveryRowIsConsistent) {
     Predictor predictor(job.request(ranks));
     for (const models::Strategy& strategy : models::strategy_catalogue()) {
       // Their flows take seconds to follow where they are many.
-      const bool is_slow = strategy.on_servers || strategy.name == "double-binary-tree";
+      const bool is_slow =
+          strategy.on_servers() != nullptr || strategy.name == "double-binary-tree";
       if (is_slow && ranks > 24) continue;
       // Known from a calibrated curve only.
       if (strategy.name == "open-mpi") continue;
@@ -173,11 +174,11 @@ TEST(Prediction, NcclIsTimedByItsOwnModel) {
   Seconds all;
   for (const models::Bucket& bucket : run.plan.buckets) all += model.time(run.plan.bytes(bucket));
   EXPECT_NEAR(p.spent.communication.value(), all.value(), 1e-12);
-  EXPECT_TRUE(p.is_library);
+  EXPECT_TRUE(p.by_library_model);
   EXPECT_EQ(p.timed_by, "NCCL 2.28.3-1's own tuning model (tuning.cc)");
   EXPECT_EQ(run.timed_by, p.timed_by);
   const StrategyPrediction ring = predictor.predict(models::strategy("fused-ring"));
-  EXPECT_FALSE(ring.is_library);
+  EXPECT_FALSE(ring.by_library_model);
   EXPECT_EQ(ring.timed_by, "step engine");
 }
 
