@@ -22,8 +22,8 @@
 #include "cli/ranks.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
+#include "runtime/channel/rank_threads.h"
 #include "runtime/transport/mpi_transport.h"
-#include "runtime/transport/rank_threads.h"
 
 namespace paceline::cli {
 namespace {
@@ -375,8 +375,8 @@ void run(const Options& options) {
   }
   const int ranks = optional_count("--ranks", options.ranks, most_thread_ranks).value_or(1);
   check_plot(ranks);
-  runtime::run_as_threads(ranks, 1, patience, [&](runtime::Transport& transport) {
-    run_rank(options, request, transport);
+  runtime::run_as_threads(ranks, 1, patience, [&](const runtime::Endpoint& endpoint) {
+    run_rank(options, request, endpoint.transport);
   });
 }
 

@@ -16,10 +16,10 @@
 #include "cli/table.h"
 #include "models/base/parse_units.h"
 #include "models/timeline/timeline.h"
+#include "runtime/channel/messages.h"
+#include "runtime/channel/mpi_job.h"
+#include "runtime/channel/rank_threads.h"
 #include "runtime/replay/replay.h"
-#include "runtime/transport/messages.h"
-#include "runtime/transport/mpi_transport.h"
-#include "runtime/transport/rank_threads.h"
 #include "simulator/cost/compute_time.h"
 
 namespace paceline::cli {
@@ -245,8 +245,9 @@ void show_progress(Progress& progress, const PredictionTable& table, std::size_t
                 before / all);
 }
 
-// One rank, from its transport on. Rank 0 predicts before, and reports after.
-void run_rank(const Options& options, const Job& job, runtime::Transport& transport) {
+// Runs one rank of the job. Rank 0 predicts before, and reports after.
+void run_rank(const Options& options, const Job& job, const runtime::Endpoint& endpoint) {
+  runtime::Transport& transport = endpoint.transport;
   const LoadedNetwork& network = job.networks.front();
   std::optional<PredictionTable> table;
   std::string text;
@@ -254,7 +255,7 @@ void run_rank(const Options& options, const Job& job, runtime::Transport& transp
     table.emplace(predict_table(job, network, transport.ranks()));
     text = script_json(written_script(job, *table)).dump();
   }
-  const Script script = script_from(Json::parse(runtime::broadcast_text(transport, text)));
+  const Script script = script_from(Json::parse(runtime::broadcast_text(endpoint.channel, text)));
   std::vector<Result> results;
   const int iterations = count("--iterations", options.iterations);
   const int warm_up = count("--warm-up", options.warm_up);
@@ -322,8 +323,8 @@ void run(const Options& options) {
   if (launched) {
     refuse_ranks_option(options.job.ranks);
     (void)parse_ranks(std::to_string(launched->ranks), job.cluster);
-    const auto transport = runtime::mpi_transport(most_streams(job), patience);
-    return run_rank(options, job, *transport);
+    runtime::MpiJob mpi(most_streams(job), patience);
+    return run_rank(options, job, mpi.endpoint());
   }
   if (options.job.ranks.empty())
     throw InputError("--ranks is missing",
@@ -332,9 +333,9 @@ void run(const Options& options) {
   if (ranks > most_thread_ranks)
     throw InputError({"--ranks"}, fmt::format("{} threads", ranks),
                      fmt::format("choose at most {}, or use mpirun", most_thread_ranks));
-  runtime::run_as_threads(ranks, most_streams(job), patience, [&](runtime::Transport& transport) {
-    run_rank(options, job, transport);
-  });
+  runtime::run_as_threads(
+      ranks, most_streams(job), patience,
+      [&](const runtime::Endpoint& endpoint) { run_rank(options, job, endpoint); });
 }
 
 }  // namespace

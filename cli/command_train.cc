@@ -18,10 +18,10 @@
 #include "cli/training_report.h"
 #include "models/base/parse_units.h"
 #include "models/collective/algorithms.h"
+#include "runtime/channel/mpi_job.h"
+#include "runtime/channel/rank_threads.h"
 #include "runtime/tensor/kernels.h"
 #include "runtime/training/trainer.h"
-#include "runtime/transport/mpi_transport.h"
-#include "runtime/transport/rank_threads.h"
 
 namespace paceline::cli {
 namespace {
@@ -202,8 +202,9 @@ void write_timeline(const TrainingOptions& options, const TrainingJob& job) {
              options.timeline);
 }
 
-// One rank, from its transport on. Rank 0 reports.
-void run_rank(const TrainingOptions& options, TrainingJob& job, runtime::Transport& transport) {
+// Runs one rank of the job. Rank 0 reports.
+void run_rank(const TrainingOptions& options, TrainingJob& job, const runtime::Endpoint& endpoint) {
+  const runtime::Transport& transport = endpoint.transport;
   std::optional<TrainingReport> report;
   if (transport.rank() == 0) {
     report.emplace(options.metrics, !options.resume.empty(), options.json);
@@ -212,8 +213,8 @@ void run_rank(const TrainingOptions& options, TrainingJob& job, runtime::Transpo
     report->begin(begin);
     if (!options.json) print_title(job, transport.name());
   }
-  const runtime::TrainingOutcome outcome = runtime::train(job.request(options, transport.rank()),
-                                                          transport, report ? &*report : nullptr);
+  const runtime::TrainingOutcome outcome =
+      runtime::train(job.request(options, transport.rank()), endpoint, report ? &*report : nullptr);
   if (transport.rank() != 0) return;
   write_timeline(options, job);
   report.reset();
@@ -223,9 +224,9 @@ void run_rank(const TrainingOptions& options, TrainingJob& job, runtime::Transpo
 void run_threads(const TrainingOptions& options, int ranks) {
   TrainingJob job = load(options, ranks, ranks, true);
   const Seconds patience = parse_patience(options.patience);
-  runtime::run_as_threads(ranks, job.plan.streams, patience, [&](runtime::Transport& transport) {
-    run_rank(options, job, transport);
-  });
+  runtime::run_as_threads(
+      ranks, job.plan.streams, patience,
+      [&](const runtime::Endpoint& endpoint) { run_rank(options, job, endpoint); });
 }
 
 void run(const TrainingOptions& options) {
@@ -235,8 +236,8 @@ void run(const TrainingOptions& options) {
     refuse_ranks_option(options.ranks);
     TrainingJob job = load(options, launched->ranks, launched->ranks_on_node, false);
     const Seconds patience = parse_patience(options.patience);
-    const auto transport = runtime::mpi_transport(job.plan.streams, patience);
-    return run_rank(options, job, *transport);
+    runtime::MpiJob mpi(job.plan.streams, patience);
+    return run_rank(options, job, mpi.endpoint());
   }
   run_threads(options, optional_count("--ranks", options.ranks, most_thread_ranks).value_or(1));
 }

@@ -14,9 +14,10 @@
 
 #include "models/network/work.h"
 #include "models/plan/strategy.h"
+#include "runtime/channel/messages.h"
+#include "runtime/channel/transport_channel.h"
 #include "runtime/exchange/gradient_exchange.h"
 #include "runtime/network/trainable_network.h"
-#include "runtime/transport/messages.h"
 
 namespace paceline::calibration {
 namespace {
@@ -32,13 +33,14 @@ double seconds_since(Clock::time_point start) {
 }
 
 void wait_for_all(runtime::Transport& transport) {
-  std::array<double, 1> nothing{};
-  sum_over_ranks(transport, nothing);
+  runtime::TransportChannel channel(transport);
+  runtime::barrier(channel);
 }
 
 // Rank 0's.
 double agreed(runtime::Transport& transport, double value) {
-  broadcast(transport, std::as_writable_bytes(std::span(&value, 1)));
+  runtime::TransportChannel channel(transport);
+  runtime::broadcast(channel, std::as_writable_bytes(std::span(&value, 1)));
   return value;
 }
 
@@ -313,7 +315,8 @@ std::vector<models::CalibratedLayer> measure_layers(runtime::Transport& transpor
     const std::vector<float> more = beside.quartiles();
     figures.insert(figures.end(), more.begin(), more.end());
   }
-  const std::vector<float> all = gather(transport, figures);
+  runtime::TransportChannel channel(transport);
+  const std::vector<float> all = gather(channel, figures);
   std::vector<models::CalibratedLayer> layers;
   if (transport.rank() != 0) return layers;
   const std::vector<float> worst = slowest(all, transport.ranks());

@@ -14,8 +14,9 @@
 #include "calibration/fit/median.h"
 #include "models/base/error.h"
 #include "models/base/limits.h"
+#include "runtime/channel/messages.h"
+#include "runtime/channel/transport_channel.h"
 #include "runtime/transport/message_memory.h"
-#include "runtime/transport/messages.h"
 
 namespace paceline::calibration {
 namespace {
@@ -51,9 +52,10 @@ std::size_t at(int index) {
   return static_cast<std::size_t>(index);
 }
 
+// On the transport that is measured, so that no other message comes between.
 void barrier(Transport& transport) {
-  double nothing = 0;
-  runtime::sum_over_ranks(transport, std::span(&nothing, 1));
+  runtime::TransportChannel channel(transport);
+  runtime::barrier(channel);
 }
 
 // The ranks that take part in a pattern, in the order in which they pass messages on.
@@ -225,7 +227,8 @@ class Patterns {
 
 // Rank 0's number on all ranks.
 double agreed(Transport& transport, double value) {
-  runtime::broadcast(transport, std::as_writable_bytes(std::span(&value, 1)));
+  runtime::TransportChannel channel(transport);
+  runtime::broadcast(channel, std::as_writable_bytes(std::span(&value, 1)));
   return value;
 }
 
@@ -423,12 +426,13 @@ std::vector<int> NodeMap::leaders_across(int rank) const {
 }
 
 NodeMap find_nodes(Transport& transport, const std::string& host) {
+  runtime::TransportChannel channel(transport);
   std::string text;
   std::map<std::string, int> numbers;
-  for (const std::string& name : runtime::gather_texts(transport, host))
+  for (const std::string& name : runtime::gather_texts(channel, host))
     text += fmt::format("{} ",
                         numbers.try_emplace(name, static_cast<int>(numbers.size())).first->second);
-  std::istringstream words(runtime::broadcast_text(transport, text));
+  std::istringstream words(runtime::broadcast_text(channel, text));
   NodeMap map;
   for (int number = 0; words >> number;) map.node.push_back(number);
   PACELINE_ASSERT(static_cast<int>(map.node.size()) == transport.ranks(), "every rank has a node");

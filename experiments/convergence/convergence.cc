@@ -10,8 +10,8 @@
 #include "models/base/error.h"
 #include "models/network/zoo.h"
 #include "models/plan/strategy.h"
+#include "runtime/channel/rank_threads.h"
 #include "runtime/training/trainer.h"
-#include "runtime/transport/rank_threads.h"
 
 namespace paceline::experiments {
 namespace {
@@ -110,11 +110,12 @@ ConvergenceRun run_arm(const Arm& arm, std::uint64_t seed, const ConvergenceSett
   runtime::Recipe recipe = arm.recipe;
   recipe.seed = seed;
   runtime::TrainingOutcome outcome;
-  runtime::run_as_threads(ranks, plan.streams, Seconds{300}, [&](runtime::Transport& transport) {
-    auto done = runtime::train(
-        {.network = network, .dataset = *data, .plan = plan, .recipe = recipe}, transport);
-    if (transport.rank() == 0) outcome = std::move(done);
-  });
+  runtime::run_as_threads(
+      ranks, plan.streams, Seconds{300}, [&](const runtime::Endpoint& endpoint) {
+        auto done = runtime::train(
+            {.network = network, .dataset = *data, .plan = plan, .recipe = recipe}, endpoint);
+        if (endpoint.channel.rank() == 0) outcome = std::move(done);
+      });
   const runtime::EpochReport& last = outcome.epochs.back();
   ConvergenceRun run{.arm = arm.name,
                      .seed = seed,

@@ -178,7 +178,6 @@ struct GradientExchange::State {
   int produced = 0;  // buckets complete in the iteration begun last; of the computing thread
   bool someone_waits = false;
   bool stopping = false;
-  const std::function<void(Transport&, Executor&)>* errand = nullptr;
   std::exception_ptr failure;
   std::thread thread;
 };
@@ -278,22 +277,12 @@ void GradientExchange::State::run() {
   Clock::time_point moved_at = Clock::now();
   try {
     for (;;) {
-      const std::function<void(Transport&, Executor&)>* errand_now = nullptr;
       bool hurry = false;
       {
         std::unique_lock lock(mutex);
-        if (in_flight.empty())
-          work.wait(lock, [&] { return stopping || errand != nullptr || has_ready(); });
+        if (in_flight.empty()) work.wait(lock, [&] { return stopping || has_ready(); });
         if (stopping) return;
-        if (in_flight.empty()) errand_now = errand;
         hurry = someone_waits;
-      }
-      if (errand_now != nullptr) {
-        (*errand_now)(transport, executor);
-        const std::lock_guard lock(mutex);
-        errand = nullptr;
-        progress.notify_all();
-        continue;
       }
       bool moved = start_ready();
       moved = executor.progress() || moved;
@@ -404,20 +393,6 @@ GradientExchange::Outcome GradientExchange::finish() {
   return {.finite = flight.finite,
           .exposed = seconds(Clock::now() - before),
           .travelled = seconds(flight.last_end - flight.first_start)};
-}
-
-void GradientExchange::communicate(const std::function<void(Transport&, Executor&)>& work) {
-  State& state = *state_;
-  PACELINE_ASSERT(under_way() == 0, "no iteration is under way");
-  if (!state.travels) {
-    work(state.transport, state.executor);
-    return;
-  }
-  std::unique_lock lock(state.mutex);
-  state.errand = &work;
-  state.work.notify_one();
-  state.progress.wait(lock, [&] { return state.failure != nullptr || state.errand == nullptr; });
-  if (state.failure != nullptr) std::rethrow_exception(state.failure);
 }
 
 }  // namespace paceline::runtime

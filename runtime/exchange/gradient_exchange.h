@@ -1,8 +1,8 @@
 // Gradients on their way: packed into the plan's buckets as backward produces them, all-reduced
 // while backward goes on, and back in FP32 before the update.
 //
-// A communication thread owns the transport and drives the executor, so that messages move while
-// the computing thread computes. Where the wire type is FP32 a bucket is a range of the flat
+// A communication thread drives the executor and, with it, the transport, so that messages move
+// while the computing thread computes. While no iteration is under way it leaves them alone. Where the wire type is FP32 a bucket is a range of the flat
 // gradient array itself and nothing is copied; otherwise it is cast to the wire type, travels, and
 // is cast back. What a rank gets is the sum over the ranks.
 //
@@ -13,7 +13,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 
@@ -56,10 +55,6 @@ class GradientExchange {
   // Whether finish() would return at once: all buckets of the oldest iteration are back. An error
   // is for finish() to throw.
   [[nodiscard]] bool is_back() const;
-
-  // Runs `work` on the communication thread, between buckets, and waits for it: for all other
-  // messages of the job. All ranks must do the same, and no iteration may be under way.
-  void communicate(const std::function<void(Transport&, Executor&)>& work);
 
  private:
   struct State;

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "models/base/error.h"
-#include "runtime/transport/messages.h"
+#include "runtime/channel/messages.h"
 
 namespace paceline::runtime {
 namespace {
@@ -125,15 +125,15 @@ std::pair<std::string, std::string> first_difference(std::string_view a, std::st
   return {};
 }
 
-void check_same_job(Transport& transport, const std::string& description) {
-  const std::vector<std::string> all = gather_texts(transport, description);
+void check_same_job(Channel& channel, const std::string& description) {
+  const std::vector<std::string> all = gather_texts(channel, description);
   std::string verdict;
   for (std::size_t rank = 1; rank < all.size() && verdict.empty(); ++rank) {
     const auto [ours, theirs] = first_difference(all[0], all[rank]);
     if (!ours.empty() || !theirs.empty())
       verdict = fmt::format("rank {} has \"{}\", and rank 0 \"{}\"", rank, theirs, ours);
   }
-  verdict = broadcast_text(transport, verdict);
+  verdict = broadcast_text(channel, verdict);
   if (!verdict.empty()) throw InputError(verdict, "start all ranks with the same options");
 }
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/channel/channel.h"
 #include "runtime/training/trainer.h"
-#include "runtime/transport/transport.h"
 
 namespace paceline::runtime {
 
@@ -20,6 +20,6 @@ namespace paceline::runtime {
 
 // Throws the same InputError on all ranks if any has another description than rank 0. All ranks
 // call it.
-void check_same_job(Transport& transport, const std::string& description);
+void check_same_job(Channel& channel, const std::string& description);
 
 }  // namespace paceline::runtime

@@ -13,6 +13,7 @@
 #include "models/base/error.h"
 #include "models/base/seeds.h"
 #include "models/collective/algorithms.h"
+#include "runtime/channel/messages.h"
 #include "runtime/exchange/gradient_exchange.h"
 #include "runtime/network/trainable_network.h"
 #include "runtime/tensor/kernels.h"
@@ -23,7 +24,6 @@
 #include "runtime/training/loss_scale.h"
 #include "runtime/training/optimizer.h"
 #include "runtime/transport/message_memory.h"
-#include "runtime/transport/messages.h"
 
 namespace paceline::runtime {
 namespace {
@@ -69,7 +69,7 @@ struct Sums {
 
 class Training {
  public:
-  Training(const TrainingRequest& request, Transport& transport, TrainingObserver* observer);
+  Training(const TrainingRequest& request, const Endpoint& endpoint, TrainingObserver* observer);
   TrainingOutcome run();
 
  private:
@@ -99,7 +99,7 @@ class Training {
 
   const TrainingRequest& request_;
   const Recipe& recipe_;
-  Transport& transport_;
+  Channel& channel_;  // used while no iteration is under way
   TrainingObserver* observer_;
   int rank_;
   int ranks_;
@@ -125,25 +125,26 @@ class Training {
   TrainingOutcome outcome_;
 };
 
-Training::Training(const TrainingRequest& request, Transport& transport, TrainingObserver* observer)
+Training::Training(const TrainingRequest& request, const Endpoint& endpoint,
+                   TrainingObserver* observer)
     : request_(request),
       recipe_(request.recipe),
-      transport_(transport),
+      channel_(endpoint.channel),
       observer_(observer),
-      rank_(transport.rank()),
-      ranks_(transport.ranks()),
-      description_(job_description(request, transport.ranks())),
+      rank_(channel_.rank()),
+      ranks_(channel_.ranks()),
+      description_(job_description(request, ranks_)),
       phases_(phases(request.recipe)),
       places_(parameter_places(request.network)) {
   // What a checkpoint does not compare, but decides which messages are sent.
   check_same_job(
-      transport,
+      channel_,
       description_ + fmt::format("checkpoint: {}, every {} iterations\nresumes: {}\n"
                                  "stops after: {} iterations\n",
                                  request.checkpoint.empty() ? "none" : "one",
                                  request.checkpoint_every, request.resume.empty() ? "no" : "yes",
                                  request.most_iterations));
-  exchange_.emplace(transport, request.plan, places_, request.recorder);
+  exchange_.emplace(endpoint.transport, request.plan, places_, request.recorder);
   weights_ = initial_weights(request.network,
                              {.seed = recipe_.seed, .zero_last_gamma = recipe_.zero_last_gamma});
   for (std::size_t i = 0; i < (double_buffered() ? 2 : 1); ++i) {
@@ -347,7 +348,7 @@ void Training::settle() {
 void Training::report_epoch(const Sums& sums) {
   const std::array<double, 4> test = evaluate();
   std::array<double, 3> totals = {sums.loss, sums.correct, sums.samples};
-  exchange_->communicate([&](Transport& t, Executor&) { sum_over_ranks(t, totals); });
+  sum_over_ranks(channel_, totals);
   const double tested = std::max(1.0, test[3]);
   const EpochReport report = {.epoch = position_.epoch - 1,
                               .training_loss = totals[0] / totals[2],
@@ -386,14 +387,14 @@ std::array<double, 4> Training::evaluate() {
     sums[3] += static_cast<double>(batch->labels.size());
   }
   std::ranges::copy(own, statistics.begin());
-  exchange_->communicate([&](Transport& t, Executor&) { sum_over_ranks(t, sums); });
+  sum_over_ranks(channel_, sums);
   return sums;
 }
 
 void Training::average_statistics(std::span<float> statistics) {
   if (ranks_ == 1 || statistics.empty()) return;
   std::vector<double> sums(statistics.begin(), statistics.end());
-  exchange_->communicate([&](Transport& t, Executor&) { sum_over_ranks(t, sums); });
+  sum_over_ranks(channel_, sums);
   std::ranges::transform(sums, statistics.begin(),
                          [this](double sum) { return static_cast<float>(sum / ranks_); });
 }
@@ -401,113 +402,108 @@ void Training::average_statistics(std::span<float> statistics) {
 void Training::save() {
   if (request_.checkpoint.empty()) return;
   settle();
-  std::vector<float> statistics;
+  std::vector<float> statistics = gather(channel_, network_->statistics());
   std::string failure;
-  exchange_->communicate([&](Transport& t, Executor&) {
-    statistics = gather(t, network_->statistics());
-    if (rank_ == 0) {
-      Checkpoint checkpoint{.job = description_,
-                            .epoch = position_.epoch,
-                            .batch = position_.batch,
-                            .iteration = position_.iteration,
-                            .loss_scale = loss_scale_,
-                            .arrays = {}};
-      checkpoint.arrays.push_back({"weights", weights_});
-      for (const Optimizer::State& state : optimizer_->state())
-        checkpoint.arrays.push_back({state.name, {state.values.begin(), state.values.end()}});
-      checkpoint.arrays.push_back({"statistics", std::move(statistics)});
-      if (pending_) {
-        const std::span<const float> gradients = gradients_[*pending_];
-        checkpoint.arrays.push_back({"gradients.pending", {gradients.begin(), gradients.end()}});
-        checkpoint.arrays.push_back(
-            {"gradients.pending.scale", {static_cast<float>(scales_[*pending_])}});
-      }
-      try {
-        write_checkpoint(request_.checkpoint, checkpoint);
-      } catch (const RunError& error) {
-        failure = error.what();  // "cannot write PATH: No space left on device"
-      }
+  if (rank_ == 0) {
+    Checkpoint checkpoint{.job = description_,
+                          .epoch = position_.epoch,
+                          .batch = position_.batch,
+                          .iteration = position_.iteration,
+                          .loss_scale = loss_scale_,
+                          .arrays = {}};
+    checkpoint.arrays.push_back({"weights", weights_});
+    for (const Optimizer::State& state : optimizer_->state())
+      checkpoint.arrays.push_back({state.name, {state.values.begin(), state.values.end()}});
+    checkpoint.arrays.push_back({"statistics", std::move(statistics)});
+    if (pending_) {
+      const std::span<const float> gradients = gradients_[*pending_];
+      checkpoint.arrays.push_back({"gradients.pending", {gradients.begin(), gradients.end()}});
+      checkpoint.arrays.push_back(
+          {"gradients.pending.scale", {static_cast<float>(scales_[*pending_])}});
     }
-    failure = broadcast_text(t, failure);
-  });
+    try {
+      write_checkpoint(request_.checkpoint, checkpoint);
+    } catch (const RunError& error) {
+      failure = error.what();  // "cannot write PATH: No space left on device"
+    }
+  }
+  failure = broadcast_text(channel_, failure);
   if (!failure.empty()) throw RunError("write the checkpoint", failure);
   if (observer_ != nullptr) observer_->checkpoint(request_.checkpoint, position_.iteration);
 }
 
 void Training::restore() {
   // Rank 0 reads; every rank gets all arrays, or the same error.
-  exchange_->communicate([&](Transport& t, Executor&) {
-    Checkpoint checkpoint;
-    std::string failure;
-    std::string remedy;
-    if (rank_ == 0) {
-      try {
-        checkpoint = read_checkpoint(request_.resume);
-        const auto [theirs, ours] = first_difference(checkpoint.job, description_);
-        if (!theirs.empty() || !ours.empty()) {
-          throw InputError({request_.resume},
-                           fmt::format("a checkpoint of another job: it has \"{}\", and this job "
-                                       "\"{}\"",
-                                       theirs, ours),
-                           "resume with the options that it was started with");
-        }
-      } catch (const InputError& error) {
-        failure = error.problem();
-        remedy = error.remedy();
+  Checkpoint checkpoint;
+  std::string failure;
+  std::string remedy;
+  if (rank_ == 0) {
+    try {
+      checkpoint = read_checkpoint(request_.resume);
+      const auto [theirs, ours] = first_difference(checkpoint.job, description_);
+      if (!theirs.empty() || !ours.empty()) {
+        throw InputError({request_.resume},
+                         fmt::format("a checkpoint of another job: it has \"{}\", and this job "
+                                     "\"{}\"",
+                                     theirs, ours),
+                         "resume with the options that it was started with");
       }
+    } catch (const InputError& error) {
+      failure = error.problem();
+      remedy = error.remedy();
     }
-    failure = broadcast_text(t, failure);
-    remedy = broadcast_text(t, remedy);
-    if (!failure.empty()) throw InputError({request_.resume}, failure, remedy);
+  }
+  failure = broadcast_text(channel_, failure);
+  remedy = broadcast_text(channel_, remedy);
+  if (!failure.empty()) throw InputError({request_.resume}, failure, remedy);
 
-    std::array<double, 7> numbers = {};
-    if (rank_ == 0) {
-      const auto pending =
-          std::ranges::find(checkpoint.arrays, "gradients.pending", &CheckpointArray::name);
-      numbers = {static_cast<double>(checkpoint.epoch),
-                 static_cast<double>(checkpoint.batch),
-                 static_cast<double>(checkpoint.iteration),
-                 checkpoint.loss_scale.scale,
-                 static_cast<double>(checkpoint.loss_scale.good_steps),
-                 static_cast<double>(checkpoint.loss_scale.skipped),
-                 pending == checkpoint.arrays.end() ? 0.0 : 1.0};
-    }
-    broadcast(t, std::as_writable_bytes(std::span(numbers)));
-    position_ = {.epoch = static_cast<std::int64_t>(numbers[0]),
-                 .batch = static_cast<std::int64_t>(numbers[1]),
-                 .iteration = static_cast<std::int64_t>(numbers[2])};
-    loss_scale_ = {.scale = numbers[3],
-                   .good_steps = static_cast<std::int64_t>(numbers[4]),
-                   .skipped = static_cast<std::int64_t>(numbers[5]),
-                   .fixed = loss_scale_.fixed};
-    const auto take = [&](const std::string& name, std::span<float> values) {
-      if (rank_ == 0) std::ranges::copy(checkpoint.array(name, values.size()), values.begin());
-      broadcast(t, std::as_writable_bytes(values));
-    };
-    take("weights", weights_);
-    for (const Optimizer::State& state : optimizer_->state()) take(state.name, state.values);
-    const std::span<float> own = network_->statistics();
-    std::vector<float> all(own.size() * static_cast<std::size_t>(ranks_));
-    take("statistics", all);
-    std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(own.size()) * rank_, own.size(),
-                own.begin());
-    if (numbers[6] > 0) {
-      std::array<float, 1> scale = {};
-      take("gradients.pending", gradients_[1]);
-      take("gradients.pending.scale", scale);
-      scales_[1] = scale[0];
-      pending_ = 1;
-      begun_ = 2;  // so that the next iteration takes slot 0
-    }
-  });
+  std::array<double, 7> numbers = {};
+  if (rank_ == 0) {
+    const auto pending =
+        std::ranges::find(checkpoint.arrays, "gradients.pending", &CheckpointArray::name);
+    numbers = {static_cast<double>(checkpoint.epoch),
+               static_cast<double>(checkpoint.batch),
+               static_cast<double>(checkpoint.iteration),
+               checkpoint.loss_scale.scale,
+               static_cast<double>(checkpoint.loss_scale.good_steps),
+               static_cast<double>(checkpoint.loss_scale.skipped),
+               pending == checkpoint.arrays.end() ? 0.0 : 1.0};
+  }
+  broadcast(channel_, std::as_writable_bytes(std::span(numbers)));
+  position_ = {.epoch = static_cast<std::int64_t>(numbers[0]),
+               .batch = static_cast<std::int64_t>(numbers[1]),
+               .iteration = static_cast<std::int64_t>(numbers[2])};
+  loss_scale_ = {.scale = numbers[3],
+                 .good_steps = static_cast<std::int64_t>(numbers[4]),
+                 .skipped = static_cast<std::int64_t>(numbers[5]),
+                 .fixed = loss_scale_.fixed};
+  const auto take = [&](const std::string& name, std::span<float> values) {
+    if (rank_ == 0) std::ranges::copy(checkpoint.array(name, values.size()), values.begin());
+    broadcast(channel_, std::as_writable_bytes(values));
+  };
+  take("weights", weights_);
+  for (const Optimizer::State& state : optimizer_->state()) take(state.name, state.values);
+  const std::span<float> own = network_->statistics();
+  std::vector<float> all(own.size() * static_cast<std::size_t>(ranks_));
+  take("statistics", all);
+  std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(own.size()) * rank_, own.size(),
+              own.begin());
+  if (numbers[6] > 0) {
+    std::array<float, 1> scale = {};
+    take("gradients.pending", gradients_[1]);
+    take("gradients.pending.scale", scale);
+    scales_[1] = scale[0];
+    pending_ = 1;
+    begun_ = 2;  // so that the next iteration takes slot 0
+  }
   network_->set_weights(weights_);
 }
 
 }  // namespace
 
-TrainingOutcome train(const TrainingRequest& request, Transport& transport,
+TrainingOutcome train(const TrainingRequest& request, const Endpoint& endpoint,
                       TrainingObserver* observer) {
-  return Training(request, transport, observer).run();
+  return Training(request, endpoint, observer).run();
 }
 
 }  // namespace paceline::runtime

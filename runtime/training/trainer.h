@@ -17,10 +17,10 @@
 #include "models/base/units.h"
 #include "models/network/network.h"
 #include "models/plan/plan.h"
+#include "runtime/channel/endpoint.h"
 #include "runtime/exchange/recorder.h"
 #include "runtime/training/data/dataset.h"
 #include "runtime/training/recipe.h"
-#include "runtime/transport/transport.h"
 
 namespace paceline::runtime {
 
@@ -96,7 +96,7 @@ struct TrainingOutcome {
 // Throws InputError if ranks were started with different jobs, the data does not fit, or the
 // checkpoint is damaged or of another job; RunError that names a rank that is gone, or a file that
 // cannot be written.
-TrainingOutcome train(const TrainingRequest& request, Transport& transport,
+TrainingOutcome train(const TrainingRequest& request, const Endpoint& endpoint,
                       TrainingObserver* observer = nullptr);
 
 }  // namespace paceline::runtime

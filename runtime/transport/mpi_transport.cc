@@ -33,12 +33,14 @@ using Clock = std::chrono::steady_clock;
 // A test of a message takes about 0.1 us, and a switch of threads a few.
 constexpr int spins_alone = 2000;
 constexpr int spins_shared = 10;
-// Within a node a message above 4 KiB costs a rendezvous of 1.4 us: 128 KiB take 10 to 14 % longer
-// for 1 MiB than 512 KiB (2 ranks, November 2026). Below TCP's eager limit.
+// Within a node a message above 4 KiB costs a rendezvous of 1.4 us: an all-reduce of 1 MiB takes 10
+// to 14 % longer in segments of 128 KiB than in segments of 512 KiB (2 ranks, November 2026). The
+// size is below TCP's eager limit as we set it.
 constexpr std::int64_t segment_within_node = std::int64_t{1} << 19;
-// Between nodes parts are cut further, so that latencies hide behind transfers: a ring of 4 hosts,
-// 250 Mbit/s and 1 ms, takes 15% less for 1 MiB with 64 KiB than with 256. Two of 256 KiB may run
-// ahead: 16 MiB at 100 Mbit/s take 2% more with 512 KiB each, and 4% more without a limit.
+// Between nodes parts are cut further, so that latencies hide behind transfers: a ring of 4 hosts at
+// 250 Mbit/s and 1 ms takes 15 % less time for 1 MiB with segments of 64 KiB than with 256 KiB. Two
+// segments of 256 KiB may run ahead: 16 MiB at 100 Mbit/s take 2 % longer with segments of 512 KiB,
+// and 4 % longer where nothing limits how far sends run ahead.
 constexpr models::Segmentation between_nodes{
     .smallest_bytes = 1 << 14, .largest_bytes = 1 << 18, .ahead_bytes = 1 << 19};
 constexpr models::Segmentation within_node{.smallest_bytes = segment_within_node,
@@ -49,8 +51,8 @@ struct Setting {
   const char* value;
 };
 constexpr std::array settings = {
-    // TCP's rendezvous goes partly half duplex, 1.4 to 2 times too slow for bulk on 4 hosts
-    // (November 2026, 250 Mbit/s): let our segments be sent at once.
+    // Our segments are to be sent at once. TCP's rendezvous is half duplex in part, and 1.4 to 2
+    // times slower for large messages between 4 hosts (November 2026, 250 Mbit/s).
     Setting{"OMPI_MCA_btl_tcp_eager_limit", "1048576"},
     Setting{"OMPI_MCA_btl_tcp_rndv_eager_limit", "1048576"},
     Setting{"OMPI_MCA_btl_tcp_max_send_size", "1048576"},
@@ -67,7 +69,7 @@ void check(int error, const char* operation) {
   if (error != MPI_SUCCESS) throw RunError(operation, text_of(error));
 }
 
-// Whether this call initialised MPI.
+// Initialises MPI, unless it is already. Returns whether this call did it.
 bool initialise() {
   int initialised = 0;
   check(MPI_Initialized(&initialised), "ask for the state of MPI");
@@ -85,9 +87,12 @@ class MpiTransport final : public Transport {
   MpiTransport(int streams, Seconds patience)
       : exceptions_(std::uncaught_exceptions()),
         finalizes_(initialise()),
-        rank_(rank_in(MPI_COMM_WORLD)),
-        ranks_(size_of(MPI_COMM_WORLD)),
-        patience_(patience, ranks_) {
+        traits_{.name = "open-mpi",
+                .rank = rank_in(MPI_COMM_WORLD),
+                .ranks = size_of(MPI_COMM_WORLD),
+                .streams = streams,
+                .segmentation = within_node},
+        patience_(patience, traits_.ranks) {
     check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "set up MPI");
     check(open_connections(), "connect to other ranks");
     MPI_Comm node = MPI_COMM_NULL;
@@ -97,7 +102,7 @@ class MpiTransport final : public Transport {
     const bool alone =
         neighbours <= static_cast<int>(std::thread::hardware_concurrency()) && !asked_to_yield();
     spins_ = alone ? spins_alone : spins_shared;
-    if (neighbours < ranks_) segmentation_ = between_nodes;
+    if (neighbours < traits_.ranks) traits_.segmentation = between_nodes;
     MPI_Comm_free(&node);
     // Making a stream waits for all ranks, without patience.
     int most[2] = {streams, -streams};
@@ -125,11 +130,7 @@ class MpiTransport final : public Transport {
     if (finalizes_) MPI_Finalize();
   }
 
-  [[nodiscard]] std::string_view name() const override { return "open-mpi"; }
-  [[nodiscard]] int rank() const override { return rank_; }
-  [[nodiscard]] int ranks() const override { return ranks_; }
-  [[nodiscard]] int streams() const override { return static_cast<int>(communicators_.size()); }
-  [[nodiscard]] models::Segmentation segmentation() const override { return segmentation_; }
+  [[nodiscard]] const TransportTraits& traits() const override { return traits_; }
 
   [[nodiscard]] Request post_send(int stream, int to, std::span<const std::byte> message) override {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -188,15 +189,17 @@ class MpiTransport final : public Transport {
     Patience::Mark mark = {};
   };
 
-  // Open MPI's own setting for ranks that share cores, by the environment or mpirun --mca.
+  // Whether the user set Open MPI's option for ranks that share cores, by the environment or by
+  // mpirun --mca.
   static bool asked_to_yield() {
     const char* value = std::getenv("OMPI_MCA_mpi_yield_when_idle");
     return value != nullptr && std::string_view(value) != "0";
   }
-  // Made when these ranks, and no others, first ask for it.
+  // Returns the communicator of ranks 0 .. ranks - 1. These ranks, and no others, make it together
+  // when they first ask for it.
   MPI_Comm communicator_of_first(int ranks) {
-    PACELINE_ASSERT(ranks <= ranks_ && rank_ < ranks, "only these ranks call it");
-    if (ranks == ranks_) return communicators_.front();
+    PACELINE_ASSERT(ranks <= traits_.ranks && traits_.rank < ranks, "only these ranks call it");
+    if (ranks == traits_.ranks) return communicators_.front();
     const auto [place, is_new] = of_first_.try_emplace(ranks, MPI_COMM_NULL);
     if (is_new) {
       MPI_Group all = MPI_GROUP_NULL;
@@ -286,13 +289,11 @@ class MpiTransport final : public Transport {
   int exceptions_;
   bool finalizes_;
   bool left_ = false;
-  int rank_;
-  int ranks_;
+  TransportTraits traits_;
   int spins_ = spins_shared;
-  models::Segmentation segmentation_ = within_node;
   Patience patience_;
-  std::vector<MPI_Comm> communicators_;  // of the streams
-  std::map<int, MPI_Comm> of_first_;     // by how many ranks
+  std::vector<MPI_Comm> communicators_;  // one for each stream
+  std::map<int, MPI_Comm> of_first_;     // of the first so many ranks
   MPI_Request done_at_once_ = MPI_REQUEST_NULL;
   std::vector<Slot> slots_;
   std::uint32_t first_free_ = 0;

@@ -1,17 +1,13 @@
 set(transport_sources
   transport/launcher.cc
   transport/message_memory.cc
-  transport/messages.cc
   transport/patience.cc
-  transport/rank_threads.cc
   transport/thread_transport.cc)
 set(transport_headers
   transport/launcher.h
   transport/message_memory.h
-  transport/messages.h
   transport/lost_rank.h
   transport/patience.h
   transport/polling.h
-  transport/rank_threads.h
   transport/thread_transport.h
   transport/transport.h)

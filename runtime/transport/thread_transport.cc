@@ -1,7 +1,7 @@
 // Tests: tests/runtime/thread_transport_test.cc.
 //
-// IMPLEMENTATION. Each (stream, sender, receiver) has a channel: a queue of messages of which one
-// end was posted. It holds sends or receives, never both, for a post that finds its other end takes
+// IMPLEMENTATION. Each (stream, sender, receiver) has a lane: a queue of messages of which one end
+// was posted. It holds sends or receives, never both, because a post that finds its other end takes
 // it out. What a post takes out belongs to the poster until it marks it done; `copies` of the rank
 // that owns it counts such messages, and a rank that leaves waits for that count to be 0.
 #include "runtime/transport/thread_transport.h"
@@ -26,13 +26,13 @@
 namespace paceline::runtime {
 namespace {
 
-// Of a spin with a pause, measured at 30 ns on the lab machine (November 2026): 30 us, a little
-// more than a sleep and a wake-up cost. With more ranks than cores, spinning keeps the peer from
-// its work.
+// How often a rank looks for its message with a pause in between before it gives up the core. A look
+// and a pause take 30 ns on the lab machine (November 2026), so 1,000 take 30 us, a little more than
+// a sleep and a wake-up cost. With more ranks than cores, spinning keeps the peer from its work.
 constexpr int spins_alone = 1000;
 constexpr int spins_shared = 20;
 constexpr int yields = 20;
-constexpr long sleep_ns = 50'000'000;  // the longest: patience is looked at this often
+constexpr long sleep_ns = 50'000'000;  // the longest sleep, after which patience is looked at
 
 struct Slot {
   std::atomic<bool> done = false;
@@ -45,7 +45,7 @@ struct Slot {
   Patience::Mark mark = {};
 };
 
-struct alignas(64) Channel {
+struct alignas(64) Lane {
   std::mutex mutex;
   Slot* first = nullptr;
   Slot* last = nullptr;
@@ -62,11 +62,11 @@ struct alignas(64) Channel {
   }
 };
 
-// What peers know of a rank.
+// What peers know about a rank.
 struct alignas(64) RankState {
-  std::atomic<std::uint32_t> events = 0;  // messages of the rank that peers have done; a futex
+  std::atomic<std::uint32_t> events = 0;  // counts its messages that peers have done; a futex
   std::atomic<bool> sleeps = false;
-  std::atomic<int> copies = 0;  // of its messages, under way
+  std::atomic<int> copies = 0;  // its messages that peers copy at this moment
   std::atomic<bool> gone = false;
 };
 
@@ -75,20 +75,20 @@ struct Group {
       : ranks(rank_count),
         streams(stream_count),
         states(static_cast<std::size_t>(rank_count)),
-        channels(static_cast<std::size_t>(stream_count) * states.size() * states.size()) {}
+        lanes(static_cast<std::size_t>(stream_count) * states.size() * states.size()) {}
 
-  [[nodiscard]] Channel& channel(int stream, int from, int to) {
-    return channels[(static_cast<std::size_t>(stream) * states.size() +
-                     static_cast<std::size_t>(from)) *
-                        states.size() +
-                    static_cast<std::size_t>(to)];
+  [[nodiscard]] Lane& lane(int stream, int from, int to) {
+    return lanes[(static_cast<std::size_t>(stream) * states.size() +
+                  static_cast<std::size_t>(from)) *
+                     states.size() +
+                 static_cast<std::size_t>(to)];
   }
   [[nodiscard]] RankState& state(int rank) { return states[static_cast<std::size_t>(rank)]; }
 
   int ranks;
   int streams;
   std::vector<RankState> states;
-  std::vector<Channel> channels;
+  std::vector<Lane> lanes;
 };
 
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
@@ -114,28 +114,26 @@ class ThreadTransport final : public Transport {
  public:
   ThreadTransport(std::shared_ptr<Group> group, int rank, Seconds patience)
       : group_(std::move(group)),
-        rank_(rank),
+        traits_{.name = "threads",
+                .rank = rank,
+                .ranks = group_->ranks,
+                .streams = group_->streams,
+                .segmentation = {.smallest_bytes = 1 << 18, .largest_bytes = 1 << 18}},
         spins_(static_cast<unsigned>(group_->ranks) <= std::thread::hardware_concurrency()
                    ? spins_alone
                    : spins_shared),
         patience_(patience, group_->ranks) {}
   ~ThreadTransport() override { abort(); }
 
-  [[nodiscard]] std::string_view name() const override { return "threads"; }
-  [[nodiscard]] int rank() const override { return rank_; }
-  [[nodiscard]] int ranks() const override { return group_->ranks; }
-  [[nodiscard]] int streams() const override { return group_->streams; }
-  [[nodiscard]] models::Segmentation segmentation() const override {
-    return {.smallest_bytes = 1 << 18, .largest_bytes = 1 << 18};
-  }
+  [[nodiscard]] const TransportTraits& traits() const override { return traits_; }
 
   [[nodiscard]] Request post_send(int stream, int to, std::span<const std::byte> message) override {
     // The memory of a send is only read.
-    return post(group_->channel(stream, rank_, to), to, true,
+    return post(group_->lane(stream, traits_.rank, to), to, true,
                 {const_cast<std::byte*>(message.data()), message.size()});
   }
   [[nodiscard]] Request post_receive(int stream, int from, std::span<std::byte> room) override {
-    return post(group_->channel(stream, from, rank_), from, false, room);
+    return post(group_->lane(stream, from, traits_.rank), from, false, room);
   }
 
   [[nodiscard]] bool test(Request request) override {
@@ -159,7 +157,7 @@ class ThreadTransport final : public Transport {
       if (any_done(requests)) return;
       sched_yield();
     }
-    RankState& own = group_->state(rank_);
+    RankState& own = group_->state(traits_.rank);
     own.sleeps.store(true);
     const Awake awake{own};
     for (;;) {
@@ -174,12 +172,12 @@ class ThreadTransport final : public Transport {
   }
 
   void abort() noexcept override {
-    RankState& own = group_->state(rank_);
+    RankState& own = group_->state(traits_.rank);
     if (own.gone.exchange(true)) return;
     for (int stream = 0; stream < group_->streams; ++stream) {
       for (int peer = 0; peer < group_->ranks; ++peer) {
-        withdraw(group_->channel(stream, rank_, peer), true);
-        withdraw(group_->channel(stream, peer, rank_), false);
+        withdraw(group_->lane(stream, traits_.rank, peer), true);
+        withdraw(group_->lane(stream, peer, traits_.rank), false);
       }
     }
     while (own.copies.load() != 0) sched_yield();
@@ -210,13 +208,13 @@ class ThreadTransport final : public Transport {
     });
   }
 
-  [[nodiscard]] Request post(Channel& channel, int peer, bool sends, std::span<std::byte> memory) {
+  [[nodiscard]] Request post(Lane& lane, int peer, bool sends, std::span<std::byte> memory) {
     RankState& state = group_->state(peer);
     Slot* other = nullptr;
     {
-      const std::lock_guard lock(channel.mutex);
+      const std::lock_guard lock(lane.mutex);
       if (state.gone.load()) throw_lost(peer, sends, "it is gone");
-      if (channel.first == nullptr || channel.first->sends == sends) {
+      if (lane.first == nullptr || lane.first->sends == sends) {
         Slot* own = new_slot();
         own->done.store(false, std::memory_order_relaxed);
         own->sends = sends;
@@ -224,10 +222,10 @@ class ThreadTransport final : public Transport {
         own->memory = memory.data();
         own->size = memory.size();
         own->mark = {};
-        channel.push(own);
+        lane.push(own);
         return {own->number};
       }
-      other = channel.pop();
+      other = lane.pop();
       state.copies.fetch_add(1);
     }
     const std::size_t size = other->size;
@@ -262,15 +260,15 @@ class ThreadTransport final : public Transport {
     return free_.pop();
   }
 
-  // Takes this rank's messages out of a channel; the memory of the peer's stays where it is.
-  static void withdraw(Channel& channel, bool sends) {
-    const std::lock_guard lock(channel.mutex);
-    if (channel.first != nullptr && channel.first->sends == sends) channel.first = nullptr;
+  // Takes this rank's messages out of a lane, and leaves the peer's.
+  static void withdraw(Lane& lane, bool sends) {
+    const std::lock_guard lock(lane.mutex);
+    if (lane.first != nullptr && lane.first->sends == sends) lane.first = nullptr;
   }
 
   static constexpr std::size_t block_size = 64;
   std::shared_ptr<Group> group_;
-  int rank_;
+  TransportTraits traits_;
   int spins_;
   Patience patience_;
   std::vector<std::unique_ptr<std::array<Slot, block_size>>> blocks_;

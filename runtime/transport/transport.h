@@ -1,14 +1,16 @@
-// A transport: messages between the ranks of one job, point to point, on independent streams.
+// A transport moves the data of a job: messages between its ranks, point to point, on independent
+// streams. What ranks say to each other beside data travels on runtime/channel/channel.h.
 //
-// The executor (runtime/collective/executor.h) runs any schedule on any transport; what a transport
-// knows is how bytes get from one rank to another, and which rank is gone. Implementations:
-// threads of one process (thread_transport.h) and Open MPI (mpi_transport.h).
+// The executor (runtime/collective/executor.h) runs any schedule on any transport. A transport
+// knows how bytes get from one rank to another, and which rank is gone. Implementations: threads of
+// one process (thread_transport.h) and Open MPI (mpi_transport.h). NCCL is not one: it has no test
+// of a single message, and runs on a stream of the device.
 //
 // Matching: messages from one rank to another on one stream are received in the order in which
 // they were sent, and a receive must have room for exactly the message that it gets.
 //
 // A peer is gone when its transport was destroyed or aborted, or when it has been silent for the
-// transport's patience: nothing at all has come from it while this rank asked for a message of its.
+// transport's patience: nothing has come from it while this rank asked for one of its messages.
 // Every call that would wait for such a peer throws RunError that names it.
 //
 // Thread safety: one thread at a time calls one Transport; ranks are independent.
@@ -24,6 +26,15 @@
 
 namespace paceline::runtime {
 
+// What does not change in the life of a transport.
+struct TransportTraits {
+  std::string_view name;  // "threads", "open-mpi"
+  int rank = 0;
+  int ranks = 1;
+  int streams = 1;                         // numbered from 0; their messages do not match
+  models::Segmentation segmentation = {};  // the sizes of messages that are fast
+};
+
 class Transport {
  public:
   // A message on its way. Valid until test() or wait() has said that it is done. Slot 0 is no
@@ -37,11 +48,12 @@ class Transport {
   Transport& operator=(const Transport&) = delete;
   virtual ~Transport() = default;
 
-  [[nodiscard]] virtual std::string_view name() const = 0;  // "threads", "open-mpi"
-  [[nodiscard]] virtual int rank() const = 0;
-  [[nodiscard]] virtual int ranks() const = 0;
-  // Streams are numbered 0 .. streams() - 1; messages of different streams do not match.
-  [[nodiscard]] virtual int streams() const = 0;
+  [[nodiscard]] virtual const TransportTraits& traits() const = 0;
+  [[nodiscard]] std::string_view name() const { return traits().name; }
+  [[nodiscard]] int rank() const { return traits().rank; }
+  [[nodiscard]] int ranks() const { return traits().ranks; }
+  [[nodiscard]] int streams() const { return traits().streams; }
+  [[nodiscard]] models::Segmentation segmentation() const { return traits().segmentation; }
 
   // Start a message; the memory belongs to the transport until it is done. Neither blocks, nor
   // allocates once as many messages have been in flight as ever will be.
@@ -66,15 +78,12 @@ class Transport {
 
   // Whether the library under the transport has an all-reduce of its own.
   [[nodiscard]] virtual bool has_all_reduce() const { return false; }
-  // That one: the sum over ranks 0 .. ranks - 1, in place, when it returns. They all call it in the
-  // same order, and others do not. It knows no patience: a rank that is gone is the launcher's to
-  // notice.
+  // Runs the library's all-reduce: the bucket holds the sum over ranks 0 .. ranks - 1 when it
+  // returns. These ranks call it in the same order, and the others do not. It has no patience: the
+  // launcher has to notice a rank that is gone.
   virtual void all_reduce(std::span<float> /*bucket*/, int /*ranks*/) {
     PACELINE_ASSERT(false, "the transport has an all-reduce of its own");
   }
-
-  // The messages that it likes.
-  [[nodiscard]] virtual models::Segmentation segmentation() const = 0;
 };
 
 }  // namespace paceline::runtime

@@ -125,11 +125,10 @@ TEST(Measure, EveryPatternIsTimedAtEverySizeOnRankZero) {
 // Another transport, with an all-reduce that takes a microsecond for each byte and adds nothing.
 class WithAllReduce : public Transport {
  public:
-  explicit WithAllReduce(Transport& below) : below_(below) {}
-  [[nodiscard]] std::string_view name() const override { return "sleeper"; }
-  [[nodiscard]] int rank() const override { return below_.rank(); }
-  [[nodiscard]] int ranks() const override { return below_.ranks(); }
-  [[nodiscard]] int streams() const override { return below_.streams(); }
+  explicit WithAllReduce(Transport& below) : below_(below), traits_(below.traits()) {
+    traits_.name = "sleeper";
+  }
+  [[nodiscard]] const runtime::TransportTraits& traits() const override { return traits_; }
   [[nodiscard]] Request post_send(int s, int to, std::span<const std::byte> message) override {
     return below_.post_send(s, to, message);
   }
@@ -143,10 +142,10 @@ class WithAllReduce : public Transport {
   void all_reduce(std::span<float> bucket, int /*ranks*/) override {
     std::this_thread::sleep_for(std::chrono::microseconds(bucket.size_bytes()));
   }
-  [[nodiscard]] models::Segmentation segmentation() const override { return below_.segmentation(); }
 
  private:
   Transport& below_;
+  runtime::TransportTraits traits_;
 };
 
 // Sizes of the all-reduce's samples, each with how many there are.

@@ -2,6 +2,5 @@
 paceline_runtime_test(paceline_runtime_loop_tests
   SOURCES
     loop/gradient_exchange_test.cc
-    loop/messages_test.cc
     loop/replay_test.cc
     loop/trainer_test.cc)

@@ -4,7 +4,7 @@
 //   mpi_executor_test              the tests
 //   mpi_executor_test silent       rank 1 falls silent: the others say so
 //   mpi_executor_test dies         rank 1 ends: the job does
-//   mpi_executor_test connections  of TCP, opened by the lower of two ranks
+//   mpi_executor_test connections  the lower of two ranks opens their TCP connection
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -16,6 +16,8 @@
 #include <string>
 
 #include "models/base/error.h"
+#include "runtime/channel/messages.h"
+#include "runtime/channel/mpi_job.h"
 #include "runtime/collective/executor.h"
 #include "runtime/transport/launcher.h"
 #include "runtime/transport/mpi_transport.h"
@@ -28,7 +30,8 @@ using test::Bucket;
 using test::Case;
 
 constexpr int streams = 3;
-Transport* job = nullptr;  // of this process
+Transport* job = nullptr;    // the data transport of this process
+Channel* channel = nullptr;  // its control channel
 
 std::uint64_t hash_of(const Bucket& bucket) {
   std::uint64_t hash = 14695981039346656037U;  // FNV-1a
@@ -38,15 +41,9 @@ std::uint64_t hash_of(const Bucket& bucket) {
 
 // Rank 0 compares what all have.
 void check_equal(std::uint64_t own, const std::string& what) {
-  if (job->rank() != 0) {
-    job->wait(job->post_send(0, 0, std::as_bytes(std::span(&own, 1))));
-    return;
-  }
-  for (int rank = 1; rank < job->ranks(); ++rank) {
-    std::uint64_t other = 0;
-    job->wait(job->post_receive(0, rank, std::as_writable_bytes(std::span(&other, 1))));
-    EXPECT_EQ(other, own) << what << ": rank " << rank;
-  }
+  const std::vector<std::string> all = gather_texts(*channel, std::to_string(own));
+  for (std::size_t rank = 0; rank < all.size(); ++rank)
+    EXPECT_EQ(all[rank], all[0]) << what << ": rank " << rank;
 }
 
 void check_all(const std::vector<Case>& cases, ExecutorOptions options) {
@@ -135,6 +132,23 @@ TEST(MpiTransport, TheLibrarysAllReduceIsTheSumOverTheFirstRanks) {
   }
 }
 
+// A receive of data is open on stream 0 while texts and sums travel: they do not land in it.
+TEST(MpiJob, ControlMessagesAndDataDoNotMeet) {
+  const int ranks = job->ranks();
+  int came = -1;
+  const auto receive = job->post_receive(0, (job->rank() + ranks - 1) % ranks,
+                                         std::as_writable_bytes(std::span(&came, 1)));
+  EXPECT_EQ(broadcast_text(*channel, job->rank() == 0 ? "plan" : ""), "plan");
+  double sum = 1;
+  sum_over_ranks(*channel, {&sum, 1});
+  EXPECT_EQ(sum, ranks);
+  barrier(*channel);
+  const int own = job->rank();
+  job->wait(job->post_send(0, (own + 1) % ranks, std::as_bytes(std::span(&own, 1))));
+  job->wait(receive);
+  EXPECT_EQ(came, (own + ranks - 1) % ranks);
+}
+
 // Rank 1 takes part in one all-reduce and not in the next.
 int run_without_rank_1(bool dies) {
   const auto transport = mpi_transport(1, Seconds{0.5});
@@ -190,9 +204,9 @@ int main(int argc, char** argv) {
     if (argc > 1 && std::string(argv[1]) == "connections")
       return paceline::runtime::check_connections();
     if (argc > 1) return paceline::runtime::run_without_rank_1(std::string(argv[1]) == "dies");
-    const auto transport =
-        paceline::runtime::mpi_transport(paceline::runtime::streams, paceline::Seconds{60});
-    paceline::runtime::job = transport.get();
+    paceline::runtime::MpiJob mpi(paceline::runtime::streams, paceline::Seconds{60});
+    paceline::runtime::job = &mpi.endpoint().transport;
+    paceline::runtime::channel = &mpi.endpoint().channel;
     return RUN_ALL_TESTS();
   } catch (const paceline::RunError& error) {
     std::fprintf(stderr, "%s\n", error.what());

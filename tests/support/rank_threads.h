@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/transport/rank_threads.h"
+#include "runtime/channel/rank_threads.h"
 #include "runtime/transport/thread_transport.h"
 
 namespace paceline::testing {
@@ -35,7 +35,14 @@ inline std::vector<std::exception_ptr> errors_of_ranks(
   return errors;
 }
 
+// For what needs the data transport only.
 inline void on_ranks(int ranks, int streams, const std::function<void(runtime::Transport&)>& work) {
+  runtime::run_as_threads(ranks, streams, Seconds{60},
+                          [&work](const runtime::Endpoint& endpoint) { work(endpoint.transport); });
+}
+
+inline void on_endpoints(int ranks, int streams,
+                         const std::function<void(const runtime::Endpoint&)>& work) {
   runtime::run_as_threads(ranks, streams, Seconds{60}, work);
 }
 

@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <span>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,16 +23,14 @@ class RecordingTransport final : public runtime::Transport {
 
   RecordingTransport(std::unique_ptr<runtime::Transport> inner,
                      const models::Segmentation& segmentation)
-      : inner_(std::move(inner)), segmentation_(segmentation) {}
+      : inner_(std::move(inner)), traits_(inner_->traits()) {
+    traits_.segmentation = segmentation;
+  }
 
   // What happened since the last call.
   [[nodiscard]] std::vector<Event> take_events() { return std::exchange(events_, {}); }
 
-  [[nodiscard]] std::string_view name() const override { return inner_->name(); }
-  [[nodiscard]] int rank() const override { return inner_->rank(); }
-  [[nodiscard]] int ranks() const override { return inner_->ranks(); }
-  [[nodiscard]] int streams() const override { return inner_->streams(); }
-  [[nodiscard]] models::Segmentation segmentation() const override { return segmentation_; }
+  [[nodiscard]] const runtime::TransportTraits& traits() const override { return traits_; }
 
   [[nodiscard]] Request post_send(int stream, int to, std::span<const std::byte> message) override {
     events_.push_back({.is_send = true, .peer = to, .bytes = message.size()});
@@ -70,7 +67,7 @@ class RecordingTransport final : public runtime::Transport {
   }
 
   std::unique_ptr<runtime::Transport> inner_;
-  models::Segmentation segmentation_;
+  runtime::TransportTraits traits_;
   std::vector<Event> events_;
   std::vector<Posted> posted_;  // request i + 1
 };

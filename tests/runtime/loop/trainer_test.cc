@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using models::NumberType;
-using testing::on_ranks;
+using testing::on_endpoints;
 
 // Trains in less than a second, and has every kind of state: batch norm, dropout, a shortcut.
 models::Network little_network(bool with_state = true) {
@@ -86,9 +86,9 @@ std::vector<TrainingOutcome> train_all(const Setting& setting) {
                         setting.ranks, setting.wire, {.fusion = Bytes{600}});
   plan.overlap = setting.overlap;
   std::vector<TrainingOutcome> outcomes(static_cast<std::size_t>(setting.ranks));
-  on_ranks(setting.ranks, 1, [&](Transport& transport) {
-    const bool first = transport.rank() == 0;
-    outcomes[static_cast<std::size_t>(transport.rank())] =
+  on_endpoints(setting.ranks, 1, [&](const Endpoint& endpoint) {
+    const bool first = endpoint.channel.rank() == 0;
+    outcomes[static_cast<std::size_t>(endpoint.channel.rank())] =
         train({.network = setting.network,
                .dataset = *data,
                .plan = plan,
@@ -98,7 +98,7 @@ std::vector<TrainingOutcome> train_all(const Setting& setting) {
                .resume = setting.resume,
                .most_iterations = setting.most_iterations,
                .recorder = first ? setting.recorder : nullptr},
-              transport, first ? setting.observer : nullptr);
+              endpoint, first ? setting.observer : nullptr);
   });
   return outcomes;
 }
@@ -262,14 +262,14 @@ TEST(Trainer, RefusesRanksWithDifferentJobsOnAllOfThem) {
   const Recipe recipe = little_recipe();
   const auto data = open_dataset({.source = "synthetic", .sample = network.input(), .classes = 4});
   std::vector<std::string> messages(3);
-  on_ranks(3, 1, [&](Transport& transport) {
-    const auto rank = static_cast<std::size_t>(transport.rank());
+  on_endpoints(3, 1, [&](const Endpoint& endpoint) {
+    const auto rank = static_cast<std::size_t>(endpoint.channel.rank());
     const models::Plan plan =
         models::make_plan(models::strategy(rank == 2 ? "ring" : "fused-ring"),
                           models::work(network).gradients, 3, NumberType::fp32, {});
     try {
       static_cast<void>(
-          train({.network = network, .dataset = *data, .plan = plan, .recipe = recipe}, transport));
+          train({.network = network, .dataset = *data, .plan = plan, .recipe = recipe}, endpoint));
     } catch (const InputError& error) {
       messages[rank] = error.what();
     }
@@ -372,8 +372,8 @@ TEST(Trainer, NamesTheCauseAndNotTheRankThatItKilled) {
                           NumberType::fp16, {.fusion = Bytes{600}});
     plan.overlap = overlap;
     try {
-      on_ranks(3, 1, [&](Transport& transport) {
-        train({.network = network, .dataset = data, .plan = plan, .recipe = recipe}, transport);
+      on_endpoints(3, 1, [&](const Endpoint& endpoint) {
+        train({.network = network, .dataset = data, .plan = plan, .recipe = recipe}, endpoint);
       });
       FAIL();
     } catch (const InputError& error) {

@@ -1,17 +1,19 @@
 // Tests: tests/runtime/loop/trainer_test.cc.
-#include "runtime/transport/rank_threads.h"
+#include "runtime/channel/rank_threads.h"
 
 #include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "runtime/channel/transport_channel.h"
 #include "runtime/transport/lost_rank.h"
 #include "runtime/transport/thread_transport.h"
 
 namespace paceline::runtime {
 namespace {
 
+// Keeps the error that says most about why a job ended.
 class FirstCause {
  public:
   void is(std::exception_ptr error, bool is_loss) {
@@ -33,23 +35,29 @@ class FirstCause {
 }  // namespace
 
 void run_as_threads(int ranks, int streams, Seconds patience,
-                    const std::function<void(Transport&)>& work) {
-  const auto transports = thread_transports(ranks, streams, patience);
-  if (ranks == 1) return work(*transports.front());
+                    const std::function<void(const Endpoint&)>& work) {
+  const auto data = thread_transports(ranks, streams, patience);
+  const auto control = thread_transports(ranks, 1, patience);
+  const auto work_of = [&](std::size_t rank) {
+    TransportChannel channel(*control[rank]);
+    work({.channel = channel, .transport = *data[rank]});
+  };
+  if (ranks == 1) return work_of(0);
   FirstCause cause;
   {
     std::vector<std::jthread> threads;
-    for (const std::unique_ptr<Transport>& transport : transports) {
-      threads.emplace_back([&cause, &work, &transport = *transport] {
+    for (std::size_t rank = 0; rank < data.size(); ++rank) {
+      threads.emplace_back([&, rank] {
         try {
-          work(transport);
+          work_of(rank);
+          return;
         } catch (const LostRank&) {
           cause.is(std::current_exception(), true);
-          transport.abort();
         } catch (...) {
           cause.is(std::current_exception(), false);
-          transport.abort();
         }
+        control[rank]->abort();
+        data[rank]->abort();
       });
     }
   }

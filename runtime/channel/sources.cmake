@@ -1,0 +1,9 @@
+set(channel_sources
+  channel/messages.cc
+  channel/rank_threads.cc)
+set(channel_headers
+  channel/channel.h
+  channel/endpoint.h
+  channel/messages.h
+  channel/rank_threads.h
+  channel/transport_channel.h)

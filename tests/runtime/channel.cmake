@@ -1,0 +1,2 @@
+# Tests of runtime/channel.
+paceline_runtime_test(channel_test SOURCES channel/messages_test.cc channel/rank_threads_test.cc)
