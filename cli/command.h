@@ -1,31 +1,32 @@
-// One function for each verb of the command. Each declares its options on a new subcommand of
-// `app` and a callback that does the work and prints to stdout. Errors are exceptions; main.cc
-// turns them into exit codes.
+// One function for each command of the program. Each declares a command with its options below
+// `app`, and what it does: the work, and printing to stdout. Errors are exceptions; main.cc turns
+// them into exit codes.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
+
+#include "cli/command_line.h"
 
 namespace paceline::cli {
 
-void add_predict(CLI::App& app);
-void add_scale(CLI::App& app);
-void add_show(CLI::App& app);
-void add_show_plan(CLI::App& show);       // called by add_show
-void add_show_schedules(CLI::App& show);  // likewise
-void add_show_recipes(CLI::App& show);    // likewise
-void add_show_nccl(CLI::App& show);       // likewise
-void add_calibrate(CLI::App& app);
-void add_calibrate_cluster(CLI::App& calibrate);  // called by add_calibrate
-void add_calibrate_import(CLI::App& calibrate);   // likewise
-void add_replay(CLI::App& app);
-void add_train(CLI::App& app);
-void add_verify(CLI::App& app);
-void add_export(CLI::App& app);
-void add_platform(CLI::App& app);
-void add_reproduce(CLI::App& app);
-void add_agree(CLI::App& app);
-void add_compare(CLI::App& app);
-void add_completion(CLI::App& app);
+void add_predict(Command& app);
+void add_scale(Command& app);
+void add_show(Command& app);
+void add_show_plan(Command& show);       // called by add_show
+void add_show_schedules(Command& show);  // likewise
+void add_show_recipes(Command& show);    // likewise
+void add_show_nccl(Command& show);       // likewise
+void add_calibrate(Command& app);
+void add_calibrate_cluster(Command& calibrate);  // called by add_calibrate
+void add_calibrate_import(Command& calibrate);   // likewise
+void add_replay(Command& app);
+void add_train(Command& app);
+void add_verify(Command& app);
+void add_export(Command& app);
+void add_platform(Command& app);
+void add_reproduce(Command& app);
+void add_agree(Command& app);
+void add_compare(Command& app);
+void add_completion(Command& app);
 
 }  // namespace paceline::cli

@@ -170,28 +170,28 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_agree(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("agree", "The engines beside SimGrid: schedule by topology by size");
+void add_agree(Command& app) {
+  Command& command =
+      app.add_command("agree", "The engines beside SimGrid: schedule by topology by size");
   const auto options = std::make_shared<Options>();
   command
-      ->add_option("--schedule", options->schedules,
-                   "All-reduce schedules (paceline show catalog), or all")
-      ->option_text("NAME,...|all");
+      .add_option("--schedule", options->schedules,
+                  "All-reduce schedules (paceline show catalog), or all")
+      .value("NAME,...|all");
   command
-      ->add_option("--topology", options->topologies, "Built-in clusters, or all; help lists them")
-      ->option_text("NAME,...|all|help");
+      .add_option("--topology", options->topologies, "Built-in clusters, or all; help lists them")
+      .value("NAME,...|all|help");
   command
-      ->add_option(
+      .add_option(
           "--ranks", options->ranks,
           fmt::format("Numbers of ranks, 2 to {}; by default {}", most_ranks, options->ranks))
-      ->option_text("P,...");
+      .value("P,...");
   command
-      ->add_option("--sizes", options->sizes,
-                   fmt::format("Bucket sizes; by default {}", options->sizes))
-      ->option_text("SIZE,...");
-  command->add_flag("--json", options->json, "Print one JSON document");
-  command->callback([options] { run(*options); });
+      .add_option("--sizes", options->sizes,
+                  fmt::format("Bucket sizes; by default {}", options->sizes))
+      .value("SIZE,...");
+  command.add_flag("--json", options->json, "Print one JSON document");
+  command.on_run([options] { run(*options); });
 }
 
 }  // namespace paceline::cli

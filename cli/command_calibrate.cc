@@ -3,12 +3,12 @@
 
 namespace paceline::cli {
 
-void add_calibrate(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
-      "calibrate",
-      "Profiles from measurements: of the cluster that it is started on, or of other tools' output");
-  add_calibrate_cluster(*command);
-  add_calibrate_import(*command);
+void add_calibrate(Command& app) {
+  Command& command = app.add_command("calibrate",
+                                     "Profiles from measurements: of the cluster that it is "
+                                     "started on, or of other tools' output");
+  add_calibrate_cluster(command);
+  add_calibrate_import(command);
 }
 
 }  // namespace paceline::cli

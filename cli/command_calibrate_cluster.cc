@@ -382,59 +382,53 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_calibrate_cluster(CLI::App& calibrate) {
+void add_calibrate_cluster(Command& calibrate) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = &calibrate;
-  command->add_option("--out", options->out, "Write the profile here")->option_text("FILE");
-  command->add_option("--name", options->name, "Of the profile")->option_text("NAME (calibrated)");
+  Command& command = calibrate;
+  command.add_option("--out", options->out, "Write the profile here").value("FILE");
+  command.add_option("--name", options->name, "Of the profile").value("NAME (calibrated)");
   command
-      ->add_option("--cluster", options->cluster,
-                   "The cluster that this is, as predict will name it: a name of the catalogue or "
-                   "a YAML file")
-      ->option_text("NAME|FILE");
+      .add_option("--cluster", options->cluster,
+                  "The cluster that this is, as predict will name it: a name of the catalogue or "
+                  "a YAML file")
+      .value("NAME|FILE");
   command
-      ->add_option(
+      .add_option(
           "--time", options->time,
           "For all that travels; every size is tried 3 times at least, however slow the links. "
           "Layers take a tenth of it on top, alone and beside traffic, and 4 passes at least")
-      ->option_text("TIME (30 s)");
+      .value("TIME (30 s)");
   command
-      ->add_option("--largest", options->largest,
-                   "Message; by default the largest that the executor sends")
-      ->option_text("SIZE");
+      .add_option("--largest", options->largest,
+                  "Message; by default the largest that the executor sends")
+      .value("SIZE");
   command
-      ->add_option("--largest-all-reduce", options->largest_all_reduce,
-                   "Bucket of the library's own all-reduce, if --time allows it")
-      ->option_text("SIZE (16 MiB)");
-  CLI::Option* const model =
+      .add_option("--largest-all-reduce", options->largest_all_reduce,
+                  "Bucket of the library's own all-reduce, if --time allows it")
+      .value("SIZE (16 MiB)");
+  const Option& model =
       command
-          ->add_option(
+          .add_option(
               "--model", options->model,
               "Also forward and backward of each layer of this network, on all ranks, alone and "
               "beside traffic")
-          ->option_text("NAME|FILE");
-  command->add_option("--batch", options->batch, "Samples of those")
-      ->option_text("N (16)")
-      ->needs(model);
-  command->add_option("--precision", options->precision, "Of those: fp32, or mixed (BF16)")
-      ->option_text("fp32|mixed (fp32)")
-      ->needs(model);
-  command->add_option("--threads", options->threads, "Of those")
-      ->option_text("N (1)")
-      ->needs(model);
+          .value("NAME|FILE");
+  command.add_option("--batch", options->batch, "Samples of those").value("N (16)").needs(model);
+  command.add_option("--precision", options->precision, "Of those: fp32, or mixed (BF16)")
+      .value("fp32|mixed (fp32)")
+      .needs(model);
+  command.add_option("--threads", options->threads, "Of those").value("N (1)").needs(model);
   command
-      ->add_option("--ranks", options->ranks,
-                   "Number of ranks, as threads of this process; mpirun says it otherwise")
-      ->option_text("N (1)");
-  add_patience_option(*command, options->patience);
+      .add_option("--ranks", options->ranks,
+                  "Number of ranks, as threads of this process; mpirun says it otherwise")
+      .value("N (1)");
+  add_patience_option(command, options->patience);
   command
-      ->add_option("--plot", options->plot,
-                   "Draw data and fit of each curve: PREFIX-exchange-between-nodes.svg, ...")
-      ->option_text("PREFIX");
-  command->add_flag("--json", options->json, "Print the profile and nothing else");
-  command->callback([options, command] {
-    if (command->get_subcommands().empty()) run(*options);
-  });
+      .add_option("--plot", options->plot,
+                  "Draw data and fit of each curve: PREFIX-exchange-between-nodes.svg, ...")
+      .value("PREFIX");
+  command.add_flag("--json", options->json, "Print the profile and nothing else");
+  command.on_run([options] { run(*options); });
 }
 
 }  // namespace paceline::cli

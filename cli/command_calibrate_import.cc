@@ -215,50 +215,49 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_calibrate_import(CLI::App& calibrate) {
-  CLI::App* command = calibrate.add_subcommand(
+void add_calibrate_import(Command& calibrate) {
+  Command& command = calibrate.add_command(
       "import",
       "The output of nccl-tests, OSU micro-benchmarks, torch.profiler or Horovod as a profile");
   const auto options = std::make_shared<Options>();
-  command->add_option("file", options->file, "What the tool wrote")->option_text("FILE");
+  command.add_option("file", options->file, "What the tool wrote").value("FILE");
   command
-      ->add_option("--format", options->format,
-                   "nccl-tests, osu, kineto or horovod; by default what the file looks like")
-      ->option_text("auto|NAME");
+      .add_option("--format", options->format,
+                  "nccl-tests, osu, kineto or horovod; by default what the file looks like")
+      .value("auto|NAME");
   command
-      ->add_option("--model", options->model,
-                   "Network whose layers a trace of torch.profiler times: a name or a YAML file")
-      ->option_text("NAME|FILE");
+      .add_option("--model", options->model,
+                  "Network whose layers a trace of torch.profiler times: a name or a YAML file")
+      .value("NAME|FILE");
   command
-      ->add_option("--ranks", options->ranks,
-                   "Ranks of the all-reduce, where the file does not say")
-      ->option_text("N");
-  command->add_option("--batch", options->batch, "Samples of each rank in the trace, 64 by default")
-      ->option_text("N");
-  command->add_option("--precision", options->precision, "Of the traced computation")
-      ->option_text("fp32|mixed");
+      .add_option("--ranks", options->ranks, "Ranks of the all-reduce, where the file does not say")
+      .value("N");
+  command.add_option("--batch", options->batch, "Samples of each rank in the trace, 64 by default")
+      .value("N");
+  command.add_option("--precision", options->precision, "Of the traced computation")
+      .value("fp32|mixed");
   command
-      ->add_option("--wire", options->wire,
-                   "Type that the all-reduce adds, where the file does not say")
-      ->option_text("fp32|fp16|bf16");
+      .add_option("--wire", options->wire,
+                  "Type that the all-reduce adds, where the file does not say")
+      .value("fp32|fp16|bf16");
   command
-      ->add_option("--library", options->library,
-                   "Name of the library that all-reduces, instead of nccl or mpi")
-      ->option_text("NAME");
-  command->add_flag("--intra", options->intra,
-                    "The ranks were on one node, if the file does not say");
+      .add_option("--library", options->library,
+                  "Name of the library that all-reduces, instead of nccl or mpi")
+      .value("NAME");
+  command.add_flag("--intra", options->intra,
+                   "The ranks were on one node, if the file does not say");
   command
-      ->add_option("--cluster", options->cluster,
-                   "Cluster that was measured: a name of the catalogue or a YAML file")
-      ->option_text("NAME|FILE");
-  command->add_option("--name", options->name, "Of the profile; by default the file's")
-      ->option_text("NAME");
-  command->add_option("--out", options->out, "Profile to write (JSON)")->option_text("FILE");
+      .add_option("--cluster", options->cluster,
+                  "Cluster that was measured: a name of the catalogue or a YAML file")
+      .value("NAME|FILE");
+  command.add_option("--name", options->name, "Of the profile; by default the file's")
+      .value("NAME");
+  command.add_option("--out", options->out, "Profile to write (JSON)").value("FILE");
   command
-      ->add_option("--plot", options->plot,
-                   "Plot of data and fit to write (SVG); several curves are numbered")
-      ->option_text("FILE");
-  command->callback([options] { run(*options); });
+      .add_option("--plot", options->plot,
+                  "Plot of data and fit to write (SVG); several curves are numbered")
+      .value("FILE");
+  command.on_run([options] { run(*options); });
 }
 
 }  // namespace paceline::cli

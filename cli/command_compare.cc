@@ -50,29 +50,29 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_compare(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
+void add_compare(Command& app) {
+  Command& command = app.add_command(
       "compare", "A measured run beside its prediction: where they differ, task by task");
   const auto options = std::make_shared<Options>();
   command
-      ->add_option("run", options->files.run,
-                   "Timeline of a run (paceline train or replay --timeline)")
-      ->required()
-      ->option_text("RUN");
+      .add_option("run", options->files.run,
+                  "Timeline of a run (paceline train or replay --timeline)")
+      .required()
+      .value("RUN");
   command
-      ->add_option("prediction", options->files.prediction,
-                   "Timeline of its prediction (paceline predict --strategy ... --timeline)")
-      ->required()
-      ->option_text("PREDICTION");
+      .add_option("prediction", options->files.prediction,
+                  "Timeline of its prediction (paceline predict --strategy ... --timeline)")
+      .required()
+      .value("PREDICTION");
   command
-      ->add_option("--merged", options->merged,
-                   "Write both as one Chrome trace, moved so that an iteration of each starts at "
-                   "the same time (opens in Perfetto)")
-      ->option_text("FILE");
-  command->add_flag("--layers", options->layers,
-                    "Also a row for each layer, and all buckets' casts (--json has them)");
-  command->add_flag("--json", options->json, "Print one JSON document");
-  command->callback([options] { run(*options); });
+      .add_option("--merged", options->merged,
+                  "Write both as one Chrome trace, moved so that an iteration of each starts at "
+                  "the same time (opens in Perfetto)")
+      .value("FILE");
+  command.add_flag("--layers", options->layers,
+                   "Also a row for each layer, and all buckets' casts (--json has them)");
+  command.add_flag("--json", options->json, "Print one JSON document");
+  command.on_run([options] { run(*options); });
 }
 
 }  // namespace paceline::cli

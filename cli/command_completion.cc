@@ -1,5 +1,5 @@
 // paceline completion: a completion script for the user's shell, made from the command's own
-// options. CLI11 of Debian bookworm has no generator.
+// options.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -22,18 +22,19 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-std::string subcommands(const CLI::App& app) {
+std::string subcommands(const Command& command) {
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  for (const Command& inner : command.commands()) names.push_back(inner.name());
   return joined(names);
 }
 
-std::string long_options(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+// Names of options, without the arguments that are known by their position.
+std::vector<std::string> option_names(const Command& command) {
+  std::vector<std::string> names = {"--help"};
+  for (const Option& option : command.options()) {
+    if (option.name.starts_with("--")) names.push_back(option.name);
   }
-  return joined(names);
+  return names;
 }
 
 // The words that may follow an option.
@@ -60,7 +61,7 @@ std::vector<std::pair<std::string, std::string>> option_values() {
           {"--profile", "none"}};
 }
 
-std::string bash_script(const CLI::App& app) {
+std::string bash_script(const Command& app) {
   std::string text =
       "# bash completion for paceline. Load it with: source <(paceline completion bash)\n"
       "_paceline() {\n"
@@ -75,37 +76,35 @@ std::string bash_script(const CLI::App& app) {
       "    --timeline|--output|--merged) COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n  esac\n "
       " case "
       "${COMP_WORDS[1]} in\n";
-  for (const CLI::App* command : app.get_subcommands({})) {
-    text += fmt::format("    {}) words='{} {}';;\n", command->get_name(), subcommands(*command),
-                        long_options(*command));
+  for (const Command& command : app.commands()) {
+    text += fmt::format("    {}) words='{} {}';;\n", command.name(), subcommands(command),
+                        joined(option_names(command)));
   }
   text += fmt::format("  esac\n  if ((COMP_CWORD == 1)); then words='{} {}'; fi\n",
-                      subcommands(app), long_options(app));
+                      subcommands(app), joined(option_names(app)));
   return text +
          "  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\ncomplete -F _paceline paceline\n";
 }
 
 // zsh runs the bash script through its own emulation.
-std::string zsh_script(const CLI::App& app) {
+std::string zsh_script(const Command& app) {
   return "# zsh completion for paceline. Load it with: source <(paceline completion zsh)\n"
          "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n" +
          bash_script(app);
 }
 
-std::string fish_script(const CLI::App& app) {
+std::string fish_script(const Command& app) {
   std::string text =
       "# fish completion for paceline. Load it with: paceline completion fish | source\ncomplete "
       "-c paceline -f\n";
-  for (const CLI::App* command : app.get_subcommands({})) {
-    const std::string seen = fmt::format("__fish_seen_subcommand_from {}", command->get_name());
+  for (const Command& command : app.commands()) {
+    const std::string seen = fmt::format("__fish_seen_subcommand_from {}", command.name());
     text += fmt::format("complete -c paceline -n __fish_use_subcommand -a {} -d '{}'\n",
-                        command->get_name(), command->get_description());
-    for (const CLI::App* inner : command->get_subcommands({}))
-      text += fmt::format("complete -c paceline -n '{}' -a {}\n", seen, inner->get_name());
-    for (const CLI::Option* option : command->get_options()) {
-      for (const std::string& name : option->get_lnames())
-        text += fmt::format("complete -c paceline -n '{}' -l {}\n", seen, name);
-    }
+                        command.name(), command.help());
+    for (const Command& inner : command.commands())
+      text += fmt::format("complete -c paceline -n '{}' -a {}\n", seen, inner.name());
+    for (const std::string& name : option_names(command))
+      text += fmt::format("complete -c paceline -n '{}' -l {}\n", seen, name.substr(2));
   }
   for (const auto& [option, values] : option_values())
     text += fmt::format("complete -c paceline -l {} -x -a '{}'\n", option.substr(2), values);
@@ -114,13 +113,13 @@ std::string fish_script(const CLI::App& app) {
 
 }  // namespace
 
-void add_completion(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("completion", "Print a completion script for bash, zsh or fish");
+void add_completion(Command& app) {
+  Command& command =
+      app.add_command("completion", "Print a completion script for bash, zsh or fish");
   const auto shell = std::make_shared<std::string>();
-  command->add_option("shell", *shell, "bash, zsh or fish")->required();
-  CLI::App* root = &app;
-  command->callback([shell, root] {
+  command.add_option("shell", *shell, "bash, zsh or fish").required();
+  const Command* const root = &app;
+  command.on_run([shell, root] {
     if (*shell == "bash") {
       fmt::print("{}", bash_script(*root));
     } else if (*shell == "zsh") {

@@ -117,29 +117,29 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_export(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
+void add_export(Command& app) {
+  Command& command = app.add_command(
       "export", "A schedule for LogGOPSim and ATLAHS (GOAL), for MSCCL (XML), or as a picture");
   const auto options = std::make_shared<Options>();
   command
-      ->add_option("algorithm", options->algorithm, "Name of the schedule (paceline show catalog)")
-      ->required()
-      ->option_text("ALGORITHM");
-  add_schedule_options(*command, options->build);
-  command->add_option("--format", options->format, "goal, msccl or svg")->option_text("FORMAT");
+      .add_option("algorithm", options->algorithm, "Name of the schedule (paceline show catalog)")
+      .required()
+      .value("ALGORITHM");
+  add_schedule_options(command, options->build);
+  command.add_option("--format", options->format, "goal, msccl or svg").value("FORMAT");
   command
-      ->add_option("--size", options->size,
-                   fmt::format("Bytes of the bucket, of goal; by default {}", default_size))
-      ->option_text("BYTES");
+      .add_option("--size", options->size,
+                  fmt::format("Bytes of the bucket, of goal; by default {}", default_size))
+      .value("BYTES");
   command
-      ->add_option("--cluster", options->cluster,
-                   "Whose device reduces, of goal; without it, reductions cost nothing")
-      ->option_text("NAME|FILE");
+      .add_option("--cluster", options->cluster,
+                  "Whose device reduces, of goal; without it, reductions cost nothing")
+      .value("NAME|FILE");
   command
-      ->add_option("--output", options->output,
-                   "Write a file, whole or not at all; by default standard output")
-      ->option_text("FILE");
-  command->callback([options] { run(*options); });
+      .add_option("--output", options->output,
+                  "Write a file, whole or not at all; by default standard output")
+      .value("FILE");
+  command.on_run([options] { run(*options); });
 }
 
 }  // namespace paceline::cli

@@ -59,24 +59,24 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_platform(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
-      "platform", "A cluster as a SimGrid platform (XML), one host for each rank");
+void add_platform(Command& app) {
+  Command& command =
+      app.add_command("platform", "A cluster as a SimGrid platform (XML), one host for each rank");
   const auto options = std::make_shared<Options>();
   command
-      ->add_option("--cluster", options->cluster,
-                   "Cluster: a name of the catalogue, a YAML file, or a platform to write anew")
-      ->option_text("NAME|FILE");
+      .add_option("--cluster", options->cluster,
+                  "Cluster: a name of the catalogue, a YAML file, or a platform to write anew")
+      .value("NAME|FILE");
   command
-      ->add_option("--ranks", options->ranks,
-                   fmt::format("Number of ranks, up to {}; by default all of the cluster",
-                               simulator::most_platform_ranks))
-      ->option_text("N");
-  add_placement_option(*command, options->placement);
-  add_profile_option(*command, options->profile);
-  command->add_option("--output", options->output, "File to write; standard output if not given")
-      ->option_text("FILE");
-  command->callback([options] { run(*options); });
+      .add_option("--ranks", options->ranks,
+                  fmt::format("Number of ranks, up to {}; by default all of the cluster",
+                              simulator::most_platform_ranks))
+      .value("N");
+  add_placement_option(command, options->placement);
+  add_profile_option(command, options->profile);
+  command.add_option("--output", options->output, "File to write; standard output if not given")
+      .value("FILE");
+  command.on_run([options] { run(*options); });
 }
 
 }  // namespace paceline::cli

@@ -70,20 +70,20 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_predict(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("predict", "Iteration time of every strategy, as a table or JSON");
+void add_predict(Command& app) {
+  Command& command =
+      app.add_command("predict", "Iteration time of every strategy, as a table or JSON");
   const auto options = std::make_shared<Options>();
-  add_job_options(*command, options->job);
-  command->add_option("--ranks", options->job.ranks, "Number of ranks (GPUs, or CPU processes)")
-      ->option_text("N");
-  add_straggler_options(*command, options->stragglers);
+  add_job_options(command, options->job);
+  command.add_option("--ranks", options->job.ranks, "Number of ranks (GPUs, or CPU processes)")
+      .value("N");
+  add_straggler_options(command, options->stragglers);
   command
-      ->add_option("--timeline", options->timeline,
-                   "Write the fastest row's timeline as Chrome trace JSON (opens in Perfetto)")
-      ->option_text("FILE");
-  command->add_flag("--json", options->json, "Print one JSON document");
-  command->callback([options] { run(*options); });
+      .add_option("--timeline", options->timeline,
+                  "Write the fastest row's timeline as Chrome trace JSON (opens in Perfetto)")
+      .value("FILE");
+  command.add_flag("--json", options->json, "Print one JSON document");
+  command.on_run([options] { run(*options); });
 }
 
 }  // namespace paceline::cli

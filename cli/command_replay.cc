@@ -340,26 +340,25 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_replay(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
+void add_replay(Command& app) {
+  Command& command = app.add_command(
       "replay", "Run plans with synthetic compute, and compare with their prediction");
   const auto options = std::make_shared<Options>();
-  add_job_options(*command, options->job);
+  add_job_options(command, options->job);
   command
-      ->add_option("--ranks", options->job.ranks,
-                   "Number of ranks, as threads of this process; mpirun says it otherwise")
-      ->option_text("N");
-  command->add_option("--iterations", options->iterations, "Iterations that are measured")
-      ->option_text("N (5)");
-  command->add_option("--warm-up", options->warm_up, "Iterations before those")
-      ->option_text("N (1)");
-  add_patience_option(*command, options->patience);
+      .add_option("--ranks", options->job.ranks,
+                  "Number of ranks, as threads of this process; mpirun says it otherwise")
+      .value("N");
+  command.add_option("--iterations", options->iterations, "Iterations that are measured")
+      .value("N (5)");
+  command.add_option("--warm-up", options->warm_up, "Iterations before those").value("N (1)");
+  add_patience_option(command, options->patience);
   command
-      ->add_option("--timeline", options->timeline,
-                   "Write rank 0's timeline as Chrome trace JSON (opens in Perfetto)")
-      ->option_text("FILE");
-  command->add_flag("--json", options->json, "Print one JSON document");
-  command->callback([options] { run(*options); });
+      .add_option("--timeline", options->timeline,
+                  "Write rank 0's timeline as Chrome trace JSON (opens in Perfetto)")
+      .value("FILE");
+  command.add_flag("--json", options->json, "Print one JSON document");
+  command.on_run([options] { run(*options); });
 }
 
 }  // namespace paceline::cli

@@ -110,8 +110,8 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_reproduce(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("reproduce", "A published result: ours beside theirs");
+void add_reproduce(Command& app) {
+  Command& command = app.add_command("reproduce", "A published result: ours beside theirs");
   const auto options = std::make_shared<Options>();
   std::string list;
   for (const experiments::Experiment& entry : experiments::experiments())
@@ -119,14 +119,14 @@ void add_reproduce(CLI::App& app) {
   list +=
       "; convergence: what the papers say of mixed precision, LARS, weight decay and double "
       "buffering, trained at our scale (half an hour on two cores)";
-  command->add_option("name", options->name, list)->required()->option_text("NAME");
+  command.add_option("name", options->name, list).required().value("NAME");
   command
-      ->add_option("--profile-out", options->profile_out,
-                   "Write what was calibrated as a profile (JSON)")
-      ->option_text("FILE");
-  add_convergence_options(*command, options->convergence);
-  command->add_flag("--json", options->json, "Print one JSON document");
-  command->callback([options] { run(*options); });
+      .add_option("--profile-out", options->profile_out,
+                  "Write what was calibrated as a profile (JSON)")
+      .value("FILE");
+  add_convergence_options(command, options->convergence);
+  command.add_flag("--json", options->json, "Print one JSON document");
+  command.on_run([options] { run(*options); });
 }
 
 }  // namespace paceline::cli

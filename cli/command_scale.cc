@@ -121,18 +121,17 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_scale(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("scale", "The same over a range of ranks: the scaling curve");
+void add_scale(Command& app) {
+  Command& command = app.add_command("scale", "The same over a range of ranks: the scaling curve");
   const auto options = std::make_shared<Options>();
-  add_job_options(*command, options->job);
+  add_job_options(command, options->job);
   command
-      ->add_option(
+      .add_option(
           "--ranks", options->job.ranks,
           "Numbers of ranks: 8,16,24 or 8-2048 (doubling); by default from 1 to all of the cluster")
-      ->option_text("LIST|RANGE");
-  command->add_flag("--json", options->json, "Print one JSON document");
-  command->callback([options] { run(*options); });
+      .value("LIST|RANGE");
+  command.add_flag("--json", options->json, "Print one JSON document");
+  command.on_run([options] { run(*options); });
 }
 
 }  // namespace paceline::cli

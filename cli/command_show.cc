@@ -368,19 +368,18 @@ void show_schedule(const ShowScheduleOptions& options) {
 
 }  // namespace
 
-void add_show(CLI::App& app) {
-  CLI::App* show = app.add_subcommand(
+void add_show(Command& app) {
+  Command& show = app.add_command(
       "show",
       "A network, cluster, schedule, plan, profile, NCCL's choices or the catalogue, for people");
-  show->require_subcommand(1);
-  const auto add_named = [show](const char* what, const char* help, const char* names,
-                                auto action) {
-    CLI::App* command = show->add_subcommand(what, help);
+  const auto add_named = [&show](const char* what, const char* help, const char* names,
+                                 auto action) {
+    Command& command = show.add_command(what, help);
     const auto name = std::make_shared<std::string>();
     const auto json = std::make_shared<bool>(false);
-    command->add_option("name", *name, names)->required()->option_text("NAME|FILE");
-    command->add_flag("--json", *json, "Print one JSON document");
-    command->callback([name, json, action] { action(*name, *json); });
+    command.add_option("name", *name, names).required().value("NAME|FILE");
+    command.add_flag("--json", *json, "Print one JSON document");
+    command.on_run([name, json, action] { action(*name, *json); });
   };
   add_named("network", "Layer by layer: parameters, FLOPs, activations",
             "A network of the zoo, or a YAML file", show_network);
@@ -389,22 +388,22 @@ void add_show(CLI::App& app) {
   add_named("profile", "A calibrated profile", "A shipped profile, or a JSON file",
             [](const std::string& name, bool) { show_profile(name); });
 
-  CLI::App* catalog = show->add_subcommand("catalog", "All names that Paceline knows");
+  Command& catalog = show.add_command("catalog", "All names that Paceline knows");
   const auto json = std::make_shared<bool>(false);
-  catalog->add_flag("--json", *json, "Print one JSON document");
-  catalog->callback([json] { show_catalog(*json); });
+  catalog.add_flag("--json", *json, "Print one JSON document");
+  catalog.on_run([json] { show_catalog(*json); });
 
-  add_show_plan(*show);
-  add_show_recipes(*show);
-  add_show_schedules(*show);
-  add_show_nccl(*show);
-  CLI::App* schedule = show->add_subcommand("schedule", "The steps of a collective, drawn");
+  add_show_plan(show);
+  add_show_recipes(show);
+  add_show_schedules(show);
+  add_show_nccl(show);
+  Command& schedule = show.add_command("schedule", "The steps of a collective, drawn");
   const auto options = std::make_shared<ShowScheduleOptions>();
-  schedule->add_option("name", options->name, "A schedule of the catalogue")
-      ->required()
-      ->option_text("NAME");
-  add_schedule_options(*schedule, options->build);
-  schedule->callback([options] { show_schedule(*options); });
+  schedule.add_option("name", options->name, "A schedule of the catalogue")
+      .required()
+      .value("NAME");
+  add_schedule_options(schedule, options->build);
+  schedule.on_run([options] { show_schedule(*options); });
 }
 
 }  // namespace paceline::cli

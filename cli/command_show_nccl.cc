@@ -209,24 +209,24 @@ void show(const Options& options) {
 
 }  // namespace
 
-void add_show_nccl(CLI::App& show_command) {
-  CLI::App* command = show_command.add_subcommand(
+void add_show_nccl(Command& show_command) {
+  Command& command = show_command.add_command(
       "nccl", "What NCCL's own tuning model expects of an all-reduce, and chooses, size by size");
   const auto options = std::make_shared<Options>();
   command
-      ->add_option("--cluster", options->cluster, "Cluster: a name of the catalogue or a YAML file")
-      ->option_text("NAME|FILE");
-  command->add_option("--ranks", options->ranks, "Number of ranks")->option_text("N");
+      .add_option("--cluster", options->cluster, "Cluster: a name of the catalogue or a YAML file")
+      .value("NAME|FILE");
+  command.add_option("--ranks", options->ranks, "Number of ranks").value("N");
   command
-      ->add_option("--sizes", options->sizes,
-                   "Bytes of the all-reduce: 1KiB,25MiB or 256B-1GiB (times four)")
-      ->option_text("LIST|RANGE (256B-1GiB)");
-  command->add_option("--nccl", options->version, "Version of NCCL's tables")
-      ->option_text("2.20|2.28 (2.28)");
-  command->add_option("--cpu", options->cpu, "Whose processors the nodes have")
-      ->option_text("intel|amd (intel)");
-  command->add_flag("--json", options->json, "Print one JSON document");
-  command->callback([options] { show(*options); });
+      .add_option("--sizes", options->sizes,
+                  "Bytes of the all-reduce: 1KiB,25MiB or 256B-1GiB (times four)")
+      .value("LIST|RANGE (256B-1GiB)");
+  command.add_option("--nccl", options->version, "Version of NCCL's tables")
+      .value("2.20|2.28 (2.28)");
+  command.add_option("--cpu", options->cpu, "Whose processors the nodes have")
+      .value("intel|amd (intel)");
+  command.add_flag("--json", options->json, "Print one JSON document");
+  command.on_run([options] { show(*options); });
 }
 
 }  // namespace paceline::cli

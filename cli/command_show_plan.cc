@@ -90,13 +90,13 @@ void show(const JobOptions& options) {
 
 }  // namespace
 
-void add_show_plan(CLI::App& show_command) {
-  CLI::App* command = show_command.add_subcommand(
+void add_show_plan(Command& show_command) {
+  Command& command = show_command.add_command(
       "plan", "The buckets that strategies make of a network, and when each travels");
   const auto options = std::make_shared<JobOptions>();
-  add_job_options(*command, *options);
-  command->add_option("--ranks", options->ranks, "Number of ranks")->option_text("N");
-  command->callback([options] { show(*options); });
+  add_job_options(command, *options);
+  command.add_option("--ranks", options->ranks, "Number of ranks").value("N");
+  command.on_run([options] { show(*options); });
 }
 
 }  // namespace paceline::cli

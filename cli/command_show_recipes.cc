@@ -51,13 +51,13 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_show_recipes(CLI::App& show) {
-  CLI::App* command =
-      show.add_subcommand("recipes", "The shipped training recipes, or one of them as YAML");
+void add_show_recipes(Command& show) {
+  Command& command =
+      show.add_command("recipes", "The shipped training recipes, or one of them as YAML");
   const auto options = std::make_shared<Options>();
-  command->add_option("name", options->name, "The recipe to print")->option_text("NAME");
-  command->add_flag("--json", options->json, "Print one JSON document");
-  command->callback([options] { run(*options); });
+  command.add_option("name", options->name, "The recipe to print").value("NAME");
+  command.add_flag("--json", options->json, "Print one JSON document");
+  command.on_run([options] { run(*options); });
 }
 
 }  // namespace paceline::cli

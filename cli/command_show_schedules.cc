@@ -86,9 +86,9 @@ void show_schedules() {
 
 }  // namespace
 
-void add_show_schedules(CLI::App& show) {
-  show.add_subcommand("schedules", "All collective algorithms and their costs, as Markdown")
-      ->callback(show_schedules);
+void add_show_schedules(Command& show) {
+  show.add_command("schedules", "All collective algorithms and their costs, as Markdown")
+      .on_run(show_schedules);
 }
 
 }  // namespace paceline::cli

@@ -244,12 +244,12 @@ void run(const TrainingOptions& options) {
 
 }  // namespace
 
-void add_train(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
-      "train", "Run a plan: real mixed-precision training, alone or under mpirun");
+void add_train(Command& app) {
+  Command& command =
+      app.add_command("train", "Run a plan: real mixed-precision training, alone or under mpirun");
   const auto options = std::make_shared<TrainingOptions>();
-  add_training_options(*command, *options);
-  command->callback([options] { run(*options); });
+  add_training_options(command, *options);
+  command.on_run([options] { run(*options); });
 }
 
 }  // namespace paceline::cli

@@ -84,20 +84,20 @@ void run(const Options& options) {
 
 }  // namespace
 
-void add_verify(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("verify", "Prove that a schedule does what its collective promises");
+void add_verify(Command& app) {
+  Command& command =
+      app.add_command("verify", "Prove that a schedule does what its collective promises");
   const auto options = std::make_shared<Options>();
   command
-      ->add_option("--schedule", options->schedule, "Name of the schedule (paceline show catalog)")
-      ->option_text("NAME");
-  add_schedule_options(*command, options->build);
+      .add_option("--schedule", options->schedule, "Name of the schedule (paceline show catalog)")
+      .value("NAME");
+  add_schedule_options(command, options->build);
   command
-      ->add_option("--chunks", options->chunks,
-                   "Chunks of the bucket; by default three counts that exercise the schedule")
-      ->option_text("C");
-  command->add_flag("--json", options->json, "Print one JSON document");
-  command->callback([options] { run(*options); });
+      .add_option("--chunks", options->chunks,
+                  "Chunks of the bucket; by default three counts that exercise the schedule")
+      .value("C");
+  command.add_flag("--json", options->json, "Print one JSON document");
+  command.on_run([options] { run(*options); });
 }
 
 }  // namespace paceline::cli

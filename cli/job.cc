@@ -161,21 +161,21 @@ models::Cluster load_cluster(const std::string& name_or_file, const std::string&
   return cluster;
 }
 
-void add_placement_option(CLI::App& command, std::string& placement) {
+void add_placement_option(Command& command, std::string& placement) {
   command
       .add_option("--placement", placement,
                   "Which slot (node x ranks per node + place) each rank sits in: node by node, one "
                   "rank a node and then the next, or the slots of ranks 0, 1, ... by commas or in "
                   "a file; by default as the cluster says")
-      ->option_text("node-major|round-robin|SLOT,...|FILE");
+      .value("node-major|round-robin|SLOT,...|FILE");
 }
 
-void add_profile_option(CLI::App& command, std::string& profile) {
+void add_profile_option(Command& command, std::string& profile) {
   command
       .add_option(
           "--profile", profile,
           "Calibrated profile: a shipped name, a JSON file, or none; by default the cluster's own")
-      ->option_text("NAME|FILE|none");
+      .value("NAME|FILE|none");
 }
 
 int parse_ranks(const std::string& text, const models::Cluster& cluster) {
@@ -186,30 +186,28 @@ int parse_ranks(const std::string& text, const models::Cluster& cluster) {
   });
 }
 
-void add_job_options(CLI::App& command, JobOptions& options) {
+void add_job_options(Command& command, JobOptions& options) {
   command
       .add_option(
           "--model", options.model,
           "Network: a name of the zoo (paceline show catalog) or a YAML file; several by commas")
-      ->option_text("NAME|FILE");
+      .value("NAME|FILE");
   command
       .add_option("--cluster", options.cluster, "Cluster: a name of the catalogue or a YAML file")
-      ->option_text("NAME|FILE");
+      .value("NAME|FILE");
   add_placement_option(command, options.placement);
-  command.add_option("--batch", options.batch, "Samples per rank and iteration")
-      ->option_text("N (64)");
+  command.add_option("--batch", options.batch, "Samples per rank and iteration").value("N (64)");
   command
       .add_option("--precision", options.precision,
                   "Of computation: fp32, or mixed (FP16 with FP32 master weights)")
-      ->option_text("fp32|mixed (mixed)");
+      .value("fp32|mixed (mixed)");
   command
       .add_option("--wire", options.wire,
                   "Type of gradients in an all-reduce; several by commas. By default fp16 for "
                   "mixed, else fp32")
-      ->option_text("fp32|fp16|bf16");
-  command
-      .add_option("--strategy", options.strategies, "Strategies by commas, or all (the default)")
-      ->option_text("NAME,...");
+      .value("fp32|fp16|bf16");
+  command.add_option("--strategy", options.strategies, "Strategies by commas, or all (the default)")
+      .value("NAME,...");
   add_threshold_options(command, options.thresholds,
                         {.theta = "chosen",
                          .eta = "chosen",
@@ -219,17 +217,17 @@ void add_job_options(CLI::App& command, JobOptions& options) {
   command
       .add_option("--server-placement", options.server_placement,
                   "Which server holds a bucket: the next one, or the one with the fewest bytes")
-      ->option_text("round-robin|balanced (balanced)");
+      .value("round-robin|balanced (balanced)");
   command
       .add_option("--overlap", options.overlap,
                   "Overlap policy of all strategies but no-overlap (wait-free)")
-      ->option_text("wait-free|none|double-buffered|priority");
+      .value("wait-free|none|double-buffered|priority");
   add_profile_option(command, options.profile);
   command
       .add_option("--scale-gradients", options.gradient_scale,
                   "Multiply the elements of every gradient, to keep proportions on a slow network "
                   "(as in 0.0625); computation stays as it is")
-      ->option_text("S (1)");
+      .value("S (1)");
   command.add_flag(
       "--exact-compute", options.compute_is_exact,
       "Take compute times as stated, without their interval and without input, as a replay "
@@ -238,7 +236,7 @@ void add_job_options(CLI::App& command, JobOptions& options) {
       .add_option("--engine", options.engine,
                   "Engine that times schedules: auto is executor with a profile that calibrated a "
                   "transport; else step where no link is ever shared, else flow")
-      ->option_text("auto|step|flow|executor|simgrid (auto)");
+      .value("auto|step|flow|executor|simgrid (auto)");
 }
 
 namespace {

@@ -2,12 +2,12 @@
 // profile and how they are to be used.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/command_line.h"
 #include "cli/threshold_options.h"
 #include "models/base/error.h"
 #include "models/cluster/cluster.h"
@@ -65,7 +65,7 @@ struct Job {
 };
 
 // Declares the options of a job on a command. `options` must outlive the parse.
-void add_job_options(CLI::App& command, JobOptions& options);
+void add_job_options(Command& command, JobOptions& options);
 // Throws InputError that names the option.
 [[nodiscard]] Job load_job(const JobOptions& options);
 
@@ -85,8 +85,8 @@ void check_output_of(const JobOptions& job, const char* option, const std::strin
                                                           const models::Cluster& cluster);
 
 // Declares --placement, --profile on a command.
-void add_placement_option(CLI::App& command, std::string& placement);
-void add_profile_option(CLI::App& command, std::string& profile);
+void add_placement_option(Command& command, std::string& placement);
+void add_profile_option(Command& command, std::string& profile);
 
 // A number of ranks that fits the cluster. Throws InputError that names --ranks.
 [[nodiscard]] int parse_ranks(const std::string& text, const models::Cluster& cluster);

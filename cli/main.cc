@@ -10,12 +10,10 @@
 #include <string>
 #include <string_view>
 #include <thread>
-#include <vector>
 
 #include "cli/command.h"
 #include "cli/supervise.h"
 #include "models/base/error.h"
-#include "models/base/names.h"
 #include "runtime/transport/launcher.h"
 
 namespace {
@@ -41,22 +39,6 @@ int fail(std::string message, int code) {
   return code;
 }
 
-// CLI11 says only that a subcommand is missing; says which one the user may have meant.
-void check_command(const CLI::App& app, int argc, char** argv) {
-  const CLI::App* at = &app;
-  for (int i = 1; i < argc && argv[i][0] != '-'; ++i) {
-    std::vector<std::string> names;
-    const CLI::App* next = nullptr;
-    for (const CLI::App* command : at->get_subcommands([](const CLI::App*) { return true; })) {
-      names.push_back(command->get_name());
-      if (command->get_name() == argv[i]) next = command;
-    }
-    if (names.empty()) return;
-    if (next == nullptr) throw paceline::unknown_name("command", argv[i], names);
-    at = next;
-  }
-}
-
 // Flushes what was printed; a full disk or a closed pipe behind stdout is a failure.
 int flushed() {
   std::cout.flush();
@@ -65,21 +47,18 @@ int flushed() {
   return 0;
 }
 
-int run_command(int argc, char** argv) {
-  CLI::App app{
-      "Paceline predicts how a data-parallel training job scales before the cluster is bought, and "
-      "runs its plan for real.\n\n"
-      "Examples:\n"
-      "  paceline predict --model resnet50 --cluster jizhi-p40 --ranks 1024\n"
-      "  paceline scale --model resnet50 --cluster jizhi-p40 --ranks 8-2048\n"
-      "  paceline show network resnet50\n"
-      "  paceline reproduce jizhi\n"
-      "  mpirun -n 2 paceline train --model resnet-small --data fashion-mnist\n"
-      "  paceline compare run.json prediction.json\n",
-      "paceline"};
-  app.set_version_flag("--version", "paceline " PACELINE_VERSION);
-  app.require_subcommand(1);
-  app.get_formatter()->column_width(36);
+constexpr const char* about =
+    "Paceline predicts how a data-parallel training job scales before the cluster is bought, and "
+    "runs its plan for real.\n\n"
+    "Examples:\n"
+    "  paceline predict --model resnet50 --cluster jizhi-p40 --ranks 1024\n"
+    "  paceline scale --model resnet50 --cluster jizhi-p40 --ranks 8-2048\n"
+    "  paceline show network resnet50\n"
+    "  paceline reproduce jizhi\n"
+    "  mpirun -n 2 paceline train --model resnet-small --data fashion-mnist\n"
+    "  paceline compare run.json prediction.json\n";
+
+void add_commands(paceline::cli::Command& app) {
   paceline::cli::add_predict(app);
   paceline::cli::add_scale(app);
   paceline::cli::add_show(app);
@@ -93,21 +72,20 @@ int run_command(int argc, char** argv) {
   paceline::cli::add_compare(app);
   paceline::cli::add_replay(app);
   paceline::cli::add_completion(app);
+}
+
+int run_command(int argc, char** argv) {
   try {
-    check_command(app, argc, argv);
-    app.parse(argc, argv);
+    paceline::cli::Command app("paceline", about);
+    add_commands(app);
+    const paceline::cli::ParsedLine line =
+        paceline::cli::parse_command_line(app, "paceline " PACELINE_VERSION, argc, argv);
+    if (line.text.empty()) {
+      line.run();
+    } else {
+      fmt::print("{}", line.text);
+    }
     return flushed();
-  } catch (const CLI::CallForHelp& help) {
-    app.exit(help);
-    return flushed();
-  } catch (const CLI::CallForAllHelp& help) {
-    app.exit(help);
-    return flushed();
-  } catch (const CLI::CallForVersion& version) {
-    app.exit(version);
-    return flushed();
-  } catch (const CLI::ParseError& error) {
-    return fail(fmt::format("{} (see paceline --help)", error.what()), exit_bad_input);
   } catch (const paceline::InputError& error) {
     return fail(error.what(), exit_bad_input);
   } catch (const paceline::UnavailableError& error) {

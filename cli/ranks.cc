@@ -23,11 +23,11 @@ void refuse_ranks_option(const std::string& ranks) {
                      "leave it out under mpirun and srun");
 }
 
-void add_patience_option(CLI::App& command, std::string& patience) {
+void add_patience_option(Command& command, std::string& patience) {
   command
       .add_option("--patience", patience,
                   "How long a rank waits for a silent one before it ends the job")
-      ->option_text(fmt::format("TIME ({})", default_patience));
+      .value(fmt::format("TIME ({})", default_patience));
 }
 
 Seconds parse_patience(const std::string& patience) {

@@ -1,10 +1,10 @@
 // Where the ranks of a command that runs come from: a launcher, or threads of this process.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
+#include "cli/command_line.h"
 #include "models/base/units.h"
 #include "runtime/transport/launcher.h"
 
@@ -24,7 +24,7 @@ void refuse_ranks_option(const std::string& ranks);
 inline constexpr char default_patience[] = "300 s";
 
 // Declares --patience on a command. `patience` must outlive the parse.
-void add_patience_option(CLI::App& command, std::string& patience);
+void add_patience_option(Command& command, std::string& patience);
 // Throws InputError that names the option.
 [[nodiscard]] Seconds parse_patience(const std::string& patience);
 

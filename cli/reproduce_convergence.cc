@@ -100,18 +100,16 @@ Json to_json(const std::vector<ConvergenceRun>& runs) {
 
 }  // namespace
 
-void add_convergence_options(CLI::App& command, ConvergenceOptions& options) {
-  command.add_option("--seeds", options.seeds, "Of convergence: runs of each arm")
-      ->option_text("N (3)");
+void add_convergence_options(Command& command, ConvergenceOptions& options) {
+  command.add_option("--seeds", options.seeds, "Of convergence: runs of each arm").value("N (3)");
   command.add_option("--epochs", options.epochs, "Of convergence: passes over the training set")
-      ->option_text("N (2)");
-  command
-      .add_option("--arms", options.arms, "Of convergence: arms by commas, or all (the default)")
-      ->option_text("NAME,...");
+      .value("N (2)");
+  command.add_option("--arms", options.arms, "Of convergence: arms by commas, or all (the default)")
+      .value("NAME,...");
   command
       .add_option("--results", options.results,
                   "Of convergence: runs as JSON lines; those that it holds are not made again")
-      ->option_text("FILE");
+      .value("FILE");
 }
 
 void reproduce_convergence(const ConvergenceOptions& options, bool json) {

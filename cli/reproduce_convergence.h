@@ -1,8 +1,9 @@
 // The part of `paceline reproduce` that trains.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
+
+#include "cli/command_line.h"
 
 namespace paceline::cli {
 
@@ -15,7 +16,7 @@ struct ConvergenceOptions {
 };
 
 // Declares them on a command. `options` must outlive the parse.
-void add_convergence_options(CLI::App& command, ConvergenceOptions& options);
+void add_convergence_options(Command& command, ConvergenceOptions& options);
 // Runs what is not yet in the results, and prints all.
 void reproduce_convergence(const ConvergenceOptions& options, bool json);
 

@@ -7,22 +7,22 @@
 
 namespace paceline::cli {
 
-void add_schedule_options(CLI::App& command, ScheduleOptions& options) {
-  command.add_option("--ranks", options.ranks, "Number of ranks")->option_text("N");
+void add_schedule_options(Command& command, ScheduleOptions& options) {
+  command.add_option("--ranks", options.ranks, "Number of ranks").value("N");
   command
       .add_option("--group", options.group,
                   "Group size k of hierarchical schedules, row length of a torus; must divide the "
                   "ranks")
-      ->option_text("K");
+      .value("K");
   command
       .add_option("--segments", options.segments,
                   "Segments of a bucket that travel one behind the other in trees")
-      ->option_text("S");
-  command.add_option("--rings", options.rings, "Rings of multi-ring")->option_text("C");
+      .value("S");
+  command.add_option("--rings", options.rings, "Rings of multi-ring").value("C");
   command
       .add_option("--servers", options.servers,
                   "Parameter servers among the ranks; each holds a part of the bucket")
-      ->option_text("S");
+      .value("S");
 }
 
 NamedSchedule load_schedule(const models::CollectiveAlgorithm& algorithm,

@@ -1,9 +1,9 @@
 // The options that name a schedule, and mean the same in every command.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
+#include "cli/command_line.h"
 #include "models/collective/catalogue.h"
 
 namespace paceline::cli {
@@ -18,7 +18,7 @@ struct ScheduleOptions {
 };
 
 // Declares --ranks, --group, --segments, --rings and --servers. `options` must outlive the parse.
-void add_schedule_options(CLI::App& command, ScheduleOptions& options);
+void add_schedule_options(Command& command, ScheduleOptions& options);
 
 struct NamedSchedule {
   const models::CollectiveAlgorithm& algorithm;

@@ -39,31 +39,31 @@ int nodes_of_job(const models::Cluster& cluster, int ranks) {
 
 }  // namespace
 
-void add_straggler_options(CLI::App& command, StragglerOptions& options) {
+void add_straggler_options(Command& command, StragglerOptions& options) {
   command
       .add_option("--spread", options.spread,
                   "How compute times of a rank vary from iteration to iteration: normal (standard "
                   "deviation as a share of the mean), log-normal (sigma), or drawn from a file of "
                   "times, one a line")
-      ->option_text("constant|normal:CV|log-normal:SIGMA|file:PATH (constant)");
+      .value("constant|normal:CV|log-normal:SIGMA|file:PATH (constant)");
   command
       .add_option("--slow-rank", options.slow_ranks,
                   "Ranks that compute so many times longer, by commas")
-      ->option_text("RANK=FACTOR,...");
+      .value("RANK=FACTOR,...");
   command
       .add_option("--slow-node", options.slow_nodes,
                   "Nodes whose NICs have this share of their bandwidth, by commas")
-      ->option_text("NODE=SHARE,...");
+      .value("NODE=SHARE,...");
   command
       .add_option("--backup", options.backup,
                   "Backup workers among the ranks: an update waits for the gradients of the first "
                   "ranks - B")
-      ->option_text("B (0)");
+      .value("B (0)");
   command
       .add_option("--iterations", options.iterations,
                   "Iterations to simulate, where one of the options above is given")
-      ->option_text("N (1000)");
-  command.add_option("--seed", options.seed, "Of their random numbers")->option_text("S (1)");
+      .value("N (1000)");
+  command.add_option("--seed", options.seed, "Of their random numbers").value("S (1)");
 }
 
 std::optional<simulator::MonteCarloRequest> load_stragglers(const StragglerOptions& options,

@@ -1,10 +1,10 @@
 // The options that say how ranks differ, and whom an iteration waits for.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
+#include "cli/command_line.h"
 #include "models/cluster/cluster.h"
 #include "simulator/straggler/monte_carlo.h"
 
@@ -20,7 +20,7 @@ struct StragglerOptions {
   std::string seed;
 };
 
-void add_straggler_options(CLI::App& command, StragglerOptions& options);
+void add_straggler_options(Command& command, StragglerOptions& options);
 
 // Nothing if no option is given. Throws InputError that names the option.
 [[nodiscard]] std::optional<simulator::MonteCarloRequest> load_stragglers(

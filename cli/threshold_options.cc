@@ -15,29 +15,29 @@ constexpr int max_streams = 1024;
 
 }  // namespace
 
-void add_threshold_options(CLI::App& command, ThresholdOptions& options,
+void add_threshold_options(Command& command, ThresholdOptions& options,
                            const ThresholdDefaults& defaults) {
   command
       .add_option("--theta", options.theta,
                   "Fusion threshold on the wire: a bucket is sent once it holds this much")
-      ->option_text(fmt::format("SIZE ({})", defaults.theta));
+      .value(fmt::format("SIZE ({})", defaults.theta));
   command
       .add_option("--eta", options.eta,
                   "Hybrid threshold on the wire: hierarchical up to it, ring above")
-      ->option_text(fmt::format("SIZE ({})", defaults.eta));
+      .value(fmt::format("SIZE ({})", defaults.eta));
   command
       .add_option("--group", options.group,
                   "Group size k of hierarchical all-reduce; must divide the ranks")
-      ->option_text(fmt::format("K ({})", defaults.group));
+      .value(fmt::format("K ({})", defaults.group));
   command
       .add_option("--segments", options.segments,
                   "Segments of a bucket that travel one behind the other in trees")
-      ->option_text(fmt::format("S ({})", defaults.segments));
-  command.add_option("--rings", options.rings, "Rings of multi-ring")->option_text("C (4)");
+      .value(fmt::format("S ({})", defaults.segments));
+  command.add_option("--rings", options.rings, "Rings of multi-ring").value("C (4)");
   command.add_option("--servers", options.servers, "Parameter servers among the ranks")
-      ->option_text(fmt::format("S ({})", defaults.servers));
+      .value(fmt::format("S ({})", defaults.servers));
   command.add_option("--streams", options.streams, "Buckets that may travel at the same time")
-      ->option_text("N (1)");
+      .value("N (1)");
 }
 
 simulator::ThresholdRequest parse_thresholds(const ThresholdOptions& options) {

@@ -2,9 +2,9 @@
 // --theta, --eta, --group, --segments, --rings, --servers, --streams.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
+#include "cli/command_line.h"
 #include "simulator/planner/thresholds.h"
 
 namespace paceline::cli {
@@ -30,7 +30,7 @@ struct ThresholdDefaults {
 };
 
 // Declares them on a command. `options` must outlive the parse.
-void add_threshold_options(CLI::App& command, ThresholdOptions& options,
+void add_threshold_options(Command& command, ThresholdOptions& options,
                            const ThresholdDefaults& defaults);
 
 // What is given. Throws InputError that names the option.

@@ -19,40 +19,39 @@ constexpr int most_batch = 1 << 16;
 // a network whose communication is worth hiding.
 constexpr Bytes default_theta{4.0 * 1024 * 1024};
 
-void add_recipe_options(CLI::App& command, TrainingOptions& options) {
+void add_recipe_options(Command& command, TrainingOptions& options) {
   command
       .add_option("--recipe", options.recipe,
                   "How to train: the name of a shipped recipe (paceline show recipes) or a YAML "
                   "file; the options below take the place of what it says")
-      ->option_text(fmt::format("NAME|FILE ({})", runtime::default_recipe));
+      .value(fmt::format("NAME|FILE ({})", runtime::default_recipe));
   command.add_option("--epochs", options.epochs, "Passes over the training set; may be a fraction")
-      ->option_text("N");
-  command.add_option("--batch", options.batch, "Samples per rank and iteration")->option_text("N");
+      .value("N");
+  command.add_option("--batch", options.batch, "Samples per rank and iteration").value("N");
   command
       .add_option("--learning-rate", options.learning_rate,
                   "Base learning rate, before linear scaling and warm-up")
-      ->option_text("RATE");
+      .value("RATE");
   command.add_option("--seed", options.seed, "Of initial weights, order and augmentation")
-      ->option_text("N");
+      .value("N");
   command
       .add_option("--precision", options.precision,
                   "Of computation: fp32, or mixed (16-bit storage with FP32 master weights)")
-      ->option_text("fp32|mixed");
+      .value("fp32|mixed");
   command
       .add_option("--storage", options.storage,
                   "The 16-bit type of mixed precision: bf16, or fp16 (FP16 storage with FP32 "
                   "arithmetic)")
-      ->option_text("bf16|fp16");
+      .value("bf16|fp16");
 }
 
-void add_plan_options(CLI::App& command, TrainingOptions& options) {
+void add_plan_options(Command& command, TrainingOptions& options) {
   command
       .add_option("--wire", options.wire,
                   "Type of gradients in an all-reduce; by default fp16 for mixed, else fp32")
-      ->option_text("fp32|fp16|bf16");
-  command
-      .add_option("--strategy", options.strategy, "How gradients travel (paceline show catalog)")
-      ->option_text("NAME (fused-ring)");
+      .value("fp32|fp16|bf16");
+  command.add_option("--strategy", options.strategy, "How gradients travel (paceline show catalog)")
+      .value("NAME (fused-ring)");
   add_threshold_options(command, options.thresholds,
                         {.theta = "4 MiB",
                          .eta = "the strategy's",
@@ -60,61 +59,55 @@ void add_plan_options(CLI::App& command, TrainingOptions& options) {
                          .segments = "the algorithm's",
                          .servers = "1"});
   command.add_option("--overlap", options.overlap, "When buckets travel, and what an update uses")
-      ->option_text("wait-free|none|double-buffered");
+      .value("wait-free|none|double-buffered");
 }
 
 }  // namespace
 
-void add_training_options(CLI::App& command, TrainingOptions& options) {
+void add_training_options(Command& command, TrainingOptions& options) {
   command
       .add_option("--model", options.model,
                   "Network: a name of the zoo (paceline show catalog) or a YAML file")
-      ->option_text("NAME|FILE");
+      .value("NAME|FILE");
   command
       .add_option("--data", options.data,
                   "Images: fashion-mnist, synthetic, or a folder in ImageNet's layout or of "
                   "TFRecord files")
-      ->option_text("NAME|FOLDER");
+      .value("NAME|FOLDER");
   add_recipe_options(command, options);
   add_plan_options(command, options);
   command
       .add_option("--ranks", options.ranks,
                   "Ranks as threads of this process; under mpirun or srun they are its processes")
-      ->option_text("N (1)");
+      .value("N (1)");
   command
       .add_option("--threads", options.threads,
                   "Threads that compute, per rank; by default the cores of the node shared evenly")
-      ->option_text("N");
+      .value("N");
   command.add_option("--workers", options.workers, "Threads that decode images, per rank")
-      ->option_text("N (1)");
+      .value("N (1)");
   add_patience_option(command, options.patience);
   command
       .add_option("--checkpoint", options.checkpoint,
                   "Where to write a checkpoint after each epoch; the file is whole at all times")
-      ->option_text("FILE");
+      .value("FILE");
   command
       .add_option("--checkpoint-every", options.checkpoint_every,
                   "... and after every N iterations")
-      ->option_text("N");
+      .value("N");
   command
       .add_option("--resume", options.resume,
                   "Go on from a checkpoint of the same job; what follows is the same, bit by bit")
-      ->option_text("FILE");
+      .value("FILE");
   command
       .add_option("--stop-after", options.stop_after,
                   "Stop after N iterations of this run, with a checkpoint if there is a path")
-      ->option_text("N");
-  command.add_option("--metrics", options.metrics, "Write metrics as JSON lines")
-      ->option_text("FILE");
+      .value("N");
+  command.add_option("--metrics", options.metrics, "Write metrics as JSON lines").value("FILE");
   command
       .add_option("--timeline", options.timeline,
                   "Write what rank 0 did in three iterations as Chrome trace JSON, as predict does")
-      ->option_text("FILE");
-  for (CLI::Option* option : command.get_options()) {
-    if (option->get_name() == "--help") continue;
-    option->check(CLI::Validator(
-        [](const std::string& text) { return text.empty() ? "is empty" : std::string(); }, ""));
-  }
+      .value("FILE");
   command.add_flag("--json", options.json, "Print one JSON document");
 }
 

@@ -1,10 +1,10 @@
 // The options of `paceline train`, and the job that they name.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 
+#include "cli/command_line.h"
 #include "cli/ranks.h"
 #include "cli/threshold_options.h"
 #include "models/network/network.h"
@@ -43,7 +43,7 @@ struct TrainingOptions {
 };
 
 // Declares them on a command. `options` must outlive the parse.
-void add_training_options(CLI::App& command, TrainingOptions& options);
+void add_training_options(Command& command, TrainingOptions& options);
 
 // The recipe that --recipe names, or the default, with what other options change.
 [[nodiscard]] runtime::Recipe load_recipe(const TrainingOptions& options);

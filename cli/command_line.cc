@@ -1,0 +1,183 @@
+// Tests: tests/cli/command_line_test.cc.
+#include "cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+
+#include "models/base/error.h"
+#include "models/base/names.h"
+
+namespace paceline::cli {
+namespace {
+
+// Columns of --help before the explanation of an option.
+constexpr std::size_t help_column = 36;
+
+bool is_positional(const Option& option) {
+  return !option.name.starts_with('-');
+}
+
+InputError empty_value(const std::string& name) {
+  return {name.starts_with('-') ? name + " is empty" : "an empty " + name,
+          "give it a value, or leave it out"};
+}
+
+// Refuses "--ranks=", behind which CLI11 would take the next word for the value.
+void check_values(const Command& command, int argc, const char* const* argv) {
+  for (const Option& option : command.options()) {
+    for (int i = 1; i < argc; ++i) {
+      if (argv[i] == option.name + "=") throw empty_value(option.name);
+    }
+  }
+}
+
+// The command that the first words name. Throws InputError for a word that names none: CLI11 says
+// only that a command is missing, and not which one the user may have meant.
+const Command& named_command(const Command& root, int argc, const char* const* argv) {
+  const Command* at = &root;
+  for (int i = 1; i < argc && argv[i][0] != '-' && !at->commands().empty(); ++i) {
+    std::vector<std::string> names;
+    const Command* next = nullptr;
+    for (const Command& command : at->commands()) {
+      names.push_back(command.name());
+      if (command.name() == argv[i]) next = &command;
+    }
+    if (next == nullptr) throw unknown_name("command", argv[i], names);
+    at = next;
+  }
+  return *at;
+}
+
+// The tree as CLI11 has it, and which command of ours each of its commands is.
+class Parser {
+ public:
+  Parser(const Command& root, std::string_view version) : app_(root.help(), root.name()) {
+    app_.set_version_flag("--version", std::string(version));
+    app_.get_formatter()->column_width(help_column);
+    app_.get_formatter()->label("SUBCOMMAND", "COMMAND");
+    app_.get_formatter()->label("Subcommands", "Commands");
+    declare(root, app_);
+  }
+
+  ParsedLine parse(int argc, const char* const* argv) {
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+      return {.text = app_.help(), .run = {}};
+    } catch (const CLI::CallForVersion&) {
+      return {.text = app_.version() + "\n", .run = {}};
+    }
+    return {.text = {}, .run = commands_.at(&chosen(app_))->run()};
+  }
+
+ private:
+  void declare(const Command& command, CLI::App& app) {
+    commands_[&app] = &command;
+    for (const Option& option : command.options()) declare(option, app);
+    for (const Option& option : command.options()) {
+      if (!option.needed.empty()) app.get_option(option.name)->needs(app.get_option(option.needed));
+    }
+    if (!command.commands().empty() && !command.run()) app.require_subcommand(1);
+    for (const Command& inner : command.commands())
+      declare(inner, *app.add_subcommand(inner.name(), inner.help()));
+  }
+
+  static void declare(const Option& option, CLI::App& app) {
+    if (option.flag != nullptr) {
+      app.add_flag(option.name, *option.flag, option.help);
+      return;
+    }
+    CLI::Option* const declared = app.add_option(option.name, *option.text, option.help);
+    declared->required(option.is_required);
+    if (!option.value_text.empty()) declared->option_text(option.value_text);
+    const std::string name = option.name;
+    declared->each([name](const std::string& value) {
+      if (value.empty()) throw empty_value(name);
+    });
+  }
+
+  // The innermost command that was named.
+  static const CLI::App& chosen(const CLI::App& app) {
+    const std::vector<CLI::App*> named = app.get_subcommands();
+    return named.empty() ? app : chosen(*named.front());
+  }
+
+  CLI::App app_;
+  std::map<const CLI::App*, const Command*> commands_;
+};
+
+// An option that the command does not have, with the one that may have been meant.
+InputError unexpected(const CLI::ExtrasError& error, const Command& command, int argc,
+                      const char* const* argv) {
+  std::vector<std::string> names = {"--help"};
+  for (const Option& option : command.options()) {
+    if (!is_positional(option)) names.push_back(option.name);
+  }
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word(argv[i]);
+    const std::string name(word.substr(0, word.find('=')));
+    if (!name.starts_with("--") || name == "--") continue;
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const std::string problem = "unknown option " + in_quotes(name);
+    const auto nearest = nearest_name(name, names);
+    return {problem, nearest ? "did you mean '" + *nearest + "'?" : "see --help"};
+  }
+  return {std::string(error.what()), "see --help"};
+}
+
+}  // namespace
+
+Option& Option::value(std::string shown) {
+  value_text = std::move(shown);
+  return *this;
+}
+
+Option& Option::required() {
+  is_required = true;
+  return *this;
+}
+
+Option& Option::needs(const Option& other) {
+  needed = other.name;
+  return *this;
+}
+
+Command::Command(std::string name, std::string help)
+    : name_(std::move(name)), help_(std::move(help)) {}
+
+Command& Command::add_command(std::string name, std::string help) {
+  return commands_.emplace_back(std::move(name), std::move(help));
+}
+
+Option& Command::add_option(std::string name, std::string& text, std::string help) {
+  return options_.emplace_back(
+      Option{.name = std::move(name), .help = std::move(help), .text = &text});
+}
+
+Option& Command::add_flag(std::string name, bool& flag, std::string help) {
+  return options_.emplace_back(
+      Option{.name = std::move(name), .help = std::move(help), .flag = &flag});
+}
+
+ParsedLine parse_command_line(const Command& root, std::string_view version, int argc,
+                              const char* const* argv) {
+  const Command& command = named_command(root, argc, argv);
+  check_values(command, argc, argv);
+  try {
+    return Parser(root, version).parse(argc, argv);
+  } catch (const CLI::ExtrasError& error) {
+    throw unexpected(error, command, argc, argv);
+  } catch (const CLI::RequiredError& error) {
+    if (command.commands().empty() || command.run())
+      throw InputError(std::string(error.what()), "see paceline --help");
+    std::string names;
+    for (const Command& inner : command.commands())
+      names += (names.empty() ? "" : ", ") + inner.name();
+    throw InputError("a command is missing", "give one of: " + names);
+  } catch (const CLI::ParseError& error) {
+    throw InputError(std::string(error.what()), "see paceline --help");
+  }
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,75 @@
+// What the command line of a program may say, as values: commands, their options and flags, and
+// what runs once all has been read. CLI11 reads the words in command_line.cc, which is the only
+// file that includes it: it is the slowest header of the house to compile.
+//
+// Read by main.cc, by every command_*.cc (which declares its part of the tree) and by
+// command_completion.cc (which writes the tree as a completion script).
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace paceline::cli {
+
+// An option, a flag or an argument without a name. It writes what the user typed to where the
+// declaration points, which must outlive the parse.
+struct Option {
+  std::string name;  // "--ranks", or "file" for an argument that is known by its position
+  std::string help;  // what it means, for --help
+  std::string* text = nullptr;  // where its value goes as typed; null for a flag
+  bool* flag = nullptr;         // what a flag sets to true; null for an option with a value
+  std::string value_text = {};  // what stands for the value in --help: "N (64)", "NAME|FILE"
+  bool is_required = false;
+  std::string needed =
+      {};  // the option without which this one says nothing; empty: it stands alone
+
+  // Set what the fields of these names hold, and return the option.
+  Option& value(std::string shown);
+  Option& required();
+  Option& needs(const Option& other);
+};
+
+// A command and those below it, as in `paceline show network`.
+class Command {
+ public:
+  Command(std::string name, std::string help);
+
+  // Adds a command below this one. The reference stays valid.
+  Command& add_command(std::string name, std::string help);
+  // Add an option whose value is written to `text`, or a flag that sets `flag`. A name without
+  // dashes is known by its position. The reference stays valid.
+  Option& add_option(std::string name, std::string& text, std::string help);
+  Option& add_flag(std::string name, bool& flag, std::string help);
+  // What the command does. A command without this needs one of the commands below it.
+  void on_run(std::function<void()> run) { run_ = std::move(run); }
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::string& help() const { return help_; }
+  [[nodiscard]] const std::deque<Command>& commands() const { return commands_; }
+  [[nodiscard]] const std::deque<Option>& options() const { return options_; }
+  [[nodiscard]] const std::function<void()>& run() const { return run_; }
+
+ private:
+  std::string name_;
+  std::string help_;
+  std::deque<Command> commands_;
+  std::deque<Option> options_;
+  std::function<void()> run_;
+};
+
+// What the words of a command line ask for.
+struct ParsedLine {
+  std::string text;           // the help or the version, if that was asked for; else empty
+  std::function<void()> run;  // of the command that was named; none if there is a text
+};
+
+// Reads the words, and writes the values of options to where they belong. `version` is what
+// --version prints. Throws InputError for what is not known, what is missing, and what is given
+// without a value or with an empty one.
+[[nodiscard]] ParsedLine parse_command_line(const Command& root, std::string_view version, int argc,
+                                            const char* const* argv);
+
+}  // namespace paceline::cli
