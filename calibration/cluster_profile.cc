@@ -141,9 +141,9 @@ ClusterProfile make_profile(const ClusterMeasurements& measured, const ProfileNa
     const std::string source = "small messages in a row: " + names.origin;
     profile.transport = {
         .name = measured.transport,
-        .smallest_segment = Bytes{static_cast<double>(measured.segmentation.smallest_bytes)},
-        .largest_segment = Bytes{static_cast<double>(measured.segmentation.largest_bytes)},
-        .ahead = Bytes{static_cast<double>(measured.segmentation.ahead_bytes)},
+        .smallest_message = Bytes{static_cast<double>(measured.message_sizes.smallest_bytes)},
+        .largest_message = Bytes{static_cast<double>(measured.message_sizes.largest_bytes)},
+        .ahead = Bytes{static_cast<double>(measured.message_sizes.ahead_bytes)},
         .message_gap = percentiles(measured.message_gaps.front().samples, source),
         .message_header = message_header(measured, source),
         .fairness = measured.fairness};

@@ -6,14 +6,14 @@
 
 #include "calibration/fit/piecewise.h"
 #include "calibration/measure/message_times.h"
-#include "models/collective/program.h"
+#include "models/collective/message_sizes.h"
 #include "models/profile/profile.h"
 
 namespace paceline::calibration {
 
 struct ClusterMeasurements {
   std::string transport;  // its name
-  models::Segmentation segmentation;
+  models::MessageSizes message_sizes;
   std::vector<MessageTimes> messages;  // without samples where they could not be taken
   std::vector<StreamTimes> streams;
   std::vector<MessageGaps> message_gaps;  // ascending sizes; the first is the transport's

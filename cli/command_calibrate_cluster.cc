@@ -207,7 +207,7 @@ void print_result(const calibration::ClusterProfile& made, double nic_sharing,
     fmt::print(
         "\n{}: messages of {} to {}; {} from one small message of a rank to its next; "
         "two receivers share its link {} (fairness {:.2f})\n",
-        t.name, to_text_binary(t.smallest_segment), to_text_binary(t.largest_segment),
+        t.name, to_text_binary(t.smallest_message), to_text_binary(t.largest_message),
         to_text(t.message_gap.value), t.fairness > 0.5 ? "evenly" : "one after the other",
         t.fairness);
     if (t.message_header)
@@ -289,10 +289,10 @@ void run_rank(const Options& options, const Request& request, runtime::Transport
   nodes.nodes_per_leaf = request.nodes_per_leaf;
   calibration::ClusterMeasurements measured;
   measured.transport = transport.name();
-  measured.segmentation = transport.segmentation();
+  measured.message_sizes = transport.message_sizes();
   measured.stated_oversubscription = request.stated_oversubscription;
   const std::int64_t largest =
-      request.largest > 0 ? request.largest : measured.segmentation.largest_bytes;
+      request.largest > 0 ? request.largest : measured.message_sizes.largest_bytes;
   double sharing = 0;
   if (transport.ranks() > 1) {
     const auto start = std::chrono::steady_clock::now();

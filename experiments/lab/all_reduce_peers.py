@@ -70,9 +70,9 @@ def contenders(build, options):
     ours = build / "paceline-lab-all-reduce"
     if ours.exists():
         for algorithm in options.schedules:
-            for segment in options.segments:
-                name = algorithm if segment == 0 else f"{algorithm}/{segment >> 10}KiB"
-                found.append(Contender("paceline", name, ours, [algorithm, segment]))
+            for size in options.messages:
+                name = algorithm if size == 0 else f"{algorithm}/{size >> 10}KiB"
+                found.append(Contender("paceline", name, ours, [algorithm, size]))
     for number, name in OPEN_MPI.items():
         chosen = ["--mca", "coll_tuned_use_dynamic_rules", 1,
                   "--mca", "coll_tuned_allreduce_algorithm", number] if number else []
@@ -189,7 +189,7 @@ def parse(arguments):
     parser.add_argument("--wait-quiet", type=float, default=0, metavar="SECONDS",
                         help="before each run of the rounds, for a quiet machine")
     parser.add_argument("--schedules", nargs="+", default=OURS)
-    parser.add_argument("--segments", type=int, nargs="+", default=[0], metavar="BYTES",
+    parser.add_argument("--messages", type=int, nargs="+", default=[0], metavar="BYTES",
                         help="largest messages of ours; 0: as the executor chooses")
     parser.add_argument("--rendezvous-too", action="store_true")
     parser.add_argument("--build", type=pathlib.Path, default=DEFAULT_BUILD)

@@ -10,7 +10,8 @@ set(collective_sources
   collective/export/svg.cc
   collective/halving_doubling.cc
   collective/hierarchical.cc
-  collective/program.cc
+  collective/message_sizes.cc
+  collective/rank_program.cc
   collective/ring.cc
   collective/schedule.cc
   collective/tree.cc
@@ -26,12 +27,13 @@ set(collective_headers
   collective/export/messages.h
   collective/export/msccl.h
   collective/export/svg.h
+  collective/message_sizes.h
   collective/primitives.h
   collective/primitives/exchange.h
   collective/primitives/halving.h
   collective/primitives/ring.h
   collective/primitives/tree.h
-  collective/program.h
+  collective/rank_program.h
   collective/schedule.h
   collective/span.h
   collective/verify.h)

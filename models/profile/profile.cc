@@ -49,8 +49,11 @@ int count_of(const JsonValue& value) {
   return static_cast<int>(value.whole(1, 1'000'000));
 }
 
-Bytes segment_of(const JsonValue& value) {
-  return Bytes{static_cast<double>(value.whole(1, 1 << 30))};
+// The size under `key`, or under the name that profiles gave it before November 2026.
+Bytes message_size_of(const JsonValue& transport, const char* key, const char* former_key) {
+  const bool is_former = !transport.has(key) && transport.has(former_key);
+  const JsonValue size = transport.at(is_former ? former_key : key);
+  return Bytes{static_cast<double>(size.whole(1, 1 << 30))};
 }
 
 template <class Q>
@@ -121,19 +124,21 @@ NumberType type_of(const JsonValue& entry, const char* key) {
 }
 
 CalibratedTransport read_transport(const JsonValue& value) {
-  value.check_keys({"name", "smallest_segment_bytes", "largest_segment_bytes", "ahead_bytes",
+  value.check_keys({"name", "smallest_message_bytes", "largest_message_bytes",
+                    "smallest_segment_bytes", "largest_segment_bytes", "ahead_bytes",
                     "message_gap_s", "message_header_bytes", "fairness"});
   const CalibratedTransport transport{
       .name = value.at("name").text(),
-      .smallest_segment = segment_of(value.at("smallest_segment_bytes")),
-      .largest_segment = segment_of(value.at("largest_segment_bytes")),
+      .smallest_message =
+          message_size_of(value, "smallest_message_bytes", "smallest_segment_bytes"),
+      .largest_message = message_size_of(value, "largest_message_bytes", "largest_segment_bytes"),
       .ahead = Bytes{value.has_value("ahead_bytes") ? at_least_0(value.at("ahead_bytes")) : 0.0},
       .message_gap = read_figure<Seconds>(value.at("message_gap_s"), false),
       .message_header = optional_figure<Bytes>(value, "message_header_bytes", false),
       .fairness = at_least_0(value.at("fairness"))};
   if (transport.fairness > 1) value.at("fairness").fail("it is more than 1", "write 0 to 1");
-  if (transport.smallest_segment > transport.largest_segment)
-    value.fail("its smallest segment is larger than its largest", "write smallest <= largest");
+  if (transport.smallest_message > transport.largest_message)
+    value.fail("its smallest message is larger than its largest", "write smallest <= largest");
   return transport;
 }
 
@@ -223,8 +228,8 @@ OrderedJson figure_json(const Figure<Q>& figure) {
 OrderedJson transport_json(const CalibratedTransport& transport) {
   OrderedJson json = {
       {"name", transport.name},
-      {"smallest_segment_bytes", static_cast<std::int64_t>(transport.smallest_segment.value())},
-      {"largest_segment_bytes", static_cast<std::int64_t>(transport.largest_segment.value())},
+      {"smallest_message_bytes", static_cast<std::int64_t>(transport.smallest_message.value())},
+      {"largest_message_bytes", static_cast<std::int64_t>(transport.largest_message.value())},
       {"ahead_bytes", static_cast<std::int64_t>(transport.ahead.value())},
       {"message_gap_s", figure_json(transport.message_gap)}};
   if (transport.message_header)

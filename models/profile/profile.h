@@ -76,9 +76,9 @@ struct CalibratedRate {
 // The transport that runs schedules: how it cuts messages, and what each costs beyond the wire.
 struct CalibratedTransport {
   std::string name;  // "open-mpi"
-  Bytes smallest_segment;
-  Bytes largest_segment;
-  Bytes ahead;  // how far sends run ahead, as models::Segmentation has it; 0: without limit
+  Bytes smallest_message;
+  Bytes largest_message;
+  Bytes ahead;  // by how much sends may run ahead (MessageSizes::ahead_bytes); 0: without limit
   Figure<Seconds> message_gap;  // from one message of a rank to its next, as small as they may be
   // Of the link between nodes, what a message takes besides its own bytes; none: not known.
   std::optional<Figure<Bytes>> message_header = {};

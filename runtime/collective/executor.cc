@@ -9,19 +9,20 @@
 #include <vector>
 
 #include "models/base/error.h"
-#include "models/collective/program.h"
+#include "models/collective/message_sizes.h"
+#include "models/collective/rank_program.h"
 #include "runtime/tensor/kernels.h"
 #include "runtime/transport/message_memory.h"
 
 namespace paceline::runtime {
 namespace {
 
-using models::Program;
+using models::RankProgram;
 
 // Messages are counted in an int by MPI.
-constexpr std::size_t largest_segment_bytes = std::size_t{1} << 30;
+constexpr std::size_t most_message_bytes = std::size_t{1} << 30;
 // Receives that are posted ahead are read back from the cache when they land: half of a level 2
-// cache of 1 MiB, and two segments at least.
+// cache of 1 MiB, and two messages at least.
 constexpr std::size_t window_bytes = std::size_t{1} << 19;
 
 // Scratch that the collectives of a stream take turns in.
@@ -47,7 +48,7 @@ class Scratch {
 
 class Collective {
  public:
-  Collective(Program program, NumberType type, int stream)
+  Collective(RankProgram program, NumberType type, int stream)
       : program_(std::move(program)), type_(type), element_(bytes_of(type)), stream_(stream) {
     receives_.resize(program_.most_posted);
     sends_.resize(program_.sends.size());
@@ -80,7 +81,7 @@ class Collective {
       moved = true;
     }
     while (landed_ < program_.receives.size()) {
-      const Program::Receive& receive = program_.receives[landed_];
+      const RankProgram::Receive& receive = program_.receives[landed_];
       if (!is_posted_and_done(transport, receive)) return moved;
       land(receive);
       ++landed_;
@@ -127,7 +128,7 @@ class Collective {
   }
 
   // Whether all sends that read what the receive changes are done.
-  [[nodiscard]] bool is_free(Transport& transport, const Program::Receive& receive) {
+  [[nodiscard]] bool is_free(Transport& transport, const RankProgram::Receive& receive) {
     for (std::uint32_t i = receive.sends_before.first; i < receive.sends_before.last; ++i) {
       const std::uint32_t send = program_.awaited[i];
       if (send >= issued_ || !is_done(transport, sends_[send])) return false;
@@ -135,7 +136,7 @@ class Collective {
     return true;
   }
 
-  [[nodiscard]] bool is_posted_and_done(Transport& transport, const Program::Receive& receive) {
+  [[nodiscard]] bool is_posted_and_done(Transport& transport, const RankProgram::Receive& receive) {
     if (landed_ == posted_) {
       post_receives(transport);
       if (landed_ == posted_) return false;
@@ -150,7 +151,7 @@ class Collective {
     const std::size_t end =
         landed_ < program_.receives.size() ? program_.receives[landed_].posted_with : posted_;
     for (; posted_ < end; ++posted_) {
-      const Program::Receive& receive = program_.receives[posted_];
+      const RankProgram::Receive& receive = program_.receives[posted_];
       if (!receive.reduce && (receive.receive_before >= static_cast<std::int64_t>(landed_) ||
                               !is_free(transport, receive))) {
         return;
@@ -163,14 +164,14 @@ class Collective {
 
   void issue_sends(Transport& transport, std::size_t end) {
     for (; issued_ < end; ++issued_) {
-      const Program::Send& send = program_.sends[issued_];
+      const RankProgram::Send& send = program_.sends[issued_];
       sends_[issued_] = transport.post_send(
           stream_, send.to,
           {at(send.span.begin), static_cast<std::size_t>(send.span.size) * element_});
     }
   }
 
-  void land(const Program::Receive& receive) {
+  void land(const RankProgram::Receive& receive) {
     if (!receive.reduce) return;
     const std::byte* source = room(landed_);
     if (type_ == NumberType::fp32) {
@@ -178,13 +179,13 @@ class Collective {
       return;
     }
     for (std::uint32_t i = receive.pieces.first; i < receive.pieces.last; ++i) {
-      const Program::Piece& piece = program_.pieces[i];
+      const RankProgram::Piece& piece = program_.pieces[i];
       land(piece,
            source + static_cast<std::size_t>(piece.span.begin - receive.span.begin) * element_);
     }
   }
 
-  void land(const Program::Piece& piece, const std::byte* source) {
+  void land(const RankProgram::Piece& piece, const std::byte* source) {
     const auto size = static_cast<std::size_t>(piece.span.size);
     std::byte* target = at(piece.span.begin);
     if (!piece.sum_is_wide && !piece.stays_wide) {
@@ -197,7 +198,7 @@ class Collective {
     if (!piece.stays_wide) cast_from_fp32(sum, type_, target);
   }
 
-  Program program_;
+  RankProgram program_;
   NumberType type_;
   std::size_t element_;
   int stream_;
@@ -230,8 +231,8 @@ struct Executor::State {
   std::vector<Stream> streams;
   std::vector<Transport::Request> blocked;
 
-  // The largest message of a bucket, bytes: as asked for, or as models::segment_bytes() has it.
-  [[nodiscard]] std::size_t segment_size(std::size_t bucket_bytes) const;
+  // The largest message of a bucket, in bytes: as asked for, or models::largest_message_bytes().
+  [[nodiscard]] std::size_t message_bytes(std::size_t bucket_bytes) const;
 
   // Runs what is started on the stream, one after the other.
   bool advance(Stream& stream) {
@@ -262,10 +263,10 @@ Executor::~Executor() {
   if (in_flight) state_->transport.abort();
 }
 
-std::size_t Executor::State::segment_size(std::size_t bucket_bytes) const {
-  if (options.segment_bytes > 0) return std::min(options.segment_bytes, largest_segment_bytes);
-  return static_cast<std::size_t>(models::segment_bytes(
-      static_cast<std::int64_t>(bucket_bytes), transport.ranks(), transport.segmentation()));
+std::size_t Executor::State::message_bytes(std::size_t bucket_bytes) const {
+  if (options.message_bytes > 0) return std::min(options.message_bytes, most_message_bytes);
+  return static_cast<std::size_t>(models::largest_message_bytes(
+      static_cast<std::int64_t>(bucket_bytes), transport.ranks(), transport.message_sizes()));
 }
 
 Collective& Executor::prepare(const models::Schedule& schedule, std::int64_t elements,
@@ -280,14 +281,14 @@ Collective& Executor::prepare(const models::Schedule& schedule, std::int64_t ele
     throw InputError(fmt::format("stream {} of {}", stream, transport.streams()),
                      fmt::format("give one from 0 to {}", transport.streams() - 1));
   }
-  const std::size_t segment_bytes =
-      state_->segment_size(static_cast<std::size_t>(elements) * bytes_of(wire));
-  const auto segment_elements =
-      static_cast<std::int64_t>(std::max<std::size_t>(1, segment_bytes / bytes_of(wire)));
+  const std::size_t message_bytes =
+      state_->message_bytes(static_cast<std::size_t>(elements) * bytes_of(wire));
+  const auto message_elements =
+      static_cast<std::int64_t>(std::max<std::size_t>(1, message_bytes / bytes_of(wire)));
   const std::int64_t ahead_bytes =
-      state_->options.ahead_bytes.value_or(transport.segmentation().ahead_bytes);
-  const models::ProgramOptions cut{
-      .segment_elements = segment_elements,
+      state_->options.ahead_bytes.value_or(transport.message_sizes().ahead_bytes);
+  const models::RankProgramOptions cut{
+      .message_elements = message_elements,
       .window_elements = static_cast<std::int64_t>(window_bytes / bytes_of(wire)),
       .ahead_elements = ahead_bytes / static_cast<std::int64_t>(bytes_of(wire))};
   Collective& made = state_->collectives.emplace_back(

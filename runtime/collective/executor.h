@@ -2,9 +2,10 @@
 // the schedule through models/collective/enumerate.h, as all other readers do.
 //
 // A bucket is an array of the wire type. prepare() compiles this rank's part of a schedule for a
-// bucket size: what it receives, cut into segments, in the order of the steps; which segments may
-// be sent once which have landed; and the scratch that it needs. Nothing is allocated after that.
-// So a segment is sent on while the next is reduced and the one after it is under way.
+// bucket size (models/collective/rank_program.h): what it receives, cut into messages, in the order
+// of the steps; which messages may be sent once which have landed; and the scratch that it needs.
+// Nothing is allocated after that. A message is therefore sent on while the next is reduced and the
+// one after it is under way.
 //
 // Arithmetic: sums are formed in FP32. A rank rounds a partial sum to the wire type once, before it
 // is sent or is the result; consecutive contributions that it adds to one part in between are not
@@ -19,7 +20,7 @@
 // (R = 0) the additions are those of execute_sequentially(), with the same bits.
 //
 // A receive that replaces lands in the bucket itself, and sends leave from there; what is added
-// lands in scratch that the collectives of a stream share, a few segments of it, or as much as a
+// lands in scratch that the collectives of a stream share, a few messages of it, or as much as a
 // rank receives in one step where ranks add in place to what they send (recursive doubling).
 //
 // Thread safety: none; all calls come from the thread that calls the transport.
@@ -39,8 +40,8 @@ namespace paceline::runtime {
 struct ExecutorOptions {
   // The largest message. Larger overlaps less, and smaller pays more alphas. 0 takes the default of
   // the transport and size.
-  std::size_t segment_bytes = 0;
-  // How far sends run ahead, as models::Segmentation has it, in place of the transport's.
+  std::size_t message_bytes = 0;
+  // How far sends run ahead, as models::MessageSizes has it, in place of the transport's.
   std::optional<std::int64_t> ahead_bytes = {};
 };
 

@@ -34,24 +34,24 @@ using Clock = std::chrono::steady_clock;
 constexpr int spins_alone = 2000;
 constexpr int spins_shared = 10;
 // Within a node a message above 4 KiB costs a rendezvous of 1.4 us: an all-reduce of 1 MiB takes 10
-// to 14 % longer in segments of 128 KiB than in segments of 512 KiB (2 ranks, November 2026). The
+// to 14 % longer in messages of 128 KiB than in messages of 512 KiB (2 ranks, November 2026). The
 // size is below TCP's eager limit as we set it.
-constexpr std::int64_t segment_within_node = std::int64_t{1} << 19;
+constexpr std::int64_t message_within_node = std::int64_t{1} << 19;
 // Between nodes parts are cut further, so that latencies hide behind transfers: a ring of 4 hosts at
-// 250 Mbit/s and 1 ms takes 15 % less time for 1 MiB with segments of 64 KiB than with 256 KiB. Two
-// segments of 256 KiB may run ahead: 16 MiB at 100 Mbit/s take 2 % longer with segments of 512 KiB,
+// 250 Mbit/s and 1 ms takes 15 % less time for 1 MiB with messages of 64 KiB than with 256 KiB. Two
+// messages of 256 KiB may run ahead: 16 MiB at 100 Mbit/s take 2 % longer with messages of 512 KiB,
 // and 4 % longer where nothing limits how far sends run ahead.
-constexpr models::Segmentation between_nodes{
+constexpr models::MessageSizes between_nodes{
     .smallest_bytes = 1 << 14, .largest_bytes = 1 << 18, .ahead_bytes = 1 << 19};
-constexpr models::Segmentation within_node{.smallest_bytes = segment_within_node,
-                                           .largest_bytes = segment_within_node};
+constexpr models::MessageSizes within_node{.smallest_bytes = message_within_node,
+                                           .largest_bytes = message_within_node};
 
 struct Setting {
   const char* name;
   const char* value;
 };
 constexpr std::array settings = {
-    // Our segments are to be sent at once. TCP's rendezvous is half duplex in part, and 1.4 to 2
+    // Our messages are to be sent at once. TCP's rendezvous is half duplex in part, and 1.4 to 2
     // times slower for large messages between 4 hosts (November 2026, 250 Mbit/s).
     Setting{"OMPI_MCA_btl_tcp_eager_limit", "1048576"},
     Setting{"OMPI_MCA_btl_tcp_rndv_eager_limit", "1048576"},
@@ -91,7 +91,7 @@ class MpiTransport final : public Transport {
                 .rank = rank_in(MPI_COMM_WORLD),
                 .ranks = size_of(MPI_COMM_WORLD),
                 .streams = streams,
-                .segmentation = within_node},
+                .message_sizes = within_node},
         patience_(patience, traits_.ranks) {
     check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "set up MPI");
     check(open_connections(), "connect to other ranks");
@@ -102,7 +102,7 @@ class MpiTransport final : public Transport {
     const bool alone =
         neighbours <= static_cast<int>(std::thread::hardware_concurrency()) && !asked_to_yield();
     spins_ = alone ? spins_alone : spins_shared;
-    if (neighbours < traits_.ranks) traits_.segmentation = between_nodes;
+    if (neighbours < traits_.ranks) traits_.message_sizes = between_nodes;
     MPI_Comm_free(&node);
     // Making a stream waits for all ranks, without patience.
     int most[2] = {streams, -streams};

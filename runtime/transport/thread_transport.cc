@@ -118,7 +118,7 @@ class ThreadTransport final : public Transport {
                 .rank = rank,
                 .ranks = group_->ranks,
                 .streams = group_->streams,
-                .segmentation = {.smallest_bytes = 1 << 18, .largest_bytes = 1 << 18}},
+                .message_sizes = {.smallest_bytes = 1 << 18, .largest_bytes = 1 << 18}},
         spins_(static_cast<unsigned>(group_->ranks) <= std::thread::hardware_concurrency()
                    ? spins_alone
                    : spins_shared),

@@ -22,7 +22,7 @@
 #include <string_view>
 
 #include "models/base/error.h"
-#include "models/collective/program.h"
+#include "models/collective/message_sizes.h"
 
 namespace paceline::runtime {
 
@@ -31,8 +31,8 @@ struct TransportTraits {
   std::string_view name;  // "threads", "open-mpi"
   int rank = 0;
   int ranks = 1;
-  int streams = 1;                         // numbered from 0; their messages do not match
-  models::Segmentation segmentation = {};  // the sizes of messages that are fast
+  int streams = 1;                          // numbered from 0; their messages do not match
+  models::MessageSizes message_sizes = {};  // the sizes of messages that are fast
 };
 
 class Transport {
@@ -53,7 +53,7 @@ class Transport {
   [[nodiscard]] int rank() const { return traits().rank; }
   [[nodiscard]] int ranks() const { return traits().ranks; }
   [[nodiscard]] int streams() const { return traits().streams; }
-  [[nodiscard]] models::Segmentation segmentation() const { return traits().segmentation; }
+  [[nodiscard]] models::MessageSizes message_sizes() const { return traits().message_sizes; }
 
   // Start a message; the memory belongs to the transport until it is done. Neither blocks, nor
   // allocates once as many messages have been in flight as ever will be.

@@ -78,9 +78,9 @@ void take_curve(const models::CalibratedCurve& curve, Reading reading, Communica
 void take_transport(const models::Profile& profile, Reading reading, int ranks,
                     CommunicationCost& cost) {
   const models::CalibratedTransport& transport = *profile.transport;
-  cost.transport = {.segmentation = {static_cast<std::int64_t>(transport.smallest_segment.value()),
-                                     static_cast<std::int64_t>(transport.largest_segment.value()),
-                                     static_cast<std::int64_t>(transport.ahead.value())},
+  cost.transport = {.message_sizes = {static_cast<std::int64_t>(transport.smallest_message.value()),
+                                      static_cast<std::int64_t>(transport.largest_message.value()),
+                                      static_cast<std::int64_t>(transport.ahead.value())},
                     .message_gap = read_figure(transport.message_gap, reading, false),
                     .message_header = transport.message_header
                                           ? read_figure(*transport.message_header, reading, false)

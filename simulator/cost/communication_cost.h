@@ -13,7 +13,7 @@
 #include "models/base/units.h"
 #include "models/cluster/cluster.h"
 #include "models/cluster/platform.h"
-#include "models/collective/program.h"
+#include "models/collective/message_sizes.h"
 #include "models/profile/profile.h"
 
 namespace paceline::simulator {
@@ -36,7 +36,7 @@ struct MessageAlpha {
 
 // The transport that runs the schedules, as it was calibrated (models/profile/profile.h).
 struct TransportCost {
-  models::Segmentation segmentation;
+  models::MessageSizes message_sizes;
   Seconds message_gap;      // from one message of a rank to its next
   Bytes message_header{0};  // of a NIC's and its path's time, beside the message's own
   bool is_fair = false;     // messages to several receivers leave in turns, not one after the other

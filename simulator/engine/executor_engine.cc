@@ -1,11 +1,10 @@
-// Tests: tests/simulator/executor_engine_test.cc.
+// Tests: tests/simulator/executor_engine_test.cc, tests/agreement/executor_engine_agreement_test.cc.
 //
-// IMPLEMENTATION. A collective in flight is an Instance of a Compiled schedule: the programs of all
-// ranks for one bucket size, and which receive each send meets. All that happens is an event in one
-// queue. Each link has a time at which it is free again. A quantum passes the sender's own links,
-// its port and its NIC, when it leaves, and the next one follows when those are through with it. It
-// passes links of the fabric when its first byte reaches them, and then the receiver's own: so none
-// holds a link for later that another could use before.
+// IMPLEMENTATION. A collective in flight is an Instance of a Compiled schedule. All that happens is
+// an event in one queue. Each link has a time from which it is free. A quantum passes the sender's
+// own links, its port and its NIC, when it leaves, and the next quantum follows when those are
+// through with it. It passes links of the fabric when its first byte reaches them, and then the
+// receiver's own links. No link is therefore held for later that another quantum could use before.
 #include "simulator/engine/executor_engine.h"
 
 #include <algorithm>
@@ -18,13 +17,14 @@
 #include <vector>
 
 #include "models/base/error.h"
-#include "models/collective/program.h"
+#include "models/collective/rank_program.h"
+#include "simulator/engine/matched_programs.h"
 #include "simulator/engine/routes.h"
 
 namespace paceline::simulator {
 namespace {
 
-using models::Program;
+using models::RankProgram;
 
 constexpr double least_quantum = 16384;
 constexpr double most_quanta = 1024;  // of a bucket
@@ -34,15 +34,11 @@ std::size_t at(std::int64_t index) {
   return static_cast<std::size_t>(index);
 }
 
-// The programs of all ranks for a bucket of one size.
+// A schedule for a bucket of one size.
 struct Compiled {
-  struct Meeting {
-    int connection = 0;
-    std::uint32_t receive = 0;  // of the receiver's program
-  };
-  std::vector<Program> programs;
-  std::vector<std::vector<Meeting>> meetings;  // of each rank's sends
-  double quantum = 0;                          // bytes
+  MatchedPrograms matched;
+  std::vector<std::vector<int>> connections;  // [rank][i] carries send i of the rank
+  double quantum = 0;                         // bytes
 };
 
 struct Message {
@@ -50,33 +46,41 @@ struct Message {
   int to = 0;
   std::uint32_t receive = 0;
   int connection = 0;
-  double bytes = 0;    // its own
-  double on_wire = 0;  // with its header
-  double left = 0;     // of those, what has not left the rank
+  double bytes = 0;    // without its header
+  double on_wire = 0;  // bytes with its header
+  double left = 0;     // bytes of on_wire that have not left the rank yet
   double quantum = 0;
 };
 
 // The way from one rank to another.
 struct Connection {
   std::vector<int> links;
-  std::size_t of_sender = 1;    // of them, at the head
-  std::size_t to_receiver = 1;  // the first of those that are the receiver's own, at the tail
-  double alpha_s = 0;           // of the path beyond the transport's, and of all within a node
-  bool is_nic = false;          // whose alpha depends on the size
+  std::size_t of_sender = 1;    // how many links at the head are the sender's own
+  std::size_t to_receiver = 1;  // index of the first link that is the receiver's own
+  // Within a node, the whole alpha. Between nodes, what the path adds to the alpha of the NIC.
+  double alpha_s = 0;
+  bool is_nic = false;  // between nodes: alpha depends on the message's size
 };
 
 // A part of a message on its way.
 struct Quantum {
   Message message;  // as it was when the quantum left
   double bytes = 0;
-  double first_byte_s = 0;  // when that reaches the next link
-  double last_byte_s = 0;   // when that is through the last one
-  std::size_t link = 0;     // of the way, that is next
+  double first_byte_s = 0;  // when the first byte reaches the next link
+  double last_byte_s = 0;   // when the last byte is through the link before
+  std::size_t link = 0;     // index of the next link of the connection
 };
 
-// `reach`: a quantum a link of the fabric. `near`: a message would arrive, were it on its way
-// alone.
-enum class What : char { launch, leave, serve, reach, near, arrive, land };
+// What an event is.
+enum class What : char {
+  launch,  // a rank may start its part of a collective
+  leave,   // a message enters its rank's queue
+  serve,   // a rank's queue may send its next quantum
+  reach,   // a quantum reaches a link of the fabric
+  near,    // a message would arrive now if no other were on its way
+  arrive,  // a message arrives
+  land     // a rank is through with a reduction, or with its last send
+};
 
 struct Event {
   double time;
@@ -141,7 +145,7 @@ class ExecutorEngine::Simulation final : public Launcher {
                                              std::span<const Seconds> late) {
     reset();
     finish_.assign(at(ranks_), 0);
-    std::map<int, int> last;  // instance of each stream
+    std::map<int, int> last;  // the last instance of each stream
     for (std::size_t i = 0; i < collectives.size(); ++i) {
       const Launch& launch = collectives[i].collective;
       const int instance = make_instance(static_cast<int>(i), launch.schedule, launch.bytes);
@@ -176,11 +180,11 @@ class ExecutorEngine::Simulation final : public Launcher {
   struct RankState {
     std::uint32_t landed = 0;
     std::uint32_t issued = 0;
-    char waits_for = 1;  // its time, and the collective before it on its stream
+    char waits_for = 1;  // 1: for its time; 2: also for the collective before it on its stream
     bool is_ready = false;
-    bool lands = false;  // the receive `landed` is being landed
+    bool lands = false;  // the rank is reducing receive `landed`, or issuing its last sends
     bool is_done = false;
-    std::vector<char> arrived;  // of each receive
+    std::vector<char> arrived;  // for each receive, whether its message has arrived
   };
   // What waits to leave a rank.
   struct Queue {
@@ -189,11 +193,11 @@ class ExecutorEngine::Simulation final : public Launcher {
   };
   struct Instance {
     int id = 0;
-    int next = -1;  // instance on its stream
+    int next = -1;  // the instance behind it on its stream; -1 if there is none
     const Compiled* compiled = nullptr;
     int ranks_left = 0;
     std::vector<RankState> ranks;
-    std::vector<Seconds> ends = {};  // of each rank, if they are asked for
+    std::vector<Seconds> ends = {};  // when each rank is done; empty if not asked for
   };
 
   void reset() {
@@ -214,32 +218,12 @@ class ExecutorEngine::Simulation final : public Launcher {
     if (!is_new) return entry->second;
     Compiled& made = entry->second;
     made.quantum = std::max(least_quantum, static_cast<double>(bytes) / most_quanta);
-    const models::Schedule& s = schedules_[at(schedule)];
-    // The window of posted receives, which messages that come early need not wait for, is no
-    // matter here.
-    const models::Segmentation& messages = cost_.transport->segmentation;
-    const models::ProgramOptions options{
-        .segment_elements = std::max<std::int64_t>(
-            1, models::segment_bytes(bytes, ranks_, messages) / element_bytes_),
-        .window_elements = 1,
-        .ahead_elements = messages.ahead_bytes / element_bytes_};
-    const std::int64_t elements = (bytes + element_bytes_ - 1) / element_bytes_;
+    made.matched = match_programs(schedules_[at(schedule)], bytes, element_bytes_,
+                                  cost_.transport->message_sizes);
+    made.connections.resize(at(ranks_));
     for (int rank = 0; rank < ranks_; ++rank) {
-      made.programs.push_back(models::compile(s, rank, elements, models::WireType::fp32, options));
-    }
-    // The messages from one rank to another are received in the order in which they are sent.
-    std::map<std::pair<int, int>, std::vector<std::uint32_t>> receives;
-    for (int rank = 0; rank < ranks_; ++rank) {
-      const auto& list = made.programs[at(rank)].receives;
-      for (std::uint32_t i = 0; i < list.size(); ++i) receives[{list[i].from, rank}].push_back(i);
-    }
-    std::map<std::pair<int, int>, std::size_t> next;
-    made.meetings.resize(at(ranks_));
-    for (int rank = 0; rank < ranks_; ++rank) {
-      for (const Program::Send& send : made.programs[at(rank)].sends) {
-        const std::pair<int, int> way{rank, send.to};
-        made.meetings[at(rank)].push_back({connection(rank, send.to), receives[way][next[way]++]});
-      }
+      for (const RankProgram::Send& send : made.matched.programs[at(rank)].sends)
+        made.connections[at(rank)].push_back(connection(rank, send.to));
     }
     return made;
   }
@@ -266,8 +250,8 @@ class ExecutorEngine::Simulation final : public Launcher {
     instance.ranks_left = ranks_;
     instance.ranks.resize(at(ranks_));
     for (int rank = 0; rank < ranks_; ++rank) {
-      instance.ranks[at(rank)].arrived.assign(instance.compiled->programs[at(rank)].receives.size(),
-                                              0);
+      instance.ranks[at(rank)].arrived.assign(
+          instance.compiled->matched.programs[at(rank)].receives.size(), 0);
     }
     instances_.push_back(std::move(instance));
     return static_cast<int>(instances_.size()) - 1;
@@ -319,17 +303,17 @@ class ExecutorEngine::Simulation final : public Launcher {
     }
   }
 
-  [[nodiscard]] const Program& program(const Event& event) const {
-    return instances_[at(event.instance)].compiled->programs[at(event.rank)];
+  [[nodiscard]] const RankProgram& program(const Event& event) const {
+    return instances_[at(event.instance)].compiled->matched.programs[at(event.rank)];
   }
 
-  // One of the things that a rank's part waits for is there.
+  // One of the things has come that a rank waits for before it starts its part.
   void release(int instance, int rank) {
     Instance& i = instances_[at(instance)];
     RankState& state = i.ranks[at(rank)];
     if (--state.waits_for > 0) return;
     state.is_ready = true;
-    issue(instance, rank, i.compiled->programs[at(rank)].sends_at_start);
+    issue(instance, rank, i.compiled->matched.programs[at(rank)].sends_at_start);
     advance(instance, rank);
   }
 
@@ -337,10 +321,10 @@ class ExecutorEngine::Simulation final : public Launcher {
   void advance(int instance, int rank) {
     Instance& i = instances_[at(instance)];
     RankState& state = i.ranks[at(rank)];
-    const Program& program = i.compiled->programs[at(rank)];
+    const RankProgram& program = i.compiled->matched.programs[at(rank)];
     if (!state.is_ready || state.lands || state.is_done) return;
     while (state.landed < program.receives.size()) {
-      const Program::Receive& receive = program.receives[state.landed];
+      const RankProgram::Receive& receive = program.receives[state.landed];
       if (state.arrived[state.landed] == 0 || !is_free(program, receive, state)) return;
       if (receive.reduce) {
         double& busy = busy_until_[at(rank)];
@@ -368,8 +352,9 @@ class ExecutorEngine::Simulation final : public Launcher {
     if (next >= 0) release(next, rank);
   }
 
-  // Sends that read what a receive changes are over: a transport has a copy of what it was given.
-  static bool is_free(const Program& program, const Program::Receive& receive,
+  // Whether all sends that read what a receive changes are issued: a transport has its own copy of
+  // what it was given.
+  static bool is_free(const RankProgram& program, const RankProgram::Receive& receive,
                       const RankState& state) {
     for (std::uint32_t i = receive.sends_before.first; i < receive.sends_before.last; ++i) {
       if (program.awaited[i] >= state.issued) return false;
@@ -380,9 +365,9 @@ class ExecutorEngine::Simulation final : public Launcher {
   void landed(int instance, int rank) {
     Instance& i = instances_[at(instance)];
     RankState& state = i.ranks[at(rank)];
-    const Program& program = i.compiled->programs[at(rank)];
+    const RankProgram& program = i.compiled->matched.programs[at(rank)];
     if (state.landed == program.receives.size()) return;
-    const Program::Receive& receive = program.receives[state.landed++];
+    const RankProgram::Receive& receive = program.receives[state.landed++];
     record(rank, ExecutorAction::Kind::landing, receive.from, receive.span, now_);
     issue(instance, rank, receive.sends_after);
   }
@@ -390,11 +375,11 @@ class ExecutorEngine::Simulation final : public Launcher {
   void issue(int instance, int rank, std::uint32_t end) {
     Instance& i = instances_[at(instance)];
     RankState& state = i.ranks[at(rank)];
-    const Program& program = i.compiled->programs[at(rank)];
+    const RankProgram& program = i.compiled->matched.programs[at(rank)];
     for (; state.issued < end; ++state.issued) {
       double& busy = busy_until_[at(rank)];
       busy = std::max(busy, now_) + gap_s_;
-      const Program::Send& send = program.sends[state.issued];
+      const RankProgram::Send& send = program.sends[state.issued];
       record(rank, ExecutorAction::Kind::send, send.to, send.span, busy);
       const Event leave{busy, 0, What::leave, instance, rank, state.issued};
       if (busy > now_) {
@@ -417,25 +402,26 @@ class ExecutorEngine::Simulation final : public Launcher {
 
   void enter_queue(const Event& event) {
     const Instance& instance = instances_[at(event.instance)];
-    const Compiled::Meeting& meeting = instance.compiled->meetings[at(event.rank)][event.index];
-    const Program::Send& send = instance.compiled->programs[at(event.rank)].sends[event.index];
+    const Compiled& compiled = *instance.compiled;
+    const RankProgram::Send& send = compiled.matched.programs[at(event.rank)].sends[event.index];
+    const int connection = compiled.connections[at(event.rank)][event.index];
     const double bytes = bytes_of(send.span);
-    const bool is_nic = connections_[at(meeting.connection)].is_nic;
+    const bool is_nic = connections_[at(connection)].is_nic;
     const double on_wire = bytes + (is_nic ? header_bytes_ : 0);
     Queue& queue = queues_[at(event.rank)];
     queue.messages.push_back({.instance = event.instance,
                               .to = send.to,
-                              .receive = meeting.receive,
-                              .connection = meeting.connection,
+                              .receive = compiled.matched.receives[at(event.rank)][event.index],
+                              .connection = connection,
                               .bytes = bytes,
                               .on_wire = on_wire,
                               .left = on_wire,
-                              .quantum = instance.compiled->quantum});
+                              .quantum = compiled.quantum});
     ++messages_;
     if (!queue.is_busy) serve(event.rank);
   }
 
-  // Sends a quantum of the message that is next, and comes back when that has left.
+  // Sends a quantum of the next message, and comes back when it has left.
   void serve(int rank) {
     Queue& queue = queues_[at(rank)];
     queue.is_busy = !queue.messages.empty();
@@ -475,12 +461,13 @@ class ExecutorEngine::Simulation final : public Launcher {
     }
   }
 
-  // Takes the quantum through links as far as its first byte is; `place` is where it waited.
+  // Takes the quantum through all links that its first byte has reached. `place` is where the
+  // quantum waited, or none_waiting.
   void go_on(Quantum quantum, std::uint32_t place) {
     const Connection& connection = connections_[at(quantum.message.connection)];
     while (quantum.link < connection.to_receiver && quantum.first_byte_s <= now_)
       pass(quantum, connection);
-    // The first of the receiver's links is of use to others, too.
+    // Other quanta may use the first of the receiver's links before this one reaches it.
     const bool waits = quantum.link < connection.links.size() &&
                        connection.to_receiver > connection.of_sender && quantum.first_byte_s > now_;
     if (waits) {
@@ -514,18 +501,18 @@ class ExecutorEngine::Simulation final : public Launcher {
          message.instance, message.to, message.receive});
   }
 
-  // Alpha grows from what a message takes alone to what it takes where each rank has one on its
-  // way, in proportion to their number.
+  // Adds the part of alpha that other messages cause. Alpha grows with the number of messages on
+  // their way, linearly, from that of a message alone to that where each rank has one on its way.
   void arrive_among_others(const Event& event) {
-    const Program::Receive& receive = program(event).receives[event.index];
+    const RankProgram::Receive& receive = program(event).receives[event.index];
     const Bytes bytes{bytes_of(receive.span)};
     const double share = std::min(1.0, (on_the_way_ - 1.0) / std::max(1, ranks_ - 1));
     const double more_s = (cost_.nic_alpha(bytes) - cost_.nic_alpha_alone(bytes)).value();
     add({now_ + share * more_s, 0, What::arrive, event.instance, event.rank, event.index});
   }
 
-  // Puts the first message behind the first ones to all other receivers; those to its own receiver
-  // stay behind it.
+  // Brings the next message to another receiver to the front of the queue. Messages to one receiver
+  // keep their order.
   static void let_others_go_first(Queue& queue) {
     const int to = queue.messages.front().to;
     const auto other = std::find_if(queue.messages.begin(), queue.messages.end(),

@@ -1,6 +1,6 @@
 // The executor engine: times what our executor does with a schedule
 // (runtime/collective/executor.h), message by message, from the same program that the executor runs
-// (models/collective/program.h).
+// (models/collective/rank_program.h).
 //
 // It has the semantics of network_engine.h, but not the synchronous steps of step_engine.h: the
 // executor cuts what a rank sends in a step into segments, and sends each on as soon as what it

@@ -41,7 +41,7 @@ constexpr const char* work = "simulate with SimGrid";
 constexpr double units_per_byte = 1 << 20;
 
 // The messages of a schedule, and for each (step, rank) those that the rank sends or receives.
-struct Program {
+struct MessageTable {
   struct Message {
     int step;
     int from;
@@ -60,7 +60,7 @@ struct Program {
   std::vector<Turn> turns;           // steps * ranks
   std::vector<std::size_t> by_turn;  // indices of messages, each twice
 
-  explicit Program(const models::Schedule& schedule)
+  explicit MessageTable(const models::Schedule& schedule)
       : ranks(schedule.ranks()), steps(schedule.steps()) {}
 
   [[nodiscard]] std::size_t turn(int step, int rank) const {
@@ -73,38 +73,38 @@ struct Program {
   }
 };
 
-Program read(const models::Schedule& schedule, std::size_t most_messages) {
-  Program program(schedule);
-  program.turns.resize(program.turn(program.steps, 0));
-  for (int step = 0; step < program.steps; ++step) {
+MessageTable read(const models::Schedule& schedule, std::size_t most_messages) {
+  MessageTable table(schedule);
+  table.turns.resize(table.turn(table.steps, 0));
+  for (int step = 0; step < table.steps; ++step) {
     models::for_each_transfer(
         schedule, step, models::Span<double>{0.0, 1.0}, [&](const models::Transfer<double>& t) {
-          if (program.messages.size() == most_messages) {
+          if (table.messages.size() == most_messages) {
             throw TooManyMessages(
-                fmt::format("{} ranks send too many messages for SimGrid", program.ranks),
+                fmt::format("{} ranks send too many messages for SimGrid", table.ranks),
                 "choose fewer ranks, or another engine");
           }
-          program.messages.push_back({step, t.from, t.to, t.span.size});
-          ++program.turns[program.turn(step, t.from)].sends;
-          Program::Turn& receiver = program.turns[program.turn(step, t.to)];
+          table.messages.push_back({step, t.from, t.to, t.span.size});
+          ++table.turns[table.turn(step, t.from)].sends;
+          MessageTable::Turn& receiver = table.turns[table.turn(step, t.to)];
           ++receiver.receives;
           if (t.reduce) receiver.reduced += t.span.size;
         });
   }
-  std::vector<std::size_t> next(program.turns.size());
+  std::vector<std::size_t> next(table.turns.size());
   std::size_t end = 0;
-  for (std::size_t turn = 0; turn < program.turns.size(); ++turn) {
+  for (std::size_t turn = 0; turn < table.turns.size(); ++turn) {
     next[turn] = end;
-    end += static_cast<std::size_t>(program.turns[turn].sends + program.turns[turn].receives);
-    program.turns[turn].end_message = end;
+    end += static_cast<std::size_t>(table.turns[turn].sends + table.turns[turn].receives);
+    table.turns[turn].end_message = end;
   }
-  program.by_turn.resize(end);
-  for (std::size_t i = 0; i < program.messages.size(); ++i) {
-    const Program::Message& m = program.messages[i];
-    program.by_turn[next[program.turn(m.step, m.from)]++] = i;
-    program.by_turn[next[program.turn(m.step, m.to)]++] = i;
+  table.by_turn.resize(end);
+  for (std::size_t i = 0; i < table.messages.size(); ++i) {
+    const MessageTable::Message& m = table.messages[i];
+    table.by_turn[next[table.turn(m.step, m.from)]++] = i;
+    table.by_turn[next[table.turn(m.step, m.to)]++] = i;
   }
-  return program;
+  return table;
 }
 
 // What parent and child say to each other.
@@ -123,7 +123,7 @@ struct FinishedLine {
 }  // namespace
 
 struct SimgridEngine::Model {
-  std::vector<Program> programs;
+  std::vector<MessageTable> tables;
   Routes routes;
   double gamma_s;
 };
@@ -142,8 +142,9 @@ class Interpreter {
   // A collective is done when its last rank is; finish_s is over ranks.
   using Done = std::function<void(int id, const std::vector<double>& finish_s)>;
 
-  Interpreter(const std::vector<Program>& programs, const Routes& routes, double gamma_s, Done done)
-      : programs_(programs), routes_(routes), gamma_s_(gamma_s), done_(std::move(done)) {
+  Interpreter(const std::vector<MessageTable>& tables, const Routes& routes, double gamma_s,
+              Done done)
+      : tables_(tables), routes_(routes), gamma_s_(gamma_s), done_(std::move(done)) {
     configure();
     build_platform();
     s4u::Activity::on_completion_cb([this](const s4u::Activity& activity) {
@@ -153,30 +154,30 @@ class Interpreter {
 
   // ready_s is over ranks, not before now.
   void launch(int id, int schedule, double bytes, const std::vector<double>& ready_s) {
-    const Program& program = programs_[static_cast<std::size_t>(schedule)];
-    const auto ranks = static_cast<std::size_t>(program.ranks);
-    flights_.push_back({.id = id, .program = program, .bytes = bytes});
-    Flight& flight = flights_.back();
-    flight.self = std::prev(flights_.end());
-    flight.missing_ends.assign(program.messages.size(), 2);
-    flight.missing.reserve(program.turns.size());
-    for (const Program::Turn& turn : program.turns)
-      flight.missing.push_back({turn.receives, turn.sends + turn.receives + (turn.reduced > 0)});
-    flight.finish_s.resize(ranks);
-    flight.ranks_left = program.ranks;
+    const MessageTable& table = tables_[static_cast<std::size_t>(schedule)];
+    const auto ranks = static_cast<std::size_t>(table.ranks);
+    instances_.push_back({.id = id, .table = table, .bytes = bytes});
+    Instance& instance = instances_.back();
+    instance.self = std::prev(instances_.end());
+    instance.missing_ends.assign(table.messages.size(), 2);
+    instance.missing.reserve(table.turns.size());
+    for (const MessageTable::Turn& turn : table.turns)
+      instance.missing.push_back({turn.receives, turn.sends + turn.receives + (turn.reduced > 0)});
+    instance.finish_s.resize(ranks);
+    instance.ranks_left = table.ranks;
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       Timer::set(ready_s[rank],
-                 [this, &flight, rank] { enter(flight, 0, static_cast<int>(rank)); });
+                 [this, &instance, rank] { enter(instance, 0, static_cast<int>(rank)); });
     }
   }
 
   void run() {
     engine_.run();
-    if (!flights_.empty()) {
-      const Flight& flight = flights_.front();
+    if (!instances_.empty()) {
+      const Instance& instance = instances_.front();
       throw std::logic_error(fmt::format("it stopped at {} s with {} of {} messages arrived",
-                                         s4u::Engine::get_clock(), flight.arrived,
-                                         flight.program.messages.size()));
+                                         s4u::Engine::get_clock(), instance.arrived,
+                                         instance.table.messages.size()));
     }
   }
 
@@ -185,11 +186,11 @@ class Interpreter {
     int receives;
     int parts;  // sends, receives, and a reduction if there is one
   };
-  struct Flight {  // a collective that is under way
+  struct Instance {  // a collective that is under way
     int id;
-    const Program& program;
+    const MessageTable& table;
     double bytes;
-    std::list<Flight>::iterator self = {};
+    std::list<Instance>::iterator self = {};
     std::vector<std::uint8_t> missing_ends = {};  // of each message, that are not ready for it
     std::vector<Missing> missing = {};            // of each turn
     std::vector<double> finish_s = {};
@@ -197,7 +198,7 @@ class Interpreter {
     std::size_t arrived = 0;
   };
   struct Flow {
-    Flight* flight = nullptr;
+    Instance* instance = nullptr;
     std::size_t message = 0;
     s4u::CommPtr comm;
   };
@@ -232,8 +233,8 @@ class Interpreter {
       return s4u::LinkInRoute(entry->second);
     };
     std::vector<int> path;
-    for (const Program& program : programs_) {
-      for (const Program::Message& m : program.messages) {
+    for (const MessageTable& table : tables_) {
+      for (const MessageTable::Message& m : table.messages) {
         const auto [entry, is_new] = ways_.try_emplace(pair(m));
         if (!is_new) continue;
         entry->second.alpha_s = routes_.path(m.from, m.to, path);
@@ -251,52 +252,52 @@ class Interpreter {
   }
 
   [[nodiscard]] s4u::Host* host(int rank) const { return hosts_[static_cast<std::size_t>(rank)]; }
-  static std::pair<int, int> pair(const Program::Message& m) { return {m.from, m.to}; }
+  static std::pair<int, int> pair(const MessageTable::Message& m) { return {m.from, m.to}; }
 
   static void after(double delay_s, std::function<void()> action) {
     Timer::set(s4u::Engine::get_clock() + delay_s, std::move(action));
   }
 
   // A rank is ready for a step: start the messages whose other end is, too.
-  void enter(Flight& flight, int step, int rank) {
-    for (; step < flight.program.steps; ++step) {
-      const std::size_t turn = flight.program.turn(step, rank);
-      for (const std::size_t message : flight.program.messages_of(turn)) {
-        if (--flight.missing_ends[message] == 0) start(flight, message);
+  void enter(Instance& instance, int step, int rank) {
+    for (; step < instance.table.steps; ++step) {
+      const std::size_t turn = instance.table.turn(step, rank);
+      for (const std::size_t message : instance.table.messages_of(turn)) {
+        if (--instance.missing_ends[message] == 0) start(instance, message);
       }
-      if (flight.missing[turn].parts > 0) return;
+      if (instance.missing[turn].parts > 0) return;
     }
-    flight.finish_s[static_cast<std::size_t>(rank)] = s4u::Engine::get_clock();
-    if (--flight.ranks_left > 0) return;
-    const int id = flight.id;
-    const std::vector<double> finish_s = std::move(flight.finish_s);
-    if (flight.arrived != flight.program.messages.size())
+    instance.finish_s[static_cast<std::size_t>(rank)] = s4u::Engine::get_clock();
+    if (--instance.ranks_left > 0) return;
+    const int id = instance.id;
+    const std::vector<double> finish_s = std::move(instance.finish_s);
+    if (instance.arrived != instance.table.messages.size())
       throw std::logic_error("ranks are done before all messages have arrived");
-    flights_.erase(flight.self);
+    instances_.erase(instance.self);
     done_(id, finish_s);
   }
 
   // Nothing arrives from within this function: its callers are in the middle of a turn.
-  void start(Flight& flight, std::size_t message) {
-    const Program::Message& m = flight.program.messages[message];
+  void start(Instance& instance, std::size_t message) {
+    const MessageTable::Message& m = instance.table.messages[message];
     const Way& way = ways_.at(pair(m));
-    const bool flows = way.has_links && m.fraction * flight.bytes > 0;
+    const bool flows = way.has_links && m.fraction * instance.bytes > 0;
     if (!flows) {
-      after(way.alpha_s, [this, &flight, message] { arrive(flight, message); });
+      after(way.alpha_s, [this, &instance, message] { arrive(instance, message); });
     } else if (way.alpha_s > 0) {
-      after(way.alpha_s, [this, &flight, message] { start_flow(flight, message); });
+      after(way.alpha_s, [this, &instance, message] { start_flow(instance, message); });
     } else {
-      start_flow(flight, message);
+      start_flow(instance, message);
     }
   }
 
-  void start_flow(Flight& flight, std::size_t message) {
-    const Program::Message& m = flight.program.messages[message];
+  void start_flow(Instance& instance, std::size_t message) {
+    const MessageTable::Message& m = instance.table.messages[message];
     if (idle_.empty()) idle_.push_back(&flows_.emplace_back());
     Flow* flow = idle_.back();
     idle_.pop_back();
-    const double units = std::round(m.fraction * flight.bytes * units_per_byte);
-    flow->flight = &flight;
+    const double units = std::round(m.fraction * instance.bytes * units_per_byte);
+    flow->instance = &instance;
     flow->message = message;
     flow->comm = s4u::Comm::sendto_init();
     flow->comm->set_data(flow);
@@ -312,27 +313,28 @@ class Interpreter {
       idle_.push_back(last_ended_);
     }
     last_ended_ = &flow;
-    arrive(*flow.flight, flow.message);
+    arrive(*flow.instance, flow.message);
   }
 
-  void arrive(Flight& flight, std::size_t message) {
-    const Program& program = flight.program;
-    const Program::Message& m = program.messages[message];
-    ++flight.arrived;
-    const std::size_t receiver = program.turn(m.step, m.to);
-    if (--flight.missing[receiver].receives == 0 && program.turns[receiver].reduced > 0) {
-      after(gamma_s_ * program.turns[receiver].reduced * flight.bytes,
-            [this, &flight, step = m.step, rank = m.to] { end_part(flight, step, rank); });
+  void arrive(Instance& instance, std::size_t message) {
+    const MessageTable& table = instance.table;
+    const MessageTable::Message& m = table.messages[message];
+    ++instance.arrived;
+    const std::size_t receiver = table.turn(m.step, m.to);
+    if (--instance.missing[receiver].receives == 0 && table.turns[receiver].reduced > 0) {
+      after(gamma_s_ * table.turns[receiver].reduced * instance.bytes,
+            [this, &instance, step = m.step, rank = m.to] { end_part(instance, step, rank); });
     }
-    end_part(flight, m.step, m.from);
-    end_part(flight, m.step, m.to);
+    end_part(instance, m.step, m.from);
+    end_part(instance, m.step, m.to);
   }
 
-  void end_part(Flight& flight, int step, int rank) {
-    if (--flight.missing[flight.program.turn(step, rank)].parts == 0) enter(flight, step + 1, rank);
+  void end_part(Instance& instance, int step, int rank) {
+    if (--instance.missing[instance.table.turn(step, rank)].parts == 0)
+      enter(instance, step + 1, rank);
   }
 
-  const std::vector<Program>& programs_;
+  const std::vector<MessageTable>& tables_;
   const Routes& routes_;
   double gamma_s_;
   Done done_;
@@ -343,7 +345,7 @@ class Interpreter {
   s4u::Engine engine_{&argument_count_, arguments_.data()};
   std::vector<s4u::Host*> hosts_;
   std::map<std::pair<int, int>, Way> ways_;
-  std::list<Flight> flights_;
+  std::list<Instance> instances_;
   std::list<Flow> flows_;
   std::vector<Flow*> idle_;
   Flow* last_ended_ = nullptr;
@@ -383,8 +385,8 @@ SimgridEngine::SimgridEngine(std::span<const models::Schedule> schedules,
   for (const models::Schedule& schedule : schedules) {
     PACELINE_ASSERT(schedule.ranks() == schedules.front().ranks(),
                     "schedules are over the same ranks");
-    model->programs.push_back(read(schedule, left));
-    left -= model->programs.back().messages.size();
+    model->tables.push_back(read(schedule, left));
+    left -= model->tables.back().messages.size();
   }
   model_ = std::move(model);
 }
@@ -398,7 +400,7 @@ Completion SimgridEngine::completion(int schedule, Bytes bucket) {
 
 Completion SimgridEngine::completion(int schedule, Bytes bucket, std::span<const Seconds> ready) {
   check_bytes(bucket, most_bytes);
-  PACELINE_ASSERT(schedule >= 0 && static_cast<std::size_t>(schedule) < model_->programs.size(),
+  PACELINE_ASSERT(schedule >= 0 && static_cast<std::size_t>(schedule) < model_->tables.size(),
                   "a schedule that the engine was made for");
   PACELINE_ASSERT(ready.size() == static_cast<std::size_t>(model_->routes.ranks()),
                   "one ready time for each rank");
@@ -409,7 +411,7 @@ Completion SimgridEngine::completion(int schedule, Bytes bucket, std::span<const
   }
   ChildProcess child(work, [&](Channel& parent) {
     std::vector<double> finish_s;
-    Interpreter interpreter(model_->programs, model_->routes, model_->gamma_s,
+    Interpreter interpreter(model_->tables, model_->routes, model_->gamma_s,
                             [&](int, const std::vector<double>& done_s) { finish_s = done_s; });
     interpreter.launch(0, schedule, bucket.value(), ready_s);
     const double start_s = cpu_s();
@@ -437,7 +439,7 @@ void SimgridEngine::run(const std::function<void(Launcher&)>& begin, const Finis
     void launch(int id, const Launch& collective) override {
       check_bytes(collective.bytes, most_bytes);
       PACELINE_ASSERT(collective.schedule >= 0 &&
-                          static_cast<std::size_t>(collective.schedule) < model->programs.size(),
+                          static_cast<std::size_t>(collective.schedule) < model->tables.size(),
                       "a schedule that the engine was made for");
       PACELINE_ASSERT(collective.at >= now, "a collective is not launched in the past");
       lines.push_back({id, collective.schedule, collective.bytes.value(), collective.at.value()});
@@ -456,7 +458,7 @@ void SimgridEngine::run(const std::function<void(Launcher&)>& begin, const Finis
       if (!parent.write(&line, sizeof line)) throw std::runtime_error("nobody listens");
     };
     Interpreter interpreter(
-        model_->programs, model_->routes, model_->gamma_s,
+        model_->tables, model_->routes, model_->gamma_s,
         [&](int id, const std::vector<double>& finish_s) {
           say({.id = id, .at_s = *std::max_element(finish_s.begin(), finish_s.end())});
           for (LaunchLine line;;) {

@@ -1,9 +1,9 @@
 // Tests: tests/simulator/straggler_test.cc.
 //
 // IMPLEMENTATION. Communication tasks have one time for all ranks. On the compute stream, times of
-// a rank are kept as a line: a segment of tasks begins where one of them waits for something else
+// a rank are kept as a line: a section of tasks begins where one of them waits for something else
 // than the task before, and inside it a task ends on rank r at
-//   segment_start[r] + factor[r] x offset,
+//   section_start[r] + factor[r] x offset,
 // offset being the sum of the durations so far. Only where a communication task waits for a
 // compute task are ranks compared, and only where another task of the rank does (the next
 // iteration, the input pipeline) are its times kept by rank.
@@ -48,12 +48,12 @@ class RanksUnrolled {
         backup_(at(backup)),
         steps_(dag.tasks().size()),
         order_(dag.order()),
-        segment_start_(ranks_) {
+        section_start_(ranks_) {
     std::stable_sort(order_.begin(), order_.end(), [&](int a, int b) {
       return phase(dag.tasks()[at(a)]) < phase(dag.tasks()[at(b)]);
     });
     find_waits();
-    find_segments();
+    find_sections();
     for (auto& values : common_) values.assign(steps_.size(), 0.0);
     for (auto& values : kept_) values.assign(at(kept_count_), std::vector<double>(ranks_, 0.0));
   }
@@ -76,7 +76,7 @@ class RanksUnrolled {
     std::rotate(common_.begin(), common_.end() - 1, common_.end());
     std::rotate(kept_.begin(), kept_.end() - 1, kept_.end());
     factors_ = factors;
-    std::fill(segment_start_.begin(), segment_start_.end(), never);
+    std::fill(section_start_.begin(), section_start_.end(), never);
     offset_ = 0;
     double last_begin = never;  // of a bucket's way
     int before = 0;
@@ -103,11 +103,11 @@ class RanksUnrolled {
     double duration = 0;
     // All that a task waits for; on the compute stream, without the task before.
     std::vector<Dependency> waits;
-    bool opens_segment = false;
+    bool opens_section = false;
     bool is_compared = false;  // a communication task waits for it, or it ends the iteration
-    double offset = 0;         // of its end, in its segment
+    double offset = 0;         // of its end, in its section
     int kept = -1;             // index into kept_, if another task of its rank needs its times
-    // Of a segment, at the task that opens it: offsets of the first and the last task that is
+    // Of a section, at the task that opens it: offsets of the first and the last task that is
     // compared. None: first > last.
     double first_compared = std::numeric_limits<double>::infinity();
     double last_compared = never;
@@ -138,19 +138,19 @@ class RanksUnrolled {
         }
       }
       if (!is_compute) continue;
-      step.opens_segment = before < 0 || !step.waits.empty();
+      step.opens_section = before < 0 || !step.waits.empty();
       if (dag_.tasks()[at(task)].kind == TaskKind::update) step.is_compared = true;
       before = task;
     }
   }
 
-  void find_segments() {
+  void find_sections() {
     double offset = 0;
     Step* opening = nullptr;
     for (const int task : order_) {
       if (dag_.tasks()[at(task)].resource != Resource::compute) continue;
       Step& step = steps_[at(task)];
-      if (step.opens_segment) {
+      if (step.opens_section) {
         opening = &step;
         offset = 0;
       }
@@ -199,9 +199,9 @@ class RanksUnrolled {
 
   void run_compute(int task) {
     const Step& step = steps_[at(task)];
-    if (step.opens_segment) {
-      end_segment();
-      wait(step, segment_start_);
+    if (step.opens_section) {
+      end_section();
+      wait(step, section_start_);
       last_compared_ = step.last_compared;
       if (step.first_compared <= step.last_compared)
         find_candidates(step.first_compared, step.last_compared);
@@ -215,11 +215,11 @@ class RanksUnrolled {
   }
 
   [[nodiscard]] double finish(std::size_t rank, double offset) const {
-    return segment_start_[rank] + factors_[rank] * offset;
+    return section_start_[rank] + factors_[rank] * offset;
   }
 
-  void end_segment() {
-    for (std::size_t r = 0; r < ranks_; ++r) segment_start_[r] = finish(r, offset_);
+  void end_section() {
+    for (std::size_t r = 0; r < ranks_; ++r) section_start_[r] = finish(r, offset_);
     offset_ = 0;
   }
 
@@ -256,10 +256,10 @@ class RanksUnrolled {
     if (last_compared_ < 0 || last_begin == never) return;
     for (std::size_t r = 0; r < ranks_; ++r) {
       const bool is_late = finish(r, last_compared_) > last_begin;
-      segment_start_[r] = is_late ? last_begin : finish(r, offset_);
+      section_start_[r] = is_late ? last_begin : finish(r, offset_);
     }
     offset_ = 0;
-    if (last_kept_ >= 0 && dropped_are_kept()) kept_[0][at(last_kept_)] = segment_start_;
+    if (last_kept_ >= 0 && dropped_are_kept()) kept_[0][at(last_kept_)] = section_start_;
   }
 
   // Is the end of backward what the next iteration waits for?
@@ -300,7 +300,7 @@ class RanksUnrolled {
   std::array<std::vector<std::vector<double>>, 3> kept_;  // [lag][kept][rank]
 
   std::span<const double> factors_;
-  std::vector<double> segment_start_;
+  std::vector<double> section_start_;
   double offset_ = 0;
   double last_compared_ = never;
   int last_kept_ = -1;  // of the compute stream, in this iteration

@@ -41,10 +41,10 @@ std::string described(const std::vector<Event>& events) {
 // The executors of all ranks of one job, each on a transport that records.
 class Job {
  public:
-  Job(int ranks, const models::Segmentation& segmentation) {
+  Job(int ranks, const models::MessageSizes& message_sizes) {
     for (auto& transport : runtime::thread_transports(ranks)) {
       transports_.push_back(
-          std::make_unique<RecordingTransport>(std::move(transport), segmentation));
+          std::make_unique<RecordingTransport>(std::move(transport), message_sizes));
       executors_.push_back(std::make_unique<runtime::Executor>(*transports_.back()));
     }
   }
@@ -77,7 +77,8 @@ class Job {
 };
 
 // What the engine has each rank do.
-std::vector<std::vector<Event>> predicted(const Case& c, const models::Segmentation& segmentation) {
+std::vector<std::vector<Event>> predicted(const Case& c,
+                                          const models::MessageSizes& message_sizes) {
   const double element = models::element_size(c.wire).value();
   simulator::CommunicationCost cost;
   cost.ranks_per_node = 2;
@@ -85,7 +86,7 @@ std::vector<std::vector<Event>> predicted(const Case& c, const models::Segmentat
   cost.nic = {Seconds{1e-5}, SecondsPerByte{1e-9}};
   cost.gamma = SecondsPerByte{2e-10};
   cost.transport =
-      simulator::TransportCost{.segmentation = segmentation, .message_gap = Seconds{1e-6}};
+      simulator::TransportCost{.message_sizes = message_sizes, .message_gap = Seconds{1e-6}};
   simulator::ExecutorEngine engine({&c.schedule, 1}, cost, std::llround(element));
   std::vector<std::vector<Event>> events;
   for (const auto& actions : engine.actions(0, Bytes{static_cast<double>(c.elements) * element})) {
@@ -116,12 +117,12 @@ std::vector<Case> cases(int ranks) {
 
 class ExecutorEngineAgreement : public testing::TestWithParam<int> {
  protected:
-  void check(const models::Segmentation& segmentation) {
-    Job job(GetParam(), segmentation);
+  void check(const models::MessageSizes& message_sizes) {
+    Job job(GetParam(), message_sizes);
     std::size_t messages = 0;
     for (const Case& c : cases(GetParam())) {
       const auto found = job.run(c);
-      const auto expected = predicted(c, segmentation);
+      const auto expected = predicted(c, message_sizes);
       ASSERT_EQ(found.size(), expected.size());
       for (std::size_t r = 0; r < found.size(); ++r) {
         ASSERT_EQ(described(found[r]), described(expected[r]))
@@ -144,11 +145,11 @@ TEST_P(ExecutorEngineAgreement, RanksHoldSendsBackAsTheExecutorDoes) {
 // Whether holding back is seen at all: a ring of many messages issues fewer sends at its start.
 TEST(ExecutorEngineAgreement, SeesThatSendsAreHeldBack) {
   const Case ring{"ring", models::ring_all_reduce(4), 1000, models::WireType::fp32};
-  const models::Segmentation free{.smallest_bytes = 44, .largest_bytes = 100};
-  models::Segmentation held = free;
+  const models::MessageSizes free{.smallest_bytes = 44, .largest_bytes = 100};
+  models::MessageSizes held = free;
   held.ahead_bytes = 200;
-  const auto at_start = [&](const models::Segmentation& segmentation) {
-    const auto events = predicted(ring, segmentation)[0];
+  const auto at_start = [&](const models::MessageSizes& message_sizes) {
+    const auto events = predicted(ring, message_sizes)[0];
     return std::find_if(events.begin(), events.end(), [](const Event& e) { return !e.is_send; }) -
            events.begin();
   };

@@ -2,7 +2,7 @@
 //
 //   mpirun -n 2 build/release/tests/benchmarks/all_reduce_benchmark [options]
 //     --sizes 1024,1048576   bytes of the FP32 bucket     --repetitions 30   of each contender
-//     --segment BYTES        the largest message          --only TEXT,TEXT   names that contain one
+//     --message BYTES        the largest message          --only TEXT,TEXT   names that contain one
 //     --all                  a row for each contender     --json             machine-readable
 //     --best                 the least of the repetitions, where others use the cores
 //
@@ -51,7 +51,7 @@ using namespace paceline;
 struct Options {
   std::vector<std::size_t> sizes;
   int repetitions = 30;
-  std::size_t segment_bytes = 0;
+  std::size_t message_bytes = 0;
   std::vector<std::string> only;
   bool all = false;
   bool best = false;
@@ -100,7 +100,7 @@ Options options_of(int argc, char** argv) {
     }
     ++i;
     if (option == "--repetitions") options.repetitions = static_cast<int>(number(value));
-    if (option == "--segment") options.segment_bytes = number(value);
+    if (option == "--message") options.message_bytes = number(value);
     for (std::size_t at = 0; at < value.size();) {
       const std::size_t comma = std::min(value.find(',', at), value.size());
       const std::string_view word = value.substr(at, comma - at);
@@ -300,7 +300,7 @@ int run(const Options& options) {
     const runtime::MessageMemory memory(bytes);  // all contenders' bucket
     const std::span<float> data(reinterpret_cast<float*>(memory.bytes().data()), elements);
     std::fill(data.begin(), data.end(), 0.0F);
-    runtime::Executor executor(*transport, {.segment_bytes = options.segment_bytes});
+    runtime::Executor executor(*transport, {.message_bytes = options.message_bytes});
     std::vector<Contender> contenders;
     add_ours(contenders, executor, ranks, elements, data.data());
     for (const auto& [name, communicator] : open_mpi) {

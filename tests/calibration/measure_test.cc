@@ -270,7 +270,7 @@ ClusterMeasurements exact(double alpha_s, double beta_s) {
   }
   return {
       .transport = "open-mpi",
-      .segmentation = {1000, 2000},
+      .message_sizes = {1000, 2000},
       .messages = {exchange},
       .streams = {{true, 8, {SecondsPerByte{4e-8}, SecondsPerByte{5e-8}, SecondsPerByte{4e-8}}}},
       .message_gaps = {{1, {Seconds{3e-6}, Seconds{1e-6}, Seconds{2e-6}}}},

@@ -23,8 +23,8 @@ Profile sample() {
     return Figure<decltype(value)>{value, value * 0.9, value * 1.1, Provenance::calibrated, "fit"};
   };
   profile.transport = {.name = "open-mpi",
-                       .smallest_segment = Bytes{16384},
-                       .largest_segment = Bytes{262144},
+                       .smallest_message = Bytes{16384},
+                       .largest_message = Bytes{262144},
                        .ahead = Bytes{524288},
                        .message_gap = figure(Seconds{2e-5}),
                        .message_header = figure(Bytes{100}),
@@ -89,6 +89,13 @@ TEST(Profile, GoesThroughJsonUnchanged) {
   EXPECT_EQ(read.curves[0].pieces[1].beta, original.curves[0].pieces[1].beta);
 }
 
+TEST(Profile, ReadsTheFormerNamesOfMessageSizes) {
+  std::string text = with("smallest_message_bytes", "smallest_segment_bytes");
+  const std::string largest = "largest_message_bytes";
+  text.replace(text.find(largest), largest.size(), "largest_segment_bytes");
+  EXPECT_EQ(to_json(parse_profile(text, "p.json")), to_json(sample()));
+}
+
 TEST(Profile, ACurveIsReadPieceByPiece) {
   const CalibratedCurve curve = sample().curves[0];
   EXPECT_DOUBLE_EQ(curve.time(Bytes{0}).value(), 1e-3);
@@ -102,8 +109,8 @@ TEST(Profile, FaultsOfCurvesAndTransportsAreNamed) {
             "and go up");
   EXPECT_EQ(error_of(with("\"exchange\"", "\"exchang\"")),
             "p.json: curves[0].kind: unknown kind of curve 'exchang'; did you mean 'exchange'?");
-  EXPECT_EQ(error_of(with("\"largest_segment_bytes\": 262144", "\"largest_segment_bytes\": 4096")),
-            "p.json: transport: its smallest segment is larger than its largest; write smallest <= "
+  EXPECT_EQ(error_of(with("\"largest_message_bytes\": 262144", "\"largest_message_bytes\": 4096")),
+            "p.json: transport: its smallest message is larger than its largest; write smallest <= "
             "largest");
   EXPECT_EQ(error_of(with("\"between_nodes\": true", "\"between_nodes\": 1")),
             "p.json: curves[0].between_nodes: this is neither true nor false; write true or false");

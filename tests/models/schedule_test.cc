@@ -16,23 +16,23 @@
 namespace paceline::models {
 namespace {
 
-using Message = std::tuple<int, int, double, double, bool>;
+using PlainTransfer = std::tuple<int, int, double, double, bool>;
 
 template <class T>
-std::multiset<Message> by_step(const Schedule& schedule, int step, Span<T> bucket) {
-  std::multiset<Message> messages;
+std::multiset<PlainTransfer> by_step(const Schedule& schedule, int step, Span<T> bucket) {
+  std::multiset<PlainTransfer> transfers;
   for_each_transfer(schedule, step, bucket, [&](const Transfer<T>& t) {
-    messages.emplace(t.from, t.to, static_cast<double>(t.span.begin),
-                     static_cast<double>(t.span.size), t.reduce);
+    transfers.emplace(t.from, t.to, static_cast<double>(t.span.begin),
+                      static_cast<double>(t.span.size), t.reduce);
   });
-  return messages;
+  return transfers;
 }
 
 template <class T>
 void expect_one_definition(const std::string& name, const Schedule& schedule, Span<T> bucket) {
   for (int step = 0; step < schedule.steps(); ++step) {
-    std::multiset<Message> sends;
-    std::multiset<Message> receives;
+    std::multiset<PlainTransfer> sends;
+    std::multiset<PlainTransfer> receives;
     for (int rank = 0; rank < schedule.ranks(); ++rank) {
       for_each_send(schedule, rank, step, bucket, [&](const Transfer<T>& t) {
         EXPECT_EQ(t.from, rank);
@@ -45,7 +45,7 @@ void expect_one_definition(const std::string& name, const Schedule& schedule, Sp
                          static_cast<double>(t.span.size), t.reduce);
       });
     }
-    const std::multiset<Message> all = by_step(schedule, step, bucket);
+    const std::multiset<PlainTransfer> all = by_step(schedule, step, bucket);
     EXPECT_EQ(sends, all) << name << " step " << step;
     EXPECT_EQ(receives, all) << name << " step " << step;
   }
@@ -121,11 +121,11 @@ TEST(Schedule, NaturalChunksAreNeverCut) {
 
 TEST(Schedule, RepeatsAreAlike) {
   const auto shape = [](const Schedule& schedule, int step) {
-    std::multiset<std::tuple<int, int, double, bool>> messages;
+    std::multiset<std::tuple<int, int, double, bool>> transfers;
     for_each_transfer(schedule, step, Span<double>{0.0, 1.0}, [&](const Transfer<double>& t) {
-      messages.emplace(t.from, t.to, t.span.size, t.reduce);
+      transfers.emplace(t.from, t.to, t.span.size, t.reduce);
     });
-    return messages;
+    return transfers;
   };
   for (int p = 1; p <= 12; ++p) {
     for (const auto& [name, schedule] : test::all_reduces(p)) {
@@ -204,7 +204,7 @@ RC_GTEST_PROP(Within, RunsTheInnerScheduleInEachGroup, ()) {
   const Span<std::int64_t> bucket{test::drawn(0, 3), test::drawn(0, 50)};
   RC_ASSERT(outer.steps() == inner.steps());
   for (int step = 0; step < inner.steps(); ++step) {
-    std::multiset<Message> expected;
+    std::multiset<PlainTransfer> expected;
     for (int group = 0; group < groups.count; ++group) {
       const auto span = share == Share::whole ? bucket : part(bucket, group, groups.count);
       for_each_transfer(inner, step, span, [&](const Transfer<std::int64_t>& t) {
@@ -268,11 +268,11 @@ TEST(Schedule, NaturalChunksAreAtMostTheLimit) {
 RC_GTEST_PROP(Schedule, RepeatsOfAnyScheduleAreAlike, ()) {
   const Schedule schedule = *test::all_reduce_schedules(24);
   const auto shape = [&](int step) {
-    std::multiset<std::tuple<int, int, double, bool>> messages;
+    std::multiset<std::tuple<int, int, double, bool>> transfers;
     for_each_transfer(schedule, step, Span<double>{0.0, 1.0}, [&](const Transfer<double>& t) {
-      messages.emplace(t.from, t.to, t.span.size, t.reduce);
+      transfers.emplace(t.from, t.to, t.span.size, t.reduce);
     });
-    return messages;
+    return transfers;
   };
   for (int step = 0; step < schedule.steps(); ++step) {
     const int repeats = schedule.repeats(step);

@@ -1,9 +1,9 @@
 // The verifier against broken schedules: its verdict is that of a judge that shares no code with
 // it.
 //
-// A mutant is a set of programs: what each rank posts as a sender and as a receiver in each step. A
+// A mutant is a set of postings: what each rank posts as a sender and as a receiver in each step. A
 // fault breaks a whole message (both its ends) or only one end of it. The judge runs the
-// programs: rank by rank, message by message, on counts of contributions, with sends that wait for
+// postings: rank by rank, message by message, on counts of contributions, with sends that wait for
 // their receives, over and over until nothing moves.
 #include <gtest/gtest.h>
 
@@ -24,36 +24,36 @@
 namespace paceline::models {
 namespace {
 
-using Message = Transfer<std::int64_t>;
+using WholeTransfer = Transfer<std::int64_t>;
 
-struct Programs {
+struct Postings {
   int ranks = 1;
   int steps = 0;
   std::int64_t chunks = 0;
   // [rank][step], in the order in which they are posted.
-  std::vector<std::vector<std::vector<Message>>> sends;
-  std::vector<std::vector<std::vector<Message>>> receives;
+  std::vector<std::vector<std::vector<WholeTransfer>>> sends;
+  std::vector<std::vector<std::vector<WholeTransfer>>> receives;
 };
 
-using Steps = std::vector<std::vector<Message>>;
+using Steps = std::vector<std::vector<WholeTransfer>>;
 
 Steps written_out(const Schedule& schedule, std::int64_t chunks) {
   Steps steps(static_cast<std::size_t>(schedule.steps()));
   for (int step = 0; step < schedule.steps(); ++step) {
-    for_each_transfer(schedule, step, Span<std::int64_t>{0, chunks}, [&](const Message& t) {
+    for_each_transfer(schedule, step, Span<std::int64_t>{0, chunks}, [&](const WholeTransfer& t) {
       if (t.span.size > 0) steps[static_cast<std::size_t>(step)].push_back(t);
     });
   }
   return steps;
 }
 
-Programs programs(int ranks, std::int64_t chunks, const Steps& steps) {
+Postings postings(int ranks, std::int64_t chunks, const Steps& steps) {
   const auto p = static_cast<std::size_t>(ranks);
-  Programs all{ranks, static_cast<int>(steps.size()), chunks, {}, {}};
+  Postings all{ranks, static_cast<int>(steps.size()), chunks, {}, {}};
   all.sends.assign(p, Steps(steps.size()));
   all.receives.assign(p, Steps(steps.size()));
   for (std::size_t step = 0; step < steps.size(); ++step) {
-    for (const Message& t : steps[step]) {
+    for (const WholeTransfer& t : steps[step]) {
       all.sends[static_cast<std::size_t>(t.from)][step].push_back(t);
       all.receives[static_cast<std::size_t>(t.to)][step].push_back(t);
     }
@@ -61,22 +61,22 @@ Programs programs(int ranks, std::int64_t chunks, const Steps& steps) {
   return all;
 }
 
-Verdict verdict_of(Collective collective, const Programs& programs) {
+Verdict verdict_of(Collective collective, const Postings& postings) {
   const auto posts = [](const auto& by_rank) {
     return [&by_rank](int rank, int step, const TransferSink& sink) {
-      for (const Message& t :
+      for (const WholeTransfer& t :
            by_rank[static_cast<std::size_t>(rank)][static_cast<std::size_t>(step)])
         sink(t);
     };
   };
   const Readings readings = {.transfers =
                                  [&](int step, const TransferSink& sink) {
-                                   for (int rank = 0; rank < programs.ranks; ++rank)
-                                     posts(programs.sends)(rank, step, sink);
+                                   for (int rank = 0; rank < postings.ranks; ++rank)
+                                     posts(postings.sends)(rank, step, sink);
                                  },
-                             .sends = posts(programs.sends),
-                             .receives = posts(programs.receives)};
-  return verify(collective, programs.ranks, programs.steps, programs.chunks, readings);
+                             .sends = posts(postings.sends),
+                             .receives = posts(postings.receives)};
+  return verify(collective, postings.ranks, postings.steps, postings.chunks, readings);
 }
 
 // How often each rank's contribution is in one chunk; -1: something that nobody contributed.
@@ -113,18 +113,19 @@ Owners owners(Collective collective, int p, std::int64_t chunks, std::int64_t ch
   return {};
 }
 
-// What the run of the programs shows; nothing if the promise is kept.
-std::optional<Fault> judged(Collective collective, const Programs& programs) {
-  const int p = programs.ranks;
+// What the run of the postings shows; nothing if the promise is kept.
+std::optional<Fault> judged(Collective collective, const Postings& postings) {
+  const int p = postings.ranks;
   const auto at = [](auto& table, int i) -> auto& {
     return table[static_cast<std::size_t>(i)];
   };
   for (int rank = 0; rank < p; ++rank) {
-    for (int step = 0; step < programs.steps; ++step) {
+    for (int step = 0; step < postings.steps; ++step) {
       for (const bool is_send : {true, false}) {
-        for (const Message& t : at(at(is_send ? programs.sends : programs.receives, rank), step)) {
+        for (const WholeTransfer& t :
+             at(at(is_send ? postings.sends : postings.receives, rank), step)) {
           if ((is_send ? t.from : t.to) != rank || t.from == t.to || std::min(t.from, t.to) < 0 ||
-              std::max(t.from, t.to) >= p || t.span.begin < 0 || t.span.end() > programs.chunks)
+              std::max(t.from, t.to) >= p || t.span.begin < 0 || t.span.end() > postings.chunks)
             return Fault::malformed;
         }
       }
@@ -134,7 +135,7 @@ std::optional<Fault> judged(Collective collective, const Programs& programs) {
   // Who waits for what: an end is done when the same end of the other side is posted.
   struct End {
     int step;
-    Message message;
+    WholeTransfer message;
   };
   std::vector<std::vector<std::vector<End>>> sent(static_cast<std::size_t>(p));
   std::vector<std::vector<std::vector<End>>> received(static_cast<std::size_t>(p));
@@ -143,10 +144,10 @@ std::optional<Fault> judged(Collective collective, const Programs& programs) {
   std::vector<int> step_of(static_cast<std::size_t>(p), -1);
   const auto enter = [&](int rank) {
     const int step = ++at(step_of, rank);
-    if (step == programs.steps) return;
-    for (const Message& t : at(at(programs.sends, rank), step))
+    if (step == postings.steps) return;
+    for (const WholeTransfer& t : at(at(postings.sends, rank), step))
       at(at(sent, rank), t.to).push_back({step, t});
-    for (const Message& t : at(at(programs.receives, rank), step))
+    for (const WholeTransfer& t : at(at(postings.receives, rank), step))
       at(at(received, t.from), rank).push_back({step, t});
   };
   const auto is_done = [&](int rank) {
@@ -160,14 +161,14 @@ std::optional<Fault> judged(Collective collective, const Programs& programs) {
   for (bool moves = true; moves;) {
     moves = false;
     for (int rank = 0; rank < p; ++rank) {
-      if (at(step_of, rank) < programs.steps && is_done(rank)) {
+      if (at(step_of, rank) < postings.steps && is_done(rank)) {
         enter(rank);
         moves = true;
       }
     }
   }
   for (int rank = 0; rank < p; ++rank) {
-    if (at(step_of, rank) < programs.steps) return Fault::deadlock;
+    if (at(step_of, rank) < postings.steps) return Fault::deadlock;
   }
   for (int from = 0; from < p; ++from) {
     for (int to = 0; to < p; ++to) {
@@ -181,20 +182,20 @@ std::optional<Fault> judged(Collective collective, const Programs& programs) {
     }
   }
 
-  const auto c = static_cast<std::size_t>(programs.chunks);
+  const auto c = static_cast<std::size_t>(postings.chunks);
   std::vector<std::vector<Counts>> held(static_cast<std::size_t>(p), std::vector<Counts>(c));
   for (int rank = 0; rank < p; ++rank) {
     for (std::size_t chunk = 0; chunk < c; ++chunk) {
       const int source =
-          owners(collective, p, programs.chunks, static_cast<std::int64_t>(chunk)).source;
+          owners(collective, p, postings.chunks, static_cast<std::int64_t>(chunk)).source;
       at(held, rank)[chunk] = source == -1 || source == rank ? Counts{{rank, 1}} : Counts{{-1, 1}};
     }
   }
-  for (int step = 0; step < programs.steps; ++step) {
+  for (int step = 0; step < postings.steps; ++step) {
     const auto before = held;
     std::map<std::pair<int, std::int64_t>, std::array<int, 3>> uses;  // reads, puts, adds
     for (int rank = 0; rank < p; ++rank) {
-      for (const Message& t : at(at(programs.sends, rank), step)) {
+      for (const WholeTransfer& t : at(at(postings.sends, rank), step)) {
         for (std::int64_t chunk = t.span.begin; chunk < t.span.end(); ++chunk) {
           const Counts& payload = at(before, t.from)[static_cast<std::size_t>(chunk)];
           Counts& target = at(held, t.to)[static_cast<std::size_t>(chunk)];
@@ -213,7 +214,7 @@ std::optional<Fault> judged(Collective collective, const Programs& programs) {
   for (int rank = 0; rank < p; ++rank) {
     for (std::size_t chunk = 0; chunk < c; ++chunk) {
       const auto [source, target] =
-          owners(collective, p, programs.chunks, static_cast<std::int64_t>(chunk));
+          owners(collective, p, postings.chunks, static_cast<std::int64_t>(chunk));
       if (target != -1 && target != rank) continue;
       Counts promised;
       for (int who = 0; who < p; ++who) {
@@ -234,8 +235,8 @@ class Mutation {
   // Breaks one message, or two; both ends alike.
   void break_whole(Steps& steps, int ranks, std::int64_t chunks) {
     const auto [s, i] = place(steps);
-    Message& t = steps[s][i];
-    const Message old = t;
+    WholeTransfer& t = steps[s][i];
+    const WholeTransfer old = t;
     switch (below(10)) {
       case 0:
         steps[s].erase(steps[s].begin() + static_cast<std::ptrdiff_t>(i));
@@ -273,8 +274,8 @@ class Mutation {
   }
 
   // Breaks one end of one message.
-  void break_end(Programs& programs) {
-    auto& side = below(2) == 0 ? programs.sends : programs.receives;
+  void break_end(Postings& postings) {
+    auto& side = below(2) == 0 ? postings.sends : postings.receives;
     std::vector<std::size_t> busy;
     for (std::size_t rank = 0; rank < side.size(); ++rank) {
       if (has_messages(side[rank])) busy.push_back(rank);
@@ -283,7 +284,7 @@ class Mutation {
     const std::size_t rank = busy[below(busy.size())];
     Steps& program = side[rank];
     const auto [s, i] = place(program);
-    const Message old = program[s][i];
+    const WholeTransfer old = program[s][i];
     const auto erase = [&, s = s, i = i] {
       program[s].erase(program[s].begin() + static_cast<std::ptrdiff_t>(i));
     };
@@ -301,7 +302,7 @@ class Mutation {
       }
       case 3:
       case 4:
-        misroute(program[s][i], programs.ranks, programs.chunks);
+        misroute(program[s][i], postings.ranks, postings.chunks);
         break;
       default:
         erase();
@@ -325,7 +326,7 @@ class Mutation {
 
   // Another sender, another receiver, the way back, or other chunks; now and then ones that are
   // out of bounds.
-  void misroute(Message& t, int ranks, std::int64_t chunks) {
+  void misroute(WholeTransfer& t, int ranks, std::int64_t chunks) {
     const auto rank = [&] { return static_cast<int>(below(static_cast<std::size_t>(ranks))); };
     switch (below(5)) {
       case 0:
@@ -379,12 +380,13 @@ TEST_P(Mutants, AreJudgedAsTheirExecutionShows) {
     for (std::size_t faults = 1 + mutation.below(2); faults > 0; --faults) {
       if (!breaks_one_end && Mutation::has_messages(steps)) mutation.break_whole(steps, p, chunks);
     }
-    Programs mutant{p, static_cast<int>(steps.size()), chunks, {}, {}};
+    Postings mutant{p, static_cast<int>(steps.size()), chunks, {}, {}};
     const bool is_in_bounds = std::all_of(steps.begin(), steps.end(), [p](const auto& step) {
-      return std::all_of(step.begin(), step.end(), [p](const Message& t) { return t.to < p; });
+      return std::all_of(step.begin(), step.end(),
+                         [p](const WholeTransfer& t) { return t.to < p; });
     });
     if (!is_in_bounds) continue;
-    mutant = programs(p, chunks, steps);
+    mutant = postings(p, chunks, steps);
     if (breaks_one_end) mutation.break_end(mutant);
     ++tally.mutants;
 
@@ -427,9 +429,9 @@ INSTANTIATE_TEST_SUITE_P(Verifier, Mutants, testing::ValuesIn(names()), [](const
 // The deadlocks of a textbook: what a rank posts does not wait, what it is left with is named.
 TEST(Deadlock, IsNamedByTheRanksThatWaitForEachOther) {
   // Rank 0 sends to 1 in step 1 and receives in step 2; rank 1 likewise.
-  const Message there{0, 1, {0, 1}, true};
-  const Message back{1, 0, {0, 1}, true};
-  Programs both_send{2, 2, 1, {{{there}, {}}, {{back}, {}}}, {{{}, {back}}, {{}, {there}}}};
+  const WholeTransfer there{0, 1, {0, 1}, true};
+  const WholeTransfer back{1, 0, {0, 1}, true};
+  Postings both_send{2, 2, 1, {{{there}, {}}, {{back}, {}}}, {{{}, {back}}, {{}, {there}}}};
   const Verdict verdict = verdict_of(Collective::all_reduce, both_send);
   const auto& fault = std::get<Counterexample>(verdict);
   EXPECT_EQ(fault.fault, Fault::deadlock);
@@ -437,12 +439,12 @@ TEST(Deadlock, IsNamedByTheRanksThatWaitForEachOther) {
             "rank 0 waits in step 1 for rank 1 to receive, rank 1 waits in step 1 for rank 0 to "
             "receive");
   // In one step it is an exchange.
-  const Programs exchange = programs(2, 1, {{there, back}});
+  const Postings exchange = postings(2, 1, {{there, back}});
   EXPECT_TRUE(std::holds_alternative<Proof>(verdict_of(Collective::all_reduce, exchange)));
 }
 
 TEST(Deadlock, OfARankThatIsDoneIsNamed) {
-  Programs lost = programs(3, 1, written_out(ring_all_reduce(3), 1));
+  Postings lost = postings(3, 1, written_out(ring_all_reduce(3), 1));
   std::size_t dropped = 0;
   for (auto& step : lost.receives[2]) {
     dropped += step.size();
@@ -457,9 +459,9 @@ TEST(Deadlock, OfARankThatIsDoneIsNamed) {
 
 TEST(Deadlock, OneEndInALaterStepIsAMismatchWhereRanksGoOn) {
   // Rank 1 sends in step 2 what rank 0 waits for in step 1: rank 0 is late, and that is all.
-  const Message back{1, 0, {0, 1}, true};
-  const Message there{0, 1, {0, 1}, false};
-  Programs late{
+  const WholeTransfer back{1, 0, {0, 1}, true};
+  const WholeTransfer there{0, 1, {0, 1}, false};
+  Postings late{
       2, 3, 1, {{{}, {}, {there}}, {{}, {back}, {}}}, {{{back}, {}, {}}, {{}, {}, {there}}}};
   const Verdict verdict = verdict_of(Collective::all_reduce, late);
   const auto& fault = std::get<Counterexample>(verdict);
@@ -470,7 +472,7 @@ TEST(Deadlock, OneEndInALaterStepIsAMismatchWhereRanksGoOn) {
 // A sum that counts a rank twice is harmless where the right one takes its place.
 TEST(Verifier, AcceptsASpoiledChunkThatIsReplaced) {
   const Steps steps = {{{0, 1, {0, 1}, true}}, {{0, 1, {0, 1}, true}, {1, 0, {0, 1}, true}}};
-  const Programs twice = programs(2, 1, steps);
+  const Postings twice = postings(2, 1, steps);
   const Verdict verdict = verdict_of(Collective::all_reduce, twice);
   const auto& fault = std::get<Counterexample>(verdict);
   EXPECT_EQ(fault.fault, Fault::wrong_sum);
@@ -478,7 +480,7 @@ TEST(Verifier, AcceptsASpoiledChunkThatIsReplaced) {
   Steps healed = steps;
   healed[1] = {{1, 0, {0, 1}, false}};
   EXPECT_TRUE(
-      std::holds_alternative<Proof>(verdict_of(Collective::all_reduce, programs(2, 1, healed))));
+      std::holds_alternative<Proof>(verdict_of(Collective::all_reduce, postings(2, 1, healed))));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The executor on threads: every schedule of the catalogue is the sum, on all ranks with the same
-// bits, whatever the size, the wire type and the segments.
+// bits, whatever the size, the wire type and the size of messages.
 #include "runtime/collective/executor.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <new>
 
 #include "models/base/error.h"
-#include "models/collective/program.h"
+#include "models/collective/rank_program.h"
 #include "runtime/collective/sequential_executor.h"
 #include "runtime/transport/thread_transport.h"
 #include "tests/support/collective_runs.h"
@@ -103,17 +103,17 @@ TEST_P(ExecutorOf, EveryScheduleIsTheSumForEverySizeAndType) {
   check_all(test::cases_of_catalogue(GetParam()), {});
 }
 
-TEST_P(ExecutorOf, SegmentsDoNotChangeTheSum) {
-  for (const std::size_t bytes : test::segment_sizes) {
-    check_all(test::cases_in_segments(GetParam(), bytes), {.segment_bytes = bytes});
+TEST_P(ExecutorOf, TheSizeOfMessagesDoesNotChangeTheSum) {
+  for (const std::size_t bytes : test::message_sizes) {
+    check_all(test::cases_in_messages(GetParam(), bytes), {.message_bytes = bytes});
     if (HasFatalFailure()) return;
   }
 }
 
 TEST_P(ExecutorOf, HoldingSendsBackDoesNotChangeTheSum) {
   for (const std::size_t bytes : {13, 44}) {
-    check_all(test::cases_in_segments(GetParam(), bytes),
-              {.segment_bytes = bytes, .ahead_bytes = 2 * static_cast<std::int64_t>(bytes)});
+    check_all(test::cases_in_messages(GetParam(), bytes),
+              {.message_bytes = bytes, .ahead_bytes = 2 * static_cast<std::int64_t>(bytes)});
     if (HasFatalFailure()) return;
   }
 }
@@ -129,7 +129,7 @@ TEST(Executor, LargeBucketsAreTheSum) {
         cases.push_back({name, schedule, 40'003, type, 7});
       if (cases.size() >= 12) break;
     }
-    check_all(cases, {.segment_bytes = std::size_t{1} << 16});
+    check_all(cases, {.message_bytes = std::size_t{1} << 16});
     if (HasFatalFailure()) return;
   }
 }
@@ -139,10 +139,10 @@ RC_GTEST_PROP(Executor, RunsRandomSchedules, ()) {
   const std::int64_t elements = test::drawn(0, 400);
   const NumberType type =
       *rc::gen::elementOf(std::vector<NumberType>(std::begin(types), std::end(types)));
-  const auto segment = static_cast<std::size_t>(test::drawn(1, 600));
-  const std::int64_t ahead = test::drawn(0, 3) * static_cast<std::int64_t>(segment);
+  const auto message = static_cast<std::size_t>(test::drawn(1, 600));
+  const std::int64_t ahead = test::drawn(0, 3) * static_cast<std::int64_t>(message);
   check_all({{"random", schedule, elements, type, 3}},
-            {.segment_bytes = segment, .ahead_bytes = ahead});
+            {.message_bytes = message, .ahead_bytes = ahead});
   RC_ASSERT(!testing::Test::HasFatalFailure());
 }
 
@@ -174,7 +174,7 @@ TEST(Executor, RunsEveryCollectiveOfTheCatalogue) {
   for (int p = 1; p <= 9; ++p) {
     for (const models::CollectiveAlgorithm& algorithm : models::collective_catalogue()) {
       for (const models::ScheduleOptions& sets : test::option_sets(algorithm, p))
-        check_against_the_sequential(algorithm.build(sets), 83, {.segment_bytes = 16});
+        check_against_the_sequential(algorithm.build(sets), 83, {.message_bytes = 16});
       if (HasFatalFailure()) return;
     }
   }
@@ -194,7 +194,7 @@ RC_GTEST_PROP(Executor, RunsRandomMessages, ()) {
     steps.push_back(models::on_part(test::drawn(0, of - 1), of, message));
   }
   check_against_the_sequential(models::sequence(std::move(steps)), 60,
-                               {.segment_bytes = static_cast<std::size_t>(test::drawn(1, 300)),
+                               {.message_bytes = static_cast<std::size_t>(test::drawn(1, 300)),
                                 .ahead_bytes = test::drawn(0, 2)});
   RC_ASSERT(!testing::Test::HasFatalFailure());
 }
@@ -211,7 +211,7 @@ TEST(Executor, PostsWhatOthersWaitFor) {
     for (int to = 0; to < 3; ++to) parts.push_back(message(3, to));
   }
   for (int from = 0; from < 3; ++from) parts.push_back(message(from, (from + 1) % 3));
-  check_against_the_sequential(models::parallel(std::move(parts)), 100, {.segment_bytes = 100});
+  check_against_the_sequential(models::parallel(std::move(parts)), 100, {.message_bytes = 100});
 }
 
 // Messages of any size to and from anywhere in one step, all added, in place, to what is sent.
@@ -231,7 +231,7 @@ RC_GTEST_PROP(Executor, RunsRandomStepsOfMessagesInParallel, ()) {
     steps.push_back(models::parallel(std::move(parts)));
   }
   check_against_the_sequential(models::sequence(std::move(steps)), 60,
-                               {.segment_bytes = static_cast<std::size_t>(test::drawn(1, 100)),
+                               {.message_bytes = static_cast<std::size_t>(test::drawn(1, 100)),
                                 .ahead_bytes = test::drawn(0, 2)});
   RC_ASSERT(!testing::Test::HasFatalFailure());
 }
@@ -239,12 +239,12 @@ RC_GTEST_PROP(Executor, RunsRandomStepsOfMessagesInParallel, ()) {
 // What a rank sends in a ring is as far ahead of what it receives as it may be, and no further.
 RC_GTEST_PROP(Executor, SendsOfARingRunAheadAsFarAsTheyMay, ()) {
   const int p = test::drawn(2, 9);
-  const std::int64_t segments = test::drawn(2, 12);
-  const std::int64_t ahead = test::drawn(2, static_cast<int>(segments));
-  const models::Program program = models::compile(
+  const std::int64_t messages = test::drawn(2, 12);
+  const std::int64_t ahead = test::drawn(2, static_cast<int>(messages));
+  const models::RankProgram program = models::compile(
       models::all_reduce_algorithm("ring").build({.ranks = p}), test::drawn(0, p - 1),
-      p * segments * 5, NumberType::fp32,
-      {.segment_elements = 5, .window_elements = 1, .ahead_elements = ahead * 5 + 4});
+      p * messages * 5, NumberType::fp32,
+      {.message_elements = 5, .window_elements = 1, .ahead_elements = ahead * 5 + 4});
   RC_ASSERT(program.sends_at_start == ahead);
   for (std::size_t i = 0; i < program.receives.size(); ++i) {
     const auto most = static_cast<std::size_t>(ahead) + i + 1;
@@ -270,7 +270,7 @@ TEST(Executor, CarriesWhatIsNotFinite) {
         if (rank == 2) values[30] = infinity;
         if (rank == 3) values[30] = -infinity;
         Bucket bucket = test::bucket_of(values, type);
-        Executor executor(*transport, {.segment_bytes = 24});
+        Executor executor(*transport, {.message_bytes = 24});
         executor.run(executor.prepare(schedule, elements, type), bucket.data());
         const std::vector<float> result = test::values_of(bucket, type);
         for (std::size_t i = 0; i < result.size(); ++i) {
@@ -299,7 +299,7 @@ TEST(Executor, RoundsConsecutiveContributionsOnce) {
     const auto transport = std::move(transports[static_cast<std::size_t>(rank)]);
     Bucket bucket =
         test::bucket_of(std::vector<float>(9, rank == 0 ? 256.0F : 1.0F), NumberType::bf16);
-    Executor executor(*transport, {.segment_bytes = 6});
+    Executor executor(*transport, {.message_bytes = 6});
     executor.run(executor.prepare(served, 9, NumberType::bf16), bucket.data());
     EXPECT_EQ(test::values_of(bucket, NumberType::bf16), std::vector<float>(9, 260.0F));
   });
@@ -312,7 +312,7 @@ TEST(Executor, RunsStreamsAtTheSameTimeAndCollectivesOfAStreamInOrder) {
   auto transports = thread_transports(p, streams);
   test::on_ranks(p, [&](int rank) {
     const auto transport = std::move(transports[static_cast<std::size_t>(rank)]);
-    Executor executor(*transport, {.segment_bytes = 64});
+    Executor executor(*transport, {.message_bytes = 64});
     std::vector<Collective*> collectives;
     std::vector<std::vector<float>> buckets;
     for (int stream = 0; stream < streams; ++stream) {
@@ -347,7 +347,7 @@ TEST(Executor, AllocatesNothingOnceItRuns) {
   auto transports = thread_transports(p, 2);
   test::on_ranks(p, [&](int rank) {
     const auto transport = std::move(transports[static_cast<std::size_t>(rank)]);
-    Executor executor(*transport, {.segment_bytes = 256});
+    Executor executor(*transport, {.message_bytes = 256});
     std::vector<std::pair<Collective*, Bucket>> runs;
     for (const auto& [name, schedule] : test::all_reduces(p)) {
       for (const NumberType type : {NumberType::fp32, NumberType::fp16}) {
@@ -394,7 +394,7 @@ TEST(Executor, NamesAPeerThatIsGone) {
   test::on_ranks(p, [&](int rank) {
     auto transport = std::move(transports[static_cast<std::size_t>(rank)]);
     std::vector<float> bucket(1000, 1.0F);
-    Executor executor(*transport, {.segment_bytes = 100});
+    Executor executor(*transport, {.message_bytes = 100});
     Collective& collective = executor.prepare(models::ring_all_reduce(p), 1000, NumberType::fp32);
     executor.run(collective, bucket.data());
     if (rank == 2) return;  // its transport is destroyed

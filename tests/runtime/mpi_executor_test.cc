@@ -62,13 +62,13 @@ TEST(MpiExecutor, EveryScheduleIsTheSumForEverySizeAndType) {
   check_all(test::cases_of_catalogue(job->ranks()), {});
 }
 
-TEST(MpiExecutor, SegmentsDoNotChangeTheSum) {
-  for (const std::size_t bytes : test::segment_sizes)
-    check_all(test::cases_in_segments(job->ranks(), bytes), {.segment_bytes = bytes});
+TEST(MpiExecutor, TheSizeOfMessagesDoesNotChangeTheSum) {
+  for (const std::size_t bytes : test::message_sizes)
+    check_all(test::cases_in_messages(job->ranks(), bytes), {.message_bytes = bytes});
 }
 
 TEST(MpiExecutor, HoldingSendsBackDoesNotChangeTheSum) {
-  check_all(test::cases_in_segments(job->ranks(), 44), {.segment_bytes = 44, .ahead_bytes = 88});
+  check_all(test::cases_in_messages(job->ranks(), 44), {.message_bytes = 44, .ahead_bytes = 88});
 }
 
 TEST(MpiExecutor, LargeBucketsAreTheSum) {
@@ -84,7 +84,7 @@ TEST(MpiExecutor, LargeBucketsAreTheSum) {
 
 TEST(MpiExecutor, RunsStreamsAtTheSameTimeAndCollectivesOfAStreamInOrder) {
   const int p = job->ranks();
-  Executor executor(*job, {.segment_bytes = 4096});
+  Executor executor(*job, {.message_bytes = 4096});
   std::vector<Collective*> collectives;
   std::vector<std::vector<float>> buckets;
   const auto catalogue = models::all_reduce_catalogue();

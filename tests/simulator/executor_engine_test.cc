@@ -18,11 +18,11 @@ namespace {
 constexpr double beta = 1e-8;
 
 // A rank on each node.
-CommunicationCost cost(double alpha_s, std::int64_t segment, double gap_s = 0) {
+CommunicationCost cost(double alpha_s, std::int64_t message, double gap_s = 0) {
   CommunicationCost c;
   c.nic = {Seconds{alpha_s}, SecondsPerByte{beta}};
   c.intra = c.nic;
-  c.transport = TransportCost{.segmentation = {segment, segment}, .message_gap = Seconds{gap_s}};
+  c.transport = TransportCost{.message_sizes = {message, message}, .message_gap = Seconds{gap_s}};
   return c;
 }
 
@@ -72,13 +72,13 @@ RC_GTEST_PROP(ExecutorEngine, EqualsTheStepEngineWhereMessagesAreUncutAndStepsAr
 RC_GTEST_PROP(ExecutorEngine, NoLinkCarriesMoreThanItCan, ()) {
   const int ranks = *rc::gen::inRange(2, 13);
   const double bytes = *rc::gen::inRange(1, 3'000'000);
-  const auto segment = std::int64_t{*rc::gen::inRange(1000, 400'000)};
+  const auto message = std::int64_t{*rc::gen::inRange(1000, 400'000)};
   const auto name = *rc::gen::elementOf(
       std::vector<std::string>{"ring", "halving-doubling", "binary-blocks", "direct-exchange",
                                "double-binary-tree", "parameter-server", "bidirectional-ring"});
   const models::Schedule s = schedule(name, ranks);
   const double floor = most_sent(s, bytes) * beta;
-  const double found = time(s, cost(1e-5, segment), bytes);
+  const double found = time(s, cost(1e-5, message), bytes);
   // Cuts are of whole bytes.
   RC_ASSERT(found >= floor - 2.0 * s.steps() * beta);
 }
@@ -99,24 +99,24 @@ TEST(ExecutorEngine, PartsWithoutElementsAreNotSent) {
 RC_GTEST_PROP(ExecutorEngine, AFastPortBeforeANicChangesNothing, ()) {
   const int ranks = *rc::gen::inRange(2, 13);
   const double bytes = *rc::gen::inRange(1, 3'000'000);
-  const auto segment = std::int64_t{*rc::gen::inRange(1000, 400'000)};
+  const auto message = std::int64_t{*rc::gen::inRange(1000, 400'000)};
   const auto name = *rc::gen::elementOf(
       std::vector<std::string>{"binary-blocks", "direct-exchange", "multi-ring", "parameter-server",
                                "recursive-doubling", "double-binary-tree"});
   const models::Schedule s = schedule(name, ranks);
-  CommunicationCost c = cost(1e-4, segment);
+  CommunicationCost c = cost(1e-4, message);
   const double as_fast = time(s, c, bytes);
   c.intra.beta = SecondsPerByte{beta / 50};
   RC_ASSERT(std::abs(time(s, c, bytes) - as_fast) < 1e-9 * as_fast);
 }
 
-TEST(ExecutorEngine, SegmentsHideLatencyBehindTransfers) {
+TEST(ExecutorEngine, CutTransfersHideLatencyBehindTransfers) {
   // 14 steps of 125,000 bytes: 1.25 ms each, and as much latency again if they are not cut.
   const models::Schedule ring = schedule("ring", 8);
   const double uncut_time = time(ring, cost(1e-3, uncut), 1e6);
   const double cut_time = time(ring, cost(1e-3, 12'500), 1e6);
   EXPECT_NEAR(uncut_time, 14 * (1e-3 + 1.25e-3), 1e-9);
-  // Ten segments a part: the link never waits once the first is through.
+  // Ten messages a part: the link never waits once the first is through.
   EXPECT_LT(cut_time, 0.66 * uncut_time);
   EXPECT_GE(cut_time, 14 * 1.25e-3);
 }

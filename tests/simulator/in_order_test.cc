@@ -13,7 +13,7 @@ using test::one_gigabyte_a_second;
 
 CommunicationCost with_transport(CommunicationCost cost) {
   constexpr std::int64_t uncut = std::int64_t{1} << 40;
-  cost.transport = TransportCost{.segmentation = {uncut, uncut}, .message_gap = Seconds{0}};
+  cost.transport = TransportCost{.message_sizes = {uncut, uncut}, .message_gap = Seconds{0}};
   return cost;
 }
 
@@ -49,7 +49,7 @@ TEST(BucketsInOrder, RanksThatAreDoneDoNotWaitForTheOthers) {
                                               5, models::WireType::fp32, {});
   CommunicationCost cost = with_transport(one_gigabyte_a_second());
   cost.nic.alpha = Seconds{1e-4};
-  cost.transport->segmentation = {16'384, 262'144};
+  cost.transport->message_sizes = {16'384, 262'144};
   ExecutorEngine engine(test::schedules_of(plan), cost);
   const IterationDag alone = test::dag_of_buckets_alone(network, plan, compute, engine);
   const double in_order = steady_state(with_buckets_in_order(alone, plan, engine)).period.value();

@@ -24,7 +24,7 @@ CommunicationCost two_ranks_on_a_node() {
 CommunicationCost with_transport() {
   CommunicationCost cost = test::one_gigabyte_a_second();
   cost.transport = TransportCost{};
-  cost.transport->segmentation = {1024, 65536, 131072};
+  cost.transport->message_sizes = {1024, 65536, 131072};
   return cost;
 }
 

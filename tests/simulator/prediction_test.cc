@@ -36,8 +36,8 @@ models::Profile with_transport() {
   };
   models::Profile profile;
   profile.transport = {.name = "open-mpi",
-                       .smallest_segment = Bytes{16384},
-                       .largest_segment = Bytes{262144},
+                       .smallest_message = Bytes{16384},
+                       .largest_message = Bytes{262144},
                        .ahead = Bytes{524288},
                        .message_gap = figure(Seconds{1e-5})};
   profile.nic_bandwidth = figure(BytesPerSecond{3e7});

@@ -115,16 +115,16 @@ inline std::vector<Case> cases_of_catalogue(int p) {
 }
 
 // One element, an odd number of bytes, a few elements, everything at once.
-inline constexpr std::size_t segment_sizes[] = {1, 13, 44, std::size_t{1} << 40};
+inline constexpr std::size_t message_sizes[] = {1, 13, 44, std::size_t{1} << 40};
 
-inline std::vector<Case> cases_in_segments(int p, std::size_t segment_bytes) {
+inline std::vector<Case> cases_in_messages(int p, std::size_t message_bytes) {
   std::vector<Case> cases;
   for (const models::CollectiveAlgorithm& algorithm : models::all_reduce_catalogue()) {
     for (const models::ScheduleOptions& options : option_sets(algorithm, p)) {
-      cases.push_back({models::described(algorithm.name, options) + " segments of " +
-                           std::to_string(segment_bytes),
-                       algorithm.build(options), segment_bytes == 1 ? 61 : 257,
-                       types[cases.size() % 3], segment_bytes + cases.size()});
+      cases.push_back({models::described(algorithm.name, options) + " messages of " +
+                           std::to_string(message_bytes),
+                       algorithm.build(options), message_bytes == 1 ? 61 : 257,
+                       types[cases.size() % 3], message_bytes + cases.size()});
     }
   }
   return cases;

@@ -22,9 +22,9 @@ class RecordingTransport final : public runtime::Transport {
   };
 
   RecordingTransport(std::unique_ptr<runtime::Transport> inner,
-                     const models::Segmentation& segmentation)
+                     const models::MessageSizes& message_sizes)
       : inner_(std::move(inner)), traits_(inner_->traits()) {
-    traits_.segmentation = segmentation;
+    traits_.message_sizes = message_sizes;
   }
 
   // What happened since the last call.

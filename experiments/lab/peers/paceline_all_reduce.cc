@@ -1,8 +1,8 @@
 // Our all-reduce by size, timed as timing.h says.
 //
-//   paceline-lab-all-reduce SCHEDULE SEGMENT_BYTES [smallest [largest [repetitions]]]
+//   paceline-lab-all-reduce SCHEDULE MESSAGE_BYTES [smallest [largest [repetitions]]]
 //
-// SCHEDULE is an algorithm of the catalogue; SEGMENT_BYTES 0 lets the executor choose.
+// SCHEDULE is an algorithm of the catalogue; MESSAGE_BYTES 0 lets the executor choose.
 #include <fmt/format.h>
 #include <mpi.h>
 
@@ -27,7 +27,7 @@ int run(int argc, char** argv) {
   const Ranks ranks{transport->rank(), transport->ranks()};
   const auto schedule = models::all_reduce_algorithm(argv[1]).build({.ranks = ranks.ranks});
   runtime::Executor executor(*transport,
-                             {.segment_bytes = static_cast<std::size_t>(std::atoll(argv[2]))});
+                             {.message_bytes = static_cast<std::size_t>(std::atoll(argv[2]))});
   bool right = true;
   for (std::int64_t bytes = options.smallest_bytes; bytes <= options.largest_bytes; bytes *= 2) {
     auto& collective = executor.prepare(schedule, bytes / 4, models::WireType::fp32);
@@ -46,7 +46,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   if (argc < 3) {
     fmt::print(stderr,
-               "usage: paceline-lab-all-reduce SCHEDULE SEGMENT_BYTES [smallest [largest "
+               "usage: paceline-lab-all-reduce SCHEDULE MESSAGE_BYTES [smallest [largest "
                "[repetitions]]]\n");
     return 2;
   }

@@ -1,22 +1,23 @@
-// Tests: tests/runtime/executor_test.cc.
+// Tests: tests/runtime/executor_test.cc, tests/agreement/executor_engine_agreement_test.cc.
 //
-// IMPLEMENTATION. The operations of a rank have one order, the program order: for each step the
-// messages that it sends, then those that it receives, both by segment. Of one segment, a rank
-// sends first to the rank behind it, so that not all ranks send to the same one at first; it
-// receives, and adds, as the schedule enumerates, which makes sums the same on all ranks. Spans are
-// related through maps of intervals: operations overlap where both touch an interval.
+// IMPLEMENTATION. A transfer is cut into messages, which are numbered from 0. The operations of a
+// rank have one order, the program order: for each step the messages that it sends, then those that
+// it receives, both by number. Of the messages with one number, a rank sends first the one to the
+// rank behind it, so that not all ranks send to the same one at first. It receives, and adds, as
+// the schedule enumerates, which makes sums the same on all ranks. Spans are related through maps
+// of intervals: operations overlap where both touch an interval.
 //
-// Why it cannot deadlock although only a window of the receives is posted, and sends are held back.
-// Of all ranks that are stuck, take one, r, whose awaited receive is of the least step s, and of
-// those the least segment j. Its sender has landed all of its steps before s, and the segments of
-// s before j, and so has issued it. If r does not post it, or cannot land it, then for a send of
-// its own which its peer x has not received:
-//  - of a step before s: x has landed those steps, so it has;
-//  - of step s itself, which reads what the receive is added to (no receive replaces what is
-//    read in its step): r has issued it, for sends are held back only in steps in which none of a
-//    later segment reads what an earlier one is added to (may_hold_back); and x posts all receives
-//    of its step s at once (posted_with).
-#include "models/collective/program.h"
+// Why it cannot deadlock although only a window of the receives is posted, and sends are held back:
+// of all ranks that are stuck, take one, r, whose awaited receive is of the least step s, and of
+// those the least number j. Its sender has landed all of its steps before s, and the messages of s
+// with numbers before j, and so has issued it. If r does not post it, or cannot land it, then this
+// is for a send of its own which its peer x has not received. Either the send is
+//  - of a step before s: x has landed those steps, so it has received it; or
+//  - of step s itself, and reads what the receive is added to (no receive replaces what is read in
+//    its step): r has issued it, for sends are held back only in steps in which none of a later
+//    number reads what an earlier one is added to (may_hold_back); and x posts all receives of its
+//    step s at once (posted_with).
+#include "models/collective/rank_program.h"
 
 #include <algorithm>
 #include <map>
@@ -64,29 +65,28 @@ struct Message {
   bool reduce = false;
   Elements span;
   int step = 0;
-  std::int64_t segment = 0;
+  std::int64_t number = 0;  // among the messages that its transfer is cut into
 };
 
-// One rank's messages of one kind, in program order.
+// The messages that a rank sends, or those that it receives, in program order.
 struct Messages {
   std::vector<Message> list;
-  std::vector<std::size_t> step_ends;  // behind the last of each step
+  std::vector<std::size_t> step_ends;  // one past the last message of each step
 
-  // Orders the messages of the step by segment, and those of one segment by what `place` makes of
-  // their peers.
+  // Orders the messages of the step by number, and those of one number by place(peer).
   template <class Place>
   void end_step(Place&& place) {
     const auto first =
         list.begin() + static_cast<std::ptrdiff_t>(step_ends.empty() ? 0 : step_ends.back());
     std::stable_sort(first, list.end(), [&](const Message& a, const Message& b) {
-      return a.segment != b.segment ? a.segment < b.segment : place(a.peer) < place(b.peer);
+      return a.number != b.number ? a.number < b.number : place(a.peer) < place(b.peer);
     });
     step_ends.push_back(list.size());
   }
-  void add(int peer, bool reduce, Elements span, int step, std::int64_t segment_elements) {
-    const std::int64_t count = segment_count(span, segment_elements);
+  void add(int peer, bool reduce, Elements transfer, int step, std::int64_t message_elements) {
+    const std::int64_t count = message_count(transfer, message_elements);
     for (std::int64_t i = 0; i < count; ++i)
-      list.push_back({peer, reduce, part(span, i, count), step, i});
+      list.push_back({peer, reduce, part(transfer, i, count), step, i});
   }
   [[nodiscard]] std::size_t step_begin(int step) const {
     return step == 0 ? 0 : step_ends[static_cast<std::size_t>(step) - 1];
@@ -98,15 +98,16 @@ struct Messages {
 
 class Compiler {
  public:
-  Compiler(const Schedule& schedule, int rank, std::int64_t elements, const ProgramOptions& options)
+  Compiler(const Schedule& schedule, int rank, std::int64_t elements,
+           const RankProgramOptions& options)
       : schedule_(schedule), rank_(rank), elements_(elements), options_(options) {
     const Elements bucket{0, elements};
     for (int step = 0; step < schedule.steps(); ++step) {
       for_each_send(schedule, rank, step, bucket, [&](const Transfer<std::int64_t>& t) {
-        sends_.add(t.to, t.reduce, t.span, step, options.segment_elements);
+        sends_.add(t.to, t.reduce, t.span, step, options.message_elements);
       });
       for_each_receive(schedule, rank, step, bucket, [&](const Transfer<std::int64_t>& t) {
-        receives_.add(t.from, t.reduce, t.span, step, options.segment_elements);
+        receives_.add(t.from, t.reduce, t.span, step, options.message_elements);
       });
       sends_.end_step(
           [&](int peer) { return (peer - rank + schedule.ranks()) % schedule.ranks(); });
@@ -114,14 +115,14 @@ class Compiler {
     }
   }
 
-  Program compiled(WireType wire) {
+  RankProgram compiled(WireType wire) {
     for (const Message& m : receives_.list)
       program_.receives.push_back({.from = m.peer, .reduce = m.reduce, .span = m.span});
     order_sends();
     relate();
     if (wire != WireType::fp32) find_pieces();
     find_posted();
-    for (const Program::Receive& r : program_.receives) {
+    for (const RankProgram::Receive& r : program_.receives) {
       if (r.reduce) program_.largest_reduction = std::max(program_.largest_reduction, r.span.size);
     }
     return std::move(program_);
@@ -138,36 +139,37 @@ class Compiler {
     }
   }
 
-  // Whether no send of the step reads what an earlier segment of a receive is added to.
+  // Whether no send of the step reads what a receive with an earlier number is added to.
   [[nodiscard]] bool may_hold_back(int step) const {
-    Intervals<std::int64_t> sent(elements_);  // 1 + the last segment
+    Intervals<std::int64_t> sent(elements_);  // 1 + the last number
     for (std::size_t i = sends_.step_begin(step); i < sends_.step_end(step); ++i) {
       const Message& m = sends_.list[i];
       sent.visit(m.span,
-                 [&](Elements, std::int64_t& last) { last = std::max(last, m.segment + 1); });
+                 [&](Elements, std::int64_t& last) { last = std::max(last, m.number + 1); });
     }
     bool may = true;
     for (std::size_t i = receives_.step_begin(step); i < receives_.step_end(step); ++i) {
       const Message& m = receives_.list[i];
-      sent.visit(m.span, [&](Elements, std::int64_t last) { may = may && last <= m.segment + 1; });
+      sent.visit(m.span, [&](Elements, std::int64_t last) { may = may && last <= m.number + 1; });
     }
     return may;
   }
 
-  // How many messages, each to a receiver of its own as a rule, a step's sends begin with.
-  [[nodiscard]] std::int64_t first_segments(int step) const {
+  // How many transfers the rank sends in a step, as a rule each to a receiver of its own: the
+  // messages with number 0.
+  [[nodiscard]] std::int64_t first_messages(int step) const {
     const auto first = sends_.list.begin() + static_cast<std::ptrdiff_t>(sends_.step_begin(step));
     const auto last = sends_.list.begin() + static_cast<std::ptrdiff_t>(sends_.step_end(step));
-    return std::count_if(first, last, [](const Message& m) { return m.segment == 0; });
+    return std::count_if(first, last, [](const Message& m) { return m.number == 0; });
   }
 
   // For each send, how many receives must have landed so that it does not run further ahead than it
-  // may. Those are of earlier steps, or of earlier segments of its own. What the schedule sends
-  // beyond what it has received before a step is no more held against later ones.
+  // may. They are of earlier steps, or of its own step with earlier numbers. What a rank sends in a
+  // step beyond what it has received before does not count against later steps.
   [[nodiscard]] std::vector<std::int64_t> held_back() const {
     std::vector<std::int64_t> after(sends_.list.size(), 0);
     if (options_.ahead_elements == 0) return after;
-    const std::int64_t own_ahead = std::max(options_.ahead_elements, 2 * options_.segment_elements);
+    const std::int64_t own_ahead = std::max(options_.ahead_elements, 2 * options_.message_elements);
     std::int64_t sent = 0;
     std::int64_t received = 0;  // in receives before `landed`
     std::size_t landed = 0;
@@ -177,13 +179,13 @@ class Compiler {
       for (std::size_t i = landed; i < begin; ++i) before += receives_.list[i].span.size;
       sent = std::min(sent, before);
       const bool within = may_hold_back(step);
-      const std::int64_t ahead = own_ahead * first_segments(step);
+      const std::int64_t ahead = own_ahead * first_messages(step);
       for (std::size_t i = sends_.step_begin(step); i < sends_.step_end(step); ++i) {
         const Message& m = sends_.list[i];
         sent += m.span.size;
         while (sent - received > ahead && landed < receives_.step_end(step)) {
           const Message& next = receives_.list[landed];
-          if (landed >= begin && !(within && next.segment < m.segment)) break;
+          if (landed >= begin && !(within && next.number < m.number)) break;
           received += next.span.size;
           ++landed;
         }
@@ -193,8 +195,8 @@ class Compiler {
     return after;
   }
 
-  // A send is issued once the receives of earlier steps have landed in its span, and those to one
-  // peer in program order.
+  // A send is issued once the receives of earlier steps have landed in its span. Sends to one peer
+  // are issued in program order.
   void order_sends() {
     Intervals<std::int64_t> landed(elements_);  // 1 + the last receive
     std::vector<std::int64_t> after = held_back();
@@ -244,7 +246,7 @@ class Compiler {
                         [&](Elements, Touched& t) { t.sends.push_back(place_[i]); });
         },
         [&](std::size_t i) {
-          Program::Receive& receive = program_.receives[i];
+          RankProgram::Receive& receive = program_.receives[i];
           before.clear();
           touched.visit(receive.span, [&](Elements, Touched& t) {
             receive.receive_before = std::max(receive.receive_before, t.receive);
@@ -279,7 +281,7 @@ class Compiler {
     }
     Intervals<bool> wide(elements_);
     for (std::size_t i = 0; i < kept.size(); ++i) {
-      Program::Range& range = program_.receives[i].pieces;
+      RankProgram::Range& range = program_.receives[i].pieces;
       range.first = static_cast<std::uint32_t>(program_.pieces.size());
       for (const Kept& k : kept[i]) {
         wide.visit(k.span, [&](Elements span, bool& is_wide) {
@@ -291,9 +293,9 @@ class Compiler {
     }
   }
 
-  void add_piece(std::uint32_t first, const Program::Piece& piece) {
+  void add_piece(std::uint32_t first, const RankProgram::Piece& piece) {
     if (program_.pieces.size() > first) {
-      Program::Piece& last = program_.pieces.back();
+      RankProgram::Piece& last = program_.pieces.back();
       if (last.sum_is_wide == piece.sum_is_wide && last.stays_wide == piece.stays_wide &&
           last.span.end() == piece.span.begin) {
         last.span.size += piece.span.size;
@@ -304,7 +306,7 @@ class Compiler {
     program_.pieces.push_back(piece);
     widen(piece);
   }
-  void widen(const Program::Piece& piece) {
+  void widen(const RankProgram::Piece& piece) {
     if (!piece.sum_is_wide && !piece.stays_wide) return;
     Elements& wide = program_.wide;
     const std::int64_t begin =
@@ -356,26 +358,21 @@ class Compiler {
   const Schedule& schedule_;
   int rank_;
   std::int64_t elements_;
-  ProgramOptions options_;
+  RankProgramOptions options_;
   Messages sends_;
   Messages receives_;
   std::vector<std::uint32_t> place_;  // of sends_.list in the program
-  Program program_;
+  RankProgram program_;
 };
 
 }  // namespace
 
-std::int64_t segment_bytes(std::int64_t bucket_bytes, int ranks, const Segmentation& segmentation) {
-  return std::clamp(bucket_bytes / ranks / 4, segmentation.smallest_bytes,
-                    segmentation.largest_bytes);
+std::int64_t message_count(Elements transfer, std::int64_t message_elements) {
+  return transfer.size / message_elements + (transfer.size % message_elements != 0 ? 1 : 0);
 }
 
-std::int64_t segment_count(Elements span, std::int64_t segment_elements) {
-  return span.size / segment_elements + (span.size % segment_elements != 0 ? 1 : 0);
-}
-
-Program compile(const Schedule& schedule, int rank, std::int64_t elements, WireType wire,
-                const ProgramOptions& options) {
+RankProgram compile(const Schedule& schedule, int rank, std::int64_t elements, WireType wire,
+                    const RankProgramOptions& options) {
   return Compiler(schedule, rank, elements, options).compiled(wire);
 }
 
