@@ -38,6 +38,7 @@ struct TrainingJob {
   int workers = 1;
   std::int64_t checkpoint_every = 0;
   std::int64_t stop_after = 0;
+  models::NumberType arithmetic = models::NumberType::fp32;  // of rank 0, once the training starts
   std::unique_ptr<runtime::Recorder> recorder;  // of rank 0; null where none is asked for
 
   [[nodiscard]] runtime::TrainingRequest request(const TrainingOptions& options, int rank) {
@@ -136,6 +137,7 @@ Json facts(const TrainingOptions& options, const TrainingJob& job, std::string_v
           {"batch_per_rank", job.recipe.batch_per_rank},
           {"precision", name(job.recipe.precision)},
           {"storage", name(job.recipe.working_type())},
+          {"arithmetic", name(job.arithmetic)},
           {"strategy", job.plan.strategy},
           {"wire_type", name(job.plan.wire)},
           {"overlap", name(job.plan.overlap)},
@@ -146,13 +148,19 @@ Json facts(const TrainingOptions& options, const TrainingJob& job, std::string_v
           {"provenance", "measured"}};
 }
 
+// "fp32", "mixed (bf16, arithmetic bf16)".
+std::string computed_in(const TrainingJob& job) {
+  if (job.recipe.precision == models::Precision::fp32) return "fp32";
+  return fmt::format("mixed ({}, arithmetic {})", name(job.recipe.storage), name(job.arithmetic));
+}
+
 void print_title(const TrainingJob& job, std::string_view transport) {
   fmt::print(
       "{} on {}: {} rank{} ({}), {} thread{} each, batch {} per rank, {}, recipe {}, {} epochs\n"
       "{}: {} bucket{}, {} on the wire, {}; all figures are measured\n\n",
       job.network.name(), job.dataset->name(), job.plan.ranks, job.plan.ranks == 1 ? "" : "s",
       transport, job.threads, job.threads == 1 ? "" : "s", job.recipe.batch_per_rank,
-      precision_text(job.recipe), job.recipe.name, job.recipe.epochs, job.plan.strategy,
+      computed_in(job), job.recipe.name, job.recipe.epochs, job.plan.strategy,
       job.plan.buckets.size(), job.plan.buckets.size() == 1 ? "" : "s", name(job.plan.wire),
       name(job.plan.overlap));
   std::fflush(stdout);
@@ -208,10 +216,13 @@ void run_rank(const TrainingOptions& options, TrainingJob& job, const runtime::E
   std::optional<TrainingReport> report;
   if (transport.rank() == 0) {
     report.emplace(options.metrics, !options.resume.empty(), options.json);
-    Json begin = {{"event", "start"}};
-    begin.update(facts(options, job, transport.name()));
-    report->begin(begin);
-    if (!options.json) print_title(job, transport.name());
+    report->on_start([&](models::NumberType arithmetic) {
+      job.arithmetic = arithmetic;
+      if (!options.json) print_title(job, transport.name());
+      Json begin = {{"event", "start"}};
+      begin.update(facts(options, job, transport.name()));
+      return begin;
+    });
   }
   const runtime::TrainingOutcome outcome =
       runtime::train(job.request(options, transport.rank()), endpoint, report ? &*report : nullptr);

@@ -40,8 +40,8 @@ void add_recipe_options(Command& command, TrainingOptions& options) {
       .value("fp32|mixed");
   command
       .add_option("--storage", options.storage,
-                  "The 16-bit type of mixed precision: bf16, or fp16 (FP16 storage with FP32 "
-                  "arithmetic)")
+                  "The 16-bit type of mixed precision. Arithmetic is in it where the CPU has that "
+                  "(bf16: AVX-512), and elsewhere in FP32")
       .value("bf16|fp16");
 }
 

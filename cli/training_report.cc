@@ -96,6 +96,10 @@ void TrainingReport::clear_progress() {
   progress_shown_ = false;
 }
 
+void TrainingReport::start(models::NumberType arithmetic) {
+  if (on_start_) facts_ = on_start_(arithmetic);
+}
+
 void TrainingReport::iteration(const runtime::IterationReport& r) {
   if (metrics_) {
     write({{"event", "iteration"},

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -19,13 +20,16 @@ class TrainingReport final : public runtime::TrainingObserver {
   TrainingReport(const std::string& metrics_path, bool goes_on, bool quiet);
   ~TrainingReport() override;
 
+  void start(models::NumberType arithmetic) override;
   void iteration(const runtime::IterationReport& report) override;
   void epoch(const runtime::EpochReport& report) override;
   void checkpoint(const std::string& path, std::int64_t iteration) override;
 
-  // The job's facts: the first line of the metrics, written before the second. A file of an earlier
-  // run is left alone until then.
-  void begin(nlohmann::ordered_json facts) { facts_ = std::move(facts); }
+  // Calls `say` once the training starts, with the arithmetic of its layers. `say` returns the job's
+  // facts, which are the first line of the metrics and are written with the second. A file of an
+  // earlier run is left alone until then.
+  using Start = std::function<nlohmann::ordered_json(models::NumberType arithmetic)>;
+  void on_start(Start say) { on_start_ = std::move(say); }
 
  private:
   struct Close {
@@ -37,6 +41,7 @@ class TrainingReport final : public runtime::TrainingObserver {
 
   std::string path_;
   std::unique_ptr<std::FILE, Close> metrics_;
+  Start on_start_;
   nlohmann::ordered_json facts_;  // not yet written
   bool goes_on_ = false;
   bool quiet_ = false;

@@ -1,7 +1,6 @@
 set(network_sources
   network/adaptive_pool.cc
   network/dropout.cc
-  network/fp16.cc
   network/loss.cc
   network/memory_plan.cc
   network/onednn/compiler.cc
@@ -15,11 +14,12 @@ set(network_sources
   network/onednn/step.cc
   network/onednn/workshop.cc
   network/parameters.cc
+  network/rounding.cc
   network/trainable_network.cc)
 set(network_headers
   network/adaptive_pool.h
   network/dropout.h
-  network/fp16.h
   network/loss.h
   network/memory_plan.h
+  network/rounding.h
   network/trainable_network.h)

@@ -4,7 +4,9 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "models/base/error.h"
 #include "runtime/network/onednn/compiler.h"
@@ -49,16 +51,20 @@ void check_options(const TrainableNetworkOptions& options) {
     throw InputError(std::to_string(options.threads) + " threads", "use 1 or more");
 }
 
-onednn::CompiledNetwork compiled(const models::Network& network,
-                                 const TrainableNetworkOptions& options,
-                                 const std::vector<ParameterPlace>& places) {
+// Whether the storage type's own arithmetic is to be tried.
+bool wants_narrow_arithmetic(const TrainableNetworkOptions& options) {
+  return options.storage == models::NumberType::bf16 && options.arithmetic == Arithmetic::best;
+}
+
+// In the storage type's own arithmetic; nothing where oneDNN lacks it for a layer.
+std::optional<onednn::CompiledNetwork> compiled_narrow(const models::Network& network,
+                                                       const TrainableNetworkOptions& options,
+                                                       const std::vector<ParameterPlace>& places) {
   try {
-    return onednn::Compiler(network, options, places).compile();
+    return onednn::Compiler(network, options, places, options.storage).compile();
   } catch (const dnnl::error& error) {
     if (error.status != dnnl_unimplemented) throw;
-    throw UnavailableError("oneDNN has no " + std::string(models::name(options.storage)) +
-                           " arithmetic for a layer of '" + network.name() +
-                           "' on this CPU: use fp32 or fp16");
+    return std::nullopt;
   }
 }
 
@@ -71,7 +77,7 @@ class TrainableNetwork::Implementation {
     check_loss(network);
     check_options(options);
     const ThreadCount threads(options.threads);
-    compiled_ = compiled(network, options, places_);
+    compile(network);
     stream_ = dnnl::stream(compiled_.engine);
     const auto& loss = network.layers().back();
     const models::NetworkWork work = models::work(network);
@@ -86,6 +92,7 @@ class TrainableNetwork::Implementation {
 
   [[nodiscard]] std::size_t batch() const { return static_cast<std::size_t>(options_.batch); }
   [[nodiscard]] int classes() const { return classes_; }
+  [[nodiscard]] models::NumberType arithmetic() const { return arithmetic_; }
   [[nodiscard]] const std::vector<ParameterPlace>& places() const { return places_; }
   [[nodiscard]] std::int64_t parameter_elements() const {
     return places_.empty() ? 0 : places_.back().offset + places_.back().elements;
@@ -160,6 +167,17 @@ class TrainableNetwork::Implementation {
   }
 
  private:
+  void compile(const models::Network& network) {
+    if (wants_narrow_arithmetic(options_)) {
+      if (auto narrow = compiled_narrow(network, options_, places_)) {
+        compiled_ = *std::move(narrow);
+        arithmetic_ = options_.storage;
+        return;
+      }
+    }
+    compiled_ = onednn::Compiler(network, options_, places_, arithmetic_).compile();
+  }
+
   void check(std::span<const float> images, std::span<const std::int32_t> labels, Pass pass) const {
     PACELINE_ASSERT(pass == Pass::training ? labels.size() == batch()
                                            : !labels.empty() && labels.size() <= batch(),
@@ -199,6 +217,7 @@ class TrainableNetwork::Implementation {
 
   TrainableNetworkOptions options_;
   std::vector<ParameterPlace> places_;
+  models::NumberType arithmetic_ = models::NumberType::fp32;
   onednn::CompiledNetwork compiled_;
   dnnl::stream stream_;
   LayerObserver* observer_ = nullptr;
@@ -223,6 +242,9 @@ int TrainableNetwork::batch() const {
 }
 int TrainableNetwork::classes() const {
   return implementation_->classes();
+}
+models::NumberType TrainableNetwork::arithmetic() const {
+  return implementation_->arithmetic();
 }
 const std::vector<ParameterPlace>& TrainableNetwork::parameters() const {
   return implementation_->places();

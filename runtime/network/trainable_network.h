@@ -67,9 +67,14 @@ struct InitialWeights {
 
 enum class Pass { training, evaluation };
 
+// The arithmetic of a storage type of 16 bits: the type's own where oneDNN has it on this CPU, and
+// FP32 elsewhere; or FP32 on any CPU.
+enum class Arithmetic { best, fp32 };
+
 struct TrainableNetworkOptions {
   int batch = 1;
   models::NumberType storage = models::NumberType::fp32;
+  Arithmetic arithmetic = Arithmetic::best;
   int threads = 1;
   double batch_norm_momentum = 0.1;  // of the new batch in the running statistics
   double batch_norm_epsilon = 1e-5;
@@ -93,8 +98,7 @@ class LayerObserver {
 class TrainableNetwork {
  public:
   // Throws InputError that names the layer if shapes do not fit, an LRN is of an even size, or the
-  // network does not end in its only softmax_cross_entropy; UnavailableError for bf16 on a CPU for
-  // which oneDNN has none (it wants AVX-512).
+  // network does not end in its only softmax_cross_entropy.
   TrainableNetwork(const models::Network& network, const TrainableNetworkOptions& options);
   TrainableNetwork(TrainableNetwork&&) noexcept;
   TrainableNetwork& operator=(TrainableNetwork&&) noexcept;
@@ -102,6 +106,8 @@ class TrainableNetwork {
 
   [[nodiscard]] int batch() const;
   [[nodiscard]] int classes() const;
+  // The type that layers compute in: the storage type, or FP32.
+  [[nodiscard]] models::NumberType arithmetic() const;
   [[nodiscard]] const std::vector<ParameterPlace>& parameters() const;
   [[nodiscard]] std::int64_t parameter_elements() const;
 

@@ -31,9 +31,18 @@ struct KernelForm {
   double (*sum_of_squares)(const void* values, std::size_t count);
 };
 
-// The forms that this build has and this CPU can run, the best first, "portable" last.
+// The names of all forms, the best first.
+[[nodiscard]] std::span<const std::string_view> all_kernel_forms();
+
+// The environment variable that names the best form that may run, as ONEDNN_MAX_CPU_ISA does for
+// oneDNN: so the forms of lesser CPUs are tried on this one. It is read once, at the first use of a
+// kernel, which throws InputError where it names no form.
+inline constexpr const char* kernel_limit_variable = "PACELINE_MAX_KERNELS";
+
+// The forms that this build has and that this CPU and the environment let run, the best first,
+// "portable" last.
 [[nodiscard]] std::span<const KernelForm* const> kernel_forms();
-// The form of that name; null if the build or the CPU lacks it.
+// The form of that name; null if it is not among kernel_forms().
 [[nodiscard]] const KernelForm* kernel_form_named(std::string_view name);
 
 }  // namespace paceline::runtime

@@ -1,8 +1,14 @@
 #include "runtime/tensor/kernels.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
+#include <string>
+#include <vector>
 
+#include "models/base/error.h"
+#include "models/base/names.h"
 #include "runtime/tensor/kernel_forms.h"
 
 namespace paceline::runtime {
@@ -14,7 +20,10 @@ void add_fp16_in_fp16(void* target, const void* source, std::size_t count);
 
 namespace {
 
-// The forms that run here, the best first.
+constexpr std::array<std::string_view, 4> names = {"avx512-fp16", "avx512", "avx2-f16c",
+                                                   "portable"};
+
+// The forms that run here, the best first. Throws InputError where the environment names none.
 struct Forms {
   Forms() {
 #ifdef PACELINE_KERNELS_X86
@@ -33,10 +42,28 @@ struct Forms {
     if (avx2) list[count++] = &avx2_kernels;
 #endif
     list[count++] = &portable_kernels;
+    limit();
+  }
+
+  // Drops the forms that are better than the one that the environment names.
+  void limit() {
+    const char* const most = std::getenv(kernel_limit_variable);
+    if (most == nullptr || *most == '\0') return;
+    const auto* const limit = std::ranges::find(names, most);
+    if (limit == names.end())
+      throw unknown_name(std::string("form of kernels in ") + kernel_limit_variable, most,
+                         {names.begin(), names.end()});
+    const auto is_better = [&](const KernelForm* form) {
+      return std::ranges::find(names, form->name) < limit;
+    };
+    // "portable" is never better than the one that is named.
+    const auto kept = std::find_if_not(list.begin(), list.end(), is_better);
+    count -= static_cast<std::size_t>(kept - list.begin());
+    std::rotate(list.begin(), kept, list.end());
   }
 
   KernelForm avx512_fp16{};
-  std::array<const KernelForm*, 4> list{};
+  std::array<const KernelForm*, names.size()> list{};
   std::size_t count = 0;
 };
 
@@ -50,6 +77,10 @@ const KernelForm& best() {
 }
 
 }  // namespace
+
+std::span<const std::string_view> all_kernel_forms() {
+  return names;
+}
 
 std::span<const KernelForm* const> kernel_forms() {
   return std::span(forms().list).first(forms().count);

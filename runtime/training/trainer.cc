@@ -203,6 +203,7 @@ TrainingOutcome Training::run() {
                     request_.dataset.classes(), request_.network.name(), network_->classes()),
         "choose a network with as many outputs as the data has classes");
   if (!request_.resume.empty()) restore();
+  if (observer_ != nullptr) observer_->start(network_->arithmetic());
   for (const Phase& phase : phases_) {
     while (position_.epoch < phase.first_epoch + phase.epochs && !enough()) run_epoch(phase);
   }

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "models/base/precision.h"
 #include "models/base/units.h"
 #include "models/network/network.h"
 #include "models/plan/plan.h"
@@ -80,6 +81,9 @@ struct EpochReport {
 class TrainingObserver {
  public:
   virtual ~TrainingObserver() = default;
+  // Before the first iteration, once the job is checked and a checkpoint is read. The layers of this
+  // rank compute in `arithmetic` (trainable_network.h).
+  virtual void start(models::NumberType /*arithmetic*/) {}
   virtual void iteration(const IterationReport&) {}
   virtual void epoch(const EpochReport&) {}
   virtual void checkpoint(const std::string& /*path*/, std::int64_t /*iteration*/) {}

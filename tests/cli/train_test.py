@@ -81,12 +81,35 @@ class Reports(Folder):
         self.assertRegex(result.stdout, r"test accuracy \d+\.\d\d% after 64 iterations")
         self.assertEqual(result.stderr, "")
 
+    def test_it_says_in_which_arithmetic_layers_compute(self):
+        def arithmetic(*words):
+            path = self.path("metrics.jsonl")
+            result = train(*LITTLE, *words, "--stop-after", "1", "--metrics", path)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            start = json.loads(open(path).readline())
+            self.assertEqual(start["event"], "start")
+            title = result.stdout.splitlines()[0]
+            if start["precision"] == "mixed":
+                self.assertIn(f"mixed ({start['storage']}, arithmetic {start['arithmetic']})", title)
+            else:
+                self.assertIn(", fp32, ", title)
+            return start["arithmetic"]
+
+        self.assertEqual(arithmetic("--precision", "fp32"), "fp32")
+        self.assertEqual(arithmetic("--precision", "mixed", "--storage", "fp16"), "fp32")
+        bf16 = arithmetic("--precision", "mixed")
+        if os.environ.get("ONEDNN_MAX_CPU_ISA") == "AVX2":
+            self.assertEqual(bf16, "fp32")
+        else:
+            self.assertIn(bf16, ("bf16", "fp32"))
+
     def test_json_is_one_document(self):
         result = train(*LITTLE, "--json", "--ranks", "2")
         self.assertEqual(result.returncode, 0, result.stderr)
         document = json.loads(result.stdout)
         self.assertEqual(document["schema"], "paceline.training/1")
         self.assertEqual((document["ranks"], document["iterations"], document["complete"]), (2, 16, True))
+        self.assertEqual((document["precision"], document["arithmetic"]), ("fp32", "fp32"))
         self.assertEqual(len(document["epochs"]), 1)
 
     def test_metrics_are_json_lines(self):

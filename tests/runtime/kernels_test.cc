@@ -8,12 +8,16 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <random>
+#include <ranges>
 #include <string>
 #include <vector>
 
+#include "models/base/error.h"
 #include "runtime/tensor/kernel_forms.h"
 
 namespace paceline::runtime {
@@ -234,7 +238,9 @@ class KernelForms : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     form_ = kernel_form_named(GetParam());
-    if (form_ == nullptr) GTEST_SKIP() << "this CPU or build has no " << GetParam();
+    if (form_ == nullptr)
+      GTEST_SKIP() << "this CPU or build has no " << GetParam() << ", or " << kernel_limit_variable
+                   << " forbids it";
   }
 
   // Runs a kernel in this form and in the portable one on the same bytes.
@@ -366,7 +372,46 @@ INSTANTIATE_TEST_SUITE_P(All, KernelForms,
 TEST(Kernels, RunTheBestForm) {
   EXPECT_EQ(kernel_form(), kernel_forms().front()->name);
   EXPECT_STREQ(kernel_forms().back()->name, "portable");
+  if (const char* limit = std::getenv(kernel_limit_variable); limit != nullptr) {
+    EXPECT_GE(std::ranges::find(all_kernel_forms(), kernel_form()),
+              std::ranges::find(all_kernel_forms(), limit));
+  }
   EXPECT_EQ(kernel_form_named("abacus"), nullptr);
+}
+
+// Every form is among those that are tested above.
+TEST(Kernels, AreOfTheFormsThatHaveNames) {
+  const auto names = all_kernel_forms();
+  EXPECT_EQ((std::vector<std::string_view>(names.begin(), names.end())),
+            (std::vector<std::string_view>{"avx512-fp16", "avx512", "avx2-f16c", "portable"}));
+  for (const KernelForm* form : kernel_forms())
+    EXPECT_NE(std::ranges::find(names, form->name), names.end()) << form->name;
+}
+
+// What a process says whose environment sets the limit. Only its own: it is read once.
+void say_form_under(const std::string& limit) {
+  ::setenv(kernel_limit_variable, limit.c_str(), 1);
+  try {
+    std::fprintf(stderr, "runs %s;", std::string(kernel_form()).c_str());
+  } catch (const InputError& error) {
+    std::fprintf(stderr, "%s;", error.what());
+  }
+  std::_Exit(0);
+}
+
+TEST(KernelsDeathTest, RunNoBetterFormThanTheEnvironmentNames) {
+  // Starts a process that does what stands here up to the statement: nothing that uses a kernel.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  std::string allowed;
+  for (const std::string_view form : std::views::reverse(all_kernel_forms())) {
+    const std::string name(form);
+    allowed += (allowed.empty() ? "" : "|") + name;
+    EXPECT_EXIT(say_form_under(name), testing::ExitedWithCode(0), "^runs (" + allowed + ");");
+  }
+  EXPECT_EXIT(
+      say_form_under("abacus"), testing::ExitedWithCode(0),
+      "unknown form of kernels in PACELINE_MAX_KERNELS 'abacus'; known: avx512-fp16, avx512, "
+      "avx2-f16c, portable;");
 }
 
 TEST(Kernels, KeepTheBitsOfFp32InCopies) {

@@ -3,4 +3,5 @@ paceline_runtime_test(paceline_runtime_loop_tests
   SOURCES
     loop/gradient_exchange_test.cc
     loop/replay_test.cc
-    loop/trainer_test.cc)
+    loop/trainer_test.cc
+  ON_AVX2 "*Resume*:Trainer.*")

@@ -4,4 +4,5 @@ paceline_runtime_test(paceline_runtime_network_tests
     network_layers_test.cc
     network_modes_test.cc
     network_parts_test.cc
-    network_test.cc)
+    network_test.cc
+  ON_AVX2 "NetworkModes.*:RoundTo.*:TrainableNetwork.*-*EveryNetworkOfTheZoo")

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
+#include <oneapi/dnnl/dnnl.hpp>
 
 #include "models/network/zoo.h"
-#include "runtime/network/fp16.h"
+#include "runtime/network/rounding.h"
 #include "tests/support/network_trial.h"
 
 namespace paceline::runtime {
@@ -42,21 +44,37 @@ double kinked_tolerance(const Network& network, NumberType type) {
 
 constexpr NumberType half_types[] = {NumberType::bf16, NumberType::fp16};
 
-TEST(Fp16, RoundsToNearestEvenAndOverflows) {
+const float infinity = std::numeric_limits<float>::infinity();
+
+TEST(RoundTo, Fp16TakesTheNearestTiesToEvenAndOverflows) {
   // 2049 lies between 2048 and 2050, 65520 between 65504 and 2^16; 2^-25 is half the smallest.
   std::vector<float> values{1, 2049, 2051, 65519, 65520, -1e9F, 0x1p-24F, 0x1p-25F};
-  round_to_fp16(values);
-  const float infinity = std::numeric_limits<float>::infinity();
+  round_to(NumberType::fp16, values);
   EXPECT_EQ(values, (std::vector<float>{1, 2048, 2052, 65504, infinity, -infinity, 0x1p-24F, 0}));
 }
 
-TEST(Fp16, RoundsArraysOfAnyLength) {
-  for (const std::size_t count :
-       {std::size_t{0}, std::size_t{1}, std::size_t{4095}, std::size_t{4097}, std::size_t{20000}}) {
-    std::vector<float> values(count, 1 + 0x1p-12F);
-    round_to_fp16(values);
-    EXPECT_EQ(values, std::vector<float>(count, 1.0F));
-  }
+TEST(RoundTo, Bf16TakesTheNearestTiesToEvenAndOverflows) {
+  // 257 lies between 256 and 258, 259 between 258 and 260; 0x1.ffp127 is half a step above the
+  // largest.
+  std::vector<float> values{1, 257, 259, 65520, 0x1.feffp127F, -0x1.ffp127F, 0x1p-133F, 0x1p-134F};
+  round_to(NumberType::bf16, values);
+  EXPECT_EQ(values, (std::vector<float>{1, 256, 260, 65536, 0x1.fep127F, -infinity, 0x1p-133F, 0}));
+}
+
+TEST(RoundTo, Fp32ChangesNothing) {
+  std::vector<float> values{1 + 0x1p-23F, -0x1p-149F};
+  round_to(NumberType::fp32, values);
+  EXPECT_EQ(values, (std::vector<float>{1 + 0x1p-23F, -0x1p-149F}));
+}
+
+TEST(RoundTo, TakesArraysOfAnyLength) {
+  for (const NumberType type : half_types)
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{4095},
+                                    std::size_t{4097}, std::size_t{20000}}) {
+      std::vector<float> values(count, 1 + 0x1p-12F);
+      round_to(type, values);
+      EXPECT_EQ(values, std::vector<float>(count, 1.0F));
+    }
 }
 
 // Every smooth kind of layer.
@@ -112,13 +130,38 @@ Network inception_like() {
 // A loss of 2^10, so that FP16 keeps small gradients.
 constexpr float loss_scale = 1024;
 
+// FP16 in its only form, and BF16 in each that this CPU has.
+struct Mode {
+  NumberType storage;
+  Arithmetic arithmetic;
+};
+constexpr Mode half_modes[] = {{NumberType::fp16, Arithmetic::best},
+                               {NumberType::bf16, Arithmetic::best},
+                               {NumberType::bf16, Arithmetic::fp32}};
+
+TEST(NetworkModes, ArithmeticIsFp32OrWhatTheCpuHas) {
+  const Network network = smooth_network();
+  const auto arithmetic = [&](NumberType storage, Arithmetic wanted) {
+    return TrainableNetwork(network, {.storage = storage, .arithmetic = wanted}).arithmetic();
+  };
+  EXPECT_EQ(arithmetic(NumberType::bf16, Arithmetic::fp32), NumberType::fp32);
+  for (const NumberType storage : {NumberType::fp32, NumberType::fp16})
+    for (const Arithmetic wanted : {Arithmetic::best, Arithmetic::fp32})
+      EXPECT_EQ(arithmetic(storage, wanted), NumberType::fp32);
+  // oneDNN 2.6 has BF16 arithmetic where it may use AVX-512 with byte and word instructions.
+  const bool has_avx512 = (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) &
+                           dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
+  EXPECT_EQ(arithmetic(NumberType::bf16, Arithmetic::best),
+            has_avx512 ? NumberType::bf16 : NumberType::fp32);
+}
+
 TEST(NetworkModes, SmoothLayersErrByTheirRoundoff) {
   const Network network = smooth_network();
   const NetworkTrial trial(network, 16);
   const Gradients exact = trial.of_reference();
   EXPECT_LT(relative_error(trial.of_mode(NumberType::fp32).weights, exact.weights), 2e-5);
-  for (const NumberType type : half_types) {
-    const Gradients made = trial.of_mode(type, loss_scale);
+  for (const auto& [type, arithmetic] : half_modes) {
+    const Gradients made = trial.of_mode(type, loss_scale, arithmetic);
     const double tolerance = smooth_tolerance(network, type);
     EXPECT_LT(relative_error(made.logits, exact.logits), tolerance);
     EXPECT_LT(relative_error(made.weights, exact.weights), tolerance);
@@ -132,12 +175,92 @@ TEST(NetworkModes, WholeNetworksAgreeWithFp32) {
        {inception_like(), models::zoo_network("cnn-small"), models::zoo_network("resnet-small")}) {
     const NetworkTrial trial(network, 8);
     const Gradients exact = trial.of_mode(NumberType::fp32);
-    for (const NumberType type : half_types) {
-      const Gradients made = trial.of_mode(type, loss_scale);
+    for (const auto& [type, arithmetic] : half_modes) {
+      const Gradients made = trial.of_mode(type, loss_scale, arithmetic);
       SCOPED_TRACE(network.name());
       EXPECT_LT(relative_error(made.logits, exact.logits), smooth_tolerance(network, type));
       EXPECT_LT(relative_error(made.weights, exact.weights), kinked_tolerance(network, type));
     }
+  }
+}
+
+// Runs where oneDNN has BF16 arithmetic: BF16 there, and the same in FP32.
+class FormsOfBf16 : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const TrainableNetwork network(smooth_network(), {.storage = NumberType::bf16});
+    if (network.arithmetic() != NumberType::bf16)
+      GTEST_SKIP() << "oneDNN has no BF16 arithmetic on this CPU, so there is one form only";
+  }
+
+  struct Difference {
+    double logits = 0;
+    double weights = 0;
+  };
+  static Difference difference(const Network& network) {
+    const NetworkTrial trial(network, 16);
+    const Gradients narrow = trial.of_mode(NumberType::bf16, loss_scale, Arithmetic::best);
+    const Gradients wide = trial.of_mode(NumberType::bf16, loss_scale, Arithmetic::fp32);
+    return {relative_error(narrow.logits, wide.logits),
+            relative_error(narrow.weights, wide.weights)};
+  }
+};
+
+// A layer between a convolution and a fully connected layer.
+Network around(const models::LayerKind& layer) {
+  NetworkBuilder net("around", Shape::image(3, 12, 12));
+  net.add("conv", models::Convolution{
+                      .channels = 16, .kernel = square(3), .padding = square(1), .bias = true});
+  net.add("layer", layer);
+  net.add("flatten", models::Flatten{});
+  net.add("fc", models::FullyConnected{5});
+  net.add("loss", models::SoftmaxCrossEntropy{});
+  return net.build();
+}
+
+// A rounding that one form has and the other lacks errs by about a third of the unit roundoff. The
+// order of sums, which may differ, changes the rounding of few elements.
+TEST_F(FormsOfBf16, RoundAtTheSamePlaces) {
+  const models::LayerKind layers[] = {
+      models::Relu{},
+      models::BatchNorm{},
+      models::Dropout{0.25},
+      models::Lrn{3},
+      models::AveragePool{{.kernel = square(2), .stride = square(2)}},
+      models::AdaptiveAveragePool{{2, 3}},
+      models::AdaptiveAveragePool{{5, 5}},
+      models::Convolution{.channels = 16, .kernel = square(3), .bias = true},
+      models::FullyConnected{24}};
+  for (const models::LayerKind& layer : layers) {
+    const auto [logits, weights] = difference(around(layer));
+    SCOPED_TRACE(layer.index());
+    EXPECT_LT(logits, 0x1p-8 / 64);
+    EXPECT_LT(weights, 0x1p-8 / 64);
+  }
+}
+
+// oneDNN rounds partial sums of the gradient where windows overlap.
+TEST_F(FormsOfBf16, DifferByPartialSumsOfOverlappingWindows) {
+  const models::Pool pool{.kernel = square(3), .stride = square(2)};
+  for (const models::LayerKind& layer :
+       {models::LayerKind(models::AveragePool{pool}), models::LayerKind(models::MaxPool{pool}),
+        models::LayerKind(models::Lrn{5})}) {
+    const auto [logits, weights] = difference(around(layer));
+    SCOPED_TRACE(layer.index());
+    EXPECT_LT(logits, 0x1p-8 / 64);
+    EXPECT_LT(weights, 0x1p-8 / 8);
+  }
+}
+
+// Their difference is far below that of either to FP32, unless ReLUs and maxima enlarge it.
+TEST_F(FormsOfBf16, AgreeOnWholeNetworks) {
+  for (const Network& network :
+       {smooth_network(), inception_like(), models::zoo_network("cnn-small"),
+        models::zoo_network("resnet-small")}) {
+    const auto [logits, weights] = difference(network);
+    SCOPED_TRACE(network.name());
+    EXPECT_LT(logits, smooth_tolerance(network, NumberType::bf16) / 4);
+    EXPECT_LT(weights, kinked_tolerance(network, NumberType::bf16) / 4);
   }
 }
 
@@ -156,7 +279,7 @@ TEST(NetworkModes, WholeNetworksInFp32EqualTheReference) {
 
 bool is_fp16(double value) {
   std::vector<float> rounded{static_cast<float>(value)};
-  round_to_fp16(rounded);
+  round_to(NumberType::fp16, rounded);
   return rounded[0] == static_cast<float>(value);
 }
 

@@ -1,2 +1,2 @@
 # Tests of runtime/tensor.
-paceline_runtime_test(paceline_runtime_tensor_tests SOURCES kernels_test.cc)
+paceline_runtime_test(paceline_runtime_tensor_tests SOURCES kernels_test.cc ON_AVX2 "Kernels*.*-KernelForms*")

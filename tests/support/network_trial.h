@@ -101,10 +101,11 @@ class NetworkTrial {
     for (const float g : gradients) result.weights.push_back(static_cast<double>(g) / loss_scale);
     return result;
   }
-  [[nodiscard]] Gradients of_mode(models::NumberType storage, float loss_scale = 1,
-                                  int threads = 1) const {
-    runtime::TrainableNetwork trained(network_,
-                                      {.batch = batch_, .storage = storage, .threads = threads});
+  [[nodiscard]] Gradients of_mode(
+      models::NumberType storage, float loss_scale = 1,
+      runtime::Arithmetic arithmetic = runtime::Arithmetic::best) const {
+    runtime::TrainableNetwork trained(
+        network_, {.batch = batch_, .storage = storage, .arithmetic = arithmetic});
     return of(trained, loss_scale);
   }
 

@@ -5,16 +5,18 @@
 
 #include "models/base/error.h"
 #include "models/network/shape_inference.h"
-#include "runtime/network/fp16.h"
 #include "runtime/network/onednn/layers.h"
+#include "runtime/network/rounding.h"
 
 namespace paceline::runtime::onednn {
 
 using dnnl::memory;
 
 Compiler::Compiler(const models::Network& network, const TrainableNetworkOptions& options,
-                   const std::vector<ParameterPlace>& places)
-    : network_(network), options_(options), places_(places) {
+                   const std::vector<ParameterPlace>& places, models::NumberType arithmetic)
+    : network_(network), options_(options), places_(places), arithmetic_(arithmetic) {
+  PACELINE_ASSERT(arithmetic == models::NumberType::fp32 || arithmetic == options.storage,
+                  "arithmetic is in FP32 or in the storage type");
   const std::size_t layers = network.layers().size();
   programs_.resize(layers);
   relu_states_.assign(layers, ReluState::own);
@@ -135,8 +137,7 @@ memory::dims Compiler::dims(const models::Shape& shape) const {
   return {options_.batch, shape.channels, shape.height, shape.width};
 }
 memory::data_type Compiler::storage() const {
-  return options_.storage == models::NumberType::bf16 ? memory::data_type::bf16
-                                                      : memory::data_type::f32;
+  return arithmetic_ == models::NumberType::bf16 ? memory::data_type::bf16 : memory::data_type::f32;
 }
 Description Compiler::any_layout(const models::Shape& shape) const {
   return {dims(shape), storage(), memory::format_tag::any};
@@ -208,8 +209,8 @@ Memory Compiler::kept_output() {
 }
 
 void Compiler::add_rounding(Steps& steps, const Memory& memory) const {
-  if (options_.storage != models::NumberType::fp16) return;
-  steps.emplace_back([memory](Call&) { round_to_fp16(floats(memory)); });
+  if (options_.storage == arithmetic_) return;
+  steps.emplace_back([memory, type = options_.storage](Call&) { round_to(type, floats(memory)); });
 }
 
 void Compiler::round_output() {

@@ -74,10 +74,13 @@ struct CompiledNetwork {
 
 class Compiler {
  public:
+  // `arithmetic` is the storage type, or FP32: then every number that is stored is rounded to the
+  // storage type and held in FP32.
   Compiler(const models::Network& network, const TrainableNetworkOptions& options,
-           const std::vector<ParameterPlace>& places);
+           const std::vector<ParameterPlace>& places, models::NumberType arithmetic);
   ~Compiler();
-  // Throws InputError that names the layer; dnnl::error for what oneDNN does not have on this CPU.
+  // Throws InputError that names the layer; dnnl::error if oneDNN has no primitive for a layer in
+  // this arithmetic on this CPU.
   [[nodiscard]] CompiledNetwork compile();
 
   // What the planners of layers use. The layer at hand:
@@ -93,7 +96,7 @@ class Compiler {
 
   // Layouts.
   [[nodiscard]] dnnl::memory::dims dims(const models::Shape& shape) const;
-  // Of activations and working copies: BF16, or FP32, in which FP16's numbers are held, too.
+  // The type of activations and working copies in memory, which is that of the arithmetic.
   [[nodiscard]] dnnl::memory::data_type storage() const;
   [[nodiscard]] Description any_layout(const models::Shape& shape) const;  // of storage type
   [[nodiscard]] Description plain_layout(const models::Shape& shape,
@@ -112,7 +115,7 @@ class Compiler {
   Memory make_output(const Description& layout, Block block = no_block);
   // The output is the input's data, in a layout of the same bytes.
   void make_view(const Description& layout);
-  // After the output is made: rounds it to FP16 if that is stored.
+  // After the output is made: rounds it to the storage type where arithmetic is wider.
   void round_output();
   // Backward will read the data of the input, or of the output.
   void keep_input(int index) { kept_.insert(input(index).data); }
@@ -167,7 +170,7 @@ class Compiler {
   void sweep_backward();
   void choose_layout(Value& value, const Description& wanted);
   [[nodiscard]] Steps load_images(const Memory& images);
-  // One that rounds where FP16 is stored; none elsewhere.
+  // Adds a step that rounds to the storage type where arithmetic is wider; elsewhere none.
   void add_rounding(Steps& steps, const Memory& memory) const;
   void copy_gradient(Value& to, const Memory& from);
   void add_to_gradient(Value& to, const Memory& part);
@@ -179,6 +182,7 @@ class Compiler {
   const models::Network& network_;
   const TrainableNetworkOptions& options_;
   const std::vector<ParameterPlace>& places_;
+  models::NumberType arithmetic_;
   Workshop workshop_;
   int layer_ = 0;
   std::vector<Value> values_;  // the network's input, then by layer

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "models/base/error.h"
-#include "runtime/network/fp16.h"
 #include "runtime/network/onednn/compiler.h"
 #include "runtime/network/onednn/layers.h"
+#include "runtime/network/rounding.h"
 
 namespace paceline::runtime::onednn {
 namespace {
@@ -54,8 +54,9 @@ void Compiler::deliver(ParameterRole role, const Description& plain, const Memor
   const ParameterPlace& place = places_[static_cast<std::size_t>(index)];
   const auto offset = static_cast<std::size_t>(place.offset);
   const auto elements = static_cast<std::size_t>(place.elements);
-  steps.emplace_back(
-      [offset, elements](Call& call) { round_to_fp16(call.gradients.subspan(offset, elements)); });
+  steps.emplace_back([offset, elements](Call& call) {
+    round_to(models::NumberType::fp16, call.gradients.subspan(offset, elements));
+  });
 }
 
 Memory Compiler::output_gradient(const Description& wanted, Steps& steps) {
