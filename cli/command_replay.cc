@@ -15,6 +15,7 @@
 #include "cli/ranks.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
+#include "models/plan/plan_json.h"
 #include "models/timeline/timeline.h"
 #include "runtime/channel/messages.h"
 #include "runtime/channel/mpi_job.h"
@@ -38,66 +39,39 @@ struct Options {
   bool json = false;
 };
 
-// One strategy with one wire type, as rank 0 chose it: enough for every rank to make the plan.
-struct Run {
-  const models::Strategy* strategy;
-  models::WireType wire;
-  models::Overlap overlap;
-  models::Thresholds thresholds;
-};
-
-// What every rank must know.
+// What every rank must know, and rank 0 decides.
 struct Script {
-  std::vector<Run> runs;
+  std::vector<models::Plan> plans;
   std::vector<runtime::LayerDuration> layers;
   Seconds update;
 };
 
 struct Result {
-  Run run;
   models::Plan plan;
   runtime::ReplayOutcome outcome;  // of rank 0
 };
 
-Json script_json(const Script& script) {
+// The plans as documents, and the durations of the synthetic compute in seconds.
+std::string script_text(const Script& script, const models::NetworkWork& network) {
   Json json = {
-      {"update", script.update.value()}, {"layers", Json::array()}, {"runs", Json::array()}};
+      {"update_s", script.update.value()}, {"layers_s", Json::array()}, {"plans", Json::array()}};
   for (const runtime::LayerDuration& layer : script.layers)
-    json["layers"].push_back({layer.forward.value(), layer.backward.value()});
-  for (const Run& run : script.runs) {
-    const models::Thresholds& t = run.thresholds;
-    json["runs"].push_back({{"strategy", run.strategy->name},
-                            {"wire", name(run.wire)},
-                            {"overlap", name(run.overlap)},
-                            {"fusion", t.fusion.value()},
-                            {"hybrid", t.hybrid.value()},
-                            {"group", t.group_size},
-                            {"segments", t.segments},
-                            {"rings", t.rings},
-                            {"servers", t.servers},
-                            {"placement", name(t.placement)},
-                            {"streams", t.streams}});
-  }
-  return json;
+    json["layers_s"].push_back({layer.forward.value(), layer.backward.value()});
+  for (const models::Plan& plan : script.plans)
+    json["plans"].push_back(to_json(models::plan_document(plan, network)));
+  return json.dump();
 }
 
-Script script_from(const Json& json) {
-  Script script{.runs = {}, .layers = {}, .update = Seconds{json["update"]}};
-  for (const Json& layer : json["layers"])
+// Checks each plan against this rank's network: a rank that was given another one must not run it.
+Script script_from(const Json& json, const models::NetworkWork& network, int ranks) {
+  Script script{.plans = {}, .layers = {}, .update = Seconds{json["update_s"]}};
+  for (const Json& layer : json["layers_s"])
     script.layers.push_back({Seconds{layer[0]}, Seconds{layer[1]}});
-  for (const Json& run : json["runs"]) {
-    script.runs.push_back(
-        {&models::strategy(run["strategy"].get<std::string>()),
-         models::wire_type_from_name(run["wire"].get<std::string>()),
-         models::overlap_from_name(run["overlap"].get<std::string>()),
-         {.fusion = Bytes{run["fusion"]},
-          .hybrid = Bytes{run["hybrid"]},
-          .group_size = run["group"],
-          .segments = run["segments"],
-          .rings = run["rings"],
-          .servers = run["servers"],
-          .placement = models::server_placement_from_name(run["placement"].get<std::string>()),
-          .streams = run["streams"]}});
+  for (const Json& plan : json["plans"]) {
+    const std::string sender = "the plan of rank 0";
+    models::PlanDocument document = models::parse_plan(plan.get<std::string>(), sender);
+    check_plan(document, sender, network, ranks);
+    script.plans.push_back(std::move(document.plan));
   }
   return script;
 }
@@ -105,8 +79,7 @@ Script script_from(const Json& json) {
 // What runs, and what is predicted of it: rank 0's business.
 Script written_script(const Job& job, const PredictionTable& table) {
   Script script;
-  for (const simulator::StrategyPrediction& row : table.rows)
-    script.runs.push_back({&models::strategy(row.name), row.wire, row.overlap, row.thresholds});
+  for (const simulator::StrategyPrediction& row : table.rows) script.plans.push_back(row.plan);
   const simulator::ComputeTimes compute =
       compute_times({table.network.work, job.cluster.device, job.profile ? &*job.profile : nullptr,
                      job.precision, job.batch_per_rank},
@@ -134,8 +107,8 @@ Json seconds_json(const std::vector<Seconds>& times) {
 }
 
 Json result_json(const Result& result, const simulator::StrategyPrediction& predicted) {
-  return {{"name", result.run.strategy->name},
-          {"wire_type", name(result.run.wire)},
+  return {{"name", result.plan.strategy},
+          {"wire_type", name(result.plan.wire)},
           {"buckets", result.plan.buckets.size()},
           {"measured",
            {{"provenance", "measured"},
@@ -172,12 +145,12 @@ void print_table(const Job& job, const PredictionTable& table, const std::vector
               {"buckets", Align::right},
               {"by"}});
   for (std::size_t i = 0; i < results.size(); ++i) {
-    const auto& [run, plan, outcome] = results[i];
+    const auto& [plan, outcome] = results[i];
     const simulator::StrategyPrediction& predicted = table.rows[i];
     const Seconds measured = typical(outcome.iterations);
     const auto [low, high] =
         std::minmax_element(outcome.iterations.begin(), outcome.iterations.end());
-    rows.add({std::string(run.strategy->name), std::string(name(run.wire)), to_text(measured),
+    rows.add({plan.strategy, std::string(name(plan.wire)), to_text(measured),
               fmt::format("{} - {}", to_text(*low), to_text(*high)),
               to_text(calibration::median(outcome.exposed)), to_text(predicted.iteration.value),
               fmt::format("{} - {}", to_text(predicted.iteration.low),
@@ -253,9 +226,10 @@ void run_rank(const Options& options, const Job& job, const runtime::Endpoint& e
   std::string text;
   if (transport.rank() == 0) {
     table.emplace(predict_table(job, network, transport.ranks()));
-    text = script_json(written_script(job, *table)).dump();
+    text = script_text(written_script(job, *table), network.work);
   }
-  const Script script = script_from(Json::parse(runtime::broadcast_text(endpoint.channel, text)));
+  const Script script = script_from(Json::parse(runtime::broadcast_text(endpoint.channel, text)),
+                                    network.work, transport.ranks());
   std::vector<Result> results;
   const int iterations = count("--iterations", options.iterations);
   const int warm_up = count("--warm-up", options.warm_up);
@@ -263,11 +237,8 @@ void run_rank(const Options& options, const Job& job, const runtime::Endpoint& e
   std::optional<runtime::Recorder> recorder;
   if (!options.timeline.empty() && transport.rank() == 0)
     recorder.emplace(0, std::min(iterations, runtime::recorded_iterations));
-  for (const Run& run : script.runs) {
+  for (const models::Plan& plan : script.plans) {
     if (table) show_progress(progress, *table, results.size(), warm_up + iterations);
-    models::Plan plan = models::make_plan(*run.strategy, network.work.gradients, transport.ranks(),
-                                          run.wire, run.thresholds);
-    plan.overlap = run.overlap;
     runtime::ReplayOutcome outcome =
         replay(transport, {.network = network.work,
                            .plan = plan,
@@ -276,7 +247,7 @@ void run_rank(const Options& options, const Job& job, const runtime::Endpoint& e
                            .warm_up = warm_up,
                            .iterations = iterations,
                            .recorder = recorder ? &*recorder : nullptr});
-    results.push_back({run, std::move(plan), std::move(outcome)});
+    results.push_back({plan, std::move(outcome)});
   }
   progress.end();
   if (transport.rank() != 0) return;

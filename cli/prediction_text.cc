@@ -295,7 +295,8 @@ std::string to_text(const PredictionTable& table) {
         cells.end(),
         {to_text(row.throughput), percent(row.efficiency), to_text(row.spent.exposed_communication),
          to_text(row.spent.communication), fmt::format("{}", row.buckets), engine_text(row),
-         thresholds_text(models::strategy(row.name), row.thresholds)});
+         row.thresholds ? thresholds_text(models::strategy(row.name), *row.thresholds)
+                        : "of the plan"});
     rows.add(std::move(cells));
   }
   text += rows.text();
@@ -333,27 +334,29 @@ std::string to_text(const PredictionTable& table) {
 }
 
 Json to_json(const simulator::StrategyPrediction& row) {
-  Json json = {{"name", row.name},
-               {"iteration_s", row.iteration.value.value()},
-               {"iteration_low_s", row.iteration.low.value()},
-               {"iteration_high_s", row.iteration.high.value()},
-               {"throughput_per_s", row.throughput.value()},
-               {"efficiency", row.efficiency},
-               {"efficiency_baseline_ranks", row.baseline_ranks},
-               {"compute_s", row.spent.compute.value()},
-               {"update_s", row.spent.update.value()},
-               {"exposed_communication_s", row.spent.exposed_communication.value()},
-               {"input_wait_s", row.spent.input_wait.value()},
-               {"communication_s", row.spent.communication.value()},
-               {"critical_path", critical_path_json(row)},
-               {"buckets", row.buckets},
-               {"wire_type", name(row.wire)},
-               {"overlap", name(row.overlap)},
-               {"thresholds", thresholds_json(models::strategy(row.name), row.thresholds)},
-               {"steady", row.converged},
-               {"provenance", "predicted"},
-               {"timed_by", row.timed_by},
-               {"compute_source", row.compute_source}};
+  Json json = {
+      {"name", row.name},
+      {"iteration_s", row.iteration.value.value()},
+      {"iteration_low_s", row.iteration.low.value()},
+      {"iteration_high_s", row.iteration.high.value()},
+      {"throughput_per_s", row.throughput.value()},
+      {"efficiency", row.efficiency},
+      {"efficiency_baseline_ranks", row.baseline_ranks},
+      {"compute_s", row.spent.compute.value()},
+      {"update_s", row.spent.update.value()},
+      {"exposed_communication_s", row.spent.exposed_communication.value()},
+      {"input_wait_s", row.spent.input_wait.value()},
+      {"communication_s", row.spent.communication.value()},
+      {"critical_path", critical_path_json(row)},
+      {"buckets", row.buckets},
+      {"wire_type", name(row.wire)},
+      {"overlap", name(row.overlap)},
+      {"thresholds", row.thresholds ? thresholds_json(models::strategy(row.name), *row.thresholds)
+                                    : Json(nullptr)},
+      {"steady", row.converged},
+      {"provenance", "predicted"},
+      {"timed_by", row.timed_by},
+      {"compute_source", row.compute_source}};
   if (row.stragglers) add_straggler_fields(json, *row.stragglers);
   return json;
 }

@@ -72,9 +72,9 @@ std::string configured(const StrategyPrediction& p) {
   std::string text = fmt::format("{}, {} on the wire", p.name, name(p.wire));
   const models::Strategy& strategy = models::strategy(p.name);
   if (strategy.fusion == models::Fusion::by_default)
-    text += ", theta " + to_text_binary(p.thresholds.fusion);
-  if (strategy.hybrid() != nullptr) text += ", eta " + to_text(p.thresholds.hybrid);
-  if (strategy.takes_group()) text += fmt::format(", k {}", p.thresholds.group_size);
+    text += ", theta " + to_text_binary(p.thresholds->fusion);
+  if (strategy.hybrid() != nullptr) text += ", eta " + to_text(p.thresholds->hybrid);
+  if (strategy.takes_group()) text += fmt::format(", k {}", p.thresholds->group_size);
   return text;
 }
 

@@ -50,6 +50,11 @@ struct PlannedSchedule {
   ScheduleOptions options;              // the ranks, and the options that the algorithm takes
   Schedule schedule;                    // has no steps where the all-reduce is a library's own
   std::optional<Library> library = {};  // set where the all-reduce is a library's own
+
+  // Two are equal where their names and options are, for these define the schedule.
+  bool operator==(const PlannedSchedule& other) const {
+    return algorithm == other.algorithm && options == other.options && library == other.library;
+  }
 };
 
 // "ring", "hierarchical k=8"; "nccl (timed by its own model)".
@@ -61,6 +66,8 @@ struct Bucket {
   int gradient_count = 0;
   std::int64_t elements = 0;
   int schedule = 0;  // index into Plan::schedules
+
+  bool operator==(const Bucket&) const = default;
 };
 
 struct Plan {
@@ -71,6 +78,8 @@ struct Plan {
   int streams = 1;  // buckets that may travel at the same time: bucket i is on stream i mod streams
   std::vector<PlannedSchedule> schedules;
   std::vector<Bucket> buckets;  // in backward order; together all gradients, each once
+
+  bool operator==(const Plan&) const = default;
 
   // Bytes of a bucket on the wire.
   [[nodiscard]] Bytes bytes(const Bucket& bucket) const {

@@ -125,6 +125,12 @@ Predictor::Predictor(const PredictionRequest& request) : request_(request) {
     throw InputError(fmt::format("a batch of {} samples", request.batch_per_rank),
                      "choose at least 1 per rank");
   }
+  if (request.baseline_ranks &&
+      (*request.baseline_ranks < 1 || *request.baseline_ranks > request.ranks))
+    throw InputError(
+        {"--baseline"},
+        fmt::format("{} ranks are no baseline of {}", *request.baseline_ranks, request.ranks),
+        fmt::format("choose 1 to {}", request.ranks));
   if (!request.stragglers) return;
   const models::Stragglers& stragglers = request.stragglers->stragglers;
   for (const auto& [rank, factor] : stragglers.slow_ranks) {
@@ -167,12 +173,7 @@ Predictor::Setting& Predictor::setting(const models::Strategy& strategy, int ran
   return at;
 }
 
-StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thresholds& thresholds,
-                           Setting& at) const {
-  models::Plan plan =
-      models::make_plan(strategy, request_.network.gradients, at.ranks, request_.wire, thresholds);
-  if (request_.overlap && strategy.overlap == models::Overlap::wait_free)
-    plan.overlap = *request_.overlap;
+StrategyRun Predictor::run(models::Plan plan, Setting& at) const {
   const TimingMethod method = timing_method(plan, at.engine);
   const std::vector<BucketTimes> buckets = buckets_alone(plan, method, at);
   const auto timed_with = [&](const ComputeTimes& compute) {
@@ -184,8 +185,9 @@ StrategyRun Predictor::run(const models::Strategy& strategy, const models::Thres
   const bool slows =
       plan.ranks > 1 && !at.compute.beside_traffic.empty() && !request_.compute_is_exact;
   if (slows) iteration = stretched(std::move(iteration), at.compute, timed_with);
-  std::string timed_by = !strategy.library() ? described(method.engine)
-                         : strategy.library() == models::Library::nccl
+  const std::optional<models::Library> library = models::strategy(plan.strategy).library();
+  std::string timed_by = !library ? described(method.engine)
+                         : *library == models::Library::nccl
                              ? described(*nccl_tables_)
                              : described_curve(at.engine.cost(), at.ranks);
   return {std::move(plan), std::move(iteration.dag), std::move(iteration.steady), method.engine,
@@ -214,24 +216,38 @@ models::Thresholds Predictor::thresholds(const models::Strategy& strategy, Setti
                             request_.wire, at.compute, at.planner());
 }
 
-// The thresholds of the same job on the baseline: k is its own default where the job's does not
-// fit fewer ranks.
-models::Thresholds Predictor::baseline_thresholds(const models::Strategy& strategy,
-                                                  const models::Thresholds& thresholds,
-                                                  int ranks) const {
-  models::Thresholds baseline = thresholds;
-  const bool fits = ranks % thresholds.group_size == 0 && thresholds.group_size < ranks;
-  if (strategy.takes_group() && !fits)
-    baseline.group_size = default_group(strategy, ranks, request_.cluster.ranks_per_node);
-  baseline.servers = std::min(baseline.servers, ranks);
-  // Disjoint rings are fewer among fewer ranks.
-  baseline.rings = 0;
+models::Plan Predictor::plan(const models::Strategy& strategy,
+                             const models::Thresholds& thresholds) const {
+  models::Plan plan = models::make_plan(strategy, request_.network.gradients, request_.ranks,
+                                        request_.wire, thresholds);
+  if (request_.overlap && strategy.overlap == models::Overlap::wait_free)
+    plan.overlap = *request_.overlap;
+  return plan;
+}
+
+// Thresholds that the user named for the job's ranks are not the baseline's: theta and k that are
+// good for p ranks need not be good for p0, and would make the efficiency better than it is. What
+// says how communication overlaps is the job's and stays.
+models::Plan Predictor::baseline_plan(const models::Strategy& strategy, const models::Plan& plan,
+                                      int p0) {
+  Setting& at = setting(strategy, p0, Reading::stated);
+  ThresholdRequest open{.placement = request_.thresholds.placement};
+  if (strategy.on_servers() == nullptr) open.streams = plan.streams;
+  const models::Thresholds chosen =
+      resolve_thresholds(strategy, open, request_.network, p0, plan.wire, at.compute, at.planner());
+  models::Plan baseline =
+      models::make_plan(strategy, request_.network.gradients, p0, plan.wire, chosen);
+  baseline.overlap = plan.overlap;
   return baseline;
 }
 
 StrategyRun Predictor::run(const models::Strategy& strategy) {
   Setting& at = setting(strategy, request_.ranks, Reading::stated);
-  return run(strategy, thresholds(strategy, at), at);
+  return run(plan(strategy, thresholds(strategy, at)), at);
+}
+
+StrategyRun Predictor::run(const models::Plan& plan) {
+  return run(plan, setting(models::strategy(plan.strategy), request_.ranks, Reading::stated));
 }
 
 StragglerPrediction Predictor::with_stragglers(const IterationDag& dag) const {
@@ -245,32 +261,42 @@ StragglerPrediction Predictor::with_stragglers(const IterationDag& dag) const {
 }
 
 StrategyPrediction Predictor::predict(const models::Strategy& strategy) {
-  Setting& stated = setting(strategy, request_.ranks, Reading::stated);
-  const models::Thresholds chosen = thresholds(strategy, stated);
-  const StrategyRun at_stated = run(strategy, chosen, stated);
-  const Seconds period = at_stated.steady.period;
-  const Seconds fast =
-      run(strategy, chosen, setting(strategy, request_.ranks, Reading::fast)).steady.period;
-  const Seconds slow =
-      run(strategy, chosen, setting(strategy, request_.ranks, Reading::slow)).steady.period;
+  const models::Thresholds chosen =
+      thresholds(strategy, setting(strategy, request_.ranks, Reading::stated));
+  return predict(plan(strategy, chosen), chosen);
+}
 
-  const int p0 = baseline_ranks(request_.cluster, request_.ranks);
-  Seconds baseline = period;
-  if (p0 != request_.ranks) {
-    Setting& one_node = setting(strategy, p0, Reading::stated);
-    baseline = run(strategy, baseline_thresholds(strategy, chosen, p0), one_node).steady.period;
-  }
+StrategyPrediction Predictor::predict(const models::Plan& plan) {
+  return predict(plan, std::nullopt);
+}
+
+StrategyPrediction Predictor::predict(models::Plan plan,
+                                      std::optional<models::Thresholds> thresholds) {
+  PACELINE_ASSERT(plan.ranks == request_.ranks, "the plan is for the request's ranks");
+  const models::Strategy& strategy = models::strategy(plan.strategy);
+  Setting& stated = setting(strategy, request_.ranks, Reading::stated);
+  const StrategyRun at_stated = run(plan, stated);
+  const Seconds period = at_stated.steady.period;
+  const Seconds fast = run(plan, setting(strategy, request_.ranks, Reading::fast)).steady.period;
+  const Seconds slow = run(plan, setting(strategy, request_.ranks, Reading::slow)).steady.period;
+  const int p0 = request_.baseline_ranks.value_or(baseline_ranks(request_.cluster, request_.ranks));
 
   StrategyPrediction prediction;
   prediction.name = strategy.name;
-  prediction.wire = request_.wire;
-  prediction.overlap = at_stated.plan.overlap;
-  prediction.thresholds = chosen;
-  prediction.buckets = static_cast<int>(at_stated.plan.buckets.size());
+  prediction.wire = plan.wire;
+  prediction.overlap = plan.overlap;
+  prediction.thresholds = thresholds;
+  prediction.buckets = static_cast<int>(plan.buckets.size());
   prediction.iteration = {period, std::min(fast, period), std::max(slow, period),
                           Provenance::predicted, stated.compute.source};
   prediction.throughput =
       static_cast<double>(request_.ranks) * static_cast<double>(request_.batch_per_rank) / period;
+  // Each rank has the same batch on p as on p0, so that throughputs are as the iteration times.
+  const models::Plan baseline_plan = this->baseline_plan(strategy, plan, p0);
+  const Seconds baseline =
+      baseline_plan == plan
+          ? period
+          : run(baseline_plan, setting(strategy, p0, Reading::stated)).steady.period;
   prediction.efficiency = baseline / period;
   prediction.baseline_ranks = p0;
   prediction.spent = time_spent(at_stated.dag, at_stated.steady);
@@ -281,7 +307,14 @@ StrategyPrediction Predictor::predict(const models::Strategy& strategy) {
   prediction.compute_source = stated.compute.source;
   prediction.engine = at_stated.engine;
   prediction.converged = at_stated.steady.converged;
-  if (request_.stragglers) prediction.stragglers = with_stragglers(at_stated.dag);
+  if (request_.stragglers) {
+    prediction.stragglers = with_stragglers(at_stated.dag);
+    const double counted = static_cast<double>(prediction.stragglers->counted_ranks) /
+                           static_cast<double>(request_.ranks);
+    prediction.stragglers->efficiency =
+        counted * (baseline / prediction.stragglers->iteration.mean);
+  }
+  prediction.plan = std::move(plan);
   return prediction;
 }
 

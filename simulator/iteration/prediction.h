@@ -42,6 +42,9 @@ struct PredictionRequest {
   bool compute_is_exact = false;
   // Also simulates iterations with stragglers; thresholds are chosen without them.
   std::optional<MonteCarloRequest> stragglers = {};
+  // p0, the number of ranks that efficiencies are against, from 1 to `ranks`; by default
+  // simulator::baseline_ranks(). Give the same to all predictions that are compared.
+  std::optional<int> baseline_ranks = {};
 };
 
 // The time that tasks of one kind have on the critical path.
@@ -55,18 +58,24 @@ struct StragglerPrediction {
   IterationSummary iteration;
   int counted_ranks = 1;  // whose gradients an update waits for
   PerSecond throughput;   // samples of the counted ranks in the mean iteration
+  // This throughput as a share of p/p0 times the baseline's; the baseline has no stragglers.
+  double efficiency = 0;
 };
 
 struct StrategyPrediction {
   std::string name;
   models::WireType wire = models::WireType::fp32;
   models::Overlap overlap = models::Overlap::wait_free;
-  models::Thresholds thresholds;
+  // What the plan was made with; nothing where the plan was given.
+  std::optional<models::Thresholds> thresholds;
   int buckets = 0;
+  models::Plan plan;
   Figure<Seconds> iteration;  // interval: every figure at its fast, or every one at its slow end
   PerSecond throughput;       // samples of all ranks
-  double efficiency = 0;      // throughput(p) / (p / p0 * throughput(p0))
-  int baseline_ranks = 1;     // p0: one full node, or 1 rank where p is less than that
+  // throughput(p) / (p / p0 * throughput(p0)). The baseline is the same job on p0 ranks with the
+  // plan that the planner chooses there for the same strategy, whatever thresholds were named for p.
+  double efficiency = 0;
+  int baseline_ranks = 1;  // p0
   TimeSpent spent;
   std::vector<PathShare> critical_path;  // of one period, by kind of task
   std::string compute_source;
@@ -96,33 +105,40 @@ class Predictor {
   // or backup ranks are not among the ranks.
   explicit Predictor(const PredictionRequest& request);
 
-  // Thresholds are chosen with the step engine, whatever times the plan. Throws InputError if k
-  // does not divide the ranks, or a schedule is too large for the engine; UnavailableError.
+  // Predicts the strategy's plan, with the thresholds that the request names and those that the
+  // planner chooses for the rest. The planner chooses with the step engine, whatever times the plan.
+  // Throws InputError if k does not divide the ranks, or a schedule is too large for the engine;
+  // UnavailableError.
   [[nodiscard]] StrategyPrediction predict(const models::Strategy& strategy);
-  // The run behind predict()'s stated value.
+  // Predicts a plan as it is: the request's wire type, thresholds and overlap have no effect. The
+  // plan must be for the request's network and ranks (models::check_plan). Throws as above.
+  [[nodiscard]] StrategyPrediction predict(const models::Plan& plan);
+  // The run behind the stated value of predict().
   [[nodiscard]] StrategyRun run(const models::Strategy& strategy);
+  [[nodiscard]] StrategyRun run(const models::Plan& plan);
 
  private:
-  struct Setting;  // one number of ranks at one reading
+  struct Setting;  // one number of ranks at one reading of the figures
   Setting& setting(int ranks, Reading reading);
-  // ... with what the strategy's all-reduces are timed by.
+  // The same, and it has the model that times the strategy's all-reduces.
   Setting& setting(const models::Strategy& strategy, int ranks, Reading reading);
-  StrategyRun run(const models::Strategy& strategy, const models::Thresholds& thresholds,
-                  Setting& setting) const;
+  StrategyRun run(models::Plan plan, Setting& setting) const;
+  StrategyPrediction predict(models::Plan plan, std::optional<models::Thresholds> thresholds);
   std::vector<BucketTimes> buckets_alone(const models::Plan& plan, TimingMethod method,
                                          Setting& setting) const;
   [[nodiscard]] StragglerPrediction with_stragglers(const IterationDag& dag) const;
-  // What the request names, and what the planner chooses.
   models::Thresholds thresholds(const models::Strategy& strategy, Setting& at) const;
-  models::Thresholds baseline_thresholds(const models::Strategy& strategy,
-                                         const models::Thresholds& thresholds, int ranks) const;
+  models::Plan plan(const models::Strategy& strategy, const models::Thresholds& thresholds) const;
+  // The planner's plan of the strategy on p0 ranks, for the efficiency of a plan on p ranks.
+  models::Plan baseline_plan(const models::Strategy& strategy, const models::Plan& plan, int p0);
 
   PredictionRequest request_;
   std::vector<std::shared_ptr<Setting>> settings_;
   std::optional<NcclTables> nccl_tables_;
 };
 
-// The number of ranks that efficiencies are against: one full node, or 1.
+// The number of ranks that efficiencies are against by default: one full node, or 1 rank where the
+// ranks do not fill a node.
 [[nodiscard]] int baseline_ranks(const models::Cluster& cluster, int ranks);
 
 }  // namespace paceline::simulator

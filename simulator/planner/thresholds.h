@@ -1,4 +1,7 @@
-// Thresholds for a strategy where the user named none: theta, eta and k.
+// The planner's choice of thresholds: theta, eta, k and what else a strategy leaves open.
+//
+// The user may name any of them; the rest is chosen so that the strategy's plan is fast on the
+// cluster. models/plan/strategy.h then makes the plan.
 #pragma once
 
 #include <optional>
@@ -11,11 +14,11 @@
 
 namespace paceline::simulator {
 
-// What the user asked for; the rest is chosen.
+// What the user named. An empty field is left to the planner. Sizes are bytes on the wire.
 struct ThresholdRequest {
-  std::optional<Bytes> fusion;    // theta, on the wire
-  std::optional<Bytes> hybrid;    // eta, on the wire
-  std::optional<int> group_size;  // k
+  std::optional<Bytes> fusion = {};    // theta
+  std::optional<Bytes> hybrid = {};    // eta
+  std::optional<int> group_size = {};  // k
   std::optional<int> segments = {};
   std::optional<int> rings = {};
   std::optional<int> servers = {};
@@ -23,21 +26,20 @@ struct ThresholdRequest {
   std::optional<int> streams = {};
 };
 
-// k for a strategy that takes one, on nodes of so many ranks.
+// k for a strategy that takes one, on nodes of `ranks_per_node` ranks.
 [[nodiscard]] int default_group(const models::Strategy& strategy, int ranks, int ranks_per_node);
 
-// Chosen is, for what was not asked for:
-//  - k: for the three-phase hierarchical, the divisor of the ranks with the fewest steps
-//    (models::default_group_size); for multi-ring and what scatters, the ranks of a node where
-//    those divide the ranks; else models::default_row_length;
-//  - servers: one for each node;
-//  - segments: of the powers of two up to 256, the one with which the largest gradient is fastest;
-//  - eta: the bucket size at which ring becomes faster than hierarchical, to 0.1%; all sizes up
-//    to the whole network where it never does;
-//  - theta: of 0 and the powers of two from 64 KiB to 256 MiB, the largest whose last_finish() of
-//  the
-//    recurrence is within 0.1% of the earliest: fewer collectives depend less on an exact latency.
-//    Strategies that do not fuse by default get 0.
+// The thresholds of a strategy. What was not named is chosen as follows.
+//  - k: the three-phase hierarchical all-reduce takes the divisor of the ranks that gives the fewest
+//    steps (models::default_group_size). Other algorithms take the ranks of a node where these
+//    divide the ranks, and else models::default_row_length (multi-ring: 1).
+//  - servers: one for each node.
+//  - segments: the power of two up to 256 with which the largest gradient is fastest.
+//  - eta: the bucket size at which the algorithm for large buckets becomes faster than the one for
+//    small buckets, to 0.1 %. It is the whole network's size where that never happens.
+//  - theta: 0 and the powers of two from 64 KiB to 256 MiB are tried with the recurrence. Of those
+//    whose last_finish() is within 0.1 % of the earliest, the largest is taken: a plan of fewer
+//    collectives depends less on an exact latency. A strategy that does not fuse by default takes 0.
 // Throws InputError if k does not divide the ranks.
 [[nodiscard]] models::Thresholds resolve_thresholds(const models::Strategy& strategy,
                                                     const ThresholdRequest& asked,

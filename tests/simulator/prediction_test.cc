@@ -1,5 +1,6 @@
 #include "simulator/iteration/prediction.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <tuple>
@@ -8,6 +9,7 @@
 #include "models/base/error.h"
 #include "models/cluster/catalog.h"
 #include "models/network/zoo.h"
+#include "tests/support/error_of.h"
 
 namespace paceline::simulator {
 namespace {
@@ -180,6 +182,91 @@ TEST(Prediction, NcclIsTimedByItsOwnModel) {
   const StrategyPrediction ring = predictor.predict(models::strategy("fused-ring"));
   EXPECT_FALSE(ring.by_library_model);
   EXPECT_EQ(ring.timed_by, "step engine");
+}
+
+// A plan that was written down is predicted as the row that wrote it.
+TEST(Prediction, OfAPlanIsThatOfItsRow) {
+  const Job job;
+  for (const int ranks : {1, 16, 64}) {
+    for (const models::Overlap overlap :
+         {models::Overlap::wait_free, models::Overlap::double_buffered}) {
+      PredictionRequest request = job.request(ranks);
+      request.overlap = overlap;
+      request.thresholds.streams = 2;
+      Predictor predictor(request);
+      for (const models::Strategy& strategy : models::strategy_catalogue()) {
+        const bool is_slow =
+            strategy.on_servers() != nullptr || strategy.name == "double-binary-tree";
+        if ((is_slow && ranks > 16) || strategy.name == "open-mpi") continue;
+        const StrategyPrediction row = predictor.predict(strategy);
+        EXPECT_EQ(static_cast<int>(row.plan.buckets.size()), row.buckets);
+        // Of a request that names none of what the plan says.
+        const StrategyPrediction planned = Predictor(job.request(ranks)).predict(row.plan);
+        EXPECT_EQ(planned.iteration.value, row.iteration.value) << strategy.name;
+        EXPECT_EQ(planned.iteration.low, row.iteration.low) << strategy.name;
+        EXPECT_EQ(planned.iteration.high, row.iteration.high) << strategy.name;
+        EXPECT_EQ(planned.efficiency, row.efficiency) << strategy.name;
+        EXPECT_EQ(planned.timed_by, row.timed_by);
+        EXPECT_EQ(planned.plan, row.plan);
+        EXPECT_TRUE(row.thresholds);
+        EXPECT_FALSE(planned.thresholds);
+      }
+    }
+  }
+}
+
+// The baseline is the strategy's best on p0 ranks, whatever the row on p ranks was asked to do.
+TEST(Prediction, EfficiencyIsAgainstTheBestOfTheBaselinesRanks) {
+  const Job job;
+  const auto throughput_per_rank = [&](const char* strategy, int ranks) {
+    return Predictor(job.request(ranks)).predict(models::strategy(strategy)).throughput / ranks;
+  };
+  for (const char* strategy : {"fused-ring", "hybrid", "multi-ring"}) {
+    for (const int p0 : {1, 4, 8, 64}) {
+      PredictionRequest request = job.request(64);
+      request.thresholds = {.fusion = Bytes{0}, .group_size = 2};
+      request.baseline_ranks = p0;
+      const StrategyPrediction row = Predictor(request).predict(models::strategy(strategy));
+      EXPECT_EQ(row.baseline_ranks, p0);
+      EXPECT_NEAR(row.efficiency, row.throughput / 64 / throughput_per_rank(strategy, p0), 1e-12)
+          << strategy << " against " << p0;
+      EXPECT_LE(row.efficiency, 1.001);  // the planner takes theta to 0.1 %
+    }
+    // A row that chooses for itself is its own baseline.
+    PredictionRequest request = job.request(64);
+    request.baseline_ranks = 64;
+    EXPECT_EQ(Predictor(request).predict(models::strategy(strategy)).efficiency, 1);
+  }
+  for (const int wrong : {0, -1, 65}) {
+    PredictionRequest request = job.request(64);
+    request.baseline_ranks = wrong;
+    EXPECT_EQ(
+        test::error_of([&] { return Predictor(request).predict(models::strategy("ring")).name; }),
+        fmt::format("--baseline: {} ranks are no baseline of 64; choose 1 to 64", wrong));
+  }
+}
+
+// Stragglers cost efficiency, and so do ranks that nobody waits for.
+TEST(Prediction, EfficiencyWithStragglersCountsThem) {
+  const Job job;
+  PredictionRequest request = job.request(16);
+  MonteCarloRequest stragglers;
+  stragglers.stragglers.slow_ranks = {{3, 2.0}};
+  stragglers.iterations = 50;
+  request.stragglers = stragglers;
+  const StrategyPrediction slow = Predictor(request).predict(models::strategy("fused-ring"));
+  ASSERT_TRUE(slow.stragglers);
+  const double ratio = slow.iteration.value / slow.stragglers->iteration.mean;
+  EXPECT_LT(ratio, 0.7);
+  EXPECT_NEAR(slow.stragglers->efficiency, slow.efficiency * ratio, 1e-12);
+  request.stragglers->stragglers.backup = 4;
+  const StrategyPrediction backed = Predictor(request).predict(models::strategy("fused-ring"));
+  EXPECT_NEAR(
+      backed.stragglers->efficiency,
+      backed.efficiency * 12 / 16 * (backed.iteration.value / backed.stragglers->iteration.mean),
+      1e-12);
+  EXPECT_NEAR(backed.stragglers->efficiency,
+              backed.efficiency * (backed.stragglers->throughput / backed.throughput), 1e-12);
 }
 
 TEST(Prediction, OverlapNeverHurts) {

@@ -1,0 +1,249 @@
+// Tests: tests/models/plan_json_test.cc.
+#include "models/plan/plan_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "models/base/error.h"
+#include "models/base/json_reader.h"
+#include "models/base/names.h"
+#include "models/plan/strategy.h"
+
+namespace paceline::models {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr std::string_view schema = "paceline.plan/1";
+constexpr const char* remedy = "give a plan as paceline predict --plan-out writes it";
+constexpr std::size_t longest_name = 256;
+constexpr std::size_t most_gradients = 100'000;
+constexpr std::int64_t most_elements = std::int64_t{1} << 40;  // of a gradient, as in work.cc
+constexpr std::int64_t most_streams = 1024;
+
+// The options of an algorithm. An option that is 0 is left to the algorithm's default.
+struct Option {
+  const char* key;
+  int ScheduleOptions::*value;
+  bool CollectiveAlgorithm::*is_taken;
+};
+constexpr Option options[] = {
+    {"group", &ScheduleOptions::group_size, &CollectiveAlgorithm::takes_group},
+    {"segments", &ScheduleOptions::segments, &CollectiveAlgorithm::takes_segments},
+    {"rings", &ScheduleOptions::rings, &CollectiveAlgorithm::takes_rings},
+    {"servers", &ScheduleOptions::servers, &CollectiveAlgorithm::takes_servers}};
+
+OrderedJson all_reduce_json(const PlannedSchedule& planned) {
+  if (planned.library) return {{"library", name(*planned.library)}};
+  OrderedJson json = {{"algorithm", planned.algorithm}};
+  for (const Option& option : options) {
+    if (planned.options.*option.value != 0) json[option.key] = planned.options.*option.value;
+  }
+  // Rank 0 is a server like any other, so that 0 is no default here.
+  if (all_reduce_algorithm(planned.algorithm).takes_servers)
+    json["first_server"] = planned.options.first_server;
+  return json;
+}
+
+int read_count(const JsonValue& value, std::int64_t low, std::int64_t high) {
+  return static_cast<int>(value.whole(low, high));
+}
+
+PlannedSchedule read_library(const JsonValue& entry, const Strategy& strategy, int ranks) {
+  entry.check_keys({"library"});
+  const Library library =
+      entry.at("library").named([](const std::string& text) { return library_from_name(text); });
+  if (strategy.library() != library)
+    entry.at("library").fail(
+        fmt::format("strategy {} does not call {}", strategy.name, name(library)),
+        fmt::format("write the strategy {}", name(library)));
+  return {std::string(name(library)), {.ranks = ranks}, {}, library};
+}
+
+std::string joined(const std::vector<std::string_view>& names) {
+  std::string text;
+  for (const std::string_view entry : names)
+    text += fmt::format("{}{}", text.empty() ? "" : " or ", entry);
+  return text;
+}
+
+PlannedSchedule read_algorithm(const JsonValue& entry, const Strategy& strategy, int ranks) {
+  const CollectiveAlgorithm& algorithm = *entry.at("algorithm").named([](const std::string& text) {
+    return &all_reduce_algorithm(text);
+  });
+  const std::vector<std::string_view> used = strategy.algorithms();
+  if (std::find(used.begin(), used.end(), algorithm.name) == used.end()) {
+    entry.at("algorithm")
+        .fail(fmt::format("strategy {} does not use {}", strategy.name, algorithm.name),
+              used.empty() ? fmt::format(R"(write {{"library": "{}"}})", strategy.name)
+                           : "write " + joined(used));
+  }
+  ScheduleOptions read{.ranks = ranks};
+  std::vector<std::string> keys = {"algorithm"};
+  for (const Option& option : options) {
+    if (!(algorithm.*option.is_taken)) continue;
+    keys.emplace_back(option.key);
+    if (entry.has(option.key)) read.*option.value = read_count(entry.at(option.key), 1, max_ranks);
+  }
+  if (algorithm.takes_servers) {
+    keys.emplace_back("first_server");
+    read.first_server = read_count(entry.at("first_server"), 0, ranks - 1);
+  }
+  entry.check_keys(keys);
+  try {
+    return {std::string(algorithm.name), read, algorithm.build(read)};
+  } catch (const InputError& error) {
+    entry.fail(error.problem(), error.remedy());
+  }
+}
+
+Bucket read_bucket(const JsonValue& entry, int all_reduces, PlanDocument& document) {
+  entry.check_keys({"all_reduce", "gradients"});
+  Bucket bucket{.first_gradient = static_cast<int>(document.gradients.size())};
+  bucket.schedule = read_count(entry.at("all_reduce"), 0, all_reduces - 1);
+  const JsonValue gradients = entry.at("gradients");
+  gradients.for_each(
+      [&](const JsonValue& value) {
+        value.check_keys({"name", "elements"});
+        document.gradients.push_back(
+            {value.at("name").text(longest_name), value.at("elements").whole(1, most_elements)});
+        bucket.elements += document.gradients.back().elements;
+        ++bucket.gradient_count;
+      },
+      most_gradients - document.gradients.size());
+  if (bucket.gradient_count == 0)
+    gradients.fail("this bucket has no gradient", "leave the bucket out");
+  return bucket;
+}
+
+void check_all_are_used(const JsonValue& all_reduces, const Plan& plan) {
+  std::vector<bool> used(plan.schedules.size());
+  for (const Bucket& bucket : plan.buckets) used[static_cast<std::size_t>(bucket.schedule)] = true;
+  const auto unused = std::find(used.begin(), used.end(), false);
+  if (unused == used.end()) return;
+  all_reduces.fail(fmt::format("no bucket uses entry {} (counted from 0)", unused - used.begin()),
+                   "leave it out");
+}
+
+}  // namespace
+
+PlanDocument plan_document(const Plan& plan, const NetworkWork& network) {
+  PlanDocument document{.network = network.name, .gradients = {}, .plan = plan};
+  for (const Gradient& gradient : network.gradients)
+    document.gradients.push_back({gradient.name, gradient.elements});
+  std::size_t planned = 0;
+  for (const Bucket& bucket : plan.buckets)
+    planned += static_cast<std::size_t>(bucket.gradient_count);
+  PACELINE_ASSERT(planned == document.gradients.size(), "the plan is for this network");
+  return document;
+}
+
+std::string to_json(const PlanDocument& document) {
+  const Plan& plan = document.plan;
+  OrderedJson json = {{"schema", schema},
+                      {"network", document.network},
+                      {"strategy", plan.strategy},
+                      {"ranks", plan.ranks},
+                      {"wire_type", name(plan.wire)},
+                      {"overlap", name(plan.overlap)},
+                      {"streams", plan.streams},
+                      {"all_reduces", OrderedJson::array()},
+                      {"buckets", OrderedJson::array()}};
+  for (const PlannedSchedule& planned : plan.schedules)
+    json["all_reduces"].push_back(all_reduce_json(planned));
+  for (const Bucket& bucket : plan.buckets) {
+    OrderedJson gradients = OrderedJson::array();
+    for (int i = 0; i < bucket.gradient_count; ++i) {
+      const PlannedGradient& gradient =
+          document.gradients[static_cast<std::size_t>(bucket.first_gradient + i)];
+      gradients.push_back({{"name", gradient.name}, {"elements", gradient.elements}});
+    }
+    json["buckets"].push_back(
+        {{"all_reduce", bucket.schedule}, {"gradients", std::move(gradients)}});
+  }
+  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+}
+
+PlanDocument parse_plan(std::string_view text, const std::string& file) {
+  const nlohmann::json json = parse_json(text, file, remedy);
+  const std::string what = "the plan";
+  const JsonValue root(json, file, what);
+  const std::string found = root.at("schema").text(longest_name);
+  if (found != schema)
+    root.at("schema").fail(fmt::format("{} is not what this version reads", in_quotes(found)),
+                           fmt::format("give a plan of schema {}", schema));
+  root.check_keys({"schema", "network", "strategy", "ranks", "wire_type", "overlap", "streams",
+                   "all_reduces", "buckets"});
+  PlanDocument document;
+  document.network = root.at("network").text(longest_name);
+  Plan& plan = document.plan;
+  const Strategy& chosen =
+      *root.at("strategy").named([](const std::string& entry) { return &strategy(entry); });
+  plan.strategy = chosen.name;
+  plan.ranks = read_count(root.at("ranks"), 1, max_ranks);
+  plan.wire = root.at("wire_type").named([](const std::string& entry) {
+    return wire_type_from_name(entry);
+  });
+  plan.overlap =
+      root.at("overlap").named([](const std::string& entry) { return overlap_from_name(entry); });
+  const JsonValue all_reduces = root.at("all_reduces");
+  all_reduces.for_each(
+      [&](const JsonValue& entry) {
+        plan.schedules.push_back(entry.has("library") ? read_library(entry, chosen, plan.ranks)
+                                                      : read_algorithm(entry, chosen, plan.ranks));
+      },
+      most_gradients);
+  root.at("buckets").for_each(
+      [&](const JsonValue& entry) {
+        plan.buckets.push_back(
+            read_bucket(entry, static_cast<int>(plan.schedules.size()), document));
+      },
+      most_gradients);
+  const auto buckets = static_cast<std::int64_t>(plan.buckets.size());
+  plan.streams = read_count(root.at("streams"), 1, std::max(most_streams, buckets));
+  check_all_are_used(all_reduces, plan);
+  return document;
+}
+
+void check_plan(const PlanDocument& document, const std::string& file, const NetworkWork& network,
+                int ranks) {
+  const auto fail = [&](const std::string& problem, const std::string& what_to_do) {
+    throw InputError({file}, problem, what_to_do);
+  };
+  if (document.network != network.name)
+    fail(fmt::format("the plan is for network {}, not for {}", in_quotes(document.network),
+                     network.name),
+         "give a plan for this network, or the plan's network as --model");
+  if (document.plan.ranks != ranks)
+    fail(fmt::format("the plan is for {} ranks, not for {}", document.plan.ranks, ranks),
+         "give a plan for so many ranks (paceline predict --ranks ... --plan-out)");
+  const std::string order = fmt::format("list the {} gradients of {}, each once, in backward order",
+                                        network.gradients.size(), network.name);
+  std::set<std::string_view> seen;
+  for (std::size_t i = 0; i < document.gradients.size(); ++i) {
+    const PlannedGradient& planned = document.gradients[i];
+    if (!seen.insert(planned.name).second)
+      fail(fmt::format("gradient {} is in the buckets twice", in_quotes(planned.name)), order);
+    if (i >= network.gradients.size())
+      fail(fmt::format("gradient {} is none of {}'s", in_quotes(planned.name), network.name),
+           order);
+    const Gradient& expected = network.gradients[i];
+    if (planned.name != expected.name)
+      fail(fmt::format("gradient {} of the buckets is {}, but {} of {} is {}", i + 1,
+                       in_quotes(planned.name), i + 1, network.name, expected.name),
+           order);
+    if (planned.elements != expected.elements)
+      fail(fmt::format("gradient {} has {} elements in the plan, and {} in {}", planned.name,
+                       planned.elements, expected.elements, network.name),
+           "give a plan for this network (and for this --scale-gradients)");
+  }
+  if (document.gradients.size() < network.gradients.size())
+    fail(fmt::format("the buckets end before gradient {} of {}, {}", document.gradients.size() + 1,
+                     network.name, network.gradients[document.gradients.size()].name),
+         order);
+}
+
+}  // namespace paceline::models

@@ -1,0 +1,52 @@
+// A plan as a document: JSON of schema "paceline.plan/1" (docs/formats.md).
+//
+// The document names the network that the plan is for, and holds in each bucket the names and sizes
+// of its gradients. So a reader can say which gradient is wrong where a plan is used with another
+// network, or where its buckets do not hold every gradient once and in backward order. `predict
+// --plan-out` writes the document; --plan of predict, train, replay, compare and show plan read it;
+// rank 0 of a replay sends it to the other ranks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/network/work.h"
+#include "models/plan/plan.h"
+
+namespace paceline::models {
+
+// A gradient as the document has it.
+struct PlannedGradient {
+  std::string name;
+  std::int64_t elements = 0;
+
+  bool operator==(const PlannedGradient&) const = default;
+};
+
+struct PlanDocument {
+  std::string network;
+  std::vector<PlannedGradient> gradients;  // of all buckets, in their order
+  Plan plan;
+
+  bool operator==(const PlanDocument&) const = default;
+};
+
+// The document of a plan that was made for this network.
+[[nodiscard]] PlanDocument plan_document(const Plan& plan, const NetworkWork& network);
+
+[[nodiscard]] std::string to_json(const PlanDocument& document);
+
+// Throws InputError with the place in the document if the text is no such document, or if its plan
+// cannot be: an unknown name, an option that the algorithm does not take or that does not fit the
+// ranks, an algorithm that the strategy does not use, an all-reduce that no bucket uses.
+// Whether it fits a network is check_plan's question. `file` is named in errors.
+[[nodiscard]] PlanDocument parse_plan(std::string_view text, const std::string& file);
+
+// Throws InputError that names `file` unless the plan is for this network and this number of ranks,
+// and its buckets hold the network's gradients, each once, in backward order.
+void check_plan(const PlanDocument& document, const std::string& file, const NetworkWork& network,
+                int ranks);
+
+}  // namespace paceline::models
