@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 namespace paceline::models {
 
@@ -55,6 +58,52 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr double us = 1e6;
+
+// Perfetto takes `ts` and `dur` to whole nanoseconds separately, and drops a slice that begins
+// before the one before it on its track has ended. Both ends of an event are therefore rounded here,
+// and its duration is the difference.
+std::int64_t whole_ns(double seconds) {
+  return std::llround(seconds * 1e9);
+}
+
+// In microseconds, such that a reader who rounds to nanoseconds and one who cuts agree.
+double microseconds(std::int64_t ns) {
+  return (static_cast<double>(ns) + 0.2) / 1000;
+}
+
+// When an event begins and ends, in nanoseconds.
+struct Rounded {
+  std::int64_t start = 0;
+  std::int64_t end = 0;
+};
+
+// The times of all events. Where the end of an event and the start of the next one on its track are
+// one time that was computed twice, one may be rounded up and the other down: then the later event
+// begins where the earlier ends.
+std::vector<Rounded> rounded(const std::vector<TimelineEvent>& events) {
+  std::vector<Rounded> times;
+  std::vector<std::size_t> order;
+  for (const TimelineEvent& event : events) {
+    const double start = std::max(0.0, event.start.value());
+    times.push_back({whole_ns(start), whole_ns(start + event.duration.value())});
+    order.push_back(order.size());
+  }
+  const auto place = [&](std::size_t i) {
+    return std::tuple(events[i].resource, events[i].stream, events[i].start.value(),
+                      events[i].duration.value());
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
+  for (std::size_t n = 1; n < order.size(); ++n) {
+    const std::size_t before = order[n - 1];
+    const std::size_t i = order[n];
+    const bool one_track =
+        events[i].resource == events[before].resource && events[i].stream == events[before].stream;
+    if (one_track && times[i].start == times[before].end - 1) times[i].start = times[before].end;
+    times[i].end = std::max(times[i].end, times[i].start);
+  }
+  return times;
+}
 
 // The communication streams come last.
 int track_of(Resource resource, int stream) {
@@ -207,14 +256,16 @@ std::string chrome_trace(const std::vector<TracedTimeline>& timelines) {
     events.push_back(metadata("process_name", process, 0,
                               {{"name", timeline.provenance + ": " + timeline.title}}));
     add_tracks(timeline, process, events);
-    for (const TimelineEvent& event : timeline.events) {
+    const std::vector<Rounded> times = rounded(timeline.events);
+    for (std::size_t e = 0; e < timeline.events.size(); ++e) {
+      const TimelineEvent& event = timeline.events[e];
       events.push_back({{"ph", "X"},
                         {"name", event_name(timelines[i].job, event)},
                         {"cat", name(event.kind)},
                         {"pid", process},
                         {"tid", track_of(event.resource, event.stream)},
-                        {"ts", std::max(0.0, event.start.value() * us)},
-                        {"dur", event.duration.value() * us},
+                        {"ts", microseconds(times[e].start)},
+                        {"dur", microseconds(times[e].end - times[e].start)},
                         {"args", event_args(timelines[i].job, event, timeline.provenance)}});
     }
   }

@@ -107,18 +107,19 @@ struct TracedTimeline {
 // Chrome trace JSON (schema paceline.timeline/1), which Perfetto (ui.perfetto.dev) and
 // chrome://tracing open.
 //
-// One process for each timeline (pid: its index), one named track for each resource and stream, one
-// complete event ("X") for each event, in microseconds. Args carry the layer or bucket, bytes,
-// schedule and provenance; otherData carries each timeline's title and job.
+// Each timeline is one process (pid: its index), each resource and stream one named track, and each
+// event one complete event ("X"), whose start and end are whole nanoseconds, written in
+// microseconds. Args carry the layer or bucket, bytes, schedule and provenance; otherData carries
+// each timeline's title and job.
 [[nodiscard]] std::string chrome_trace(const std::vector<TracedTimeline>& timelines);
 // The same, of one network and plan.
 [[nodiscard]] std::string chrome_trace(const NetworkWork& network, const Plan& plan,
                                        const std::vector<Timeline>& timelines);
 
-// Reads what chrome_trace wrote: the same values, times to a part in 10^15. `file` names the text
-// in errors. Throws InputError (file, where in the document, what would be right) for all else,
-// also for texts with control characters, names of more than 256 bytes and titles of more than 8
-// KiB. O(text).
+// Reads what chrome_trace wrote: the same values, events' times to a nanosecond. `file` names the
+// text in errors. Throws InputError (file, where in the document, what would be right) for all else,
+// also for texts with control characters, names of more than 256 bytes and titles of more than
+// 8 KiB. O(text) time.
 [[nodiscard]] std::vector<TracedTimeline> parse_chrome_trace(std::string_view text,
                                                              const std::string& file);
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -32,6 +33,11 @@ std::vector<TaskKind> all_task_kinds() {
 
 Seconds time_of(const JsonValue& value) {
   return Seconds{value.number(0, longest_us) / 1e6};
+}
+
+// Of an event: whole nanoseconds (timeline.cc says why they are written a little larger).
+Seconds event_time_of(const JsonValue& value) {
+  return Seconds{std::round(value.number(0, longest_us) * 1e3) / 1e9};
 }
 
 std::string name_of(const JsonValue& value) {
@@ -165,8 +171,8 @@ void read_event(const JsonValue& entry, std::vector<TracedTimeline>& timelines) 
        .stream = std::max(0, track - communication),
        .index = count_of(args.at("index"), low, high),
        .iteration = count_of(args.at("iteration"), 0, most_iterations - 1),
-       .start = time_of(entry.at("ts")),
-       .duration = time_of(entry.at("dur"))});
+       .start = event_time_of(entry.at("ts")),
+       .duration = event_time_of(entry.at("dur"))});
 }
 
 }  // namespace
