@@ -1,27 +1,18 @@
 // The catalogue that ships: devices, links and clusters, as data in catalog/*.yaml.
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <vector>
 
+#include "models/cluster/catalog_parts.h"
 #include "models/cluster/cluster.h"
 
 namespace paceline::models {
 
-// Each throws InputError that suggests the nearest name.
-[[nodiscard]] Device catalog_device(std::string_view name);
-[[nodiscard]] Link catalog_link(std::string_view name);
+// Throws InputError that suggests the nearest name.
 [[nodiscard]] Cluster catalog_cluster(std::string_view name);
 
-struct CatalogEntry {
-  std::string name;
-  std::string description;
-};
-
-// In the order of the files.
-[[nodiscard]] std::vector<CatalogEntry> catalog_devices();
-[[nodiscard]] std::vector<CatalogEntry> catalog_links();
+// In the order of the file.
 [[nodiscard]] std::vector<CatalogEntry> catalog_clusters();
 
 }  // namespace paceline::models

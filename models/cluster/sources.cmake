@@ -1,4 +1,7 @@
 set(cluster_sources
-  cluster/catalog.cc cluster/cluster_reader.cc cluster/fabric.cc cluster/placement.cc cluster/simgrid_xml.cc cluster/yaml.cc)
-set(cluster_headers cluster/catalog.h cluster/cluster.h cluster/fabric.h cluster/platform.h cluster/placement.h cluster/simgrid_xml.h cluster/yaml.h)
+  cluster/catalog.cc cluster/catalog_file.cc cluster/cluster_reader.cc cluster/fabric.cc cluster/part_reader.cc
+  cluster/placement.cc cluster/simgrid_xml.cc)
+set(cluster_headers
+  cluster/catalog.h cluster/catalog_parts.h cluster/cluster.h cluster/fabric.h cluster/platform.h cluster/placement.h
+  cluster/simgrid_xml.h cluster/yaml.h)
 set(cluster_embedded cluster/catalog/clusters.yaml cluster/catalog/devices.yaml cluster/catalog/links.yaml)

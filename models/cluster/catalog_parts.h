@@ -1,0 +1,26 @@
+// The devices and links of the catalogue that ships (catalog/devices.yaml, catalog/links.yaml). The
+// clusters are in catalog.h.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/cluster/cluster.h"
+
+namespace paceline::models {
+
+// Each throws InputError that suggests the nearest name.
+[[nodiscard]] Device catalog_device(std::string_view name);
+[[nodiscard]] Link catalog_link(std::string_view name);
+
+struct CatalogEntry {
+  std::string name;
+  std::string description;
+};
+
+// In the order of the files.
+[[nodiscard]] std::vector<CatalogEntry> catalog_devices();
+[[nodiscard]] std::vector<CatalogEntry> catalog_links();
+
+}  // namespace paceline::models
