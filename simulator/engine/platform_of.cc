@@ -4,11 +4,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <string>
 
 #include "models/base/error.h"
 
 namespace paceline::simulator {
+namespace {
+
+// The number of at most 12 digits that differs from `value` by no more than rounding: what comes out
+// of 1 / (1 / 1e9) is 1e9 again. If there is none, `value`.
+double without_rounding(double value) {
+  const double rounded = std::stod(fmt::format("{:.12g}", value));
+  return std::fabs(rounded - value) <= 4e-16 * std::fabs(value) ? rounded : value;
+}
+
+}  // namespace
 
 models::Platform platform_of(const Routes& routes, const std::string& name) {
   const int ranks = routes.ranks();
@@ -20,8 +32,8 @@ models::Platform platform_of(const Routes& routes, const std::string& name) {
   models::Platform platform;
   platform.name = name;
   platform.first_of_route = {0};
-  std::map<int, int> number_of_link;      // of routes, to that of the platform
-  std::map<double, int> number_of_alpha;  // in seconds
+  std::map<int, int> number_of_link;      // the platform's number for each number of a route's link
+  std::map<double, int> number_of_alpha;  // the platform's link for each alpha, in seconds
   const auto add = [&platform](models::PlatformLink link) {
     platform.links.push_back(std::move(link));
     return static_cast<int>(platform.links.size()) - 1;
@@ -32,11 +44,11 @@ models::Platform platform_of(const Routes& routes, const std::string& name) {
     platform.hosts.push_back(fmt::format("rank-{}", from));
     for (int to = 0; to < ranks; ++to) {
       if (from != to) {
-        const double alpha_s = routes.path(from, to, path);
+        const double alpha_s = without_rounding(routes.path(from, to, path));
         for (const int link : path) {
           const auto [entry, is_new] = number_of_link.try_emplace(link);
           if (is_new) {
-            const BytesPerSecond bandwidth{1 / routes.beta_s(link)};
+            const BytesPerSecond bandwidth{without_rounding(1 / routes.beta_s(link))};
             entry->second =
                 add({routes.link_name(link), bandwidth, Seconds{0}, routes.is_shared(link)});
             fastest = std::max(fastest, bandwidth);
