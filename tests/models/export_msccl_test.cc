@@ -17,7 +17,7 @@ namespace {
 TEST(ExportMsccl, RingOfTwoByHand) {
   EXPECT_EQ(
       msccl(Collective::all_reduce, ring_all_reduce(2), "ring p=2"),
-      R"(<algo name="ring p=2" proto="Simple" nchannels="1" nchunksperloop="2" ngpus="2" coll="allreduce" inplace="1" outofplace="0" minBytes="0" maxBytes="0">
+      R"(<algo name="ring p=2" proto="Simple" nchannels="1" nchunksperloop="2" ngpus="2" coll="allreduce" inplace="1" outofplace="0" minBytes="0" maxBytes="1125899906842624">
   <gpu id="0" i_chunks="2" o_chunks="2" s_chunks="0">
     <tb id="0" send="1" recv="-1" chan="0">
       <step s="0" type="s" srcbuf="i" srcoff="1" dstbuf="i" dstoff="1" cnt="1" depid="-1" deps="-1" hasdep="1"/>
@@ -40,6 +40,20 @@ TEST(ExportMsccl, RingOfTwoByHand) {
   </gpu>
 </algo>
 )");
+}
+
+// Each runtime has a rule by which it chooses among the files that it has for a call.
+TEST(ExportMsccl, BothRuntimesChooseTheFileForAnySizeThatTheChunksDivide) {
+  const test::MscclFile file =
+      test::parse_msccl(msccl(Collective::all_reduce, ring_all_reduce(6), "ring p=6"));
+  for (const std::int64_t count : {6LL, 600LL, 6'000'000'000LL}) {
+    EXPECT_TRUE(test::msccl_chooses(file, 6, count, 4)) << count;
+    EXPECT_TRUE(test::msccl_executor_chooses(file, 6, count, 4)) << count;
+  }
+  // The executor divides the elements of a call by the chunks, too.
+  EXPECT_FALSE(test::msccl_chooses(file, 6, 7, 4));
+  EXPECT_FALSE(test::msccl_executor_chooses(file, 6, 7, 4));
+  EXPECT_FALSE(test::msccl_chooses(file, 5, 600, 4));
 }
 
 using test::MscclMachine;

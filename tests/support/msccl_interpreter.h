@@ -49,6 +49,26 @@ struct MscclFile {
   [[nodiscard]] int number(const std::string& key) const { return std::stoi(attributes.at(key)); }
 };
 
+// Does microsoft/msccl choose the file for an all-reduce of `count` elements? (src/collectives,
+// where it looks for an algorithm: a count that nchunksperloop divides, and minBytes <= bytes <
+// maxBytes.)
+inline bool msccl_chooses(const MscclFile& file, int ranks, std::int64_t count, int element_bytes) {
+  const std::int64_t bytes = count * element_bytes;
+  return file.number("ngpus") == ranks && count % file.number("nchunksperloop") == 0 &&
+         bytes >= std::stoll(file.attributes.at("minBytes")) &&
+         bytes < std::stoll(file.attributes.at("maxBytes"));
+}
+
+// Does msccl-executor-nccl's own scheduler? (src/misc/msccl/msccl_lifecycle.cc: bytes <= maxBytes,
+// and a maxBytes of 0 bounds nothing.)
+inline bool msccl_executor_chooses(const MscclFile& file, int ranks, std::int64_t count,
+                                   int element_bytes) {
+  const std::int64_t bytes = count * element_bytes;
+  const std::int64_t most = std::stoll(file.attributes.at("maxBytes"));
+  return file.number("ngpus") == ranks && count > 0 && count % file.number("nchunksperloop") == 0 &&
+         bytes >= std::stoll(file.attributes.at("minBytes")) && (most == 0 || bytes <= most);
+}
+
 // The runtime's parser knows elements with attributes apart by single spaces, and nothing else.
 // Throws std::runtime_error where it would give up.
 inline MscclFile parse_msccl(const std::string& text) {

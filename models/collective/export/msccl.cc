@@ -248,10 +248,10 @@ std::string msccl(Collective collective, const Schedule& schedule, std::string_v
   const std::vector<RankMessages> all = by_rank(messages(schedule, chunks), schedule.ranks());
   std::string text = fmt::format(
       "<algo name=\"{}\" proto=\"Simple\" nchannels=\"1\" nchunksperloop=\"{}\" ngpus=\"{}\" "
-      "coll=\"{}\" inplace=\"{}\" outofplace=\"{}\" minBytes=\"0\" maxBytes=\"0\">\n",
+      "coll=\"{}\" inplace=\"{}\" outofplace=\"{}\" minBytes=\"0\" maxBytes=\"{}\">\n",
       xml_text(name.substr(0, MscclLimits::name)),
       collective == Collective::all_to_all ? part : chunks, ranks, form.name, form.in_place ? 1 : 0,
-      form.in_place ? 0 : 1);
+      form.in_place ? 0 : 1, MscclLimits::bytes);
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
     Gpu gpu(rank, chunks);
     for_each_step(all[static_cast<std::size_t>(rank)], [&](auto sent, auto received) {

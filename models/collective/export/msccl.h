@@ -19,6 +19,9 @@ struct MscclLimits {
   static constexpr std::int64_t chunks = 32'767;  // an offset is an int16
   static constexpr std::int64_t count = 71;       // chunks of one instruction
   static constexpr std::size_t name = 63;
+  // The size of a call up to which a file is chosen, as an int64. microsoft/msccl chooses below it
+  // (so never with 0), msccl-executor-nccl up to it.
+  static constexpr std::int64_t bytes = std::int64_t{1} << 50;
   static constexpr std::size_t elements = 4095;  // XML elements that one GPU reads: its own steps
                                                  // and threadblocks, all gpus, and algo
 };
