@@ -47,8 +47,8 @@ std::int64_t parse_elements(const std::string& text) {
   });
 }
 
-std::string goal_text(const Options& options, const NamedSchedule& named,
-                      const std::string& title) {
+void write_goal(const Options& options, const NamedSchedule& named, const std::string& title,
+                const TextSink& sink) {
   models::GoalOptions goal{.title = title,
                            .elements = parse_elements(options.size),
                            .bytes_per_element = bytes_per_element};
@@ -57,27 +57,28 @@ std::string goal_text(const Options& options, const NamedSchedule& named,
         parsing_option("--cluster", [&] { return load_cluster(options.cluster); });
     goal.gamma = simulator::communication_cost(cluster, nullptr, simulator::Reading::stated).gamma;
   }
-  return models::goal(named.schedule, goal);
+  models::write_goal(named.schedule, goal, sink);
 }
 
 struct Format {
   const char* name;
   bool has_sizes;  // takes --size and --cluster
-  std::string (*text)(const Options&, const NamedSchedule&, const std::string& title);
+  void (*write)(const Options&, const NamedSchedule&, const std::string& title, const TextSink&);
 };
 
 const std::array formats = {
-    Format{"goal", true, goal_text},
+    Format{"goal", true, write_goal},
     Format{"msccl", false,
-           [](const Options&, const NamedSchedule& named, const std::string& title) {
-             return models::msccl(named.algorithm.collective, named.schedule, title);
+           [](const Options&, const NamedSchedule& named, const std::string& title,
+              const TextSink& sink) {
+             sink(models::msccl(named.algorithm.collective, named.schedule, title));
            }},
-    Format{"svg", false,
-           [](const Options&, const NamedSchedule& named, const std::string&) {
-             return models::svg(named.schedule,
-                                models::described(named.algorithm.name, named.options),
-                                name(named.algorithm.collective));
-           }},
+    Format{
+        "svg", false,
+        [](const Options&, const NamedSchedule& named, const std::string&, const TextSink& sink) {
+          sink(models::svg(named.schedule, models::described(named.algorithm.name, named.options),
+                           name(named.algorithm.collective)));
+        }},
 };
 
 const Format& format_named(const std::string& wanted) {
@@ -107,12 +108,9 @@ void run(const Options& options) {
   const NamedSchedule named = load_schedule(algorithm, options.build, most_ranks);
   const std::string title = fmt::format(
       "{}, {} ranks", models::described(algorithm.name, named.options), named.options.ranks);
-  const std::string text = format.text(options, named, title);
-  if (options.output.empty()) {
-    fmt::print("{}", text);
-    return;
-  }
-  write_output_file(options.output, text);
+  const auto write = [&](const TextSink& sink) { format.write(options, named, title, sink); };
+  if (options.output.empty()) return write(write_to_standard_output);
+  write_output_file(options.output, write);
 }
 
 }  // namespace

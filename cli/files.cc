@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -98,19 +99,36 @@ void check_paths(const std::vector<GivenPath>& paths) {
 }
 
 void write_output_file(const std::string& path, std::string_view text) {
+  write_output_file(path, [&](const TextSink& sink) { sink(text); });
+}
+
+void write_output_file(const std::string& path,
+                       const std::function<void(const TextSink&)>& produce) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (fs::is_directory(status)) throw RunError("write " + path, "it is a directory");
   if (fs::exists(status) && !fs::is_regular_file(status)) {
     if (::access(path.c_str(), W_OK) != 0) throw RunError("write " + path, cause());
     std::ofstream out(path, std::ios::binary);
-    out.write(text.data(), static_cast<std::streamsize>(text.size()));
+    produce([&](std::string_view piece) {
+      out.write(piece.data(), static_cast<std::streamsize>(piece.size()));
+      if (!out) throw RunError("write " + path, cause());
+    });
     if (!out.flush()) throw RunError("write " + path, cause());
     return;
   }
   runtime::AtomicFile file(path, runtime::Writers::many);
-  file.write_at(0, std::as_bytes(std::span(text)));
+  std::uint64_t offset = 0;
+  produce([&](std::string_view piece) {
+    file.write_at(offset, std::as_bytes(std::span(piece)));
+    offset += piece.size();
+  });
   file.commit();
+}
+
+void write_to_standard_output(std::string_view piece) {
+  if (std::fwrite(piece.data(), 1, piece.size(), stdout) != piece.size())
+    throw RunError("write to standard output", cause());
 }
 
 bool names_a_file(std::string_view text) {

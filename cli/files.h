@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,15 @@ namespace paceline::cli {
 // rename. A path that exists and is no regular file (a pipe, /dev/null) is written to directly.
 // Throws RunError.
 void write_output_file(const std::string& path, std::string_view text);
+
+// Takes a text piece by piece.
+using TextSink = std::function<void(std::string_view)>;
+// The same for a text that `produce` gives to the sink piece by piece, so that it is never held as a
+// whole. What `produce` throws leaves the path as it was.
+void write_output_file(const std::string& path,
+                       const std::function<void(const TextSink&)>& produce);
+// A sink that writes to standard output. Throws RunError.
+void write_to_standard_output(std::string_view piece);
 
 // Refuses, before any work, a path that write_output_file or a checkpoint could not write: its
 // folder is not there or cannot be written, or it is a folder. Throws InputError that names the

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+#include <string>
+#include <tuple>
+
 #include "models/collective/algorithms.h"
 #include "models/collective/export/messages.h"
 #include "tests/support/error_of.h"
@@ -128,6 +133,48 @@ TEST(ExportGoal, ManyMessagesAreJoined) {
                       "s2_1 requires j1\n"),
             std::string::npos)
       << text;
+}
+
+// The blocks are made rank by rank; the list of all messages is made step by step.
+TEST(ExportGoal, EveryRankHasItsMessagesOfTheWholeList) {
+  using Line = std::tuple<char, int, std::uint64_t, std::uint32_t>;
+  for (const int p : {2, 3, 6, 8, 12}) {
+    for (const auto& [name, schedule] : test::all_reduces(p)) {
+      const std::int64_t elements = 100;
+      const test::GoalFile file = test::parse_goal(goal(schedule, {.elements = elements}));
+      const std::vector<RankMessages> expected = by_rank(messages(schedule, elements), p);
+      for (std::size_t rank = 0; rank < file.size(); ++rank) {
+        std::multiset<Line> in_file;
+        for (const test::GoalOperation& o : file[rank])
+          if (o.kind != 'c') in_file.insert({o.kind, o.peer, o.size, o.tag});
+        std::multiset<Line> in_list;
+        const auto add = [&](char kind, int peer, const Message& m) {
+          in_list.insert({kind, peer, static_cast<std::uint64_t>(4 * m.span.size),
+                          static_cast<std::uint32_t>(m.serial)});
+        };
+        for (const Message& m : expected[rank].sent) add('s', m.to, m);
+        for (const Message& m : expected[rank].received) add('r', m.from, m);
+        EXPECT_EQ(in_file, in_list) << name << " p=" << p << " rank " << rank;
+      }
+    }
+  }
+}
+
+// Written as it goes: a piece is what one rank has, so that no more than that is held at a time.
+TEST(ExportGoal, IsWrittenRankByRank) {
+  const Schedule ring = ring_all_reduce(64);
+  const GoalOptions options{.title = "ring", .elements = 6400};
+  std::string text;
+  std::size_t largest = 0;
+  int pieces = 0;
+  write_goal(ring, options, [&](std::string_view piece) {
+    text += piece;
+    largest = std::max(largest, piece.size());
+    ++pieces;
+  });
+  EXPECT_EQ(text, goal(ring, options));
+  EXPECT_EQ(pieces, 1 + 64);
+  EXPECT_LT(largest, text.size() / 32);
 }
 
 // 4 p^2 lines at most, where every rank talks to every other: the joins keep dependencies linear.

@@ -107,15 +107,18 @@ std::string header(const Schedule& schedule, const GoalOptions& options) {
 
 }  // namespace
 
-std::string goal(const Schedule& schedule, const GoalOptions& options) {
-  const std::vector<Message> list = messages(schedule, options.elements);
+void write_goal(const Schedule& schedule, const GoalOptions& options,
+                const std::function<void(std::string_view)>& write) {
+  check_exported_messages(schedule, options.elements);
   std::string text = header(schedule, options);
   fmt::format_to(std::back_inserter(text), "num_ranks {}\n", schedule.ranks());
-  const std::vector<RankMessages> ranks = by_rank(list, schedule.ranks());
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+  write(text);
+  for (int rank = 0; rank < schedule.ranks(); ++rank) {
+    text.clear();
     fmt::format_to(std::back_inserter(text), "\nrank {} {{\n", rank);
     RankText out(options, text);
-    for_each_step(ranks[rank], [&](auto sent, auto received) {
+    RankMessages all = messages_of_rank(schedule, rank, options.elements);
+    for_each_step(all, [&](auto sent, auto received) {
       std::vector<Message> order(sent.begin(), sent.end());
       std::stable_sort(order.begin(), order.end(), [&](const Message& a, const Message& b) {
         return distance(a, schedule.ranks()) < distance(b, schedule.ranks());
@@ -124,9 +127,15 @@ std::string goal(const Schedule& schedule, const GoalOptions& options) {
       for (const Message& m : received) out.receive(m);
       out.end_step(sent.empty() ? received.front().step : sent.front().step);
     });
-    if (ranks[rank].sent.empty() && ranks[rank].received.empty()) text += "idle: calc 0\n";
+    if (all.sent.empty() && all.received.empty()) text += "idle: calc 0\n";
     text += "}\n";
+    write(text);
   }
+}
+
+std::string goal(const Schedule& schedule, const GoalOptions& options) {
+  std::string text;
+  write_goal(schedule, options, [&](std::string_view piece) { text += piece; });
   return text;
 }
 

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "models/base/units.h"
 #include "models/collective/schedule.h"
@@ -19,17 +21,25 @@ struct GoalOptions {
   std::optional<SecondsPerByte> gamma = {};  // of a reduction; without it, reductions are left out
 };
 
+// Writes the file piece by piece, in order: a header, then one piece for each rank. Memory: the
+// messages and the text of one rank. Throws InputError, before the first piece, where there are more
+// than most_exported_messages.
+//
 // Each rank runs synchronous steps: all messages of a step start when the rank is done with the
 // last step in which it took part. It is done with a step when its messages are sent and received,
 // and what it received is reduced.
-//  - "sS_TO" and "rS_FROM" (with "_i" where a step has several) are the messages of step S from 1.
-//  - "cS" is the reduction after step S: gamma for every byte, whole nanoseconds.
-//  - "jS" is a calc of 0 that joins what a step of more than two ends in, so that the number of
+//  - "sS_TO" and "rS_FROM" (with "_i" where a step has several) are the messages of step S, counted
+//    from 1.
+//  - "cS" is the reduction after step S: gamma for every byte, in whole nanoseconds.
+//  - "jS" is a calc of 0 that joins the ends of a step that has more than two, so that the number of
 //    lines grows with the messages and not with their square.
 //  - A tag counts the messages from one rank to another, so that matching is unambiguous in any
 //    order. Sends of a step are in the order of the distance to the receiver, around all ranks.
-// Empty messages are left out; a rank that has no others holds one calc of 0. Throws InputError
-// where there are more than most_exported_messages.
+// Empty messages are left out. A rank that has no others holds one calc of 0.
+void write_goal(const Schedule& schedule, const GoalOptions& options,
+                const std::function<void(std::string_view)>& write);
+
+// The whole file as one text.
 [[nodiscard]] std::string goal(const Schedule& schedule, const GoalOptions& options);
 
 }  // namespace paceline::models

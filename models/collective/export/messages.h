@@ -1,4 +1,4 @@
-// The messages of a schedule as a list, for the exporters: the one reader that materialises them.
+// The messages of a schedule as lists, of all ranks or of one, for the exporters.
 #pragma once
 
 #include <algorithm>
@@ -10,30 +10,35 @@
 
 namespace paceline::models {
 
-// One message that is not empty.
+// A transfer that is not empty: other tools send it as one message.
 struct Message {
   int step = 0;
   int from = 0;
   int to = 0;
-  int index = 0;   // among the messages from the same to the same rank in the step
-  int serial = 0;  // and in all steps
+  int index = 0;   // among the messages of this step from the same rank to the same rank
+  int serial = 0;  // among the messages of all steps from the same rank to the same rank
   bool reduce = false;
   Span<std::int64_t> span;
 };
 
-// Beyond this a file takes more memory and time than its readers have.
+// Files with more messages take more memory and time than the tools that read them have.
 inline constexpr std::int64_t most_exported_messages = 3'000'000;
+
+// Throws InputError where a bucket of `units` elements or chunks takes more messages than `most`.
+void check_exported_messages(const Schedule& schedule, std::int64_t units,
+                             std::int64_t most = most_exported_messages);
 
 // All messages of a bucket of `units` elements or chunks, step by step, in a step in the order of
 // for_each_transfer. Throws InputError where there are more than `most`.
 [[nodiscard]] std::vector<Message> messages(const Schedule& schedule, std::int64_t units,
                                             std::int64_t most = most_exported_messages);
 
-// The messages of one rank, each kind in the order of the list.
+// The messages that one rank sends and receives, each in the order of for_each_transfer.
 struct RankMessages {
   std::vector<Message> sent;
   std::vector<Message> received;
 };
+[[nodiscard]] RankMessages messages_of_rank(const Schedule& schedule, int rank, std::int64_t units);
 [[nodiscard]] std::vector<RankMessages> by_rank(const std::vector<Message>& list, int ranks);
 
 // Calls visit(sent, received), as spans, for each step in which the rank takes part.
