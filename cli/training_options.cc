@@ -10,6 +10,7 @@
 #include "models/collective/catalogue.h"
 #include "models/network/shape_inference.h"
 #include "models/plan/strategy.h"
+#include "runtime/exchange/recorder.h"
 
 namespace paceline::cli {
 namespace {
@@ -106,7 +107,9 @@ void add_training_options(Command& command, TrainingOptions& options) {
   command.add_option("--metrics", options.metrics, "Write metrics as JSON lines").value("FILE");
   command
       .add_option("--timeline", options.timeline,
-                  "Write what rank 0 did in three iterations as Chrome trace JSON, as predict does")
+                  fmt::format("Write what rank 0 did in up to {} iterations as Chrome trace "
+                              "JSON, as predict does",
+                              runtime::recorded_iterations))
       .value("FILE");
   command.add_flag("--json", options.json, "Print one JSON document");
 }

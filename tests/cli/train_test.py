@@ -136,6 +136,12 @@ class Reports(Folder):
             events = json.load(open(path))["traceEvents"]
             return {event["name"] for event in events if event["ph"] == "X" and event["args"]["iteration"] == 1}
 
+        # --help says how many iterations are recorded.
+        text = subprocess.run([PACELINE, "train", "--help"], stdout=subprocess.PIPE, text=True).stdout
+        said = int(re.search(r"in\s+up\s+to\s+(\d+)\s+iterations", text).group(1))
+        events = json.load(open(measured))["traceEvents"]
+        self.assertEqual(len({event["args"]["iteration"] for event in events if event["ph"] == "X"}), said)
+
         inputs = {"read", "decode", "host to device"}
         packs = {name for name in tasks(predicted) if name.startswith("pack")}
         self.assertEqual(tasks(measured), tasks(predicted) - inputs - packs)
