@@ -314,6 +314,11 @@ StrategyPrediction Predictor::predict(models::Plan plan,
     prediction.stragglers->efficiency =
         counted * (baseline / prediction.stragglers->iteration.mean);
   }
+  const MemoryRequest memory{request_.network, plan, request_.precision, request_.batch_per_rank};
+  const Bytes capacity = request_.cluster.device.memory.value;
+  prediction.memory = device_memory(memory);
+  prediction.fits = prediction.memory.total() <= capacity;
+  prediction.largest_batch = largest_batch(memory, capacity);
   prediction.plan = std::move(plan);
   return prediction;
 }

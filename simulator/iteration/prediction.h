@@ -14,6 +14,7 @@
 #include "models/plan/plan.h"
 #include "models/plan/strategy.h"
 #include "models/profile/profile.h"
+#include "simulator/cost/device_memory.h"
 #include "simulator/cost/nccl_model.h"
 #include "simulator/iteration/dag.h"
 #include "simulator/iteration/plan_timing.h"
@@ -85,6 +86,9 @@ struct StrategyPrediction {
   std::string timed_by;
   bool by_library_model = false;  // timed by another program's model (NCCL's), not by ours
   bool converged = true;
+  DeviceMemory memory;    // that a rank needs, with an optimizer of one state (momentum)
+  bool fits = true;       // the memory is at most the device's
+  int largest_batch = 0;  // per rank, with which the memory would be at most the device's
   std::optional<StragglerPrediction> stragglers;  // where they were asked for
 };
 

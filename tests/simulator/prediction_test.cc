@@ -269,6 +269,22 @@ TEST(Prediction, EfficiencyWithStragglersCountsThem) {
               backed.efficiency * (backed.stragglers->throughput / backed.throughput), 1e-12);
 }
 
+// A P40 has 24 GB.
+TEST(Prediction, SaysWhatDoesNotFitTheDevice) {
+  const Job job;
+  PredictionRequest request = job.request(16);
+  const StrategyPrediction small = Predictor(request).predict(models::strategy("fused-ring"));
+  EXPECT_TRUE(small.fits);
+  EXPECT_LT(small.memory.total(), job.cluster.device.memory.value);
+  EXPECT_GT(small.largest_batch, 64);
+  request.batch_per_rank = small.largest_batch;
+  EXPECT_TRUE(Predictor(request).predict(models::strategy("fused-ring")).fits);
+  request.batch_per_rank = 2 * small.largest_batch;
+  const StrategyPrediction large = Predictor(request).predict(models::strategy("fused-ring"));
+  EXPECT_FALSE(large.fits);
+  EXPECT_EQ(large.memory.activations, 2 * small.largest_batch / 64.0 * small.memory.activations);
+}
+
 TEST(Prediction, OverlapNeverHurts) {
   const Job job;
   PredictionRequest request = job.request(1024);

@@ -1,0 +1,65 @@
+// The memory that a rank needs of its device, in bytes, and the largest batch that fits.
+//
+// Counted, for N parameters and a batch of b samples per rank (formulas: docs/models.md):
+//  - parameters: N working weights, in the type of the forward pass;
+//  - masters: N FP32 weights that the update changes; in mixed precision only;
+//  - gradients: N gradients as the backward pass leaves them; twice with double buffering, for the
+//    gradients of the iteration before wait for the update;
+//  - optimizer: N FP32 values for each state of the optimizer;
+//  - activations: b times what the forward pass writes, all of which is kept for the backward pass:
+//    the output of every layer but ReLU (in place) and flatten (a view), and beside them the index
+//    of a max pooling, the mask of a dropout and the scale of an LRN, as large as their output;
+//  - input: b samples in FP32, as they are copied to the device;
+//  - workspace: the gradients of activations that one layer's backward pass reads and writes, of
+//    the layer where they are largest. They live only from layer to layer;
+//  - buffers: a bucket on its way, to send from and to receive into, for the largest buckets that
+//    may travel at the same time.
+//
+// Not counted: the workspace that a library's convolution algorithms ask for, a CUDA context, and
+// what an allocator loses to fragments. So a job that is said to fit may still not, by that much; a
+// job that is said not to fit needs less memory than it takes today (recomputation, for instance).
+#pragma once
+
+#include <optional>
+
+#include "models/base/precision.h"
+#include "models/base/units.h"
+#include "models/network/work.h"
+#include "models/plan/plan.h"
+
+namespace paceline::simulator {
+
+struct MemoryRequest {
+  const models::NetworkWork& network;
+  const models::Plan& plan;  // for the network
+  models::Precision precision = models::Precision::fp32;
+  int batch_per_rank = 1;
+  // FP32 values that the optimizer keeps for each parameter: 0 for plain SGD, 1 for momentum and
+  // LARS (the default, as the update's time is counted), 2 for an optimizer of two moments.
+  int optimizer_states = 1;
+};
+
+// Bytes on one device.
+struct DeviceMemory {
+  Bytes parameters;
+  Bytes masters;
+  Bytes gradients;
+  Bytes optimizer;
+  Bytes activations;
+  Bytes input;
+  Bytes workspace;
+  Bytes buffers;
+
+  [[nodiscard]] Bytes total() const {
+    return parameters + masters + gradients + optimizer + activations + input + workspace + buffers;
+  }
+};
+
+// O(layers + buckets).
+[[nodiscard]] DeviceMemory device_memory(const MemoryRequest& request);
+
+// The largest batch per rank for which the total is at most `capacity`; 0 where not even one sample
+// fits. The request's own batch has no effect. At most 2^30, where a network keeps next to nothing.
+[[nodiscard]] int largest_batch(const MemoryRequest& request, Bytes capacity);
+
+}  // namespace paceline::simulator

@@ -1,0 +1,135 @@
+// What a rank needs of its device's memory, against totals worked out by hand.
+#include "simulator/cost/device_memory.h"
+
+#include <gtest/gtest.h>
+
+#include "models/network/zoo.h"
+#include "models/plan/strategy.h"
+
+namespace paceline::simulator {
+namespace {
+
+struct Job {
+  models::NetworkWork network;
+  models::Plan plan;
+  models::Precision precision = models::Precision::fp32;
+  int batch = 32;
+
+  Job(const char* model, const char* strategy, int ranks, models::WireType wire,
+      const models::Thresholds& thresholds = {})
+      : network(models::work(models::zoo_network(model))),
+        plan(models::make_plan(models::strategy(strategy), network.gradients, ranks, wire,
+                               thresholds)) {}
+  [[nodiscard]] MemoryRequest request() const { return {network, plan, precision, batch}; }
+};
+
+// conv1 writes 16 x 28 x 28 = 12544 elements, pool1 3136 and as many indices, conv2 6272, pool2 1568
+// and as many indices, fc1 128, fc2 10, the loss 10. ReLU and flatten write nothing of their own.
+constexpr double kept = 12544 + 2 * 3136 + 6272 + 2 * 1568 + 128 + 10 + 10;
+// (25 + 1) x 16, (25 x 16 + 1) x 32, (1568 + 1) x 128, (128 + 1) x 10.
+constexpr double parameters = 416 + 12832 + 200832 + 1290;
+// relu1 reads a gradient of 12544 elements and writes one.
+constexpr double largest_layer = 2 * 12544;
+
+TEST(DeviceMemory, OfASmallNetworkIsWhatOneCountsByHand) {
+  const Job job("cnn-small", "ring", 4, models::WireType::fp32);
+  const DeviceMemory memory = device_memory(job.request());
+  EXPECT_EQ(memory.parameters.value(), 4 * parameters);
+  EXPECT_EQ(memory.masters.value(), 0);
+  EXPECT_EQ(memory.gradients.value(), 4 * parameters);
+  EXPECT_EQ(memory.optimizer.value(), 4 * parameters);
+  EXPECT_EQ(memory.activations.value(), 32 * 4 * kept);
+  EXPECT_EQ(memory.input.value(), 32 * 4 * 784);
+  EXPECT_EQ(memory.workspace.value(), 32 * 4 * largest_layer);
+  EXPECT_EQ(memory.buffers.value(), 2 * 4 * 1568 * 128);  // fc1.weight
+  EXPECT_EQ(memory.total().value(), 11133304);
+}
+
+// Mixed precision halves what the passes work on, and adds the masters. Buffers are of the wire.
+TEST(DeviceMemory, OfMixedPrecisionHasMasters) {
+  Job job("cnn-small", "ring", 4, models::WireType::fp16);
+  job.precision = models::Precision::mixed;
+  const DeviceMemory memory = device_memory(job.request());
+  EXPECT_EQ(memory.parameters.value(), 2 * parameters);
+  EXPECT_EQ(memory.masters.value(), 4 * parameters);
+  EXPECT_EQ(memory.gradients.value(), 2 * parameters);
+  EXPECT_EQ(memory.optimizer.value(), 4 * parameters);
+  EXPECT_EQ(memory.activations.value(), 32 * 2 * kept);
+  EXPECT_EQ(memory.input.value(), 32 * 4 * 784);
+  EXPECT_EQ(memory.workspace.value(), 32 * 2 * largest_layer);
+  EXPECT_EQ(memory.buffers.value(), 2 * 2 * 1568 * 128);
+}
+
+TEST(DeviceMemory, CountsTheStatesOfTheOptimizer) {
+  const Job job("cnn-small", "ring", 4, models::WireType::fp32);
+  MemoryRequest request = job.request();
+  for (const int states : {0, 1, 2}) {
+    request.optimizer_states = states;
+    EXPECT_EQ(device_memory(request).optimizer.value(), states * 4 * parameters);
+  }
+}
+
+// The gradients of the last iteration wait for the update while this one's come.
+TEST(DeviceMemory, OfDoubleBufferingHasTheGradientsTwice) {
+  Job job("cnn-small", "ring", 4, models::WireType::fp32);
+  job.plan.overlap = models::Overlap::double_buffered;
+  EXPECT_EQ(device_memory(job.request()).gradients.value(), 2 * 4 * parameters);
+}
+
+TEST(DeviceMemory, HasBuffersForWhatTravelsAtTheSameTime) {
+  const auto buffers = [](const char* strategy, int ranks, const models::Thresholds& thresholds) {
+    return device_memory(
+               Job("cnn-small", strategy, ranks, models::WireType::fp32, thresholds).request())
+        .buffers.value();
+  };
+  EXPECT_EQ(buffers("ring", 1, {}), 0);
+  EXPECT_EQ(buffers("ring", 4, {.streams = 2}), 2 * 4 * (1568 * 128 + 400 * 32));
+  EXPECT_EQ(buffers("fused-ring", 4, {.fusion = Bytes{1e9}}), 2 * 4 * parameters);
+  EXPECT_EQ(buffers("ring", 4, {.streams = 100}), 2 * 4 * parameters);
+  EXPECT_EQ(buffers("parameter-server", 4, {.servers = 2}), 2 * 4 * parameters);
+}
+
+TEST(DeviceMemory, TheLargestBatchFitsAndTheNextDoesNot) {
+  const Job job("cnn-small", "ring", 4, models::WireType::fp32);
+  EXPECT_EQ(largest_batch(job.request(), Bytes{11133304}), 32);
+  EXPECT_EQ(largest_batch(job.request(), Bytes{11133303}), 31);
+  const double fixed = 3 * 4 * parameters + 2 * 4 * 1568 * 128;
+  EXPECT_EQ(largest_batch(job.request(), Bytes{fixed}), 0);
+  EXPECT_EQ(largest_batch(job.request(), Bytes{fixed - 1}), 0);
+  for (const char* model : {"resnet50", "vgg16", "alexnet"}) {
+    Job large(model, "fused-ring", 8, models::WireType::fp16, {.fusion = Bytes{1e7}});
+    large.precision = models::Precision::mixed;
+    const Bytes capacity{16e9};
+    large.batch = largest_batch(large.request(), capacity);
+    EXPECT_LE(device_memory(large.request()).total(), capacity) << model;
+    ++large.batch;
+    EXPECT_GT(device_memory(large.request()).total(), capacity) << model;
+  }
+}
+
+// VGG-16 as the literature counts it. CS231n (Stanford, convolutional networks, "VGGNet in detail")
+// lists 15.2 million numbers of input, convolutions, pools and fully connected layers: 58 MiB an
+// image in FP32; and 138 million parameters.
+TEST(DeviceMemory, OfVgg16IsThatOfTheLiterature) {
+  Job job("vgg16", "ring", 8, models::WireType::fp32);
+  job.batch = 1;
+  double outputs = static_cast<double>(job.network.input_elements);
+  for (const models::LayerWork& layer : job.network.layers) {
+    if (layer.kind == "convolution" || layer.kind == "max_pool" || layer.kind == "fully_connected")
+      outputs += static_cast<double>(layer.output.elements());
+  }
+  EXPECT_EQ(outputs, 15237608);
+  EXPECT_NEAR(outputs * 4 / (1 << 20), 58.1, 0.05);
+  const DeviceMemory memory = device_memory(job.request());
+  EXPECT_NEAR(memory.parameters.value(), 138.36e6 * 4, 0.01e6 * 4);
+  // Beside these, the indices of 5 pools, the outputs and masks of 2 dropouts, and the loss.
+  EXPECT_EQ((memory.activations + memory.input).value(),
+            4 * (outputs + 1530368 + 2 * 2 * 4096 + 1000));
+  // 16 GB hold tens of images, not 100,000.
+  const int most = largest_batch(job.request(), Bytes{16e9});
+  EXPECT_GT(most, 64);
+  EXPECT_LT(most, 256);
+}
+
+}  // namespace
+}  // namespace paceline::simulator
