@@ -291,6 +291,15 @@ std::vector<std::size_t> best_bounds(Sizes sizes, const FitOptions& options) {
   return chosen;
 }
 
+// The pseudo-inverse of a symmetric matrix without negative eigenvalues. If its rows are parallel, its
+// one eigenvalue is the trace. (Eigen's general decomposition takes 8 s to compile.)
+Eigen::Matrix2d pseudo_inverse(const Eigen::Matrix2d& matrix) {
+  const double trace = matrix.trace();
+  constexpr double parallel = 2 * std::numeric_limits<double>::epsilon();
+  if (matrix.determinant() > parallel * trace * trace) return matrix.inverse();
+  return matrix / (trace * trace);
+}
+
 // What share of its own error a size takes from the line: the diagonal of the projection of
 // relative equations.
 std::vector<double> leverage(Sizes sizes, const Line& line) {
@@ -302,7 +311,7 @@ std::vector<double> leverage(Sizes sizes, const Line& line) {
     rows.emplace_back(1 / fitted, size.bytes / scale / fitted);
     normal += rows.back() * rows.back().transpose();
   }
-  const Eigen::Matrix2d inverse = normal.completeOrthogonalDecomposition().pseudoInverse();
+  const Eigen::Matrix2d inverse = pseudo_inverse(normal);
   std::vector<double> shares;
   for (const Eigen::Vector2d& row : rows)
     shares.push_back(std::clamp(row.dot(inverse * row), 0.0, 0.9));

@@ -209,7 +209,7 @@ RC_GTEST_PROP(EngineAgreement, CollapsedEqualsEnumeratedOnWholeNodes, ()) {
   const int nodes = *rc::gen::element(1, 2, 3, 4, 5, 6, 8, 8, 9, 10, 12, 12, 16, 16);
   const int ranks = g * nodes;
   const CommunicationCost cost = test::drawn_cost(g, nodes, test::drawn(0, 7) > 0);
-  const models::Schedule schedule = test::detail::drawn_all_reduce(ranks, test::drawn(0, 2));
+  const models::Schedule schedule = test::drawn_all_reduce(ranks, test::drawn(0, 2));
   const Bytes bytes{test::drawn_up_to(1e8)};
   const StepEngine engine(schedule, cost);
   RC_CLASSIFY(engine.positions() < ranks, "collapsed");

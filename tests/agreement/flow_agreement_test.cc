@@ -57,7 +57,7 @@ RC_GTEST_PROP(FlowAgreement, EqualsTheSlowJudgeWithSeveralInFlight, ()) {
   std::vector<models::Schedule> schedules;
   std::vector<test::FluidEngine::Collective> collectives;
   for (int i = test::drawn(1, 4); i > 0; --i) {
-    schedules.push_back(test::detail::drawn_all_reduce(ranks, test::drawn(0, 1)));
+    schedules.push_back(test::drawn_all_reduce(ranks, test::drawn(0, 1)));
     const double at = test::drawn_up_to(1e-3);
     collectives.push_back({.schedule = schedules.back(),
                            .bytes = test::drawn_up_to(1e6),
@@ -107,7 +107,7 @@ RC_GTEST_PROP(FlowAgreement, CollapsedEqualsEnumerated, ()) {
   const int nodes = *rc::gen::element(1, 2, 3, 4, 5, 6, 8, 8, 9, 10, 12, 12);
   const CommunicationCost cost = test::drawn_cost(g, nodes, test::drawn(0, 7) > 0);
   const int ranks = g * nodes;
-  const models::Schedule schedule = test::detail::drawn_all_reduce(ranks, test::drawn(0, 2));
+  const models::Schedule schedule = test::drawn_all_reduce(ranks, test::drawn(0, 2));
   const Bytes bytes{test::drawn_up_to(1e8)};
   FlowEngine collapsed({&schedule, 1}, cost);
   FlowEngine enumerated({&schedule, 1}, cost, Collapse::none);

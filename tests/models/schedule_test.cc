@@ -193,7 +193,7 @@ RC_GTEST_PROP(Groups, LocateInvertsRankInAnyGroups, ()) {
 // A schedule within groups sends what the schedule alone sends, from and to the groups' members.
 RC_GTEST_PROP(Within, RunsTheInnerScheduleInEachGroup, ()) {
   const Groups groups = *test::groups();
-  const Schedule inner = test::detail::drawn_all_reduce(groups.size(), 1);
+  const Schedule inner = test::drawn_all_reduce(groups.size(), 1);
   int ranks = 0;
   for (int group = 0; group < groups.count; ++group) {
     for (int member = 0; member < groups.size(); ++member)

@@ -126,7 +126,7 @@ TEST(Equivalence, SaysYesOnlyWhereRanksOfEachPartBehaveAlike) {
 
 RC_GTEST_PROP(Equivalence, SaysYesOnlyWhereRanksOfAnyScheduleBehaveAlike, ()) {
   const int p = *rc::gen::element(4, 8, 12, 16, 18, 24, 36);
-  const models::Schedule schedule = test::detail::drawn_all_reduce(p, 2);
+  const models::Schedule schedule = test::drawn_all_reduce(p, 2);
   const int modulus = test::drawn_divisor(p);
   const int g = test::drawn_divisor(modulus);
   if (is_equitable(schedule, modulus))

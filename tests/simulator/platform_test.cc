@@ -48,7 +48,7 @@ RC_GTEST_PROP(PlatformXml, RoundTripKeepsRoutesBandwidthsAndAlphas, ()) {
       }
     }
   }
-  const models::Schedule schedule = test::detail::drawn_all_reduce(ranks, 1);
+  const models::Schedule schedule = test::drawn_all_reduce(ranks, 1);
   const Bytes bytes{test::drawn_up_to(1e8)};
   const double time = StepEngine(schedule, cost).time(bytes).value();
   RC_ASSERT(std::fabs(StepEngine(schedule, read).time(bytes).value() - time) <= 1e-11 * time);

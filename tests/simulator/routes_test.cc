@@ -193,7 +193,7 @@ TEST(Routes, OfATorusTakeTheShorterWayRoundEachRing) {
 RC_GTEST_PROP(Routes, ConserveLoads, ()) {
   const int ranks = test::drawn(2, 32);
   const CommunicationCost cost = *test::communication_costs(ranks);
-  const models::Schedule schedule = test::detail::drawn_all_reduce(ranks, 1);
+  const models::Schedule schedule = test::drawn_all_reduce(ranks, 1);
   if (schedule.steps() == 0) return;
   const Routes routes(cost, ranks);
   const test::ReferenceRoutes reference(cost, ranks);
@@ -237,7 +237,7 @@ RC_GTEST_PROP(Routes, APermutedPlacementIsARenumbering, ()) {
   CommunicationCost placed = test::drawn_cost(g, nodes, true);
   CommunicationCost plain = placed;
   placed.slots = test::drawn_permutation(ranks);
-  const models::Schedule schedule = test::detail::drawn_all_reduce(ranks, 1);
+  const models::Schedule schedule = test::drawn_all_reduce(ranks, 1);
   const models::Schedule renumbered = models::within(ranks, test::in_order(placed.slots), schedule);
   const Bytes bytes{test::drawn_up_to(1e8)};
   const Completion a = StepEngine(schedule, placed).completion(bytes);

@@ -246,7 +246,7 @@ RC_GTEST_PROP(StepEngine, RelabellingRanksChangesNothing, ()) {
   cost.nic_use = NicUse::striped;
   const int g = cost.ranks_per_node;
   const int nodes = test::drawn(1, 24 / g);
-  const models::Schedule schedule = test::detail::drawn_all_reduce(nodes * g, 1);
+  const models::Schedule schedule = test::drawn_all_reduce(nodes * g, 1);
   std::vector<int> order;
   for (const int node : test::drawn_permutation(nodes)) {
     for (const int slot : test::drawn_permutation(g)) order.push_back(node * g + slot);
