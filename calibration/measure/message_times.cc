@@ -16,7 +16,7 @@
 #include "models/base/limits.h"
 #include "runtime/channel/messages.h"
 #include "runtime/channel/transport_channel.h"
-#include "runtime/transport/message_memory.h"
+#include "runtime/device/memory.h"
 
 namespace paceline::calibration {
 namespace {
@@ -88,8 +88,9 @@ class Patterns {
   // Of messages up to `largest` bytes, and all-reduces up to `largest_all_reduce`.
   Patterns(Transport& transport, std::int64_t largest, std::int64_t largest_all_reduce = 0)
       : transport_(transport),
-        sent_(static_cast<std::size_t>(std::max(largest, largest_all_reduce))),
-        received_(static_cast<std::size_t>(largest)) {
+        sent_(
+            runtime::host_memory(static_cast<std::size_t>(std::max(largest, largest_all_reduce)))),
+        received_(runtime::host_memory(static_cast<std::size_t>(largest))) {
     std::ranges::fill(sent_.bytes(), std::byte{0});  // which all-reduces leave as they are
   }
 
@@ -210,7 +211,7 @@ class Patterns {
   }
 
  private:
-  static std::span<std::byte> part(runtime::MessageMemory& memory, std::int64_t bytes) {
+  static std::span<std::byte> part(runtime::Memory& memory, std::int64_t bytes) {
     return memory.bytes().first(static_cast<std::size_t>(bytes));
   }
   void send(int to, std::int64_t bytes) {
@@ -221,8 +222,8 @@ class Patterns {
   }
 
   Transport& transport_;
-  runtime::MessageMemory sent_;
-  runtime::MessageMemory received_;
+  runtime::Memory sent_;
+  runtime::Memory received_;
 };
 
 // Rank 0's number on all ranks.

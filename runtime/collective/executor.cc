@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <span>
 #include <vector>
@@ -11,50 +12,63 @@
 #include "models/base/error.h"
 #include "models/collective/message_sizes.h"
 #include "models/collective/rank_program.h"
+#include "runtime/device/cpu_device.h"
 #include "runtime/tensor/kernels.h"
-#include "runtime/transport/message_memory.h"
+#include "runtime/transport/polling.h"
 
 namespace paceline::runtime {
 namespace {
 
 using models::RankProgram;
+using Clock = std::chrono::steady_clock;
 
 // Messages are counted in an int by MPI.
 constexpr std::size_t most_message_bytes = std::size_t{1} << 30;
-// Receives that are posted ahead are read back from the cache when they land: half of a level 2
-// cache of 1 MiB, and two messages at least.
+// Receives that are posted ahead should still be in the cache when they are added. This is half of a
+// level 2 cache of 1 MiB; two messages are posted at least.
 constexpr std::size_t window_bytes = std::size_t{1} << 19;
 
 // Scratch that the collectives of a stream take turns in.
 class Scratch {
  public:
-  // At least so many bytes. What was handed out before stays as it is until release().
-  void reserve(std::size_t bytes) {
-    if (bytes <= data().size()) return;
-    held_.emplace_back(bytes);
+  // Holds at least so many bytes from now on. What was handed out before stays as it is until
+  // release().
+  void reserve(Device& device, MemoryKind kind, std::size_t bytes) {
+    if (!held_.empty() && bytes <= held_.back().size()) return;
+    if (bytes > 0) held_.push_back(device.allocate(bytes, kind));
   }
   void release() {
     if (held_.size() > 1) held_.erase(held_.begin(), held_.end() - 1);
   }
-  [[nodiscard]] std::span<std::byte> data() {
-    return held_.empty() ? std::span<std::byte>() : held_.back().bytes();
+  [[nodiscard]] ArrayView array(NumberType type) const {
+    return held_.empty() ? ArrayView{.type = type} : held_.back().array(type);
   }
 
  private:
-  std::vector<MessageMemory> held_;
+  std::vector<Memory> held_;
 };
 
-}  // namespace
+// What the collectives of one stream of the transport share.
+struct Lane {
+  Scratch scratch;  // where messages land that are added
+  Scratch wide;     // sums in FP32
+  std::unique_ptr<Stream> stream;
+};
 
-class Collective {
+// A collective of this rank. Two cursors go over what it receives: `arrived_` counts the messages
+// that are here and whose sums were started, `landed_` those whose sums are done. Only what has
+// landed is sent on or received over.
+class Run {
  public:
-  Collective(RankProgram program, NumberType type, int stream)
+  Run(RankProgram program, NumberType type, int stream)
       : program_(std::move(program)), type_(type), element_(bytes_of(type)), stream_(stream) {
     receives_.resize(program_.most_posted);
+    sums_.resize(program_.most_posted);
     sends_.resize(program_.sends.size());
   }
 
   [[nodiscard]] int stream() const { return stream_; }
+  [[nodiscard]] NumberType type() const { return type_; }
   [[nodiscard]] bool in_flight() const { return in_flight_; }
   [[nodiscard]] std::size_t room_bytes() const {
     return (static_cast<std::size_t>(program_.largest_reduction) * element_ + 63) / 64 * 64;
@@ -64,30 +78,44 @@ class Collective {
     return static_cast<std::size_t>(program_.wide.size);
   }
 
-  void enqueue(void* bucket) {
-    bucket_ = static_cast<std::byte*>(bucket);
+  void enqueue(const ArrayView& bucket, const Token& ready) {
+    PACELINE_ASSERT(bucket.type == type_ || bucket.elements == 0,
+                    "a bucket is an array of the wire type");
+    bucket_ = bucket;
+    ready_ = ready;
     in_flight_ = true;
     running_ = false;
+    ++starts_;
     next = nullptr;
   }
+  // How often it was started.
+  [[nodiscard]] std::uint32_t starts() const { return starts_; }
 
-  // As far as it goes without blocking. Returns whether anything moved.
-  bool advance(Transport& transport, std::byte* scratch, float* wide) {
+  // Goes as far as it can without blocking. Returns whether anything moved.
+  bool advance(Transport& transport, Lane& lane) {
+    awaited_message_ = {};
+    awaited_token_ = {};
     bool moved = false;
     if (!running_) {
-      begin(scratch, wide);
+      if (!is_done(ready_)) return false;
+      begin(lane);
       post_receives(transport);
       issue_sends(transport, program_.sends_at_start);
       moved = true;
     }
     while (landed_ < program_.receives.size()) {
-      const RankProgram::Receive& receive = program_.receives[landed_];
-      if (!is_posted_and_done(transport, receive)) return moved;
-      land(receive);
-      ++landed_;
+      if (landed_ < arrived_ && is_done(sums_[landed_ % sums_.size()])) {
+        const RankProgram::Receive& receive = program_.receives[landed_];
+        ++landed_;
+        issue_sends(transport, receive.sends_after);
+        post_receives(transport);
+      } else if (arrived_ < program_.receives.size() && has_arrived(transport)) {
+        sums_[arrived_ % sums_.size()] = start_sum(lane);
+        ++arrived_;
+      } else {
+        return moved;
+      }
       moved = true;
-      issue_sends(transport, receive.sends_after);
-      post_receives(transport);
     }
     for (; finished_sends_ < sends_.size(); ++finished_sends_) {
       if (!is_done(transport, sends_[finished_sends_])) return moved;
@@ -96,34 +124,46 @@ class Collective {
     return true;
   }
 
-  // The message without which it cannot move, after advance() did not finish it.
-  [[nodiscard]] Transport::Request blocked_on() const { return blocked_on_; }
+  // Without which it cannot move, after advance() did not finish it: a message (slot 0 is none), a
+  // token (a done one is none), or either.
+  [[nodiscard]] Transport::Request awaited_message() const { return awaited_message_; }
+  [[nodiscard]] const Token& awaited_token() const { return awaited_token_; }
 
-  Collective* next = nullptr;  // in the queue of the stream
+  Run* next = nullptr;  // in the queue of the stream
 
  private:
-  void begin(std::byte* scratch, float* wide) {
+  void begin(const Lane& lane) {
     running_ = true;
-    scratch_ = scratch;
-    wide_ = wide;
-    posted_ = landed_ = issued_ = 0;
+    scratch_ = lane.scratch.array(type_);
+    wide_ = lane.wide.array(NumberType::fp32);
+    posted_ = arrived_ = landed_ = issued_ = 0;
     finished_sends_ = 0;
   }
 
-  [[nodiscard]] std::byte* at(std::int64_t element) const {
-    return bucket_ + static_cast<std::size_t>(element) * element_;
+  [[nodiscard]] ArrayView at(models::Elements span) const {
+    return bucket_.part(static_cast<std::size_t>(span.begin), static_cast<std::size_t>(span.size));
   }
-  [[nodiscard]] std::byte* room(std::size_t receive) const {
-    return scratch_ + receive % receives_.size() * room_bytes();
+  // Where receive number i lands that is added: elements of its span from `first` on.
+  [[nodiscard]] ArrayView room(std::size_t receive, std::int64_t first, std::int64_t size) const {
+    const std::size_t start = receive % receives_.size() * (room_bytes() / element_);
+    return scratch_.part(start + static_cast<std::size_t>(first), static_cast<std::size_t>(size));
   }
 
   [[nodiscard]] bool is_done(Transport& transport, Transport::Request& request) {
     if (request.slot == 0) return true;
     if (!transport.test(request)) {
-      blocked_on_ = request;
+      awaited_message_ = request;
       return false;
     }
     request = {};
+    return true;
+  }
+  [[nodiscard]] bool is_done(Token& token) {
+    if (!token.is_done()) {
+      awaited_token_ = token;
+      return false;
+    }
+    token = {};
     return true;
   }
 
@@ -136,12 +176,14 @@ class Collective {
     return true;
   }
 
-  [[nodiscard]] bool is_posted_and_done(Transport& transport, const RankProgram::Receive& receive) {
-    if (landed_ == posted_) {
+  // Whether the next message is here and what it changes is free.
+  [[nodiscard]] bool has_arrived(Transport& transport) {
+    const RankProgram::Receive& receive = program_.receives[arrived_];
+    if (arrived_ == posted_) {
       post_receives(transport);
-      if (landed_ == posted_) return false;
+      if (arrived_ == posted_) return false;
     }
-    if (!is_done(transport, receives_[landed_ % receives_.size()])) return false;
+    if (!is_done(transport, receives_[arrived_ % receives_.size()])) return false;
     return !receive.reduce || is_free(transport, receive);
   }
 
@@ -156,111 +198,216 @@ class Collective {
                               !is_free(transport, receive))) {
         return;
       }
-      std::byte* target = receive.reduce ? room(posted_) : at(receive.span.begin);
-      receives_[posted_ % receives_.size()] = transport.post_receive(
-          stream_, receive.from, {target, static_cast<std::size_t>(receive.span.size) * element_});
+      const ArrayView target =
+          receive.reduce ? room(posted_, 0, receive.span.size) : at(receive.span);
+      receives_[posted_ % receives_.size()] =
+          transport.post_receive(stream_, receive.from, {target.data, target.bytes()});
     }
   }
 
   void issue_sends(Transport& transport, std::size_t end) {
     for (; issued_ < end; ++issued_) {
       const RankProgram::Send& send = program_.sends[issued_];
-      sends_[issued_] = transport.post_send(
-          stream_, send.to,
-          {at(send.span.begin), static_cast<std::size_t>(send.span.size) * element_});
+      const ArrayView source = at(send.span);
+      sends_[issued_] = transport.post_send(stream_, send.to, {source.data, source.bytes()});
     }
   }
 
-  void land(const RankProgram::Receive& receive) {
-    if (!receive.reduce) return;
-    const std::byte* source = room(landed_);
+  // Starts to add the message that arrived. The token is done when the sum is.
+  [[nodiscard]] Token start_sum(Lane& lane) {
+    const RankProgram::Receive& receive = program_.receives[arrived_];
+    if (!receive.reduce) return {};
     if (type_ == NumberType::fp32) {
-      add(type_, at(receive.span.begin), source, static_cast<std::size_t>(receive.span.size));
-      return;
+      lane.stream->start(Add{room(arrived_, 0, receive.span.size), at(receive.span)});
+      return lane.stream->record();
     }
     for (std::uint32_t i = receive.pieces.first; i < receive.pieces.last; ++i) {
       const RankProgram::Piece& piece = program_.pieces[i];
-      land(piece,
-           source + static_cast<std::size_t>(piece.span.begin - receive.span.begin) * element_);
+      start_sum(piece, room(arrived_, piece.span.begin - receive.span.begin, piece.span.size),
+                *lane.stream);
     }
+    return lane.stream->record();
   }
 
-  void land(const RankProgram::Piece& piece, const std::byte* source) {
-    const auto size = static_cast<std::size_t>(piece.span.size);
-    std::byte* target = at(piece.span.begin);
-    if (!piece.sum_is_wide && !piece.stays_wide) {
-      add(type_, target, source, size);
-      return;
-    }
-    const std::span<float> sum(wide_ + (piece.span.begin - program_.wide.begin), size);
-    if (!piece.sum_is_wide) cast_to_fp32(target, type_, sum);
-    add_to_fp32(sum, source, type_);
-    if (!piece.stays_wide) cast_from_fp32(sum, type_, target);
+  void start_sum(const RankProgram::Piece& piece, const ArrayView& source, Stream& stream) {
+    const ArrayView target = at(piece.span);
+    if (!piece.sum_is_wide && !piece.stays_wide) return stream.start(Add{source, target});
+    const ArrayView sum =
+        wide_.part(static_cast<std::size_t>(piece.span.begin - program_.wide.begin),
+                   static_cast<std::size_t>(piece.span.size));
+    if (!piece.sum_is_wide) stream.start(Cast{target, sum});
+    stream.start(Add{source, sum});
+    if (!piece.stays_wide) stream.start(Cast{sum, target});
   }
 
   RankProgram program_;
   NumberType type_;
   std::size_t element_;
   int stream_;
-  std::vector<Transport::Request> receives_;  // of receive i at i modulo the size
+  std::vector<Transport::Request> receives_;  // that of receive i is at i modulo the size
+  std::vector<Token> sums_;                   // likewise
   std::vector<Transport::Request> sends_;
 
   bool in_flight_ = false;
   bool running_ = false;
-  std::byte* bucket_ = nullptr;
-  std::byte* scratch_ = nullptr;
-  float* wide_ = nullptr;
+  std::uint32_t starts_ = 0;
+  ArrayView bucket_;
+  Token ready_;
+  ArrayView scratch_;
+  ArrayView wide_;
   std::size_t posted_ = 0;          // receives
+  std::size_t arrived_ = 0;         // receives
   std::size_t landed_ = 0;          // receives
   std::size_t issued_ = 0;          // sends
   std::size_t finished_sends_ = 0;  // at the start of the list
-  Transport::Request blocked_on_;
+  Transport::Request awaited_message_;
+  Token awaited_token_;
 };
 
-struct Executor::State {
-  struct Stream {
-    Collective* first = nullptr;  // the one that runs
-    Collective* last = nullptr;
-    Scratch scratch;
-    Scratch wide;
+// The kind of memory that sums are fastest in, among those that can be sent.
+MemoryKind common_kind(const Transport& transport, const Device& device) {
+  if (const auto kind = fastest_common(device, transport.traits().takes)) return *kind;
+  throw InputError(fmt::format("transport {} takes no memory that device {} computes in",
+                               transport.name(), device.name()),
+                   "choose another transport or another device");
+}
+
+}  // namespace
+
+struct Executor::State final : Token::Source {
+  State(Transport& t, std::unique_ptr<Device> o, Device& d, ExecutorOptions opts)
+      : transport(t),
+        own_device(std::move(o)),
+        device(d),
+        options(opts),
+        kind(common_kind(t, d)),
+        traits{.name = t.name(),
+               .rank = t.rank(),
+               .ranks = t.ranks(),
+               .streams = t.streams(),
+               .takes = t.traits().takes},
+        lanes(static_cast<std::size_t>(t.streams())),
+        queues(lanes.size()) {
+    for (Lane& lane : lanes) lane.stream = device.make_stream();
+    awaited_messages.reserve(lanes.size());
+    awaited_tokens.reserve(lanes.size());
+  }
+
+  // What is started on a stream, one behind the other.
+  struct Queue {
+    Run* first = nullptr;  // runs
+    Run* last = nullptr;
+  };
+  // A library's all-reduce has no program.
+  struct Prepared {
+    Run* run = nullptr;
+    std::int64_t elements = 0;
   };
 
   Transport& transport;
+  std::unique_ptr<Device> own_device;  // where the executor was made without one
+  Device& device;
   ExecutorOptions options;
-  std::deque<Collective> collectives;
-  std::vector<Stream> streams;
-  std::vector<Transport::Request> blocked;
+  MemoryKind kind;  // of scratch
+  ExecutorTraits traits;
+  std::deque<Run> runs;
+  std::vector<Prepared> prepared;  // by the collective's number
+  std::vector<Lane> lanes;
+  std::vector<Queue> queues;
+  std::vector<Transport::Request> awaited_messages;
+  std::vector<Token> awaited_tokens;
 
   // The largest message of a bucket, in bytes: as asked for, or models::largest_message_bytes().
   [[nodiscard]] std::size_t message_bytes(std::size_t bucket_bytes) const;
+  [[nodiscard]] Collective keep(const Prepared& collective) {
+    prepared.push_back(collective);
+    return {static_cast<std::uint32_t>(prepared.size() - 1)};
+  }
+  // Throws InputError unless the stream is one of the transport's.
+  void check_stream(int stream) const;
 
   // Runs what is started on the stream, one after the other.
-  bool advance(Stream& stream) {
+  bool advance(std::size_t stream) {
+    Queue& queue = queues[stream];
     bool moved = false;
-    while (stream.first != nullptr) {
-      Collective& current = *stream.first;
-      moved |= current.advance(transport, stream.scratch.data().data(),
-                               reinterpret_cast<float*>(stream.wide.data().data()));
+    while (queue.first != nullptr) {
+      Run& current = *queue.first;
+      moved |= current.advance(transport, lanes[stream]);
       if (current.in_flight()) {
-        blocked.push_back(current.blocked_on());
+        if (current.awaited_message().slot != 0)
+          awaited_messages.push_back(current.awaited_message());
+        if (current.awaited_token().source() != nullptr)
+          awaited_tokens.push_back(current.awaited_token());
         return moved;
       }
-      stream.first = current.next;
+      queue.first = current.next;
     }
     return moved;
   }
+
+  bool progress() {
+    bool moved = false;
+    forget_awaited();
+    for (std::size_t stream = 0; stream < queues.size(); ++stream) moved |= advance(stream);
+    return moved;
+  }
+  void forget_awaited() {
+    awaited_messages.clear();
+    awaited_tokens.clear();
+  }
+
+  // Returns when something may move. What was awaited is that of the last progress().
+  void wait_for_any(Clock::duration waited) {
+    PACELINE_ASSERT(!awaited_tokens.empty() || !awaited_messages.empty(),
+                    "what does not move waits for a message or a sum");
+    if (awaited_tokens.empty()) return transport.wait_any(awaited_messages);
+    if (!awaited_messages.empty() || awaited_tokens.size() > 1) return pause_between_looks(waited);
+    runtime::wait_for(awaited_tokens.front(), device_patience, "add what was received");
+  }
+
+  // A token's point: the collective's number, and how often it had been started.
+  [[nodiscard]] static std::uint64_t point_of(std::uint32_t number, std::uint32_t starts) {
+    return std::uint64_t{number} << 32 | starts;
+  }
+  [[nodiscard]] bool has_passed(std::uint64_t point) const {
+    const Run& run = *prepared[point >> 32].run;
+    return !run.in_flight() || run.starts() != static_cast<std::uint32_t>(point);
+  }
+  [[nodiscard]] bool is_done(std::uint64_t point) override { return has_passed(point); }
+  [[nodiscard]] bool wait(std::uint64_t point, Seconds longest) override {
+    const Clock::time_point start = Clock::now();
+    Clock::time_point moved_at = start;
+    for (;;) {
+      if (has_passed(point)) return true;
+      const bool moved = progress();
+      if (has_passed(point)) return true;
+      const Clock::time_point now = Clock::now();
+      if (std::chrono::duration<double>(now - start).count() > longest.value()) return false;
+      if (moved)
+        moved_at = now;
+      else
+        pause_between_looks(now - moved_at);
+    }
+  }
 };
 
-Executor::Executor(Transport& transport, ExecutorOptions options)
-    : state_(new State{transport, options, {}, {}, {}}) {
-  state_->streams.resize(static_cast<std::size_t>(transport.streams()));
-  state_->blocked.reserve(state_->streams.size());
+Executor::Executor(Transport& transport, ExecutorOptions options) {
+  auto device = std::make_unique<CpuDevice>();
+  Device& cpu = *device;
+  state_ = std::make_unique<State>(transport, std::move(device), cpu, options);
 }
 
+Executor::Executor(Transport& transport, Device& device, ExecutorOptions options)
+    : state_(std::make_unique<State>(transport, nullptr, device, options)) {}
+
 Executor::~Executor() {
-  const bool in_flight = std::any_of(state_->streams.begin(), state_->streams.end(),
-                                     [](const auto& s) { return s.first != nullptr; });
+  const bool in_flight = std::any_of(state_->queues.begin(), state_->queues.end(),
+                                     [](const auto& q) { return q.first != nullptr; });
   if (in_flight) state_->transport.abort();
+}
+
+const ExecutorTraits& Executor::traits() const {
+  return state_->traits;
 }
 
 std::size_t Executor::State::message_bytes(std::size_t bucket_bytes) const {
@@ -269,18 +416,21 @@ std::size_t Executor::State::message_bytes(std::size_t bucket_bytes) const {
       static_cast<std::int64_t>(bucket_bytes), transport.ranks(), transport.message_sizes()));
 }
 
-Collective& Executor::prepare(const models::Schedule& schedule, std::int64_t elements,
-                              models::WireType wire, int stream) {
+void Executor::State::check_stream(int stream) const {
+  if (stream >= 0 && stream < transport.streams()) return;
+  throw InputError(fmt::format("stream {} of {}", stream, transport.streams()),
+                   fmt::format("give one from 0 to {}", transport.streams() - 1));
+}
+
+Collective Executor::prepare(const models::Schedule& schedule, std::int64_t elements,
+                             models::WireType wire, int stream) {
   const Transport& transport = state_->transport;
   if (schedule.ranks() != transport.ranks()) {
     throw InputError(fmt::format("a schedule over {} ranks for a job of {}", schedule.ranks(),
                                  transport.ranks()),
                      "give one over as many ranks as there are");
   }
-  if (stream < 0 || stream >= transport.streams()) {
-    throw InputError(fmt::format("stream {} of {}", stream, transport.streams()),
-                     fmt::format("give one from 0 to {}", transport.streams() - 1));
-  }
+  state_->check_stream(stream);
   const std::size_t message_bytes =
       state_->message_bytes(static_cast<std::size_t>(elements) * bytes_of(wire));
   const auto message_elements =
@@ -291,46 +441,89 @@ Collective& Executor::prepare(const models::Schedule& schedule, std::int64_t ele
       .message_elements = message_elements,
       .window_elements = static_cast<std::int64_t>(window_bytes / bytes_of(wire)),
       .ahead_elements = ahead_bytes / static_cast<std::int64_t>(bytes_of(wire))};
-  Collective& made = state_->collectives.emplace_back(
-      compile(schedule, transport.rank(), elements, wire, cut), wire, stream);
-  State::Stream& own = state_->streams[static_cast<std::size_t>(stream)];
-  own.scratch.reserve(made.scratch_bytes());
-  own.wide.reserve(made.wide_elements() * sizeof(float));
-  if (own.first == nullptr) {
-    own.scratch.release();
-    own.wide.release();
+  Run& made = state_->runs.emplace_back(compile(schedule, transport.rank(), elements, wire, cut),
+                                        wire, stream);
+  Lane& lane = state_->lanes[static_cast<std::size_t>(stream)];
+  lane.scratch.reserve(state_->device, state_->kind, made.scratch_bytes());
+  lane.wide.reserve(state_->device, state_->device.fastest(), made.wide_elements() * sizeof(float));
+  if (state_->queues[static_cast<std::size_t>(stream)].first == nullptr) {
+    lane.scratch.release();
+    lane.wide.release();
   }
-  return made;
+  return state_->keep({.run = &made, .elements = elements});
 }
 
-void Executor::start(Collective& collective, void* bucket) {
-  PACELINE_ASSERT(!collective.in_flight(), "a collective is started once at a time");
-  State::Stream& stream = state_->streams[static_cast<std::size_t>(collective.stream())];
-  collective.enqueue(bucket);
-  if (stream.first == nullptr) {
-    stream.first = stream.last = &collective;
-    state_->blocked.clear();
+Collective Executor::prepare(const models::PlannedSchedule& schedule, std::int64_t elements,
+                             models::WireType wire, int stream) {
+  if (!schedule.library) return prepare(schedule.schedule, elements, wire, stream);
+  const Transport& transport = state_->transport;
+  if (schedule.algorithm != transport.name() || !transport.has_all_reduce())
+    throw InputError(
+        fmt::format("strategy {} is a library's own all-reduce, which transport {} does not have",
+                    schedule.algorithm, transport.name()),
+        "choose a strategy with a schedule, such as fused-ring");
+  if (wire != models::WireType::fp32)
+    throw InputError(fmt::format("{} adds no {}", schedule.algorithm, name(wire)),
+                     "choose --wire fp32, or a strategy with a schedule");
+  state_->check_stream(stream);
+  return state_->keep({.run = nullptr, .elements = elements});
+}
+
+Token Executor::start(Collective collective, const ArrayView& bucket, const Token& ready) {
+  PACELINE_ASSERT(state_->traits.takes.contains(bucket.kind),
+                  "a bucket is in memory that the transport takes");
+  const State::Prepared& prepared = state_->prepared[collective.number];
+  if (prepared.run == nullptr) {
+    wait_for(ready, device_patience, "start an all-reduce");
+    state_->transport.all_reduce(host_floats(bucket), state_->traits.ranks);
+    return {};
+  }
+  Run& run = *prepared.run;
+  PACELINE_ASSERT(!run.in_flight(), "a collective is started once at a time");
+  const auto stream = static_cast<std::size_t>(run.stream());
+  State::Queue& queue = state_->queues[stream];
+  run.enqueue(bucket, ready);
+  if (queue.first == nullptr) {
+    queue.first = queue.last = &run;
+    state_->forget_awaited();
     state_->advance(stream);
   } else {
-    stream.last->next = &collective;
-    stream.last = &collective;
+    queue.last->next = &run;
+    queue.last = &run;
   }
+  if (!run.in_flight()) return {};
+  return {*state_, State::point_of(collective.number, run.starts())};
+}
+
+Token Executor::start(Collective collective, void* bucket) {
+  const State::Prepared& prepared = state_->prepared[collective.number];
+  const NumberType type = prepared.run == nullptr ? NumberType::fp32 : prepared.run->type();
+  return start(collective,
+               ArrayView{static_cast<std::byte*>(bucket), type,
+                         static_cast<std::size_t>(prepared.elements), MemoryKind::host},
+               Token());
 }
 
 bool Executor::progress() {
-  bool moved = false;
-  state_->blocked.clear();
-  for (State::Stream& stream : state_->streams) moved |= state_->advance(stream);
-  return moved;
+  return state_->progress();
 }
 
-bool Executor::done(const Collective& collective) const {
-  return !collective.in_flight();
+void Executor::abort() noexcept {
+  state_->transport.abort();
 }
 
-void Executor::wait(Collective& collective) {
+bool Executor::done(Collective collective) const {
+  const Run* run = state_->prepared[collective.number].run;
+  return run == nullptr || !run->in_flight();
+}
+
+void Executor::wait(Collective collective) {
+  Clock::time_point moved_at = Clock::now();
   while (!done(collective)) {
-    if (!progress()) state_->transport.wait_any(state_->blocked);
+    if (progress())
+      moved_at = Clock::now();
+    else
+      state_->wait_for_any(Clock::now() - moved_at);
   }
 }
 

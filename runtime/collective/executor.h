@@ -19,9 +19,13 @@
 // where nothing overflows, and 2^-25 (p - 1) more for FP16's subnormal numbers. On an FP32 wire
 // (R = 0) the additions are those of execute_sequentially(), with the same bits.
 //
-// A receive that replaces lands in the bucket itself, and sends leave from there; what is added
-// lands in scratch that the collectives of a stream share, a few messages of it, or as much as a
+// A receive that replaces lands in the bucket itself, and sends leave from there. What is added
+// lands in scratch that the collectives of a stream share: a few messages of it, or as much as a
 // rank receives in one step where ranks add in place to what they send (recursive doubling).
+//
+// Sums are kernels of a device (runtime/device/device.h), on one of its streams for each stream of
+// the transport. A message that was added counts as landed when the kernel's token is done, and not
+// when the call that starts it returns: only then is the sum sent on, or its scratch received into.
 //
 // Thread safety: none; all calls come from the thread that calls the transport.
 #pragma once
@@ -33,47 +37,49 @@
 
 #include "models/base/precision.h"
 #include "models/collective/schedule.h"
+#include "runtime/collective/collective_executor.h"
+#include "runtime/device/device.h"
 #include "runtime/transport/transport.h"
 
 namespace paceline::runtime {
 
 struct ExecutorOptions {
-  // The largest message. Larger overlaps less, and smaller pays more alphas. 0 takes the default of
-  // the transport and size.
+  // The largest message, in bytes. Larger ones overlap less, and smaller ones pay more latencies. 0
+  // takes the default for the transport and the bucket's size.
   std::size_t message_bytes = 0;
-  // How far sends run ahead, as models::MessageSizes has it, in place of the transport's.
+  // How far sends run ahead, in bytes, as in models::MessageSizes, in place of the transport's.
   std::optional<std::int64_t> ahead_bytes = {};
 };
 
-// This rank's part of a schedule over a bucket of one size, ready to run again and again.
-class Collective;
-
-class Executor {
+class Executor final : public CollectiveExecutor {
  public:
+  // Adds on the CPU.
   explicit Executor(Transport& transport, ExecutorOptions options = {});
-  Executor(const Executor&) = delete;
-  Executor& operator=(const Executor&) = delete;
+  // Adds on the device, which outlives the executor. Throws InputError if there is no kind of
+  // memory that both the transport and the device take.
+  Executor(Transport& transport, Device& device, ExecutorOptions options = {});
   // With a collective in flight, aborts the transport: its memory may be gone next.
-  ~Executor();
+  ~Executor() override;
 
-  // Lives as long as the executor. Every rank prepares the same. Throws InputError if the schedule
-  // is over another number of ranks than the transport, or the stream is none of its.
-  [[nodiscard]] Collective& prepare(const models::Schedule& schedule, std::int64_t elements,
-                                    models::WireType wire, int stream = 0);
+  [[nodiscard]] const ExecutorTraits& traits() const override;
+  [[nodiscard]] Collective prepare(const models::PlannedSchedule& schedule, std::int64_t elements,
+                                   models::WireType wire, int stream) override;
+  // The same for a schedule of no plan.
+  [[nodiscard]] Collective prepare(const models::Schedule& schedule, std::int64_t elements,
+                                   models::WireType wire, int stream = 0);
 
-  // Starts a collective on this rank's bucket, in place. The ranks start the collectives of one
-  // stream in the same order; several streams are independent. On one stream a collective that is
-  // started while another is in flight runs after it.
-  void start(Collective& collective, void* bucket);
-  // Moves everything that was started as far as it goes without blocking. Returns whether anything
-  // moved. Throws RunError that names a peer that is gone.
-  bool progress();
-  [[nodiscard]] bool done(const Collective& collective) const;
+  // On one stream a collective that is started while another is in flight runs after it. Waiting
+  // for its token makes progress, and testing it does not. A library's all-reduce blocks.
+  Token start(Collective collective, const ArrayView& bucket, const Token& ready) override;
+  bool progress() override;
+  void abort() noexcept override;
+
+  // The same for a bucket in host memory that is ready.
+  Token start(Collective collective, void* bucket);
+  [[nodiscard]] bool done(Collective collective) const;
   // Progresses until the collective is done.
-  void wait(Collective& collective);
-
-  // start and wait.
-  void run(Collective& collective, void* bucket) {
+  void wait(Collective collective);
+  void run(Collective collective, void* bucket) {
     start(collective, bucket);
     wait(collective);
   }

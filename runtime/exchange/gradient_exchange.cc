@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "models/base/error.h"
-#include "runtime/tensor/kernels.h"
-#include "runtime/transport/message_memory.h"
+#include "runtime/collective/executor.h"
+#include "runtime/device/cpu_device.h"
 #include "runtime/transport/polling.h"
 
 namespace paceline::runtime {
@@ -26,37 +26,21 @@ namespace {
 using Clock = Recorder::Clock;
 
 constexpr int most_under_way = 2;
-// How long the communication thread sleeps between polls while nobody waits for it: it competes
-// with backward for the core. A tenth of the time for which nothing has moved, within these bounds.
+// How long the communication thread sleeps between polls while nobody waits for it, because it
+// competes with backward for the core: a tenth of the time for which nothing has moved, within these
+// bounds.
 constexpr std::chrono::microseconds shortest_nap{50};
 constexpr std::chrono::microseconds longest_nap{200};
 
-// A library's own all-reduce runs where the transport has it.
-void check_library(const models::Plan& plan, const models::PlannedSchedule& schedule,
-                   const Transport& transport) {
-  if (!schedule.library) return;
-  if (schedule.algorithm != transport.name() || !transport.has_all_reduce())
-    throw InputError(
-        fmt::format("strategy {} is a library's own all-reduce, which transport {} does not have",
-                    plan.strategy, transport.name()),
-        "choose a strategy with a schedule, such as fused-ring");
-  if (plan.wire != models::WireType::fp32)
-    throw InputError(fmt::format("{} adds no {}", schedule.algorithm, name(plan.wire)),
-                     "choose --wire fp32, or a strategy with a schedule");
-}
-
-void check(const models::Plan& plan, std::span<const ParameterPlace> parameters,
-           const Transport& transport) {
-  if (plan.ranks != transport.ranks())
-    throw InputError(
-        fmt::format("a plan for {} ranks, and {} ranks", plan.ranks, transport.ranks()),
-        "make the plan for the ranks that run it");
+void check(const models::Plan& plan, std::span<const ParameterPlace> parameters, int ranks) {
+  if (plan.ranks != ranks)
+    throw InputError(fmt::format("a plan for {} ranks, and {} ranks", plan.ranks, ranks),
+                     "make the plan for the ranks that run it");
   if (plan.overlap == models::Overlap::priority)
     throw InputError("overlap priority cannot be run, only predicted",
                      "choose wait-free, double-buffered or none");
   std::size_t next = 0;
   for (const models::Bucket& bucket : plan.buckets) {
-    check_library(plan, plan.schedules[static_cast<std::size_t>(bucket.schedule)], transport);
     std::int64_t elements = 0;
     for (int i = 0; i < bucket.gradient_count && next < parameters.size(); ++i)
       elements += parameters[next++].elements;
@@ -70,13 +54,22 @@ void check(const models::Plan& plan, std::span<const ParameterPlace> parameters,
 
 // One iteration's gradients under way.
 struct Flight {
-  std::span<float> gradients;
-  MessageMemory wire;  // the buckets in the wire type, unless that is FP32
+  ArrayView gradients;
+  Memory wire;              // the buckets as they travel, unless that is in place
+  std::vector<Token> when;  // the gradients of each bucket are there
+  Memory not_finite;        // a number of each stream: 1 once it found one that is not finite
   std::int64_t iteration = 0;
-  int ready = 0;    // buckets that may start
-  int started = 0;  // ... that have
-  int done = 0;
-  bool finite = true;
+  int ready = 0;    // buckets that may start, though their gradients may still be computed
+  int started = 0;  // buckets that have
+  int done = 0;     // buckets that are back
+
+  [[nodiscard]] std::span<std::uint32_t> found() const {
+    return {reinterpret_cast<std::uint32_t*>(not_finite.data()),
+            not_finite.size() / sizeof(std::uint32_t)};
+  }
+  [[nodiscard]] bool finite() const {
+    return std::ranges::all_of(found(), [](std::uint32_t found) { return found == 0; });
+  }
   Clock::time_point first_start;
   Clock::time_point last_end;
 };
@@ -86,56 +79,68 @@ struct BucketPlace {
   std::int64_t elements = 0;
   int last_parameter = 0;
   int stream = 0;
-  Collective* collective = nullptr;  // null for a library's own all-reduce
+  Collective collective;
 };
 
 }  // namespace
 
 struct GradientExchange::State {
-  State(Transport& t, const models::Plan& plan, std::span<const ParameterPlace> parameters,
-        Recorder* r)
-      : transport(t),
-        executor(t),
+  State(CollectiveExecutor& e, Device& d, const models::Plan& plan,
+        std::span<const ParameterPlace> parameters, Recorder* r)
+      : executor(e),
+        device(d),
         wire(plan.wire),
         waits_for_all(plan.overlap == models::Overlap::none),
+        travels(e.traits().ranks > 1),
+        in_place(wire == NumberType::fp32 && e.traits().takes.contains(d.fastest())),
         recorder(r) {
+    const auto count = static_cast<std::size_t>(std::max(1, plan.streams));
+    for (std::size_t i = 0; i < count; ++i) streams.push_back(device.make_stream());
+    stream_free.resize(count);
+    add_buckets(plan, parameters);
+    for (Flight& flight : flights) {
+      flight.when.resize(buckets.size());
+      flight.not_finite = device.allocate(count * sizeof(std::uint32_t), MemoryKind::pinned);
+      if (!travels || in_place) continue;
+      const auto kind = fastest_common(device, executor.traits().takes);
+      if (!kind)
+        throw InputError(fmt::format("executor {} takes no memory that device {} computes in",
+                                     executor.traits().name, device.name()),
+                         "choose another transport or another device");
+      flight.wire = device.allocate(static_cast<std::size_t>(elements) * bytes_of(wire), *kind);
+    }
+  }
+
+  void add_buckets(const models::Plan& plan, std::span<const ParameterPlace> parameters) {
     std::size_t next = 0;
     for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
       const models::Bucket& bucket = plan.buckets[i];
       const std::int64_t offset = next < parameters.size() ? parameters[next].offset : 0;
       next += static_cast<std::size_t>(bucket.gradient_count);
-      const int stream = static_cast<int>(i) % std::max(1, plan.streams);
-      buckets.push_back({.offset = offset,
-                         .elements = bucket.elements,
-                         .last_parameter = static_cast<int>(next) - 1,
-                         .stream = stream,
-                         .collective = prepared(plan, bucket, stream)});
+      const int stream = static_cast<int>(i % streams.size());
+      buckets.push_back(
+          {.offset = offset,
+           .elements = bucket.elements,
+           .last_parameter = static_cast<int>(next) - 1,
+           .stream = stream,
+           .collective = executor.prepare(plan.schedules[static_cast<std::size_t>(bucket.schedule)],
+                                          bucket.elements, plan.wire, stream)});
       elements += bucket.elements;
     }
-    stream_free.resize(static_cast<std::size_t>(std::max(1, plan.streams)));
-    travels = transport.ranks() > 1;
-    for (Flight& flight : flights) {
-      if (travels && wire != models::NumberType::fp32)
-        flight.wire = MessageMemory(static_cast<std::size_t>(elements) * bytes_of(wire));
-    }
   }
 
-  // Null for a library's own.
-  Collective* prepared(const models::Plan& plan, const models::Bucket& bucket, int stream) {
-    const models::PlannedSchedule& planned =
-        plan.schedules[static_cast<std::size_t>(bucket.schedule)];
-    if (planned.library) return nullptr;
-    return &executor.prepare(planned.schedule, bucket.elements, plan.wire, stream);
+  // The bucket as it travels.
+  [[nodiscard]] ArrayView travelling(const Flight& flight, const BucketPlace& bucket) const {
+    const ArrayView all = in_place ? flight.gradients : flight.wire.array(wire);
+    return all.part(static_cast<std::size_t>(bucket.offset),
+                    static_cast<std::size_t>(bucket.elements));
   }
-
-  // The bucket's memory in the wire type.
-  void* memory(Flight& flight, const BucketPlace& bucket) const {
-    if (wire == models::NumberType::fp32) return flight.gradients.data() + bucket.offset;
-    return flight.wire.bytes().data() + static_cast<std::size_t>(bucket.offset) * bytes_of(wire);
+  static ArrayView values(const Flight& flight, const BucketPlace& bucket) {
+    return flight.gradients.part(static_cast<std::size_t>(bucket.offset),
+                                 static_cast<std::size_t>(bucket.elements));
   }
-  static std::span<float> values(const Flight& flight, const BucketPlace& bucket) {
-    return flight.gradients.subspan(static_cast<std::size_t>(bucket.offset),
-                                    static_cast<std::size_t>(bucket.elements));
+  [[nodiscard]] Stream& stream_of(const BucketPlace& bucket) const {
+    return *streams[static_cast<std::size_t>(bucket.stream)];
   }
   void record(models::TaskKind kind, const Flight& flight, int bucket, Clock::time_point start,
               Clock::time_point end) const {
@@ -144,27 +149,38 @@ struct GradientExchange::State {
                        buckets[static_cast<std::size_t>(bucket)].stream);
   }
 
-  void start(Flight& flight, int index);
-  void land(Flight& flight, int index);
-  bool start_ready();
-  bool land_done();
-  void run();
-
-  Transport& transport;
-  Executor executor;
-  models::NumberType wire;
-  bool waits_for_all = false;
-  bool travels = false;
-  Recorder* recorder = nullptr;
-  std::vector<BucketPlace> buckets;
-  std::int64_t elements = 0;
-
+  // A bucket that was started: on its way until `travelled` is done, and then on its way back into
+  // the gradients until `landed` is.
   struct InFlight {
     Flight* flight;
     int bucket;
     Clock::time_point start;
+    Token travelled;
+    bool lands = false;
+    Clock::time_point landing_start = {};
+    Token landed = {};
   };
-  // Of the communication thread:
+
+  void start(Flight& flight, int index);
+  // Casts the bucket back and looks for what is not finite.
+  void begin_landing(InFlight& bucket);
+  // Whether the bucket is back; goes on with it as far as it can.
+  bool lands(InFlight& bucket);
+  bool start_ready();
+  bool land_done();
+  void run();
+
+  CollectiveExecutor& executor;
+  Device& device;
+  NumberType wire;
+  bool waits_for_all = false;
+  bool travels = false;
+  bool in_place = false;
+  Recorder* recorder = nullptr;
+  std::vector<BucketPlace> buckets;
+  std::int64_t elements = 0;
+
+  // The communication thread's:
   std::deque<InFlight> in_flight;
   std::vector<Clock::time_point> stream_free;  // when a stream's last collective was done
 
@@ -173,9 +189,10 @@ struct GradientExchange::State {
   std::condition_variable work;
   std::condition_variable progress;
   std::array<Flight, most_under_way> flights;
+  std::vector<std::unique_ptr<Stream>> streams;  // of the device, one for each stream of the plan
   std::int64_t begun = 0;
   std::int64_t finished = 0;
-  int produced = 0;  // buckets complete in the iteration begun last; of the computing thread
+  int produced = 0;  // buckets complete in the iteration begun last; the computing thread's
   bool someone_waits = false;
   bool stopping = false;
   std::exception_ptr failure;
@@ -184,34 +201,51 @@ struct GradientExchange::State {
 
 void GradientExchange::State::start(Flight& flight, int index) {
   const BucketPlace& bucket = buckets[static_cast<std::size_t>(index)];
+  Token ready = flight.when[static_cast<std::size_t>(index)];
   const Clock::time_point before = Clock::now();
-  if (wire != models::NumberType::fp32)
-    cast_from_fp32(values(flight, bucket), wire, memory(flight, bucket));
-  const Clock::time_point begin = Clock::now();
-  if (wire != models::NumberType::fp32)
-    record(models::TaskKind::cast, flight, index, before, begin);
-  if (bucket.collective == nullptr) {
-    transport.all_reduce(values(flight, bucket), transport.ranks());
-    record(models::TaskKind::all_reduce, flight, index, begin, Clock::now());
-    return land(flight, index);
+  if (!in_place) {
+    Stream& stream = stream_of(bucket);
+    stream.wait_for(ready);
+    stream.start(Cast{values(flight, bucket), travelling(flight, bucket)});
+    ready = stream.record();
   }
-  in_flight.push_back({&flight, index, begin});
-  executor.start(*bucket.collective, memory(flight, bucket));
+  const Clock::time_point begin = Clock::now();
+  // The time of a cast that runs later is not known here.
+  if (!in_place && ready.is_done()) record(models::TaskKind::cast, flight, index, before, begin);
+  InFlight& started = in_flight.emplace_back(InFlight{
+      &flight, index, begin, executor.start(bucket.collective, travelling(flight, bucket), ready)});
+  if (started.travelled.is_done() && lands(started)) in_flight.pop_back();
 }
 
-void GradientExchange::State::land(Flight& flight, int index) {
-  const BucketPlace& bucket = buckets[static_cast<std::size_t>(index)];
-  const Clock::time_point before = Clock::now();
-  if (wire != models::NumberType::fp32)
-    cast_to_fp32(memory(flight, bucket), wire, values(flight, bucket));
-  const bool finite = all_finite(values(flight, bucket));
+void GradientExchange::State::begin_landing(InFlight& in) {
+  const BucketPlace& bucket = buckets[static_cast<std::size_t>(in.bucket)];
+  // On one stream a collective runs after the one before it.
+  Clock::time_point& free = stream_free[static_cast<std::size_t>(bucket.stream)];
+  in.landing_start = Clock::now();
+  record(models::TaskKind::all_reduce, *in.flight, in.bucket, std::max(in.start, free),
+         in.landing_start);
+  free = in.landing_start;
+  Stream& stream = stream_of(bucket);
+  if (!in_place) stream.start(Cast{travelling(*in.flight, bucket), values(*in.flight, bucket)});
+  stream.start(FindNotFinite{values(*in.flight, bucket),
+                             &in.flight->found()[static_cast<std::size_t>(bucket.stream)]});
+  in.landed = stream.record();
+  in.lands = true;
+}
+
+bool GradientExchange::State::lands(InFlight& in) {
+  if (!in.lands) {
+    if (!in.travelled.is_done()) return false;
+    begin_landing(in);
+  }
+  if (!in.landed.is_done()) return false;
   const Clock::time_point end = Clock::now();
-  record(models::TaskKind::unpack, flight, index, before, end);
+  record(models::TaskKind::unpack, *in.flight, in.bucket, in.landing_start, end);
   const std::lock_guard lock(mutex);
-  flight.finite = flight.finite && finite;
-  ++flight.done;
-  flight.last_end = end;
+  ++in.flight->done;
+  in.flight->last_end = end;
   progress.notify_all();
+  return true;
 }
 
 // Starts buckets in the order in which they became ready. A bucket whose collective still runs for
@@ -245,21 +279,10 @@ bool GradientExchange::State::start_ready() {
 bool GradientExchange::State::land_done() {
   bool any = false;
   for (auto i = in_flight.begin(); i != in_flight.end();) {
-    const BucketPlace& bucket = buckets[static_cast<std::size_t>(i->bucket)];
-    if (!executor.done(*bucket.collective)) {
-      ++i;
-      continue;
-    }
-    const InFlight landed = *i;
-    i = in_flight.erase(i);
-    // On one stream a collective runs after the one before it.
-    Clock::time_point& free = stream_free[static_cast<std::size_t>(bucket.stream)];
-    const Clock::time_point end = Clock::now();
-    record(models::TaskKind::all_reduce, *landed.flight, landed.bucket,
-           std::max(landed.start, free), end);
-    free = end;
-    land(*landed.flight, landed.bucket);
-    any = true;
+    const bool landed_before = i->lands;
+    const bool is_back = lands(*i);
+    any = any || is_back || i->lands != landed_before;
+    i = is_back ? in_flight.erase(i) : std::next(i);
   }
   return any;
 }
@@ -306,10 +329,20 @@ void GradientExchange::State::run() {
   }
 }
 
-GradientExchange::GradientExchange(Transport& transport, const models::Plan& plan,
+GradientExchange::GradientExchange(CollectiveExecutor& executor, Device& device,
+                                   const models::Plan& plan,
                                    std::span<const ParameterPlace> parameters, Recorder* recorder) {
-  check(plan, parameters, transport);
-  state_ = std::make_unique<State>(transport, plan, parameters, recorder);
+  check(plan, parameters, executor.traits().ranks);
+  state_ = std::make_unique<State>(executor, device, plan, parameters, recorder);
+  if (state_->travels) state_->thread = std::thread([state = state_.get()] { state->run(); });
+}
+
+GradientExchange::GradientExchange(Transport& transport, const models::Plan& plan,
+                                   std::span<const ParameterPlace> parameters, Recorder* recorder)
+    : cpu_(std::make_unique<CpuDevice>()),
+      own_executor_(std::make_unique<Executor>(transport, *cpu_)) {
+  check(plan, parameters, transport.ranks());
+  state_ = std::make_unique<State>(*own_executor_, *cpu_, plan, parameters, recorder);
   if (state_->travels) state_->thread = std::thread([state = state_.get()] { state->run(); });
 }
 
@@ -322,7 +355,7 @@ GradientExchange::~GradientExchange() {
   }
   state_->thread.join();
   // Before the memory of what is in flight goes: a peer may be copying from it.
-  if (!state_->in_flight.empty()) state_->transport.abort();
+  if (!state_->in_flight.empty()) state_->executor.abort();
 }
 
 int GradientExchange::under_way() const {
@@ -338,35 +371,39 @@ bool GradientExchange::is_back() const {
   return state_->failure != nullptr || oldest.done == static_cast<int>(state_->buckets.size());
 }
 
-void GradientExchange::begin(std::span<float> gradients, std::int64_t iteration) {
+void GradientExchange::begin(const ArrayView& gradients, std::int64_t iteration) {
   State& state = *state_;
   PACELINE_ASSERT(under_way() < most_under_way, "at most two iterations are under way");
-  PACELINE_ASSERT(static_cast<std::int64_t>(gradients.size()) == state.elements,
+  PACELINE_ASSERT(static_cast<std::int64_t>(gradients.elements) == state.elements &&
+                      gradients.type == NumberType::fp32,
                   "gradients are the whole flat array");
+  PACELINE_ASSERT(gradients.kind == state.device.fastest(),
+                  "gradients are in the memory that the device is fastest in");
   const std::lock_guard lock(state.mutex);
   Flight& flight = state.flights[static_cast<std::size_t>(state.begun % most_under_way)];
   flight.gradients = gradients;
   flight.iteration = iteration;
   flight.ready = flight.started = flight.done = 0;
-  flight.finite = true;
+  std::ranges::fill(flight.found(), 0U);
   ++state.begun;
   state.produced = 0;
 }
 
-void GradientExchange::ready(int parameter) {
+void GradientExchange::ready(int parameter, const Token& when) {
   State& state = *state_;
   const int buckets = static_cast<int>(state.buckets.size());
   const int before = state.produced;
+  Flight& flight = state.flights[static_cast<std::size_t>((state.begun - 1) % most_under_way)];
   while (state.produced < buckets &&
          state.buckets[static_cast<std::size_t>(state.produced)].last_parameter <= parameter) {
+    flight.when[static_cast<std::size_t>(state.produced)] = when;
     ++state.produced;
   }
   const bool releases =
       state.produced > before && (!state.waits_for_all || state.produced == buckets);
   if (!releases) return;
   const std::lock_guard lock(state.mutex);
-  state.flights[static_cast<std::size_t>((state.begun - 1) % most_under_way)].ready =
-      state.produced;
+  flight.ready = state.produced;
   state.work.notify_one();
 }
 
@@ -376,7 +413,11 @@ GradientExchange::Outcome GradientExchange::finish() {
   Flight& flight = state.flights[static_cast<std::size_t>(state.finished % most_under_way)];
   if (!state.travels) {
     ++state.finished;
-    return {.finite = all_finite(flight.gradients), .exposed = {}, .travelled = {}};
+    Stream& stream = *state.streams.front();
+    if (!flight.when.empty()) stream.wait_for(flight.when.back());
+    stream.start(FindNotFinite{flight.gradients, flight.found().data()});
+    wait_for(stream.record(), device_patience, "look at the gradients");
+    return {.finite = flight.finite(), .exposed = {}, .travelled = {}};
   }
   const Clock::time_point before = Clock::now();
   std::unique_lock lock(state.mutex);
@@ -390,7 +431,7 @@ GradientExchange::Outcome GradientExchange::finish() {
   const auto seconds = [](Clock::duration d) {
     return Seconds{std::chrono::duration<double>(d).count()};
   };
-  return {.finite = flight.finite,
+  return {.finite = flight.finite(),
           .exposed = seconds(Clock::now() - before),
           .travelled = seconds(flight.last_end - flight.first_start)};
 }

@@ -1,10 +1,14 @@
 // Gradients on their way: packed into the plan's buckets as backward produces them, all-reduced
 // while backward goes on, and back in FP32 before the update.
 //
-// A communication thread drives the executor and, with it, the transport, so that messages move
-// while the computing thread computes. While no iteration is under way it leaves them alone. Where the wire type is FP32 a bucket is a range of the flat
-// gradient array itself and nothing is copied; otherwise it is cast to the wire type, travels, and
-// is cast back. What a rank gets is the sum over the ranks.
+// A communication thread drives the executor, so that messages move while the computing thread
+// computes. While no iteration is under way it leaves the executor alone.
+//
+// Where the wire type is FP32 and the executor takes the memory of the gradients, a bucket is a
+// range of the flat gradient array itself and nothing is copied. Otherwise it is cast to the wire
+// type, travels, and is cast back. What a rank gets is the sum over the ranks. Casts and the search
+// for what is not finite are kernels of the device, which wait for the tokens of the gradients on
+// its streams, and not on the host.
 //
 // Two iterations may be under way: with double buffering (ChainerMN 1.3) the buckets of one travel
 // during forward and backward of the next.
@@ -18,7 +22,8 @@
 
 #include "models/base/units.h"
 #include "models/plan/plan.h"
-#include "runtime/collective/executor.h"
+#include "runtime/collective/collective_executor.h"
+#include "runtime/device/device.h"
 #include "runtime/exchange/recorder.h"
 #include "runtime/network/trainable_network.h"
 #include "runtime/transport/transport.h"
@@ -33,9 +38,14 @@ class GradientExchange {
     Seconds travelled;   // from the first bucket's start to the last one's end
   };
 
-  // `parameters` in backward order. Throws InputError if the plan is not of these gradients or of
-  // as many ranks, or one that cannot be run: a library's own all-reduce that the transport does
-  // not have, or priority, for which all ranks would have to agree on an order while they run.
+  // `parameters` in backward order. The gradients are in the kind of memory that the device is
+  // fastest in. Executor and device outlive the exchange. Throws InputError if the plan is not of
+  // these gradients or of as many ranks, or one that cannot be run: a library's own all-reduce that
+  // the executor does not have, or priority, for which all ranks would have to agree on an order
+  // while they run.
+  GradientExchange(CollectiveExecutor& executor, Device& device, const models::Plan& plan,
+                   std::span<const ParameterPlace> parameters, Recorder* recorder = nullptr);
+  // On the CPU, by an executor of its own on the transport.
   GradientExchange(Transport& transport, const models::Plan& plan,
                    std::span<const ParameterPlace> parameters, Recorder* recorder = nullptr);
   GradientExchange(const GradientExchange&) = delete;
@@ -43,11 +53,15 @@ class GradientExchange {
   // Lets what is in flight go: peers may find this rank gone.
   ~GradientExchange();
 
-  // Begins an iteration, whose gradients will stand in `gradients` (the whole flat array, which
-  // must live until finish). At most two are under way.
-  void begin(std::span<float> gradients, std::int64_t iteration);
-  // The gradient of parameter i is there, and all before it: of the iteration begun last.
-  void ready(int parameter);
+  // Begins an iteration, whose gradients will stand in `gradients` (the whole flat FP32 array,
+  // which must live until finish). At most two are under way.
+  void begin(const ArrayView& gradients, std::int64_t iteration);
+  void begin(std::span<float> gradients, std::int64_t iteration) {
+    begin(view_of(gradients), iteration);
+  }
+  // The gradient of parameter i, and all before it, are there when the token is done: those of the
+  // iteration begun last.
+  void ready(int parameter, const Token& when = {});
   // Waits until the oldest iteration's buckets are back. Throws RunError that names a rank that is
   // gone.
   Outcome finish();
@@ -58,6 +72,9 @@ class GradientExchange {
 
  private:
   struct State;
+  // Where it was made for the CPU:
+  std::unique_ptr<Device> cpu_;
+  std::unique_ptr<CollectiveExecutor> own_executor_;
   std::unique_ptr<State> state_;
 };
 

@@ -14,6 +14,7 @@
 #include "models/base/seeds.h"
 #include "models/collective/algorithms.h"
 #include "runtime/channel/messages.h"
+#include "runtime/device/memory.h"
 #include "runtime/exchange/gradient_exchange.h"
 #include "runtime/network/trainable_network.h"
 #include "runtime/tensor/kernels.h"
@@ -23,7 +24,6 @@
 #include "runtime/training/learning_rate.h"
 #include "runtime/training/loss_scale.h"
 #include "runtime/training/optimizer.h"
-#include "runtime/transport/message_memory.h"
 
 namespace paceline::runtime {
 namespace {
@@ -43,11 +43,6 @@ std::uint64_t dropout_seed(std::uint64_t seed, std::int64_t iteration, int rank)
   return mixed_seed(mixed_seed(seed + static_cast<std::uint64_t>(iteration), 0) +
                         static_cast<std::uint64_t>(rank),
                     0);
-}
-
-std::span<float> floats(const MessageMemory& memory) {
-  const std::span<std::byte> bytes = memory.bytes();
-  return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
 // Where in the recipe a run is.
@@ -108,7 +103,7 @@ class Training {
   std::vector<ParameterPlace> places_;
   std::vector<float> weights_;
   // Of the iterations under way, in turn. A pending gradient is summed over ranks already.
-  std::array<MessageMemory, 2> gradients_memory_;
+  std::array<Memory, 2> gradients_memory_;
   std::array<std::span<float>, 2> gradients_;
   std::array<double, 2> scales_ = {1, 1};  // that the gradients were computed with
   std::optional<std::size_t> pending_;     // arrived, and its update is due in the next iteration
@@ -148,8 +143,8 @@ Training::Training(const TrainingRequest& request, const Endpoint& endpoint,
   weights_ = initial_weights(request.network,
                              {.seed = recipe_.seed, .zero_last_gamma = recipe_.zero_last_gamma});
   for (std::size_t i = 0; i < (double_buffered() ? 2 : 1); ++i) {
-    gradients_memory_[i] = MessageMemory(weights_.size() * sizeof(float));
-    gradients_[i] = floats(gradients_memory_[i]);
+    gradients_memory_[i] = host_memory(weights_.size() * sizeof(float));
+    gradients_[i] = host_floats(gradients_memory_[i].array(NumberType::fp32));
   }
   optimizer_.emplace(recipe_.optimizer, places_, request.threads);
   loss_scale_ = initial_loss_scale(recipe_.loss_scale, recipe_.working_type(), request.plan.wire);

@@ -1,11 +1,9 @@
 set(transport_sources
   transport/launcher.cc
-  transport/message_memory.cc
   transport/patience.cc
   transport/thread_transport.cc)
 set(transport_headers
   transport/launcher.h
-  transport/message_memory.h
   transport/lost_rank.h
   transport/patience.h
   transport/polling.h

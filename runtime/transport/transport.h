@@ -23,6 +23,7 @@
 
 #include "models/base/error.h"
 #include "models/collective/message_sizes.h"
+#include "runtime/device/memory.h"
 
 namespace paceline::runtime {
 
@@ -33,6 +34,8 @@ struct TransportTraits {
   int ranks = 1;
   int streams = 1;                          // numbered from 0; their messages do not match
   models::MessageSizes message_sizes = {};  // the sizes of messages that are fast
+  // The memory that messages may leave from and land in.
+  MemoryKinds takes = {MemoryKind::host, MemoryKind::pinned};
 };
 
 class Transport {
@@ -78,7 +81,7 @@ class Transport {
 
   // Whether the library under the transport has an all-reduce of its own.
   [[nodiscard]] virtual bool has_all_reduce() const { return false; }
-  // Runs the library's all-reduce: the bucket holds the sum over ranks 0 .. ranks - 1 when it
+  // Runs the library's all-reduce on host memory: the bucket holds the sum over ranks 0 .. ranks - 1 when it
   // returns. These ranks call it in the same order, and the others do not. It has no patience: the
   // launcher has to notice a rank that is gone.
   virtual void all_reduce(std::span<float> /*bucket*/, int /*ranks*/) {

@@ -54,10 +54,10 @@ class Job {
     const double size = static_cast<double>(c.elements) * models::element_size(c.wire).value();
     const auto bytes = static_cast<std::size_t>(size);
     std::vector<std::vector<std::byte>> buckets(executors_.size(), std::vector<std::byte>(bytes));
-    std::vector<runtime::Collective*> collectives;
+    std::vector<runtime::Collective> collectives;
     for (std::size_t r = 0; r < executors_.size(); ++r) {
-      collectives.push_back(&executors_[r]->prepare(c.schedule, c.elements, c.wire));
-      executors_[r]->start(*collectives[r], buckets[r].data());
+      collectives.push_back(executors_[r]->prepare(c.schedule, c.elements, c.wire));
+      executors_[r]->start(collectives[r], buckets[r].data());
     }
     for (bool moved = true; moved;) {
       moved = false;
@@ -65,7 +65,7 @@ class Job {
     }
     std::vector<std::vector<Event>> events;
     for (std::size_t r = 0; r < executors_.size(); ++r) {
-      EXPECT_TRUE(executors_[r]->done(*collectives[r])) << c.name << ": rank " << r << " is stuck";
+      EXPECT_TRUE(executors_[r]->done(collectives[r])) << c.name << ": rank " << r << " is stuck";
       events.push_back(transports_[r]->take_events());
     }
     return events;

@@ -40,8 +40,8 @@
 
 #include "models/collective/catalogue.h"
 #include "runtime/collective/executor.h"
+#include "runtime/device/memory.h"
 #include "runtime/tensor/kernels.h"
-#include "runtime/transport/message_memory.h"
 #include "runtime/transport/mpi_transport.h"
 
 namespace {
@@ -197,11 +197,11 @@ void add_ours(std::vector<Contender>& contenders, runtime::Executor& executor, i
       const bool through_master = algorithm.name.starts_with("hierarchical");
       models::Schedule schedule =
           algorithm.build({.ranks = ranks, .group_size = through_master ? ranks : 0});
-      runtime::Collective* collective =
-          &executor.prepare(schedule, static_cast<std::int64_t>(elements), type);
+      const runtime::Collective collective =
+          executor.prepare(schedule, static_cast<std::int64_t>(elements), type);
       contenders.push_back({type == runtime::NumberType::fp32 ? "ours" : "ours fp16",
                             std::string(algorithm.name),
-                            [&executor, collective, data] { executor.run(*collective, data); }});
+                            [&executor, collective, data] { executor.run(collective, data); }});
     }
   }
 }
@@ -222,7 +222,7 @@ void print_overhead(runtime::Transport& transport, bool json, nlohmann::json& do
   const int next = (rank + 1) % ranks;
   const int previous = (rank + ranks - 1) % ranks;
   runtime::Executor executor(transport);
-  runtime::Collective& ring =
+  const runtime::Collective ring =
       executor.prepare(models::all_reduce_algorithm("ring").build({.ranks = ranks}), ranks,
                        runtime::NumberType::fp32);
   std::vector<float> bucket(static_cast<std::size_t>(ranks));
@@ -297,7 +297,7 @@ int run(const Options& options) {
   }
   for (const std::size_t bytes : options.sizes) {
     const std::size_t elements = bytes / sizeof(float);
-    const runtime::MessageMemory memory(bytes);  // all contenders' bucket
+    const runtime::Memory memory = runtime::host_memory(bytes);  // all contenders' bucket
     const std::span<float> data(reinterpret_cast<float*>(memory.bytes().data()), elements);
     std::fill(data.begin(), data.end(), 0.0F);
     runtime::Executor executor(*transport, {.message_bytes = options.message_bytes});

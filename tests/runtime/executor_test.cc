@@ -313,14 +313,14 @@ TEST(Executor, RunsStreamsAtTheSameTimeAndCollectivesOfAStreamInOrder) {
   test::on_ranks(p, [&](int rank) {
     const auto transport = std::move(transports[static_cast<std::size_t>(rank)]);
     Executor executor(*transport, {.message_bytes = 64});
-    std::vector<Collective*> collectives;
+    std::vector<Collective> collectives;
     std::vector<std::vector<float>> buckets;
     for (int stream = 0; stream < streams; ++stream) {
       for (int i = 0; i < 3; ++i) {
         const auto& algorithm =
             models::all_reduce_catalogue()[static_cast<std::size_t>(stream + 2 * i)];
         collectives.push_back(
-            &executor.prepare(algorithm.build({.ranks = p}), 100 + i, NumberType::fp32, stream));
+            executor.prepare(algorithm.build({.ranks = p}), 100 + i, NumberType::fp32, stream));
         buckets.emplace_back(static_cast<std::size_t>(100 + i));
       }
     }
@@ -329,12 +329,12 @@ TEST(Executor, RunsStreamsAtTheSameTimeAndCollectivesOfAStreamInOrder) {
       for (std::size_t i = 0; i < collectives.size(); ++i) {
         const std::size_t at = (i + static_cast<std::size_t>(3 * rank)) % collectives.size();
         std::fill(buckets[at].begin(), buckets[at].end(), static_cast<float>(rank + round));
-        executor.start(*collectives[at], buckets[at].data());
+        executor.start(collectives[at], buckets[at].data());
       }
       for (std::size_t i = 0; i < collectives.size(); ++i) {
         const std::size_t at = (i * 5 + static_cast<std::size_t>(rank)) % collectives.size();
-        executor.wait(*collectives[at]);
-        ASSERT_TRUE(executor.done(*collectives[at]));
+        executor.wait(collectives[at]);
+        ASSERT_TRUE(executor.done(collectives[at]));
         ASSERT_EQ(buckets[at],
                   std::vector<float>(buckets[at].size(), static_cast<float>(6 + 4 * round)));
       }
@@ -348,19 +348,18 @@ TEST(Executor, AllocatesNothingOnceItRuns) {
   test::on_ranks(p, [&](int rank) {
     const auto transport = std::move(transports[static_cast<std::size_t>(rank)]);
     Executor executor(*transport, {.message_bytes = 256});
-    std::vector<std::pair<Collective*, Bucket>> runs;
+    std::vector<std::pair<Collective, Bucket>> runs;
     for (const auto& [name, schedule] : test::all_reduces(p)) {
       for (const NumberType type : {NumberType::fp32, NumberType::fp16}) {
-        runs.emplace_back(
-            &executor.prepare(schedule, 1000, type, static_cast<int>(runs.size() % 2)),
-            Bucket(4000));
+        runs.emplace_back(executor.prepare(schedule, 1000, type, static_cast<int>(runs.size() % 2)),
+                          Bucket(4000));
       }
     }
     for (int round = 0; round < 10; ++round) {
       // How many messages are in flight depends on timing: the pool has grown after a few rounds.
       counts = round >= 5;
-      for (auto& [collective, bucket] : runs) executor.start(*collective, bucket.data());
-      for (auto& [collective, bucket] : runs) executor.wait(*collective);
+      for (auto& [collective, bucket] : runs) executor.start(collective, bucket.data());
+      for (auto& [collective, bucket] : runs) executor.wait(collective);
       counts = false;
     }
     EXPECT_EQ(allocations, 0);
@@ -371,10 +370,10 @@ TEST(Executor, SaysWhatDoesNotFit) {
   const auto transports = thread_transports(2, 2);
   Executor executor(*transports[0]);
   EXPECT_EQ(test::error_of(
-                [&] { return &executor.prepare(models::ring_all_reduce(3), 1, NumberType::fp32); }),
+                [&] { return executor.prepare(models::ring_all_reduce(3), 1, NumberType::fp32); }),
             "a schedule over 3 ranks for a job of 2; give one over as many ranks as there are");
   EXPECT_EQ(test::error_of([&] {
-              return &executor.prepare(models::ring_all_reduce(2), 1, NumberType::fp32, 2);
+              return executor.prepare(models::ring_all_reduce(2), 1, NumberType::fp32, 2);
             }),
             "stream 2 of 2; give one from 0 to 1");
 }
@@ -395,7 +394,8 @@ TEST(Executor, NamesAPeerThatIsGone) {
     auto transport = std::move(transports[static_cast<std::size_t>(rank)]);
     std::vector<float> bucket(1000, 1.0F);
     Executor executor(*transport, {.message_bytes = 100});
-    Collective& collective = executor.prepare(models::ring_all_reduce(p), 1000, NumberType::fp32);
+    const Collective collective =
+        executor.prepare(models::ring_all_reduce(p), 1000, NumberType::fp32);
     executor.run(collective, bucket.data());
     if (rank == 2) return;  // its transport is destroyed
     const std::string error = run_error_of([&] { executor.run(collective, bucket.data()); });

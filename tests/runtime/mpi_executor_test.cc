@@ -85,13 +85,13 @@ TEST(MpiExecutor, LargeBucketsAreTheSum) {
 TEST(MpiExecutor, RunsStreamsAtTheSameTimeAndCollectivesOfAStreamInOrder) {
   const int p = job->ranks();
   Executor executor(*job, {.message_bytes = 4096});
-  std::vector<Collective*> collectives;
+  std::vector<Collective> collectives;
   std::vector<std::vector<float>> buckets;
   const auto catalogue = models::all_reduce_catalogue();
   for (std::size_t i = 0; i < 3 * catalogue.size(); ++i) {
     const auto elements = static_cast<std::int64_t>(i * i * 100 + i);
-    collectives.push_back(&executor.prepare(catalogue[i / 3].build({.ranks = p}), elements,
-                                            NumberType::fp32, static_cast<int>(i % streams)));
+    collectives.push_back(executor.prepare(catalogue[i / 3].build({.ranks = p}), elements,
+                                           NumberType::fp32, static_cast<int>(i % streams)));
     buckets.emplace_back(static_cast<std::size_t>(elements));
   }
   for (int round = 0; round < 5; ++round) {
@@ -100,11 +100,11 @@ TEST(MpiExecutor, RunsStreamsAtTheSameTimeAndCollectivesOfAStreamInOrder) {
       const std::size_t own = (stream + static_cast<std::size_t>(job->rank())) % streams;
       for (std::size_t i = own; i < collectives.size(); i += streams) {
         std::fill(buckets[i].begin(), buckets[i].end(), static_cast<float>(job->rank() + round));
-        executor.start(*collectives[i], buckets[i].data());
+        executor.start(collectives[i], buckets[i].data());
       }
     }
     for (std::size_t i = 0; i < collectives.size(); ++i) {
-      executor.wait(*collectives[i]);
+      executor.wait(collectives[i]);
       const auto sum = static_cast<float>(p * (p - 1) / 2 + p * round);
       EXPECT_EQ(buckets[i], std::vector<float>(buckets[i].size(), sum)) << i;
     }
@@ -154,7 +154,7 @@ int run_without_rank_1(bool dies) {
   const auto transport = mpi_transport(1, Seconds{0.5});
   std::vector<float> bucket(1000, 1.0F);
   Executor executor(*transport);
-  Collective& collective =
+  const Collective collective =
       executor.prepare(models::ring_all_reduce(transport->ranks()), 1000, NumberType::fp32);
   executor.run(collective, bucket.data());
   if (transport->rank() == 1) {

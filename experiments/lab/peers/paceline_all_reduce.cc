@@ -30,7 +30,8 @@ int run(int argc, char** argv) {
                              {.message_bytes = static_cast<std::size_t>(std::atoll(argv[2]))});
   bool right = true;
   for (std::int64_t bytes = options.smallest_bytes; bytes <= options.largest_bytes; bytes *= 2) {
-    auto& collective = executor.prepare(schedule, bytes / 4, models::WireType::fp32);
+    const runtime::Collective collective =
+        executor.prepare(schedule, bytes / 4, models::WireType::fp32);
     right = time_all_reduce(
                 "paceline", ranks, bytes, options.repetitions, [] { MPI_Barrier(MPI_COMM_WORLD); },
                 slowest,

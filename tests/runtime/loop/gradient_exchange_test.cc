@@ -10,6 +10,8 @@
 #include "models/base/random.h"
 #include "models/network/zoo.h"
 #include "models/plan/strategy.h"
+#include "runtime/collective/executor.h"
+#include "tests/support/late_device.h"
 #include "tests/support/rank_threads.h"
 
 namespace paceline::runtime {
@@ -108,6 +110,106 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"double-binary-tree", 4, NumberType::bf16, models::Overlap::double_buffered, 1},
         Case{"fused-ring", 1, NumberType::fp16, models::Overlap::double_buffered, 1}),
     case_name);
+
+// The same on a device whose kernels are done late. A stream computes the gradients, in memory that
+// the host cannot touch, and the exchange gets tokens of them.
+class LateExchange : public ::testing::TestWithParam<Case> {};
+
+void exchange_late(const Case& c, test::Lateness lateness, std::uint64_t seed) {
+  const models::Network network = models::zoo_network("cnn-small");
+  const std::vector<ParameterPlace> places = parameter_places(network);
+  const models::Plan plan = plan_of(c, network);
+  on_ranks(c.ranks, plan.streams, [&](Transport& inner) {
+    test::LateDevice device(lateness, seed * 10 + static_cast<std::uint64_t>(inner.rank()));
+    test::LateTransport transport(inner, device);
+    Executor executor(transport, device);
+    const auto elements = static_cast<std::size_t>(places.back().offset + places.back().elements);
+    // Of iterations in turn: what the stream computes from, and the gradients.
+    std::array<Memory, 2> sources;
+    std::array<Memory, 2> gradients;
+    for (std::size_t i = 0; i < 2; ++i) {
+      sources[i] = device.allocate(elements * sizeof(float), MemoryKind::pinned);
+      gradients[i] = device.allocate(elements * sizeof(float), MemoryKind::device);
+    }
+    const Memory result = device.allocate(elements * sizeof(float), MemoryKind::pinned);
+    const auto compute = device.make_stream();
+    const auto update = device.make_stream();
+    GradientExchange exchange(executor, device, plan, places);
+    const auto check = [&](std::int64_t iteration) {
+      EXPECT_TRUE(exchange.finish().finite);
+      const auto slot = static_cast<std::size_t>(iteration % 2);
+      update->start(Cast{gradients[slot].array(NumberType::fp32), result.array(NumberType::fp32)});
+      wait_for(update->record(), Seconds{60}, "copy the sums");
+      const std::span<const float> sum = host_floats(result.array(NumberType::fp32));
+      for (std::size_t i = 0; i < elements; ++i) {
+        float expected = 0;
+        for (int rank = 0; rank < c.ranks; ++rank) expected += value(rank, iteration, i);
+        ASSERT_EQ(sum[i], expected) << "iteration " << iteration << " element " << i;
+      }
+    };
+    const bool delayed = c.overlap == models::Overlap::double_buffered;
+    for (std::int64_t iteration = 0; iteration < 4; ++iteration) {
+      const auto slot = static_cast<std::size_t>(iteration % 2);
+      const ArrayView source = sources[slot].array(NumberType::fp32);
+      const ArrayView own = gradients[slot].array(NumberType::fp32);
+      for (std::size_t i = 0; i < elements; ++i)
+        host_floats(source)[i] = value(inner.rank(), iteration, i);
+      exchange.begin(own, iteration);
+      for (std::size_t p = 0; p < places.size(); ++p) {
+        const auto first = static_cast<std::size_t>(places[p].offset);
+        const auto count = static_cast<std::size_t>(places[p].elements);
+        compute->start(Cast{source.part(first, count), own.part(first, count)});
+        exchange.ready(static_cast<int>(p), compute->record());
+      }
+      if (!delayed) check(iteration);
+      if (delayed && iteration > 0) check(iteration - 1);
+      ASSERT_THAT(device.hazards(), ::testing::IsEmpty());
+    }
+    if (delayed) check(3);
+    EXPECT_THAT(device.hazards(), ::testing::IsEmpty());
+  });
+}
+
+TEST_P(LateExchange, GivesEveryRankTheSumHoweverLateTheDeviceIs) {
+  exchange_late(GetParam(), test::Lateness::eager, 1);
+  exchange_late(GetParam(), test::Lateness::latest, 2);
+  for (std::uint64_t seed = 1; seed <= 3; ++seed)
+    exchange_late(GetParam(), test::Lateness::random, seed);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, LateExchange,
+    ::testing::Values(Case{"fused-ring", 2, NumberType::fp32, models::Overlap::wait_free, 1},
+                      Case{"ring", 3, NumberType::fp16, models::Overlap::wait_free, 3},
+                      Case{"hybrid", 4, NumberType::bf16, models::Overlap::none, 2},
+                      Case{"fused-ring", 2, NumberType::fp16, models::Overlap::double_buffered, 1},
+                      Case{"parameter-server", 3, NumberType::fp16, models::Overlap::wait_free, 3},
+                      Case{"fused-ring", 1, NumberType::fp16, models::Overlap::wait_free, 1}),
+    case_name);
+
+TEST(GradientExchange, FindsAnOverflowOnALateDevice) {
+  const models::Network network = models::zoo_network("cnn-small");
+  const std::vector<ParameterPlace> places = parameter_places(network);
+  const models::Plan plan =
+      plan_of({"fused-ring", 2, NumberType::fp16, models::Overlap::wait_free, 1}, network);
+  on_ranks(2, 1, [&](Transport& transport) {
+    test::LateDevice device(test::Lateness::latest, 3);
+    Executor executor(transport, device);
+    const auto elements = static_cast<std::size_t>(places.back().offset + places.back().elements);
+    const Memory source = device.allocate(elements * sizeof(float), MemoryKind::pinned);
+    const Memory gradients = device.allocate(elements * sizeof(float), MemoryKind::device);
+    const auto compute = device.make_stream();
+    GradientExchange exchange(executor, device, plan, places);
+    for (const float last : {1e6F, 1.0F}) {
+      std::ranges::fill(host_floats(source.array(NumberType::fp32)), 1.0F);
+      if (transport.rank() == 1) host_floats(source.array(NumberType::fp32)).back() = last;
+      exchange.begin(gradients.array(NumberType::fp32), 0);
+      compute->start(Cast{source.array(NumberType::fp32), gradients.array(NumberType::fp32)});
+      exchange.ready(static_cast<int>(places.size()) - 1, compute->record());
+      EXPECT_EQ(exchange.finish().finite, last == 1.0F);
+    }
+  });
+}
 
 TEST(GradientExchange, SaysWhenTheOldestIsBack) {
   const models::Network network = models::zoo_network("cnn-small");

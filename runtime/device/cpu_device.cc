@@ -1,0 +1,62 @@
+// Tests: tests/runtime/device/cpu_device_test.cc.
+#include "runtime/device/cpu_device.h"
+
+#include <cstring>
+
+#include "runtime/tensor/kernels.h"
+
+namespace paceline::runtime {
+namespace {
+
+// The arrays of a kernel, of one length each.
+std::span<const float> floats(const ConstArrayView& view) {
+  return {reinterpret_cast<const float*>(view.data), view.elements};
+}
+std::span<float> floats(const ArrayView& view) {
+  return {reinterpret_cast<float*>(view.data), view.elements};
+}
+
+struct OnCpu {
+  void operator()(const Cast& k) const {
+    if (k.source.type == NumberType::fp32)
+      cast_from_fp32(floats(k.source), k.target.type, k.target.data);
+    else if (k.target.type == NumberType::fp32)
+      cast_to_fp32(k.source.data, k.source.type, floats(k.target));
+    else
+      std::memcpy(k.target.data, k.source.data, k.source.bytes());
+  }
+  void operator()(const Add& k) const {
+    if (k.target.type == k.source.type)
+      add(k.source.type, k.target.data, k.source.data, k.source.elements);
+    else
+      add_to_fp32(floats(k.target), k.source.data, k.source.type);
+  }
+  void operator()(const FindNotFinite& k) const {
+    if (!all_finite(floats(k.values))) *k.found = 1;
+  }
+};
+
+class CpuStream final : public Stream {
+ public:
+  void start(const Kernel& kernel) override { run_on_cpu(kernel); }
+  void wait_for(const Token& token) override {
+    runtime::wait_for(token, device_patience, "go on computing");
+  }
+  [[nodiscard]] Token record() override { return {}; }
+};
+
+}  // namespace
+
+void run_on_cpu(const Kernel& kernel) {
+  std::visit(OnCpu{}, kernel);
+}
+
+Memory CpuDevice::allocate(std::size_t bytes, MemoryKind /*kind*/) {
+  return host_memory(bytes);
+}
+
+std::unique_ptr<Stream> CpuDevice::make_stream() {
+  return std::make_unique<CpuStream>();
+}
+
+}  // namespace paceline::runtime

@@ -1,0 +1,73 @@
+// Kernels as values: what a stream of a device can be asked to compute, with the arrays that it
+// reads and writes.
+//
+// A kernel says what is computed and not how: each device has its own code for it, and all have the
+// same numbers as runtime/tensor/kernels.h, which says how is rounded. That a kernel is a value is
+// what lets a stream keep it for later, and tests know which memory it will touch.
+//
+// Arrays of a kernel are of one length and do not overlap, unless said so. They are in memory that
+// the device takes (Device::takes), and stay there until the kernel is done.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <variant>
+
+#include "runtime/device/memory.h"
+
+namespace paceline::runtime {
+
+// target[i] = source[i], rounded to the target's type: casts, packs and copies between kinds of
+// memory. One of the two types is FP32, or both are the same.
+struct Cast {
+  ConstArrayView source;
+  ArrayView target;
+};
+
+// target[i] = target[i] + source[i]. The sum is in FP32 and rounded to the target's type, which is
+// the source's, or FP32 for sums of more than two that are rounded once, when they are done.
+struct Add {
+  ConstArrayView source;
+  ArrayView target;
+};
+
+// Sets *found to 1 if an element of the FP32 array is NaN or infinite, and leaves it otherwise.
+// `found` is in host or pinned memory.
+struct FindNotFinite {
+  ConstArrayView values;
+  std::uint32_t* found = nullptr;
+};
+
+using Kernel = std::variant<Cast, Add, FindNotFinite>;
+
+// The memory that a kernel touches.
+struct MemoryAccess {
+  std::span<const std::byte> bytes;
+  MemoryKind kind = MemoryKind::host;
+  bool writes = false;
+};
+
+// Calls sink(MemoryAccess) for each range that the kernel reads or writes.
+template <class Sink>
+void for_each_access(const Kernel& kernel, Sink&& sink) {
+  const auto read = [&](const ConstArrayView& a) {
+    sink(MemoryAccess{{a.data, a.bytes()}, a.kind});
+  };
+  const auto write = [&](const ArrayView& a) {
+    sink(MemoryAccess{{a.data, a.bytes()}, a.kind, true});
+  };
+  struct Visitor {
+    decltype(read)& reads;
+    decltype(write)& writes;
+    Sink& sink;
+    void operator()(const Cast& k) const { reads(k.source), writes(k.target); }
+    void operator()(const Add& k) const { reads(k.source), writes(k.target); }
+    void operator()(const FindNotFinite& k) const {
+      reads(k.values);
+      sink(MemoryAccess{std::as_bytes(std::span(k.found, 1)), MemoryKind::pinned, true});
+    }
+  };
+  std::visit(Visitor{read, write, sink}, kernel);
+}
+
+}  // namespace paceline::runtime

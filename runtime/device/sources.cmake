@@ -1,0 +1,11 @@
+set(device_sources
+  device/cpu_device.cc
+  device/device.cc
+  device/memory.cc
+  device/token.cc)
+set(device_headers
+  device/cpu_device.h
+  device/device.h
+  device/kernels.h
+  device/memory.h
+  device/token.h)
