@@ -1,4 +1,6 @@
 // paceline reproduce convergence: the papers' claims about convergence, trained at our scale.
+#include "cli/reproduce_convergence.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -12,7 +14,6 @@
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/job.h"
-#include "cli/reproduce_convergence.h"
 #include "cli/table.h"
 #include "experiments/convergence/convergence.h"
 #include "models/base/names.h"

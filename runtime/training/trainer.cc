@@ -20,6 +20,7 @@
 #include "runtime/tensor/kernels.h"
 #include "runtime/training/checkpoint.h"
 #include "runtime/training/data/loader.h"
+#include "runtime/training/data/order.h"
 #include "runtime/training/job_description.h"
 #include "runtime/training/learning_rate.h"
 #include "runtime/training/loss_scale.h"

@@ -5,7 +5,8 @@
 
 ROOT is a source tree, HOUSE the order (default: house.json beside this file). The order says which
 folders, and which rooms inside a folder, a file may include from; which headers are private to units;
-and which units may include which library. Every violation is one line on stdout, and the exit code is
+and which units may include which library. No two units (a header with the source file of its name)
+need each other. Every violation is one line on stdout, and the exit code is
 then 1.
 """
 
@@ -38,7 +39,7 @@ def circle_in(graph):
         if name in done:
             return None
         way.append(name)
-        for other in graph.get(name, []):
+        for other in sorted(graph.get(name, [])):
             if circle := visit(other):
                 return circle
         way.pop()
@@ -57,12 +58,20 @@ class House:
         self.folders, self.rooms = order["folders"], order["rooms"]
         self.divided = {room.split("/")[0] for room in self.rooms}
         self.violations, self.used_exceptions = [], set()
+        self.units = {}  # the units that each includes
 
     def say(self, line):
         self.violations.append(line)
 
     def is_private(self, file):
         return any(fnmatch.fnmatch(file, pattern) for pattern in self.order["private_headers"])
+
+    def excepted(self, unit, target):
+        exception = (unit, target)
+        if any((e["file"], e["may_include"]) == exception for e in self.order["exceptions"]):
+            self.used_exceptions.add(exception)
+            return True
+        return False
 
     def check(self):
         for kind, graph in (("folders", self.folders), ("rooms", self.rooms)):
@@ -74,6 +83,8 @@ class House:
             self.say(f"there is no source file under {self.root}")
         for path in files:
             self.check_file(path)
+        if circle := circle_in(self.units):
+            self.say(f"units include each other in a circle: {' -> '.join(circle)}")
         for exception in self.order["exceptions"]:
             if (exception["file"], exception["may_include"]) not in self.used_exceptions:
                 self.say(f"house.json excepts {exception['file']} for {exception['may_include']}, "
@@ -104,6 +115,9 @@ class House:
             if not (self.root / (target.rsplit(".pb.h", 1)[0] + ".proto")).exists():
                 self.say(f'{file} includes "{target}", which is not under the root of the sources')
             return
+        unit, target_unit = file.rsplit(".", 1)[0], target.rsplit(".", 1)[0]
+        if unit != target_unit and not self.excepted(unit, target_unit):
+            self.units.setdefault(unit, set()).add(target_unit)
         target_folder = target.split("/")[0]
         if target_folder != folder and target_folder not in self.folders[folder]:
             self.say(f'{file} includes "{target}": {folder} may include '
@@ -117,9 +131,7 @@ class House:
         room, target_room = room_of(file, self.rooms), room_of(target, self.rooms)
         if target_room == room or target_room in self.rooms.get(room, []):
             return
-        exception = (file.rsplit(".", 1)[0], target_room)
-        if any((e["file"], e["may_include"]) == exception for e in self.order["exceptions"]):
-            self.used_exceptions.add(exception)
+        if self.excepted(file.rsplit(".", 1)[0], target_room):
             return
         self.say(f'{file} includes "{target}": the room {room} may include '
                  f"{' and '.join(self.rooms.get(room, [])) or 'no other room'}")

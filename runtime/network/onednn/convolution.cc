@@ -1,6 +1,7 @@
 // Convolutions and fully connected layers. Tests: tests/runtime/network_layers_test.cc.
 #include <optional>
 
+#include "runtime/network/onednn/compiler.h"
 #include "runtime/network/onednn/layers.h"
 
 namespace paceline::runtime::onednn {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "runtime/network/dropout.h"
+#include "runtime/network/onednn/compiler.h"
 #include "runtime/network/onednn/layers.h"
 
 namespace paceline::runtime::onednn {

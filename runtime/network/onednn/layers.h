@@ -4,9 +4,10 @@
 #include <memory>
 
 #include "models/network/layer.h"
-#include "runtime/network/onednn/compiler.h"
 
 namespace paceline::runtime::onednn {
+
+class Compiler;
 
 class LayerPlanner {
  public:

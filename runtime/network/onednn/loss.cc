@@ -1,6 +1,7 @@
 // The loss, in FP32 whatever is stored. Tests: tests/runtime/network_test.cc.
 #include "runtime/network/loss.h"
 
+#include "runtime/network/onednn/compiler.h"
 #include "runtime/network/onednn/layers.h"
 
 namespace paceline::runtime::onednn {

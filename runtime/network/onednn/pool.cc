@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "runtime/network/adaptive_pool.h"
+#include "runtime/network/onednn/compiler.h"
 #include "runtime/network/onednn/layers.h"
 
 namespace paceline::runtime::onednn {

@@ -1,4 +1,5 @@
 // Concat and flatten. Tests: tests/runtime/network_layers_test.cc.
+#include "runtime/network/onednn/compiler.h"
 #include "runtime/network/onednn/layers.h"
 
 namespace paceline::runtime::onednn {

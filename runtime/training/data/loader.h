@@ -55,7 +55,4 @@ class Loader {
   std::unique_ptr<State> state_;
 };
 
-// Whole batches of each rank in an epoch of a training set.
-[[nodiscard]] std::int64_t batches_per_epoch(std::int64_t samples, int ranks, int batch);
-
 }  // namespace paceline::runtime

@@ -7,7 +7,6 @@
 
 #include "models/base/error.h"
 #include "models/base/random.h"
-#include "runtime/training/data/loader.h"
 #include "models/base/seeds.h"
 
 namespace paceline::runtime {

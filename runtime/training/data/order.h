@@ -1,4 +1,4 @@
-// Which samples a rank reads, and when. See loader.h for the rule.
+// Which samples a rank reads, and when; loader.h states the rule.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,15 @@ struct Positions {
   bool operator==(const Positions&) const = default;
 };
 
-// Those of one rank in global batch `number` (from 0).
+// Returns the positions of one rank in global batch `number` (from 0).
 [[nodiscard]] Positions positions_of(const Sharing& sharing, std::int64_t number);
 
-// Batches of each rank that hold all samples: the last may be short, or empty on some ranks.
+// Returns how many batches of each rank hold all samples. The last may be short, or empty on some
+// ranks.
 [[nodiscard]] std::int64_t batches_of_all(const Sharing& sharing);
+
+// Returns how many whole batches each rank has in an epoch of a training set. The samples that are
+// left over are dropped.
+[[nodiscard]] std::int64_t batches_per_epoch(std::int64_t samples, int ranks, int batch);
 
 }  // namespace paceline::runtime

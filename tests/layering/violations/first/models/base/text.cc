@@ -1,0 +1,3 @@
+#include <string>
+
+#include "models/base/text.h"

@@ -1,0 +1,2 @@
+#pragma once
+#include "models/base/yaml_reader.h"

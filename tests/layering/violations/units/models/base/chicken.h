@@ -1,0 +1,2 @@
+#pragma once
+#include "models/base/egg.h"

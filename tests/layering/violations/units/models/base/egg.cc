@@ -1,0 +1,3 @@
+#include "models/base/egg.h"
+
+#include "models/base/chicken.h"
