@@ -116,7 +116,8 @@ class House:
                 self.say(f'{file} includes "{target}", which is not under the root of the sources')
             return
         unit, target_unit = file.rsplit(".", 1)[0], target.rsplit(".", 1)[0]
-        if unit != target_unit and not self.excepted(unit, target_unit):
+        if unit != target_unit and folder in self.order["folders_without_circles"] \
+                and not self.excepted(unit, target_unit):
             self.units.setdefault(unit, set()).add(target_unit)
         target_folder = target.split("/")[0]
         if target_folder != folder and target_folder not in self.folders[folder]:
