@@ -34,8 +34,7 @@ def document_of(path):
 
 def check_trace(test, document):
     """The Trace Event Format: complete events, names of processes and threads, and on each thread
-    tasks that follow one another or hold one another, but for what rounding leaves."""
-    rounding_us = 1e-6
+    tasks that follow one another or hold one another in the whole nanoseconds that Perfetto reads."""
     named, threads = set(), {}
     for event in document["traceEvents"]:
         test.assertIsInstance(event["name"], str)
@@ -47,16 +46,17 @@ def check_trace(test, document):
         test.assertEqual(event["ph"], "X")
         test.assertTrue(event["cat"] and isinstance(event["args"], dict), event)
         test.assertGreaterEqual(min(event["ts"], event["dur"]), 0)
-        threads.setdefault((event["pid"], event["tid"]), []).append((event["ts"], event["ts"] + event["dur"]))
+        start_ns, length_ns = round(event["ts"] * 1000), round(event["dur"] * 1000)
+        threads.setdefault((event["pid"], event["tid"]), []).append((start_ns, start_ns + length_ns))
     for (process, thread), tasks in threads.items():
         test.assertIn((process, 0, "process_name"), named)
         test.assertIn((process, thread, "thread_name"), named)
         open_ends = []
         for start, end in sorted(tasks, key=lambda task: (task[0], -task[1])):
-            while open_ends and open_ends[-1] <= start + rounding_us:
+            while open_ends and open_ends[-1] <= start:
                 open_ends.pop()
             if open_ends:
-                test.assertLessEqual(end, open_ends[-1] + rounding_us, (process, thread, start))
+                test.assertLessEqual(end, open_ends[-1], (process, thread, start))
             open_ends.append(end)
 
 
@@ -117,7 +117,8 @@ class Compare(unittest.TestCase):
             for bucket in document["buckets"]:
                 own = sorted(durations[bucket["bucket"]])
                 median = (own[(len(own) - 1) // 2] + own[len(own) // 2]) / 2
-                self.assertAlmostEqual(bucket["transfer"][side] * 1e6, median, delta=1e-6)
+                # Files hold nanoseconds n as (n + 0.2) / 1000.
+                self.assertAlmostEqual(bucket["transfer"][side] * 1e6, median - 0.0002, delta=1e-6)
 
     def test_parts_add_up_and_come_by_size(self):
         document = self.document()
@@ -128,9 +129,9 @@ class Compare(unittest.TestCase):
         predicted = json.loads(paceline("predict", "--model", "cnn-small", "--cluster", LAB, "--ranks", "2", "--batch", "32",
                                         "--precision", "fp32", "--strategy", "fused-ring", "--wire", "fp16", "--theta", "100 KB",
                                         "--json").stdout)["strategies"][0]
-        self.assertAlmostEqual(document["iteration"]["predicted_s"], predicted["iteration_s"], delta=1e-12)
+        self.assertAlmostEqual(document["iteration"]["predicted_s"], predicted["iteration_s"], delta=2e-9)  # of the file
         exposed = next(part for part in document["parts"] if part["part"] == "exposed communication")
-        self.assertAlmostEqual(exposed["predicted_s"], predicted["exposed_communication_s"], delta=1e-12)
+        self.assertAlmostEqual(exposed["predicted_s"], predicted["exposed_communication_s"], delta=1e-8)
 
     def test_the_table_says_whose_each_column_is(self):
         result = self.compare()
