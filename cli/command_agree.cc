@@ -4,21 +4,23 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "cli/job.h"
+#include "cli/job/job.h"
+#include "cli/job/option_values.h"
+#include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/table.h"
 #include "experiments/agreement/agreement.h"
+#include "experiments/agreement/agreement_totals.h"
 #include "models/base/parse_units.h"
-#include "simulator/engine/simgrid_module.h"
 
 namespace paceline::cli {
 namespace {
 
 using experiments::AgreementCell;
 
-// Beyond this SimGrid takes minutes for a cell.
+// With more ranks SimGrid takes minutes for a cell.
 constexpr int most_ranks = 256;
 
 struct Options {
@@ -29,7 +31,7 @@ struct Options {
   bool json = false;
 };
 
-// Those that a list names, or all for "all".
+// The entries that a list names, or all of them for "all".
 template <class Entry, class Find>
 std::vector<const Entry*> named(const char* option, const std::string& text,
                                 std::span<const Entry> all, Find find) {
@@ -38,8 +40,8 @@ std::vector<const Entry*> named(const char* option, const std::string& text,
     for (const Entry& entry : all) list.push_back(&entry);
     return list;
   }
-  parsing_option(option, [&] {
-    for (const std::string& part : comma_list(text)) list.push_back(&find(part));
+  job::parsing_option(option, [&] {
+    for (const std::string& part : job::comma_list(text)) list.push_back(&find(part));
   });
   return list;
 }
@@ -50,12 +52,12 @@ experiments::AgreementRequest load_request(const Options& options) {
                             models::all_reduce_algorithm);
   request.topologies =
       named("--topology", options.topologies, experiments::topologies(), experiments::topology);
-  parsing_option("--ranks", [&] {
-    for (const std::string& part : comma_list(options.ranks))
+  job::parsing_option("--ranks", [&] {
+    for (const std::string& part : job::comma_list(options.ranks))
       request.ranks.push_back(static_cast<int>(parse_count(part, 2, most_ranks)));
   });
-  parsing_option("--sizes", [&] {
-    for (const std::string& part : comma_list(options.sizes))
+  job::parsing_option("--sizes", [&] {
+    for (const std::string& part : job::comma_list(options.sizes))
       request.sizes.push_back(parse_bytes(part));
   });
   return request;
@@ -65,25 +67,9 @@ std::string difference(double share) {
   return fmt::format("{:.1e} %", 100 * share);
 }
 
-struct Totals {
-  std::size_t apart = 0;                 // cells
-  const AgreementCell* worst = nullptr;  // by the flow engine's difference
-  double worst_step = 0;                 // where no link is shared
-  std::string simgrid;                   // version
-  double wall_s = 0;
-
-  Totals(const std::vector<AgreementCell>& cells, double seconds)
-      : simgrid(simulator::simgrid_version()), wall_s(seconds) {
-    for (const AgreementCell& cell : cells) {
-      apart += cell.agrees() ? 0 : 1;
-      if (worst == nullptr || cell.flow_difference > worst->flow_difference) worst = &cell;
-      if (!cell.shares_links) worst_step = std::max(worst_step, cell.step_difference);
-    }
-  }
-};
-
 std::string to_text(const experiments::AgreementRequest& request,
-                    const std::vector<AgreementCell>& cells, const Totals& totals) {
+                    const std::vector<AgreementCell>& cells,
+                    const experiments::AgreementTotals& totals) {
   Table table({{"schedule", Align::left},
                {"topology", Align::left},
                {"ranks"},
@@ -106,63 +92,35 @@ std::string to_text(const experiments::AgreementRequest& request,
   for (const experiments::Topology* topology : request.topologies)
     text += fmt::format("  {:<13} {}\n", topology->name, topology->summary);
   text += fmt::format(
-      "\nTimes are of the last rank, differences of the rank that is the most apart. Allowed: "
-      "{} % where links are\nshared; {} % elsewhere, and to the step engine as well. Where links "
-      "are shared the step engine is an estimate.\n",
+      "\nTimes are of the last rank, differences of the rank that is the most apart. Allowed: {} % "
+      "where links are\nshared; {} % elsewhere, and to the step engine as well. Where links are "
+      "shared the step engine is an estimate.\n",
       100 * experiments::shared_tolerance, 100 * experiments::unshared_tolerance);
   text += fmt::format(
       "\n{} cells, {} apart; worst {} ({} on {}, {} ranks, {}); step engine where nothing is "
       "shared {}\nSimGrid {}, {:.1f} s\n",
       cells.size(), totals.apart, difference(totals.worst->flow_difference), totals.worst->schedule,
       totals.worst->topology, totals.worst->ranks, to_text_binary(totals.worst->size),
-      difference(totals.worst_step), totals.simgrid, totals.wall_s);
+      difference(totals.worst_step), totals.simgrid, totals.wall.value());
   return text;
-}
-
-nlohmann::ordered_json to_json(const experiments::AgreementRequest& request,
-                               const std::vector<AgreementCell>& cells, const Totals& totals) {
-  nlohmann::ordered_json topologies = nlohmann::ordered_json::object();
-  for (const experiments::Topology* topology : request.topologies)
-    topologies[std::string(topology->name)] = topology->summary;
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const AgreementCell& cell : cells) {
-    rows.push_back({{"schedule", cell.schedule},
-                    {"topology", cell.topology},
-                    {"ranks", cell.ranks},
-                    {"size_bytes", cell.size.value()},
-                    {"shares_links", cell.shares_links},
-                    {"step_s", cell.step.value()},
-                    {"flow_s", cell.flow.value()},
-                    {"simgrid_s", cell.simgrid.value()},
-                    {"step_difference", cell.step_difference},
-                    {"flow_difference", cell.flow_difference},
-                    {"tolerance", cell.tolerance()},
-                    {"agrees", cell.agrees()}});
-  }
-  return {{"schema", "paceline.agreement/1"},
-          {"simgrid", totals.simgrid},
-          {"topologies", std::move(topologies)},
-          {"cells", std::move(rows)},
-          {"cells_apart", totals.apart},
-          {"worst_flow_difference", totals.worst->flow_difference},
-          {"worst_unshared_step_difference", totals.worst_step},
-          {"wall_s", totals.wall_s}};
 }
 
 void list_topologies() {
   for (const experiments::Topology& topology : experiments::topologies())
-    fmt::print("{:<13} {}\n", topology.name, topology.summary);
+    print("{:<13} {}\n", topology.name, topology.summary);
 }
 
 void run(const Options& options) {
   if (options.topologies == "help") return list_topologies();
   const experiments::AgreementRequest request = load_request(options);
   const auto start = std::chrono::steady_clock::now();
+  Progress progress("timing schedules by every engine");
   const std::vector<AgreementCell> cells = experiments::compare_engines(request);
+  progress.end();
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
-  const Totals totals(cells, wall.count());
-  fmt::print("{}", options.json ? to_json(request, cells, totals).dump(2) + "\n"
-                                : to_text(request, cells, totals));
+  const experiments::AgreementTotals totals = experiments::totals(cells, Seconds{wall.count()});
+  print("{}", options.json ? experiments::to_json(request, cells, totals) + "\n"
+                           : to_text(request, cells, totals));
   if (totals.apart > 0)
     throw RunError("hold the engines to SimGrid",
                    fmt::format("{} of {} cells are apart", totals.apart, cells.size()));

@@ -16,10 +16,13 @@
 #include "calibration/measure/kernel_rates.h"
 #include "calibration/measure/layer_times.h"
 #include "cli/command.h"
-#include "cli/files.h"
-#include "cli/job.h"
+#include "cli/job/files.h"
+#include "cli/job/job.h"
+#include "cli/job/option_values.h"
+#include "cli/job/ranks.h"
+#include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/ranks.h"
+#include "cli/shared_options.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
 #include "runtime/channel/rank_threads.h"
@@ -56,7 +59,7 @@ struct Options {
   std::string precision = "fp32";
   std::string threads = "1";
   std::string ranks;
-  std::string patience = default_patience;
+  std::string patience = job::default_patience;
   std::string plot;
   bool json = false;
 };
@@ -83,7 +86,7 @@ std::string host_name() {
 }
 
 std::int64_t message_size(const char* option, const std::string& text) {
-  const Bytes size = parsing_option(option, [&] { return parse_bytes(text); });
+  const Bytes size = job::parsing_option(option, [&] { return parse_bytes(text); });
   if (size < Bytes{1024} || size > Bytes{1 << 30})
     throw InputError({option}, text + " is no size of a message", "give 1 KiB to 1 GiB");
   return static_cast<std::int64_t>(size.value());
@@ -99,15 +102,15 @@ std::string plot_path(const std::string& prefix, models::CurveKind kind, bool be
 Request load(const Options& options) {
   if (options.out.empty())
     throw InputError("--out is missing", "say where the profile goes, as in --out profile.json");
-  check_paths(
-      {{"--out", options.out, PathUse::output},
+  job::check_paths(
+      {{"--out", options.out, job::PathUse::output},
        {"--plot",
         options.plot.empty() ? "" : plot_path(options.plot, models::CurveKind::exchange, true),
-        PathUse::output},
-       {"--cluster", options.cluster, PathUse::name_or_input},
-       {"--model", options.model, PathUse::name_or_input}});
+        job::PathUse::output},
+       {"--cluster", options.cluster, job::PathUse::name_or_input},
+       {"--model", options.model, job::PathUse::name_or_input}});
   Request request;
-  request.time = parsing_option("--time", [&] { return parse_seconds(options.time); });
+  request.time = job::parsing_option("--time", [&] { return parse_seconds(options.time); });
   if (request.time < Seconds{1})
     throw InputError({"--time"}, fmt::format("{} is too short", options.time), "give at least 1 s");
   if (!options.largest.empty()) request.largest = message_size("--largest", options.largest);
@@ -115,7 +118,7 @@ Request load(const Options& options) {
   const std::string name = calibration::printable(options.name);
   request.names = {.name = name, .cluster = name, .device = "cpu", .origin = {}};
   if (!options.cluster.empty()) {
-    const models::Cluster cluster = load_cluster(options.cluster);
+    const models::Cluster cluster = job::load_cluster(options.cluster);
     request.names.cluster = cluster.name;
     request.names.device = cluster.device.name;
     if (cluster.fabric.kind == models::FabricKind::fat_tree && !cluster.fabric.levels.empty()) {
@@ -124,13 +127,13 @@ Request load(const Options& options) {
       if (cluster.nics_per_node == 1) request.stated_oversubscription = leaf.oversubscription;
     }
   }
-  if (!options.model.empty()) request.network = load_layers(options.model);
+  if (!options.model.empty()) request.network = job::load_layers(options.model);
   request.batch = static_cast<int>(
-      parsing_option("--batch", [&] { return parse_count(options.batch, 1, 1 << 20); }));
-  request.precision =
-      parsing_option("--precision", [&] { return models::precision_from_name(options.precision); });
+      job::parsing_option("--batch", [&] { return parse_count(options.batch, 1, 1 << 20); }));
+  request.precision = job::parsing_option(
+      "--precision", [&] { return models::precision_from_name(options.precision); });
   request.threads = static_cast<int>(
-      parsing_option("--threads", [&] { return parse_count(options.threads, 1, 1024); }));
+      job::parsing_option("--threads", [&] { return parse_count(options.threads, 1, 1024); }));
   return request;
 }
 
@@ -170,12 +173,12 @@ void print_layers(const std::vector<models::CalibratedLayer>& layers) {
     forward_beside += layer.forward_beside_traffic->value;
     backward_beside += layer.backward_beside_traffic->value;
   }
-  fmt::print("{} at batch {}: forward {}, backward {} in {} layers\n", layers.front().network,
-             layers.front().batch_per_rank, to_text(forward), to_text(backward), layers.size());
+  print("{} at batch {}: forward {}, backward {} in {} layers\n", layers.front().network,
+        layers.front().batch_per_rank, to_text(forward), to_text(backward), layers.size());
   if (has_beside)
-    fmt::print("beside traffic: forward {}, backward {}, {:.2f} times as long\n",
-               to_text(forward_beside), to_text(backward_beside),
-               (forward_beside + backward_beside) / (forward + backward));
+    print("beside traffic: forward {}, backward {}, {:.2f} times as long\n",
+          to_text(forward_beside), to_text(backward_beside),
+          (forward_beside + backward_beside) / (forward + backward));
 }
 
 void print_result(const calibration::ClusterProfile& made, double nic_sharing,
@@ -201,30 +204,30 @@ void print_result(const calibration::ClusterProfile& made, double nic_sharing,
                 fmt::format("{:.1f} %", 100 * curve.residual)});
     }
   }
-  fmt::print("calibrated: {}\n\n{}", made.profile.origin, rows.text());
+  print("calibrated: {}\n\n{}", made.profile.origin, rows.text());
   if (made.profile.transport) {
     const models::CalibratedTransport& t = *made.profile.transport;
-    fmt::print(
+    print(
         "\n{}: messages of {} to {}; {} from one small message of a rank to its next; "
         "two receivers share its link {} (fairness {:.2f})\n",
         t.name, to_text_binary(t.smallest_message), to_text_binary(t.largest_message),
         to_text(t.message_gap.value), t.fairness > 0.5 ? "evenly" : "one after the other",
         t.fairness);
     if (t.message_header)
-      fmt::print("a message takes {:.0f} bytes of the link besides its own ({:.0f} - {:.0f})\n",
-                 t.message_header->value.value(), t.message_header->low.value(),
-                 t.message_header->high.value());
+      print("a message takes {:.0f} bytes of the link besides its own ({:.0f} - {:.0f})\n",
+            t.message_header->value.value(), t.message_header->low.value(),
+            t.message_header->high.value());
   }
   const auto print_bandwidth = [](const char* where, const auto& figure) {
     if (figure)
-      fmt::print("messages in a row {}: {} ({} - {})\n", where, to_text_bits(figure->value),
-                 to_text_bits(figure->low), to_text_bits(figure->high));
+      print("messages in a row {}: {} ({} - {})\n", where, to_text_bits(figure->value),
+            to_text_bits(figure->low), to_text_bits(figure->high));
   };
   print_bandwidth("between nodes", made.profile.nic_bandwidth);
   print_bandwidth("within a node", made.profile.intra_bandwidth);
   const auto print_both_ways = [](const char* where, const auto& figure) {
     if (figure)
-      fmt::print(
+      print(
           "both ways at once {}: {:.2f} times as long as one way ({:.2f} - {:.2f}; 1 is full "
           "duplex, 2 half)\n",
           where, figure->value, figure->low, figure->high);
@@ -232,17 +235,17 @@ void print_result(const calibration::ClusterProfile& made, double nic_sharing,
   print_both_ways("between nodes", made.profile.nic_both_ways);
   print_both_ways("within a node", made.profile.intra_both_ways);
   if (const auto& uplink = made.profile.uplink_oversubscription)
-    fmt::print("uplink of a leaf: oversubscribed {:.2f}:1 ({:.2f} - {:.2f}), stated {:.2f}:1\n",
-               uplink->value, uplink->low, uplink->high, stated_oversubscription);
+    print("uplink of a leaf: oversubscribed {:.2f}:1 ({:.2f} - {:.2f}), stated {:.2f}:1\n",
+          uplink->value, uplink->low, uplink->high, stated_oversubscription);
   if (nic_sharing > 0)
-    fmt::print("a NIC that all ranks of a node share: {:.2f} times as long for each byte\n",
-               nic_sharing);
+    print("a NIC that all ranks of a node share: {:.2f} times as long for each byte\n",
+          nic_sharing);
   for (const models::CalibratedRate& rate : made.profile.rates)
-    fmt::print("{} {}: {} ({} - {})\n", name(rate.kind), name(rate.type), to_text(rate.bytes.value),
-               to_text(rate.bytes.low), to_text(rate.bytes.high));
+    print("{} {}: {} ({} - {})\n", name(rate.kind), name(rate.type), to_text(rate.bytes.value),
+          to_text(rate.bytes.low), to_text(rate.bytes.high));
   print_layers(made.profile.layers);
-  for (const std::string& complaint : made.complaints) fmt::print("warning: {}\n", complaint);
-  fmt::print("\nprofile written to {}\n", out);
+  for (const std::string& complaint : made.complaints) print("warning: {}\n", complaint);
+  print("\nprofile written to {}\n", out);
 }
 
 void write_plots(const Options& options, const calibration::ClusterProfile& made,
@@ -256,11 +259,11 @@ void write_plots(const Options& options, const calibration::ClusterProfile& made
                                      ? fmt::format("-{}-ranks", times.ranks)
                                      : "";
     const std::string path = plot_path(options.plot, times.kind, times.between_nodes, of_fewer);
-    write_output_file(path,
-                      calibration::fit_svg(
-                          times.samples, made.fits[fit],
-                          {.title = source.substr(0, colon),
-                           .origin = colon == std::string::npos ? "" : source.substr(colon + 2)}));
+    job::write_output_file(
+        path, calibration::fit_svg(
+                  times.samples, made.fits[fit],
+                  {.title = source.substr(0, colon),
+                   .origin = colon == std::string::npos ? "" : source.substr(colon + 2)}));
     ++fit;
   }
 }
@@ -284,7 +287,7 @@ std::optional<std::string> unreached(const std::vector<calibration::MessageTimes
 
 // One rank, from its transport on. Rank 0 fits and reports.
 void run_rank(const Options& options, const Request& request, runtime::Transport& transport) {
-  Progress progress;
+  Progress progress(OffTerminal::lines);
   calibration::NodeMap nodes = calibration::find_nodes(transport, host_name());
   nodes.nodes_per_leaf = request.nodes_per_leaf;
   calibration::ClusterMeasurements measured;
@@ -347,33 +350,34 @@ void run_rank(const Options& options, const Request& request, runtime::Transport
   if (const auto complaint = unreached(measured.messages, request.largest_all_reduce))
     made.complaints.push_back(*complaint);
   const std::string text = to_json(made.profile);
-  write_output_file(options.out, text);
+  job::write_output_file(options.out, text);
   if (!options.plot.empty()) write_plots(options, made, measured.messages, transport.ranks());
   if (options.json) {
-    fmt::print("{}", text);
+    print("{}", text);
     for (const std::string& complaint : made.complaints)
-      fmt::print(stderr, "paceline: warning: {}\n", complaint);
+      notice("paceline: warning: {}\n", complaint);
     return;
   }
   print_result(made, sharing, request.stated_oversubscription, options.out);
 }
 
 void run(const Options& options) {
-  const auto launched = rank_of_job();
+  const auto launched = job::rank_of_job();
   const Request request = load(options);
-  const Seconds patience = parse_patience(options.patience);
+  const Seconds patience = job::parse_patience(options.patience);
   const auto check_plot = [&options](int ranks) {
     if (ranks == 1 && !options.plot.empty())
       throw InputError({"--plot"}, "one rank has nothing to send, and no curve",
                        "leave it out, or start more ranks");
   };
   if (launched) {
-    refuse_ranks_option(options.ranks);
+    job::refuse_ranks_option(options.ranks);
     check_plot(launched->ranks);
     const auto transport = runtime::mpi_transport(1, patience);
     return run_rank(options, request, *transport);
   }
-  const int ranks = optional_count("--ranks", options.ranks, most_thread_ranks).value_or(1);
+  const int ranks =
+      job::optional_count("--ranks", options.ranks, job::most_thread_ranks).value_or(1);
   check_plot(ranks);
   runtime::run_as_threads(ranks, 1, patience, [&](const runtime::Endpoint& endpoint) {
     run_rank(options, request, endpoint.transport);
@@ -386,38 +390,41 @@ void add_calibrate_cluster(Command& calibrate) {
   const auto options = std::make_shared<Options>();
   Command& command = calibrate;
   command.add_option("--out", options->out, "Write the profile here").value("FILE");
-  command.add_option("--name", options->name, "Of the profile").value("NAME (calibrated)");
+  command.add_option("--name", options->name, "Name of the profile").value("NAME (calibrated)");
   command
       .add_option("--cluster", options->cluster,
                   "The cluster that this is, as predict will name it: a name of the catalogue or "
                   "a YAML file")
       .value("NAME|FILE");
   command
-      .add_option(
-          "--time", options->time,
-          "For all that travels; every size is tried 3 times at least, however slow the links. "
-          "Layers take a tenth of it on top, alone and beside traffic, and 4 passes at least")
+      .add_option("--time", options->time,
+                  "Time for all measurements of messages; every size is tried at least 3 times, "
+                  "however slow the links are. Layers take a tenth of it on top, alone and beside "
+                  "traffic, and at least 4 passes")
       .value("TIME (30 s)");
   command
       .add_option("--largest", options->largest,
-                  "Message; by default the largest that the executor sends")
+                  "Largest message; by default the largest that the executor sends")
       .value("SIZE");
   command
       .add_option("--largest-all-reduce", options->largest_all_reduce,
-                  "Bucket of the library's own all-reduce, if --time allows it")
+                  "Largest bucket of the library's own all-reduce, as far as --time allows")
       .value("SIZE (16 MiB)");
-  const Option& model =
-      command
-          .add_option(
-              "--model", options->model,
-              "Also forward and backward of each layer of this network, on all ranks, alone and "
-              "beside traffic")
-          .value("NAME|FILE");
-  command.add_option("--batch", options->batch, "Samples of those").value("N (16)").needs(model);
-  command.add_option("--precision", options->precision, "Of those: fp32, or mixed (BF16)")
+  const Option& model = command
+                            .add_option("--model", options->model,
+                                        "Also time forward and backward of each layer of this "
+                                        "network, on all ranks, alone and beside traffic")
+                            .value("NAME|FILE");
+  command.add_option("--batch", options->batch, "Samples of a rank, of --model")
+      .value("N (16)")
+      .needs(model);
+  command
+      .add_option("--precision", options->precision, "Precision of --model: fp32, or mixed (BF16)")
       .value("fp32|mixed (fp32)")
       .needs(model);
-  command.add_option("--threads", options->threads, "Of those").value("N (1)").needs(model);
+  command.add_option("--threads", options->threads, "Threads that compute, per rank, of --model")
+      .value("N (1)")
+      .needs(model);
   command
       .add_option("--ranks", options->ranks,
                   "Number of ranks, as threads of this process; mpirun says it otherwise")

@@ -12,8 +12,10 @@
 #include "calibration/import/import_profile.h"
 #include "calibration/import/table_text.h"
 #include "cli/command.h"
-#include "cli/files.h"
-#include "cli/job.h"
+#include "cli/job/files.h"
+#include "cli/job/job.h"
+#include "cli/job/option_values.h"
+#include "cli/output.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
 
@@ -36,10 +38,10 @@ struct Options {
   bool intra = false;
 };
 
-// Traces are large, and are read as they go by.
+// Traces are large. They are parsed as they are read, so that their text is all that is kept.
 constexpr std::uintmax_t largest_trace_mib = 1024;
 
-// Rows of a table; more are summed up in a line.
+// A table has at most so many rows; more are summed up in one line.
 constexpr std::size_t most_rows = 40;
 
 calibration::ImportContext context_of(const Options& options, const models::Network* network) {
@@ -50,19 +52,19 @@ calibration::ImportContext context_of(const Options& options, const models::Netw
   context.cluster = "unknown";
   context.device = "unknown";
   if (!options.cluster.empty()) {
-    const models::Cluster cluster = load_cluster(options.cluster);
+    const models::Cluster cluster = job::load_cluster(options.cluster);
     context.cluster = cluster.name;
     context.device = cluster.device.name;
   }
   if (network != nullptr) context.network = network->name();
-  context.precision =
-      parsing_option("--precision", [&] { return models::precision_from_name(options.precision); });
+  context.precision = job::parsing_option(
+      "--precision", [&] { return models::precision_from_name(options.precision); });
   constexpr int most = 1'000'000;
-  context.batch_per_rank = optional_count("--batch", options.batch, most).value_or(0);
-  context.ranks = optional_count("--ranks", options.ranks, most).value_or(0);
+  context.batch_per_rank = job::optional_count("--batch", options.batch, most).value_or(0);
+  context.ranks = job::optional_count("--ranks", options.ranks, most).value_or(0);
   if (!options.wire.empty())
     context.wire =
-        parsing_option("--wire", [&] { return models::wire_type_from_name(options.wire); });
+        job::parsing_option("--wire", [&] { return models::wire_type_from_name(options.wire); });
   if (!options.library.empty()) context.library = calibration::printable(options.library);
   if (options.intra) context.between_nodes = false;
   return context;
@@ -74,9 +76,9 @@ std::string percent(double share) {
 
 void print_curve(const calibration::FittedCurve& fitted) {
   const calibration::Fit& fit = fitted.fit;
-  fmt::print("{}: {} sample{} of {} size{}\n", fitted.curve.what, fitted.curve.samples.size(),
-             fitted.curve.samples.size() == 1 ? "" : "s", fit.sizes.size(),
-             fit.sizes.size() == 1 ? "" : "s");
+  print("{}: {} sample{} of {} size{}\n", fitted.curve.what, fitted.curve.samples.size(),
+        fitted.curve.samples.size() == 1 ? "" : "s", fit.sizes.size(),
+        fit.sizes.size() == 1 ? "" : "s");
   Table table({{"size"}, {"measured"}, {"fitted"}, {"error"}, {"", Align::left}});
   for (const calibration::FittedSize& size : fit.sizes) {
     if (fit.sizes.size() > most_rows) break;
@@ -84,7 +86,7 @@ void print_curve(const calibration::FittedCurve& fitted) {
                percent(size.measured / std::max(size.fitted, 1e-3 * size.measured) - 1),
                size.outlier ? "outlier" : ""});
   }
-  if (fit.sizes.size() <= most_rows) fmt::print("{}", table.text());
+  if (fit.sizes.size() <= most_rows) print("{}", table.text());
   Table pieces({{"from"}, {"alpha"}, {"(90 %)"}, {"1 / beta"}, {"(90 %)"}, {"jump"}});
   const auto rate = [](SecondsPerByte beta) {
     return beta > SecondsPerByte{0} ? to_text(1.0 / beta) : std::string("unlimited");
@@ -99,9 +101,9 @@ void print_curve(const calibration::FittedCurve& fitted) {
                 : fit.jumps[i - 1] == 0 ? "none"
                                         : percent(fit.jumps[i - 1])});
   }
-  fmt::print("{}residual {:.1f} %\n", pieces.text(), 100 * fit.residual);
-  for (const std::string& complaint : fit.complaints) fmt::print("  beware: {}\n", complaint);
-  fmt::print("\n");
+  print("{}residual {:.1f} %\n", pieces.text(), 100 * fit.residual);
+  for (const std::string& complaint : fit.complaints) print("  beware: {}\n", complaint);
+  print("\n");
 }
 
 void print_layers(const calibration::Imported& imported, const models::Network& network) {
@@ -127,9 +129,9 @@ void print_layers(const calibration::Imported& imported, const models::Network& 
     table.add({fmt::format("and {} more", longest.size() - shown), "", ""});
   }
   table.add({"together", to_text(forward), to_text(backward)});
-  fmt::print("{} of {} layers of {}, {} iteration{}\n{}\n", imported.layers.size(),
-             network.layers().size(), network.name(), imported.iterations,
-             imported.iterations == 1 ? "" : "s", table.text());
+  print("{} of {} layers of {}, {} iteration{}\n{}\n", imported.layers.size(),
+        network.layers().size(), network.name(), imported.iterations,
+        imported.iterations == 1 ? "" : "s", table.text());
 }
 
 void print_tensors(const calibration::Imported& imported) {
@@ -143,8 +145,8 @@ void print_tensors(const calibration::Imported& imported) {
   }
   if (imported.tensors.size() > shown)
     table.add({fmt::format("and {} more", imported.tensors.size() - shown), "", "", "", ""});
-  fmt::print("{} tensors, {} iteration{}\n{}\n", imported.tensors.size(), imported.iterations,
-             imported.iterations == 1 ? "" : "s", table.text());
+  print("{} tensors, {} iteration{}\n{}\n", imported.tensors.size(), imported.iterations,
+        imported.iterations == 1 ? "" : "s", table.text());
 }
 
 // "fit.svg" for one curve; "fit-2.svg" for the second of several.
@@ -164,8 +166,8 @@ void write_plots(const std::string& path, const calibration::ImportedProfile& re
     const calibration::PlotText text{
         .title = fmt::format("{} ({}, {})", fitted.curve.what, file, imported.tool)};
     const std::string target = plot_path(path, i);
-    write_output_file(target, calibration::fit_svg(fitted.curve.samples, fitted.fit, text));
-    fmt::print(stderr, "plot written to {}\n", target);
+    job::write_output_file(target, calibration::fit_svg(fitted.curve.samples, fitted.fit, text));
+    notice("plot written to {}\n", target);
   }
 }
 
@@ -173,21 +175,21 @@ void run(const Options& options) {
   if (options.file.empty())
     throw InputError("FILE is missing",
                      "give another tool's output, as in calibrate import all_reduce.txt");
-  check_paths({{"--out", options.out, PathUse::output},
-               {"--plot", options.plot, PathUse::output},
-               {"FILE", options.file, PathUse::input},
-               {"--cluster", options.cluster, PathUse::name_or_input},
-               {"--model", options.model, PathUse::name_or_input}});
+  job::check_paths({{"--out", options.out, job::PathUse::output},
+                    {"--plot", options.plot, job::PathUse::output},
+                    {"FILE", options.file, job::PathUse::input},
+                    {"--cluster", options.cluster, job::PathUse::name_or_input},
+                    {"--model", options.model, job::PathUse::name_or_input}});
   std::optional<models::Network> network;
   if (!options.model.empty())
-    network = parsing_option("--model", [&] { return load_layers(options.model); });
+    network = job::parsing_option("--model", [&] { return job::load_layers(options.model); });
   const models::Network* layers = network ? &*network : nullptr;
   const calibration::ImportContext context = context_of(options, layers);
   std::optional<calibration::ImportFormat> format;
   if (options.format != "auto")
-    format = parsing_option("--format",
-                            [&] { return calibration::import_format_from_name(options.format); });
-  const std::string text = read_large_file(options.file, largest_trace_mib);
+    format = job::parsing_option(
+        "--format", [&] { return calibration::import_format_from_name(options.format); });
+  const std::string text = job::read_large_file(options.file, largest_trace_mib);
   if (!format) format = calibration::guessed_format(text, options.file);
   const calibration::Imported imported =
       calibration::import_text(*format, text, options.file, layers);
@@ -201,16 +203,16 @@ void run(const Options& options) {
   // What is written can be read: times beyond all limits, or two tables of one thing, cannot.
   if (!options.out.empty()) (void)models::parse_profile(profile, context.file);
 
-  fmt::print("{}: {}{}\n\n", context.file, imported.tool,
-             imported.version.empty() ? "" : " " + imported.version);
+  print("{}: {}{}\n\n", context.file, imported.tool,
+        imported.version.empty() ? "" : " " + imported.version);
   for (const calibration::FittedCurve& fitted : result.curves) print_curve(fitted);
   if (!imported.layers.empty() && layers != nullptr) print_layers(imported, *layers);
   if (!imported.tensors.empty()) print_tensors(imported);
-  for (const std::string& remark : imported.remarks) fmt::print("note: {}\n", remark);
+  for (const std::string& remark : imported.remarks) print("note: {}\n", remark);
   if (!options.plot.empty()) write_plots(options.plot, result, imported, context.file);
   if (options.out.empty()) return;
-  write_output_file(options.out, profile);
-  fmt::print(stderr, "profile {} written to {}\n", result.profile.name, options.out);
+  job::write_output_file(options.out, profile);
+  notice("profile {} written to {}\n", result.profile.name, options.out);
 }
 
 }  // namespace
@@ -232,13 +234,12 @@ void add_calibrate_import(Command& calibrate) {
   command
       .add_option("--ranks", options->ranks, "Ranks of the all-reduce, where the file does not say")
       .value("N");
-  command.add_option("--batch", options->batch, "Samples of each rank in the trace, 64 by default")
-      .value("N");
-  command.add_option("--precision", options->precision, "Of the traced computation")
-      .value("fp32|mixed");
+  command.add_option("--batch", options->batch, "Samples of each rank in the trace").value("N");
+  command.add_option("--precision", options->precision, "Precision of the traced computation")
+      .value("fp32|mixed (mixed)");
   command
       .add_option("--wire", options->wire,
-                  "Type that the all-reduce adds, where the file does not say")
+                  "Number type that the all-reduce adds, where the file does not say")
       .value("fp32|fp16|bf16");
   command
       .add_option("--library", options->library,
@@ -250,7 +251,7 @@ void add_calibrate_import(Command& calibrate) {
       .add_option("--cluster", options->cluster,
                   "Cluster that was measured: a name of the catalogue or a YAML file")
       .value("NAME|FILE");
-  command.add_option("--name", options->name, "Of the profile; by default the file's")
+  command.add_option("--name", options->name, "Name of the profile; by default the file's")
       .value("NAME");
   command.add_option("--out", options->out, "Profile to write (JSON)").value("FILE");
   command

@@ -2,19 +2,20 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "calibration/compare/comparison.h"
 #include "cli/command.h"
 #include "cli/comparison_text.h"
-#include "cli/files.h"
+#include "cli/job/files.h"
+#include "cli/output.h"
+#include "cli/progress.h"
 #include "models/base/error.h"
 
 namespace paceline::cli {
 namespace {
 
 struct Options {
-  ComparedFiles files;
+  calibration::ComparedFiles files;
   std::string merged;
   bool layers = false;
   bool json = false;
@@ -22,7 +23,7 @@ struct Options {
 
 models::TracedTimeline load_timeline(const std::string& path) {
   std::vector<models::TracedTimeline> timelines =
-      models::parse_chrome_trace(read_input_file(path), path);
+      models::parse_chrome_trace(job::read_input_file(path), path);
   if (timelines.size() != 1)
     throw InputError({path}, fmt::format("it holds {} timelines", timelines.size()),
                      "give a file of one: of a run, or of a prediction");
@@ -30,22 +31,23 @@ models::TracedTimeline load_timeline(const std::string& path) {
 }
 
 void run(const Options& options) {
-  check_paths({{"--merged", options.merged, PathUse::output},
-               {"RUN", options.files.run, PathUse::input},
-               {"PREDICTION", options.files.prediction, PathUse::input}});
+  job::check_paths({{"--merged", options.merged, job::PathUse::output},
+                    {"RUN", options.files.run, job::PathUse::input},
+                    {"PREDICTION", options.files.prediction, job::PathUse::input}});
+  Progress progress("reading both timelines");
   const models::TracedTimeline measured = load_timeline(options.files.run);
   const models::TracedTimeline predicted = load_timeline(options.files.prediction);
   const calibration::Comparison comparison = calibration::compare(measured, predicted);
+  progress.end();
   if (!options.merged.empty()) {
-    write_output_file(options.merged,
-                      models::chrome_trace(calibration::side_by_side(measured, predicted)));
-    fmt::print(stderr, "both timelines written to {}: open it in ui.perfetto.dev\n",
-               options.merged);
+    job::write_output_file(options.merged,
+                           models::chrome_trace(calibration::side_by_side(measured, predicted)));
+    notice("both timelines written to {}: open it in ui.perfetto.dev\n", options.merged);
   }
   if (options.json)
-    fmt::print("{}\n", to_json(comparison, options.files).dump(2));
+    print("{}\n", to_json(comparison, options.files));
   else
-    fmt::print("{}", to_text(comparison, options.files, options.layers));
+    print("{}", to_text(comparison, options.files, options.layers));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "cli/command.h"
+#include "cli/output.h"
 #include "experiments/agreement/topologies.h"
 #include "models/base/names.h"
 #include "models/cluster/catalog.h"
@@ -74,8 +75,7 @@ std::string bash_script(const Command& app) {
   }
   text +=
       "    --timeline|--output|--merged) COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n  esac\n "
-      " case "
-      "${COMP_WORDS[1]} in\n";
+      " case ${COMP_WORDS[1]} in\n";
   for (const Command& command : app.commands()) {
     text += fmt::format("    {}) words='{} {}';;\n", command.name(), subcommands(command),
                         joined(option_names(command)));
@@ -121,11 +121,11 @@ void add_completion(Command& app) {
   const Command* const root = &app;
   command.on_run([shell, root] {
     if (*shell == "bash") {
-      fmt::print("{}", bash_script(*root));
+      print("{}", bash_script(*root));
     } else if (*shell == "zsh") {
-      fmt::print("{}", zsh_script(*root));
+      print("{}", zsh_script(*root));
     } else if (*shell == "fish") {
-      fmt::print("{}", fish_script(*root));
+      print("{}", fish_script(*root));
     } else {
       throw unknown_name("shell", *shell, {"bash", "zsh", "fish"});
     }

@@ -5,9 +5,13 @@
 #include <cstdio>
 
 #include "cli/command.h"
-#include "cli/files.h"
-#include "cli/job.h"
-#include "cli/schedule_options.h"
+#include "cli/job/files.h"
+#include "cli/job/job.h"
+#include "cli/job/option_values.h"
+#include "cli/job/schedule.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/shared_options.h"
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
 #include "models/collective/export/goal.h"
@@ -20,7 +24,7 @@ namespace {
 
 struct Options {
   std::string algorithm;
-  ScheduleOptions build;
+  job::ScheduleOptions build;
   std::string format;
   std::string size;
   std::string cluster;
@@ -29,11 +33,11 @@ struct Options {
 
 constexpr const char* default_size = "64 MiB";
 constexpr int bytes_per_element = 4;
-// Every rank of the file takes lines of it, and every other tool reads them all.
+// The file grows with the ranks, and the tools that read it take all of it into memory.
 constexpr int most_ranks = 65536;
 
 std::int64_t parse_elements(const std::string& text) {
-  return parsing_option("--size", [&] {
+  return job::parsing_option("--size", [&] {
     const Bytes size = parse_bytes(text.empty() ? default_size : text);
     const double elements = size.value() / bytes_per_element;
     constexpr double most = 1e15 / bytes_per_element;
@@ -47,14 +51,14 @@ std::int64_t parse_elements(const std::string& text) {
   });
 }
 
-void write_goal(const Options& options, const NamedSchedule& named, const std::string& title,
-                const TextSink& sink) {
+void write_goal(const Options& options, const job::NamedSchedule& named, const std::string& title,
+                const job::TextSink& sink) {
   models::GoalOptions goal{.title = title,
                            .elements = parse_elements(options.size),
                            .bytes_per_element = bytes_per_element};
   if (!options.cluster.empty()) {
     const models::Cluster cluster =
-        parsing_option("--cluster", [&] { return load_cluster(options.cluster); });
+        job::parsing_option("--cluster", [&] { return job::load_cluster(options.cluster); });
     goal.gamma = simulator::communication_cost(cluster, nullptr, simulator::Reading::stated).gamma;
   }
   models::write_goal(named.schedule, goal, sink);
@@ -63,22 +67,24 @@ void write_goal(const Options& options, const NamedSchedule& named, const std::s
 struct Format {
   const char* name;
   bool has_sizes;  // takes --size and --cluster
-  void (*write)(const Options&, const NamedSchedule&, const std::string& title, const TextSink&);
+  void (*write)(const Options&, const job::NamedSchedule&, const std::string& title,
+                const job::TextSink&);
 };
 
 const std::array formats = {
     Format{"goal", true, write_goal},
     Format{"msccl", false,
-           [](const Options&, const NamedSchedule& named, const std::string& title,
-              const TextSink& sink) {
+           [](const Options&, const job::NamedSchedule& named, const std::string& title,
+              const job::TextSink& sink) {
              sink(models::msccl(named.algorithm.collective, named.schedule, title));
            }},
-    Format{
-        "svg", false,
-        [](const Options&, const NamedSchedule& named, const std::string&, const TextSink& sink) {
-          sink(models::svg(named.schedule, models::described(named.algorithm.name, named.options),
-                           name(named.algorithm.collective)));
-        }},
+    Format{"svg", false,
+           [](const Options&, const job::NamedSchedule& named, const std::string&,
+              const job::TextSink& sink) {
+             sink(models::svg(named.schedule,
+                              models::described(named.algorithm.name, named.options),
+                              name(named.algorithm.collective)));
+           }},
 };
 
 const Format& format_named(const std::string& wanted) {
@@ -105,12 +111,13 @@ void run(const Options& options) {
           "leave it out");
     }
   }
-  const NamedSchedule named = load_schedule(algorithm, options.build, most_ranks);
+  const job::NamedSchedule named = job::load_schedule(algorithm, options.build, most_ranks);
   const std::string title = fmt::format(
       "{}, {} ranks", models::described(algorithm.name, named.options), named.options.ranks);
-  const auto write = [&](const TextSink& sink) { format.write(options, named, title, sink); };
-  if (options.output.empty()) return write(write_to_standard_output);
-  write_output_file(options.output, write);
+  const auto write = [&](const job::TextSink& sink) { format.write(options, named, title, sink); };
+  if (options.output.empty()) return write(print_text);
+  Progress progress(fmt::format("writing {} as {}", title, format.name));
+  job::write_output_file(options.output, write);
 }
 
 }  // namespace
@@ -126,12 +133,14 @@ void add_export(Command& app) {
   add_schedule_options(command, options->build);
   command.add_option("--format", options->format, "goal, msccl or svg").value("FORMAT");
   command
-      .add_option("--size", options->size,
-                  fmt::format("Bytes of the bucket, of goal; by default {}", default_size))
+      .add_option(
+          "--size", options->size,
+          fmt::format("Bytes of the bucket, for --format goal; by default {}", default_size))
       .value("BYTES");
   command
-      .add_option("--cluster", options->cluster,
-                  "Whose device reduces, of goal; without it, reductions cost nothing")
+      .add_option(
+          "--cluster", options->cluster,
+          "Cluster whose device reduces, for --format goal; without it, reductions cost nothing")
       .value("NAME|FILE");
   command
       .add_option("--output", options->output,

@@ -11,7 +11,7 @@
 namespace paceline::cli {
 namespace {
 
-// Columns of --help before the explanation of an option.
+// The column of --help in which the explanation of an option begins.
 constexpr std::size_t help_column = 36;
 
 bool is_positional(const Option& option) {
@@ -32,8 +32,8 @@ void check_values(const Command& command, int argc, const char* const* argv) {
   }
 }
 
-// The command that the first words name. Throws InputError for a word that names none: CLI11 says
-// only that a command is missing, and not which one the user may have meant.
+// Returns the command that the first words name. Throws InputError for a word that names none:
+// CLI11 says only that a command is missing, and not which one the user may have meant.
 const Command& named_command(const Command& root, int argc, const char* const* argv) {
   const Command* at = &root;
   for (int i = 1; i < argc && argv[i][0] != '-' && !at->commands().empty(); ++i) {
@@ -49,7 +49,7 @@ const Command& named_command(const Command& root, int argc, const char* const* a
   return *at;
 }
 
-// The tree as CLI11 has it, and which command of ours each of its commands is.
+// Holds the tree as CLI11 has it, and knows which command of ours each of its commands is.
 class Parser {
  public:
   Parser(const Command& root, std::string_view version) : app_(root.help(), root.name()) {
@@ -97,7 +97,7 @@ class Parser {
     });
   }
 
-  // The innermost command that was named.
+  // Returns the innermost command that was named.
   static const CLI::App& chosen(const CLI::App& app) {
     const std::vector<CLI::App*> named = app.get_subcommands();
     return named.empty() ? app : chosen(*named.front());
@@ -107,7 +107,7 @@ class Parser {
   std::map<const CLI::App*, const Command*> commands_;
 };
 
-// An option that the command does not have, with the one that may have been meant.
+// Says which option the command does not have, and which one may have been meant.
 InputError unexpected(const CLI::ExtrasError& error, const Command& command, int argc,
                       const char* const* argv) {
   std::vector<std::string> names = {"--help"};

@@ -17,14 +17,15 @@ namespace paceline::cli {
 // An option, a flag or an argument without a name. It writes what the user typed to where the
 // declaration points, which must outlive the parse.
 struct Option {
-  std::string name;  // "--ranks", or "file" for an argument that is known by its position
-  std::string help;  // what it means, for --help
+  std::string name;             // "--ranks", or "file" for an argument that is known by its
+                                // position
+  std::string help;             // what it means, for --help
   std::string* text = nullptr;  // where its value goes as typed; null for a flag
   bool* flag = nullptr;         // what a flag sets to true; null for an option with a value
   std::string value_text = {};  // what stands for the value in --help: "N (64)", "NAME|FILE"
   bool is_required = false;
-  std::string needed =
-      {};  // the option without which this one says nothing; empty: it stands alone
+  std::string needed = {};  // the option without which this one says nothing;
+                            // empty: it stands alone
 
   // Set what the fields of these names hold, and return the option.
   Option& value(std::string shown);

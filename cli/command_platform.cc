@@ -5,8 +5,11 @@
 #include <cstdio>
 
 #include "cli/command.h"
-#include "cli/files.h"
-#include "cli/job.h"
+#include "cli/job/files.h"
+#include "cli/job/job.h"
+#include "cli/job/option_values.h"
+#include "cli/output.h"
+#include "cli/shared_options.h"
 #include "models/cluster/placement.h"
 #include "models/cluster/simgrid_xml.h"
 #include "simulator/cost/communication_cost.h"
@@ -26,19 +29,19 @@ struct Options {
 
 models::Platform load_platform(const Options& options) {
   if (options.cluster.ends_with(".xml"))
-    return models::parse_simgrid_xml(read_input_file(options.cluster), options.cluster);
-  const models::Cluster cluster = load_cluster(options.cluster, options.placement);
+    return models::parse_simgrid_xml(job::read_input_file(options.cluster), options.cluster);
+  const models::Cluster cluster = job::load_cluster(options.cluster, options.placement);
   if (options.ranks.empty() && models::placed_ranks(cluster) > simulator::most_platform_ranks) {
     throw InputError("--ranks is missing",
                      fmt::format("give 1 to {}, as in --ranks {}", simulator::most_platform_ranks,
                                  std::max(64, cluster.ranks_per_node)));
   }
-  const int ranks =
-      options.ranks.empty() ? models::placed_ranks(cluster) : parse_ranks(options.ranks, cluster);
-  const auto profile = load_profile(options.profile, cluster);
+  const int ranks = options.ranks.empty() ? models::placed_ranks(cluster)
+                                          : job::parse_ranks(options.ranks, cluster);
+  const auto profile = job::load_profile(options.profile, cluster);
   const simulator::CommunicationCost cost = simulator::communication_cost(
       cluster, profile ? &*profile : nullptr, simulator::Reading::stated);
-  return parsing_option("--ranks", [&] {
+  return job::parsing_option("--ranks", [&] {
     return simulator::platform_of(simulator::Routes(cost, ranks), cluster.name);
   });
 }
@@ -49,12 +52,12 @@ void run(const Options& options) {
   const models::Platform platform = load_platform(options);
   const std::string xml = models::simgrid_xml(platform);
   if (options.output.empty()) {
-    std::fwrite(xml.data(), 1, xml.size(), stdout);
+    print_text(xml);
     return;
   }
-  write_output_file(options.output, xml);
-  fmt::print(stderr, "platform {} written to {}: {} hosts, {} links\n", platform.name,
-             options.output, platform.hosts.size(), platform.links.size());
+  job::write_output_file(options.output, xml);
+  notice("platform {} written to {}: {} hosts, {} links\n", platform.name, options.output,
+         platform.hosts.size(), platform.links.size());
 }
 
 }  // namespace

@@ -9,10 +9,13 @@
 
 #include "calibration/fit/median.h"
 #include "cli/command.h"
-#include "cli/files.h"
+#include "cli/job/files.h"
+#include "cli/job/option_values.h"
+#include "cli/job/ranks.h"
+#include "cli/output.h"
 #include "cli/prediction_text.h"
 #include "cli/progress.h"
-#include "cli/ranks.h"
+#include "cli/shared_options.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
 #include "models/plan/plan_json.h"
@@ -22,6 +25,7 @@
 #include "runtime/channel/rank_threads.h"
 #include "runtime/replay/replay.h"
 #include "simulator/cost/compute_time.h"
+#include "simulator/iteration/prediction_json.h"
 
 namespace paceline::cli {
 namespace {
@@ -31,15 +35,15 @@ using Json = nlohmann::ordered_json;
 constexpr int most_iterations = 100'000;
 
 struct Options {
-  JobOptions job;
+  job::JobOptions job;
   std::string iterations = "5";
   std::string warm_up = "1";
-  std::string patience = default_patience;
+  std::string patience = job::default_patience;
   std::string timeline;
   bool json = false;
 };
 
-// What every rank must know, and rank 0 decides.
+// What rank 0 tells all ranks.
 struct Script {
   std::vector<models::Plan> plans;
   std::vector<runtime::LayerDuration> layers;
@@ -48,7 +52,7 @@ struct Script {
 
 struct Result {
   models::Plan plan;
-  runtime::ReplayOutcome outcome;  // of rank 0
+  runtime::ReplayOutcome outcome;  // as rank 0 measured it
 };
 
 // The plans as documents, and the durations of the synthetic compute in seconds.
@@ -76,8 +80,9 @@ Script script_from(const Json& json, const models::NetworkWork& network, int ran
   return script;
 }
 
-// What runs, and what is predicted of it: rank 0's business.
-Script written_script(const Job& job, const PredictionTable& table) {
+// The plans of the predicted rows, with the compute times that the replay sleeps. Only rank 0 calls
+// this: it alone has the predictions.
+Script written_script(const job::Job& job, const job::PredictionTable& table) {
   Script script;
   for (const simulator::StrategyPrediction& row : table.rows) script.plans.push_back(row.plan);
   const simulator::ComputeTimes compute =
@@ -90,8 +95,8 @@ Script written_script(const Job& job, const PredictionTable& table) {
   return script;
 }
 
-// Ranks that wait for each other in turn have long and short iterations: two in a row are timed as
-// one.
+// The median over the means of each two iterations in a row: ranks that wait for each other in turn
+// have a long iteration and then a short one.
 Seconds typical(const std::vector<Seconds>& iterations) {
   if (iterations.size() < 2) return iterations.front();
   std::vector<Seconds> pairs;
@@ -115,25 +120,24 @@ Json result_json(const Result& result, const simulator::StrategyPrediction& pred
             {"iteration_s", typical(result.outcome.iterations).value()},
             {"iterations_s", seconds_json(result.outcome.iterations)},
             {"exposed_communication_s", calibration::median(result.outcome.exposed).value()}}},
-          {"predicted", to_json(predicted)},
+          {"predicted", Json::parse(simulator::to_json(predicted))},
           {"relative_error", predicted.iteration.value / typical(result.outcome.iterations) - 1}};
 }
 
-std::string title_text(const Job& job, const PredictionTable& table, std::string_view transport,
-                       const Options& options) {
+std::string title_text(const job::Job& job, const job::PredictionTable& table,
+                       std::string_view transport, const Options& options) {
   std::string text = fmt::format(
       "{} on {}, {} ranks ({}), batch {} per rank, {}: replay with synthetic compute, {} "
       "iterations "
       "after {}\n",
       table.network.work.name, job.cluster.name, table.ranks, transport, job.batch_per_rank,
       name(job.precision), options.iterations, options.warm_up);
-  if (job.gradient_scale != 1)
-    text += fmt::format("gradients are scaled: {:g} of the network's\n", job.gradient_scale);
-  return text + "\n";
+  return text + setting_text(job) + "\n";
 }
 
-void print_table(const Job& job, const PredictionTable& table, const std::vector<Result>& results,
-                 std::string_view transport, const Options& options) {
+void print_table(const job::Job& job, const job::PredictionTable& table,
+                 const std::vector<Result>& results, std::string_view transport,
+                 const Options& options) {
   Table rows({{"strategy"},
               {"wire"},
               {"measured", Align::right},
@@ -153,57 +157,55 @@ void print_table(const Job& job, const PredictionTable& table, const std::vector
     rows.add({plan.strategy, std::string(name(plan.wire)), to_text(measured),
               fmt::format("{} - {}", to_text(*low), to_text(*high)),
               to_text(calibration::median(outcome.exposed)), to_text(predicted.iteration.value),
-              fmt::format("{} - {}", to_text(predicted.iteration.low),
-                          to_text(predicted.iteration.high)),
+              predicted.by_library_model ? "-"
+                                         : fmt::format("{} - {}", to_text(predicted.iteration.low),
+                                                       to_text(predicted.iteration.high)),
               fmt::format("{:+.1f} %", 100 * (predicted.iteration.value / measured - 1)),
               fmt::format("{}", plan.buckets.size()), predicted.timed_by});
   }
-  fmt::print("{}{}", title_text(job, table, transport, options), rows.text());
-  fmt::print(
+  print("{}{}", title_text(job, table, transport, options), rows.text());
+  print(
       "\nmeasured: median over two iterations in a row of rank 0; error: predicted against "
       "measured. "
       "Predictions rest on:\n  {:<18} {}\n{}",
       "compute", table.rows.front().compute_source, basis_text(job));
 }
 
-void report(const Job& job, const PredictionTable& table, const std::vector<Result>& results,
-            std::string_view transport, const Options& options) {
+void report(const job::Job& job, const job::PredictionTable& table,
+            const std::vector<Result>& results, std::string_view transport,
+            const Options& options) {
   if (!options.json) return print_table(job, table, results, transport, options);
-  Json json = {{"schema", "paceline.replay/1"},
-               {"model", table.network.work.name},
-               {"cluster", job.cluster.name},
-               {"ranks", table.ranks},
-               {"transport", transport},
-               {"batch_per_rank", job.batch_per_rank},
-               {"precision", name(job.precision)},
-               {"gradient_scale", job.gradient_scale},
-               {"profile", job.profile ? Json(job.profile->name) : Json(nullptr)},
-               {"strategies", Json::array()}};
+  Json json = {{"schema", "paceline.replay/1"},   {"model", table.network.work.name},
+               {"cluster", job.cluster.name},     {"ranks", table.ranks},
+               {"transport", transport},          {"batch_per_rank", job.batch_per_rank},
+               {"precision", name(job.precision)}};
+  json.update(Json::parse(setting_json(job)));
+  json["strategies"] = Json::array();
   for (std::size_t i = 0; i < results.size(); ++i)
     json["strategies"].push_back(result_json(results[i], table.rows[i]));
-  fmt::print("{}\n", json.dump(2));
+  json["warnings"] = table.warnings;
+  print("{}\n", json.dump(2));
 }
 
 int count(const char* option, const std::string& text) {
   return static_cast<int>(
-      parsing_option(option, [&] { return parse_count(text, 1, most_iterations); }));
+      job::parsing_option(option, [&] { return parse_count(text, 1, most_iterations); }));
 }
 
-void write_timeline(const Options& options, const PredictionTable& table, const Result& result,
+void write_timeline(const Options& options, const job::PredictionTable& table, const Result& result,
                     const runtime::Recorder& recorder) {
   const std::string title = fmt::format(
       "{} on {}, rank 0 of {}, {}, {} on the wire; synthetic compute", table.network.work.name,
       table.job.cluster.name, table.ranks, result.plan.strategy, name(result.plan.wire));
   models::Timeline timeline = recorder.timeline(title, 0);
   timeline.batch_per_rank = table.job.batch_per_rank;
-  write_output_file(options.timeline,
-                    models::chrome_trace(table.network.work, result.plan, {timeline}));
-  fmt::print(stderr, "timeline of rank 0 written to {}: open it in ui.perfetto.dev\n",
-             options.timeline);
+  job::write_output_file(options.timeline,
+                         models::chrome_trace(table.network.work, result.plan, {timeline}));
+  notice("timeline of rank 0 written to {}: open it in ui.perfetto.dev\n", options.timeline);
 }
 
-// Before a run: which it is, and how long the rest should take.
-void show_progress(Progress& progress, const PredictionTable& table, std::size_t run,
+// Says before a run which it is, and how long the runs that are left should take.
+void show_progress(Progress& progress, const job::PredictionTable& table, std::size_t run,
                    int iterations) {
   Seconds before{0};
   Seconds all{0};
@@ -219,13 +221,14 @@ void show_progress(Progress& progress, const PredictionTable& table, std::size_t
 }
 
 // Runs one rank of the job. Rank 0 predicts before, and reports after.
-void run_rank(const Options& options, const Job& job, const runtime::Endpoint& endpoint) {
+void run_rank(const Options& options, const job::Job& job, const runtime::Endpoint& endpoint) {
   runtime::Transport& transport = endpoint.transport;
-  const LoadedNetwork& network = job.networks.front();
-  std::optional<PredictionTable> table;
+  const job::LoadedNetwork& network = job.networks.front();
+  std::optional<job::PredictionTable> table;
   std::string text;
   if (transport.rank() == 0) {
-    table.emplace(predict_table(job, network, transport.ranks()));
+    table.emplace(job::predict_table(job, network, transport.ranks()));
+    warn(table->warnings);
     text = script_text(written_script(job, *table), network.work);
   }
   const Script script = script_from(Json::parse(runtime::broadcast_text(endpoint.channel, text)),
@@ -233,7 +236,7 @@ void run_rank(const Options& options, const Job& job, const runtime::Endpoint& e
   std::vector<Result> results;
   const int iterations = count("--iterations", options.iterations);
   const int warm_up = count("--warm-up", options.warm_up);
-  Progress progress;
+  Progress progress(OffTerminal::lines);
   std::optional<runtime::Recorder> recorder;
   if (!options.timeline.empty() && transport.rank() == 0)
     recorder.emplace(0, std::min(iterations, runtime::recorded_iterations));
@@ -251,12 +254,12 @@ void run_rank(const Options& options, const Job& job, const runtime::Endpoint& e
   }
   progress.end();
   if (transport.rank() != 0) return;
-  report(job, *table, results, transport.name(), options);
   if (recorder) write_timeline(options, *table, results.front(), *recorder);
+  report(job, *table, results, transport.name(), options);
 }
 
-// Streams that any of the plans may ask for.
-int most_streams(const Job& job) {
+// The most streams that any of the plans may ask for.
+int most_streams(const job::Job& job) {
   int most = job.thresholds.streams.value_or(1);
   for (const models::Strategy* strategy : job.strategies) {
     if (strategy->on_servers() != nullptr)
@@ -265,14 +268,43 @@ int most_streams(const Job& job) {
   return most;
 }
 
-Job load(const Options& options) {
-  Job job = load_job(options.job);
+// Says why a strategy cannot be run; nothing if it can. The only library whose own all-reduce runs
+// is Open MPI, under mpirun, and it adds only FP32.
+std::optional<InputError> why_not_run(const models::Strategy& strategy,
+                                      const std::vector<models::WireType>& wires, bool is_mpi) {
+  if (!strategy.library()) return std::nullopt;
+  if (strategy.library() != models::Library::open_mpi || !is_mpi)
+    return InputError({"--strategy"},
+                      fmt::format("{} is a library's own all-reduce, which {} does not have",
+                                  strategy.name, is_mpi ? "Open MPI" : "a job of threads"),
+                      "choose a strategy with a schedule, such as fused-ring");
+  for (const models::WireType wire : wires) {
+    if (wire != models::WireType::fp32)
+      return InputError({"--wire"}, fmt::format("{} adds no {}", strategy.name, name(wire)),
+                        "choose --wire fp32, or a strategy with a schedule");
+  }
+  return std::nullopt;
+}
+
+// Leaves out what cannot be run where all strategies are meant. Throws InputError where such a
+// strategy was named, before anything runs.
+void keep_what_runs(const Options& options, bool is_mpi, job::Job& job) {
+  const bool are_all = options.job.strategies.empty() || options.job.strategies == "all";
+  for (const models::Strategy* strategy : job.strategies) {
+    const auto why = why_not_run(*strategy, job.wires, is_mpi);
+    if (why && !are_all) throw *why;
+  }
+  std::erase_if(job.strategies, [&](const models::Strategy* strategy) {
+    return why_not_run(*strategy, job.wires, is_mpi).has_value();
+  });
+}
+
+job::Job load(const Options& options, bool is_mpi) {
+  job::Job job = job::load_job(options.job);
   job.compute_is_exact = true;
   if (job.networks.size() > 1)
     throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()), "replay one");
-  std::erase_if(job.strategies, [&](const models::Strategy* s) {
-    return options.job.strategies.empty() && s->library() == models::Library::nccl;
-  });
+  keep_what_runs(options, is_mpi, job);
   if (job.overlap == models::Overlap::priority)
     throw InputError({"--overlap"}, "priority cannot be run, only predicted",
                      "choose wait-free, double-buffered or none");
@@ -280,7 +312,7 @@ Job load(const Options& options) {
     if (job.strategies.size() * job.wires.size() > 1)
       throw InputError({"--timeline"}, "several runs and one timeline",
                        "give one --strategy and one --wire");
-    check_output_of(options.job, "--timeline", options.timeline);
+    job::check_output_of(options.job, "--timeline", options.timeline);
   }
   (void)count("--iterations", options.iterations);
   (void)count("--warm-up", options.warm_up);
@@ -288,22 +320,22 @@ Job load(const Options& options) {
 }
 
 void run(const Options& options) {
-  const auto launched = rank_of_job();
-  const Job job = load(options);
-  const Seconds patience = parse_patience(options.patience);
+  const auto launched = job::rank_of_job();
+  const job::Job job = load(options, launched.has_value());
+  const Seconds patience = job::parse_patience(options.patience);
   if (launched) {
-    refuse_ranks_option(options.job.ranks);
-    (void)parse_ranks(std::to_string(launched->ranks), job.cluster);
+    job::refuse_ranks_option(options.job.ranks);
+    (void)job::parse_ranks(std::to_string(launched->ranks), job.cluster);
     runtime::MpiJob mpi(most_streams(job), patience);
     return run_rank(options, job, mpi.endpoint());
   }
   if (options.job.ranks.empty())
     throw InputError("--ranks is missing",
                      "start it with mpirun, or give the number of ranks, as threads");
-  const int ranks = parse_ranks(options.job.ranks, job.cluster);
-  if (ranks > most_thread_ranks)
+  const int ranks = job::parse_ranks(options.job.ranks, job.cluster);
+  if (ranks > job::most_thread_ranks)
     throw InputError({"--ranks"}, fmt::format("{} threads", ranks),
-                     fmt::format("choose at most {}, or use mpirun", most_thread_ranks));
+                     fmt::format("choose at most {}, or use mpirun", job::most_thread_ranks));
   runtime::run_as_threads(
       ranks, most_streams(job), patience,
       [&](const runtime::Endpoint& endpoint) { run_rank(options, job, endpoint); });

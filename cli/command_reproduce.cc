@@ -4,19 +4,26 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/files.h"
+#include "cli/job/files.h"
+#include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/reproduce_convergence.h"
 #include "cli/table.h"
 #include "experiments/reproduction.h"
+#include "experiments/reproduction_json.h"
 #include "models/base/error.h"
+#include "models/base/names.h"
 
 namespace paceline::cli {
 namespace {
+
+// The name of the reproduction that trains. It takes half an hour, and is no entry of
+// experiments().
+constexpr std::string_view convergence_name = "convergence";
 
 struct Options {
   std::string name;
@@ -29,7 +36,7 @@ std::string with_unit(double value, const std::string& unit) {
   return fmt::format("{:.4g} {}", value, unit);
 }
 
-// "+12.6 %"; no sign where it rounds to nothing.
+// "+12.6 %". A share that rounds to nothing has no sign.
 std::string signed_percent(double share) {
   const double value = 100 * share;
   return std::abs(value) < 0.05 ? "0.0 %" : fmt::format("{:+.1f} %", value);
@@ -76,36 +83,31 @@ std::string to_text(const experiments::Reproduction& result) {
   return text;
 }
 
-nlohmann::ordered_json to_json(const experiments::Reproduction& result) {
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const experiments::Row& row : result.rows) {
-    rows.push_back({{"id", row.id},
-                    {"source", row.source},
-                    {"what", row.what},
-                    {"provenance", name(row.provenance)},
-                    {"unit", row.unit},
-                    {"published", row.published},
-                    {"ours", row.ours},
-                    {"relative_error", row.relative_error()},
-                    {"configuration", row.configuration},
-                    {"note", row.note}});
+// The experiment of that name. Throws InputError that suggests the nearest name, of the
+// reproduction that trains, too.
+const experiments::Experiment& experiment_named(const std::string& name) {
+  std::vector<std::string> names;
+  for (const experiments::Experiment& entry : experiments::experiments()) {
+    if (entry.name == name) return entry;
+    names.emplace_back(entry.name);
   }
-  return {{"schema", "paceline.reproduction/1"},
-          {"name", result.name},
-          {"title", result.title},
-          {"rows", std::move(rows)}};
+  names.emplace_back(convergence_name);
+  throw unknown_name("experiment", name, names);
 }
 
 void run(const Options& options) {
-  if (options.name == "convergence")
+  if (options.name == convergence_name)
     return reproduce_convergence(options.convergence, options.json);
-  const experiments::Reproduction result = experiments::experiment(options.name).reproduce();
+  const experiments::Experiment& experiment = experiment_named(options.name);
+  Progress progress(fmt::format("predicting the rows of {}", experiment.name));
+  const experiments::Reproduction result = experiment.reproduce();
+  progress.end();
   if (!options.profile_out.empty()) {
     if (!result.profile)
       throw InputError({"--profile-out"}, fmt::format("{} calibrates nothing", options.name), "");
-    write_output_file(options.profile_out, models::to_json(*result.profile));
+    job::write_output_file(options.profile_out, models::to_json(*result.profile));
   }
-  fmt::print("{}", options.json ? to_json(result).dump(2) + "\n" : to_text(result));
+  print("{}", options.json ? experiments::to_json(result) + "\n" : to_text(result));
 }
 
 }  // namespace

@@ -1,55 +1,54 @@
 // paceline scale: the scaling curve of every strategy.
-#include <fmt/format.h>
-
-#include <cstdio>
-#include <nlohmann/json.hpp>
+#include <memory>
 
 #include "cli/command.h"
+#include "cli/job/option_values.h"
+#include "cli/output.h"
 #include "cli/prediction_text.h"
+#include "cli/progress.h"
+#include "cli/shared_options.h"
 #include "cli/table.h"
-#include "models/base/parse_units.h"
 #include "models/cluster/placement.h"
 
 namespace paceline::cli {
 namespace {
 
 struct Options {
-  JobOptions job;
+  job::JobOptions job;
+  bool wide = false;
   bool json = false;
 };
 
-// "8,16,24", or "8-2048": the first number, doubled until the last, which is included.
+// Reads "8,16,24", or "8-2048", which means the first number, its doubles, and the last number.
 std::vector<int> parse_rank_range(const std::string& text, const models::Cluster& cluster) {
   const std::size_t dash = text.find('-', 1);
   std::vector<int> ranks;
   if (dash == std::string::npos) {
-    for (const std::string& part : parsing_option("--ranks", [&] { return comma_list(text); }))
-      ranks.push_back(parse_ranks(part, cluster));
+    for (const std::string& part :
+         job::parsing_option("--ranks", [&] { return job::comma_list(text); }))
+      ranks.push_back(job::parse_ranks(part, cluster));
     return ranks;
   }
-  const int first = parse_ranks(text.substr(0, dash), cluster);
-  const int last = parse_ranks(text.substr(dash + 1), cluster);
+  const int first = job::parse_ranks(text.substr(0, dash), cluster);
+  const int last = job::parse_ranks(text.substr(dash + 1), cluster);
   if (last < first)
-    throw InputError({"--ranks"}, fmt::format("'{}' goes down", text),
+    throw InputError({"--ranks"}, fmt::format("{} goes down", in_quotes(text)),
                      fmt::format("write {}-{}", last, first));
   for (std::int64_t p = first; p < last; p *= 2) ranks.push_back(static_cast<int>(p));
   ranks.push_back(last);
   return ranks;
 }
 
-std::string curve_text(const Job& job, const LoadedNetwork& network,
-                       const std::vector<PredictionTable>& tables) {
-  std::string text =
-      fmt::format("{} on {} ({}), batch {} per rank, {} precision: throughput and efficiency\n\n",
-                  network.work.name, job.cluster.name, job.cluster.device.name, job.batch_per_rank,
-                  name(job.precision));
+// One line for each number of ranks, one column for each strategy and wire type.
+std::string points_text(const job::Job& job, const std::vector<job::PredictionTable>& tables,
+                        int width) {
   std::vector<Table::Column> columns = {{"ranks"}};
   for (const models::WireType wire : job.wires) {
     for (const models::Strategy* strategy : job.strategies)
       columns.push_back({fmt::format("{} {}", strategy->name, name(wire))});
   }
   Table rows(std::move(columns));
-  for (const PredictionTable& table : tables) {
+  for (const job::PredictionTable& table : tables) {
     std::vector<std::string> cells = {fmt::format("{}", table.ranks)};
     const std::size_t best = table.best();
     // Rows are in the order of the columns, without those that were left out.
@@ -69,60 +68,68 @@ std::string curve_text(const Job& job, const LoadedNetwork& network,
     }
     rows.add(std::move(cells));
   }
-  text += rows.text();
+  return rows.blocks(width);
+}
+
+std::string curve_text(const job::Job& job, const job::LoadedNetwork& network,
+                       const std::vector<job::PredictionTable>& tables, int width) {
+  std::string text =
+      fmt::format("{} on {} ({}), batch {} per rank, {} precision: throughput and efficiency\n\n",
+                  network.work.name, job.cluster.name, job.cluster.device.name, job.batch_per_rank,
+                  name(job.precision));
+  text += points_text(job, tables, width);
   text += fmt::format(
-      "\n* the most samples per second in its line; efficiency is against p0 = {} ranks (1 rank "
-      "below that)\n",
+      "\n* the most samples per second of its number of ranks; efficiency is against p0 = {} ranks "
+      "(1 rank below that)\n",
       job.cluster.ranks_per_node);
+  text += setting_text(job);
   text += library_note(tables.front());
   text += fmt::format("\nAll times are predicted (engine: {}). They rest on:\n", name(job.engine));
   text += fmt::format("  {:<18} {}\n", "compute", tables.front().rows.front().compute_source);
   return text + basis_text(job);
 }
 
-nlohmann::ordered_json curve_json(const Job& job, const LoadedNetwork& network,
-                                  const std::vector<PredictionTable>& tables) {
-  nlohmann::ordered_json points = nlohmann::ordered_json::array();
-  for (const PredictionTable& table : tables) {
-    nlohmann::ordered_json strategies = nlohmann::ordered_json::array();
-    for (const auto& row : table.rows) strategies.push_back(to_json(row));
-    points.push_back({{"ranks", table.ranks},
-                      {"strategies", std::move(strategies)},
-                      {"left_out", left_out_json(table)}});
+std::vector<job::PredictionTable> predict_points(const job::Job& job, const std::vector<int>& ranks,
+                                                 int width) {
+  std::vector<job::PredictionTable> tables;
+  Progress progress;
+  for (const int p : ranks) {
+    const auto begin = [&](const models::Strategy& strategy, std::size_t done, std::size_t all) {
+      const double points = static_cast<double>(ranks.size());
+      const double share = static_cast<double>(done) / static_cast<double>(all);
+      progress.show(fmt::format("{} ranks, {} ({} of {})", p, strategy.name, done + 1, all),
+                    (static_cast<double>(tables.size()) + share) / points);
+    };
+    tables.push_back(predict_table(job, job.networks.front(), p, {.begin = begin}));
+    progress.show_rows(points_text(job, tables, width));
   }
-  return {{"schema", "paceline.scaling/1"},
-          {"model", network.work.name},
-          {"cluster", job.cluster.name},
-          {"batch_per_rank", job.batch_per_rank},
-          {"precision", name(job.precision)},
-          {"engine", name(job.engine)},
-          {"profile", job.profile ? nlohmann::ordered_json(job.profile->name)
-                                  : nlohmann::ordered_json(nullptr)},
-          {"points", std::move(points)}};
+  return tables;
 }
 
 void run(const Options& options) {
-  const Job job = load_job(options.job);
+  const job::Job job = load_job(options.job);
   if (job.networks.size() != 1)
     throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()),
                      "scale takes one");
   const std::string range = options.job.ranks.empty()
                                 ? fmt::format("1-{}", models::placed_ranks(job.cluster))
                                 : options.job.ranks;
-  std::vector<PredictionTable> tables;
-  for (const int ranks : parse_rank_range(range, job.cluster))
-    tables.push_back(predict_table(job, job.networks.front(), ranks));
+  const int width = options.wide ? unlimited_width : table_width();
+  const std::vector<job::PredictionTable> tables =
+      predict_points(job, parse_rank_range(range, job.cluster), width);
+  warn(all_warnings(tables));
   if (options.json) {
-    fmt::print("{}\n", curve_json(job, job.networks.front(), tables).dump(2));
+    print("{}\n", scaling_json(tables));
   } else {
-    fmt::print("{}", curve_text(job, job.networks.front(), tables));
+    print("{}", curve_text(job, job.networks.front(), tables, width));
   }
 }
 
 }  // namespace
 
 void add_scale(Command& app) {
-  Command& command = app.add_command("scale", "The same over a range of ranks: the scaling curve");
+  Command& command = app.add_command(
+      "scale", "Throughput and efficiency over a range of ranks: the scaling curve");
   const auto options = std::make_shared<Options>();
   add_job_options(command, options->job);
   command
@@ -130,6 +137,7 @@ void add_scale(Command& app) {
           "--ranks", options->job.ranks,
           "Numbers of ranks: 8,16,24 or 8-2048 (doubling); by default from 1 to all of the cluster")
       .value("LIST|RANGE");
+  add_wide_option(command, options->wide);
   command.add_flag("--json", options->json, "Print one JSON document");
   command.on_run([options] { run(*options); });
 }

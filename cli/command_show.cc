@@ -7,10 +7,13 @@
 
 #include "calibration/shipped_profiles.h"
 #include "cli/command.h"
-#include "cli/files.h"
-#include "cli/job.h"
+#include "cli/job/files.h"
+#include "cli/job/job.h"
+#include "cli/job/option_values.h"
+#include "cli/job/schedule.h"
+#include "cli/output.h"
 #include "cli/prediction_text.h"
-#include "cli/schedule_options.h"
+#include "cli/shared_options.h"
 #include "cli/table.h"
 #include "experiments/reproduction.h"
 #include "models/base/parse_units.h"
@@ -26,7 +29,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// 25557032 -> "25,557,032"
+// Writes 25557032 as "25,557,032".
 std::string grouped(std::int64_t value) {
   std::string digits = fmt::format("{}", value);
   for (std::size_t i = digits.size(); i > 3; i -= 3) {
@@ -54,7 +57,7 @@ std::string flops(std::int64_t count) {
 }
 
 void show_network(const std::string& name_or_file, bool json) {
-  const models::NetworkWork network = load_network(name_or_file).work;
+  const models::NetworkWork network = job::load_network(name_or_file).work;
   if (json) {
     Json layers = Json::array();
     for (const models::LayerWork& layer : network.layers) {
@@ -89,7 +92,7 @@ void show_network(const std::string& name_or_file, bool json) {
                            {"input_elements", network.input_elements},
                            {"layers", std::move(layers)},
                            {"gradients", std::move(gradients)}};
-    fmt::print("{}\n", document.dump(2));
+    print("{}\n", document.dump(2));
     return;
   }
   Table table({{"layer", Align::left},
@@ -111,22 +114,22 @@ void show_network(const std::string& name_or_file, bool json) {
                flops(layer.weight_gradient_flops), moved == 0 ? "." : grouped(moved),
                layer.kept == 0 ? "." : grouped(layer.kept)});
   }
-  fmt::print("{}\n{}", network.name, table.text());
-  fmt::print(
+  print("{}\n{}", network.name, table.text());
+  print(
       "\n{} parameters in {} tensors ({} in FP32); of one sample: {:.4g} GFLOP forward, {:.4g} "
       "GFLOP backward, {} activations kept\n",
       grouped(network.parameters()), network.gradients.size(),
       to_text(static_cast<double>(network.parameters()) * Bytes{4}),
       static_cast<double>(network.forward_flops()) / 1e9,
       static_cast<double>(network.backward_flops()) / 1e9, grouped(network.kept()));
-  fmt::print(
+  print(
       "A multiply-add is 2 FLOPs; gradients are produced from the last layer to the first, bias "
       "before weight.\n"
       "moved: activation elements read and written, forward and backward; kept: elements that "
       "forward keeps for backward.\n");
 }
 
-// Figures of a cluster as rows, for both outputs.
+// The figures of a cluster as rows, both of a table and of JSON.
 class FigureRows {
  public:
   template <class Q, class Text>
@@ -222,13 +225,13 @@ std::string platform_text(const models::Platform& platform) {
 }
 
 void show_platform(const std::string& file, bool json) {
-  const models::Platform platform = models::parse_simgrid_xml(read_input_file(file), file);
+  const models::Platform platform = models::parse_simgrid_xml(job::read_input_file(file), file);
   if (!json) {
     Table table({{"link", Align::left}, {"bandwidth"}, {"latency"}, {"shared", Align::left}});
     for (const models::PlatformLink& link : platform.links)
       table.add({link.name, to_text(link.bandwidth), to_text(link.latency),
                  link.is_shared ? "yes" : "no"});
-    fmt::print("{}: a platform of {}\n\n{}", platform.name, platform_text(platform), table.text());
+    print("{}: a platform of {}\n\n{}", platform.name, platform_text(platform), table.text());
     return;
   }
   Json links = Json::array();
@@ -241,10 +244,11 @@ void show_platform(const std::string& file, bool json) {
                          {"name", platform.name},
                          {"hosts", platform.hosts},
                          {"links", std::move(links)}};
-  fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
+  print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
-// "8 x infiniband-ndr per node (affinity)", and what they lead to.
+// Describes the links: "inside a node nvlink2; 8 x infiniband-ndr per node (affinity), flat
+// fabric".
 std::string links_text(const models::Cluster& cluster) {
   if (cluster.platform != nullptr)
     return fmt::format("platform {}: {}", cluster.platform->name, platform_text(*cluster.platform));
@@ -254,7 +258,7 @@ std::string links_text(const models::Cluster& cluster) {
                          : fmt::format(" ({})", name(cluster.intra_kind)),
                      cluster.nics_per_node, cluster.nic.name,
                      cluster.nic_use == models::NicUse::striped ? "striped" : "affinity",
-                     fabric_text(cluster));
+                     job::fabric_text(cluster));
 }
 
 void show_cluster(const std::string& name_or_file, bool json) {
@@ -262,7 +266,7 @@ void show_cluster(const std::string& name_or_file, bool json) {
     show_platform(name_or_file, json);
     return;
   }
-  const models::Cluster cluster = load_cluster(name_or_file);
+  const models::Cluster cluster = job::load_cluster(name_or_file);
   const FigureRows rows = figures(cluster);
   const char* use = cluster.nic_use == models::NicUse::striped ? "striped" : "affinity";
   if (json) {
@@ -279,35 +283,35 @@ void show_cluster(const std::string& name_or_file, bool json) {
         {"nic", cluster.nic.name},
         {"nics_per_node", cluster.nics_per_node},
         {"nic_use", use},
-        {"fabric", fabric_text(cluster)},
+        {"fabric", job::fabric_text(cluster)},
         {"placement", described_placement(cluster)},
         {"profile", cluster.profile.empty() ? Json(nullptr) : Json(cluster.profile)},
         {"source", cluster.source},
         {"figures", rows.json()}};
-    fmt::print("{}\n", document.dump(2));
+    print("{}\n", document.dump(2));
     return;
   }
-  fmt::print("{}: {}\n", cluster.name, cluster.description);
-  fmt::print("{} nodes x {} {} = {} ranks; {}\n", cluster.nodes, cluster.ranks_per_node,
-             cluster.device.name, cluster.ranks(), links_text(cluster));
+  print("{}: {}\n", cluster.name, cluster.description);
+  print("{} nodes x {} {} = {} ranks; {}\n", cluster.nodes, cluster.ranks_per_node,
+        cluster.device.name, cluster.ranks(), links_text(cluster));
   if (cluster.placement != models::Placement::node_major || !cluster.slots.empty())
-    fmt::print("placement: {}\n", described_placement(cluster));
+    print("placement: {}\n", described_placement(cluster));
   if (!cluster.profile.empty())
-    fmt::print("calibrated by profile {} (paceline show profile {})\n", cluster.profile,
-               cluster.profile);
-  if (!cluster.source.empty()) fmt::print("source: {}\n", cluster.source);
-  fmt::print("\n{}\nLinks are per direction.\n", rows.text());
+    print("calibrated by profile {} (paceline show profile {})\n", cluster.profile,
+          cluster.profile);
+  if (!cluster.source.empty()) print("source: {}\n", cluster.source);
+  print("\n{}\nLinks are per direction.\n", rows.text());
 }
 
 void show_profile(const std::string& name_or_file) {
   const models::Profile profile =
-      names_a_file(name_or_file)
-          ? models::parse_profile(read_input_file(name_or_file), name_or_file)
+      job::names_a_file(name_or_file)
+          ? models::parse_profile(job::read_input_file(name_or_file), name_or_file)
           : calibration::shipped_profile(name_or_file);
-  fmt::print("{}\n", models::to_json(profile));
+  print("{}\n", models::to_json(profile));
 }
 
-// A list of the catalogue under its title.
+// Adds one list of the catalogue, under its title, to the text and to the JSON.
 void add_entries(std::string& text, Json& json, const char* title, const char* key,
                  const std::vector<std::pair<std::string, std::string>>& entries) {
   Table table({{std::string("  ") + title, Align::left}, {"", Align::left}});
@@ -347,23 +351,23 @@ void show_catalog(bool as_json) {
       text, json, "EXPERIMENTS", "experiments",
       pairs(experiments::experiments(), [](const auto& e) { return std::string(e.summary); }));
   if (as_json) {
-    fmt::print("{}\n", json.dump(2));
+    print("{}\n", json.dump(2));
   } else {
-    fmt::print("{}", text);
+    print("{}", text);
   }
 }
 
 struct ShowScheduleOptions {
   std::string name;
-  ScheduleOptions build;
+  job::ScheduleOptions build;
 };
 
 void show_schedule(const ShowScheduleOptions& options) {
   const auto [algorithm, build, schedule] =
-      load_schedule(models::collective_algorithm(options.name), options.build);
-  fmt::print("{}: {} ({})\nsteps: {}\ntime:  {}\n\n{}", algorithm.name, algorithm.summary,
-             algorithm.source, algorithm.steps,
-             algorithm.time.empty() ? "no closed form" : algorithm.time, models::draw(schedule));
+      job::load_schedule(models::collective_algorithm(options.name), options.build);
+  print("{}: {} ({})\nsteps: {}\ntime:  {}\n\n{}", algorithm.name, algorithm.summary,
+        algorithm.source, algorithm.steps,
+        algorithm.time.empty() ? "no closed form" : algorithm.time, models::draw(schedule));
 }
 
 }  // namespace

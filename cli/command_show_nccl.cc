@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "cli/job.h"
+#include "cli/job/job.h"
+#include "cli/job/option_values.h"
+#include "cli/output.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
 #include "simulator/cost/nccl_model.h"
@@ -37,12 +39,13 @@ Bytes parse_size(const std::string& text) {
   return size;
 }
 
-// "1KiB,1MiB", or "256B-1GiB": the first size, times four until the last, which is included.
+// Reads "1KiB,1MiB", or "256B-1GiB", which means the first size, four times as much each time, and
+// the last size.
 std::vector<Bytes> parse_sizes(const std::string& text) {
   std::vector<Bytes> sizes;
   const std::size_t dash = text.find('-', 1);
   if (dash == std::string::npos) {
-    for (const std::string& part : comma_list(text)) sizes.push_back(parse_size(part));
+    for (const std::string& part : job::comma_list(text)) sizes.push_back(parse_size(part));
     return sizes;
   }
   const Bytes first = parse_size(text.substr(0, dash));
@@ -55,7 +58,7 @@ std::vector<Bytes> parse_sizes(const std::string& text) {
   return sizes;
 }
 
-// Rings first, as people list them.
+// The order in which people list NCCL's algorithms: rings first.
 template <class F>
 void for_each_pair(F visit) {
   for (const NcclAlgorithm algorithm : {NcclAlgorithm::ring, NcclAlgorithm::tree}) {
@@ -63,7 +66,7 @@ void for_each_pair(F visit) {
   }
 }
 
-// nccl-tests' definition, of an all-reduce.
+// The bus bandwidth of an all-reduce, as nccl-tests defines it.
 BytesPerSecond busbw(const NcclModel& model, Bytes bytes, Seconds time) {
   return 2.0 * (model.ranks() - 1) / model.ranks() * bytes / time;
 }
@@ -186,24 +189,24 @@ Json to_json(const NcclModel& model, const models::Cluster& cluster,
 void show(const Options& options) {
   if (options.cluster.empty())
     throw InputError("--cluster is missing", "give it, as in --cluster h200-ndr");
-  const models::Cluster cluster = load_cluster(options.cluster);
+  const models::Cluster cluster = job::load_cluster(options.cluster);
   if (options.ranks.empty()) throw InputError("--ranks is missing", "give it, as in --ranks 64");
-  const int ranks = parse_ranks(options.ranks, cluster);
+  const int ranks = job::parse_ranks(options.ranks, cluster);
   const std::vector<Bytes> sizes =
-      parsing_option("--sizes", [&] { return parse_sizes(options.sizes); });
+      job::parsing_option("--sizes", [&] { return parse_sizes(options.sizes); });
   const NcclModel model(
-      parsing_option("--nccl",
-                     [&] {
-                       return simulator::nccl_tables(options.version.empty()
-                                                         ? simulator::nccl_versions().back()
-                                                         : options.version);
-                     }),
+      job::parsing_option("--nccl",
+                          [&] {
+                            return simulator::nccl_tables(options.version.empty()
+                                                              ? simulator::nccl_versions().back()
+                                                              : options.version);
+                          }),
       cluster, ranks,
-      parsing_option("--cpu", [&] { return simulator::cpu_vendor_from_name(options.cpu); }));
+      job::parsing_option("--cpu", [&] { return simulator::cpu_vendor_from_name(options.cpu); }));
   if (options.json) {
-    fmt::print("{}\n", to_json(model, cluster, sizes).dump(2));
+    print("{}\n", to_json(model, cluster, sizes).dump(2));
   } else {
-    fmt::print("{}", to_text(model, cluster, sizes));
+    print("{}", to_text(model, cluster, sizes));
   }
 }
 

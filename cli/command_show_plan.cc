@@ -4,7 +4,11 @@
 #include <cstdio>
 
 #include "cli/command.h"
-#include "cli/job.h"
+#include "cli/job/job.h"
+#include "cli/job/option_values.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/shared_options.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
 #include "simulator/planner/recurrence.h"
@@ -12,7 +16,7 @@
 namespace paceline::cli {
 namespace {
 
-// Start and end of a bucket's tasks on the communication stream.
+// When the first of a bucket's tasks on its communication stream starts, and when the last ends.
 struct Travel {
   Seconds start;
   Seconds end;
@@ -34,7 +38,7 @@ std::vector<Travel> travels(const simulator::StrategyRun& run) {
   return list;
 }
 
-// When forward starts in the steady iteration: times of the table count from there.
+// When the forward pass of the steady iteration starts. Times in the table count from there.
 Seconds forward_start(const simulator::StrategyRun& run) {
   for (std::size_t i = 0; i < run.dag.tasks().size(); ++i) {
     if (run.dag.tasks()[i].kind == simulator::TaskKind::forward) return run.steady.start[i];
@@ -42,21 +46,23 @@ Seconds forward_start(const simulator::StrategyRun& run) {
   return Seconds{0};
 }
 
-void show(const JobOptions& options) {
-  const Job job = load_job(options);
+void show(const job::JobOptions& options) {
+  const job::Job job = job::load_job(options);
   if (options.ranks.empty()) throw InputError("--ranks is missing", "give it, as in --ranks 64");
-  const int ranks = parse_ranks(options.ranks, job.cluster);
+  const int ranks = job::parse_ranks(options.ranks, job.cluster);
   if (job.networks.size() != 1 || job.wires.size() != 1)
     throw InputError("several networks or wire types", "a plan is of one");
-  const LoadedNetwork& network = job.networks.front();
+  const job::LoadedNetwork& network = job.networks.front();
   for (std::size_t s = 0; s < job.strategies.size(); ++s) {
     const models::Strategy& strategy = *job.strategies[s];
     simulator::Predictor predictor(job.request(network, ranks, job.wires.front()));
+    Progress progress(fmt::format("timing the plan of {}", strategy.name));
     const simulator::StrategyRun run = predictor.run(strategy);
-    fmt::print("{}{}: {} on {}, {} ranks, {} bucket{}, {} on the wire, overlap {}\n\n",
-               s == 0 ? "" : "\n", strategy.name, network.work.name, job.cluster.name, ranks,
-               run.plan.buckets.size(), run.plan.buckets.size() == 1 ? "" : "s",
-               name(run.plan.wire), name(run.plan.overlap));
+    progress.end();
+    print("{}{}: {} on {}, {} ranks, {} bucket{}, {} on the wire, overlap {}\n\n",
+          s == 0 ? "" : "\n", strategy.name, network.work.name, job.cluster.name, ranks,
+          run.plan.buckets.size(), run.plan.buckets.size() == 1 ? "" : "s", name(run.plan.wire),
+          name(run.plan.overlap));
     Table table({{"bucket"},
                  {"gradients"},
                  {"first", Align::left},
@@ -81,10 +87,10 @@ void show(const JobOptions& options) {
                  described(schedule), to_text(times[i].start - zero),
                  to_text(times[i].end - times[i].start), to_text(times[i].end - zero)});
     }
-    fmt::print("{}\niteration {} (predicted); times count from the start of its forward pass\n",
-               table.text(), to_text(run.steady.period));
+    print("{}\niteration {} (predicted); times count from the start of its forward pass\n",
+          table.text(), to_text(run.steady.period));
     if (strategy.library())
-      fmt::print("all-reduces are timed by {}, not by an engine of ours\n", run.timed_by);
+      print("all-reduces are timed by {}, not by an engine of ours\n", run.timed_by);
   }
 }
 
@@ -93,7 +99,7 @@ void show(const JobOptions& options) {
 void add_show_plan(Command& show_command) {
   Command& command = show_command.add_command(
       "plan", "The buckets that strategies make of a network, and when each travels");
-  const auto options = std::make_shared<JobOptions>();
+  const auto options = std::make_shared<job::JobOptions>();
   add_job_options(command, *options);
   command.add_option("--ranks", options->ranks, "Number of ranks").value("N");
   command.on_run([options] { show(*options); });

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/output.h"
 #include "cli/table.h"
 #include "cli/training_options.h"
 #include "runtime/training/recipe.h"
@@ -22,7 +23,7 @@ void run(const Options& options) {
   if (!options.name.empty()) {
     static_cast<void>(runtime::shipped_recipe(options.name));  // suggests the nearest name
     const auto shipped = runtime::shipped_recipes();
-    fmt::print("{}", std::ranges::find(shipped, options.name, &runtime::ShippedRecipe::name)->yaml);
+    print("{}", std::ranges::find(shipped, options.name, &runtime::ShippedRecipe::name)->yaml);
     return;
   }
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
@@ -34,19 +35,19 @@ void run(const Options& options) {
   for (const runtime::ShippedRecipe& shipped : runtime::shipped_recipes()) {
     const runtime::Recipe recipe = runtime::shipped_recipe(shipped.name);
     table.add({recipe.name, fmt::format("{}", recipe.epochs),
-               fmt::format("{}", recipe.batch_per_rank), precision_text(recipe), recipe.source});
+               fmt::format("{}", recipe.batch_per_rank), job::precision_text(recipe),
+               recipe.source});
     rows.push_back({{"name", recipe.name},
                     {"epochs", recipe.epochs},
                     {"batch_per_rank", recipe.batch_per_rank},
                     {"precision", name(recipe.precision)},
                     {"source", recipe.source}});
   }
-  fmt::print(
-      "{}",
-      options.json
-          ? nlohmann::ordered_json{{"schema", "paceline.recipes/1"}, {"recipes", rows}}.dump(2) +
-                "\n"
-          : table.text());
+  print("{}",
+        options.json
+            ? nlohmann::ordered_json{{"schema", "paceline.recipes/1"}, {"recipes", rows}}.dump(2) +
+                  "\n"
+            : table.text());
 }
 
 }  // namespace

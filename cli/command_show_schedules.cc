@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/output.h"
 #include "models/collective/catalogue.h"
 #include "models/collective/enumerate.h"
 
@@ -30,7 +31,7 @@ std::string options_text(const CollectiveAlgorithm& algorithm) {
   return text.empty() ? "none" : text;
 }
 
-// The most that one rank sends, in buckets.
+// The most that any rank sends, as a share of the bucket.
 double most_sent(const models::Schedule& schedule) {
   std::vector<double> sent(static_cast<std::size_t>(schedule.ranks()), 0.0);
   for (int step = 0; step < schedule.steps(); ++step) {
@@ -81,7 +82,7 @@ void show_schedules() {
       "(`models/collective/verify.h`, `paceline verify`).\n";
   for (const CollectiveAlgorithm& algorithm : models::collective_catalogue())
     text += "\n" + section(algorithm);
-  fmt::print("{}", text);
+  print("{}", text);
 }
 
 }  // namespace

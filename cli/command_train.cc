@@ -11,9 +11,11 @@
 #include <optional>
 
 #include "cli/command.h"
-#include "cli/files.h"
-#include "cli/job.h"
-#include "cli/ranks.h"
+#include "cli/job/files.h"
+#include "cli/job/job.h"
+#include "cli/job/option_values.h"
+#include "cli/job/ranks.h"
+#include "cli/output.h"
 #include "cli/training_options.h"
 #include "cli/training_report.h"
 #include "models/base/parse_units.h"
@@ -41,7 +43,7 @@ struct TrainingJob {
   models::NumberType arithmetic = models::NumberType::fp32;  // of rank 0, once the training starts
   std::unique_ptr<runtime::Recorder> recorder;  // of rank 0; null where none is asked for
 
-  [[nodiscard]] runtime::TrainingRequest request(const TrainingOptions& options, int rank) {
+  [[nodiscard]] runtime::TrainingRequest request(const job::TrainingOptions& options, int rank) {
     return {.network = network,
             .dataset = *dataset,
             .plan = plan,
@@ -73,16 +75,16 @@ int default_threads(int ranks_here, bool are_threads) {
 }
 
 // That outputs can be written, and that none is another or an input.
-void check_files(const TrainingOptions& options) {
-  std::vector<GivenPath> paths = {{"--checkpoint", options.checkpoint, PathUse::output},
-                                  {"--metrics", options.metrics, PathUse::output},
-                                  {"--timeline", options.timeline, PathUse::output},
-                                  {"--model", options.model, PathUse::name_or_input},
-                                  {"--recipe", options.recipe, PathUse::name_or_input}};
+void check_files(const job::TrainingOptions& options) {
+  std::vector<job::GivenPath> paths = {{"--checkpoint", options.checkpoint, job::PathUse::output},
+                                       {"--metrics", options.metrics, job::PathUse::output},
+                                       {"--timeline", options.timeline, job::PathUse::output},
+                                       {"--model", options.model, job::PathUse::name_or_input},
+                                       {"--recipe", options.recipe, job::PathUse::name_or_input}};
   // A checkpoint may go on where it was resumed from.
-  if (!is_same_file(options.checkpoint, options.resume))
-    paths.push_back({"--resume", options.resume, PathUse::input});
-  check_paths(paths);
+  if (!job::is_same_file(options.checkpoint, options.resume))
+    paths.push_back({"--resume", options.resume, job::PathUse::input});
+  job::check_paths(paths);
   std::error_code error;
   if (!options.checkpoint.empty() && std::filesystem::exists(options.checkpoint, error) &&
       !std::filesystem::is_regular_file(options.checkpoint, error))
@@ -90,28 +92,28 @@ void check_files(const TrainingOptions& options) {
                      "give the path of a file: it is replaced as a whole");
 }
 
-TrainingJob load(const TrainingOptions& options, int ranks, int ranks_here, bool are_threads) {
+TrainingJob load(const job::TrainingOptions& options, int ranks, int ranks_here, bool are_threads) {
   if (options.model.empty())
     throw InputError("--model is missing", "give it, as in --model resnet-small");
   if (options.data.empty())
     throw InputError("--data is missing", "give it, as in --data fashion-mnist");
   check_files(options);
   const auto number = [](const char* option, const std::string& text) -> std::int64_t {
-    return text.empty()
-               ? 0
-               : parsing_option(option, [&] { return parse_count(text, 1, 1'000'000'000'000); });
+    return text.empty() ? 0 : job::parsing_option(option, [&] {
+      return parse_count(text, 1, 1'000'000'000'000);
+    });
   };
-  runtime::Recipe recipe = load_recipe(options);
-  models::Network network = load_layers(options.model);
-  models::Plan plan = load_plan(options, network, recipe, ranks, ranks_here);
-  std::unique_ptr<runtime::Dataset> dataset = load_dataset(options, network, recipe);
+  runtime::Recipe recipe = job::load_recipe(options);
+  models::Network network = job::load_layers(options.model);
+  models::Plan plan = job::load_plan(options, network, recipe, ranks, ranks_here);
+  std::unique_ptr<runtime::Dataset> dataset = job::load_dataset(options, network, recipe);
   TrainingJob job{.network = std::move(network),
                   .recipe = std::move(recipe),
                   .dataset = std::move(dataset),
                   .plan = std::move(plan),
-                  .threads = optional_count("--threads", options.threads, 1024)
+                  .threads = job::optional_count("--threads", options.threads, 1024)
                                  .value_or(default_threads(ranks_here, are_threads)),
-                  .workers = optional_count("--workers", options.workers, 1024).value_or(1),
+                  .workers = job::optional_count("--workers", options.workers, 1024).value_or(1),
                   .checkpoint_every = number("--checkpoint-every", options.checkpoint_every),
                   .stop_after = number("--stop-after", options.stop_after),
                   .recorder = {}};
@@ -127,7 +129,8 @@ TrainingJob load(const TrainingOptions& options, int ranks, int ranks_here, bool
   return job;
 }
 
-Json facts(const TrainingOptions& options, const TrainingJob& job, std::string_view transport) {
+Json facts(const job::TrainingOptions& options, const TrainingJob& job,
+           std::string_view transport) {
   return {{"model", job.network.name()},
           {"data", job.dataset->name()},
           {"recipe", job.recipe.name},
@@ -155,7 +158,7 @@ std::string computed_in(const TrainingJob& job) {
 }
 
 void print_title(const TrainingJob& job, std::string_view transport) {
-  fmt::print(
+  print(
       "{} on {}: {} rank{} ({}), {} thread{} each, batch {} per rank, {}, recipe {}, {} epochs\n"
       "{}: {} bucket{}, {} on the wire, {}; all figures are measured\n\n",
       job.network.name(), job.dataset->name(), job.plan.ranks, job.plan.ranks == 1 ? "" : "s",
@@ -163,11 +166,11 @@ void print_title(const TrainingJob& job, std::string_view transport) {
       computed_in(job), job.recipe.name, job.recipe.epochs, job.plan.strategy,
       job.plan.buckets.size(), job.plan.buckets.size() == 1 ? "" : "s", name(job.plan.wire),
       name(job.plan.overlap));
-  std::fflush(stdout);
+  flush_output();
 }
 
 // What rank 0 says when all is done.
-void print_outcome(const TrainingOptions& options, const TrainingJob& job,
+void print_outcome(const job::TrainingOptions& options, const TrainingJob& job,
                    const runtime::TrainingOutcome& outcome, std::string_view transport) {
   if (options.json) {
     Json document = {{"schema", "paceline.training/1"}};
@@ -177,23 +180,22 @@ void print_outcome(const TrainingOptions& options, const TrainingJob& job,
     document["epochs"] = Json::array();
     for (const runtime::EpochReport& epoch : outcome.epochs)
       document["epochs"].push_back(to_json(epoch));
-    fmt::print("{}\n", document.dump(2));
+    print("{}\n", document.dump(2));
     return;
   }
   if (outcome.iterations == 0) {
-    fmt::print("the job of {} is complete: nothing is left to do\n", options.resume);
+    print("the job of {} is complete: nothing is left to do\n", options.resume);
   } else if (!outcome.complete) {
-    fmt::print("stopped after {} iterations{}\n", outcome.iterations,
-               options.checkpoint.empty()
-                   ? std::string()
-                   : fmt::format("; go on with --resume {}", options.checkpoint));
+    print("stopped after {} iterations{}\n", outcome.iterations,
+          options.checkpoint.empty() ? std::string()
+                                     : fmt::format("; go on with --resume {}", options.checkpoint));
   } else if (!outcome.epochs.empty()) {
-    fmt::print("\ntest accuracy {:.2f}% after {} iterations\n",
-               100 * outcome.epochs.back().test_accuracy, outcome.iterations);
+    print("\ntest accuracy {:.2f}% after {} iterations\n",
+          100 * outcome.epochs.back().test_accuracy, outcome.iterations);
   }
 }
 
-void write_timeline(const TrainingOptions& options, const TrainingJob& job) {
+void write_timeline(const job::TrainingOptions& options, const TrainingJob& job) {
   if (!job.recorder) return;
   const std::string title =
       fmt::format("{} on {}, rank 0 of {}, batch {}, {}, {} on the wire", job.network.name(),
@@ -204,14 +206,14 @@ void write_timeline(const TrainingOptions& options, const TrainingJob& job) {
   if (timeline.events.empty())
     throw RunError("write " + options.timeline,
                    "the run ended before its sixth iteration, from which on it is recorded");
-  write_output_file(options.timeline,
-                    models::chrome_trace(models::work(job.network), job.plan, {timeline}));
-  fmt::print(stderr, "timeline of rank 0 written to {}: open it in ui.perfetto.dev\n",
-             options.timeline);
+  job::write_output_file(options.timeline,
+                         models::chrome_trace(models::work(job.network), job.plan, {timeline}));
+  notice("timeline of rank 0 written to {}: open it in ui.perfetto.dev\n", options.timeline);
 }
 
 // Runs one rank of the job. Rank 0 reports.
-void run_rank(const TrainingOptions& options, TrainingJob& job, const runtime::Endpoint& endpoint) {
+void run_rank(const job::TrainingOptions& options, TrainingJob& job,
+              const runtime::Endpoint& endpoint) {
   const runtime::Transport& transport = endpoint.transport;
   std::optional<TrainingReport> report;
   if (transport.rank() == 0) {
@@ -232,25 +234,26 @@ void run_rank(const TrainingOptions& options, TrainingJob& job, const runtime::E
   print_outcome(options, job, outcome, transport.name());
 }
 
-void run_threads(const TrainingOptions& options, int ranks) {
+void run_threads(const job::TrainingOptions& options, int ranks) {
   TrainingJob job = load(options, ranks, ranks, true);
-  const Seconds patience = parse_patience(options.patience);
+  const Seconds patience = job::parse_patience(options.patience);
   runtime::run_as_threads(
       ranks, job.plan.streams, patience,
       [&](const runtime::Endpoint& endpoint) { run_rank(options, job, endpoint); });
 }
 
-void run(const TrainingOptions& options) {
+void run(const job::TrainingOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader of the metrics that goes away is an error with a line
-  const auto launched = rank_of_job();
+  const auto launched = job::rank_of_job();
   if (launched) {
-    refuse_ranks_option(options.ranks);
+    job::refuse_ranks_option(options.ranks);
     TrainingJob job = load(options, launched->ranks, launched->ranks_on_node, false);
-    const Seconds patience = parse_patience(options.patience);
+    const Seconds patience = job::parse_patience(options.patience);
     runtime::MpiJob mpi(job.plan.streams, patience);
     return run_rank(options, job, mpi.endpoint());
   }
-  run_threads(options, optional_count("--ranks", options.ranks, most_thread_ranks).value_or(1));
+  run_threads(options,
+              job::optional_count("--ranks", options.ranks, job::most_thread_ranks).value_or(1));
 }
 
 }  // namespace
@@ -258,7 +261,7 @@ void run(const TrainingOptions& options) {
 void add_train(Command& app) {
   Command& command =
       app.add_command("train", "Run a plan: real mixed-precision training, alone or under mpirun");
-  const auto options = std::make_shared<TrainingOptions>();
+  const auto options = std::make_shared<job::TrainingOptions>();
   add_training_options(command, *options);
   command.on_run([options] { run(*options); });
 }

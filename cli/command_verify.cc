@@ -5,8 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "cli/job.h"
-#include "cli/schedule_options.h"
+#include "cli/job/job.h"
+#include "cli/job/option_values.h"
+#include "cli/job/schedule.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/shared_options.h"
 #include "models/base/parse_units.h"
 #include "models/collective/catalogue.h"
 #include "models/collective/verify.h"
@@ -16,64 +20,70 @@ namespace {
 
 struct Options {
   std::string schedule;
-  ScheduleOptions build;
+  job::ScheduleOptions build;
   std::string chunks;
   bool json = false;
 };
 
-// Beyond this a proof takes more memory and time than a desk has.
+// With more ranks or chunks a proof takes more memory and time than a workstation has.
 constexpr std::int64_t most_ranks = 4096;
 constexpr std::int64_t most_chunks = 1 << 20;
 
 void run(const Options& options) {
   if (options.schedule.empty())
     throw InputError("--schedule is missing", "give it, as in --schedule ring");
-  const auto [algorithm, build, schedule] =
-      load_schedule(parsing_option("--schedule",
-                                   [&]() -> const models::CollectiveAlgorithm& {
-                                     return models::collective_algorithm(options.schedule);
-                                   }),
-                    options.build, most_ranks);
+  const auto [algorithm, build, schedule] = job::load_schedule(
+      job::parsing_option("--schedule",
+                          [&]() -> const models::CollectiveAlgorithm& {
+                            return models::collective_algorithm(options.schedule);
+                          }),
+      options.build, most_ranks);
   const std::string promise(name(algorithm.collective));
   const std::string article = promise.front() == 'a' ? "an" : "a";
   std::vector<std::int64_t> counts = models::telling_chunk_counts(schedule);
   if (!options.chunks.empty())
-    counts = {
-        parsing_option("--chunks", [&] { return parse_count(options.chunks, 1, most_chunks); })};
+    counts = {job::parsing_option("--chunks",
+                                  [&] { return parse_count(options.chunks, 1, most_chunks); })};
 
   nlohmann::ordered_json json = {{"schema", "paceline.proof/1"}, {"schedule", options.schedule},
                                  {"collective", promise},        {"ranks", build.ranks},
                                  {"steps", schedule.steps()},    {"proved", true},
                                  {"chunk_counts", counts}};
   std::int64_t transfers = 0;
-  for (const std::int64_t chunks : counts) {
+  Progress progress;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const std::int64_t chunks = counts[i];
+    progress.show(fmt::format("proving {} over {} ranks with {} chunks", options.schedule,
+                              build.ranks, chunks),
+                  static_cast<double>(i) / static_cast<double>(counts.size()));
     const models::Verdict verdict = models::verify(algorithm.collective, schedule, chunks);
     if (const auto* fault = std::get_if<models::Counterexample>(&verdict)) {
+      progress.end();
       json["proved"] = false;
       json["counterexample"] = {
           {"fault", name(fault->fault)}, {"step", fault->step}, {"rank", fault->rank},
           {"chunk", fault->chunk},       {"chunks", chunks},    {"why", fault->why}};
-      fmt::print("{}\n",
-                 options.json
-                     ? json.dump(2)
-                     : fmt::format("not {} {}: with {} chunks, step {}, rank {}, chunk {}: {}",
-                                   article, promise, chunks, fault->step + 1, fault->rank,
-                                   fault->chunk, fault->why));
+      print("{}\n", options.json
+                        ? json.dump(2)
+                        : fmt::format("not {} {}: with {} chunks, step {}, rank {}, chunk {}: {}",
+                                      article, promise, chunks, fault->step + 1, fault->rank,
+                                      fault->chunk, fault->why));
       return;
     }
     transfers = std::max(transfers, std::get<models::Proof>(verdict).transfers);
   }
+  progress.end();
   json["transfers"] = transfers;
   if (options.json) {
-    fmt::print("{}\n", json.dump(2));
+    print("{}\n", json.dump(2));
     return;
   }
   std::string list;
   for (std::size_t i = 0; i < counts.size(); ++i)
     list += (i == 0 ? "" : i + 1 == counts.size() ? " and " : ", ") + fmt::format("{}", counts[i]);
-  fmt::print("proved: {} over {} ranks is {} {} in {} steps and {} transfers (with {} chunks)\n",
-             options.schedule, build.ranks, article, promise, schedule.steps(), transfers, list);
-  fmt::print(
+  print("proved: {} over {} ranks is {} {} in {} steps and {} transfers (with {} chunks)\n",
+        options.schedule, build.ranks, article, promise, schedule.steps(), transfers, list);
+  print(
       "  every rank ends with every contribution that it is promised, exactly once; no chunk is "
       "read while it is replaced;\n"
       "  both ends of every message are in one step, and no rank waits forever with synchronous "

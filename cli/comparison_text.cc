@@ -15,17 +15,17 @@ namespace {
 
 using calibration::Compared;
 using calibration::ComparedBucket;
+using calibration::ComparedFiles;
 using calibration::ComparedLayer;
 using calibration::ComparedSide;
 using calibration::Comparison;
 using calibration::OneSided;
 using calibration::Spread;
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t layers_named = 5;
 constexpr std::size_t casts_shown = 8;
 
-// All times of a comparison in ms, with as many decimals as its iteration needs.
+// Writes the times of a comparison in ms, with as many decimals as its iteration needs.
 class Text {
  public:
   explicit Text(const Comparison& comparison)
@@ -109,7 +109,7 @@ class Text {
            table.text();
   }
 
-  // What else is done to buckets, if anything is: of all of them, or of the first.
+  // Casts and copies of buckets, if there are any: for all buckets, or for the first ones.
   [[nodiscard]] std::string casts(bool all) const {
     struct Kind {
       const char* title;
@@ -220,7 +220,7 @@ class Text {
     sum.median += time.median;
     sum.iterations = time.iterations;
   }
-  // Of the medians, of what both sides have.
+  // The difference of the medians; "-" where a side does not have the task.
   [[nodiscard]] std::vector<std::string> sum_of_buckets() const {
     Bytes bytes;
     Compared transfer;
@@ -254,7 +254,7 @@ class Text {
   [[nodiscard]] std::string zero() const { return ms(Seconds{0}); }
   [[nodiscard]] std::string ms(Seconds time) const {
     const std::string text = fmt::format("{:.{}f}", time.value() * 1e3, decimals_);
-    // Not "-0.000".
+    // A difference that rounds to nothing is written without a sign: "0.000", not "-0.000".
     return text.find_first_of("123456789") == std::string::npos && text.starts_with('-')
                ? text.substr(1)
                : text;
@@ -274,8 +274,8 @@ class Text {
     const std::string text = fmt::format("{:+.1f} %", 100 * share);
     return text == "-0.0 %" || text == "+0.0 %" ? "0.0 %" : text;
   }
-  // Of the prediction, where that is more than what rounds to nothing. From ten times on, how many
-  // times.
+  // The difference as a share of the prediction; "-" where the prediction rounds to nothing. A run
+  // that takes ten times as long or more has the factor instead: "12 times".
   [[nodiscard]] std::string relative(const Compared& time) const {
     const std::optional<double> by = time.relative();
     if (!by || ms(time.prediction) == zero()) return "-";
@@ -289,25 +289,6 @@ class Text {
   int decimals_ = 3;
 };
 
-Json json_of(const Compared& time) {
-  Json json;
-  json["measured_s"] = time.run.exists() ? Json(time.run.median.value()) : Json();
-  json["measured_low_s"] = time.run.exists() ? Json(time.run.low.value()) : Json();
-  json["measured_high_s"] = time.run.exists() ? Json(time.run.high.value()) : Json();
-  json["predicted_s"] = time.prediction.exists() ? Json(time.prediction.median.value()) : Json();
-  const std::optional<Seconds> by = time.difference();
-  json["difference_s"] = by ? Json(by->value()) : Json();
-  const std::optional<double> relative = time.relative();
-  json["relative_difference"] = relative ? Json(*relative) : Json();
-  return json;
-}
-
-Json json_of(const ComparedSide& side, const std::string& file) {
-  return {
-      {"file", file},      {"title", side.title},           {"provenance", side.provenance},
-      {"rank", side.rank}, {"iterations", side.iterations}, {"complete_iterations", side.complete}};
-}
-
 }  // namespace
 
 std::string to_text(const Comparison& comparison, const ComparedFiles& files, bool with_layers) {
@@ -315,55 +296,6 @@ std::string to_text(const Comparison& comparison, const ComparedFiles& files, bo
   return text.heading(files) + text.parts() +
          (with_layers ? text.layers() : text.largest_layers()) + text.buckets() +
          text.casts(with_layers) + text.one_sided();
-}
-
-Json to_json(const Comparison& comparison, const ComparedFiles& files) {
-  Json json = {{"schema", "paceline.comparison/1"},
-               {"run", json_of(comparison.run, files.run)},
-               {"prediction", json_of(comparison.prediction, files.prediction)},
-               {"model", comparison.job.network},
-               {"ranks", comparison.job.ranks},
-               {"strategy", comparison.job.strategy},
-               {"wire_type", name(comparison.job.wire)},
-               {"overlap", name(comparison.job.overlap)},
-               {"iteration", json_of(comparison.iteration)},
-               {"parts", Json::array()},
-               {"buckets", Json::array()},
-               {"layers", Json::array()},
-               {"one_sided", Json::array()},
-               {"notes", comparison.notes}};
-  for (const calibration::ComparedPart& part : comparison.parts) {
-    Json row = {{"part", part.part}};
-    row.update(json_of(part.time));
-    json["parts"].push_back(std::move(row));
-  }
-  for (const ComparedBucket& b : comparison.buckets) {
-    json["buckets"].push_back({{"bucket", b.index},
-                               {"first_gradient", b.first_gradient},
-                               {"gradients", b.gradients},
-                               {"bytes", b.bytes.value()},
-                               {"ready", json_of(b.ready)},
-                               {"wait", json_of(b.wait)},
-                               {"cast", json_of(b.cast)},
-                               {"pack", json_of(b.pack)},
-                               {"transfer", json_of(b.transfer)},
-                               {"unpack", json_of(b.unpack)},
-                               {"exposed", json_of(b.exposed)}});
-  }
-  for (const ComparedLayer& layer : comparison.layers) {
-    json["layers"].push_back({{"layer", layer.name},
-                              {"kind", layer.kind},
-                              {"forward", json_of(layer.forward)},
-                              {"backward", json_of(layer.backward)}});
-  }
-  for (const OneSided& only : comparison.one_sided) {
-    json["one_sided"].push_back(
-        {{"provenance", only.is_run ? comparison.run.provenance : comparison.prediction.provenance},
-         {"task", only.task},
-         {"tasks", only.tasks},
-         {"time_s", only.time.value()}});
-  }
-  return json;
 }
 
 }  // namespace paceline::cli

@@ -1,24 +1,16 @@
-// What `paceline compare` prints.
+// What `paceline compare` prints for people.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "calibration/compare/comparison.h"
+#include "calibration/compare/comparison_json.h"
 
 namespace paceline::cli {
 
-struct ComparedFiles {
-  std::string run;
-  std::string prediction;
-};
-
-// Tables for people; `with_layers` adds one of every layer. Each column of times says whether it is
-// measured or predicted.
+// The comparison as tables. `with_layers` adds a table with a row for each layer. Each column of
+// times says whether it is measured or predicted.
 [[nodiscard]] std::string to_text(const calibration::Comparison& comparison,
-                                  const ComparedFiles& files, bool with_layers);
-// Schema paceline.comparison/1 (docs/formats.md).
-[[nodiscard]] nlohmann::ordered_json to_json(const calibration::Comparison& comparison,
-                                             const ComparedFiles& files);
+                                  const calibration::ComparedFiles& files, bool with_layers);
 
 }  // namespace paceline::cli

@@ -1,17 +1,18 @@
-// The paceline command: parse, call, print. This is the only place where exceptions become exit
-// codes: 0 done, 1 the work failed, 2 the input is wrong (one line on stderr).
-#include <fmt/format.h>
-
+// The paceline command: it reads the command line, runs the command that was named, and turns
+// exceptions into exit codes. 0: done. 1: the work failed. 2: the input is wrong, or asks for a
+// part that was not built in. Each failure is one line on standard error.
+//
+// A rank of a training job under a launcher runs in a child process (cli/supervise.h), so that its
+// death by a signal has a line, too.
 #include <chrono>
-#include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <iostream>
 #include <string>
 #include <string_view>
 #include <thread>
 
 #include "cli/command.h"
+#include "cli/output.h"
 #include "cli/supervise.h"
 #include "models/base/error.h"
 #include "runtime/transport/launcher.h"
@@ -21,30 +22,24 @@ namespace {
 constexpr int exit_failed = 1;
 constexpr int exit_bad_input = 2;
 
-// What all ranks of a job find wrong, rank 0 says: it has a second before the others speak, in
-// which the launcher ends them.
+// Where all ranks of a job find the same fault, one message is enough: the others wait before they
+// speak, so that the launcher ends them once rank 0 has failed.
+constexpr std::chrono::seconds head_start_of_rank_0{4};
+
 void let_rank_0_speak() {
   const auto launched = paceline::runtime::launched_rank();
-  if (launched && launched->rank > 0) std::this_thread::sleep_for(std::chrono::seconds(4));
+  if (launched && launched->rank > 0) std::this_thread::sleep_for(head_start_of_rank_0);
 }
 
-// One line, whatever the message holds.
+// Says why on one line, whatever the message holds, and returns the exit code.
 int fail(std::string message, int code) {
   let_rank_0_speak();
   for (char& c : message) {
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';
   }
   while (message.ends_with(' ')) message.pop_back();
-  fmt::print(stderr, "paceline: {}\n", message);
+  paceline::cli::notice("paceline: {}\n", message);
   return code;
-}
-
-// Flushes what was printed; a full disk or a closed pipe behind stdout is a failure.
-int flushed() {
-  std::cout.flush();
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout)
-    return fail("cannot write to standard output", exit_failed);
-  return 0;
 }
 
 constexpr const char* about =
@@ -83,9 +78,10 @@ int run_command(int argc, char** argv) {
     if (line.text.empty()) {
       line.run();
     } else {
-      fmt::print("{}", line.text);
+      paceline::cli::print_text(line.text);
     }
-    return flushed();
+    paceline::cli::flush_output();
+    return 0;
   } catch (const paceline::InputError& error) {
     return fail(error.what(), exit_bad_input);
   } catch (const paceline::UnavailableError& error) {
@@ -94,13 +90,11 @@ int run_command(int argc, char** argv) {
     return fail("there is not enough memory; choose a smaller --batch, or fewer ranks",
                 exit_failed);
   } catch (const std::exception& error) {
-    // fmt::print throws where what it prints outgrows the buffer of a stdout that is full.
-    if (std::ferror(stdout) != 0) return fail("cannot write to standard output", exit_failed);
     return fail(error.what(), exit_failed);
   }
 }
 
-// The value of --checkpoint, if there is such a file.
+// The path that --checkpoint names, if there is such a file; else an empty one.
 std::string checkpoint_of(int argc, char** argv) {
   std::string path;
   for (int i = 1; i < argc; ++i) {
@@ -116,6 +110,7 @@ std::string checkpoint_of(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  paceline::cli::open_closed_streams();
   const auto launched = paceline::runtime::launched_rank();
   const bool is_rank = launched && launched->ranks > 1;
   if (argc < 2 || std::string_view(argv[1]) != "train" || !is_rank) return run_command(argc, argv);
@@ -124,9 +119,10 @@ int main(int argc, char** argv) {
         [=] { return run_command(argc, argv); },
         [&](const std::string& signal, int process) {
           const std::string checkpoint = checkpoint_of(argc, argv);
-          fmt::print(stderr, "paceline: rank {} (process {}) was killed by {}: the job ends{}\n",
-                     launched->rank, process, signal,
-                     checkpoint.empty() ? std::string() : "; go on with --resume " + checkpoint);
+          paceline::cli::notice(
+              "paceline: rank {} (process {}) was killed by {}: the job ends{}\n", launched->rank,
+              process, signal,
+              checkpoint.empty() ? std::string() : "; go on with --resume " + checkpoint);
         });
   } catch (const std::exception& error) {
     return fail(error.what(), exit_failed);

@@ -1,37 +1,121 @@
+// Tests: tests/cli/progress_test.py (on a pseudo-terminal).
 #include "cli/progress.h"
 
-#include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <algorithm>
+
+#include "cli/output.h"
 
 namespace paceline::cli {
 namespace {
 
-// Between two lines where there is no terminal; a command that is done by then says nothing.
+// A command that is done after this time shows nothing on a terminal.
+constexpr std::chrono::seconds before_first{1};
+constexpr std::chrono::milliseconds between_frames{500};
+// The time between two lines where there is no terminal. A command that is done before the first
+// says nothing.
 constexpr std::chrono::seconds between_lines{5};
+
+struct Screen {
+  int columns = 80;
+  int lines = 24;
+};
+
+Screen screen() {
+  winsize size = {};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0)
+    return {};
+  return {size.ws_col, size.ws_row};
+}
+
+// Cuts a line to at most `columns` characters.
+std::string cut(std::string_view line, int columns) {
+  std::string shown;
+  for (const char c : line) {
+    const bool is_first_byte = (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+    if (is_first_byte && columns-- == 0) break;
+    shown += c;
+  }
+  return shown;
+}
 
 }  // namespace
 
-Progress::Progress() : is_terminal_(::isatty(STDERR_FILENO) == 1) {}
+Progress::Progress(OffTerminal off_terminal)
+    : is_terminal_(::isatty(STDERR_FILENO) == 1), has_lines_(off_terminal == OffTerminal::lines) {
+  if (is_terminal_) watcher_ = std::thread([this] { watch(); });
+}
+
+Progress::Progress(const std::string& what) : Progress() {
+  const std::lock_guard lock(mutex_);
+  what_ = what;
+}
 
 void Progress::show(const std::string& what, double share) {
-  if (is_terminal_) {
-    fmt::print(stderr, "\r{:3.0f} % {:<60.60}", 100 * share, what);
-    is_open_ = true;
-  } else {
-    const Clock::time_point now = Clock::now();
-    if (now - last_ < between_lines) return;
-    last_ = now;
-    fmt::print(stderr, "{:3.0f} %, {:.0f} s: {}\n", 100 * share,
-               std::chrono::duration<double>(now - start_).count(), what);
+  const std::lock_guard lock(mutex_);
+  what_ = what;
+  share_ = share;
+  if (is_terminal_ || !has_lines_) return;
+  const Clock::time_point now = Clock::now();
+  if (now - last_ < between_lines) return;
+  last_ = now;
+  notice("{:3.0f} %, {:.0f} s: {}\n", 100 * share,
+         std::chrono::duration<double>(now - start_).count(), what);
+}
+
+void Progress::show_rows(const std::string& rows) {
+  const std::lock_guard lock(mutex_);
+  rows_ = rows;
+}
+
+void Progress::watch() {
+  std::unique_lock lock(mutex_);
+  if (changed_.wait_for(lock, before_first, [this] { return is_over_; })) return;
+  do {
+    if (!what_.empty()) draw();
+  } while (!changed_.wait_for(lock, between_frames, [this] { return is_over_; }));
+}
+
+void Progress::draw() {
+  erase();
+  const Screen terminal = screen();
+  std::string text;
+  const auto rows = static_cast<int>(std::count(rows_.begin(), rows_.end(), '\n'));
+  if (rows > 0 && rows < terminal.lines - 1) {
+    std::size_t from = 0;
+    while (from < rows_.size()) {
+      const std::size_t end = rows_.find('\n', from);
+      text +=
+          printable(cut(std::string_view(rows_).substr(from, end - from), terminal.columns - 1));
+      text += "\n";
+      from = end + 1;
+    }
+    lines_ = rows;
   }
-  std::fflush(stderr);
+  const double passed = std::chrono::duration<double>(Clock::now() - start_).count();
+  const std::string share = share_ > 0 ? fmt::format("{:.0f} %, ", 100 * share_) : "";
+  text += cut(printable(fmt::format("{}{:.0f} s: {}", share, passed, what_)), terminal.columns - 1);
+  steer_terminal(text);
+  is_drawn_ = true;
+}
+
+void Progress::erase() {
+  if (!is_drawn_) return;
+  steer_terminal(lines_ > 0 ? fmt::format("\r\x1b[{}A\x1b[J", lines_) : std::string("\r\x1b[J"));
+  lines_ = 0;
+  is_drawn_ = false;
 }
 
 void Progress::end() {
-  if (is_open_) fmt::print(stderr, "\r{:66}\r", "");
-  is_open_ = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+    erase();
+  }
+  changed_.notify_all();
+  if (watcher_.joinable()) watcher_.join();
 }
 
 }  // namespace paceline::cli

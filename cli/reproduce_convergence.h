@@ -1,4 +1,4 @@
-// The part of `paceline reproduce` that trains.
+// `paceline reproduce convergence`, which trains: the claims of the papers at our scale.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace paceline::cli {
 
-// As typed.
+// As typed; an empty text is an option that is not given.
 struct ConvergenceOptions {
   std::string seeds = "3";
   std::string epochs = "2";
@@ -17,7 +17,8 @@ struct ConvergenceOptions {
 
 // Declares them on a command. `options` must outlive the parse.
 void add_convergence_options(Command& command, ConvergenceOptions& options);
-// Runs what is not yet in the results, and prints all.
+// Makes the runs that --results does not hold yet, and prints what all of them say. Throws
+// InputError and RunError.
 void reproduce_convergence(const ConvergenceOptions& options, bool json);
 
 }  // namespace paceline::cli

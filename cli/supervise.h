@@ -1,4 +1,4 @@
-// Watching over a rank: what runs is a child, so that its death by a signal has a message that
+// Runs a rank in a child process and waits for it, so that a death by a signal has a message that
 // names the rank, and an exit code that launchers pass on.
 #pragma once
 

@@ -13,16 +13,33 @@ class Table {
   struct Column {
     std::string title;
     Align align = Align::right;
+    // Columns above 0 are left out of a table that would be too wide, those of the highest number
+    // first.
+    int least_important = 0;
   };
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
-  // One cell for each column.
+  // Adds a row. It has one cell for each column.
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-  // Rows with two blanks between columns, a title row, no blanks at the end of a line. Width is
-  // counted in code points, so that "µ" is one.
+  // The titles and the rows, with two blanks between columns and none at the end of a line. Width
+  // is counted in code points, so that "µ" counts as one.
   [[nodiscard]] std::string text() const;
 
+  // The table in at most `width` characters a line, as far as columns may be left out for that.
+  struct Fitted {
+    std::string text;
+    std::vector<std::string> left_out;  // titles, in the order of the columns
+  };
+  [[nodiscard]] Fitted fitted(int width) const;
+
+  // The table in blocks of at most `width` characters a line, one below the other. Each block
+  // begins with the first column and has at least one other.
+  [[nodiscard]] std::string blocks(int width) const;
+
  private:
+  [[nodiscard]] std::string text_of(const std::vector<std::size_t>& shown) const;
+  [[nodiscard]] std::vector<std::size_t> widths() const;
+
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };

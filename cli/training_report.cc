@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "cli/output.h"
 #include "models/base/error.h"
 
 namespace paceline::cli {
@@ -66,7 +67,7 @@ TrainingReport::~TrainingReport() {
   clear_progress();
 }
 
-// Empties the file, or begins a line of its own behind one that was cut short.
+// Empties the file of a new run. In the file of a run that goes on, ends a line that was cut short.
 void TrainingReport::open_metrics() {
   struct stat status = {};
   const bool is_file = ::fstat(::fileno(metrics_.get()), &status) == 0 && S_ISREG(status.st_mode);
@@ -92,7 +93,7 @@ void TrainingReport::write(const Json& line) {
 }
 
 void TrainingReport::clear_progress() {
-  if (progress_shown_) fmt::print(stderr, "\r\x1b[K");
+  if (progress_shown_) steer_terminal("\r\x1b[K");
   progress_shown_ = false;
 }
 
@@ -132,14 +133,12 @@ void TrainingReport::iteration(const runtime::IterationReport& r) {
                       static_cast<double>(r.batch_per_rank);  // of one rank
   const double rate = images_per_s_ * r.batch_per_rank *
                       (r.time.value() > 0 ? 1 / (r.images.value() * r.time.value()) : 0);
-  fmt::print(stderr,
-             "\r\x1b[Kepoch {} {} {}/{}  loss {:.3f}  accuracy {:.1f}%  {:.0f} images/s  exposed "
-             "{:.0f}%  {} left",
-             r.epoch + 1,
-             bar(static_cast<double>(r.batch + 1) / static_cast<double>(r.batches), 20),
-             r.batch + 1, r.batches, loss_, 100 * accuracy_, images_per_s_, 100 * exposed_,
-             clock(rate > 0 ? left / rate : 0));
-  std::fflush(stderr);
+  steer_terminal(fmt::format(
+      "\r\x1b[Kepoch {} {} {}/{}  loss {:.3f}  accuracy {:.1f}%  {:.0f} images/s  exposed {:.0f}%  "
+      "{} left",
+      r.epoch + 1, bar(static_cast<double>(r.batch + 1) / static_cast<double>(r.batches), 20),
+      r.batch + 1, r.batches, loss_, 100 * accuracy_, images_per_s_, 100 * exposed_,
+      clock(rate > 0 ? left / rate : 0)));
   progress_shown_ = true;
 }
 
@@ -150,16 +149,15 @@ void TrainingReport::epoch(const runtime::EpochReport& r) {
   write(line);
   if (quiet_) return;
   if (!titles_shown_) {
-    fmt::print(
+    print(
         "epoch  train loss  train acc  test loss  test acc  skipped  images/s  exposed     time\n");
     titles_shown_ = true;
   }
-  fmt::print(
-      "{:>5}  {:>10.4f}  {:>8.2f}%  {:>9.4f}  {:>7.2f}%  {:>7}  {:>8.0f}  {:>6.1f}%  {:>7}\n",
-      r.epoch + 1, r.training_loss, 100 * r.training_accuracy, r.test_loss, 100 * r.test_accuracy,
-      r.skipped, r.images.value(), 100 * share(r.exposed, r.training_time),
-      clock(r.training_time.value()));
-  std::fflush(stdout);
+  print("{:>5}  {:>10.4f}  {:>8.2f}%  {:>9.4f}  {:>7.2f}%  {:>7}  {:>8.0f}  {:>6.1f}%  {:>7}\n",
+        r.epoch + 1, r.training_loss, 100 * r.training_accuracy, r.test_loss, 100 * r.test_accuracy,
+        r.skipped, r.images.value(), 100 * share(r.exposed, r.training_time),
+        clock(r.training_time.value()));
+  flush_output();
 }
 
 void TrainingReport::checkpoint(const std::string& path, std::int64_t iteration) {

@@ -15,8 +15,9 @@ namespace paceline::cli {
 
 class TrainingReport final : public runtime::TrainingObserver {
  public:
-  // Metrics go to the file: appended where the run goes on from a checkpoint, else anew; nowhere if
-  // the path is empty. Epoch lines go to stdout, unless `quiet`. Throws RunError.
+  // Metrics go to the file of this path, or nowhere if it is empty. A run that goes on from a
+  // checkpoint appends to the file; any other replaces it. Epoch lines go to standard output unless
+  // `quiet`. Throws RunError.
   TrainingReport(const std::string& metrics_path, bool goes_on, bool quiet);
   ~TrainingReport() override;
 

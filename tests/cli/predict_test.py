@@ -135,7 +135,7 @@ class Stragglers(unittest.TestCase):
 
     def test_the_table_says_what_it_shows(self):
         text = predict("--strategy", "fused-ring,nccl", "--spread", "log-normal:0.1", "--slow-rank", "5=1.5", "--slow-node", "2=0.5", "--backup", "4",
-                       ranks="100").stdout
+                       "--wide", ranks="100").stdout
         self.assertRegex(text, r"mean ± stderr +p50 +p99 +mean throughput")
         for line in ("mean, p50, p99: 1000 simulated iterations (seed 1), compute times log-normal:0.1, slow ranks 5=1.5; all other columns are without them\n",
                      "slow nodes, in every column of ours: 2=0.5 of the NICs' bandwidth\n",

@@ -1,12 +1,14 @@
 """paceline replay, end to end, on threads: what it prints and writes, and what it refuses."""
 
 import json
+import os
 import pathlib
 import shutil
+import subprocess
 import tempfile
 import unittest
 
-from paceline import EXAMPLES, run
+from paceline import EXAMPLES, HANG_S, PACELINE, run
 
 
 class Replay(unittest.TestCase):
@@ -54,6 +56,21 @@ class Replay(unittest.TestCase):
                 self.assertIn(problem, result.stderr)
         for path in (self.cluster, network):
             self.assertNotIn("traceEvents", path.read_text())
+
+    def test_what_cannot_run_is_refused_before_anything_runs(self):
+        # The first strategy would run for an hour.
+        hour = {"strategy": "ring,open-mpi", "iterations": "100000", "batch": "4096"}
+        result = self.replay(**hour)
+        self.assertEqual((result.returncode, result.stdout, result.stderr),
+                         (2, "", "paceline: --strategy: open-mpi is a library's own all-reduce, which a job of threads does not have; "
+                                 "choose a strategy with a schedule, such as fused-ring\n"))
+        words = ("replay", "--model", "cnn-small", "--cluster", str(self.cluster), "--batch", "4096", "--strategy", "ring,open-mpi",
+                 "--iterations", "100000", "--wire", "fp16", "--json")
+        result = subprocess.run(["mpirun", "--oversubscribe", "-n", "2", PACELINE, *words], capture_output=True, text=True, timeout=HANG_S,
+                                env=dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1"))
+        self.assertNotEqual(result.returncode, 0)
+        self.assertEqual(result.stdout, "")
+        self.assertIn("paceline: --wire: open-mpi adds no fp16; choose --wire fp32, or a strategy with a schedule\n", result.stderr)
 
 
 if __name__ == "__main__":

@@ -15,5 +15,37 @@ TEST(Table, AlignsColumnsAndCutsBlanksAtTheEnd) {
             "hybrid  12 µs\n");
 }
 
+TEST(Table, LeavesOutTheLeastImportantColumnsFirst) {
+  Table table({{.title = "name", .align = Align::left},
+               {.title = "time", .least_important = 1},
+               {.title = "buckets", .least_important = 3},
+               {.title = "note", .align = Align::left, .least_important = 2}});
+  table.add({"ring", "3 us", "161", "slow"});
+  const int whole = 4 + 2 + 4 + 2 + 7 + 2 + 4;
+  EXPECT_TRUE(table.fitted(whole).left_out.empty());
+  EXPECT_EQ(table.fitted(whole).text, table.text());
+  const Table::Fitted fitted = table.fitted(whole - 1);
+  EXPECT_EQ(fitted.left_out, std::vector<std::string>{"buckets"});
+  EXPECT_EQ(fitted.text,
+            "name  time  note\n"
+            "ring  3 us  slow\n");
+  // Columns of importance 0 stay, however narrow the terminal.
+  EXPECT_EQ(table.fitted(1).left_out, (std::vector<std::string>{"time", "buckets", "note"}));
+  EXPECT_EQ(table.fitted(1).text, "name\nring\n");
+}
+
+TEST(Table, BlocksRepeatTheFirstColumn) {
+  Table table({{"ranks"}, {"ring"}, {"hybrid"}, {"torus"}});
+  table.add({"8", "1", "2", "3"});
+  EXPECT_EQ(table.blocks(100), table.text());
+  EXPECT_EQ(table.blocks(5 + 2 + 4 + 2 + 6),
+            "ranks  ring  hybrid\n"
+            "    8     1       2\n"
+            "\n"
+            "ranks  torus\n"
+            "    8      3\n");
+  EXPECT_EQ(table.blocks(1).substr(0, 23), "ranks  ring\n    8     1");
+}
+
 }  // namespace
 }  // namespace paceline::cli

@@ -1,13 +1,11 @@
 // Tests: tests/cli/train_test.py (end to end).
-#include "cli/ranks.h"
+#include "cli/job/ranks.h"
 
-#include <fmt/format.h>
-
-#include "cli/job.h"
+#include "cli/job/option_values.h"
 #include "models/base/error.h"
 #include "models/base/parse_units.h"
 
-namespace paceline::cli {
+namespace paceline::job {
 
 std::optional<runtime::LaunchedRank> rank_of_job() {
   const auto launched = runtime::launched_rank();
@@ -23,15 +21,8 @@ void refuse_ranks_option(const std::string& ranks) {
                      "leave it out under mpirun and srun");
 }
 
-void add_patience_option(Command& command, std::string& patience) {
-  command
-      .add_option("--patience", patience,
-                  "How long a rank waits for a silent one before it ends the job")
-      .value(fmt::format("TIME ({})", default_patience));
-}
-
 Seconds parse_patience(const std::string& patience) {
   return parsing_option("--patience", [&] { return parse_seconds(patience); });
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::job

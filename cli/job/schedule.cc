@@ -1,29 +1,11 @@
 // Tests: tests/cli (end to end).
-#include "cli/schedule_options.h"
+#include "cli/job/schedule.h"
 
-#include "cli/job.h"
+#include "cli/job/option_values.h"
 #include "models/base/parse_units.h"
 #include "models/collective/algorithms.h"
 
-namespace paceline::cli {
-
-void add_schedule_options(Command& command, ScheduleOptions& options) {
-  command.add_option("--ranks", options.ranks, "Number of ranks").value("N");
-  command
-      .add_option("--group", options.group,
-                  "Group size k of hierarchical schedules, row length of a torus; must divide the "
-                  "ranks")
-      .value("K");
-  command
-      .add_option("--segments", options.segments,
-                  "Segments of a bucket that travel one behind the other in trees")
-      .value("S");
-  command.add_option("--rings", options.rings, "Rings of multi-ring").value("C");
-  command
-      .add_option("--servers", options.servers,
-                  "Parameter servers among the ranks; each holds a part of the bucket")
-      .value("S");
-}
+namespace paceline::job {
 
 NamedSchedule load_schedule(const models::CollectiveAlgorithm& algorithm,
                             const ScheduleOptions& options, int most_ranks) {
@@ -43,4 +25,4 @@ NamedSchedule load_schedule(const models::CollectiveAlgorithm& algorithm,
   return {algorithm, build, parsing_option(blamed, [&] { return algorithm.build(build); })};
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::job

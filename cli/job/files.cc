@@ -1,10 +1,9 @@
 // Tests: tests/cli (end to end).
-#include "cli/files.h"
+#include "cli/job/files.h"
 
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -13,7 +12,7 @@
 #include "models/base/error.h"
 #include "runtime/training/atomic_file.h"
 
-namespace paceline::cli {
+namespace paceline::job {
 namespace {
 
 namespace fs = std::filesystem;
@@ -126,14 +125,9 @@ void write_output_file(const std::string& path,
   file.commit();
 }
 
-void write_to_standard_output(std::string_view piece) {
-  if (std::fwrite(piece.data(), 1, piece.size(), stdout) != piece.size())
-    throw RunError("write to standard output", cause());
-}
-
 bool names_a_file(std::string_view text) {
   return text.find('/') != std::string_view::npos || text.ends_with(".yaml") ||
          text.ends_with(".yml") || text.ends_with(".json") || text.ends_with(".xml");
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::job

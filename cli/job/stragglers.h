@@ -4,13 +4,12 @@
 #include <optional>
 #include <string>
 
-#include "cli/command_line.h"
 #include "models/cluster/cluster.h"
 #include "simulator/straggler/monte_carlo.h"
 
-namespace paceline::cli {
+namespace paceline::job {
 
-// As typed; empty is "not given".
+// As typed; an empty text is an option that is not given.
 struct StragglerOptions {
   std::string spread;
   std::string slow_ranks;
@@ -20,12 +19,11 @@ struct StragglerOptions {
   std::string seed;
 };
 
-void add_straggler_options(Command& command, StragglerOptions& options);
-
-// Nothing if no option is given. Throws InputError that names the option.
+// The simulation of stragglers that the options ask for; nothing if none is given. Throws
+// InputError that names the option.
 [[nodiscard]] std::optional<simulator::MonteCarloRequest> load_stragglers(
     const StragglerOptions& options, int ranks);
 // Slows the nodes that --slow-node names, which must hold some of the ranks. Throws InputError.
 void slow_nodes(models::Cluster& cluster, const StragglerOptions& options, int ranks);
 
-}  // namespace paceline::cli
+}  // namespace paceline::job

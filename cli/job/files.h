@@ -1,4 +1,4 @@
-// Reading and writing whole files for the command.
+// Reading and writing whole files that the user named.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 #include <string_view>
 #include <vector>
 
-namespace paceline::cli {
+namespace paceline::job {
 
-// The text of a file that the user named. Throws InputError if it cannot be read, is a directory
-// or is larger than 16 MiB, or 256 MiB if it is XML: a platform lists a route for every two hosts.
+// The text of a file that the user named. Throws InputError if it cannot be read, is a directory or
+// is larger than 16 MiB, or 256 MiB if it is XML: a platform lists a route for every two hosts.
 [[nodiscard]] std::string read_input_file(const std::string& path);
-// The same with a limit of one's own, for traces.
+// The same with another limit, for traces.
 [[nodiscard]] std::string read_large_file(const std::string& path, std::uintmax_t largest_mib);
 
 // Writes all of `text` or leaves the path as it was: to a temporary file beside it, then fsync and
@@ -26,8 +26,6 @@ using TextSink = std::function<void(std::string_view)>;
 // whole. What `produce` throws leaves the path as it was.
 void write_output_file(const std::string& path,
                        const std::function<void(const TextSink&)>& produce);
-// A sink that writes to standard output. Throws RunError.
-void write_to_standard_output(std::string_view piece);
 
 // Refuses, before any work, a path that write_output_file or a checkpoint could not write: its
 // folder is not there or cannot be written, or it is a folder. Throws InputError that names the
@@ -40,7 +38,7 @@ enum class PathUse {
   name_or_input,  // of the catalogue, where it does not look like a file
 };
 
-// A path as an option has it; empty is "not given".
+// A path as an option has it. An empty one is not given.
 struct GivenPath {
   const char* option;
   std::string path;
@@ -54,7 +52,7 @@ void check_paths(const std::vector<GivenPath>& paths);
 // Whether two paths lead to one file, there or not; an empty one leads to none.
 [[nodiscard]] bool is_same_file(const std::string& a, const std::string& b);
 
-// Does the user mean a file (by a slash or an ending such as .yaml), not a catalogue name?
+// Whether the text means a file, by a slash or an ending such as .yaml, and no name of a catalogue.
 [[nodiscard]] bool names_a_file(std::string_view text);
 
-}  // namespace paceline::cli
+}  // namespace paceline::job

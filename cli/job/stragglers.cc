@@ -1,20 +1,20 @@
 // Tests: tests/cli (end to end).
-#include "cli/straggler_options.h"
+#include "cli/job/stragglers.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
-#include "cli/files.h"
-#include "cli/job.h"
+#include "cli/job/files.h"
+#include "cli/job/option_values.h"
 #include "models/base/parse_units.h"
 #include "models/collective/catalogue.h"
 
-namespace paceline::cli {
+namespace paceline::job {
 namespace {
 
-// "3=2,7=1.5": whole numbers up to `most_index` to numbers in [low, high].
+// Reads "3=2,7=1.5": whole numbers from 0 to `most_index`, each with a number from `low` to `high`.
 std::map<int, double> assignments(const std::string& text, int most_index, double low, double high,
                                   const char* example) {
   std::map<int, double> values;
@@ -38,33 +38,6 @@ int nodes_of_job(const models::Cluster& cluster, int ranks) {
 }
 
 }  // namespace
-
-void add_straggler_options(Command& command, StragglerOptions& options) {
-  command
-      .add_option("--spread", options.spread,
-                  "How compute times of a rank vary from iteration to iteration: normal (standard "
-                  "deviation as a share of the mean), log-normal (sigma), or drawn from a file of "
-                  "times, one a line")
-      .value("constant|normal:CV|log-normal:SIGMA|file:PATH (constant)");
-  command
-      .add_option("--slow-rank", options.slow_ranks,
-                  "Ranks that compute so many times longer, by commas")
-      .value("RANK=FACTOR,...");
-  command
-      .add_option("--slow-node", options.slow_nodes,
-                  "Nodes whose NICs have this share of their bandwidth, by commas")
-      .value("NODE=SHARE,...");
-  command
-      .add_option("--backup", options.backup,
-                  "Backup workers among the ranks: an update waits for the gradients of the first "
-                  "ranks - B")
-      .value("B (0)");
-  command
-      .add_option("--iterations", options.iterations,
-                  "Iterations to simulate, where one of the options above is given")
-      .value("N (1000)");
-  command.add_option("--seed", options.seed, "Of their random numbers").value("S (1)");
-}
 
 std::optional<simulator::MonteCarloRequest> load_stragglers(const StragglerOptions& options,
                                                             int ranks) {
@@ -116,4 +89,4 @@ void slow_nodes(models::Cluster& cluster, const StragglerOptions& options, int r
   });
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::job

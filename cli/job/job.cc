@@ -1,0 +1,128 @@
+// Tests: tests/cli (end to end).
+#include "cli/job/job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/job/files.h"
+#include "cli/job/option_values.h"
+#include "models/base/parse_units.h"
+#include "simulator/cost/nccl_tables.h"
+
+namespace paceline::job {
+namespace {
+
+// Whether ranks are GPUs, as far as can be told: NCCL's tables know the device as one of NVIDIA's,
+// or it has matrix units.
+bool has_gpus(const models::Cluster& cluster) {
+  const models::Device& device = cluster.device;
+  return simulator::runs_nccl(device.name) &&
+         (simulator::compute_capability(device.name) > 0 || device.tf32 || device.fp16_tensor);
+}
+
+// The strategies of --strategy. All of them are those that run on the cluster.
+std::vector<const models::Strategy*> load_strategies(const std::string& option,
+                                                     const models::Cluster& cluster,
+                                                     const models::Profile* profile) {
+  const bool has_curve =
+      profile != nullptr &&
+      std::any_of(profile->curves.begin(), profile->curves.end(),
+                  [](const auto& c) { return c.kind == models::CurveKind::all_reduce; });
+  std::vector<const models::Strategy*> chosen;
+  if (option.empty() || option == "all") {
+    for (const models::Strategy& strategy : models::strategy_catalogue()) {
+      const bool runs = strategy.library() == models::Library::nccl
+                            ? has_gpus(cluster)
+                            : !strategy.library() || has_curve;
+      if (runs) chosen.push_back(&strategy);
+    }
+    return chosen;
+  }
+  for (const std::string& name : comma_list(option)) {
+    chosen.push_back(parsing_option("--strategy", [&] { return &models::strategy(name); }));
+  }
+  return chosen;
+}
+
+void scale_gradients(const std::string& text, Job& job) {
+  job.gradient_scale =
+      parsing_option("--scale-gradients", [&] { return parse_number(text, 1e-9, 1); });
+  for (LoadedNetwork& network : job.networks) {
+    for (models::Gradient& gradient : network.work.gradients) {
+      gradient.elements = std::max<std::int64_t>(
+          1, std::llround(static_cast<double>(gradient.elements) * job.gradient_scale));
+    }
+  }
+}
+
+}  // namespace
+
+void check_output_of(const JobOptions& job, const char* option, const std::string& path) {
+  std::vector<GivenPath> paths = {{option, path, PathUse::output},
+                                  {"--cluster", job.cluster, PathUse::name_or_input},
+                                  {"--placement", job.placement, PathUse::name_or_input},
+                                  {"--profile", job.profile, PathUse::name_or_input}};
+  for (const std::string& model : comma_list(job.model))
+    paths.push_back({"--model", model, PathUse::name_or_input});
+  check_paths(paths);
+}
+
+Job load_job(const JobOptions& options) {
+  require_option(options.model, "--model", "resnet50");
+  require_option(options.cluster, "--cluster", "jizhi-p40");
+  Job job;
+  for (const std::string& name :
+       parsing_option("--model", [&] { return comma_list(options.model); })) {
+    job.networks.push_back(load_network(name));
+  }
+  job.cluster = load_cluster(options.cluster, options.placement);
+  job.profile = load_profile(options.profile, job.cluster);
+  job.batch_per_rank = static_cast<int>(
+      parsing_option("--batch", [&] { return parse_count(options.batch, 1, 1 << 20); }));
+  job.precision =
+      parsing_option("--precision", [&] { return models::precision_from_name(options.precision); });
+  if (options.wire.empty()) {
+    job.wires = {default_wire(job.precision)};
+  } else {
+    parsing_option("--wire", [&] {
+      for (const std::string& name : comma_list(options.wire))
+        job.wires.push_back(models::wire_type_from_name(name));
+    });
+  }
+  job.strategies =
+      load_strategies(options.strategies, job.cluster, job.profile ? &*job.profile : nullptr);
+  job.thresholds = parse_thresholds(options.thresholds);
+  if (!options.server_placement.empty())
+    job.thresholds.placement = parsing_option("--server-placement", [&] {
+      return models::server_placement_from_name(options.server_placement);
+    });
+  if (!options.overlap.empty())
+    job.overlap =
+        parsing_option("--overlap", [&] { return models::overlap_from_name(options.overlap); });
+  job.compute_is_exact = options.compute_is_exact;
+  if (!options.gradient_scale.empty()) scale_gradients(options.gradient_scale, job);
+  job.engine =
+      parsing_option("--engine", [&] { return simulator::engine_from_name(options.engine); });
+  return job;
+}
+
+simulator::PredictionRequest Job::request(const LoadedNetwork& network, int ranks,
+                                          models::WireType wire) const {
+  return {.network = network.work,
+          .cluster = cluster,
+          .profile = profile ? &*profile : nullptr,
+          .ranks = ranks,
+          .batch_per_rank = batch_per_rank,
+          .precision = precision,
+          .wire = wire,
+          .thresholds = thresholds,
+          .engine = engine,
+          .overlap = overlap,
+          .stored_sample = network.stored_sample,
+          .compute_is_exact = compute_is_exact,
+          .stragglers = stragglers};
+}
+
+}  // namespace paceline::job

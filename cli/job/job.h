@@ -1,0 +1,63 @@
+// The options that mean the same in predict, scale, replay and show plan, and the job that they
+// name: networks on a cluster, with how they are to be predicted.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/job/named_things.h"
+#include "cli/job/thresholds.h"
+#include "models/plan/strategy.h"
+#include "simulator/iteration/prediction.h"
+
+namespace paceline::job {
+
+// As typed; an empty text is an option that is not given.
+struct JobOptions {
+  std::string model;
+  std::string cluster;
+  std::string placement;
+  std::string ranks;
+  std::string batch = "64";
+  std::string precision = "mixed";
+  std::string wire;
+  std::string strategies;
+  ThresholdOptions thresholds;
+  std::string server_placement;
+  std::string overlap;
+  std::string profile;
+  std::string gradient_scale;
+  bool compute_is_exact = false;
+  std::string engine = "auto";
+};
+
+// What the options name, loaded and checked. Predictions refer into it: it must outlive them, and
+// must not be moved meanwhile.
+struct Job {
+  std::vector<LoadedNetwork> networks;  // at least one
+  models::Cluster cluster;
+  std::optional<models::Profile> profile;
+  int batch_per_rank = 1;
+  models::Precision precision = models::Precision::mixed;
+  std::vector<models::WireType> wires;
+  std::vector<const models::Strategy*> strategies;
+  simulator::ThresholdRequest thresholds;
+  std::optional<models::Overlap> overlap;
+  bool compute_is_exact = false;  // as in simulator::PredictionRequest
+  double gradient_scale = 1;      // by which the networks' gradients are already multiplied
+  simulator::EngineKind engine = simulator::EngineKind::automatic;
+  std::optional<simulator::MonteCarloRequest> stragglers;
+
+  [[nodiscard]] simulator::PredictionRequest request(const LoadedNetwork& network, int ranks,
+                                                     models::WireType wire) const;
+};
+
+// Throws InputError that names the option.
+[[nodiscard]] Job load_job(const JobOptions& options);
+
+// Refuses a path to write that cannot be written, or that is a file which the job reads. Throws
+// InputError that names `option`.
+void check_output_of(const JobOptions& job, const char* option, const std::string& path);
+
+}  // namespace paceline::job

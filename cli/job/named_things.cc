@@ -1,0 +1,122 @@
+// Tests: tests/cli (end to end).
+#include "cli/job/named_things.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <vector>
+
+#include "calibration/shipped_profiles.h"
+#include "cli/job/files.h"
+#include "cli/job/option_values.h"
+#include "models/base/parse_units.h"
+#include "models/cluster/catalog.h"
+#include "models/cluster/placement.h"
+#include "models/cluster/yaml.h"
+#include "models/collective/catalogue.h"
+#include "models/network/yaml.h"
+#include "models/network/zoo.h"
+
+namespace paceline::job {
+namespace {
+
+// Reads numbers between commas or blanks. What follows a # on its line is a comment.
+std::vector<int> parse_slots(const std::string& text, int most) {
+  std::vector<int> slots;
+  std::string number;
+  bool in_comment = false;
+  const auto end_number = [&] {
+    if (number.empty()) return;
+    slots.push_back(static_cast<int>(parse_count(number, 0, most)));
+    number.clear();
+  };
+  for (const char c : text) {
+    in_comment = c != '\n' && (in_comment || c == '#');
+    if (in_comment || c == ',' || std::isspace(static_cast<unsigned char>(c)) != 0) {
+      end_number();
+    } else {
+      number += c;
+    }
+  }
+  end_number();
+  if (slots.empty())
+    throw InputError("a placement of no rank", "list the slot of each rank, as in 0,4,1,5");
+  return slots;
+}
+
+void place_ranks(models::Cluster& cluster, const std::string& text) {
+  const bool is_file = names_a_file(text) || text.ends_with(".txt");
+  const bool is_list = !text.empty() && std::isdigit(static_cast<unsigned char>(text.front())) != 0;
+  const auto place = [&] {
+    cluster.slots.clear();
+    if (!is_file && !is_list) {
+      cluster.placement = models::placement_from_name(text);
+      return;
+    }
+    cluster.slots = parse_slots(is_file ? read_input_file(text) : text, cluster.ranks() - 1);
+    models::check_slots(cluster.slots, cluster);
+  };
+  parsing_option(is_file ? text.c_str() : "--placement", place);
+}
+
+}  // namespace
+
+models::Network load_layers(const std::string& name_or_file) {
+  if (names_a_file(name_or_file))
+    return models::parse_network_yaml(read_input_file(name_or_file), name_or_file);
+  return parsing_option("--model", [&] { return models::zoo_network(name_or_file); });
+}
+
+LoadedNetwork load_network(const std::string& name_or_file) {
+  const models::Network network = load_layers(name_or_file);
+  return {models::work(network), network.stored_sample_bytes()};
+}
+
+models::Cluster load_cluster(const std::string& name_or_file) {
+  if (name_or_file.ends_with(".xml")) {
+    throw InputError(
+        {name_or_file}, "a platform says nothing of its devices",
+        "write a cluster file around it: cluster, device, host_link and fabric: {platform: " +
+            name_or_file + "}");
+  }
+  if (names_a_file(name_or_file))
+    return models::parse_cluster_yaml(read_input_file(name_or_file), name_or_file, read_input_file);
+  return parsing_option("--cluster", [&] { return models::catalog_cluster(name_or_file); });
+}
+
+models::Cluster load_cluster(const std::string& name_or_file, const std::string& placement) {
+  models::Cluster cluster = load_cluster(name_or_file);
+  if (!placement.empty()) place_ranks(cluster, placement);
+  return cluster;
+}
+
+int parse_ranks(const std::string& text, const models::Cluster& cluster) {
+  return parsing_option("--ranks", [&] {
+    const std::int64_t ranks = parse_count(text, 1, models::max_ranks);
+    models::check_ranks(cluster, ranks);
+    return static_cast<int>(ranks);
+  });
+}
+
+std::optional<models::Profile> load_profile(const std::string& option,
+                                            const models::Cluster& cluster) {
+  if (option == "none") return std::nullopt;
+  if (names_a_file(option)) return models::parse_profile(read_input_file(option), option);
+  if (!option.empty())
+    return parsing_option("--profile", [&] { return calibration::shipped_profile(option); });
+  if (cluster.profile.empty()) return std::nullopt;
+  return names_a_file(cluster.profile)
+             ? models::parse_profile(read_input_file(cluster.profile), cluster.profile)
+             : calibration::shipped_profile(cluster.profile);
+}
+
+std::string fabric_text(const models::Cluster& cluster) {
+  return cluster.platform == nullptr ? described(cluster.fabric)
+                                     : fmt::format("platform {}", cluster.platform->name);
+}
+
+models::WireType default_wire(models::Precision precision) {
+  return precision == models::Precision::mixed ? models::WireType::fp16 : models::WireType::fp32;
+}
+
+}  // namespace paceline::job

@@ -1,0 +1,45 @@
+// What a name or a file of an option stands for: a network, a cluster, a profile, a number of
+// ranks.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "models/base/precision.h"
+#include "models/cluster/cluster.h"
+#include "models/network/network.h"
+#include "models/network/work.h"
+#include "models/profile/profile.h"
+
+namespace paceline::job {
+
+// A network as predictions read it.
+struct LoadedNetwork {
+  models::NetworkWork work;
+  Bytes stored_sample{0};  // bytes of one sample on storage
+};
+
+// Each takes a name of the zoo or the catalogue, or the path of a YAML file. They throw InputError
+// that names the option or the file.
+[[nodiscard]] models::Network load_layers(const std::string& name_or_file);
+[[nodiscard]] LoadedNetwork load_network(const std::string& name_or_file);
+[[nodiscard]] models::Cluster load_cluster(const std::string& name_or_file);
+// The cluster with its ranks placed as --placement says; an empty placement is the cluster's own.
+[[nodiscard]] models::Cluster load_cluster(const std::string& name_or_file,
+                                           const std::string& placement);
+
+// The profile that --profile names, or the cluster's own where the option is empty; nothing for
+// "none" and for a cluster that has none. Throws InputError.
+[[nodiscard]] std::optional<models::Profile> load_profile(const std::string& option,
+                                                          const models::Cluster& cluster);
+
+// What the nodes of a cluster are connected by: "flat", "8 x 8 torus", "platform NAME".
+[[nodiscard]] std::string fabric_text(const models::Cluster& cluster);
+
+// A number of ranks that fits the cluster. Throws InputError that names --ranks.
+[[nodiscard]] int parse_ranks(const std::string& text, const models::Cluster& cluster);
+
+// The type of gradients on the wire where --wire is not given: FP16 for mixed precision, else FP32.
+[[nodiscard]] models::WireType default_wire(models::Precision precision);
+
+}  // namespace paceline::job

@@ -1,0 +1,38 @@
+// Tests: tests/cli (end to end).
+#include "cli/job/option_values.h"
+
+#include <fmt/format.h>
+
+#include "models/base/parse_units.h"
+
+namespace paceline::job {
+
+void require_option(const std::string& value, const char* option, const char* example) {
+  if (value.empty())
+    throw InputError(fmt::format("{} is missing", option),
+                     fmt::format("give it, as in {} {}", option, example));
+}
+
+std::optional<int> optional_count(const char* option, const std::string& text, int most) {
+  if (text.empty()) return std::nullopt;
+  return static_cast<int>(parsing_option(option, [&] { return parse_count(text, 1, most); }));
+}
+
+std::vector<std::string> comma_list(const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == ',') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  for (const std::string& part : parts) {
+    if (part.empty())
+      throw InputError(fmt::format("{} has an empty entry", in_quotes(text)),
+                       "separate names by single commas");
+  }
+  return parts;
+}
+
+}  // namespace paceline::job

@@ -1,0 +1,33 @@
+// Values of options as text, and what they mean: the parsers that every command shares.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/base/error.h"
+
+namespace paceline::job {
+
+// Refuses an option that must be given and is not. `example` is a value of it. Throws InputError.
+void require_option(const std::string& value, const char* option, const char* example);
+
+// A whole number from 1 to `most`; nothing if there is no text. Throws InputError that names the
+// option.
+[[nodiscard]] std::optional<int> optional_count(const char* option, const std::string& text,
+                                                int most);
+
+// The parts of "a,b,c". Throws InputError if a part is empty.
+[[nodiscard]] std::vector<std::string> comma_list(const std::string& text);
+
+// Runs `parse`; an InputError that it throws is said to come from `option`.
+template <class F>
+decltype(auto) parsing_option(const char* option, F parse) {
+  try {
+    return parse();
+  } catch (const InputError& error) {
+    throw error.at({option});
+  }
+}
+
+}  // namespace paceline::job

@@ -1,0 +1,124 @@
+// The documents of docs/formats.md that hold predictions. Tests: tests/cli (end to end).
+#include <nlohmann/json.hpp>
+
+#include "cli/job/prediction_table.h"
+#include "models/cluster/placement.h"
+#include "simulator/iteration/prediction_json.h"
+
+namespace paceline::job {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string text_of(const Json& document) {
+  // Names of users' files may hold bytes that are no UTF-8.
+  return document.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+Json straggler_json(const Job& job) {
+  const simulator::MonteCarloRequest& request = *job.stragglers;
+  const auto object = [](const std::map<int, double>& values) {
+    Json json = Json::object();
+    for (const auto& [index, value] : values) json[std::to_string(index)] = value;
+    return json;
+  };
+  return {{"spread", request.stragglers.spread.text},
+          {"slow_ranks", object(request.stragglers.slow_ranks)},
+          {"slow_nodes", object(job.cluster.slow_nodes)},
+          {"backup", request.stragglers.backup},
+          {"monte_carlo_iterations", request.iterations},
+          {"seed", request.seed}};
+}
+
+// The thresholds that the user gave; the others are chosen for each strategy.
+Json given_thresholds(const simulator::ThresholdRequest& given) {
+  Json json = Json::object();
+  if (given.fusion) json["theta_bytes"] = given.fusion->value();
+  if (given.hybrid) json["eta_bytes"] = given.hybrid->value();
+  if (given.group_size) json["group"] = *given.group_size;
+  if (given.segments) json["segments"] = *given.segments;
+  if (given.rings) json["rings"] = *given.rings;
+  if (given.servers) json["servers"] = *given.servers;
+  if (given.placement) json["server_placement"] = name(*given.placement);
+  if (given.streams) json["streams"] = *given.streams;
+  return json;
+}
+
+Json setting(const Job& job) {
+  return {{"engine", name(job.engine)},
+          {"profile", job.profile ? Json(job.profile->name) : Json(nullptr)},
+          {"gradient_scale", job.gradient_scale},
+          {"exact_compute", job.compute_is_exact},
+          {"overlap", job.overlap ? Json(name(*job.overlap)) : Json(nullptr)},
+          {"given_thresholds", given_thresholds(job.thresholds)}};
+}
+
+Json rows_json(const PredictionTable& table) {
+  Json rows = Json::array();
+  for (const simulator::StrategyPrediction& row : table.rows)
+    rows.push_back(Json::parse(simulator::to_json(row)));
+  return rows;
+}
+
+Json left_out_json(const PredictionTable& table) {
+  Json json = Json::array();
+  for (const LeftOutRow& row : table.left_out)
+    json.push_back({{"name", row.name}, {"wire_type", name(row.wire)}, {"why", row.why}});
+  return json;
+}
+
+Json table_json(const PredictionTable& table) {
+  const Job& job = table.job;
+  Json json = {{"schema", "paceline.prediction/1"},
+               {"model", table.network.work.name},
+               {"cluster", job.cluster.name},
+               {"fabric", fabric_text(job.cluster)},
+               {"placement", described_placement(job.cluster)},
+               {"ranks", table.ranks},
+               {"batch_per_rank", job.batch_per_rank},
+               {"precision", name(job.precision)}};
+  json.update(setting(job));
+  json["strategies"] = rows_json(table);
+  json["left_out"] = left_out_json(table);
+  json["warnings"] = table.warnings;
+  if (job.stragglers) json["stragglers"] = straggler_json(job);
+  return json;
+}
+
+}  // namespace
+
+std::string setting_json(const Job& job) {
+  return setting(job).dump();
+}
+
+std::string to_json(const PredictionTable& table) {
+  return text_of(table_json(table));
+}
+
+std::string predictions_json(std::span<const PredictionTable> tables) {
+  Json json = {{"schema", "paceline.predictions/1"}, {"predictions", Json::array()}};
+  for (const PredictionTable& table : tables) json["predictions"].push_back(table_json(table));
+  return text_of(json);
+}
+
+std::string scaling_json(std::span<const PredictionTable> tables) {
+  const PredictionTable& first = tables.front();
+  const Job& job = first.job;
+  Json json = {{"schema", "paceline.scaling/1"},
+               {"model", first.network.work.name},
+               {"cluster", job.cluster.name},
+               {"fabric", fabric_text(job.cluster)},
+               {"placement", described_placement(job.cluster)},
+               {"batch_per_rank", job.batch_per_rank},
+               {"precision", name(job.precision)}};
+  json.update(setting(job));
+  json["points"] = Json::array();
+  for (const PredictionTable& table : tables)
+    json["points"].push_back({{"ranks", table.ranks},
+                              {"strategies", rows_json(table)},
+                              {"left_out", left_out_json(table)}});
+  json["warnings"] = all_warnings(tables);
+  return text_of(json);
+}
+
+}  // namespace paceline::job

@@ -1,0 +1,71 @@
+// Tests: tests/cli/prediction_table_test.cc.
+#include "cli/job/prediction_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/job/profile_use.h"
+#include "models/base/error.h"
+#include "simulator/engine/prepare.h"
+
+namespace paceline::job {
+namespace {
+
+Seconds mean_iteration(const simulator::StrategyPrediction& row) {
+  return row.stragglers ? row.stragglers->iteration.mean : row.iteration.value;
+}
+
+}  // namespace
+
+std::size_t PredictionTable::best() const {
+  const auto faster = [](const auto& a, const auto& b) {
+    if (a.by_library_model != b.by_library_model) return b.by_library_model;
+    return mean_iteration(a) < mean_iteration(b);
+  };
+  return static_cast<std::size_t>(std::min_element(rows.begin(), rows.end(), faster) -
+                                  rows.begin());
+}
+
+PredictionTable predict_table(const Job& job, const LoadedNetwork& network, int ranks,
+                              const TableObserver& observer) {
+  PredictionTable table{.job = job, .network = network, .ranks = ranks};
+  table.warnings = profile_warnings(job, network.work);
+  const std::size_t all = job.wires.size() * job.strategies.size();
+  std::size_t done = 0;
+  for (const models::WireType wire : job.wires) {
+    simulator::Predictor predictor(job.request(network, ranks, wire));
+    for (const models::Strategy* strategy : job.strategies) {
+      if (observer.begin) observer.begin(*strategy, done++, all);
+      try {
+        table.rows.push_back(predictor.predict(*strategy));
+        if (observer.row) observer.row(table.rows.back());
+      } catch (const simulator::TooManyMessages& error) {
+        if (job.strategies.size() == 1) throw;
+        table.left_out.push_back({std::string(strategy->name), wire, error.what()});
+        table.warnings.push_back(fmt::format("{} is left out: {}", strategy->name, error.what()));
+      }
+    }
+  }
+  if (table.rows.empty())
+    throw InputError(fmt::format("no strategy can be timed on {} ranks", ranks),
+                     "choose fewer, or a multiple of the ranks of a node or switch");
+  for (const simulator::StrategyPrediction& row : table.rows) {
+    if (!row.converged)
+      table.warnings.push_back(fmt::format(
+          "{} did not reach a steady state; its time is that of its slowest task", row.name));
+  }
+  return table;
+}
+
+std::vector<std::string> all_warnings(std::span<const PredictionTable> tables) {
+  std::vector<std::string> all;
+  for (const PredictionTable& table : tables) {
+    for (const std::string& warning : table.warnings) {
+      if (std::find(all.begin(), all.end(), warning) == all.end()) all.push_back(warning);
+    }
+  }
+  return all;
+}
+
+}  // namespace paceline::job

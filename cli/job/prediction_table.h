@@ -1,0 +1,62 @@
+// All predictions of one network at one number of ranks: what `paceline predict` prints, and of
+// which `paceline scale` has one for each number of ranks.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/job/job.h"
+
+namespace paceline::job {
+
+// A strategy that cannot be timed on so many ranks.
+struct LeftOutRow {
+  std::string name;
+  models::WireType wire = models::WireType::fp32;
+  std::string why;
+};
+
+struct PredictionTable {
+  const Job& job;
+  const LoadedNetwork& network;
+  int ranks = 1;
+  std::vector<simulator::StrategyPrediction> rows = {};  // at least one
+  std::vector<LeftOutRow> left_out = {};
+  std::vector<std::string> warnings = {};  // what the user should know before he trusts a row
+
+  // Index of the row with the shortest iteration, or the shortest in the mean with stragglers. Rows
+  // that a library's own model timed come last.
+  [[nodiscard]] std::size_t best() const;
+};
+
+// What predict_table calls while it makes a table, which may take seconds. Either may be empty.
+struct TableObserver {
+  // Called when a row is begun, after `done` of `all` rows.
+  std::function<void(const models::Strategy& strategy, std::size_t done, std::size_t all)> begin =
+      {};
+  // Called with each row that is done.
+  std::function<void(const simulator::StrategyPrediction& row)> row = {};
+};
+
+// Predicts every strategy at every wire type of the job. A strategy that cannot be timed on so many
+// ranks is left out where there are others, with a warning. Throws InputError if that leaves none.
+[[nodiscard]] PredictionTable predict_table(const Job& job, const LoadedNetwork& network, int ranks,
+                                            const TableObserver& observer = {});
+
+// The JSON document of a table (schema paceline.prediction/1), of several tables of different
+// networks (paceline.predictions/1), and of a scaling curve (paceline.scaling/1), whose tables are
+// of one network; see docs/formats.md.
+[[nodiscard]] std::string to_json(const PredictionTable& table);
+[[nodiscard]] std::string predictions_json(std::span<const PredictionTable> tables);
+[[nodiscard]] std::string scaling_json(std::span<const PredictionTable> tables);
+// The options that change what is predicted, as an object of the keys that those documents have,
+// too.
+[[nodiscard]] std::string setting_json(const Job& job);
+
+// The warnings of all tables, each once, in their order.
+[[nodiscard]] std::vector<std::string> all_warnings(std::span<const PredictionTable> tables);
+
+}  // namespace paceline::job

@@ -1,0 +1,25 @@
+// The options that say how a strategy fuses gradients and which numbers its all-reduce takes:
+// --theta, --eta, --group, --segments, --rings, --servers, --streams.
+#pragma once
+
+#include <string>
+
+#include "simulator/planner/thresholds.h"
+
+namespace paceline::job {
+
+// As typed; an empty text is an option that is not given.
+struct ThresholdOptions {
+  std::string theta;
+  std::string eta;
+  std::string group;
+  std::string segments;
+  std::string rings;
+  std::string servers;
+  std::string streams;
+};
+
+// The thresholds that are given. Throws InputError that names the option.
+[[nodiscard]] simulator::ThresholdRequest parse_thresholds(const ThresholdOptions& options);
+
+}  // namespace paceline::job

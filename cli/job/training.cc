@@ -1,0 +1,108 @@
+// Tests: tests/cli/train_test.py (end to end).
+#include "cli/job/training.h"
+
+#include <fmt/format.h>
+
+#include "cli/job/files.h"
+#include "cli/job/job.h"
+#include "cli/job/option_values.h"
+#include "models/base/names.h"
+#include "models/base/parse_units.h"
+#include "models/collective/catalogue.h"
+#include "models/network/shape_inference.h"
+#include "models/plan/strategy.h"
+
+namespace paceline::job {
+namespace {
+
+constexpr int most_batch = 1 << 16;
+// A bucket of this size hides its latency on any network that trains, and several of them make up a
+// network whose communication is worth hiding.
+constexpr Bytes default_theta{4.0 * 1024 * 1024};
+
+}  // namespace
+
+runtime::Recipe load_recipe(const TrainingOptions& options) {
+  const std::string name =
+      options.recipe.empty() ? std::string(runtime::default_recipe) : options.recipe;
+  runtime::Recipe recipe =
+      names_a_file(name)
+          ? runtime::parse_recipe(read_input_file(name), name)
+          : parsing_option("--recipe", [&] { return runtime::shipped_recipe(name); });
+  if (!options.epochs.empty())
+    recipe.epochs =
+        parsing_option("--epochs", [&] { return parse_number(options.epochs, 1e-6, 1e6); });
+  if (const auto batch = optional_count("--batch", options.batch, most_batch))
+    recipe.batch_per_rank = *batch;
+  if (!options.learning_rate.empty())
+    recipe.learning_rate.base = parsing_option(
+        "--learning-rate", [&] { return parse_number(options.learning_rate, 0, 1e6); });
+  if (!options.seed.empty())
+    recipe.seed = static_cast<std::uint64_t>(parsing_option(
+        "--seed", [&] { return parse_count(options.seed, 0, std::int64_t{1} << 53); }));
+  if (!options.precision.empty())
+    recipe.precision = parsing_option(
+        "--precision", [&] { return models::precision_from_name(options.precision); });
+  if (!options.storage.empty()) {
+    recipe.storage = parsing_option("--storage", [&] {
+      if (options.storage == "bf16") return models::NumberType::bf16;
+      if (options.storage == "fp16") return models::NumberType::fp16;
+      throw unknown_name("storage type", options.storage, {"bf16", "fp16"});
+    });
+    if (recipe.precision == models::Precision::fp32)
+      throw InputError({"--storage"}, "there is none in precision fp32", "add --precision mixed");
+  }
+  return recipe;
+}
+
+std::string precision_text(const runtime::Recipe& recipe) {
+  if (recipe.precision == models::Precision::fp32) return "fp32";
+  return fmt::format("mixed ({})", name(recipe.storage));
+}
+
+models::Plan load_plan(const TrainingOptions& options, const models::Network& network,
+                       const runtime::Recipe& recipe, int ranks, int ranks_per_node) {
+  const models::Strategy& strategy = parsing_option("--strategy", [&]() -> const models::Strategy& {
+    return models::strategy(options.strategy);
+  });
+  models::WireType wire = default_wire(recipe.precision);
+  if (!options.wire.empty())
+    wire = parsing_option("--wire", [&] { return models::wire_type_from_name(options.wire); });
+  const simulator::ThresholdRequest asked = parse_thresholds(options.thresholds);
+  models::Thresholds thresholds;
+  thresholds.fusion = asked.fusion.value_or(
+      strategy.fusion == models::Fusion::by_default ? default_theta : Bytes{0});
+  thresholds.hybrid =
+      asked.hybrid.value_or(strategy.hybrid() == nullptr ? Bytes{0} : strategy.hybrid()->threshold);
+  thresholds.group_size =
+      asked.group_size.value_or(ranks % ranks_per_node == 0 ? ranks_per_node : 1);
+  thresholds.segments = asked.segments.value_or(thresholds.segments);
+  thresholds.rings = asked.rings.value_or(thresholds.rings);
+  thresholds.servers = asked.servers.value_or(thresholds.servers);
+  thresholds.streams = asked.streams.value_or(thresholds.streams);
+  const std::vector<models::Gradient> gradients = models::work(network).gradients;
+  models::Plan plan = parsing_option(
+      "--strategy", [&] { return make_plan(strategy, gradients, ranks, wire, thresholds); });
+  if (!options.overlap.empty())
+    plan.overlap =
+        parsing_option("--overlap", [&] { return models::overlap_from_name(options.overlap); });
+  return plan;
+}
+
+std::unique_ptr<runtime::Dataset> load_dataset(const TrainingOptions& options,
+                                               const models::Network& network,
+                                               const runtime::Recipe& recipe) {
+  const std::vector<models::Shape> shapes = models::infer_shapes(network);
+  const models::Layer& loss = network.layers().back();
+  const models::Shape logits = loss.inputs.front() == models::network_input
+                                   ? network.input()
+                                   : shapes[static_cast<std::size_t>(loss.inputs.front())];
+  return parsing_option("--data", [&] {
+    return runtime::open_dataset({.source = options.data,
+                                  .sample = network.input(),
+                                  .classes = static_cast<int>(logits.elements()),
+                                  .seed = recipe.seed});
+  });
+}
+
+}  // namespace paceline::job

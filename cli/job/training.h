@@ -1,0 +1,61 @@
+// What the options of `paceline train` name: a recipe, a plan and a data set, loaded and checked.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cli/job/ranks.h"
+#include "cli/job/thresholds.h"
+#include "models/network/network.h"
+#include "models/plan/plan.h"
+#include "runtime/training/data/dataset.h"
+#include "runtime/training/recipe.h"
+
+namespace paceline::job {
+
+// As typed; an empty text is an option that is not given.
+struct TrainingOptions {
+  std::string model;
+  std::string data;
+  std::string recipe;
+  std::string epochs;
+  std::string batch;
+  std::string learning_rate;
+  std::string seed;
+  std::string precision;
+  std::string storage;
+  std::string wire;
+  std::string strategy = "fused-ring";
+  ThresholdOptions thresholds;
+  std::string overlap;
+  std::string ranks;
+  std::string threads;
+  std::string workers;
+  std::string patience = default_patience;
+  std::string checkpoint;
+  std::string checkpoint_every;
+  std::string resume;
+  std::string stop_after;
+  std::string metrics;
+  std::string timeline;
+  bool json = false;
+};
+
+// The recipe that --recipe names, or the default, with what other options change.
+[[nodiscard]] runtime::Recipe load_recipe(const TrainingOptions& options);
+
+// "fp32", "mixed (bf16)".
+[[nodiscard]] std::string precision_text(const runtime::Recipe& recipe);
+
+// The plan of --strategy for this network on `ranks` ranks, `ranks_per_node` of them on one node
+// (the default of --group). Throws InputError that names the option.
+[[nodiscard]] models::Plan load_plan(const TrainingOptions& options, const models::Network& network,
+                                     const runtime::Recipe& recipe, int ranks, int ranks_per_node);
+
+// The images that --data names, in the shape that the network takes, with as many classes as its
+// loss tells apart. Throws InputError that names the option.
+[[nodiscard]] std::unique_ptr<runtime::Dataset> load_dataset(const TrainingOptions& options,
+                                                             const models::Network& network,
+                                                             const runtime::Recipe& recipe);
+
+}  // namespace paceline::job

@@ -1,0 +1,130 @@
+// Tests: tests/cli/output_test.cc, tests/cli/output_test.py.
+#include "cli/output.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "models/base/error.h"
+
+namespace paceline::cli {
+namespace {
+
+constexpr int width_without_terminal = 100;
+constexpr int narrowest = 40;
+constexpr int widest = 10'000;
+
+unsigned char byte_at(std::string_view text, std::size_t i) {
+  return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
+}
+
+// Counts the bytes of the UTF-8 character that begins at `i`; 0 if none does.
+std::size_t character_length(std::string_view text, std::size_t i) {
+  const unsigned char lead = byte_at(text, i);
+  if (lead < 0x80) return 1;
+  const std::size_t length = lead < 0xc2   ? 0
+                             : lead < 0xe0 ? 2
+                             : lead < 0xf0 ? 3
+                             : lead < 0xf5 ? 4
+                                           : 0;
+  for (std::size_t k = 1; k < length; ++k) {
+    if ((byte_at(text, i + k) & 0xc0) != 0x80) return 0;
+  }
+  return length;
+}
+
+bool is_plain(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return (byte >= 0x20 && byte < 0x7f) || c == '\n' || c == '\t';
+}
+
+void append_printable(std::string& out, std::string_view text, std::size_t i, std::size_t length) {
+  if (length == 0) {
+    out += '?';
+  } else if (length == 1) {
+    out += fmt::format("\\u{:04x}", byte_at(text, i));
+  } else if (length == 2 && byte_at(text, i) == 0xc2 && byte_at(text, i + 1) < 0xa0) {
+    out += fmt::format("\\u{:04x}", byte_at(text, i + 1));  // U+0080 to U+009F steer terminals, too
+  } else {
+    out += text.substr(i, length);
+  }
+}
+
+bool write_all(std::FILE* file, std::string_view text) {
+  return std::fwrite(text.data(), 1, text.size(), file) == text.size();
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  std::size_t i = 0;
+  while (i < text.size()) {
+    std::size_t plain = i;
+    while (plain < text.size() && is_plain(text[plain])) ++plain;
+    out += text.substr(i, plain - i);
+    i = plain;
+    if (i == text.size()) break;
+    const std::size_t length = character_length(text, i);
+    append_printable(out, text, i, length);
+    i += length == 0 ? 1 : length;
+  }
+  return out;
+}
+
+void print_text(std::string_view text) {
+  if (!write_all(stdout, printable(text)) || std::ferror(stdout) != 0)
+    throw RunError("write to standard output", std::strerror(errno));
+}
+
+void notice_text(std::string_view text) noexcept {
+  try {
+    (void)write_all(stderr, printable(text));
+  } catch (const std::exception&) {
+    // Without memory there is nothing to say it with.
+  }
+  (void)std::fflush(stderr);
+}
+
+void steer_terminal(std::string_view codes) noexcept {
+  (void)write_all(stderr, codes);
+  (void)std::fflush(stderr);
+}
+
+void flush_output() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    throw RunError("write to standard output", std::strerror(errno));
+}
+
+void warn(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) notice("paceline: warning: {}\n", warning);
+}
+
+void open_closed_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
+    // open() takes the lowest number that is free, which is this one. Standard output is opened for
+    // reading, so that writing to it fails.
+    const int flags = stream == STDERR_FILENO ? O_WRONLY : O_RDONLY;
+    if (::open("/dev/null", flags) != stream) std::abort();
+  }
+}
+
+int table_width() {
+  if (const char* columns = std::getenv("COLUMNS")) {
+    const int width = std::atoi(columns);
+    if (width >= narrowest && width <= widest) return width;
+  }
+  winsize size = {};
+  if (::isatty(STDOUT_FILENO) == 1 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
+      size.ws_col >= narrowest)
+    return size.ws_col;
+  return width_without_terminal;
+}
+
+}  // namespace paceline::cli

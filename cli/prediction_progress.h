@@ -1,0 +1,29 @@
+// What a user sees while predictions are made: on a terminal the rows that are done, and which
+// strategy is being timed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/job/prediction_table.h"
+#include "cli/progress.h"
+
+namespace paceline::cli {
+
+class PredictionProgress {
+ public:
+  // For one table. Rows are shown at most `width` columns wide.
+  PredictionProgress(const job::Job& job, const job::LoadedNetwork& network, int ranks, int width);
+
+  // What predict_table is to call. It refers to this object.
+  [[nodiscard]] job::TableObserver observer();
+
+ private:
+  const job::Job& job_;
+  std::string where_;
+  int width_;
+  std::vector<simulator::StrategyPrediction> rows_;
+  Progress progress_;
+};
+
+}  // namespace paceline::cli

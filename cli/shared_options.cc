@@ -1,0 +1,161 @@
+// Tests: tests/cli (end to end).
+#include "cli/shared_options.h"
+
+#include <fmt/format.h>
+
+namespace paceline::cli {
+
+void add_placement_option(Command& command, std::string& placement) {
+  command
+      .add_option("--placement", placement,
+                  "Which slot (node x ranks per node + place) each rank sits in: node by node, one "
+                  "rank a node and then the next, or the slots of ranks 0, 1, ... by commas or in "
+                  "a file; by default as the cluster says")
+      .value("node-major|round-robin|SLOT,...|FILE");
+}
+
+void add_profile_option(Command& command, std::string& profile) {
+  command
+      .add_option(
+          "--profile", profile,
+          "Calibrated profile: a shipped name, a JSON file, or none; by default the cluster's own")
+      .value("NAME|FILE|none");
+}
+
+void add_threshold_options(Command& command, job::ThresholdOptions& options,
+                           const ThresholdDefaults& defaults) {
+  command
+      .add_option("--theta", options.theta,
+                  "Fusion threshold on the wire: a bucket is sent once it holds this much")
+      .value(fmt::format("SIZE ({})", defaults.theta));
+  command
+      .add_option("--eta", options.eta,
+                  "Hybrid threshold on the wire: hierarchical up to it, ring above")
+      .value(fmt::format("SIZE ({})", defaults.eta));
+  command
+      .add_option("--group", options.group,
+                  "Group size k of hierarchical all-reduce; must divide the ranks")
+      .value(fmt::format("K ({})", defaults.group));
+  command
+      .add_option("--segments", options.segments,
+                  "Segments of a bucket that travel one behind the other in trees")
+      .value(fmt::format("S ({})", defaults.segments));
+  command.add_option("--rings", options.rings, "Rings of multi-ring").value("C (4)");
+  command.add_option("--servers", options.servers, "Parameter servers among the ranks")
+      .value(fmt::format("S ({})", defaults.servers));
+  command.add_option("--streams", options.streams, "Buckets that may travel at the same time")
+      .value("N (1)");
+}
+
+void add_job_options(Command& command, job::JobOptions& options) {
+  command
+      .add_option(
+          "--model", options.model,
+          "Network: a name of the zoo (paceline show catalog) or a YAML file; several by commas")
+      .value("NAME|FILE");
+  command
+      .add_option("--cluster", options.cluster, "Cluster: a name of the catalogue or a YAML file")
+      .value("NAME|FILE");
+  add_placement_option(command, options.placement);
+  command.add_option("--batch", options.batch, "Samples per rank and iteration").value("N (64)");
+  command
+      .add_option("--precision", options.precision,
+                  "Precision of computation: fp32, or mixed (FP16 with FP32 master weights)")
+      .value("fp32|mixed (mixed)");
+  command
+      .add_option("--wire", options.wire,
+                  "Number type of gradients in an all-reduce; several by commas. By default fp16 "
+                  "for mixed precision, else fp32")
+      .value("fp32|fp16|bf16");
+  command.add_option("--strategy", options.strategies, "Strategies by commas, or all (the default)")
+      .value("NAME,...");
+  add_threshold_options(command, options.thresholds,
+                        {.theta = "chosen",
+                         .eta = "chosen",
+                         .group = "chosen",
+                         .segments = "chosen",
+                         .servers = "one for each node"});
+  command
+      .add_option("--server-placement", options.server_placement,
+                  "Which server holds a bucket: the next one, or the one with the fewest bytes")
+      .value("round-robin|balanced (balanced)");
+  command
+      .add_option("--overlap", options.overlap,
+                  "Overlap policy of all strategies but no-overlap (wait-free)")
+      .value("wait-free|none|double-buffered|priority");
+  add_profile_option(command, options.profile);
+  command
+      .add_option("--scale-gradients", options.gradient_scale,
+                  "Multiply the elements of every gradient, to keep proportions on a slow network "
+                  "(as in 0.0625); computation stays as it is")
+      .value("S (1)");
+  command.add_flag(
+      "--exact-compute", options.compute_is_exact,
+      "Take compute times as stated, without their interval and without input, as a replay does");
+  command
+      .add_option("--engine", options.engine,
+                  "Engine that times schedules: auto is executor with a profile that calibrated a "
+                  "transport; else step where no link is ever shared, else flow")
+      .value("auto|step|flow|executor|simgrid (auto)");
+}
+
+void add_straggler_options(Command& command, job::StragglerOptions& options) {
+  command
+      .add_option("--spread", options.spread,
+                  "How compute times of a rank vary from iteration to iteration: normal (standard "
+                  "deviation as a share of the mean), log-normal (sigma), or drawn from a file of "
+                  "times, one a line")
+      .value("constant|normal:CV|log-normal:SIGMA|file:PATH (constant)");
+  command
+      .add_option("--slow-rank", options.slow_ranks,
+                  "Ranks that compute so many times longer, by commas")
+      .value("RANK=FACTOR,...");
+  command
+      .add_option("--slow-node", options.slow_nodes,
+                  "Nodes whose NICs have this share of their bandwidth, by commas")
+      .value("NODE=SHARE,...");
+  command
+      .add_option("--backup", options.backup,
+                  "Backup workers among the ranks: an update waits for the gradients of the first "
+                  "ranks - B")
+      .value("B (0)");
+  command
+      .add_option("--iterations", options.iterations,
+                  "Iterations to simulate, where one of the options above is given")
+      .value("N (1000)");
+  command.add_option("--seed", options.seed, "Seed of the random numbers that they are drawn with")
+      .value("S (1)");
+}
+
+void add_schedule_options(Command& command, job::ScheduleOptions& options) {
+  command.add_option("--ranks", options.ranks, "Number of ranks").value("N");
+  command
+      .add_option(
+          "--group", options.group,
+          "Group size k of hierarchical schedules, row length of a torus; must divide the ranks")
+      .value("K");
+  command
+      .add_option("--segments", options.segments,
+                  "Segments of a bucket that travel one behind the other in trees")
+      .value("S");
+  command.add_option("--rings", options.rings, "Rings of multi-ring").value("C");
+  command
+      .add_option("--servers", options.servers,
+                  "Parameter servers among the ranks; each holds a part of the bucket")
+      .value("S");
+}
+
+void add_wide_option(Command& command, bool& wide) {
+  command.add_flag("--wide", wide,
+                   "Print all columns of the table; without it, those that fit into the terminal, "
+                   "or into 100 columns where there is none");
+}
+
+void add_patience_option(Command& command, std::string& patience) {
+  command
+      .add_option("--patience", patience,
+                  "How long a rank waits for a silent one before it ends the job")
+      .value(fmt::format("TIME ({})", job::default_patience));
+}
+
+}  // namespace paceline::cli

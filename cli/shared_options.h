@@ -1,0 +1,45 @@
+// Declarations of the options that mean the same in several commands. What they name is loaded by
+// cli/job. What is declared to write to must outlive the parse.
+#pragma once
+
+#include <string>
+
+#include "cli/command_line.h"
+#include "cli/job/job.h"
+#include "cli/job/ranks.h"
+#include "cli/job/schedule.h"
+#include "cli/job/stragglers.h"
+
+namespace paceline::cli {
+
+// The options of a job, without --ranks, which means different things in different commands.
+void add_job_options(Command& command, job::JobOptions& options);
+
+void add_placement_option(Command& command, std::string& placement);
+void add_profile_option(Command& command, std::string& profile);
+
+// What a command takes where a threshold is not given, in the words of its help.
+struct ThresholdDefaults {
+  const char* theta;
+  const char* eta;
+  const char* group;
+  const char* segments;
+  const char* servers;
+};
+
+// --theta, --eta, --group, --segments, --rings, --servers and --streams.
+void add_threshold_options(Command& command, job::ThresholdOptions& options,
+                           const ThresholdDefaults& defaults);
+
+// --spread, --slow-rank, --slow-node, --backup, --iterations and --seed.
+void add_straggler_options(Command& command, job::StragglerOptions& options);
+
+// --ranks, --group, --segments, --rings and --servers of one schedule.
+void add_schedule_options(Command& command, job::ScheduleOptions& options);
+
+// --wide, for commands whose tables are cut to table_width().
+void add_wide_option(Command& command, bool& wide);
+
+void add_patience_option(Command& command, std::string& patience);
+
+}  // namespace paceline::cli

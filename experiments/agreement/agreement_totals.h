@@ -1,0 +1,28 @@
+// What the cells of an agreement say together, and all of it as JSON (schema paceline.agreement/1,
+// docs/formats.md).
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "experiments/agreement/agreement.h"
+
+namespace paceline::experiments {
+
+struct AgreementTotals {
+  std::size_t apart = 0;                 // how many cells are further apart than they may be
+  const AgreementCell* worst = nullptr;  // the cell where the flow engine is the most apart
+  double worst_step = 0;                 // the step engine's, of cells where no link is shared
+  std::string simgrid;                   // SimGrid's version
+  Seconds wall;                          // how long the comparison took
+};
+
+// Of at least one cell; the totals refer into them.
+[[nodiscard]] AgreementTotals totals(std::span<const AgreementCell> cells, Seconds wall);
+
+[[nodiscard]] std::string to_json(const AgreementRequest& request,
+                                  std::span<const AgreementCell> cells,
+                                  const AgreementTotals& totals);
+
+}  // namespace paceline::experiments

@@ -1,0 +1,87 @@
+// Tests: tests/cli/predict_test.py, tests/golden.
+#include "simulator/iteration/prediction_json.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace paceline::simulator {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json thresholds_json(const models::Strategy& strategy, const models::Thresholds& thresholds) {
+  Json json = Json::object();
+  if (strategy.fusion != models::Fusion::never) json["theta_bytes"] = thresholds.fusion.value();
+  if (strategy.hybrid() != nullptr) json["eta_bytes"] = thresholds.hybrid.value();
+  if (strategy.takes_group()) json["group"] = thresholds.group_size;
+  if (strategy.takes_segments()) json["segments"] = thresholds.segments;
+  if (strategy.takes_rings() && thresholds.rings > 0) json["rings"] = thresholds.rings;
+  if (strategy.on_servers() != nullptr) {
+    json["servers"] = thresholds.servers;
+    json["placement"] = name(thresholds.placement);
+  }
+  if (strategy.on_servers() == nullptr && thresholds.streams > 1)
+    json["streams"] = thresholds.streams;
+  return json;
+}
+
+// {"forward_s": ..., "all_reduce_s": ...}
+Json critical_path_json(const StrategyPrediction& row) {
+  Json json = Json::object();
+  for (const PathShare& share : row.critical_path) {
+    std::string key(name(share.kind));
+    std::replace_if(
+        key.begin(), key.end(), [](char c) { return c == '-' || c == ' '; }, '_');
+    json[key + "_s"] = share.time.value();
+  }
+  return json;
+}
+
+void add_straggler_fields(Json& json, const StragglerPrediction& row) {
+  const IterationSummary& iteration = row.iteration;
+  json["iteration_mean_s"] = iteration.mean.value();
+  json["iteration_stderr_s"] = iteration.standard_error.value();
+  json["iteration_p50_s"] = iteration.p50.value.value();
+  json["iteration_p50_low_s"] = iteration.p50.low.value();
+  json["iteration_p50_high_s"] = iteration.p50.high.value();
+  json["iteration_p99_s"] = iteration.p99.value.value();
+  json["iteration_p99_low_s"] = iteration.p99.low.value();
+  json["iteration_p99_high_s"] = iteration.p99.high.value();
+  json["throughput_mean_per_s"] = row.throughput.value();
+  json["counted_ranks"] = row.counted_ranks;
+}
+
+}  // namespace
+
+std::string to_json(const StrategyPrediction& row) {
+  Json json = {{"name", row.name}, {"iteration_s", row.iteration.value.value()}};
+  // Another program's model says nothing of how far off it may be.
+  if (!row.by_library_model) {
+    json["iteration_low_s"] = row.iteration.low.value();
+    json["iteration_high_s"] = row.iteration.high.value();
+  }
+  const Json others = {
+      {"throughput_per_s", row.throughput.value()},
+      {"efficiency", row.efficiency},
+      {"efficiency_baseline_ranks", row.baseline_ranks},
+      {"compute_s", row.spent.compute.value()},
+      {"update_s", row.spent.update.value()},
+      {"exposed_communication_s", row.spent.exposed_communication.value()},
+      {"input_wait_s", row.spent.input_wait.value()},
+      {"communication_s", row.spent.communication.value()},
+      {"critical_path", critical_path_json(row)},
+      {"buckets", row.buckets},
+      {"wire_type", name(row.wire)},
+      {"overlap", name(row.overlap)},
+      {"thresholds", row.thresholds ? thresholds_json(models::strategy(row.name), *row.thresholds)
+                                    : Json(nullptr)},
+      {"steady", row.converged},
+      {"provenance", "predicted"},
+      {"timed_by", row.timed_by},
+      {"compute_source", row.compute_source}};
+  json.update(others);
+  if (row.stragglers) add_straggler_fields(json, *row.stragglers);
+  return json.dump();
+}
+
+}  // namespace paceline::simulator

@@ -1,0 +1,33 @@
+// What reaches a terminal of text that a user's file may hold.
+#include "cli/output.h"
+
+#include <gtest/gtest.h>
+
+namespace paceline::cli {
+namespace {
+
+TEST(Printable, LeavesPlainTextAlone) {
+  EXPECT_EQ(printable("a\tb\nc"), "a\tb\nc");
+  EXPECT_EQ(printable("3 µs ± 1 %, █"), "3 µs ± 1 %, █");
+  EXPECT_EQ(printable(""), "");
+}
+
+TEST(Printable, ShowsControlCharacters) {
+  EXPECT_EQ(printable("\x1b[31mred\x1b[0m"), "\\u001b[31mred\\u001b[0m");
+  EXPECT_EQ(printable("a\rb\x07\x7f"), "a\\u000db\\u0007\\u007f");
+  EXPECT_EQ(printable(std::string_view("a\0b", 3)), "a\\u0000b");
+  // U+009B is a control sequence introducer of its own.
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "31m"),
+            "\\u009b31m");
+}
+
+TEST(Printable, ReplacesWhatIsNoUtf8) {
+  EXPECT_EQ(printable("a\xff"
+                      "b\xe2\x82"),
+            "a?b??");
+  EXPECT_EQ(printable("\xc0\xaf"), "??");
+}
+
+}  // namespace
+}  // namespace paceline::cli
