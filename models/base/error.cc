@@ -6,7 +6,7 @@
 namespace paceline {
 namespace {
 
-// Bytes of the printable UTF-8 character that `text` starts with; 0 if it starts with none.
+// The length in bytes of the printable UTF-8 character at the start of `text`; 0 if there is none.
 std::size_t printable_length(std::string_view text) {
   const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -23,7 +23,7 @@ std::size_t printable_length(std::string_view text) {
   return lead == 0xc2 && byte(1) < 0xa0 ? 0 : length;  // U+0080 to U+009F are controls
 }
 
-// At most `longest` bytes of the text, cut between characters.
+// The text up to at most `longest` bytes, cut between characters.
 std::string one_line(std::string_view text, std::size_t longest = std::string::npos) {
   std::string line;
   while (!text.empty()) {

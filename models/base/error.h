@@ -1,9 +1,9 @@
-// The kinds of error, by who can mend them (docs/design.md, "The command").
+// The kinds of error, by who can correct them.
 //
-//  - InputError: what the user gave is wrong. Thrown by parsers and factories only. Exit code 2.
+//  - InputError: what the user gave is wrong. Only parsers and factories throw it. Exit code 2.
 //  - RunError: the work failed (disk, peer, timeout). Exit code 1.
-//  - UnavailableError: a part that was not built in; says how to get it. Exit code 2.
-//  - PACELINE_ASSERT: a broken invariant, ours to mend. Aborts, and is never reachable from input.
+//  - UnavailableError: a part was not built in. The message says how to get it. Exit code 2.
+//  - PACELINE_ASSERT: an invariant is broken, a defect of Paceline. It aborts; no input reaches it.
 //
 // Expected outcomes (a schedule that is no all-reduce) are return values, not errors.
 #pragma once
@@ -14,8 +14,8 @@
 
 namespace paceline {
 
-// User text fit for a message: in quotes, on one line, at most 60 bytes of it. Control characters
-// and what is no UTF-8 become '?'.
+// Text of a user, made fit for a message: in quotes, on one line, cut after 60 bytes. Control
+// characters and bytes that are not UTF-8 become '?'.
 [[nodiscard]] std::string in_quotes(std::string_view text);
 
 // Where in an input something is wrong. Line and column count from 1; 0 means unknown.
@@ -36,7 +36,7 @@ class InputError : public std::runtime_error {
   [[nodiscard]] const InputPlace& place() const { return place_; }
   [[nodiscard]] const std::string& problem() const { return problem_; }
   [[nodiscard]] const std::string& remedy() const { return remedy_; }
-  // The same error, found to come from `place`; keeps a place that is already there.
+  // The same error with `place`, unless it has a place already.
   [[nodiscard]] InputError at(const InputPlace& place) const;
 
  private:

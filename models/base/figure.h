@@ -1,8 +1,8 @@
 // A number that a user sees: value, interval, provenance and source.
 //
 // Arithmetic respects provenance: whatever is computed is `predicted`, also from measured
-// figures, and the interval of the result spans the results at the ends of the inputs'
-// intervals (interval arithmetic; exact for functions that are monotone in each input).
+// figures. The interval of a result spans the results at the ends of the inputs' intervals. This
+// interval arithmetic is exact for functions that are monotone in each input.
 #pragma once
 
 #include <algorithm>
@@ -28,10 +28,10 @@ enum class Provenance {
 template <class Q>
 struct Figure {
   Q value{};
-  Q low{};  // low <= value <= high; both equal to value where nothing is known of the spread
+  Q low{};  // low <= value <= high; both equal `value` where the spread is not known
   Q high{};
   Provenance provenance = Provenance::datasheet;
-  std::string source;  // where it comes from, for people
+  std::string source;  // where the value comes from, for people to read
 
   [[nodiscard]] static Figure exact(Q value, Provenance provenance, std::string source) {
     return Figure{value, value, value, provenance, std::move(source)};
@@ -39,7 +39,7 @@ struct Figure {
   bool operator==(const Figure&) const = default;
 };
 
-// f(a.value, b.value) as a predicted figure; its interval spans f over the corners.
+// The predicted figure f(a, b). Its interval spans f at the four corners of the inputs' intervals.
 template <class F, class A, class B>
 [[nodiscard]] auto predicted(F f, const Figure<A>& a, const Figure<B>& b, std::string source) {
   using R = decltype(f(a.value, b.value));

@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 
 constexpr int deepest = 16;  // what we write nests 6 deep
 
-// Reads a text and lets others know how far it is: nlohmann tells its callback no place.
+// An iterator over a text that tells how far it has come: nlohmann tells its callback no place.
 class Cursor {
  public:
   using iterator_category = std::forward_iterator_tag;
@@ -43,7 +43,7 @@ class Cursor {
 // The keys of the objects that are open, from the outermost in.
 class OpenKeys {
  public:
-  // Is this a key that its object has already?
+  // Whether the object has this key already.
   bool repeats(Json::parse_event_t event, const Json& value) {
     if (event == Json::parse_event_t::object_start) keys_.emplace_back();
     if (event == Json::parse_event_t::object_end) keys_.pop_back();

@@ -1,8 +1,8 @@
 // Reading JSON that may be damaged or hostile: every fault becomes one InputError with the file and
 // its line, or the place of the value in the document: "traceEvents[7].args.iteration".
 //
-// Private to .cc files (it shows nlohmann). For documents that fit in memory; other tools' traces
-// are parsed as they go by (calibration/import/chrome_trace.h).
+// Private to .cc files (it shows nlohmann). It is for documents that fit in memory; the traces of
+// other tools are parsed as a stream (calibration/import/chrome_trace.h).
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@
 
 namespace paceline {
 
-// One document. Throws InputError if the text is no JSON, nests more than 16 deep, has a number
-// that no double holds, or an object that has a key twice. `remedy` says what would be right.
+// Parses one document. Throws InputError if the text is no JSON, nests more than 16 deep, has a
+// number that no double holds, or an object with a key twice. `remedy` says what would be right.
 [[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::string& file,
                                         const std::string& remedy);
 
-// A value of the document. Places are put together only where something is wrong, for documents
-// have many values: so a value must outlive those that come of it, as in chains of at() it does.
+// A value of the document. Documents have many values, so the text of a place is made only for an
+// error. A value must therefore outlive those that at() makes of it; in a chain of calls it does.
 class JsonValue {
  public:
   // The document itself, which `what` names: "the profile".
@@ -31,31 +31,31 @@ class JsonValue {
 
   [[noreturn]] void fail(const std::string& problem, const std::string& remedy) const;
 
-  // Is the key there, be its value null or not?
+  // Whether the key is there, with any value or null.
   [[nodiscard]] bool has(const char* key) const;
-  // Is it there with a value that is not null?
+  // Whether the key is there with a value other than null.
   [[nodiscard]] bool has_value(const char* key) const;
-  // Of a key that must be there.
+  // The value of a key. Fails unless the key is there.
   [[nodiscard]] JsonValue at(const char* key) const;
-  // This must be an object with no other keys. The error suggests the nearest.
+  // Fails unless this is an object without other keys. The error suggests the nearest key.
   void check_keys(const std::vector<std::string>& keys) const;
 
   [[nodiscard]] std::size_t size(
       std::size_t largest = std::numeric_limits<std::size_t>::max()) const;
-  // Calls read(element) for each of an array.
+  // Calls read(element) for each element of an array.
   template <class F>
   void for_each(F read, std::size_t largest = std::numeric_limits<std::size_t>::max()) const {
     const std::size_t elements = size(largest);
     for (std::size_t i = 0; i < elements; ++i) read(JsonValue(json_[i], *this, nullptr, i));
   }
 
-  // Without control characters, which are no part of a name and play tricks on a terminal.
+  // A text without control characters, which could change a terminal. Fails if it has some.
   [[nodiscard]] std::string text(
       std::size_t longest = std::numeric_limits<std::size_t>::max()) const;
   [[nodiscard]] bool flag() const;
   [[nodiscard]] double number() const;
   [[nodiscard]] double number(double low, double high) const;
-  // Where nothing is between them, the error says that there is nothing to choose from.
+  // A whole number. If high < low, the error says that there is nothing to choose from.
   [[nodiscard]] std::int64_t whole(std::int64_t low, std::int64_t high) const;
   // parse(text); an InputError gets the place of the value.
   template <class F>
@@ -82,8 +82,8 @@ class JsonValue {
   const nlohmann::json& json_;
   const std::string& file_;
   const std::string& what_;
-  const JsonValue* parent_ = nullptr;  // nothing: the document
-  const char* key_ = nullptr;          // nothing: an element
+  const JsonValue* parent_ = nullptr;  // null for the document itself
+  const char* key_ = nullptr;          // null for an element of an array
   std::size_t index_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// The ranges in which stated figures must lie: wider than any machine, and narrow enough that no
-// product or quotient of them overflows. The readers of clusters and profiles hold users to them.
+// The ranges in which stated figures must lie. They are wider than any machine needs, and narrow
+// enough that no product or quotient overflows. The readers of clusters and profiles check them.
 #pragma once
 
 #include "models/base/units.h"
@@ -33,7 +33,7 @@ template <>
 struct Limits<PerSecond> {
   static constexpr PerSecond least{1e-3}, most{1e9};
 };
-// Ratios of times.
+// For ratios of times.
 template <>
 struct Limits<double> {
   static constexpr double least{1e-3}, most{1e3};

@@ -10,7 +10,7 @@ char lower(char c) {
   return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
 }
 
-// Optimal string alignment distance, in O(|a| |b|).
+// The optimal string alignment distance of a and b. O(|a| |b|) time.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   const std::size_t width = b.size() + 1;
   std::vector<std::size_t> d((a.size() + 1) * width);
@@ -46,7 +46,7 @@ std::optional<std::string> nearest_name(std::string_view name,
       best_distance = distance;
     }
   }
-  // A name that was only begun: "jizhi" for "jizhi-p40".
+  // The beginning of a name, such as "jizhi" for "jizhi-p40".
   constexpr std::size_t shortest_beginning = 3;
   for (const std::string& candidate : known) {
     const bool begins = !best && name.size() >= shortest_beginning &&

@@ -1,9 +1,9 @@
 // Quantities as people write them: "100 Gbit/s", "2 us", "64 MiB"; and the way back.
 //
 // A number without its unit is an error that lists the units that would do. The space
-// between number and unit is optional. Prefixes k, M, G, T, P are decimal, Ki, Mi, Gi
-// binary; "bit" is an eighth of "B". Values must be finite and, with two exceptions in
-// the signature, not negative.
+// between number and unit is optional. The prefixes k, M, G, T, P are decimal, Ki, Mi, Gi
+// are binary, and "bit" is an eighth of "B". Values must be finite and, except in
+// parse_number(), not negative.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,13 @@ namespace paceline {
     std::string_view text);                                 // FLOP/s ... PFLOP/s (also TFLOPS)
 [[nodiscard]] PerSecond parse_rate(std::string_view text);  // 1/s, images/s, samples/s
 
-// A count: a plain whole number in [low, high]. Throws InputError.
+// A plain whole number in [low, high]. Throws InputError.
 [[nodiscard]] std::int64_t parse_count(std::string_view text, std::int64_t low, std::int64_t high);
 // A plain decimal number in [low, high]. Throws InputError.
 [[nodiscard]] double parse_number(std::string_view text, double low, double high);
 
-// Four significant digits with a scaled unit: "3.262 s", "58.72 MB", "92.4 Gbit/s". Reading it
-// back gives the value to those digits.
+// The value to four significant digits with a scaled unit: "3.262 s", "58.72 MB", "92.4 Gbit/s".
+// Parsing the text gives the value to those digits.
 [[nodiscard]] std::string to_text(Seconds value);
 [[nodiscard]] std::string to_text(Bytes value);           // decimal prefixes
 [[nodiscard]] std::string to_text(BytesPerSecond value);  // bytes: "12.25 GB/s"

@@ -1,4 +1,4 @@
-// Where in a text a byte is, for errors.
+// The line and column of a byte in a text, for errors.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-// Line and column of text[offset], in bytes; of the end, where the text is shorter. O(offset).
+// Line and column of text[offset], in bytes, or of the end if the text is shorter. O(offset) time.
 [[nodiscard]] InputPlace place_in(const std::string& file, std::string_view text,
                                   std::size_t offset);
 

@@ -1,4 +1,4 @@
-// Number types of computation and of the wire, by the names that users type.
+// The number types of computation and of the wire, and the names by which users call them.
 #pragma once
 
 #include <string_view>
@@ -7,13 +7,13 @@
 
 namespace paceline::models {
 
-// Of computation. Mixed: FP16 forward and backward, FP32 master weights and update.
+// The precision of computation. Mixed: FP16 forward and backward, FP32 master weights and update.
 enum class Precision { fp32, mixed };
 
-// Of stored and sent numbers. BF16 is the upper half of an FP32.
+// The type of numbers that are stored or sent. BF16 is the upper half of an FP32.
 enum class NumberType { fp32, fp16, bf16 };
 
-// Of gradients in an all-reduce.
+// The type of gradients in an all-reduce.
 using WireType = NumberType;
 
 [[nodiscard]] std::string_view name(Precision precision);
@@ -25,7 +25,7 @@ using WireType = NumberType;
 [[nodiscard]] constexpr Bytes element_size(NumberType type) {
   return Bytes{type == NumberType::fp32 ? 4.0 : 2.0};
 }
-// Of activations and of gradients as backward produces them.
+// The size of an activation, and of a gradient as the backward pass produces it.
 [[nodiscard]] constexpr Bytes element_size(Precision precision) {
   return Bytes{precision == Precision::fp32 ? 4.0 : 2.0};
 }

@@ -15,12 +15,12 @@ class Random {
  public:
   explicit Random(std::uint64_t seed) : bits_(seed) {}
 
-  // In (0, 1), both ends excluded: the middles of 2^52 equal parts.
+  // Uniform in (0, 1), without the ends: the middles of 2^52 equal parts.
   double uniform() {
     constexpr double part = 0x1p-52;
     return (static_cast<double>(bits_() >> 12) + 0.5) * part;
   }
-  // Of mean 0 and variance 1 (Box and Muller 1958).
+  // Normal with mean 0 and variance 1 (Box and Muller 1958).
   double normal() {
     if (has_spare_) {
       has_spare_ = false;
@@ -32,7 +32,7 @@ class Random {
     has_spare_ = true;
     return radius * std::cos(angle);
   }
-  // In [0, count); count is at least 1 and at most 2^52.
+  // Uniform among the whole numbers in [0, count), for 1 <= count <= 2^52.
   std::size_t below(std::size_t count) {
     return std::min(count - 1, static_cast<std::size_t>(uniform() * static_cast<double>(count)));
   }

@@ -1,4 +1,4 @@
-// Seeds made of seeds: of an epoch, a sample, a pixel, a dropout mask.
+// Seeds that are derived from seeds: for an epoch, a sample, a pixel, a dropout mask.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Text within XML.
+// Escapes for text within XML.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace paceline {
 
-// Text fit for an XML attribute in double quotes or an element, and for a line of a comment:
-// control characters become spaces.
+// The text with XML's reserved characters escaped: fit for an element, for an attribute in double
+// quotes and for a line of a comment. Control characters become spaces.
 [[nodiscard]] std::string xml_text(std::string_view text);
 
 }  // namespace paceline

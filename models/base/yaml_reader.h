@@ -1,6 +1,6 @@
 // Reading YAML that a user wrote: every fault becomes one InputError with file, line and column.
 //
-// Private to .cc files (it shows yaml-cpp). A Map checks that all its keys are known.
+// Private to .cc files (it shows yaml-cpp). YamlMap checks that all of its keys are known.
 #pragma once
 
 #include <yaml-cpp/yaml.h>
@@ -19,7 +19,7 @@ namespace paceline {
 // nested deeper than 64 levels, no YAML, empty, several documents, or no mapping.
 [[nodiscard]] YAML::Node parse_yaml(std::string_view text, const std::string& file);
 
-// Where a node stands, for errors.
+// The file, line and column of a node, for errors.
 [[nodiscard]] InputPlace place_of(const YAML::Node& node, const std::string& file);
 
 // A mapping of which every key is one of `keys`. Throws InputError that suggests the nearest key.

@@ -1,5 +1,5 @@
-// One file of the catalogue that ships, as text: its entries by name, not yet read as devices, links
-// or clusters. Private to .cc files of models/cluster (it shows yaml-cpp).
+// One file of the catalogue that ships, as text: its entries by name, not yet read as devices,
+// links or clusters. Private to .cc files of models/cluster (it shows yaml-cpp).
 #pragma once
 
 #include <functional>

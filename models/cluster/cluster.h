@@ -1,7 +1,7 @@
 // A cluster as a value: equal nodes of equal ranks, joined inside by an intra-node link and
 // outside by NICs and a fabric. Each number is a Figure: it names its source.
 //
-// A slot is a place for a rank: slot s is place s mod g of node s div g.
+// A slot is a place for a rank: slot s is place s mod g of node s div g, g ranks to a node.
 #pragma once
 
 #include <map>
@@ -33,25 +33,25 @@ struct Device {
   Figure<double> memory_efficiency;
 };
 
-// A full-duplex link. Times of a message of n bytes: latency + n / bandwidth, each direction.
+// A full-duplex link. In each direction, n bytes take latency + n / bandwidth.
 struct Link {
   std::string name;
   std::string description;
   Figure<BytesPerSecond> line_rate;  // nominal, per direction
-  Figure<BytesPerSecond> bandwidth;  // that a message sees, per direction
+  Figure<BytesPerSecond> bandwidth;  // what a message gets, per direction
   Figure<Seconds> latency;           // one way, per message
 };
 
-// How the transfers of a node's ranks use its NICs, where there are several.
+// How messages of a node's ranks use its NICs, where the node has several.
 enum class NicUse {
-  striped,   // each transfer is spread over all NICs of its node, as NCCL's channels do
+  striped,   // each message is spread over all NICs of its node, as NCCL's channels do
   affinity,  // a rank uses the NIC of its slot only: slot * nics / g
 };
 
-// Which slot rank r of a job of p ranks sits in, on the ceil(p/g) nodes that the job fills.
+// The slot of rank r in a job of p ranks, on the ceil(p/g) nodes that the job fills.
 enum class Placement {
-  node_major,   // slot r: node by node
-  round_robin,  // node r mod ceil(p/g): one rank on each node, then the next
+  node_major,   // slot r: ranks fill one node after the other
+  round_robin,  // node r mod ceil(p/g): one rank goes to each node, then a second to each
 };
 
 struct Cluster {
@@ -60,21 +60,21 @@ struct Cluster {
   int nodes = 1;
   int ranks_per_node = 1;  // g
   Device device;
-  Link intra;  // one port or lane inside the node, as intra_kind says
+  Link intra;  // one port or lane inside the node (intra_kind)
   Link nic;    // one NIC
   int nics_per_node = 1;
   NicUse nic_use = NicUse::striped;
   IntraKind intra_kind = IntraKind::switched;
   Fabric fabric;
-  std::optional<Figure<Seconds>> hop_latency;  // where fabric.hop_latency comes from
+  std::optional<Figure<Seconds>> hop_latency;  // the figure behind fabric.hop_latency
   Placement placement = Placement::node_major;
-  std::vector<int> slots;            // if not empty, rank r sits in slots[r] instead; distinct
-  std::map<int, double> slow_nodes;  // node to the share of its NICs' bandwidth that is left
-  // In place of nodes, NICs and fabric: each host is a rank. Null if there is none.
+  std::vector<int> slots;            // if not empty: rank r sits in slots[r], all distinct
+  std::map<int, double> slow_nodes;  // by node, the share of its NICs' bandwidth that is left
+  // A platform takes the place of nodes, NICs and fabric: each host is a rank. Null if not given.
   std::shared_ptr<const Platform> platform;
-  std::optional<Link> host_link;                  // host to device copies; the intra link if absent
-  std::optional<Figure<BytesPerSecond>> storage;  // read bandwidth of one node
-  std::optional<Figure<PerSecond>> decode_per_node;  // samples decoded and augmented, one node
+  std::optional<Link> host_link;                     // for copies to the device; if absent, `intra`
+  std::optional<Figure<BytesPerSecond>> storage;     // read bandwidth of one node
+  std::optional<Figure<PerSecond>> decode_per_node;  // samples that a node decodes and augments
   std::string profile;  // name of the shipped profile that calibrates it; may be empty
   std::string source;   // where the description comes from
 

@@ -18,11 +18,11 @@ namespace paceline::models {
 namespace {
 
 constexpr int most_ranks = 1 << 24;
-constexpr int most_nics = 256;        // of a node
-constexpr int most_all_to_all = 256;  // ranks of a node, with a link between every two
+constexpr int most_nics = 256;        // in a node
+constexpr int most_all_to_all = 256;  // ranks of a node that has a link between every two
 constexpr double most_oversubscription = 1000;
 
-// What parse makes of the text of a scalar that no key of a mapping names.
+// Parses the text of a scalar that is not the value of a key, such as an item of a list.
 template <class F>
 auto parsed_item(const YAML::Node& node, const YamlMap& map, const std::string& what, F parse) {
   return YamlMap::parsed_scalar(node, map.file(), what, parse);
@@ -99,7 +99,7 @@ double oversubscription(const YamlMap& map) {
   });
 }
 
-// From the leaves up. What a switch joins is called by its level.
+// Reads the levels of a fat tree from the leaves up. A switch's members are named by its level.
 void read_levels(const YamlMap& map, Fabric& fabric) {
   static constexpr std::array<const char*, 2> members = {"nodes", "leaves"};
   const YAML::Node list = map.at("levels");
@@ -145,7 +145,7 @@ void read_shape(const YamlMap& map, const Cluster& cluster, Fabric& fabric) {
   }
 }
 
-// Of a fabric that is a mapping with a kind, after nodes and NICs were read.
+// Reads a fabric that is a mapping with a kind, after nodes and NICs were read.
 Fabric read_fabric(const YamlMap& cluster_map, const Basis& basis, Cluster& cluster) {
   const YAML::Node node = cluster_map.at("fabric");
   const YamlMap any(node, cluster_map.file(), "the fabric",
@@ -178,7 +178,7 @@ Fabric read_fabric(const YamlMap& cluster_map, const Basis& basis, Cluster& clus
   return fabric;
 }
 
-// A fabric that is a word: flat, for the others need more than a name.
+// Reads a fabric that is a word. It must be flat, for the others need more than a name.
 void read_plain_fabric(const YamlMap& map) {
   const FabricKind kind = map.parsed(
       "fabric", [](const std::string& text) { return kind_of(fabric_kinds, "fabric", text); });
@@ -191,12 +191,12 @@ void read_plain_fabric(const YamlMap& map) {
                                                : "write {kind: rail, oversubscription: 1}");
 }
 
-// The path of `name` as it stands in `file`.
+// The path of a file that `file` names relative to itself.
 std::string beside(const std::string& file, const std::string& name) {
   return (std::filesystem::path(file).parent_path() / name).string();
 }
 
-// The platform in place of nodes, NICs and fabric, if the fabric is one.
+// Reads a platform, which takes the place of nodes, NICs and fabric.
 void read_platform(const YamlMap& map, const FileReader& read, Cluster& cluster) {
   const YamlMap fabric(map.at("fabric"), map.file(), "a fabric that is a platform", {"platform"});
   for (const char* key : {"intra", "nic"}) {

@@ -1,5 +1,5 @@
-// Clusters in YAML, of users' files and of the catalogue. Private to .cc files of models/cluster (it
-// shows yaml-cpp).
+// Reads clusters in YAML, of users' files and of the catalogue. Private to .cc files of
+// models/cluster (it shows yaml-cpp).
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace paceline::models {
 
-// `file` names the text in errors, and in the sources of figures that name none. `name` is empty for
-// a user's file, which names itself under "cluster". A platform is read as yaml.h says.
+// `file` names the text in errors, and in the sources of figures that name none. `name` is empty
+// for a user's file, which names itself under "cluster". A platform is read as yaml.h says.
 [[nodiscard]] Cluster read_cluster(const YAML::Node& node, const std::string& file,
                                    const std::string& name, const FileReader& read = {});
 

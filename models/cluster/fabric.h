@@ -1,4 +1,4 @@
-// How the ranks of a node are joined, and how the nodes are.
+// How the ranks of a node are joined, and how the nodes are joined.
 #pragma once
 
 #include <array>
@@ -10,25 +10,25 @@
 
 namespace paceline::models {
 
-// Inside a node.
+// How the ranks of a node are joined.
 enum class IntraKind {
   switched,    // one port for each rank into a non-blocking switch (PCIe switch, NVSwitch); traffic
                // that leaves the node passes the port too
-  ring,        // a link in each direction between neighbouring slots, the shortest way round
-  all_to_all,  // a link of its own, in each direction, between every two ranks
+  ring,        // a link in each direction between neighbouring slots; messages go the shorter way
+  all_to_all,  // a link in each direction between every two ranks
 };
 
 enum class FabricKind {
   flat,      // one non-blocking switch
-  fat_tree,  // switches above switches; the uplinks may have less than is below them
-  torus,     // nodes in a grid whose rows and columns are rings; dimension-ordered routes, and the
-             // shorter way round
-  rail,      // NIC j of every node on a switch of its own ("rail"), and a spine between the rails
+  fat_tree,  // levels of switches; uplinks may have less bandwidth than what is below them
+  torus,     // nodes in a grid whose rows and columns are rings; routes are dimension-ordered and
+             // take the shorter way around each ring
+  rail,      // NIC j of every node is on switch j, a "rail", and a spine joins the rails
 };
 
-// Switches of one level of a fat tree.
+// The switches of one level of a fat tree.
 struct FatTreeLevel {
-  int members = 1;              // of the level below, or nodes, under one switch
+  int members = 1;              // switches of the level below, or nodes, under one switch
   double oversubscription = 1;  // bandwidth from below over bandwidth to above, >= 1
 
   bool operator==(const FatTreeLevel&) const = default;
@@ -36,12 +36,12 @@ struct FatTreeLevel {
 
 struct Fabric {
   FabricKind kind = FabricKind::flat;
-  // Fat tree: from leaf switches up, without the topmost switches, which join all. One level is a
-  // two-level tree (leaf and spine), two levels a three-level tree.
+  // The levels of a fat tree from the leaf switches up, without the topmost switches, which join
+  // all. One level makes a two-level tree (leaf and spine), two levels a three-level tree.
   std::vector<FatTreeLevel> levels = {};
-  std::vector<int> shape = {};  // torus: nodes along X, Y and perhaps Z
-  double oversubscription = 1;  // rail: of the spine
-  Seconds hop_latency{0};       // of each switch, or node of a torus, after the first on the way
+  std::vector<int> shape = {};  // of a torus: nodes along X, Y and perhaps Z
+  double oversubscription = 1;  // of the spine between rails
+  Seconds hop_latency{0};       // of each switch, or node of a torus, after the first of a route
 
   bool operator==(const Fabric&) const = default;
 };

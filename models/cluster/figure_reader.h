@@ -1,5 +1,5 @@
-// Figures, counts and names in YAML mappings of devices, links and clusters. Private to .cc files of
-// models/cluster (it shows yaml-cpp).
+// Reads figures, counts and names in YAML mappings of devices, links and clusters. Private to .cc
+// files of models/cluster (it shows yaml-cpp).
 #pragma once
 
 #include <fmt/format.h>

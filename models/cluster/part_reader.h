@@ -1,5 +1,5 @@
-// Devices and links, of users' files and of the catalogue. Private to .cc files of models/cluster (it
-// shows yaml-cpp).
+// Reads devices and links, of users' files and of the catalogue. Private to .cc files of
+// models/cluster (it shows yaml-cpp).
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Where ranks are: which slot, a place for a rank, each of them sits in.
+// Which slot (cluster.h) each rank sits in.
 #pragma once
 
 #include <array>
@@ -25,15 +25,15 @@ inline constexpr std::array<std::pair<Placement, std::string_view>, 2> placement
 [[nodiscard]] std::string_view name(Placement placement);
 // Throws InputError that lists the names.
 [[nodiscard]] Placement placement_from_name(std::string_view text);
-// Throws InputError unless they are distinct, and slots of the cluster.
+// Throws InputError unless the slots are distinct and slots of the cluster.
 void check_slots(const std::vector<int>& slots, const Cluster& cluster);
-// "node-major", or the first few slots of a list.
+// "node-major", "round-robin", or the first few slots of a list.
 [[nodiscard]] std::string described_placement(const Cluster& cluster);
 
-// How many ranks have a slot.
+// How many ranks have a slot in the cluster.
 [[nodiscard]] int placed_ranks(const Cluster& cluster);
 
-// Throws InputError unless 1 <= ranks <= the cluster's, and each has a slot.
+// Throws InputError unless 1 <= ranks <= cluster.ranks() and each rank has a slot.
 void check_ranks(const Cluster& cluster, std::int64_t ranks);
 
 }  // namespace paceline::models

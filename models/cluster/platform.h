@@ -1,8 +1,8 @@
 // A platform as an explicit table: hosts, links, and the links of the route between every two
 // hosts.
 //
-// It is what SimGrid's XML describes, and how a cluster whose fabric is none of ours comes in: each
-// host is one rank.
+// SimGrid's XML describes a platform. A cluster whose fabric is not among FabricKind is given as
+// one: each host is one rank.
 #pragma once
 
 #include <span>
@@ -17,16 +17,16 @@ struct PlatformLink {
   std::string name;
   BytesPerSecond bandwidth;
   Seconds latency;
-  bool is_shared = true;  // false ("FATPIPE"): every flow gets up to `bandwidth`
+  bool is_shared = true;  // false ("FATPIPE"): every flow may use all of `bandwidth`
 };
 
 struct Platform {
   std::string name;
   std::vector<std::string> hosts;
   std::vector<PlatformLink> links;
-  // Route from host a to host b, a != b: links route_links[first_of_route[a * hosts + b]] up to the
-  // first of the next. Directions of a full-duplex link are two links.
-  std::vector<std::size_t> first_of_route;  // hosts * hosts + 1
+  // The route from host a to host b, a != b, is the links from route_links[first_of_route[i]] to
+  // before first_of_route[i + 1], i = a * hosts + b. A full-duplex link is two links, one each way.
+  std::vector<std::size_t> first_of_route;  // has hosts * hosts + 1 entries
   std::vector<int> route_links;
 
   [[nodiscard]] std::span<const int> route(int from, int to) const {

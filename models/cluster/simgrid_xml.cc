@@ -56,7 +56,8 @@ constexpr Unit time_units[] = {{"s", 1},  {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-
 
 enum class Sharing { shared, fatpipe, split_duplex };
 
-// Of one link of the file: numbers of its directions in the platform, equal if it has none.
+// The numbers that the two directions of a link of the file have in the platform. They are equal if
+// the link has no directions.
 struct LinkNumbers {
   int up = 0;
   int down = 0;
@@ -90,7 +91,7 @@ class Reader {
   [[nodiscard]] InputPlace place_at(std::size_t offset) const {
     return place_in(file_, text_, offset);
   }
-  // Of an element: pugixml points behind its '<'.
+  // The place of an element: pugixml points behind its '<'.
   [[nodiscard]] InputPlace place(const Node& node) const {
     const std::ptrdiff_t offset = node.offset_debug();
     return offset < 0 ? InputPlace{file_}
@@ -320,7 +321,7 @@ class Reader {
       fail(node, fmt::format("link {} stands twice", in_quotes(name)), "rename one of them");
   }
 
-  // A link on a route: its number as it is passed, and as the way back passes it.
+  // A link on a route: its number on the way there, and its number on the way back.
   struct Passed {
     int there;
     int back;

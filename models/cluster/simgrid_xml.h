@@ -1,5 +1,5 @@
-// Platforms in SimGrid's XML (docs/formats.md, "SimGrid platform"): version 4.1 of its DTD, as
-// SimGrid 3.16 to 3.36 read it, of which this is a part:
+// Platforms in SimGrid's XML (docs/formats.md, "SimGrid platform"), version 4.1 of its DTD, as
+// SimGrid 3.16 to 3.36 read it. This part of the DTD is supported:
 //
 //   <zone routing="Full">  with <host>, <link>, and a <route> between every two hosts
 //   <cluster>              of topology FLAT: links to a crossbar, or to a backbone
@@ -16,12 +16,12 @@
 
 namespace paceline::models {
 
-// Hosts, and so ranks, are in the order of the file. `file` names the text in errors. Throws
-// InputError with file, line and column. O(text + hosts^2 x links of a route), bounded.
+// Hosts, and therefore ranks, are in the order of the file. `file` names the text in errors. Throws
+// InputError with file, line and column. O(text + hosts^2 x links of a route) time, bounded.
 [[nodiscard]] Platform parse_simgrid_xml(std::string_view text, const std::string& file);
 
-// One full zone of directed links. parse_simgrid_xml reads it back to an equal value, if names are
-// distinct.
+// Writes one full zone of directed links. parse_simgrid_xml reads it back to an equal value if
+// names are distinct.
 [[nodiscard]] std::string simgrid_xml(const Platform& platform);
 
 }  // namespace paceline::models

@@ -11,39 +11,42 @@ namespace paceline::models {
 //   T = 2(p-1) alpha + 2 (p-1)/p n beta + (p-1)/p n gamma           (Hitchhiker V)
 // The cluster's placement decides which neighbours share a node. Throws InputError if p < 1.
 [[nodiscard]] Schedule ring_all_reduce(int ranks);
-// Its two halves by themselves, p-1 steps each.
+// The two halves of the ring all-reduce by themselves, p-1 steps each.
 //   T = (p-1)(alpha + n/p beta + n/p gamma) and (p-1)(alpha + n/p beta)
 [[nodiscard]] Schedule ring_reduce_scatter(int ranks);
 [[nodiscard]] Schedule ring_all_gather(int ranks);
 
-// Half of the bucket around the ring in each direction, at the same time. On a switch, where a rank
-// has one port for both, it takes the time of the ring; where each neighbour has its own link,
-// half of the beta.
+// Two rings at the same time, one in each direction, each with half of the bucket. On a switch,
+// where a rank has one port for both, they take the time of one ring. Where each neighbour has its
+// own link, they take half of the ring's beta term.
 [[nodiscard]] Schedule bidirectional_ring_all_reduce(int ranks);
 
-// A share of the bucket around each of `rings` rings that use no link twice in the same direction
-// (Cho 2017, PowerAI DDL): ring i goes in strides that have no divisor in common with p, 1, -1, 3,
-// -3, ... With groups of k > 1 (the ranks of a node), the rings go through the groups in the same
-// order, and differ inside: each has its own stride, and enters at its own rank. 0 rings takes up
-// to default_rings. Throws InputError if k does not divide p, or there are not so many strides.
+// Several rings at the same time, each with an equal part of the bucket, that use no link twice in
+// the same direction (Cho 2017, PowerAI DDL): ring i goes in strides 1, -1, 3, -3, ... that have no
+// divisor in common with p. With groups of k > 1 (the ranks of a node), the rings go through the
+// groups in the same order, and differ inside: each has its own stride, and enters at its own rank.
+// rings = 0 means up to default_rings. Throws InputError if k does not divide p, or there are fewer
+// strides than rings.
 [[nodiscard]] Schedule multi_ring_all_reduce(int ranks, int rings, int group_size);
 inline constexpr int default_rings = 4;
 
-// All of the bucket with a partner at distance 1, 2, 4, ...; with q and the fold as below:
+// Each rank exchanges all of the bucket with partners at distance 1, 2, 4, ... With q and the fold
+// of halving_doubling_all_reduce():
 //   T = log2 q (alpha + n beta + n gamma)                            (Thakur 2005, 4.1)
 [[nodiscard]] Schedule recursive_doubling_all_reduce(int ranks);
 
-// Recursive halving, then recursive doubling; for any p. With q the largest power of two <= p:
+// Recursive halving, then recursive doubling, for any p. With q the largest power of two <= p:
 //   T = 2 log2 q alpha + 2 (q-1)/q n beta + (q-1)/q n gamma         (Hitchhiker VI)
-// and for p != q the fold: of the first 2(p-q) ranks, even ones send their bucket to the odd
-// neighbour before, and get the result back after: + 2 alpha + 2 n beta + n gamma.
+// If p != q there is a fold: among the first 2(p-q) ranks, even ones send their bucket to the odd
+// neighbour first, and get the result back at the end: + 2 alpha + 2 n beta + n gamma.
 // Throws InputError if p < 1.
 [[nodiscard]] Schedule halving_doubling_all_reduce(int ranks);
 
-// For any p without idle ranks (Hitchhiker VII): p as a sum of powers of two makes blocks (600 =
-// 512 + 64 + 16 + 8), largest first. Each halves by itself; then the smallest block's pieces go
-// to the next larger, and so on up; the sums come back the same way; each block doubles.
-// 2 log2 q + 2 (blocks - 1) steps, q the largest block. Throws InputError if p < 1.
+// Halving and doubling in blocks, for any p without idle ranks (Hitchhiker VII). p as a sum of
+// powers of two makes blocks (600 = 512 + 64 + 16 + 8), largest first. Each block halves by itself.
+// Then the smallest block's pieces go to the next larger block, and so on up, and the sums come
+// back the same way. At last each block doubles. It takes 2 log2 q + 2 (blocks - 1) steps, q the
+// largest block. Throws InputError if p < 1.
 [[nodiscard]] Schedule binary_blocks_all_reduce(int ranks);
 
 // Three phases (Jizhi 4.3): reduce to the first rank of each group of k, ring over the p/k
@@ -60,8 +63,9 @@ inline constexpr int default_rings = 4;
 //   T = 2(k-1)(alpha + n/k beta) + (k-1) n/k gamma + halving-doubling of n/k over p/k
 [[nodiscard]] Schedule hierarchical_scatter_all_reduce(int ranks, int group_size);
 
-// What Goyal 2017 does instead up to 256 KB: every rank's bucket straight to the first of its
-// group, halving-doubling over those, and straight back.
+// What Goyal 2017 does instead for buckets of up to 256 KB: every rank sends its bucket straight to
+// the first rank of its group, halving-doubling runs over the first ranks, and results go straight
+// back.
 //   T = 2 alpha + 2(k-1) n beta + (k-1) n gamma + halving-doubling of n over p/k
 [[nodiscard]] Schedule hierarchical_direct_all_reduce(int ranks, int group_size);
 
@@ -70,37 +74,40 @@ inline constexpr int default_rings = 4;
 //   T = 2(k-1)(alpha + n/k beta) + (k-1) n/k gamma + ring of n/k over p/k
 [[nodiscard]] Schedule torus_all_reduce(int ranks, int row_length);
 
-// Half of the bucket up one binary tree and down again, half in another in which leaves and inner
-// ranks have changed places, in S segments (Sanders 2009; NCCL 2.4, trees.cc). Every rank sends and
-// receives at most one segment of each half more than it must, in 2 ceil(log2 p) + S - 1 steps.
+// Half of the bucket goes up one binary tree and down again, and half goes through another tree in
+// which leaves and inner ranks have changed places, both in S segments (Sanders 2009; NCCL 2.4,
+// trees.cc). Every rank sends and receives at most one segment of each half more than it must, in
+// 2 ceil(log2 p) + S - 1 steps.
 [[nodiscard]] Schedule double_binary_tree_all_reduce(int ranks, int segments);
 inline constexpr int default_tree_segments = 16;
 inline constexpr int max_segments = 1 << 16;
 
-// Down a binomial tree from rank 0 (Thakur 2005), in S segments: ceil(log2 p) + S - 1 steps.
+// Broadcast down a binomial tree from rank 0 (Thakur 2005), in S segments: ceil(log2 p) + S - 1
+// steps.
 [[nodiscard]] Schedule binomial_broadcast(int ranks, int segments);
 
 // Push and pull (Li 2014): every rank sends server j part j of s of its bucket, and gets the sum
-// back. The servers are ranks first_server + floor(j p / s): they share a worker's node and its
-// NICs. With s = p it is the all-reduce by direct exchange.
-//   T = 2 alpha + 2(p-1) n/s beta + (p-1) n/s gamma; s = p: (p-1)/p n for (p-1) n/s
-// The incast at the servers is contention, which the engines see. Throws InputError unless
+// back. Server j is rank first_server + floor(j p / s), so servers share the nodes and NICs of
+// workers. With s = p it is the all-reduce by direct exchange.
+//   T = 2 alpha + 2(p-1) n/s beta + (p-1) n/s gamma
+// The incast at the servers is contention, which the engines model. Throws InputError unless
 // 1 <= s <= p.
 [[nodiscard]] Schedule parameter_server(int ranks, int servers, int first_server);
 
-// Pairwise exchange: p-1 steps of one block of the p x p matrix that is the bucket.
+// All-to-all by pairwise exchange: p-1 steps, in each of which a rank sends one block of the p x p
+// blocks that make the bucket.
 //   T = (p-1)(alpha + n/p^2 beta)                                    (Thakur 2005, 3.4)
 [[nodiscard]] Schedule pairwise_all_to_all(int ranks);
 
 // Throws InputError unless 1 <= servers <= ranks.
 void check_server_count(int servers, int ranks);
 
-// Throws InputError that lists what divides.
+// Throws InputError that lists the divisors, unless the group size divides the ranks.
 void check_divides(int group_size, int ranks);
 
-// The k that divides p with the fewest steps 4(k-1) + 2(p/k-1); the smaller of two equals.
+// The divisor k of p with the fewest steps 4(k-1) + 2(p/k-1), the smaller one of two.
 [[nodiscard]] int default_group_size(int ranks);
-// The largest k <= sqrt(p) that divides p: rows no longer than columns.
+// The largest divisor k <= sqrt(p) of p: rows are no longer than columns.
 [[nodiscard]] int default_row_length(int ranks);
 
 }  // namespace paceline::models

@@ -26,12 +26,12 @@ enum class Collective {
 
 [[nodiscard]] std::string_view name(Collective collective);
 
-// How an algorithm is to be built. 0 takes the algorithm's default; what an algorithm does not take
-// is ignored.
+// How an algorithm is to be built. 0 means the algorithm's default. Options that an algorithm does
+// not take are ignored.
 struct ScheduleOptions {
   int ranks = 1;
   int group_size = 0;  // k: ranks of a group, or of a row of a torus
-  int segments = 0;    // that a bucket is cut into, to travel one behind the other
+  int segments = 0;    // a bucket is cut into so many, which travel one behind the other
   int rings = 0;
   int servers = 0;
   int first_server = 0;  // the rank of server 0
@@ -46,14 +46,14 @@ struct CollectiveAlgorithm {
   std::string_view steps = {};    // closed form of the number of steps
   std::string_view bytes = {};    // what a rank sends, in buckets of n bytes
   std::string_view time = {};     // closed form in alpha, beta, gamma; empty where there is none
-  std::string_view exact = {};    // where the step engine equals it; why there is none if empty
+  std::string_view exact = {};    // where the step engine equals `time`; if that is empty, why
   Collective collective = Collective::all_reduce;
   bool takes_group = false;
   bool takes_segments = false;
   bool takes_rings = false;
   bool takes_servers = false;
   Schedule (*build)(const ScheduleOptions&) = nullptr;  // throws InputError
-  // The closed form for options that build() takes; nothing where none holds.
+  // The closed form for options that build() takes, where one holds.
   std::optional<ClosedForm> (*closed_form)(const ScheduleOptions&) = nullptr;
 };
 
@@ -65,11 +65,11 @@ struct CollectiveAlgorithm {
 [[nodiscard]] const CollectiveAlgorithm& all_reduce_algorithm(std::string_view name);
 [[nodiscard]] std::vector<std::string> collective_names();
 
-// Those of the options that the algorithm takes, and the ranks.
+// The ranks, and those of the options that the algorithm takes; the others are 0.
 [[nodiscard]] ScheduleOptions taken_options(const CollectiveAlgorithm& algorithm,
                                             const ScheduleOptions& options);
 
-// "ring", "hierarchical k=8": an algorithm with those of its options that are set.
+// An algorithm with those of its options that are set: "ring", "hierarchical k=8".
 [[nodiscard]] std::string described(std::string_view algorithm, const ScheduleOptions& options);
 
 // The most ranks that any schedule is built for; steps and chunk indices fit an int.

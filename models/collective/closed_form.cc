@@ -12,12 +12,12 @@ int floor_power(int ranks) {
   return static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
 }
 
-// All of the bucket to a neighbour, and the result back.
+// A rank sends all of its bucket to a neighbour, and gets the result back.
 ClosedForm fold_form(int ranks) {
   return floor_power(ranks) == ranks ? ClosedForm{} : ClosedForm{2, 2, 1};
 }
 
-// Reduce-scatter and all-gather around rings of k, and something on 1/k of the bucket between.
+// Reduce-scatter and all-gather around rings of k, with another form on 1/k of the bucket between.
 ClosedForm scattered_form(int size, const ClosedForm& across) {
   return half_ring_form(size, true) + on_one_of(size, across) + half_ring_form(size, false);
 }

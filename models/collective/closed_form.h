@@ -12,9 +12,9 @@ namespace paceline::models {
 // T = alpha * (seconds per message) + beta * n * (seconds per byte sent)
 //   + gamma * n * (seconds per byte reduced), for a bucket of n bytes.
 struct ClosedForm {
-  double alpha = 0;  // messages, one after the other
-  double beta = 0;   // buckets through the busiest port, one after the other
-  double gamma = 0;  // buckets reduced, one after the other
+  double alpha = 0;  // how many messages follow one another
+  double beta = 0;   // how many buckets pass the busiest port
+  double gamma = 0;  // how many buckets the busiest rank reduces
 };
 
 [[nodiscard]] constexpr ClosedForm operator+(const ClosedForm& a, const ClosedForm& b) {

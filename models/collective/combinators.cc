@@ -11,7 +11,7 @@ namespace paceline::models {
 
 namespace {
 
-// All over the same ranks; those without steps are dropped, but for one if there are no others.
+// Checks that all are over the same ranks. Drops those without steps, but keeps one if all are so.
 void check_parts(std::vector<Schedule>& parts) {
   PACELINE_ASSERT(!parts.empty(), "a combination has parts");
   const int ranks = parts.front().ranks();
@@ -25,8 +25,8 @@ void check_parts(std::vector<Schedule>& parts) {
   }
 }
 
-// Is no rank in two groups, or twice in one? A progression by itself never meets itself, as its
-// copies are blocks or interleaved.
+// Whether no rank is in two groups, or twice in one. A progression never meets its own copies, as
+// they are blocks or interleaved.
 bool are_disjoint(const Groups& groups, int ranks) {
   if (groups.members.size() == 1) return true;
   std::vector<bool> is_taken(static_cast<std::size_t>(ranks), false);
@@ -43,7 +43,7 @@ bool are_disjoint(const Groups& groups, int ranks) {
   return true;
 }
 
-// (x, y) with a x + b y = gcd(a, b).
+// Returns (x, y) with a x + b y = gcd(a, b).
 std::pair<int, int> bezout(int a, int b) {
   if (b == 0) return {1, 0};
   const auto [x, y] = bezout(b, a % b);

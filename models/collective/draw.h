@@ -8,7 +8,7 @@
 namespace paceline::models {
 
 struct DrawOptions {
-  int most_ranks = 16;  // columns of the grid; beyond that, ranks are left out and said to be
+  int most_ranks = 16;  // columns of the grid; a line says how many ranks are left out beyond that
   int most_steps = 64;
 };
 

@@ -24,8 +24,8 @@ struct Transfer {
 
 namespace detail {
 
-// Whose ranks an inner schedule's are: those of a group, or the same ranks in other roles, inside
-// the frame of the schedule around it.
+// How the ranks of an inner schedule are numbered outside of it: as members of a group, or as roles
+// that are renumbered, inside the frame of the schedule around it.
 struct Frame {
   const Groups* groups = nullptr;
   int group = 0;
@@ -161,8 +161,8 @@ void for_each_send(const Schedule& schedule, int rank, int step, Span<T> bucket,
   detail::descend(schedule, rank, step, bucket, nullptr, leaf);
 }
 
-// The transfers that `rank` receives in `step`: part by part of what runs in parallel, and in each
-// in the order of the senders.
+// The transfers that `rank` receives in `step`, in the order of for_each_transfer: part by part of
+// what runs in parallel, and in each part in the order of the senders.
 template <class T, class F>
 void for_each_receive(const Schedule& schedule, int rank, int step, Span<T> bucket, F&& sink) {
   auto leaf = [&](const auto& primitive, int member, int local, Span<T> span,

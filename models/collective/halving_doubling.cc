@@ -12,8 +12,8 @@ int floor_power(int ranks) {
   return static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
 }
 
-// `core`, over the largest power of two, for any number of ranks. Neighbours fold, so that with
-// node-major placement the folded bucket stays inside a node.
+// Extends `core`, which is over the largest power of two, to any number of ranks. Neighbours fold,
+// so that with node-major placement the folded bucket stays inside a node.
 Schedule folded(int ranks, const Schedule& core) {
   if (core.ranks() == ranks) return core;
   const int count = ranks - core.ranks();
@@ -50,9 +50,9 @@ Schedule binary_blocks_all_reduce(int ranks) {
   std::vector<Schedule> halvings;
   std::vector<Schedule> doublings;
   std::vector<Schedule> folds;    // from the largest pair of blocks to the smallest
-  std::vector<Schedule> unfolds;  // likewise
+  std::vector<Schedule> unfolds;  // in the same order
   int first = 0;
-  int previous = 0;  // ranks of the block before
+  int previous = 0;  // how many ranks the block before has
   for (int rest = ranks; rest > 0; rest -= previous) {
     const int size = floor_power(rest);
     if (previous > 0) {

@@ -2,12 +2,12 @@
 // in which step. They are the only place where that is written.
 //
 // A primitive over q ranks is a plain value. These functions describe it:
-//   steps(p)                          how many steps it takes;
-//   parts(p)                          how many equal parts it cuts its span into; 1 if it never
-//   cuts; for_each_send(p, rank, step, span, send)   calls send(to, part of span, reduce) for each
-//                                     message that `rank` sends in `step`;
-//   for_each_sender(p, rank, step, visit)      calls visit(from) for each rank that may send
-//                                     to `rank` in `step` (a superset is fine).
+//   steps(p): how many steps it takes.
+//   parts(p): how many equal parts it cuts its span into; 1 if it does not cut.
+//   for_each_send(p, rank, step, span, send): calls send(to, part of span, reduce) for each message
+//     that `rank` sends in `step`.
+//   for_each_sender(p, rank, step, visit): calls visit(from) for each rank that may send to `rank`
+//     in `step`; a superset is fine.
 // A message with `reduce` is added to what the receiver holds; without, it replaces it. A send
 // reads what the rank held before the step.
 //
@@ -44,7 +44,7 @@ void for_each_arrival(const Primitive& p, int rank, int step, Span<T> span, F&& 
     });
   });
 }
-// Where a sender has many receivers, without a look at the others'.
+// The same for senders with many receivers, without going through the other receivers' messages.
 template <class T, class F>
 void for_each_arrival(const ServerPush& p, int rank, int step, Span<T> span, F&& receive) {
   const int server = detail::server_at(rank, p.ranks, p.servers);

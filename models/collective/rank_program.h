@@ -1,5 +1,5 @@
-// A rank's program: one rank's part of a schedule, compiled for a bucket of a given size. It is what
-// the runtime's executor runs, message by message, and what the simulator's executor engine times.
+// A rank's program: one rank's part of a schedule, compiled for a bucket of a given size. The
+// runtime's executor runs it, message by message, and the simulator's executor engine times it.
 //
 // The program lists what the rank receives, in the order in which it lands it, and what it sends,
 // in the order in which it issues it. It knows no transport and no memory: elements are counted
@@ -79,7 +79,7 @@ struct RankProgramOptions {
 // The window has at least 2 receives and at most 16: the next message is posted when one lands, and
 // those that wait stay in the cache. A rank's sends run ahead of what it has received by at most
 // the larger of ahead_elements and two messages to each receiver. They never wait for what comes no
-// earlier in the schedule: a root sends all that it has. O(m log m) time for m messages of the rank.
+// earlier in the schedule: a root sends all that it has. O(m log m) time for m messages.
 [[nodiscard]] RankProgram compile(const Schedule& schedule, int rank, std::int64_t elements,
                                   WireType wire, const RankProgramOptions& options);
 

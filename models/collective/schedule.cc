@@ -46,8 +46,8 @@ bool is_power(int ranks) {
   return ranks >= 1 && std::has_single_bit(static_cast<unsigned>(ranks));
 }
 
-// Is a primitive over as many ranks as it is defined for? Combinators are checked where they are
-// made (combinators.h).
+// Whether a primitive is over as many ranks as it is defined for. Combinators are checked where
+// they are made (combinators.h).
 bool is_defined(const ScheduleNode& node) {
   const auto joins = [](const auto& p) {
     return is_power(p.large) && is_power(p.small) && p.small < p.large;

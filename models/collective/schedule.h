@@ -23,7 +23,7 @@ namespace paceline::models {
 
 class Schedule;
 
-// first, first + stride, ..., `count` ranks.
+// The `count` ranks first, first + stride, first + 2 stride, ...
 struct Progression {
   int first = 0;
   int count = 1;
@@ -45,22 +45,22 @@ struct Groups {
   };
   [[nodiscard]] int size() const;
   [[nodiscard]] int rank(int group, int member) const;
-  // Where a rank stands; nothing if it is in no group.
+  // The group and the member that a rank is, if it is in a group.
   [[nodiscard]] std::optional<Place> locate(int rank) const;
   bool operator==(const Groups&) const = default;
 };
 
-// Does every group work on all of the span, or group j on part j of `count`?
+// What a group works on: `whole`, all of the span; `own_part`, part j of `count` for group j.
 enum class Share { whole, own_part };
 
 struct ScheduleNode;
 
 class Schedule {
  public:
-  // No ranks to speak of, and no steps: what an all-reduce over one rank is.
+  // One rank and no steps: an all-reduce over one rank.
   Schedule();
-  // Of a primitive, which must be over ranks that it is defined for (powers of two for those of
-  // primitives/halving.h), or of a combinator that is valid; use the factories of combinators.h.
+  // A primitive must be over as many ranks as it is defined for (a power of two for those of
+  // primitives/halving.h). For combinators use the factories of combinators.h, which check them.
   explicit Schedule(ScheduleNode node);
 
   [[nodiscard]] int ranks() const { return ranks_; }
@@ -79,34 +79,34 @@ class Schedule {
   int steps_ = 0;
 };
 
-// One after the other, all over the same ranks.
+// Schedules one after the other, all over the same ranks.
 struct Sequence {
   std::vector<Schedule> parts;
 };
 
 // The same schedule in each group of `groups`, at the same time.
 struct Within {
-  int ranks = 1;  // of the whole
+  int ranks = 1;  // of the whole schedule
   Groups groups;
   Schedule inner;  // over groups.size() ranks
   Share share = Share::whole;
 };
 
-// On part `index` of `of` of the span only.
+// A schedule on part `index` of `of` of the span only.
 struct OnPart {
   int index = 0;
   int of = 1;
   Schedule inner;
 };
 
-// All at the same time, step by step, over the same ranks: step s is step s of each of them. A rank
-// is done with a step when it is done with it in all parts.
+// Schedules at the same time, over the same ranks: step s is step s of each of them. A rank is done
+// with a step when it is done with that step in all parts.
 struct Parallel {
   std::vector<Schedule> parts;
 };
 
-// The bucket in `segments` parts, one after the other through the same schedule: segment t is one
-// step behind segment t - 1.
+// The bucket in `segments` equal segments, which go through the same schedule one behind the other:
+// segment t is one step behind segment t - 1.
 struct Pipelined {
   int segments = 1;
   Schedule inner;
@@ -133,8 +133,8 @@ struct Renumbered {
   }
 };
 
-// What a schedule is: a primitive or a combinator. A closed set: std::visit names every reader
-// that a new one concerns.
+// What a schedule is: one of a closed set of primitives and combinators. Readers use std::visit,
+// with an overload for each combinator and one for all primitives.
 struct ScheduleNode
     : std::variant<RingReduceScatter, RingAllGather, RecursiveHalving, RecursiveDoubling,
                    RecursiveExchange, BlockFold, BlockUnfold, ChainReduce, ChainBroadcast,

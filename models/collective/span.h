@@ -1,6 +1,6 @@
-// A contiguous part of a bucket: of its elements (T = std::int64_t) or of its size as a
-// fraction (T = double). The executor and the verifier read schedules in elements, the
-// engines in fractions; both cut with part(), the one definition of what a chunk is.
+// A contiguous part of a bucket, in elements (T = std::int64_t) or in fractions of its size
+// (T = double). The executor and the verifier read schedules in elements, the engines in
+// fractions. All cut with part(), the one definition of what a chunk is.
 #pragma once
 
 #include <cstdint>

@@ -44,11 +44,11 @@ class Promise {
       }
     }
   }
-  // Does `rank` start with a contribution to the chunk?
+  // Whether `rank` starts with a contribution to the chunk.
   [[nodiscard]] bool starts(int rank, std::int64_t chunk) const {
     return all_start() || only_source(chunk) == rank;
   }
-  // Must `rank` end with the chunk?
+  // Whether `rank` must end with the chunk.
   [[nodiscard]] bool ends(int rank, std::int64_t chunk) const {
     return target_.empty() || target_[static_cast<std::size_t>(chunk)] == rank;
   }
@@ -66,8 +66,8 @@ class Promise {
     return owners;
   }
 
-  std::vector<int> source_;  // the only rank that contributes to a chunk; empty: all do
-  std::vector<int> target_;  // the only rank that must end with a chunk; empty: all must
+  std::vector<int> source_;  // the only rank that contributes to each chunk; if empty, all do
+  std::vector<int> target_;  // the only rank that must end with each chunk; if empty, all must
 };
 
 // The symbolic state of all ranks for one block of chunks.
@@ -94,7 +94,7 @@ class Symbolic {
     }
   }
 
-  // Words of one chunk at one rank.
+  // The words that hold one chunk of one rank.
   [[nodiscard]] static std::size_t stride(int ranks, const Promise& promise) {
     return (promise.all_start() ? (static_cast<std::size_t>(ranks) + 63) / 64 : 1) + 1;
   }
@@ -159,7 +159,7 @@ class Symbolic {
   }
 
  private:
-  // A reduction that makes the chunk at `to` no sum of contributions, each once.
+  // A reduction after which the chunk at `to` is not a sum with each contribution once.
   struct Spoiling {
     int step;
     int from;
@@ -329,7 +329,7 @@ class Rendezvous {
     [[nodiscard]] int peer() const { return is_send ? message.to : message.from; }
   };
 
-  // From the step that the rank is done with to the first in which it has to wait.
+  // Takes a rank from the step that it is done with to the first in which it has to wait.
   void advance(int rank) {
     int& step = step_[static_cast<std::size_t>(rank)];
     int& open = open_[static_cast<std::size_t>(rank)];
@@ -382,7 +382,7 @@ class Rendezvous {
                                    in_words(receive.message), receive.step + 1)};
   }
 
-  // From a rank that waits, along those that are waited for, to a cycle or to a rank that is done.
+  // Follows a rank that waits to the rank that it waits for, until a cycle or a rank that is done.
   [[nodiscard]] std::optional<Counterexample> left_waiting() const {
     std::vector<const End*> first(static_cast<std::size_t>(ranks_), nullptr);
     const End* start = nullptr;
@@ -421,9 +421,9 @@ class Rendezvous {
   int steps_;
   std::int64_t chunks_;
   const Readings& readings_;
-  std::vector<int> step_;                                        // that the rank is in
-  std::vector<int> open_;                                        // ends that it waits for in it
-  std::vector<int> ready_;                                       // ranks that are done with it
+  std::vector<int> step_;                                        // the step of each rank
+  std::vector<int> open_;                                        // ends that each rank waits for
+  std::vector<int> ready_;                                       // ranks that wait for nothing
   std::unordered_map<std::uint64_t, std::vector<End>> waiting_;  // by sender and receiver
   std::vector<End> posts_;
   std::optional<Counterexample> malformed_;
@@ -436,7 +436,7 @@ using Transfers = std::vector<Transfer<std::int64_t>>;
   return {t.to, t.from};
 }
 
-// By receiver and sender; messages between the same two stay in the order in which they are posted.
+// Sorts by receiver and sender. Messages between the same two stay in the order of their posting.
 void sort_by_pair(Transfers& transfers) {
   const auto before = [](const auto& a, const auto& b) { return pair_of(a) < pair_of(b); };
   if (!std::is_sorted(transfers.begin(), transfers.end(), before))

@@ -1,8 +1,8 @@
 // Proof that a schedule does what its collective promises, or the place where it does not.
 //
 // The schedule is run symbolically: each chunk of each rank holds the exact set of ranks whose
-// contribution it contains, once each, or the mark of the message that spoiled it. Proven is, for a
-// bucket of the given number of chunks:
+// contribution it contains, once each, or the mark of the message that spoiled it. For a bucket of
+// the given number of chunks, the proof says:
 //  1. every rank ends with every contribution that the collective promises it, exactly once. A sum
 //     that counts a rank twice, or adds what was never written, spoils its chunk, and whatever
 //     that chunk is added to or put in place of; only a chunk put in its place heals it. What is
@@ -43,8 +43,8 @@
 namespace paceline::models {
 
 struct Proof {
-  std::int64_t chunks = 0;     // for which it was proven
-  std::int64_t transfers = 0;  // messages that are not empty
+  std::int64_t chunks = 0;     // of the bucket that it was proven for
+  std::int64_t transfers = 0;  // that are not empty
 };
 
 enum class Fault {
@@ -59,7 +59,7 @@ enum class Fault {
 
 struct Counterexample {
   Fault fault = Fault::wrong_sum;
-  int step = 0;  // from 0; the number of steps if a rank ends without a contribution
+  int step = 0;  // from 0; the number of steps where a rank ends without a contribution
   int rank = 0;
   std::int64_t chunk = 0;
   std::string why;
@@ -67,19 +67,19 @@ struct Counterexample {
 
 using Verdict = std::variant<Proof, Counterexample>;
 
-// Any enumeration of transfers by step, and by rank and step.
+// Functions that enumerate transfers, of a step, or of a rank in a step.
 using TransferSink = std::function<void(const Transfer<std::int64_t>&)>;
 using TransferSource = std::function<void(int step, const TransferSink&)>;
 using PostSource = std::function<void(int rank, int step, const TransferSink&)>;
 
-// The three readings of a schedule: of a step as a whole, and of what one rank posts in it.
+// The three ways to read a schedule: a step as a whole, and what one rank sends or receives in it.
 struct Readings {
   TransferSource transfers;
   PostSource sends;
   PostSource receives;
 };
 
-// Proves 1 to 4 of a schedule, or of any readings.
+// Proves 1 to 4 for a schedule, or for any three readings of one.
 // Memory: 300 MB, or ranks^2 / 8 bytes where that is more (chunks are taken in blocks).
 // Time: O(transferred chunks x ranks / 64 + steps x ranks).
 [[nodiscard]] Verdict verify(Collective collective, const Schedule& schedule, std::int64_t chunks);
@@ -87,17 +87,17 @@ struct Readings {
                              const Readings& readings);
 [[nodiscard]] Verdict verify_all_reduce(const Schedule& schedule, std::int64_t chunks);
 
-// 1 to 3 alone: of transfers that have both their ends in one step by construction.
+// Proves 1 to 3 alone, for transfers that have both ends in one step by construction.
 [[nodiscard]] Verdict verify(Collective collective, int ranks, int steps, std::int64_t chunks,
                              const TransferSource& source);
 
-// 4 alone: the first deadlock or mismatch, if there is one.
+// Proves 4 alone. Returns the first deadlock or mismatch, if there is one.
 // Time: O(transfers + steps x ranks); memory: O(messages under way).
 [[nodiscard]] std::optional<Counterexample> left_waiting(int ranks, int steps, std::int64_t chunks,
                                                          const Readings& readings);
 
-// The chunk counts that together exercise a schedule: its natural number, one more (parts that
-// differ in size) and half of it (parts that are empty).
+// The chunk counts that together exercise a schedule: its natural number of chunks, one more (parts
+// differ in size) and half of it (parts are empty).
 [[nodiscard]] std::vector<std::int64_t> telling_chunk_counts(const Schedule& schedule);
 
 }  // namespace paceline::models

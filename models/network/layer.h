@@ -12,7 +12,7 @@ namespace paceline::models {
 // No size or count of a layer or an input is larger: products of a few of them stay in range.
 inline constexpr std::int64_t largest_size = 1'000'000;
 
-// Of a height and a width.
+// A height and a width.
 struct Extent {
   std::int64_t height = 1;
   std::int64_t width = 1;
@@ -34,7 +34,7 @@ struct Convolution {
   bool operator==(const Convolution&) const = default;
 };
 
-// On a vector, or on an image taken as one.
+// A fully connected layer reads a vector, or an image as one.
 struct FullyConnected {
   std::int64_t outputs = 1;
   bool bias = true;
@@ -63,7 +63,7 @@ struct AveragePool : Pool {
   bool operator==(const AveragePool&) const = default;
 };
 
-// To an output of this size, whatever the input's.
+// Average pooling to an output of this size, whatever the size of the input.
 struct AdaptiveAveragePool {
   Extent output;
   bool operator==(const AdaptiveAveragePool&) const = default;
@@ -85,7 +85,7 @@ struct Add {
   bool operator==(const Add&) const = default;
 };
 
-// Along the channels.
+// The inputs joined along the channels.
 struct Concat {
   bool operator==(const Concat&) const = default;
 };
@@ -94,7 +94,7 @@ struct Flatten {
   bool operator==(const Flatten&) const = default;
 };
 
-// The loss: logits in, one number out.
+// The loss: it reads logits and gives one number.
 struct SoftmaxCrossEntropy {
   bool operator==(const SoftmaxCrossEntropy&) const = default;
 };

@@ -19,7 +19,7 @@ namespace paceline::models {
 
 inline constexpr int network_input = -1;
 
-// Whether a network or a layer may be called so: 1 to 60 bytes, all of them printable UTF-8.
+// Whether a text may name a network or a layer: 1 to 60 bytes, all of them printable UTF-8.
 [[nodiscard]] bool is_name(std::string_view text);
 
 struct Layer {

@@ -51,7 +51,7 @@ struct Counting {
     traffic(2 * in.elements(), out.elements(), 4 * in.elements(), in.elements());
     work.kept = in.elements();
   }
-  // In place; backward reads the output.
+  // ReLU works in place, and its backward pass reads the output.
   void operator()(const Relu&) const {
     traffic(in.elements(), out.elements(), 2 * in.elements(), in.elements());
     work.kept = out.elements();
@@ -67,7 +67,7 @@ struct Counting {
   void operator()(const AdaptiveAveragePool&) const {
     traffic(in.elements(), out.elements(), out.elements(), in.elements());
   }
-  // Keeps its input and its scale.
+  // LRN keeps its input and its scale.
   void operator()(const Lrn&) const {
     traffic(in.elements(), 2 * out.elements(), 4 * in.elements(), in.elements());
     work.kept = 2 * in.elements();
@@ -80,7 +80,7 @@ struct Counting {
   // Its gradient is the gradient of each input: nothing to move.
   void operator()(const Add&) const { traffic(all_in, out.elements(), 0, 0); }
   void operator()(const Concat&) const { traffic(all_in, out.elements(), out.elements(), all_in); }
-  // A view.
+  // A flatten is a view.
   void operator()(const Flatten&) const {}
   void operator()(const SoftmaxCrossEntropy&) const {
     traffic(in.elements(), in.elements(), in.elements(), in.elements());

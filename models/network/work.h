@@ -1,15 +1,15 @@
 // What a network costs, layer by layer: parameters, FLOPs, elements moved and kept.
 //
-// This is what the simulator reads of a network, and all that it reads. Counts are exact
-// and for one sample, where not said otherwise. Elements become bytes where a precision is known.
+// This is all that the simulator reads of a network. Counts are exact, and for one sample where not
+// said otherwise. Elements become bytes where a precision is known.
 //
 // FLOPs: a multiply-add is 2. As the field counts, only convolutions and fully connected layers
 // have any, and their bias adds none: all other layers are memory traffic. Each of the two
 // gradients of such a layer costs as much as its forward pass.
 //
-// Traffic: activations only, not parameters; each operand once a pass, and batch norm makes two
-// passes over its input. An add has no backward traffic (its gradient is that of each input), and
-// a flatten has none at all (it is a view).
+// Traffic: it counts activations, not parameters, each operand once for each pass. Batch norm makes
+// two passes over its input. An add has no backward traffic (its gradient is that of each input),
+// and a flatten has none at all (it is a view).
 //
 // Kept for backward: the input of convolution, fully connected, batch norm, LRN (which keeps its
 // scale too) and the loss; the output of ReLU (in place); one element for each output of max

@@ -27,7 +27,7 @@ std::int64_t size_or_zero(const std::string& text) {
   return parse_count(text, 0, largest_size);
 }
 
-// 0 says that it is unknown.
+// The size of a stored sample; 0 says that it is unknown.
 Bytes parse_stored_sample(const std::string& text) {
   const Bytes value = parse_bytes(text);
   if (value != Bytes{0} && !within_limits(value)) {
@@ -38,7 +38,7 @@ Bytes parse_stored_sample(const std::string& text) {
   return value;
 }
 
-// "3" or "[3, 5]" (height, width).
+// Reads "3" or "[3, 5]" (height, width).
 Extent extent(const YamlMap& map, const std::string& key,
               std::int64_t (*parse)(const std::string&)) {
   const YAML::Node node = map.at(key);
@@ -235,7 +235,7 @@ Shape read_input(const YamlMap& root) {
   return shape;
 }
 
-// Runs `action`; what it finds wrong with a layer is said to be at that layer's place.
+// Runs `action`. An error that names a layer gets the place of that layer in the file.
 template <class F>
 auto at_layer(const std::vector<Entry>& entries, const std::string& file, F action) {
   try {

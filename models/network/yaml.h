@@ -4,8 +4,8 @@
 //   input: [3, 224, 224]
 //   stored_sample: 112 kB          # optional
 //   layers:
-//     - {name: conv1, kind: convolution, channels: 64, kernel: 7, stride: 2, padding: 3, bias:
-//     false}
+//     - {name: conv1, kind: convolution, channels: 64, kernel: 7, stride: 2, padding: 3,
+//        bias: false}
 //     - {name: bn1, kind: batch_norm}
 //     - {name: sum, kind: add, inputs: [bn1, pool1]}
 //

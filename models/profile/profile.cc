@@ -194,8 +194,8 @@ CalibratedThroughput read_throughput(const JsonValue& entry) {
           read_figure<PerSecond>(entry.at("samples_per_s"), true)};
 }
 
-// Reads an array that may be left out. No two of its entries may be of one thing, for readers take
-// the first or the last: `of` says of what an entry is.
+// Reads an array that may be left out. No two of its entries may be about the same thing, for
+// readers take the first or the last. `of` says what an entry is about.
 template <class T, class Read, class Of>
 void read_each(const JsonValue& root, const char* key, Read read, std::vector<T>& all, Of of) {
   if (!root.has_value(key)) return;

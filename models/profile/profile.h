@@ -1,6 +1,6 @@
-// Calibrated parameters of a cluster and its device, as Figures: what prediction takes in
-// place of the catalogue's datasheet figures. A profile is data (JSON, "paceline.profile/1",
-// docs/formats.md); reading one gives a value that is valid or throws.
+// A profile: calibrated parameters of a cluster and its device, as Figures. A prediction takes them
+// in place of the catalogue's datasheet figures. A profile is data (JSON, "paceline.profile/1",
+// docs/formats.md). Reading one gives a valid value or throws.
 #pragma once
 
 #include <optional>
@@ -22,8 +22,8 @@ struct CalibratedThroughput {
   Figure<PerSecond> samples;
 };
 
-// Forward and backward time of one layer at a batch size, while nothing travels; and, where it was
-// measured, while messages do all the time.
+// Forward and backward time of one layer at a batch size while no message travels, and, where it
+// was measured, while messages travel all the time.
 struct CalibratedLayer {
   std::string network;
   Precision precision = Precision::fp32;
@@ -35,7 +35,7 @@ struct CalibratedLayer {
   std::optional<Figure<Seconds>> backward_beside_traffic = {};
 };
 
-// What a message of n bytes takes, from `from` bytes up to the next piece: alpha + n beta.
+// A message of n bytes takes alpha + n beta, for n from `from` up to where the next piece begins.
 struct CurvePiece {
   Bytes from;
   Figure<Seconds> alpha;
@@ -45,22 +45,22 @@ struct CurvePiece {
 enum class CurveKind {
   point_to_point,  // half of a round trip between two ranks while the others are idle
   exchange,        // every rank sends a message to one and receives one from another at once
-  all_reduce,      // a library's own
+  all_reduce,      // the all-reduce of a library
 };
 
 // A piecewise alpha-beta fit of time by message size.
 struct CalibratedCurve {
   CurveKind kind = CurveKind::point_to_point;
   bool between_nodes = true;
-  std::string library = {};             // whose all-reduce; empty for messages
-  WireType wire = WireType::fp32;       // of the elements that an all-reduce adds
-  int ranks = 2;                        // that took part
+  std::string library = {};             // that ran the all-reduce; empty for messages
+  WireType wire = WireType::fp32;       // type of the elements that an all-reduce adds
+  int ranks = 2;                        // how many ranks took part
   std::vector<CurvePiece> pieces = {};  // at least one; from 0 bytes on, ascending
   double residual = 0;                  // root mean square of (measured - fitted) / fitted
   std::string source;
 
   [[nodiscard]] const CurvePiece& piece(Bytes bytes) const;
-  // At the pieces' stated values.
+  // The time by the stated values of the pieces.
   [[nodiscard]] Seconds time(Bytes bytes) const;
 };
 
@@ -69,18 +69,18 @@ enum class RateKind { copy, cast, reduce };
 
 struct CalibratedRate {
   RateKind kind = RateKind::copy;
-  NumberType type = NumberType::fp32;  // of the elements; of a cast: to or from FP32
-  Figure<BytesPerSecond> bytes;        // of `type`, per second
+  NumberType type = NumberType::fp32;  // of the elements; a cast is to or from FP32
+  Figure<BytesPerSecond> bytes;        // bytes of `type` per second
 };
 
-// The transport that runs schedules: how it cuts messages, and what each costs beyond the wire.
+// The transport that runs schedules: the sizes of its messages, and their overheads.
 struct CalibratedTransport {
   std::string name;  // "open-mpi"
   Bytes smallest_message;
   Bytes largest_message;
   Bytes ahead;  // by how much sends may run ahead (MessageSizes::ahead_bytes); 0: without limit
-  Figure<Seconds> message_gap;  // from one message of a rank to its next, as small as they may be
-  // Of the link between nodes, what a message takes besides its own bytes; none: not known.
+  Figure<Seconds> message_gap;  // least time between the starts of two messages of a rank
+  // The bytes that each message adds on a link between nodes; absent if not known.
   std::optional<Figure<Bytes>> message_header = {};
   // How messages to several receivers share a rank's link: 0, one after the other; 1, evenly.
   double fairness = 0;
@@ -90,15 +90,15 @@ struct Profile {
   std::string name;
   std::string cluster;  // the cluster that it was calibrated on
   std::string device;
-  std::string origin;  // command, host, date: how the profile was made
+  std::string origin;  // how the profile was made: command, host, date
   std::optional<Figure<Seconds>> intra_latency = {};
   std::optional<Figure<BytesPerSecond>> intra_bandwidth = {};
   std::optional<Figure<Seconds>> nic_latency = {};
   std::optional<Figure<BytesPerSecond>> nic_bandwidth = {};
-  // A large message in each direction at once, over one alone: 1, full duplex; 2, half.
+  // Time of a large message each way at once over that of one alone: 1 full duplex, 2 half duplex.
   std::optional<Figure<double>> intra_both_ways = {};
   std::optional<Figure<double>> nic_both_ways = {};
-  // Of a leaf switch of a fat tree: what its nodes send over what its uplink carries, at least 1.
+  // Bandwidth of the nodes under a fat tree's leaf switch over that of its uplink, at least 1.
   std::optional<Figure<double>> uplink_oversubscription = {};
   std::optional<CalibratedTransport> transport = {};
   std::vector<CalibratedCurve> curves = {};

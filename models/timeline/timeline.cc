@@ -60,8 +60,8 @@ using Json = nlohmann::json;
 constexpr double us = 1e6;
 
 // Perfetto takes `ts` and `dur` to whole nanoseconds separately, and drops a slice that begins
-// before the one before it on its track has ended. Both ends of an event are therefore rounded here,
-// and its duration is the difference.
+// before the one before it on its track has ended. Both ends of an event are therefore rounded
+// here, and its duration is the difference.
 std::int64_t whole_ns(double seconds) {
   return std::llround(seconds * 1e9);
 }

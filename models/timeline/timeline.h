@@ -1,6 +1,6 @@
-// A timeline: which task ran when, on which resource. A prediction has one, and so has a run; both
-// are written as the same Chrome trace JSON, so that they open side by side, and read back to be
-// compared (calibration/compare).
+// A timeline: which task ran when, on which resource. A prediction and a run write theirs as the
+// same Chrome trace JSON, so that they open side by side, and calibration/compare reads both back
+// to compare them.
 #pragma once
 
 #include <array>
@@ -15,21 +15,21 @@
 
 namespace paceline::models {
 
-// Of a training iteration (Shi et al. 2018).
+// The tasks of a training iteration (Shi et al. 2018).
 enum class TaskKind {
-  read,            // a batch from storage
-  decode,          // and augment, on the CPU
-  host_to_device,  // the decoded batch
-  forward,         // of one layer
-  backward,        // of one layer; its gradients are there when it ends
-  cast,            // gradients of a bucket to the wire type
-  pack,            // a bucket's gradients into one buffer
-  all_reduce,      // of a bucket
-  unpack,          // and cast back
-  update,          // optimizer step
+  read,            // read a batch from storage
+  decode,          // decode and augment it on the CPU
+  host_to_device,  // copy the decoded batch to the device
+  forward,         // the forward pass of one layer
+  backward,        // the backward pass of one layer; its gradients are there when it ends
+  cast,            // cast the gradients of a bucket to the wire type
+  pack,            // copy a bucket's gradients into one buffer
+  all_reduce,      // the all-reduce of a bucket
+  unpack,          // copy a bucket's gradients out of the buffer, and cast them back
+  update,          // the optimizer's step
 };
 
-// Each runs one task at a time; communication does on each of the plan's streams.
+// What tasks run on. Each resource runs one task at a time; communication runs one on each stream.
 enum class Resource { storage, cpu, copy_engine, compute, communication };
 
 inline constexpr std::array all_resources = {Resource::storage, Resource::cpu,
@@ -42,9 +42,9 @@ inline constexpr std::array all_resources = {Resource::storage, Resource::cpu,
 struct TimelineEvent {
   TaskKind kind = TaskKind::forward;
   Resource resource = Resource::compute;
-  int stream = 0;  // of the communication streams
-  // Of the layer (forward, backward) or the bucket (cast ... unpack, per-bucket update); -1 for
-  // all.
+  int stream = 0;  // which communication stream; 0 on the other resources
+  // The layer (forward, backward) or the bucket (cast to unpack, and the update of one bucket); -1
+  // stands for all.
   int index = -1;
   int iteration = 0;
   Seconds start;  // from the timeline's origin; not before it
@@ -54,13 +54,13 @@ struct TimelineEvent {
 struct Timeline {
   std::string title;       // "resnet50 on jizhi-p40, 1024 ranks, hybrid, fp16"
   std::string provenance;  // "predicted" or "measured"
-  int rank = 0;            // whose it is
+  int rank = 0;            // the rank that ran it
   Seconds period;          // of an iteration
   std::vector<TimelineEvent> events;
   int batch_per_rank = 0;  // 0: not known
 };
 
-// What the indices of events stand for: of a network and its plan, what a trace holds.
+// What the indices of events stand for: the part of a network and its plan that a trace holds.
 struct TracedLayer {
   std::string name;
   std::string kind;  // as LayerWork::kind
@@ -75,7 +75,7 @@ struct TracedBucket {
   Bytes bytes;           // on the wire
   std::string schedule;  // name of the algorithm, or of the library
   bool is_library = false;
-  int group_size = 0;  // 0, as the next: the schedule takes none
+  int group_size = 0;  // 0 where the schedule takes none; so is `segments`
   int segments = 0;
   std::optional<int> server_rank;
 
@@ -112,14 +112,14 @@ struct TracedTimeline {
 // microseconds. Args carry the layer or bucket, bytes, schedule and provenance; otherData carries
 // each timeline's title and job.
 [[nodiscard]] std::string chrome_trace(const std::vector<TracedTimeline>& timelines);
-// The same, of one network and plan.
+// The same for timelines of one network and plan.
 [[nodiscard]] std::string chrome_trace(const NetworkWork& network, const Plan& plan,
                                        const std::vector<Timeline>& timelines);
 
 // Reads what chrome_trace wrote: the same values, events' times to a nanosecond. `file` names the
-// text in errors. Throws InputError (file, where in the document, what would be right) for all else,
-// also for texts with control characters, names of more than 256 bytes and titles of more than
-// 8 KiB. O(text) time.
+// text in errors. Throws InputError (file, where in the document, what would be right) for all
+// else, also for texts with control characters, names of more than 256 bytes and titles of more
+// than 8 KiB. O(text) time.
 [[nodiscard]] std::vector<TracedTimeline> parse_chrome_trace(std::string_view text,
                                                              const std::string& file);
 

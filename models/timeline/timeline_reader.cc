@@ -15,10 +15,10 @@ namespace {
 
 constexpr std::size_t longest_name = 256;
 constexpr std::size_t longest_title = 8192;
-constexpr std::int64_t most = 1'000'000'000;  // of whatever is counted
+constexpr std::int64_t most = 1'000'000'000;  // for anything that is counted
 // Readers keep a value for each layer and bucket of each iteration.
 constexpr std::int64_t most_iterations = 1'000;
-constexpr std::size_t most_layers = 10'000;  // and buckets
+constexpr std::size_t most_layers = 10'000;  // the limit of buckets, too
 constexpr double longest_us = 1e15;          // 31 years
 constexpr std::int64_t most_streams = 1024;
 
@@ -35,7 +35,7 @@ Seconds time_of(const JsonValue& value) {
   return Seconds{value.number(0, longest_us) / 1e6};
 }
 
-// Of an event: whole nanoseconds (timeline.cc says why they are written a little larger).
+// A time of an event, in whole nanoseconds; timeline.cc says why it is written a little larger.
 Seconds event_time_of(const JsonValue& value) {
   return Seconds{std::round(value.number(0, longest_us) * 1e3) / 1e9};
 }
@@ -117,7 +117,7 @@ std::pair<std::int64_t, std::int64_t> index_limits(const TracedJob& job, TaskKin
   return {0, -1};
 }
 
-// Where tasks of this kind run; nothing: on any track.
+// The resource that tasks of this kind run on; nothing if any will do.
 std::optional<Resource> resource_of(TaskKind kind) {
   switch (kind) {
     case TaskKind::read:

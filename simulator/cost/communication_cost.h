@@ -26,30 +26,30 @@ struct LinkCost {
   SecondsPerByte beta;  // per byte sent, each direction
 };
 
-// What a message of a size takes beyond its bytes on the wire, from `from` bytes on:
+// The time of a message of n bytes beyond that of its bytes on the wire, for n from `from` on, is
 // alpha + n per_byte.
 struct MessageAlpha {
   Bytes from;
   Seconds alpha;
-  SecondsPerByte per_byte;  // of a message: may be negative
+  SecondsPerByte per_byte;  // may be negative
 };
 
 // The transport that runs the schedules, as it was calibrated (models/profile/profile.h).
 struct TransportCost {
   models::MessageSizes message_sizes;
-  Seconds message_gap;      // from one message of a rank to its next
-  Bytes message_header{0};  // of a NIC's and its path's time, beside the message's own
+  Seconds message_gap;      // least time between the starts of two messages of a rank
+  Bytes message_header{0};  // bytes that a message between nodes adds to its own
   bool is_fair = false;     // messages to several receivers leave in turns, not one after the other
-  // In place of nic.alpha, where every rank has a message on its way, and where there is no other;
-  // empty: nic.alpha, and as `nic`. They differ where hosts share more than links, such as the
-  // processors of a machine that emulates them.
+  // alpha between nodes where every rank has a message on its way (`nic`), and where one message is
+  // alone (nic_alone). If empty: nic.alpha, and the same as `nic`. They differ where hosts share
+  // more than links, such as the processors of a machine that emulates them.
   std::vector<MessageAlpha> nic = {};
   std::vector<MessageAlpha> nic_alone = {};
-  std::vector<MessageAlpha> all_reduce = {};  // the library's own; empty: it was not calibrated
-  int all_reduce_ranks = 0;                   // that it was calibrated on, the nearest to the job's
-  // Of the runtime's kernels on one rank, per byte of the wire type; 0 where they were not
-  // measured. It casts buckets to the wire type and back, packs nothing, and looks at what arrived
-  // once.
+  std::vector<MessageAlpha> all_reduce = {};  // the library's all-reduce; empty: not calibrated
+  int all_reduce_ranks = 0;                   // ranks of that curve, the nearest to the job's
+  // Kernels of the runtime on one rank, in seconds for each byte of the wire type; 0 if not known.
+  // The runtime casts buckets to the wire type and back, packs nothing, and reads what has arrived
+  // once more, to check it.
   SecondsPerByte copy{0};
   SecondsPerByte cast_fp16{0};
   SecondsPerByte cast_bf16{0};
@@ -58,36 +58,36 @@ struct TransportCost {
 struct CommunicationCost {
   int ranks_per_node = 1;  // g
   LinkCost intra = {};     // a rank's port into its node
-  LinkCost nic = {};       // one NIC, and the path from it to another node's
+  LinkCost nic = {};       // one NIC and the path from it to the NIC of another node
   int nics_per_node = 1;
   models::NicUse nic_use = models::NicUse::striped;
-  SecondsPerByte gamma = {};  // per byte reduced
+  SecondsPerByte gamma = {};  // for each byte that is reduced
   models::IntraKind intra_kind = models::IntraKind::switched;
   models::Fabric fabric = {};
-  // If not empty, rank r sits in slot slots[r]; else as `placement` says.
+  // If not empty, rank r sits in slot slots[r]. Else `placement` says where it sits.
   std::vector<int> slots = {};
-  // NICs of these nodes have only this share of the bandwidth.
+  // By node, the share of their bandwidth that its NICs have left.
   std::map<int, double> slow_nodes = {};
-  std::shared_ptr<const models::Platform> platform = {};  // in place of nodes, NICs and fabric
+  std::shared_ptr<const models::Platform> platform = {};  // replaces nodes, NICs and fabric
   models::Placement placement = models::Placement::node_major;
-  int nodes = 0;  // that the fabric joins; 0: those that the ranks fill
+  int nodes = 0;  // how many nodes the fabric joins; 0: those that the ranks fill
   std::optional<TransportCost> transport = {};
 
-  // alpha between nodes of a message of so many bytes, without further hops.
+  // alpha of a message between nodes, by its size, without the hops after the first switch.
   [[nodiscard]] Seconds nic_alpha(Bytes bytes) const;
-  // Of one that is on its way alone: at most that.
+  // The same for a message that is on its way alone. It is at most nic_alpha().
   [[nodiscard]] Seconds nic_alpha_alone(Bytes bytes) const;
-  // Of the library's own all-reduce. Throws InputError if the profile does not have it.
+  // The time of the library's all-reduce. Throws InputError if the profile does not have it.
   [[nodiscard]] Seconds library_all_reduce(Bytes bytes) const;
 };
 
-// Figures of `profile` (may be null) take the place of the cluster's, for a job of `ranks`. With a
-// calibrated transport, what a message between nodes takes beyond its bytes on the NIC is what the
-// profile's exchange of the nearest number of ranks took beyond them. The oversubscription of a fat
-// tree's leaf switches is the profile's, where it has one; levels above keep theirs. gamma is the
-// profile's rate of FP32 reductions, where it has one, or the time to read two operands and write
-// one at the device's memory bandwidth times its memory efficiency: 3 bytes moved for each byte
-// reduced.
+// Figures of `profile`, which may be null, take the place of the cluster's for a job of `ranks`.
+// With a calibrated transport, the alpha of a message between nodes is the time that the profile's
+// exchange of the nearest number of ranks took beyond that of the bytes on the NIC. The
+// oversubscription of a fat tree's leaf switches is the profile's, where it has one; levels above
+// keep theirs. gamma is the profile's rate of FP32 reductions, where it has one, or the time to
+// read two operands and write one at the device's memory bandwidth times its memory efficiency:
+// 3 bytes moved for each byte reduced.
 [[nodiscard]] CommunicationCost communication_cost(const models::Cluster& cluster,
                                                    const models::Profile* profile, Reading reading,
                                                    int ranks = 0);

@@ -59,7 +59,7 @@ void keep_only(int socket, int log) {
   keep_only(socket, log);
   int status = EXIT_SUCCESS;
   {
-    Channel channel(socket);
+    ProcessPipe channel(socket);
     try {
       body(channel);
     } catch (const std::exception& error) {
@@ -72,11 +72,11 @@ void keep_only(int socket, int log) {
 
 }  // namespace
 
-Channel::~Channel() {
+ProcessPipe::~ProcessPipe() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-bool Channel::write(const void* data, std::size_t size) {
+bool ProcessPipe::write(const void* data, std::size_t size) {
   const char* next = static_cast<const char*>(data);
   while (size > 0) {
     const ssize_t sent = ::send(descriptor_, next, size, MSG_NOSIGNAL);
@@ -88,7 +88,7 @@ bool Channel::write(const void* data, std::size_t size) {
   return true;
 }
 
-bool Channel::read(void* data, std::size_t size) {
+bool ProcessPipe::read(void* data, std::size_t size) {
   char* next = static_cast<char*>(data);
   while (size > 0) {
     const ssize_t received = ::recv(descriptor_, next, size, 0);
@@ -118,8 +118,8 @@ ChildProcess::ChildProcess(std::string work, const Body& body)
     : ChildProcess(work, body, Files::open(work)) {}
 
 ChildProcess::ChildProcess(std::string work, const Body& body, Files files)
-    : work_(std::move(work)), channel_(files.sockets[0]), log_(files.log) {
-  const Channel childs_end(files.sockets[1]);
+    : work_(std::move(work)), pipe_(files.sockets[0]), log_(files.log) {
+  const ProcessPipe childs_end(files.sockets[1]);
   const pid_t parent = getpid();
   pid_ = fork();
   if (pid_ < 0) throw RunError(work_, std::strerror(errno));

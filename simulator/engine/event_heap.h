@@ -1,5 +1,5 @@
-// The events of an engine, by time: a 4-ary heap of slots, each of which may be in it once and can
-// be moved or taken out.
+// The events of an engine in order of time: a 4-ary heap of slots. A slot is in the heap at most
+// once, and can be moved and taken out.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class EventHeap {
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
   [[nodiscard]] double earliest() const { return entries_.front().time; }
   [[nodiscard]] bool contains(int slot) const { return places_[index(slot)] >= 0; }
-  // Of a slot that is in the heap.
+  // The time of a slot that is in the heap.
   [[nodiscard]] double time(int slot) const { return entries_[index(places_[index(slot)])].time; }
 
   // Puts the slot in, or moves it.

@@ -1,4 +1,5 @@
-// Tests: tests/simulator/executor_engine_test.cc, tests/agreement/executor_engine_agreement_test.cc.
+// Tests: tests/simulator/executor_engine_test.cc,
+// tests/agreement/executor_engine_agreement_test.cc.
 //
 // IMPLEMENTATION. A collective in flight is an Instance of a Compiled schedule. All that happens is
 // an event in one queue. Each link has a time from which it is free. A quantum passes the sender's

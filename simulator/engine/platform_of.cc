@@ -13,8 +13,8 @@
 namespace paceline::simulator {
 namespace {
 
-// The number of at most 12 digits that differs from `value` by no more than rounding: what comes out
-// of 1 / (1 / 1e9) is 1e9 again. If there is none, `value`.
+// The number of at most 12 digits that differs from `value` by no more than rounding: what comes
+// out of 1 / (1 / 1e9) is 1e9 again. If there is none, `value`.
 double without_rounding(double value) {
   const double rounded = std::stod(fmt::format("{:.12g}", value));
   return std::fabs(rounded - value) <= 4e-16 * std::fabs(value) ? rounded : value;

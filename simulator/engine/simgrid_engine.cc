@@ -409,7 +409,7 @@ Completion SimgridEngine::completion(int schedule, Bytes bucket, std::span<const
     PACELINE_ASSERT(time >= Seconds{0}, "ranks are ready at 0 or later");
     ready_s.push_back(time.value());
   }
-  ChildProcess child(work, [&](Channel& parent) {
+  ChildProcess child(work, [&](ProcessPipe& parent) {
     std::vector<double> finish_s;
     Interpreter interpreter(model_->tables, model_->routes, model_->gamma_s,
                             [&](int, const std::vector<double>& done_s) { finish_s = done_s; });
@@ -447,7 +447,7 @@ void SimgridEngine::run(const std::function<void(Launcher&)>& begin, const Finis
   };
   Collected launcher(model_.get());
   begin(launcher);
-  ChildProcess child(work, [&](Channel& parent) {
+  ChildProcess child(work, [&](ProcessPipe& parent) {
     Interpreter* running = nullptr;
     const auto launch = [&](const LaunchLine& line) {
       running->launch(

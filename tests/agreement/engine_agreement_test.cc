@@ -139,7 +139,7 @@ TEST(EngineAgreement, UnequalReadyTimesEqualTheReference) {
   }
 }
 
-// One node: no NIC takes part, and a port carries one message a step.
+// In one node no NIC takes part, and a port carries one message a step.
 TEST(EngineAgreement, StepEngineEqualsTheClosedFormsInsideOneNode) {
   std::mt19937 random(6);
   for (const int p : rank_counts()) {
@@ -203,7 +203,7 @@ RC_GTEST_PROP(EngineAgreement, CollapsedEqualsEnumeratedForAnyComposition, ()) {
     expect_equal(collapsed.of(rank).value(), enumerated.of(rank).value());
 }
 
-// Where ranks fill their nodes, so that there is something to collapse.
+// The same where ranks fill their nodes, so that there is something to collapse.
 RC_GTEST_PROP(EngineAgreement, CollapsedEqualsEnumeratedOnWholeNodes, ()) {
   const int g = test::drawn_ranks_per_node();
   const int nodes = *rc::gen::element(1, 2, 3, 4, 5, 6, 8, 8, 9, 10, 12, 12, 16, 16);

@@ -1,7 +1,7 @@
 // The executor engine against the executor: what is timed is what runs. The executor of each rank
-// runs on a transport that writes down every send and every landing; the engine says what it has
-// each rank do. For every collective of the catalogue, each rank does the same in both: the same
-// sends and landings, in the same order, with the same peers and sizes.
+// runs on a transport that writes down every send and every landing, and the engine tells which
+// sends and landings it times. For every collective of the catalogue, both have the same sends and
+// landings on each rank, in the same order, with the same peers and sizes.
 //
 // All ranks are moved in turn by one thread, so that a run can be repeated.
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ class Job {
     }
   }
 
-  // What each rank did.
+  // Runs the case and returns what each rank did.
   std::vector<std::vector<Event>> run(const Case& c) {
     const double size = static_cast<double>(c.elements) * models::element_size(c.wire).value();
     const auto bytes = static_cast<std::size_t>(size);
@@ -76,7 +76,7 @@ class Job {
   std::vector<std::unique_ptr<runtime::Executor>> executors_;
 };
 
-// What the engine has each rank do.
+// The sends and landings of each rank by the engine.
 std::vector<std::vector<Event>> predicted(const Case& c,
                                           const models::MessageSizes& message_sizes) {
   const double element = models::element_size(c.wire).value();

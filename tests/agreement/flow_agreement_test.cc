@@ -85,7 +85,7 @@ RC_GTEST_PROP(FlowAgreement, EqualsTheSlowJudgeWithSeveralInFlight, ()) {
   RC_ASSERT(done == schedules.size());
 }
 
-// Where no link is shared the two engines are one, from equal ready times and from others.
+// Where no link is shared the two engines agree, from equal and from unequal ready times.
 RC_GTEST_PROP(FlowAgreement, EqualsTheStepEngineWhereNoLinkIsShared, ()) {
   const models::Schedule schedule = *test::all_reduce_schedules(64);
   const CommunicationCost cost = *rc::gen::oneOf(test::communication_costs(), test::flat_costs());

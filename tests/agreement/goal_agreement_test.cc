@@ -75,9 +75,9 @@ bool one_port(const models::Schedule& schedule) {
   return true;
 }
 
-// The synchronous machine takes the engine's time exactly, but where a port carries several messages
-// of a step: in the engine they share it and are through together, the machine lets one pass after
-// the other, which helps the first and delays what the last one is needed for.
+// The synchronous machine takes the engine's time exactly, except where a port carries several
+// messages of a step. In the engine these share the port and are through together. The machine lets
+// one pass after the other, which helps the first and delays what waits for the last.
 TEST(GoalAgreement, WithSynchronousStepsAFileTakesTheEnginesTime) {
   int equal = 0;
   for (const int p : {2, 3, 4, 5, 6, 7, 8, 12, 16, 23, 24, 32}) {
@@ -110,8 +110,8 @@ TEST(GoalAgreement, IncastTakesTheEnginesTime) {
   }
 }
 
-// Receiving takes a host of LogGOPSim for (s-1) G, in which it starts no send. Where all ranks go in
-// step, and each sends and receives one message at a time, nobody has a send to start meanwhile.
+// Receiving occupies a host of LogGOPSim for (s-1) G, and it starts no send meanwhile. Where all
+// ranks go in step, and each sends and receives one message at a time, it has none to start.
 TEST(GoalAgreement, LogGopsTakesTheEnginesTimeWhereRanksGoInStep) {
   int equal = 0;
   for (const int p : {2, 3, 4, 5, 6, 8, 12, 16, 23, 32}) {
@@ -152,7 +152,7 @@ TEST(GoalAgreement, LogGopsIsLaterWhereRanksSendWhileTheyReceive) {
   EXPECT_LT(loggops_time(late, always_eager), 0.9 * engine_time(late));
 }
 
-// Rank 0 takes in 101 bytes from rank 1 from 1000 ns on, for 100 G = 1000 ns. What comes from rank 2
+// Rank 0 takes in 101 bytes from rank 1 from 1000 ns on, for 100 G = 1000 ns. The message of rank 2
 // at 1100 ns waits for that, and so does the answer, which arrives 1000 ns + 10 G after 2000 ns.
 TEST(LogGopsMachine, ReceivingOccupiesTheHost) {
   const test::GoalFile file = test::parse_goal(R"(num_ranks 3

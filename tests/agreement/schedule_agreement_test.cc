@@ -172,7 +172,7 @@ TEST(ScheduleAgreement, EnumeratedBytesEqualTheClosedForms) {
   }
 }
 
-// What is proven is what runs: buffers of whole numbers whose sums are exact.
+// A schedule that is proven also runs right, on buffers of whole numbers whose sums are exact.
 bool sums(const Schedule& schedule, std::size_t elements) {
   const auto ranks = static_cast<std::size_t>(schedule.ranks());
   std::vector<std::vector<float>> buffers(ranks, std::vector<float>(elements));

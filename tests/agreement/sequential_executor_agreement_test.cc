@@ -1,6 +1,6 @@
 // Every schedule, run by the sequential executor (runtime/collective/sequential_executor.h) on the
-// buffers of all ranks in one thread, is the sum over the ranks. Inputs are small integers scaled by
-// powers of two, so that no order of addition rounds and equality is exact. All contributions
+// buffers of all ranks in one thread, is the sum over the ranks. Inputs are small integers scaled
+// by powers of two, so that no order of addition rounds and equality is exact. All contributions
 // differ, so that none can stand in for another.
 //
 // The executor that runs between ranks is held against the executor engine in

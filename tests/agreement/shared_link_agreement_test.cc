@@ -82,8 +82,8 @@ std::string where(std::size_t algorithm, int ranks, Bytes bytes, const char* how
          " p=" + std::to_string(ranks) + ", " + std::to_string(bytes.value()) + " bytes" + how;
 }
 
-// By how much the flow engine differs from itself, at most, where the nodes' NICs are up to 1e-9
-// slower and ready times are moved by as much.
+// The most by which the flow engine differs from itself when the nodes' NICs are up to 1e-9 slower
+// and ready times are moved by as much.
 double own_difference(const models::Schedule& schedule, const CommunicationCost& cost, Bytes bytes,
                       const std::vector<Seconds>& ready, std::mt19937& random) {
   const auto up_to = [&random](double most) {
@@ -122,7 +122,7 @@ TEST_P(SharedLinkAgreement, FlowEqualsSimgridForEveryAllReduce) {
         FlowEngine collapsed({&schedules[i], 1}, cost);
         hold(test::worst_difference(collapsed.completion(0, bytes), expected, ranks),
              where(i, ranks, bytes, ", collapsed"));
-        // From much less than a step takes to about as much as all.
+        // Ready times differ by much less than a step takes, up to about as much as all steps.
         const double latest = expected.last().value() * log_uniform(random, 1e-4, 1);
         std::vector<Seconds> ready;
         for (int rank = 0; rank < ranks; ++rank)

@@ -93,7 +93,7 @@ void expect_agreement(const std::vector<std::pair<std::string, Schedule>>& named
     EXPECT_LE(test::worst_difference(expected, flow.completion(number, bytes), ranks), tolerance)
         << name << " p=" << ranks << ", " << bytes << ", flow engine";
     for (int seed = 0; seed < seeds; ++seed) {
-      // From much less than a step takes to much more.
+      // Ready times differ by much less than a step takes, up to much more.
       const auto ready =
           ready_times(ranks, std::exp(uniform(random, std::log(1e-7), std::log(10))), random);
       const Completion late = simgrid.completion(number, bytes, ready);

@@ -74,7 +74,7 @@ TEST(AllReduce, RefusesWhatItCannotBuild) {
   }
 }
 
-// What each rank sends, in buckets.
+// How much each rank sends, in buckets.
 std::vector<double> sent_by_rank(const Schedule& schedule) {
   std::vector<double> sum(static_cast<std::size_t>(schedule.ranks()), 0.0);
   for (int rank = 0; rank < schedule.ranks(); ++rank) {

@@ -103,7 +103,7 @@ TEST(Provenance, UnknownNamesListTheKnown) {
   }
 }
 
-// What the messages about limits propose is within them.
+// A value that a message about limits proposes is within the limits.
 TEST(Limits, TheirEndsReadBackWithinThem) {
   EXPECT_TRUE(within_limits(parse_seconds(to_text(Limits<Seconds>::most))));
   EXPECT_TRUE(within_limits(parse_bytes(to_text(Limits<Bytes>::least))));

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What read(document) throws.
+// The message of the error that read(document) throws.
 template <class F>
 std::string error_of(const std::string& text, F read) {
   const std::string file = "f.json";

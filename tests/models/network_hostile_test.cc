@@ -23,12 +23,12 @@ std::string yaml_error(const std::string& text) {
   return error_of([&] { return parse_network_yaml(text, "net.yaml"); });
 }
 
-// Of a network whose layers are these lines; the first stands in line 4.
+// The error for a network whose layers are these lines; the first is line 4 of the file.
 std::string layers_error(const std::string& layers) {
   return yaml_error("network: net\ninput: [3, 8, 8]\nlayers:\n" + layers);
 }
 
-// Of one layer, whose brace opens at column 5.
+// The error for a network of one layer, whose brace opens at column 5.
 std::string layer_error(const std::string& layer) {
   return layers_error("  - {name: a, " + layer + "}\n");
 }
@@ -277,7 +277,7 @@ TEST(NetworkBuilderFaults, NamesArePrintableAndShort) {
             "no error");
 }
 
-// What a name may hold, weighted towards what YAML gives a meaning.
+// Names of characters that a name may hold, among them many that YAML gives a meaning.
 rc::Gen<std::string> a_name() {
   const auto piece = rc::gen::element<std::string>(
       "a", "Z", "7", " ", ":", "#", ",", "[", "]", "{", "}", "&", "*", "!", "|", ">", "'", "\"",

@@ -178,7 +178,7 @@ TEST(PlanDocument, WithABucketOfNothingIsRefused) {
             "p.json: buckets[0].gradients: this bucket has no gradient; leave the bucket out");
 }
 
-// What of a document does not fit a network is said by the first gradient that is wrong.
+// A document that does not fit a network is refused by the first gradient that differs.
 TEST(PlanDocument, FitsOnlyItsNetworkAndRanks) {
   const NetworkWork network = small_network();
   const PlanDocument document = parse_plan(small_plan(), "p.json");

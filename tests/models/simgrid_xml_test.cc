@@ -16,7 +16,7 @@ Platform parsed(const std::string& body) {
 std::string error_of(const std::string& body) {
   return test::error_of([&] { return parsed(body); });
 }
-// Of a full zone with hosts a and b; the parts begin in line 3, after two blanks.
+// A full zone with hosts a and b. The parts begin in line 3 of the file, after two blanks.
 std::string zone(const std::string& parts) {
   return "<zone id=\"z\" routing=\"Full\"><host id=\"a\" speed=\"1Gf\"/><host id=\"b\" "
          "speed=\"1Gf\"/>\n  " +

@@ -198,7 +198,7 @@ RC_GTEST_PROP(Timeline, ComesBackAsItWasWritten, (std::uint32_t seed)) {
   EXPECT_EQ(chrome_trace(read), chrome_trace(written));
 }
 
-// Of a real network: 161 buckets, or few.
+// The timelines of a real network, of 161 buckets and of few.
 TEST(Timeline, APredictionComesBack) {
   for (const char* strategy : {"ring", "hybrid", "parameter-server"}) {
     const NetworkWork network = work(zoo_network("resnet50"));
@@ -346,7 +346,7 @@ TEST(Timeline, GarbageNeverCrashesIt) {
     EXPECT_EQ(error.find('\n'), std::string::npos) << text;
     EXPECT_LT(error.size(), 500u) << text;
     if (error != "no error") continue;
-    // What is read can be written.
+    // A timeline that was read can be written.
     ++accepted;
     EXPECT_FALSE(chrome_trace(parse_chrome_trace(text, "t.json")).empty());
   }

@@ -88,7 +88,7 @@ struct Owners {
   int target = -1;
 };
 
-// By the definition of the collectives in catalogue.h, chunk by chunk.
+// The owners of a chunk by the definition of the collectives in catalogue.h.
 Owners owners(Collective collective, int p, std::int64_t chunks, std::int64_t chunk) {
   const auto part_of = [](std::int64_t of, std::int64_t size, std::int64_t at) {
     int index = 0;
@@ -113,7 +113,7 @@ Owners owners(Collective collective, int p, std::int64_t chunks, std::int64_t ch
   return {};
 }
 
-// What the run of the postings shows; nothing if the promise is kept.
+// The fault that a run of the postings shows; nothing if they keep the promise.
 std::optional<Fault> judged(Collective collective, const Postings& postings) {
   const int p = postings.ranks;
   const auto at = [](auto& table, int i) -> auto& {

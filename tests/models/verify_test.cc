@@ -47,7 +47,7 @@ std::vector<std::int64_t> chunk_counts(const Schedule& schedule) {
   return counts;
 }
 
-// For googletest, which takes no dashes.
+// A name for googletest, which does not take dashes.
 std::string test_name(std::string_view algorithm) {
   std::string name(algorithm);
   std::replace(name.begin(), name.end(), '-', '_');

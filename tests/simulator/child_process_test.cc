@@ -16,7 +16,7 @@
 namespace paceline::simulator {
 namespace {
 
-void nothing(Channel&) {}
+void nothing(ProcessPipe&) {}
 
 // What a parent that waits for a number hears.
 std::string failure_of(const ChildProcess::Body& body) {
@@ -34,7 +34,7 @@ bool has_children() {
 }
 
 TEST(ChildProcess, AnswersWhatItIsSent) {
-  ChildProcess child("double", [](Channel& parent) {
+  ChildProcess child("double", [](ProcessPipe& parent) {
     int value = 0;
     while (parent.read(&value, sizeof value) && value != 0) {
       value *= 2;
@@ -52,7 +52,7 @@ TEST(ChildProcess, AnswersWhatItIsSent) {
 
 TEST(ChildProcess, ChangesNothingOfTheParents) {
   int value = 1;
-  ChildProcess child("change", [&](Channel& parent) {
+  ChildProcess child("change", [&](ProcessPipe& parent) {
     value = 2;
     static_cast<void>(parent.write(&value, sizeof value));
   });
@@ -62,28 +62,28 @@ TEST(ChildProcess, ChangesNothingOfTheParents) {
 }
 
 TEST(ChildProcess, SaysHowItDied) {
-  EXPECT_EQ(failure_of([](Channel&) { std::raise(SIGKILL); }),
+  EXPECT_EQ(failure_of([](ProcessPipe&) { std::raise(SIGKILL); }),
             "cannot count: its process was killed by signal 9 (Killed)");
-  EXPECT_EQ(failure_of([](Channel&) {
+  EXPECT_EQ(failure_of([](ProcessPipe&) {
               std::fputs("\nno\tmore fingers\nand toes\n", stderr);
               std::raise(SIGKILL);
             }),
             "cannot count: its process was killed by signal 9 (Killed): no?more fingers");
-  EXPECT_EQ(failure_of([](Channel&) { _exit(3); }),
+  EXPECT_EQ(failure_of([](ProcessPipe&) { _exit(3); }),
             "cannot count: its process ended early, with status 3");
   EXPECT_EQ(failure_of(nothing), "cannot count: its process ended early, with status 0");
-  EXPECT_EQ(failure_of([](Channel&) { throw std::runtime_error("too high"); }),
+  EXPECT_EQ(failure_of([](ProcessPipe&) { throw std::runtime_error("too high"); }),
             "cannot count: too high");
   EXPECT_FALSE(has_children());
 }
 
 TEST(ChildProcess, JoinThrowsIfTheBodyDid) {
-  ChildProcess child("count", [](Channel&) { throw std::runtime_error("too high"); });
+  ChildProcess child("count", [](ProcessPipe&) { throw std::runtime_error("too high"); });
   EXPECT_THROW(child.join(), RunError);
 }
 
 TEST(ChildProcess, SendingToTheDeadIsAnError) {
-  ChildProcess child("count", [](Channel&) { std::raise(SIGKILL); });
+  ChildProcess child("count", [](ProcessPipe&) { std::raise(SIGKILL); });
   EXPECT_THROW(
       {
         for (;;) child.send(1);
@@ -93,7 +93,7 @@ TEST(ChildProcess, SendingToTheDeadIsAnError) {
 
 TEST(ChildProcess, IsKilledWhenNobodyWaits) {
   {
-    const ChildProcess child("wait", [](Channel&) {
+    const ChildProcess child("wait", [](ProcessPipe&) {
       for (;;) pause();
     });
     EXPECT_TRUE(has_children());
@@ -106,7 +106,7 @@ TEST(ChildProcess, LeavesTheParentsStandardStreamsAlone) {
   testing::internal::CaptureStderr();
   std::fputs("written once", stdout);
   {
-    ChildProcess child("chat", [](Channel&) {
+    ChildProcess child("chat", [](ProcessPipe&) {
       std::puts("to stdout");
       std::fflush(stdout);
       std::fputs("to stderr", stderr);
@@ -125,7 +125,7 @@ TEST(ChildProcess, GoesOnAfterSignals) {
   action.sa_handler = ignore;
   ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
   const pid_t parent = getpid();
-  ChildProcess child("interrupt", [parent](Channel& channel) {
+  ChildProcess child("interrupt", [parent](ProcessPipe& channel) {
     for (int i = 0; i < 20; ++i) {
       kill(parent, SIGUSR1);
       usleep(1000);

@@ -13,7 +13,7 @@
 namespace paceline::models {
 namespace {
 
-// One rank's block, step after step.
+// Writes the block of one rank, step after step.
 class RankText {
  public:
   RankText(const GoalOptions& options, std::string& text) : options_(options), text_(text) {}
@@ -72,9 +72,9 @@ class RankText {
   const GoalOptions& options_;
   std::string& text_;
   std::vector<std::string> before_;    // labels that end the last step in which the rank took part
-  std::vector<std::string> ends_;      // of this step
-  std::vector<std::string> received_;  // in this step
-  std::int64_t reduced_ = 0;           // bytes
+  std::vector<std::string> ends_;      // labels that end this step
+  std::vector<std::string> received_;  // labels of the messages received in this step
+  std::int64_t reduced_ = 0;           // bytes that are reduced in this step
   int last_step_ = 0;
 };
 

@@ -22,8 +22,8 @@ struct GoalOptions {
 };
 
 // Writes the file piece by piece, in order: a header, then one piece for each rank. Memory: the
-// messages and the text of one rank. Throws InputError, before the first piece, where there are more
-// than most_exported_messages.
+// messages and the text of one rank. Throws InputError, before the first piece, where there are
+// more than most_exported_messages.
 //
 // Each rank runs synchronous steps: all messages of a step start when the rank is done with the
 // last step in which it took part. It is done with a step when its messages are sent and received,
@@ -31,8 +31,8 @@ struct GoalOptions {
 //  - "sS_TO" and "rS_FROM" (with "_i" where a step has several) are the messages of step S, counted
 //    from 1.
 //  - "cS" is the reduction after step S: gamma for every byte, in whole nanoseconds.
-//  - "jS" is a calc of 0 that joins the ends of a step that has more than two, so that the number of
-//    lines grows with the messages and not with their square.
+//  - "jS" is a calc of 0 that joins the ends of a step that has more than two, so that the number
+//    of lines grows with the messages and not with their square.
 //  - A tag counts the messages from one rank to another, so that matching is unambiguous in any
 //    order. Sends of a step are in the order of the distance to the receiver, around all ranks.
 // Empty messages are left out. A rank that has no others holds one calc of 0.

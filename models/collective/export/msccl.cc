@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* fewer = "export fewer ranks, groups or segments";
 
-// An instruction of a GPU: which threadblock, and where in it.
+// The place of an instruction of a GPU: its threadblock, and where in it.
 struct Place {
   int block = -1;
   int step = -1;
@@ -50,7 +50,7 @@ struct Threadblock {
 // What was done to a chunk of a rank's buffer, for the instructions that come after.
 struct Chunk {
   Place written;
-  std::vector<Place> read;  // since it was written
+  std::vector<Place> read;  // by instructions since it was written
 };
 
 class Gpu {
@@ -73,7 +73,7 @@ class Gpu {
       waits.push_back(chunk.written);
       waits.insert(waits.end(), chunk.read.begin(), chunk.read.end());
     });
-    // "rrc" adds what arrives to its source, and puts the sum into its target: both are ours.
+    // "rrc" adds what arrives to its source, and puts the sum into its target: here both are one.
     const Place place =
         add(block, reduce ? "rrc" : "r", reduce ? target : source, target, span.size, waits);
     for_each_chunk(span, [&](Chunk& chunk) {
@@ -81,7 +81,7 @@ class Gpu {
       chunk.read.clear();
     });
   }
-  // Needs nothing and is needed by nothing.
+  // A copy that waits for nothing, and that nothing waits for.
   void copy(Cell source, Cell target, std::int64_t count) {
     if (blocks_.empty()) blocks_.emplace_back();
     add(0, "cpy", source, target, count, {});
@@ -149,13 +149,13 @@ class Gpu {
   std::map<int, int> from_;
 };
 
-// How a collective is called, and where in its buffers it keeps the chunks of a bucket.
+// How MSCCL calls a collective, and in which buffer the chunks of a bucket are.
 struct Form {
   const char* name;
   bool in_place;
   char home;         // the buffer that holds all of the bucket; of all-to-all none does
   bool input_part;   // the input is one part of the ranks' many
-  bool output_part;  // the output is
+  bool output_part;  // the output is one part of the ranks' many
 };
 
 Form form_of(Collective collective) {

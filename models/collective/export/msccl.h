@@ -11,19 +11,19 @@
 
 namespace paceline::models {
 
-// What MSCCL holds in fields of fixed size (src/include/msccl.h; the XML parser of
-// msccl-executor-nccl, msccl_parser.h). What needs more is refused.
+// The limits of MSCCL's fields (src/include/msccl.h; the XML parser of msccl-executor-nccl,
+// msccl_parser.h). A schedule that needs more is refused.
 struct MscclLimits {
-  static constexpr int steps = 256;               // of a threadblock, "nop" included
-  static constexpr int peers = 32;                // of a channel, in each direction
+  static constexpr int steps = 256;               // steps of a threadblock, "nop" included
+  static constexpr int peers = 32;                // peers of a channel, in each direction
   static constexpr std::int64_t chunks = 32'767;  // an offset is an int16
   static constexpr std::int64_t count = 71;       // chunks of one instruction
   static constexpr std::size_t name = 63;
   // The size of a call up to which a file is chosen, as an int64. microsoft/msccl chooses below it
   // (so never with 0), msccl-executor-nccl up to it.
   static constexpr std::int64_t bytes = std::int64_t{1} << 50;
-  static constexpr std::size_t elements = 4095;  // XML elements that one GPU reads: its own steps
-                                                 // and threadblocks, all gpus, and algo
+  // XML elements that one GPU reads: its own steps and threadblocks, all gpus, and algo.
+  static constexpr std::size_t elements = 4095;
 };
 
 // One threadblock for each rank that a rank sends to and one for each that it receives from, all on

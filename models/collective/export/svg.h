@@ -8,7 +8,7 @@
 
 namespace paceline::models {
 
-// What is legible on a page.
+// Limits up to which a picture is legible on a page.
 struct SvgLimits {
   static constexpr int ranks = 64;
   static constexpr int columns = 64;
