@@ -17,7 +17,7 @@
 #include "runtime/channel/messages.h"
 #include "runtime/channel/transport_channel.h"
 #include "runtime/exchange/gradient_exchange.h"
-#include "runtime/network/trainable_network.h"
+#include "runtime/network/cpu_network.h"
 
 namespace paceline::calibration {
 namespace {
@@ -238,7 +238,7 @@ class Load {
   }
 
  private:
-  runtime::TrainableNetwork network_;
+  runtime::CpuNetwork network_;
   std::vector<float> images_;
   std::vector<std::int32_t> labels_;
   std::vector<float> gradients_;

@@ -1,8 +1,10 @@
 // Tests: tests/runtime/device/cpu_device_test.cc.
 #include "runtime/device/cpu_device.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "runtime/device/cpu_update.h"
 #include "runtime/tensor/kernels.h"
 
 namespace paceline::runtime {
@@ -31,6 +33,8 @@ struct OnCpu {
     else
       add_to_fp32(floats(k.target), k.source.data, k.source.type);
   }
+  void operator()(const Fill& k) const { std::ranges::fill(floats(k.target), k.value); }
+  void operator()(const UpdateParameters& k) const { update_on_cpu(k); }
   void operator()(const FindNotFinite& k) const {
     if (!all_finite(floats(k.values))) *k.found = 1;
   }

@@ -14,6 +14,7 @@
 #include <variant>
 
 #include "runtime/device/memory.h"
+#include "runtime/device/parameter_update.h"
 
 namespace paceline::runtime {
 
@@ -38,7 +39,24 @@ struct FindNotFinite {
   std::uint32_t* found = nullptr;
 };
 
-using Kernel = std::variant<Cast, Add, FindNotFinite>;
+// target[i] = value, for FP32 arrays.
+struct Fill {
+  ArrayView target;
+  float value = 0;
+};
+
+// One step of an optimizer on the flat FP32 arrays of all parameters (parameter_update.h). The
+// table outlives the kernel. `mean_square` is empty unless the rule has RMSprop.
+struct UpdateParameters {
+  const UpdateTable* table = nullptr;
+  UpdateRule rule;
+  ArrayView weights;
+  ConstArrayView gradients;
+  ArrayView momentum;
+  ArrayView mean_square;
+};
+
+using Kernel = std::variant<Cast, Add, FindNotFinite, Fill, UpdateParameters>;
 
 // The memory that a kernel touches.
 struct MemoryAccess {
@@ -62,6 +80,10 @@ void for_each_access(const Kernel& kernel, Sink&& sink) {
     Sink& sink;
     void operator()(const Cast& k) const { reads(k.source), writes(k.target); }
     void operator()(const Add& k) const { reads(k.source), writes(k.target); }
+    void operator()(const Fill& k) const { writes(k.target); }
+    void operator()(const UpdateParameters& k) const {
+      writes(k.weights), reads(k.gradients), writes(k.momentum), writes(k.mean_square);
+    }
     void operator()(const FindNotFinite& k) const {
       reads(k.values);
       sink(MemoryAccess{std::as_bytes(std::span(k.found, 1)), MemoryKind::pinned, true});

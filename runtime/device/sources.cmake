@@ -1,11 +1,17 @@
 set(device_sources
+  device/copies.cc
   device/cpu_device.cc
+  device/cpu_update.cc
   device/device.cc
   device/memory.cc
+  device/parameter_update.cc
   device/token.cc)
 set(device_headers
+  device/copies.h
   device/cpu_device.h
+  device/cpu_update.h
   device/device.h
   device/kernels.h
   device/memory.h
+  device/parameter_update.h
   device/token.h)

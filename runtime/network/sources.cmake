@@ -15,11 +15,12 @@ set(network_sources
   network/onednn/workshop.cc
   network/parameters.cc
   network/rounding.cc
-  network/trainable_network.cc)
+  network/cpu_network.cc)
 set(network_headers
   network/adaptive_pool.h
   network/dropout.h
   network/loss.h
   network/memory_plan.h
   network/rounding.h
+  network/cpu_network.h
   network/trainable_network.h)

@@ -1,25 +1,12 @@
-// A models::Network that computes: forward and backward passes on CPUs, by oneDNN.
+// A models::Network that computes: the interface of networks on any device. The CPU's is
+// runtime/network/cpu_network.h.
 //
-// Weights, gradients and batch-norm statistics are the caller's, as flat FP32 arrays; tensors stand
-// in them in backward order (models::NetworkWork::gradients), which is the order of a plan's
-// buckets, each in the plain layout that models::ParameterTensor::shape says. Inside, activations
-// and the working copies of the weights are of the storage type, in whatever layout is fastest:
-//   fp32   all in FP32;
-//   bf16   storage and arithmetic in BF16 (AMX where the CPU has it), accumulation in FP32;
-//   fp16   storage in FP16, arithmetic in FP32 (oneDNN 2.6 computes no FP16 on CPUs): each operand
-//          and each result is rounded to FP16, so that overflow and underflow are FP16's. The
-//          rounded numbers are held in FP32 words: it takes the memory of fp32, and more time.
-// Batch norm's statistics, its gamma and beta, and the loss are FP32 in every mode (Jizhi, 3.2).
-// Gradients of weights and biases come in FP32 from bf16, and rounded to FP16 from fp16.
+// Weights and gradients are the caller's, as flat FP32 arrays in memory that the network's device
+// takes; tensors stand in them in backward order (models::NetworkWork::gradients), which is the
+// order of a plan's buckets, each in the plain layout that models::ParameterTensor::shape says.
 //
-// What models::Layer leaves open: an average pool divides by its kernel's size, padding included;
-// LRN has k = 2, alpha = 1e-4 and beta = 0.75 (Krizhevsky 2012, 3.3); dropout scales what it keeps
-// by 1 / (1 - probability); running variances are of n - 1 samples; momentum 0.1 is PyTorch's.
-//
-// All memory is taken at construction. Activations, gradients and workspaces share one arena by
-// their lives; a ReLU is done by the layer before it where it can, and then takes no time itself.
-//
-// The same network, weights, batch and number of threads give the same bits.
+// What is read or written later than a call returns has a token. The same network, weights and batch
+// give the same bits.
 // Thread safety: one thread at a time.
 #pragma once
 
@@ -33,6 +20,8 @@
 #include "models/base/precision.h"
 #include "models/network/network.h"
 #include "models/network/work.h"
+#include "runtime/device/memory.h"
+#include "runtime/device/token.h"
 
 namespace paceline::runtime {
 
@@ -48,9 +37,9 @@ struct ParameterPlace {
   int layer = 0;  // index into models::Network::layers()
 };
 
-// In backward order. Throws InputError as models::work does.
+// The parameters of a network in backward order. Throws InputError as models::work does.
 [[nodiscard]] std::vector<ParameterPlace> parameter_places(const models::Network& network);
-// Of gradients that are only moved, in their order: flat weights, one behind the other.
+// Places for gradients that are only moved, in their order: flat weights, one behind the other.
 [[nodiscard]] std::vector<ParameterPlace> parameter_places(
     std::span<const models::Gradient> gradients);
 
@@ -80,14 +69,14 @@ struct TrainableNetworkOptions {
   double batch_norm_epsilon = 1e-5;
 };
 
-// Of a batch.
+// What a pass over a batch gave.
 struct PassOutcome {
   double loss = 0;             // mean over the samples
   std::int64_t correct = 0;    // samples whose largest logit is the label's
-  std::int64_t correct_5 = 0;  // ... among the five largest
+  std::int64_t correct_5 = 0;  // samples whose label is among the five largest logits
 };
 
-// Told of each layer's work, for the timeline. `layer` is an index into models::Network::layers().
+// Is told of each layer's work, for the timeline. `layer` is an index into models::Network::layers().
 class LayerObserver {
  public:
   virtual ~LayerObserver() = default;
@@ -95,54 +84,65 @@ class LayerObserver {
   virtual void ended(bool backward, int layer) = 0;
 };
 
+// What does not change in the life of a network.
+struct NetworkTraits {
+  int batch = 1;
+  int classes = 0;
+  // The type that layers compute in: the storage type, or FP32.
+  models::NumberType arithmetic = models::NumberType::fp32;
+  std::vector<ParameterPlace> parameters = {};
+};
+
 class TrainableNetwork {
  public:
-  // Throws InputError that names the layer if shapes do not fit, an LRN is of an even size, or the
-  // network does not end in its only softmax_cross_entropy.
-  TrainableNetwork(const models::Network& network, const TrainableNetworkOptions& options);
-  TrainableNetwork(TrainableNetwork&&) noexcept;
-  TrainableNetwork& operator=(TrainableNetwork&&) noexcept;
-  ~TrainableNetwork();
+  // Is called with a parameter and the token of its gradient.
+  using GradientReady = std::function<void(int, const Token&)>;
 
-  [[nodiscard]] int batch() const;
-  [[nodiscard]] int classes() const;
-  // The type that layers compute in: the storage type, or FP32.
-  [[nodiscard]] models::NumberType arithmetic() const;
-  [[nodiscard]] const std::vector<ParameterPlace>& parameters() const;
-  [[nodiscard]] std::int64_t parameter_elements() const;
+  TrainableNetwork() = default;
+  TrainableNetwork(const TrainableNetwork&) = delete;
+  TrainableNetwork& operator=(const TrainableNetwork&) = delete;
+  virtual ~TrainableNetwork() = default;
+
+  [[nodiscard]] virtual const NetworkTraits& traits() const = 0;
+  [[nodiscard]] int batch() const { return traits().batch; }
+  [[nodiscard]] int classes() const { return traits().classes; }
+  [[nodiscard]] models::NumberType arithmetic() const { return traits().arithmetic; }
+  [[nodiscard]] const std::vector<ParameterPlace>& parameters() const {
+    return traits().parameters;
+  }
+  [[nodiscard]] std::int64_t parameter_elements() const {
+    return parameters().empty() ? 0 : parameters().back().offset + parameters().back().elements;
+  }
 
   // Running means of all batch norms in the order of layers, then their variances; 0 and 1 at
-  // first. The caller may write them (a checkpoint, a mean over ranks).
-  [[nodiscard]] std::span<float> statistics();
+  // first. Between passes the caller may write them (a checkpoint, a mean over ranks).
+  [[nodiscard]] virtual ArrayView running_statistics() = 0;
 
-  // Takes new weights into the working copies: all, or parameters [first, first + count).
-  // `weights` is the whole flat array.
-  void set_weights(std::span<const float> weights);
-  void set_weights(std::span<const float> weights, int first, int count);
+  // Takes new weights of parameters [first, first + count) into the working copies, once `when` is
+  // done. `weights` is the whole flat array; it may be written again when the token is done. The
+  // next pass uses the new weights.
+  virtual Token take_weights(const ConstArrayView& weights, int first, int count,
+                             const Token& when) = 0;
 
   // images: batch() x channels x height x width in FP32, NCHW; labels: 0 .. classes() - 1. In an
   // evaluation there may be fewer than batch() samples. `seed` draws the dropout masks. A training
-  // pass updates statistics() and keeps what backward() needs, until the next pass. Throws
+  // pass updates the running statistics and keeps what backward needs, until the next pass. Throws
   // InputError for a label out of range.
-  PassOutcome forward(std::span<const float> images, std::span<const std::int32_t> labels,
-                      Pass pass, std::uint64_t seed = 0);
+  virtual PassOutcome forward(std::span<const float> images, std::span<const std::int32_t> labels,
+                              Pass pass, std::uint64_t seed = 0) = 0;
 
-  // After a training pass: the gradient of loss_scale * (mean loss) into `gradients`, the whole
-  // flat array. In fp16 mode gradients of activations and of weights are rounded to FP16, and
-  // overflow to infinity. `ready(i)` is called as soon as the gradient of parameter i is there, in
-  // order.
-  void backward(float loss_scale, std::span<float> gradients,
-                const std::function<void(int)>& ready = {});
+  // After a training pass: starts to compute the gradient of loss_scale * (mean loss) into
+  // `gradients`, the whole flat array. With FP16 storage gradients of activations and of weights
+  // are rounded to FP16, and overflow to infinity. Calls ready(i, token) for each parameter in
+  // order; the token is done when the gradient of parameter i is there, and all before it.
+  virtual void compute_gradients(float loss_scale, const ArrayView& gradients,
+                                 const GradientReady& ready) = 0;
 
-  // Of the last training forward pass, for tests: batch() x classes() logits.
-  [[nodiscard]] std::vector<float> logits() const;
+  // The logits of the last training forward pass, for tests: batch() x classes().
+  [[nodiscard]] virtual std::vector<float> logits() const = 0;
 
-  // May be null. Must outlive its use.
-  void observe(LayerObserver* observer);
-
- private:
-  class Implementation;
-  std::unique_ptr<Implementation> implementation_;
+  // `observer` may be null. It must outlive its use.
+  virtual void observe(LayerObserver* observer) = 0;
 };
 
 }  // namespace paceline::runtime

@@ -1,10 +1,12 @@
 set(tensor_sources
   tensor/kernels.cc
-  tensor/kernels_portable.cc)
+  tensor/kernels_portable.cc
+  tensor/optimizer_kernels.cc)
 set(tensor_headers
   tensor/kernel_forms.h
   tensor/kernel_loops.h
-  tensor/kernels.h)
+  tensor/kernels.h
+  tensor/optimizer_kernels.h)
 # Each form is one file, compiled for its instructions; kernels.cc chooses at run time.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   list(APPEND tensor_sources

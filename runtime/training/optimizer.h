@@ -1,17 +1,20 @@
 // Optimizers, on FP32 master weights and FP32 gradients in the flat arrays of
-// runtime/network/trainable_network.h.
+// runtime/network/trainable_network.h. The arithmetic is a kernel of the device (UpdateParameters);
+// what a recipe says of a step is decided here.
 //
-// Cost: one fused pass over the arrays, bound by memory: 20 bytes an element (weights and momentum
+// Cost on the CPU: one fused pass over the arrays, bound by memory: 20 bytes an element (weights and momentum
 // are read and written, gradients read), 28 with RMSprop (mean squares, too). LARS first reads
 // weights and gradients for their norms, one parameter after the other, so that they are still in
 // the cache when they are updated; a parameter larger than the cache costs 28.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "runtime/device/device.h"
 #include "runtime/network/trainable_network.h"
 #include "runtime/training/recipe.h"
 
@@ -27,9 +30,16 @@ namespace paceline::runtime {
 
 class Optimizer {
  public:
+  // Its state is in the memory that the device is fastest in. The device outlives the optimizer.
+  // `threads` share a step where the device is the CPU.
+  Optimizer(Device& device, const OptimizerRecipe& recipe, std::vector<ParameterPlace> parameters,
+            int threads = 1);
+  // On the CPU.
   Optimizer(const OptimizerRecipe& recipe, std::vector<ParameterPlace> parameters, int threads = 1);
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
 
-  // One step on all parameters:
+  // Starts one step on all parameters:
   //   g = gradient * gradient_factor + weight decay * w    (decay where the recipe has it)
   //   LARS: rate_l = rate * trust * |w| / (|g'| + decay |w| + epsilon), g' without decay (You 2017,
   //         equation 6); rate where |w| or |g'| is 0, and for parameters that the recipe leaves out
@@ -40,63 +50,34 @@ class Optimizer {
   //         v = momentum v + (rate share + rmsprop rate (1 - share) / (sqrt(m) + epsilon)) g
   // `gradients` must be finite. Bit-identical on all ranks for the same input, whatever the number
   // of threads and the CPU.
+  void step(Stream& stream, const ArrayView& weights, const ConstArrayView& gradients,
+            float gradient_factor, double learning_rate, double epoch);
+  // The same on arrays of the host, done when it returns.
   void step(std::span<float> weights, std::span<const float> gradients, float gradient_factor,
             double learning_rate, double epoch);
 
   // What a checkpoint needs: "momentum"; "mean_square" with RMSprop; "learning_rate" (one number,
-  // the last step's) with momentum correction. Flat arrays, to be read and written.
+  // the last step's) with momentum correction. Flat FP32 arrays, to be read and written while no
+  // step is under way.
   struct State {
     std::string name;
-    std::span<float> values;
+    ArrayView values;
   };
   [[nodiscard]] std::vector<State> state();
 
  private:
-  // A stretch of one parameter.
-  struct Block {
-    std::size_t parameter = 0;
-    std::size_t offset = 0;
-    std::size_t elements = 0;
-  };
-  // What a step does to one parameter.
-  struct Factors {
-    float rate = 0;
-    float decay = 0;
-  };
-
-  // One call of step().
-  struct Step {
-    std::span<float> weights;
-    std::span<const float> gradients;
-    float gradient_factor = 1;
-    float momentum = 0;
-    double learning_rate = 0;
-    double sgd_share = 1;
-    std::vector<Factors> factors = {};  // of each parameter
-  };
-
   [[nodiscard]] bool decays(const ParameterPlace& parameter) const;
   [[nodiscard]] bool has_own_rate(const ParameterPlace& parameter) const;
-  // Decides which threads take what.
-  void cut();
-  void add_blocks(std::size_t parameter, std::vector<Block>& blocks) const;
-  // LARS: sets the rates of the parameters that have their own, among those of `blocks`. With
-  // `threads`, these share the work.
-  void set_own_rates(std::span<const Block> blocks, bool threads, Step& step) const;
-  void update(std::span<const Block> blocks, const Step& step);
-  // action(i) on worker i, all at once.
-  template <class Action>
-  void on_workers(Action action) const;
+  void set_up(Device& device, std::span<const ParameterPlace> parameters, int threads);
   // What v is multiplied by.
   float momentum_factor(double learning_rate);
 
   OptimizerRecipe recipe_;
-  std::vector<ParameterPlace> parameters_;
-  std::size_t workers_ = 1;
-  std::vector<Block> shared_;  // cut into as many pieces as there are workers
-  std::vector<std::vector<std::vector<Block>>> own_;  // of each worker: whole parameters
-  std::vector<float> momentum_;
-  std::vector<float> mean_square_;
+  std::unique_ptr<Device> cpu_;     // where it was made for the CPU
+  std::unique_ptr<Stream> stream_;  // of the device
+  UpdateTable table_;
+  Memory momentum_;
+  Memory mean_square_;
   float last_rate_ = 0;  // 0 before the first step
 };
 

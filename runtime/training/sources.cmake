@@ -8,7 +8,6 @@ set(training_sources
   training/learning_rate.cc
   training/loss_scale.cc
   training/optimizer.cc
-  training/optimizer_kernels.cc
   training/recipe.cc
   training/shipped_recipes.cc
   training/trainer.cc)
@@ -21,7 +20,6 @@ set(training_headers
   training/learning_rate.h
   training/loss_scale.h
   training/optimizer.h
-  training/optimizer_kernels.h
   training/recipe.h
   training/trainer.h)
 set(training_embedded

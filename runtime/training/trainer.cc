@@ -14,10 +14,11 @@
 #include "models/base/seeds.h"
 #include "models/collective/algorithms.h"
 #include "runtime/channel/messages.h"
-#include "runtime/device/memory.h"
+#include "runtime/collective/executor.h"
+#include "runtime/device/copies.h"
+#include "runtime/device/cpu_device.h"
 #include "runtime/exchange/gradient_exchange.h"
-#include "runtime/network/trainable_network.h"
-#include "runtime/tensor/kernels.h"
+#include "runtime/network/cpu_network.h"
 #include "runtime/training/checkpoint.h"
 #include "runtime/training/data/loader.h"
 #include "runtime/training/data/order.h"
@@ -65,7 +66,7 @@ struct Sums {
 
 class Training {
  public:
-  Training(const TrainingRequest& request, const Endpoint& endpoint, TrainingObserver* observer);
+  Training(const TrainingRequest& request, const TrainingParts& parts, TrainingObserver* observer);
   TrainingOutcome run();
 
  private:
@@ -83,7 +84,14 @@ class Training {
   void report_epoch(const Sums& sums);
   // Sums over ranks of loss, correct, correct_5, samples on the test set.
   std::array<double, 4> evaluate();
-  void average_statistics(std::span<float> statistics);
+  // The mean over the ranks.
+  [[nodiscard]] std::vector<float> averaged(std::vector<float> values);
+  [[nodiscard]] Memory allocated(std::size_t floats) const;
+  [[nodiscard]] std::vector<float> to_host(const ConstArrayView& array);
+  void set_statistics(std::span<const float> values);
+  // Gives the network the weights as they are when what was started is done.
+  void give_weights();
+  [[nodiscard]] bool is_finite(const ConstArrayView& values);
   void save();
   void restore();
   [[nodiscard]] bool double_buffered() const {
@@ -95,6 +103,7 @@ class Training {
 
   const TrainingRequest& request_;
   const Recipe& recipe_;
+  const TrainingParts& parts_;
   Channel& channel_;  // used while no iteration is under way
   TrainingObserver* observer_;
   int rank_;
@@ -102,18 +111,21 @@ class Training {
   std::string description_;
   std::vector<Phase> phases_;
   std::vector<ParameterPlace> places_;
-  std::vector<float> weights_;
+  Memory weights_memory_;
+  ArrayView weights_;  // FP32 masters
   // Of the iterations under way, in turn. A pending gradient is summed over ranks already.
   std::array<Memory, 2> gradients_memory_;
-  std::array<std::span<float>, 2> gradients_;
+  std::array<ArrayView, 2> gradients_;
   std::array<double, 2> scales_ = {1, 1};  // that the gradients were computed with
   std::optional<std::size_t> pending_;     // arrived, and its update is due in the next iteration
   std::int64_t begun_ = 0;                 // iterations of this run whose gradients were begun
-  std::optional<TrainableNetwork> network_;
+  std::unique_ptr<TrainableNetwork> network_;
   std::optional<Optimizer> optimizer_;
   LossScaleState loss_scale_;
   std::optional<LayerRecorder> layers_;
   std::optional<GradientExchange> exchange_;
+  // Updates run on it, and copies. It is the first to go, because it waits for what it runs.
+  std::unique_ptr<Stream> stream_ = parts_.device.make_stream();
   Position position_;
   std::int64_t iterations_ = 0;  // of the whole recipe
   std::int64_t done_ = 0;        // iterations of this run
@@ -121,11 +133,12 @@ class Training {
   TrainingOutcome outcome_;
 };
 
-Training::Training(const TrainingRequest& request, const Endpoint& endpoint,
+Training::Training(const TrainingRequest& request, const TrainingParts& parts,
                    TrainingObserver* observer)
     : request_(request),
       recipe_(request.recipe),
-      channel_(endpoint.channel),
+      parts_(parts),
+      channel_(parts.channel),
       observer_(observer),
       rank_(channel_.rank()),
       ranks_(channel_.ranks()),
@@ -140,14 +153,17 @@ Training::Training(const TrainingRequest& request, const Endpoint& endpoint,
                                  request.checkpoint.empty() ? "none" : "one",
                                  request.checkpoint_every, request.resume.empty() ? "no" : "yes",
                                  request.most_iterations));
-  exchange_.emplace(endpoint.transport, request.plan, places_, request.recorder);
-  weights_ = initial_weights(request.network,
-                             {.seed = recipe_.seed, .zero_last_gamma = recipe_.zero_last_gamma});
+  exchange_.emplace(parts.executor, parts.device, request.plan, places_, request.recorder);
+  const std::vector<float> weights = initial_weights(
+      request.network, {.seed = recipe_.seed, .zero_last_gamma = recipe_.zero_last_gamma});
+  weights_memory_ = allocated(weights.size());
+  weights_ = weights_memory_.array(NumberType::fp32);
+  copy_from_host(parts.device, *stream_, weights, weights_);
   for (std::size_t i = 0; i < (double_buffered() ? 2 : 1); ++i) {
-    gradients_memory_[i] = host_memory(weights_.size() * sizeof(float));
-    gradients_[i] = host_floats(gradients_memory_[i].array(NumberType::fp32));
+    gradients_memory_[i] = allocated(weights.size());
+    gradients_[i] = gradients_memory_[i].array(NumberType::fp32);
   }
-  optimizer_.emplace(recipe_.optimizer, places_, request.threads);
+  optimizer_.emplace(parts.device, recipe_.optimizer, places_, request.threads);
   loss_scale_ = initial_loss_scale(recipe_.loss_scale, recipe_.working_type(), request.plan.wire);
   if (request.recorder != nullptr) layers_.emplace(*request.recorder);
 }
@@ -182,12 +198,39 @@ std::int64_t Training::all_iterations() const {
 void Training::make_network(int batch) {
   if (network_ && network_->batch() == batch) return;
   std::vector<float> statistics;
-  if (network_) statistics.assign(network_->statistics().begin(), network_->statistics().end());
-  network_.emplace(request_.network, TrainableNetworkOptions{.batch = batch,
-                                                             .storage = recipe_.working_type(),
-                                                             .threads = request_.threads});
-  if (!statistics.empty()) std::ranges::copy(statistics, network_->statistics().begin());
-  network_->set_weights(weights_);
+  if (network_) statistics = to_host(network_->running_statistics());
+  network_ = parts_.make_network(
+      request_.network,
+      {.batch = batch, .storage = recipe_.working_type(), .threads = request_.threads});
+  if (!statistics.empty()) set_statistics(statistics);
+  give_weights();
+}
+
+Memory Training::allocated(std::size_t floats) const {
+  return parts_.device.allocate(floats * sizeof(float), parts_.device.fastest());
+}
+
+std::vector<float> Training::to_host(const ConstArrayView& array) {
+  return runtime::to_host(parts_.device, *stream_, array);
+}
+
+void Training::set_statistics(std::span<const float> values) {
+  copy_from_host(parts_.device, *stream_, values, network_->running_statistics());
+}
+
+void Training::give_weights() {
+  // The next update waits until the network has read them.
+  stream_->wait_for(network_->take_weights(
+      weights_, 0, static_cast<int>(network_->parameters().size()), stream_->record()));
+}
+
+bool Training::is_finite(const ConstArrayView& values) {
+  const Memory flag = parts_.device.allocate(sizeof(std::uint32_t), MemoryKind::pinned);
+  auto* const found = reinterpret_cast<std::uint32_t*>(flag.data());
+  *found = 0;
+  stream_->start(FindNotFinite{values, found});
+  wait_for(stream_->record(), device_patience, "look at the gradients");
+  return *found == 0;
 }
 
 TrainingOutcome Training::run() {
@@ -206,8 +249,8 @@ TrainingOutcome Training::run() {
   settle();
   outcome_.iterations = done_;
   outcome_.complete = position_.epoch >= phases_.back().first_epoch + phases_.back().epochs;
-  outcome_.weights = weights_;
-  outcome_.statistics.assign(network_->statistics().begin(), network_->statistics().end());
+  outcome_.weights = to_host(weights_);
+  outcome_.statistics = to_host(network_->running_statistics());
   return std::move(outcome_);
 }
 
@@ -274,8 +317,9 @@ void Training::iterate(const Batch& batch, const Phase& phase, Seconds input, Su
   scales_[slot] = static_cast<float>(loss_scale_.scale);  // as a checkpoint keeps it
   exchange_->begin(gradients_[slot], done_);
   // The sum over ranks is then the gradient of the mean loss of all ranks, and overflows no sooner.
-  network_->backward(static_cast<float>(scales_[slot] / ranks_), gradients_[slot],
-                     [this](int parameter) { exchange_->ready(parameter); });
+  network_->compute_gradients(
+      static_cast<float>(scales_[slot] / ranks_), gradients_[slot],
+      [this](int parameter, const Token& when) { exchange_->ready(parameter, when); });
   const std::int64_t skipped = loss_scale_.skipped;
   const double rate = learning_rate(recipe_, epoch, std::int64_t{ranks_} * phase.batch_per_rank);
   GradientExchange::Outcome travel;
@@ -316,16 +360,16 @@ GradientExchange::Outcome Training::update(double rate, double epoch) {
   if (pending_) {
     slot = *pending_;
     pending_.reset();
-    travel.finite = all_finite(gradients_[slot]);
+    travel.finite = is_finite(gradients_[slot]);
   } else {
     if (double_buffered()) slot = static_cast<std::size_t>((begun_ - exchange_->under_way()) % 2);
     travel = exchange_->finish();
   }
   const Clock::time_point start = Clock::now();
   if (travel.finite) {
-    optimizer_->step(weights_, gradients_[slot], static_cast<float>(1 / scales_[slot]), rate,
-                     epoch);
-    network_->set_weights(weights_);
+    optimizer_->step(*stream_, weights_, gradients_[slot], static_cast<float>(1 / scales_[slot]),
+                     rate, epoch);
+    give_weights();
   }
   after_step(recipe_.loss_scale, !travel.finite, loss_scale_);
   if (request_.recorder != nullptr)
@@ -363,9 +407,8 @@ void Training::report_epoch(const Sums& sums) {
 }
 
 std::array<double, 4> Training::evaluate() {
-  const std::span<float> statistics = network_->statistics();
-  const std::vector<float> own(statistics.begin(), statistics.end());
-  average_statistics(statistics);
+  const std::vector<float> own = to_host(network_->running_statistics());
+  set_statistics(averaged(own));
   Loader loader(request_.dataset, Part::test,
                 {.rank = rank_,
                  .ranks = ranks_,
@@ -383,23 +426,24 @@ std::array<double, 4> Training::evaluate() {
     sums[2] += static_cast<double>(pass.correct_5);
     sums[3] += static_cast<double>(batch->labels.size());
   }
-  std::ranges::copy(own, statistics.begin());
+  set_statistics(own);
   sum_over_ranks(channel_, sums);
   return sums;
 }
 
-void Training::average_statistics(std::span<float> statistics) {
-  if (ranks_ == 1 || statistics.empty()) return;
-  std::vector<double> sums(statistics.begin(), statistics.end());
+std::vector<float> Training::averaged(std::vector<float> values) {
+  if (ranks_ == 1 || values.empty()) return values;
+  std::vector<double> sums(values.begin(), values.end());
   sum_over_ranks(channel_, sums);
-  std::ranges::transform(sums, statistics.begin(),
+  std::ranges::transform(sums, values.begin(),
                          [this](double sum) { return static_cast<float>(sum / ranks_); });
+  return values;
 }
 
 void Training::save() {
   if (request_.checkpoint.empty()) return;
   settle();
-  std::vector<float> statistics = gather(channel_, network_->statistics());
+  std::vector<float> statistics = gather(channel_, to_host(network_->running_statistics()));
   std::string failure;
   if (rank_ == 0) {
     Checkpoint checkpoint{.job = description_,
@@ -408,13 +452,12 @@ void Training::save() {
                           .iteration = position_.iteration,
                           .loss_scale = loss_scale_,
                           .arrays = {}};
-    checkpoint.arrays.push_back({"weights", weights_});
+    checkpoint.arrays.push_back({"weights", to_host(weights_)});
     for (const Optimizer::State& state : optimizer_->state())
-      checkpoint.arrays.push_back({state.name, {state.values.begin(), state.values.end()}});
+      checkpoint.arrays.push_back({state.name, to_host(state.values)});
     checkpoint.arrays.push_back({"statistics", std::move(statistics)});
     if (pending_) {
-      const std::span<const float> gradients = gradients_[*pending_];
-      checkpoint.arrays.push_back({"gradients.pending", {gradients.begin(), gradients.end()}});
+      checkpoint.arrays.push_back({"gradients.pending", to_host(gradients_[*pending_])});
       checkpoint.arrays.push_back(
           {"gradients.pending.scale", {static_cast<float>(scales_[*pending_])}});
     }
@@ -478,29 +521,47 @@ void Training::restore() {
     if (rank_ == 0) std::ranges::copy(checkpoint.array(name, values.size()), values.begin());
     broadcast(channel_, std::as_writable_bytes(values));
   };
-  take("weights", weights_);
-  for (const Optimizer::State& state : optimizer_->state()) take(state.name, state.values);
-  const std::span<float> own = network_->statistics();
-  std::vector<float> all(own.size() * static_cast<std::size_t>(ranks_));
+  const auto take_array = [&](const std::string& name, const ArrayView& target) {
+    std::vector<float> values(target.elements);
+    take(name, values);
+    copy_from_host(parts_.device, *stream_, values, target);
+  };
+  take_array("weights", weights_);
+  for (const Optimizer::State& state : optimizer_->state()) take_array(state.name, state.values);
+  const std::size_t own = network_->running_statistics().elements;
+  std::vector<float> all(own * static_cast<std::size_t>(ranks_));
   take("statistics", all);
-  std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(own.size()) * rank_, own.size(),
-              own.begin());
+  set_statistics(std::span(all).subspan(own * static_cast<std::size_t>(rank_), own));
   if (numbers[6] > 0) {
     std::array<float, 1> scale = {};
-    take("gradients.pending", gradients_[1]);
+    take_array("gradients.pending", gradients_[1]);
     take("gradients.pending.scale", scale);
     scales_[1] = scale[0];
     pending_ = 1;
     begun_ = 2;  // so that the next iteration takes slot 0
   }
-  network_->set_weights(weights_);
+  give_weights();
 }
 
 }  // namespace
 
+TrainingOutcome train(const TrainingRequest& request, const TrainingParts& parts,
+                      TrainingObserver* observer) {
+  return Training(request, parts, observer).run();
+}
+
 TrainingOutcome train(const TrainingRequest& request, const Endpoint& endpoint,
                       TrainingObserver* observer) {
-  return Training(request, endpoint, observer).run();
+  CpuDevice cpu;
+  Executor executor(endpoint.transport, cpu);
+  const TrainingParts parts{
+      .channel = endpoint.channel,
+      .executor = executor,
+      .device = cpu,
+      .make_network = [](const models::Network& network, const TrainableNetworkOptions& options) {
+        return std::make_unique<CpuNetwork>(network, options);
+      }};
+  return train(request, parts, observer);
 }
 
 }  // namespace paceline::runtime

@@ -11,6 +11,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,7 +21,10 @@
 #include "models/network/network.h"
 #include "models/plan/plan.h"
 #include "runtime/channel/endpoint.h"
+#include "runtime/collective/collective_executor.h"
+#include "runtime/device/device.h"
 #include "runtime/exchange/recorder.h"
+#include "runtime/network/trainable_network.h"
 #include "runtime/training/data/dataset.h"
 #include "runtime/training/recipe.h"
 
@@ -101,6 +106,21 @@ struct TrainingOutcome {
 // checkpoint is damaged or of another job; RunError that names a rank that is gone, or a file that
 // cannot be written.
 TrainingOutcome train(const TrainingRequest& request, const Endpoint& endpoint,
+                      TrainingObserver* observer = nullptr);
+
+// What a rank trains with, where that is not the CPU and a transport. All outlive the training.
+struct TrainingParts {
+  Channel& channel;
+  CollectiveExecutor& executor;
+  Device& device;
+  // Makes a network that computes on the device.
+  std::function<std::unique_ptr<TrainableNetwork>(const models::Network&,
+                                                  const TrainableNetworkOptions&)>
+      make_network;
+};
+
+// The same on another device.
+TrainingOutcome train(const TrainingRequest& request, const TrainingParts& parts,
                       TrainingObserver* observer = nullptr);
 
 }  // namespace paceline::runtime

@@ -14,7 +14,7 @@
 
 #include "models/base/random.h"
 #include "models/network/zoo.h"
-#include "runtime/network/trainable_network.h"
+#include "runtime/network/cpu_network.h"
 
 namespace {
 
@@ -51,7 +51,7 @@ class Training {
 
  private:
   models::Network description_;
-  runtime::TrainableNetwork network_;
+  runtime::CpuNetwork network_;
   std::vector<float> weights_;
   std::vector<float> gradients_;
   std::vector<float> images_;

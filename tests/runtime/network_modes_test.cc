@@ -142,7 +142,7 @@ constexpr Mode half_modes[] = {{NumberType::fp16, Arithmetic::best},
 TEST(NetworkModes, ArithmeticIsFp32OrWhatTheCpuHas) {
   const Network network = smooth_network();
   const auto arithmetic = [&](NumberType storage, Arithmetic wanted) {
-    return TrainableNetwork(network, {.storage = storage, .arithmetic = wanted}).arithmetic();
+    return CpuNetwork(network, {.storage = storage, .arithmetic = wanted}).arithmetic();
   };
   EXPECT_EQ(arithmetic(NumberType::bf16, Arithmetic::fp32), NumberType::fp32);
   for (const NumberType storage : {NumberType::fp32, NumberType::fp16})
@@ -188,7 +188,7 @@ TEST(NetworkModes, WholeNetworksAgreeWithFp32) {
 class FormsOfBf16 : public ::testing::Test {
  protected:
   void SetUp() override {
-    const TrainableNetwork network(smooth_network(), {.storage = NumberType::bf16});
+    const CpuNetwork network(smooth_network(), {.storage = NumberType::bf16});
     if (network.arithmetic() != NumberType::bf16)
       GTEST_SKIP() << "oneDNN has no BF16 arithmetic on this CPU, so there is one form only";
   }

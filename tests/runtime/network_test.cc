@@ -1,5 +1,5 @@
 // Whole networks: what a training loop relies on.
-#include "runtime/network/trainable_network.h"
+#include "runtime/network/cpu_network.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ Network small_network(double dropout = 0) {
   return net.build();
 }
 
-std::vector<float> gradients_of(const NetworkTrial& trial, TrainableNetwork& network,
+std::vector<float> gradients_of(const NetworkTrial& trial, CpuNetwork& network,
                                 std::uint64_t seed = 1) {
   network.set_weights(trial.weights());
   network.forward(trial.images(), trial.labels(), Pass::training, seed);
@@ -74,7 +74,7 @@ TEST(ParameterPlaces, StandInTheOrderOfGradients) {
 
 TEST(TrainableNetwork, AnnouncesEachGradientOnceInOrderWhenItIsThere) {
   const NetworkTrial trial(small_network(), 4);
-  TrainableNetwork network(trial.network(), {.batch = 4});
+  CpuNetwork network(trial.network(), {.batch = 4});
   const std::vector<float> expected = gradients_of(trial, network);
   network.forward(trial.images(), trial.labels(), Pass::training, 1);
   std::vector<float> gradients(expected.size(), 1e30F);
@@ -96,8 +96,8 @@ TEST(TrainableNetwork, RepeatsItselfBitForBit) {
     for (const int threads : {1, 2}) {
       const NetworkTrial trial(small_network(0.5), 8);
       const TrainableNetworkOptions options{.batch = 8, .storage = storage, .threads = threads};
-      TrainableNetwork one(trial.network(), options);
-      TrainableNetwork other(trial.network(), options);
+      CpuNetwork one(trial.network(), options);
+      CpuNetwork other(trial.network(), options);
       const std::vector<float> first = gradients_of(trial, one);
       EXPECT_EQ(gradients_of(trial, one), first);
       EXPECT_EQ(gradients_of(trial, other), first);
@@ -108,14 +108,14 @@ TEST(TrainableNetwork, RepeatsItselfBitForBit) {
 TEST(TrainableNetwork, ComputesBesideAnotherInAnotherThread) {
   const NetworkTrial trial(small_network(0.5), 8);
   const TrainableNetworkOptions options{.batch = 8, .threads = 2};
-  TrainableNetwork alone(trial.network(), options);
+  CpuNetwork alone(trial.network(), options);
   const std::vector<float> expected = gradients_of(trial, alone);
   std::vector<std::vector<float>> made(2);
   {
     std::vector<std::jthread> threads;
     for (std::vector<float>& gradients : made)
       threads.emplace_back([&] {
-        TrainableNetwork network(trial.network(), options);
+        CpuNetwork network(trial.network(), options);
         for (int i = 0; i < 3; ++i) gradients = gradients_of(trial, network);
       });
   }
@@ -125,7 +125,7 @@ TEST(TrainableNetwork, ComputesBesideAnotherInAnotherThread) {
 
 TEST(TrainableNetwork, TakesSomeWeightsAlone) {
   NetworkTrial trial(small_network(), 4);
-  TrainableNetwork network(trial.network(), {.batch = 4});
+  CpuNetwork network(trial.network(), {.batch = 4});
   const std::vector<float> before = gradients_of(trial, network);
   const ParameterPlace fc_weight = network.parameters()[1];
   EXPECT_EQ(fc_weight.name, "fc.weight");
@@ -147,7 +147,7 @@ TEST(TrainableNetwork, MixesABatchIntoTheRunningStatistics) {
   net.add("bn", models::BatchNorm{});
   net.add("flatten", models::Flatten{});
   net.add("loss", models::SoftmaxCrossEntropy{});
-  TrainableNetwork network(net.build(), {.batch = 1, .batch_norm_momentum = 0.25});
+  CpuNetwork network(net.build(), {.batch = 1, .batch_norm_momentum = 0.25});
   ASSERT_EQ(network.statistics().size(), 2U);
   EXPECT_EQ(network.statistics()[0], 0);
   EXPECT_EQ(network.statistics()[1], 1);
@@ -159,7 +159,7 @@ TEST(TrainableNetwork, MixesABatchIntoTheRunningStatistics) {
 
 TEST(TrainableNetwork, EvaluatesWithTheRunningStatisticsAndWithoutDropout) {
   const NetworkTrial trial(small_network(0.5), 4);
-  TrainableNetwork network(trial.network(), {.batch = 4});
+  CpuNetwork network(trial.network(), {.batch = 4});
   network.set_weights(trial.weights());
   Random random(9);
   for (float& value : network.statistics()) value = static_cast<float>(random.uniform() + 0.5);
@@ -176,7 +176,7 @@ TEST(TrainableNetwork, EvaluatesWithTheRunningStatisticsAndWithoutDropout) {
 
 TEST(TrainableNetwork, EvaluatesFewerSamplesThanABatch) {
   const NetworkTrial trial(small_network(), 5);
-  TrainableNetwork network(trial.network(), {.batch = 5});
+  CpuNetwork network(trial.network(), {.batch = 5});
   network.set_weights(trial.weights());
   const auto pixels = static_cast<std::size_t>(trial.network().input().elements());
   PassOutcome sum;
@@ -199,7 +199,7 @@ TEST(TrainableNetwork, Learns) {
     for (const char* name : {"cnn-small", "resnet-small"}) {
       NetworkTrial trial(models::zoo_network(name), 8);
       trial.weights() = initial_weights(trial.network(), {});
-      TrainableNetwork network(trial.network(), {.batch = 8, .storage = storage});
+      CpuNetwork network(trial.network(), {.batch = 8, .storage = storage});
       double first = 0;
       double last = 0;
       for (int step = 0; step < 25; ++step) {
@@ -221,7 +221,7 @@ TEST(TrainableNetwork, ComputesEveryNetworkOfTheZoo) {
     const Network description = entry.build();
     const int batch = models::work(description).forward_flops() > 5'000'000'000 ? 1 : 2;
     const NetworkTrial trial(description, batch);
-    TrainableNetwork network(description, {.batch = batch});
+    CpuNetwork network(description, {.batch = batch});
     const std::vector<float> gradients = gradients_of(trial, network);
     EXPECT_TRUE(std::all_of(gradients.begin(), gradients.end(), [](float g) {
       return std::isfinite(g);
@@ -243,7 +243,7 @@ struct Calls : LayerObserver {
 
 TEST(TrainableNetwork, TellsTheObserverOfEachLayerBothWays) {
   const NetworkTrial trial(small_network(), 2);
-  TrainableNetwork network(trial.network(), {.batch = 2});
+  CpuNetwork network(trial.network(), {.batch = 2});
   Calls calls;
   network.observe(&calls);
   gradients_of(trial, network);
@@ -264,7 +264,7 @@ TEST(TrainableNetwork, TellsTheObserverOfEachLayerBothWays) {
 
 TEST(TrainableNetwork, RefusesALabelThatIsNoClass) {
   const NetworkTrial trial(small_network(), 1);
-  TrainableNetwork network(trial.network(), {.batch = 1});
+  CpuNetwork network(trial.network(), {.batch = 1});
   network.set_weights(trial.weights());
   for (const std::int32_t label : {-1, 6})
     EXPECT_EQ(
@@ -276,14 +276,14 @@ TEST(TrainableNetwork, RefusesALabelThatIsNoClass) {
 TEST(TrainableNetwork, RefusesANetworkThatDoesNotEndInItsLoss) {
   NetworkBuilder without("without", Shape::image(1, 2, 2));
   without.add("fc", models::FullyConnected{3});
-  EXPECT_THAT(error_of([&] { return TrainableNetwork(without.build(), {}).batch(); }),
+  EXPECT_THAT(error_of([&] { return CpuNetwork(without.build(), {}).batch(); }),
               HasSubstr("network 'without' ends in layer 'fc', which is no loss"));
   NetworkBuilder early("early", Shape::image(1, 2, 2));
   early.add("flatten", models::Flatten{});
   early.add("loss1", models::SoftmaxCrossEntropy{});
   early.add("fc", models::FullyConnected{3});
   early.add("loss2", models::SoftmaxCrossEntropy{});
-  EXPECT_THAT(error_of([&] { return TrainableNetwork(early.build(), {}).batch(); }),
+  EXPECT_THAT(error_of([&] { return CpuNetwork(early.build(), {}).batch(); }),
               HasSubstr("layer 'loss1' is a loss and not the last layer"));
 }
 
@@ -292,7 +292,7 @@ TEST(TrainableNetwork, RefusesAnEvenLrn) {
   net.add("norm", models::Lrn{4});
   net.add("flatten", models::Flatten{});
   net.add("loss", models::SoftmaxCrossEntropy{});
-  EXPECT_THAT(error_of([&] { return TrainableNetwork(net.build(), {}).batch(); }),
+  EXPECT_THAT(error_of([&] { return CpuNetwork(net.build(), {}).batch(); }),
               HasSubstr("layer 'norm': lrn over 4 channels has no middle"));
 }
 

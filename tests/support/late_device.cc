@@ -24,7 +24,7 @@ bool meet(const MemoryAccess& a, const MemoryAccess& b) {
 }
 
 std::string name_of(const runtime::Kernel& kernel) {
-  constexpr const char* names[] = {"Cast", "Add", "FindNotFinite"};
+  constexpr const char* names[] = {"Cast", "Add", "FindNotFinite", "Fill", "UpdateParameters"};
   static_assert(std::variant_size_v<runtime::Kernel> == std::size(names));
   return names[kernel.index()];
 }

@@ -1,4 +1,4 @@
-// A network with random weights, images and labels, and what a TrainableNetwork and the reference
+// A network with random weights, images and labels, and what a CpuNetwork and the reference
 // make of them.
 #pragma once
 
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "models/base/random.h"
+#include "runtime/network/cpu_network.h"
 #include "runtime/network/dropout.h"
-#include "runtime/network/trainable_network.h"
 #include "tests/support/reference_network.h"
 
 namespace paceline::test {
@@ -89,7 +89,7 @@ class NetworkTrial {
     return result;
   }
 
-  [[nodiscard]] Gradients of(runtime::TrainableNetwork& trained, float loss_scale = 1,
+  [[nodiscard]] Gradients of(runtime::CpuNetwork& trained, float loss_scale = 1,
                              std::uint64_t seed = 1) const {
     trained.set_weights(weights_);
     Gradients result;
@@ -104,8 +104,8 @@ class NetworkTrial {
   [[nodiscard]] Gradients of_mode(
       models::NumberType storage, float loss_scale = 1,
       runtime::Arithmetic arithmetic = runtime::Arithmetic::best) const {
-    runtime::TrainableNetwork trained(
-        network_, {.batch = batch_, .storage = storage, .arithmetic = arithmetic});
+    runtime::CpuNetwork trained(network_,
+                                {.batch = batch_, .storage = storage, .arithmetic = arithmetic});
     return of(trained, loss_scale);
   }
 

@@ -94,6 +94,8 @@ TEST(Kernels, SayWhatMemoryTheyTouch) {
   EXPECT_EQ(touched(Cast{source, target}), both);
   EXPECT_EQ(touched(Add{source, target}), both);
   std::uint32_t found = 0;
+  EXPECT_EQ(touched(Fill{target, 1}),
+            (std::vector<std::pair<const std::byte*, bool>>{{at(b), true}}));
   EXPECT_EQ(touched(FindNotFinite{source, &found}),
             (std::vector<std::pair<const std::byte*, bool>>{{at(a), false}, {at(found), true}}));
 }

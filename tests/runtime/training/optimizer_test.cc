@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-#include "runtime/training/optimizer_kernels.h"
+#include "runtime/tensor/optimizer_kernels.h"
 
 namespace paceline::runtime {
 namespace {
@@ -299,7 +299,7 @@ TEST(Optimizer, GoesOnFromItsState) {
     ASSERT_EQ(from.size(), to.size());
     for (std::size_t i = 0; i < from.size(); ++i) {
       EXPECT_EQ(from[i].name, to[i].name);
-      std::copy(from[i].values.begin(), from[i].values.end(), to[i].values.begin());
+      std::ranges::copy(host_floats(from[i].values), host_floats(to[i].values).begin());
     }
     Floats again = weights;
     whole.step(weights, gradients, 1, 0.2, 6);

@@ -1,5 +1,5 @@
 // Tests: tests/runtime/network_test.cc, network_layers_test.cc, network_modes_test.cc.
-#include "runtime/network/trainable_network.h"
+#include "runtime/network/cpu_network.h"
 
 #include <omp.h>
 
@@ -70,10 +70,11 @@ std::optional<onednn::CompiledNetwork> compiled_narrow(const models::Network& ne
 
 }  // namespace
 
-class TrainableNetwork::Implementation {
+class CpuNetwork::Implementation {
  public:
   Implementation(const models::Network& network, const TrainableNetworkOptions& options)
-      : options_(options), places_(parameter_places(network)) {
+      : options_(options),
+        traits_{.batch = options.batch, .parameters = parameter_places(network)} {
     check_loss(network);
     check_options(options);
     const ThreadCount threads(options.threads);
@@ -82,7 +83,7 @@ class TrainableNetwork::Implementation {
     const auto& loss = network.layers().back();
     const models::NetworkWork work = models::work(network);
     const int logits = loss.inputs.front();
-    classes_ =
+    traits_.classes =
         logits == models::network_input
             ? static_cast<int>(network.input().channels)
             : static_cast<int>(work.layers[static_cast<std::size_t>(logits)].output.channels);
@@ -91,11 +92,10 @@ class TrainableNetwork::Implementation {
   }
 
   [[nodiscard]] std::size_t batch() const { return static_cast<std::size_t>(options_.batch); }
-  [[nodiscard]] int classes() const { return classes_; }
-  [[nodiscard]] models::NumberType arithmetic() const { return arithmetic_; }
-  [[nodiscard]] const std::vector<ParameterPlace>& places() const { return places_; }
+  [[nodiscard]] const NetworkTraits& traits() const { return traits_; }
+  [[nodiscard]] const std::vector<ParameterPlace>& places() const { return traits_.parameters; }
   [[nodiscard]] std::int64_t parameter_elements() const {
-    return places_.empty() ? 0 : places_.back().offset + places_.back().elements;
+    return places().empty() ? 0 : places().back().offset + places().back().elements;
   }
   [[nodiscard]] std::span<float> statistics() { return compiled_.statistics; }
   void observe(LayerObserver* observer) { observer_ = observer; }
@@ -109,7 +109,7 @@ class TrainableNetwork::Implementation {
       const auto index = static_cast<std::size_t>(i);
       onednn::WorkingCopies& copies = compiled_.working_copies.at(index);
       // oneDNN takes what it reads as not const, too.
-      copies.source.set_data_handle(const_cast<float*>(weights.data() + places_[index].offset));
+      copies.source.set_data_handle(const_cast<float*>(weights.data() + places()[index].offset));
       run(copies.steps, call);
     }
     stream_.wait();
@@ -149,7 +149,7 @@ class TrainableNetwork::Implementation {
                       .gradients = gradients};
     for (auto& [parameter, memory] : compiled_.gradients_in_place)
       memory.set_data_handle(gradients.data() +
-                             places_[static_cast<std::size_t>(parameter)].offset);
+                             places()[static_cast<std::size_t>(parameter)].offset);
     for (std::size_t i = compiled_.layers.size(); i-- > 0;) {
       const onednn::LayerProgram& layer = compiled_.layers[i];
       began(true, i);
@@ -169,13 +169,13 @@ class TrainableNetwork::Implementation {
  private:
   void compile(const models::Network& network) {
     if (wants_narrow_arithmetic(options_)) {
-      if (auto narrow = compiled_narrow(network, options_, places_)) {
+      if (auto narrow = compiled_narrow(network, options_, places())) {
         compiled_ = *std::move(narrow);
-        arithmetic_ = options_.storage;
+        traits_.arithmetic = options_.storage;
         return;
       }
     }
-    compiled_ = onednn::Compiler(network, options_, places_, arithmetic_).compile();
+    compiled_ = onednn::Compiler(network, options_, places(), traits_.arithmetic).compile();
   }
 
   void check(std::span<const float> images, std::span<const std::int32_t> labels, Pass pass) const {
@@ -185,10 +185,10 @@ class TrainableNetwork::Implementation {
     PACELINE_ASSERT(images.size() == labels.size() * input_elements_,
                     "there are as many images as labels");
     for (const std::int32_t label : labels) {
-      if (label < 0 || label >= classes_)
+      if (label < 0 || label >= traits_.classes)
         throw InputError("label " + std::to_string(label) + " in a network of " +
-                             std::to_string(classes_) + " classes",
-                         "use labels from 0 to " + std::to_string(classes_ - 1));
+                             std::to_string(traits_.classes) + " classes",
+                         "use labels from 0 to " + std::to_string(traits_.classes - 1));
     }
   }
 
@@ -216,12 +216,10 @@ class TrainableNetwork::Implementation {
   }
 
   TrainableNetworkOptions options_;
-  std::vector<ParameterPlace> places_;
-  models::NumberType arithmetic_ = models::NumberType::fp32;
+  NetworkTraits traits_;
   onednn::CompiledNetwork compiled_;
   dnnl::stream stream_;
   LayerObserver* observer_ = nullptr;
-  int classes_ = 0;
   std::size_t input_elements_ = 0;  // of one sample
   std::vector<float> partial_batch_;
   // Of the training pass that backward() follows.
@@ -230,51 +228,51 @@ class TrainableNetwork::Implementation {
   std::vector<std::int32_t> labels_;
 };
 
-TrainableNetwork::TrainableNetwork(const models::Network& network,
-                                   const TrainableNetworkOptions& options)
+CpuNetwork::CpuNetwork(const models::Network& network, const TrainableNetworkOptions& options)
     : implementation_(std::make_unique<Implementation>(network, options)) {}
-TrainableNetwork::TrainableNetwork(TrainableNetwork&&) noexcept = default;
-TrainableNetwork& TrainableNetwork::operator=(TrainableNetwork&&) noexcept = default;
-TrainableNetwork::~TrainableNetwork() = default;
+CpuNetwork::~CpuNetwork() = default;
 
-int TrainableNetwork::batch() const {
-  return static_cast<int>(implementation_->batch());
+const NetworkTraits& CpuNetwork::traits() const {
+  return implementation_->traits();
 }
-int TrainableNetwork::classes() const {
-  return implementation_->classes();
+ArrayView CpuNetwork::running_statistics() {
+  return view_of(implementation_->statistics());
 }
-models::NumberType TrainableNetwork::arithmetic() const {
-  return implementation_->arithmetic();
+Token CpuNetwork::take_weights(const ConstArrayView& weights, int first, int count,
+                               const Token& when) {
+  wait_for(when, device_patience, "take new weights");
+  implementation_->set_weights(host_floats(weights), first, count);
+  return {};
 }
-const std::vector<ParameterPlace>& TrainableNetwork::parameters() const {
-  return implementation_->places();
-}
-std::int64_t TrainableNetwork::parameter_elements() const {
-  return implementation_->parameter_elements();
-}
-std::span<float> TrainableNetwork::statistics() {
-  return implementation_->statistics();
-}
-void TrainableNetwork::set_weights(std::span<const float> weights) {
-  set_weights(weights, 0, static_cast<int>(parameters().size()));
-}
-void TrainableNetwork::set_weights(std::span<const float> weights, int first, int count) {
-  implementation_->set_weights(weights, first, count);
-}
-PassOutcome TrainableNetwork::forward(std::span<const float> images,
-                                      std::span<const std::int32_t> labels, Pass pass,
-                                      std::uint64_t seed) {
+PassOutcome CpuNetwork::forward(std::span<const float> images, std::span<const std::int32_t> labels,
+                                Pass pass, std::uint64_t seed) {
   return implementation_->forward(images, labels, pass, seed);
 }
-void TrainableNetwork::backward(float loss_scale, std::span<float> gradients,
-                                const std::function<void(int)>& ready) {
-  implementation_->backward(loss_scale, gradients, ready);
+void CpuNetwork::compute_gradients(float loss_scale, const ArrayView& gradients,
+                                   const GradientReady& ready) {
+  implementation_->backward(loss_scale, host_floats(gradients), [&ready](int parameter) {
+    if (ready) ready(parameter, Token());
+  });
 }
-std::vector<float> TrainableNetwork::logits() const {
+std::vector<float> CpuNetwork::logits() const {
   return implementation_->logits();
 }
-void TrainableNetwork::observe(LayerObserver* observer) {
+void CpuNetwork::observe(LayerObserver* observer) {
   implementation_->observe(observer);
+}
+
+std::span<float> CpuNetwork::statistics() {
+  return implementation_->statistics();
+}
+void CpuNetwork::set_weights(std::span<const float> weights) {
+  set_weights(weights, 0, static_cast<int>(parameters().size()));
+}
+void CpuNetwork::set_weights(std::span<const float> weights, int first, int count) {
+  implementation_->set_weights(weights, first, count);
+}
+void CpuNetwork::backward(float loss_scale, std::span<float> gradients,
+                          const std::function<void(int)>& ready) {
+  implementation_->backward(loss_scale, gradients, ready);
 }
 
 }  // namespace paceline::runtime

@@ -3,7 +3,7 @@
 #error "compile this file with -fno-math-errno -ffp-contract=off, as runtime/CMakeLists.txt does"
 #endif
 
-#include "runtime/training/optimizer_kernels.h"
+#include "runtime/tensor/optimizer_kernels.h"
 
 #include <cmath>
 
