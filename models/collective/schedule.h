@@ -134,7 +134,7 @@ struct Renumbered {
 };
 
 // What a schedule is: one of a closed set of primitives and combinators. Readers use std::visit,
-// with an overload for each combinator and one for all primitives.
+// with a branch for each combinator and one for all other alternatives, the primitives.
 struct ScheduleNode
     : std::variant<RingReduceScatter, RingAllGather, RecursiveHalving, RecursiveDoubling,
                    RecursiveExchange, BlockFold, BlockUnfold, ChainReduce, ChainBroadcast,

@@ -103,8 +103,8 @@ using LayerKind =
     std::variant<Convolution, FullyConnected, BatchNorm, Relu, MaxPool, AveragePool,
                  AdaptiveAveragePool, Lrn, Dropout, Add, Concat, Flatten, SoftmaxCrossEntropy>;
 
-// As in YAML: "convolution", "fully_connected", "batch_norm", "relu", "max_pool", "average_pool",
-// "adaptive_average_pool", "lrn", "dropout", "add", "concat", "flatten", "softmax_cross_entropy".
+// The names of the kinds in YAML, in the order of LayerKind. Convolution is "convolution", MaxPool
+// "max_pool" and so on.
 inline constexpr std::array<std::string_view, std::variant_size_v<LayerKind>> layer_kind_names = {
     "convolution",
     "fully_connected",

@@ -1,4 +1,4 @@
-// Which engine times a schedule.
+// The kinds of engines, and which of them times a schedule.
 #pragma once
 
 #include <memory>
@@ -28,10 +28,10 @@ enum class EngineKind {
 // Throws InputError that suggests the nearest name.
 [[nodiscard]] EngineKind engine_from_name(std::string_view text);
 
-// Of two engines that time parts of one plan, the one that the plan is said to be timed by: the one
-// that sees more of what messages do. SimGrid and the executor engine see more than the flow engine,
-// and that more than the step engine; `automatic` is no engine. The order of the enumerators says
-// nothing.
+// The engine that a plan is said to be timed by, given the engines of two of its parts: the one
+// that models more of what messages do. SimGrid and the executor engine model more than the flow
+// engine, which models more than the step engine; `automatic` models nothing. The order of the
+// enumerators has no meaning.
 [[nodiscard]] EngineKind more_detailed(EngineKind a, EngineKind b);
 
 // The kind of network engine (network_engine.h) that serves where `kind` is asked for. Automatic

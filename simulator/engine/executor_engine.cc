@@ -187,7 +187,7 @@ class ExecutorEngine::Simulation final : public Launcher {
     bool is_done = false;
     std::vector<char> arrived;  // for each receive, whether its message has arrived
   };
-  // What waits to leave a rank.
+  // The messages that wait to leave a rank.
   struct Queue {
     std::deque<Message> messages;
     bool is_busy = false;

@@ -54,8 +54,8 @@ struct ExecutorAction {
 
 class ExecutorEngine final : public NetworkEngine {
  public:
-  // For schedules over the same ranks, at least one, of buckets of elements of so many bytes. Needs
-  // cost.transport. Keeps no reference.
+  // An engine for at least one schedule, all over the same ranks, and for buckets with elements of
+  // `element_bytes`. Needs cost.transport. Keeps no reference to anything.
   ExecutorEngine(std::span<const models::Schedule> schedules, const CommunicationCost& cost,
                  std::int64_t element_bytes = 1);
   ~ExecutorEngine() override;
@@ -70,15 +70,15 @@ class ExecutorEngine final : public NetworkEngine {
     Launch collective;
     int stream = 0;
   };
-  // When each rank is done with each, [collective][rank]. In the order in which ranks start them;
-  // rank r lets each start `late[r]` after its time, if that is not empty.
+  // Times collectives, in the order in which ranks start them. Returns when each rank is done with
+  // each, as [collective][rank]. If `late` is not empty, rank r starts each of them late[r] later.
   [[nodiscard]] std::vector<std::vector<Seconds>> in_order(std::span<const Queued> collectives,
                                                            std::span<const Seconds> late = {});
 
   // What each rank does with one collective alone on the cluster, in order, all ranks ready at 0.
   [[nodiscard]] std::vector<std::vector<ExecutorAction>> actions(int schedule, Bytes bucket);
 
-  // Messages that were followed, since the engine was made.
+  // How many messages were followed since the engine was made.
   [[nodiscard]] std::int64_t messages() const;
 
  private:

@@ -1,5 +1,5 @@
-// A cluster's links and routes as an explicit platform, one host for each rank: what is written as
-// SimGrid XML, and what a flow-level simulator of others would be given.
+// A cluster's links and routes as an explicit platform, one host for each rank. It can be written
+// as SimGrid XML, or given to another flow-level simulator.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace paceline::simulator {
 
-// Routes are lists of links for every two hosts: beyond this they are larger than is useful.
+// The most ranks of a platform, which has a list of links for every two hosts.
 inline constexpr int most_platform_ranks = 512;
 
-// Only links that a route uses. Those of the cluster have no latency: alpha of a route is that of
-// one more link on it, which is not shared and slows nobody down. Throws InputError beyond
-// most_platform_ranks.
+// The platform has only links that a route uses. The cluster's links have no latency in it. Each
+// route has one more link, whose latency is the route's alpha; it is not shared and slows nobody
+// down. Throws InputError beyond most_platform_ranks.
 [[nodiscard]] models::Platform platform_of(const Routes& routes, const std::string& name);
 
 }  // namespace paceline::simulator

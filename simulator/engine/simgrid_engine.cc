@@ -107,7 +107,7 @@ MessageTable read(const models::Schedule& schedule, std::size_t most_messages) {
   return table;
 }
 
-// What parent and child say to each other.
+// The records that parent and child send each other.
 struct LaunchLine {
   int id = 0;
   int schedule = -1;  // -1: that is all
@@ -202,7 +202,7 @@ class Interpreter {
     std::size_t message = 0;
     s4u::CommPtr comm;
   };
-  // Of a pair of ranks. Without links that take time, bytes arrive at once.
+  // The way between a pair of ranks. If no link of it takes time, bytes arrive after alpha.
   struct Way {
     double alpha_s = 0;
     bool has_links = false;
@@ -277,7 +277,7 @@ class Interpreter {
     done_(id, finish_s);
   }
 
-  // Nothing arrives from within this function: its callers are in the middle of a turn.
+  // Starts a message. It never arrives within this call, for callers are in the middle of a turn.
   void start(Instance& instance, std::size_t message) {
     const MessageTable::Message& m = instance.table.messages[message];
     const Way& way = ways_.at(pair(m));

@@ -30,13 +30,13 @@ namespace paceline::simulator {
 
 class SimgridEngine : public NetworkEngine {
  public:
-  // Messages of all schedules at most: SimGrid takes minutes for as many.
+  // The most messages of all schedules together: SimGrid takes minutes for as many.
   static constexpr std::size_t most_messages = 4'000'000;
-  // Of a bucket. SimGrid counts whole units, which are chosen as 2^-20 bytes.
+  // The largest bucket. SimGrid counts whole units, which are chosen as 2^-20 bytes.
   static constexpr Bytes most_bytes{1e13};
 
   [[nodiscard]] static bool is_built_in();
-  // "3.32.0": of the library that runs, or "none".
+  // The version of the library that runs, as "3.32.0", or "none".
   [[nodiscard]] static const char* version();
 
   // All schedules are over the same ranks. Keeps no reference to what it is made from. Throws

@@ -1,4 +1,4 @@
-// SimGrid as a module that is loaded when it is asked for: whoever links it starts 60 ms later.
+// SimGrid as a module that is loaded on demand: a program that links SimGrid starts 60 ms later.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ namespace paceline::simulator {
 // SimGrid, and what the engine's constructor throws.
 [[nodiscard]] std::unique_ptr<NetworkEngine> load_simgrid_engine(
     std::span<const models::Schedule> schedules, const CommunicationCost& cost);
-// "3.32.0": that the module was loaded with. Throws likewise.
+// The version of SimGrid that the module was loaded with, as "3.32.0". Throws the same.
 [[nodiscard]] std::string simgrid_version();
 
 }  // namespace paceline::simulator

@@ -101,7 +101,7 @@ TEST(AllReduce, HalvingDoublingSendsTheLeastFromEveryRankOfAPowerOfTwo) {
   }
 }
 
-// Of six ranks, 0 and 2 fold into 1 and 3; those send their neighbours the result, and 1, 3, 4, 5
+// With six ranks, 0 and 2 fold into 1 and 3; those send their neighbours the result, and 1, 3, 4, 5
 // halve and double: 3/4 + 3/4.
 TEST(AllReduce, HalvingDoublingFoldsTheFirstRanks) {
   const std::vector<double> sent = sent_by_rank(halving_doubling_all_reduce(6));

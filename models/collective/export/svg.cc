@@ -206,7 +206,7 @@ class Picture {
     line("      <path d=\"M {} {} L {} {}\"/>", x(column) + inset, y(ends.first) + shift,
          x(column + 1) - inset, y(ends.second) + shift);
   }
-  // Of a dense column, only one rank's messages are drawn in full.
+  // In a dense column only one rank's messages are drawn in full.
   void pale_arrows(bool reduce) {
     for (std::size_t c = 0; c < columns_.size(); ++c) {
       if (!is_dense(columns_[c])) continue;
