@@ -7,6 +7,7 @@
 #include "cli/job/job.h"
 #include "cli/job/option_values.h"
 #include "cli/output.h"
+#include "cli/prediction_text.h"
 #include "cli/progress.h"
 #include "cli/shared_options.h"
 #include "cli/table.h"
@@ -87,8 +88,8 @@ void show(const job::JobOptions& options) {
                  described(schedule), to_text(times[i].start - zero),
                  to_text(times[i].end - times[i].start), to_text(times[i].end - zero)});
     }
-    print("{}\niteration {} (predicted); times count from the start of its forward pass\n",
-          table.text(), to_text(run.steady.period));
+    print("{}\niteration {} (predicted); times count from the start of its forward pass\n{}",
+          table.text(), to_text(run.steady.period), setting_text(job));
     if (strategy.library())
       print("all-reduces are timed by {}, not by an engine of ours\n", run.timed_by);
   }

@@ -239,7 +239,7 @@ class Export(unittest.TestCase):
             self.assertEqual(kept.read_text(), "old")
         with open("/dev/full", "w") as full:
             result = run("export", "ring", "--ranks", "4", "--format", "svg", stdout=full)
-        self.assertEqual((result.returncode, result.stderr), (1, "paceline: cannot write to standard output\n"))
+        self.assertEqual((result.returncode, result.stderr), (1, "paceline: cannot write to standard output: No space left on device\n"))
 
 
 class Completion(unittest.TestCase):

@@ -12,8 +12,12 @@ EXAMPLES = SOURCE / "docs" / "examples"
 HANG_S = 600  # what takes longer hangs, however little of the machine others leave
 
 
+# Tables are 100 columns wide, whatever the terminal that the tests were started in says of itself.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+
+
 def run(*words, cwd=None, stdout=subprocess.PIPE):
-    return subprocess.run([PACELINE, *words], stdout=stdout, stderr=subprocess.PIPE, text=True, cwd=cwd, timeout=HANG_S)
+    return subprocess.run([PACELINE, *words], stdout=stdout, stderr=subprocess.PIPE, text=True, cwd=cwd, env=ENVIRONMENT, timeout=HANG_S)
 
 
 # Strategies of all kinds, but for those whose flows take seconds to follow over 1,024 ranks.

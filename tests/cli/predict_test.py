@@ -27,11 +27,12 @@ class Prediction(unittest.TestCase):
         # Open MPI's own all-reduce is known from a calibrated curve only.
         self.assertEqual(names, [entry["name"] for entry in catalogue if entry["name"] != "open-mpi"])
         for row in document["strategies"]:
-            for key in ("iteration_s", "iteration_low_s", "iteration_high_s", "throughput_per_s", "efficiency", "efficiency_baseline_ranks",
+            for key in ("iteration_s", "throughput_per_s", "efficiency", "efficiency_baseline_ranks",
                         "compute_s", "exposed_communication_s", "communication_s", "buckets", "wire_type", "compute_source"):
                 self.assertIn(key, row)
-            self.assertLessEqual(row["iteration_low_s"], row["iteration_s"])
-            self.assertLessEqual(row["iteration_s"], row["iteration_high_s"])
+            if row["name"] != "nccl":  # which another program's model times, without an interval
+                self.assertLessEqual(row["iteration_low_s"], row["iteration_s"])
+                self.assertLessEqual(row["iteration_s"], row["iteration_high_s"])
             parts = row["compute_s"] + row["exposed_communication_s"] + row["input_wait_s"]
             self.assertAlmostEqual(parts, row["iteration_s"], delta=1e-9)
             self.assertAlmostEqual(row["throughput_per_s"], 1024 * 64 / row["iteration_s"], delta=1e-3)
