@@ -2,7 +2,7 @@
 #
 # One library for one folder of the house. Its headers form a file set rooted at the
 # project, so that each is spelled "models/base/units.h" everywhere and must compile
-# alone (target all_verify_interface_header_sets).
+# alone (test headers.compile-alone).
 
 add_library(paceline_flags INTERFACE)
 target_compile_options(paceline_flags INTERFACE
@@ -32,15 +32,41 @@ function(paceline_light_sources)
   set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS "${paceline_light_options}")
 endfunction()
 
+# paceline_install(...) is install(...), but not in another project that builds ours inside itself.
+function(paceline_install)
+  if(PACELINE_INSTALL)
+    install(${ARGN})
+  endif()
+endfunction()
+
 function(paceline_library folder)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "SOURCES;HEADERS;PUBLIC;PRIVATE")
   add_library(paceline_${folder} STATIC ${ARG_SOURCES})
   add_library(paceline::${folder} ALIAS paceline_${folder})
+  # A unit includes its own header first (tests/layering), which shows that this compiles alone. The
+  # headers without a unit of their name are compiled one by one where somebody asks for it.
+  set(headers_of_units ${ARG_HEADERS})
+  set(lone_headers ${ARG_HEADERS})
+  foreach(header IN LISTS ARG_HEADERS)
+    string(REGEX REPLACE "\\.h$" ".cc" unit "${header}")
+    if(unit IN_LIST ARG_SOURCES)
+      list(REMOVE_ITEM lone_headers "${header}")
+    else()
+      list(REMOVE_ITEM headers_of_units "${header}")
+    endif()
+  endforeach()
   target_sources(paceline_${folder} PUBLIC
-    FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${ARG_HEADERS})
-  set_target_properties(paceline_${folder} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+    FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${headers_of_units}
+    FILE_SET lone_headers TYPE HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${lone_headers})
+  set_target_properties(paceline_${folder} PROPERTIES
+    VERIFY_INTERFACE_HEADER_SETS ON INTERFACE_HEADER_SETS_TO_VERIFY lone_headers)
   target_include_directories(paceline_${folder} PRIVATE "${PROJECT_SOURCE_DIR}")
-  target_link_libraries(paceline_${folder} PUBLIC ${ARG_PUBLIC} PRIVATE paceline_flags ${ARG_PRIVATE})
+  target_compile_features(paceline_${folder} PUBLIC cxx_std_20)
+  target_link_libraries(paceline_${folder} PUBLIC ${ARG_PUBLIC} PRIVATE $<BUILD_INTERFACE:paceline_flags> ${ARG_PRIVATE})
+  set_target_properties(paceline_${folder} PROPERTIES EXPORT_NAME ${folder})
+  paceline_install(TARGETS paceline_${folder} EXPORT pacelineTargets
+    ARCHIVE DESTINATION lib
+    FILE_SET HEADERS DESTINATION include/paceline FILE_SET lone_headers DESTINATION include/paceline)
 endfunction()
 
 # paceline_embed(<target> NAMESPACE <ns> HEADER <path.h> FILES ...)

@@ -30,7 +30,7 @@ constexpr int photographs = 64;
 const Augmentation for_small{.crop_padding = 2, .flip = true};
 const Augmentation for_photographs{.flip = true, .random_resized_crop = true};
 
-// Waves with noise; quality and noise chosen for the size of the file.
+// Draws waves with noise. The noise and the quality are chosen so that a file has the size above.
 std::vector<std::uint8_t> photograph(unsigned seed) {
   constexpr int height = 375;
   constexpr int width = 500;
@@ -84,7 +84,7 @@ void read(benchmark::State& state, const Dataset& dataset, const Augmentation& a
       benchmark::Counter(static_cast<double>(i), benchmark::Counter::kIsRate);
 }
 
-// One training epoch after the other, as the loop reads it.
+// Reads one training epoch after the other, as the training loop does.
 void load(benchmark::State& state, const Dataset& dataset, int batch,
           const Augmentation& augmentation) {
   const auto workers = static_cast<int>(state.range(0));

@@ -35,7 +35,7 @@ double cpu_s() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// CPU seconds of one call.
+// Returns the CPU time of one call, in seconds.
 template <class F>
 double cpu_of(F&& call) {
   int calls = 0;
@@ -57,7 +57,7 @@ simulator::CommunicationCost unshared_cost() {
   return cost;
 }
 
-// Eight ranks behind each NIC.
+// A cluster of eight ranks behind each NIC.
 simulator::CommunicationCost shared_cost(models::Placement placement) {
   simulator::CommunicationCost cost = unshared_cost();
   cost.ranks_per_node = 8;

@@ -1,5 +1,5 @@
 // How the engines' time grows with the ranks, and how many transfers a second the step engine
-// visits where none can be left out. Of engine_benchmark.
+// visits where none can be left out. Part of engine_benchmark.
 //
 //   build/release/tests/benchmarks/engine_benchmark --benchmark_filter='Growth|Transfers'
 //

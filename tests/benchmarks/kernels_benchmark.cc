@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array<std::int64_t, 3> elements{1 << 11, 1 << 16, 1 << 24};
 
-// Aligned to a page, and so are all slices that the kernels are given.
+// An array aligned to a page, as is every slice that the kernels are given.
 struct Pages {
   explicit Pages(std::size_t bytes)
       : data(static_cast<unsigned char*>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096))) {

@@ -26,7 +26,7 @@ using runtime::OptimizerRecipe;
 using runtime::ParameterPlace;
 using Clock = std::chrono::steady_clock;
 
-// Parameters as large as those of a network of the zoo.
+// Returns parameters of the sizes that a network of the zoo has.
 std::vector<ParameterPlace> places_of(const std::string& network) {
   std::vector<ParameterPlace> places;
   std::int64_t offset = 0;

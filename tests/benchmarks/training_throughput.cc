@@ -21,7 +21,7 @@ namespace {
 using namespace paceline;
 using Clock = std::chrono::steady_clock;
 
-// Of all threads of the process: says what a busy machine does not hide.
+// Returns the CPU time of all threads of the process, in seconds. Other processes do not add to it.
 double cpu_seconds() {
   return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }

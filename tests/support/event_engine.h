@@ -103,7 +103,7 @@ class EventEngine {
     const auto in = receives(rank, actor.step);
     actor.missing = static_cast<int>(out.size() + in.size());
     if (actor.missing == 0) return events_.push({time, Kind::done, rank, -1, -1});
-    // Of two ends, the later one starts the message; a rank that is not yet there will.
+    // The rank that comes later starts the message. A peer that is not in this step yet does it then.
     for (const Message& m : out) start_if_both_are_there(m, m.to, actor.step);
     for (const Message& m : in) start_if_both_are_there(m, m.from, actor.step);
   }

@@ -39,12 +39,10 @@ void showValue(const CommunicationCost& cost, std::ostream& out) {
 
 namespace paceline::test {
 
-// An int from low to high, both included.
 int drawn(int low, int high) {
   return *rc::gen::inRange(low, high + 1);
 }
 
-// A double from 0 to high, 0 itself now and then.
 double drawn_up_to(double high) {
   constexpr int steps = 1 << 20;
   return drawn(0, 7) == 0 ? 0.0 : high * drawn(1, steps) / steps;
@@ -66,14 +64,12 @@ std::vector<int> drawn_permutation(int size) {
   return order;
 }
 
-// One group of all ranks, member i being rank order[i].
 models::Groups in_order(const std::vector<int>& order) {
   models::Groups groups;
   for (const int rank : order) groups.members.push_back({.first = rank, .count = 1, .stride = 1});
   return groups;
 }
 
-// Groups that are disjoint, blocks or interleaved or scattered, with gaps; at most about 60 ranks.
 rc::Gen<models::Groups> groups() {
   return rc::gen::exec([] {
     using models::Progression;
@@ -169,13 +165,11 @@ models::Schedule drawn_all_reduce(int p, int depth) {
   }
 }
 
-// All-reduce schedules over 1 to most_ranks ranks.
 rc::Gen<models::Schedule> all_reduce_schedules(int most_ranks) {
   return rc::gen::exec(
       [most_ranks] { return drawn_all_reduce(drawn(1, most_ranks), drawn(0, 2)); });
 }
 
-// Rates of a cluster with g ranks a node; any but the bandwidth of ports and NICs may cost nothing.
 simulator::CommunicationCost drawn_flat_cost(int g) {
   simulator::CommunicationCost cost;
   cost.ranks_per_node = g;
@@ -191,12 +185,10 @@ int drawn_ranks_per_node() {
   return *rc::gen::element(1, 2, 3, 4, 6, 8);
 }
 
-// Of 1 to 8 ranks a node with or without several NICs, nodes that are switches, on a flat fabric.
 rc::Gen<simulator::CommunicationCost> flat_costs() {
   return rc::gen::exec([] { return drawn_flat_cost(drawn_ranks_per_node()); });
 }
 
-// A fabric for at least `nodes` nodes; a torus is most often of exactly so many.
 void draw_fabric(simulator::CommunicationCost& cost, int nodes) {
   using models::FabricKind;
   models::Fabric& fabric = cost.fabric;
@@ -223,7 +215,6 @@ void draw_fabric(simulator::CommunicationCost& cost, int nodes) {
   if (fabric.kind != FabricKind::flat) fabric.hop_latency = Seconds{drawn_up_to(1e-5)};
 }
 
-// Any cluster of whole nodes of g, all alike and node-major if `alike`.
 simulator::CommunicationCost drawn_cost(int g, int nodes, bool alike) {
   simulator::CommunicationCost cost = drawn_flat_cost(g);
   cost.intra_kind = *rc::gen::element(models::IntraKind::switched, models::IntraKind::ring,
@@ -238,7 +229,6 @@ simulator::CommunicationCost drawn_cost(int g, int nodes, bool alike) {
   return cost;
 }
 
-// Any cluster for up to `ranks` ranks: fabrics, kinds of nodes, placements, slow nodes.
 rc::Gen<simulator::CommunicationCost> communication_costs(int ranks) {
   return rc::gen::exec([ranks] {
     const int g = drawn_ranks_per_node();

@@ -1,0 +1,21 @@
+# What `cmake --install` adds to the libraries and the command: find_package(paceline) and the licenses.
+if(NOT PACELINE_INSTALL)
+  return()
+endif()
+include(CMakePackageConfigHelpers)
+set(config_folder lib/cmake/paceline)
+# Versions of the libraries that Paceline is tried with one version of, for the package to ask for.
+if(PACELINE_SIMGRID_STATE MATCHES "^[0-9]")
+  set(PACELINE_CONFIG_SIMGRID "pkg_check_modules(SIMGRID REQUIRED IMPORTED_TARGET simgrid=3.32)")
+endif()
+if(PACELINE_MPI_STATE MATCHES "^Open MPI")
+  set(PACELINE_CONFIG_MPI "pkg_check_modules(OPENMPI REQUIRED IMPORTED_TARGET ompi-c>=4.1)")
+endif()
+configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/pacelineConfig.cmake.in"
+  "${PROJECT_BINARY_DIR}/pacelineConfig.cmake" INSTALL_DESTINATION ${config_folder})
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/pacelineConfigVersion.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(EXPORT pacelineTargets NAMESPACE paceline:: DESTINATION ${config_folder})
+install(FILES "${PROJECT_BINARY_DIR}/pacelineConfig.cmake" "${PROJECT_BINARY_DIR}/pacelineConfigVersion.cmake"
+  DESTINATION ${config_folder})
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/NOTICE" DESTINATION share/doc/paceline)
