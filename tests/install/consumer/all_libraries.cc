@@ -2,8 +2,7 @@
 #include <iostream>
 
 #include "calibration/shipped_profiles.h"
-#include "experiments/jizhi/jizhi.h"
-#include "models/cluster/catalog.h"
+#include "experiments/agreement/topologies.h"
 #include "runtime/training/recipe.h"
 #include "runtime/transport/mpi_transport.h"
 #include "runtime/transport/thread_transport.h"
@@ -15,6 +14,6 @@ int main(int argc, char**) {
             << paceline::runtime::thread_transports(2).size() << " ranks, "
             << paceline::runtime::shipped_recipes().size() << " recipes, "
             << paceline::calibration::shipped_profile_names().size() << " profiles, "
-            << paceline::experiments::reproduce_jizhi().rows.size() << " rows\n";
+            << paceline::experiments::topologies().size() << " topologies\n";
   return 0;
 }
