@@ -77,8 +77,8 @@ class House:
         for kind, graph in (("folders", self.folders), ("rooms", self.rooms)):
             if circle := circle_in(graph):
                 self.say(f"{kind} of house.json stand in a circle: {' -> '.join(circle)}")
-        files = [path for folder in self.folders for path in sorted((self.root / folder).rglob("*"))
-                 if path.suffix in SUFFIXES]
+        files = [path for folder in self.folders if "/" not in folder
+                 for path in sorted((self.root / folder).rglob("*")) if path.suffix in SUFFIXES]
         if not files:
             self.say(f"there is no source file under {self.root}")
         for path in files:
@@ -120,9 +120,10 @@ class House:
                 and not self.excepted(unit, target_unit):
             self.units.setdefault(unit, set()).add(target_unit)
         target_folder = target.split("/")[0]
-        if target_folder != folder and target_folder not in self.folders[folder]:
-            self.say(f'{file} includes "{target}": {folder} may include '
-                     f"{' and '.join(self.folders[folder]) or 'no other folder'}")
+        room = room_of(file, self.folders)  # a room may be narrower than its folder
+        if target_folder != folder and target_folder not in self.folders[room]:
+            self.say(f'{file} includes "{target}": {room} may include '
+                     f"{' and '.join(self.folders[room]) or 'no other folder'}")
         elif target_folder == folder and folder in self.divided:
             self.check_room(file, target)
         if file.endswith(".h") and self.is_private(target) and not self.is_private(file):
@@ -144,7 +145,7 @@ class House:
                 self.say(f"{file} includes <{header}>, which only {' and '.join(places)} may")
                 return
         # What the standard library calls its headers has neither a dot nor a slash.
-        if file.endswith(".h") and folder != "cli" and re.search(r"[./]", header) \
+        if file.endswith(".h") and (folder != "cli" or "/job/" in file) and re.search(r"[./]", header) \
                 and not self.is_private(file) and header not in self.order["system_headers"]:
             self.say(f"{file} includes <{header}>: a public header shows no library but the standard one")
 
