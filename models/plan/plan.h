@@ -1,8 +1,9 @@
 // A plan: how the gradients of one network travel on one number of ranks.
 //
-// Which gradients are fused into which bucket, and for each bucket which collective schedule;
-// the wire type; and how communication overlaps computation. A plan is communication only:
-// learning rates and data are elsewhere. The simulator predicts it, the runtime runs it.
+// It says which gradients are fused into which bucket, which collective schedule each bucket takes,
+// the number type on the wire, and how communication overlaps computation. It says nothing of
+// learning rates or data. The simulator predicts a plan, the runtime runs it, and plan_json.h writes
+// it as a document.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +21,16 @@ namespace paceline::models {
 
 // When a bucket may travel, and which gradients an update uses.
 enum class Overlap {
-  wait_free,        // as soon as its last gradient is there, in backward order (Shi et al. 2018)
-  none,             // after the whole backward pass
-  double_buffered,  // as wait_free; the update uses the gradients of the iteration before
-                    // (ChainerMN 1.3)
-  priority,  // ready buckets of the first layers first; a layer's next forward waits for its own
-             // update only
+  // A bucket travels as soon as its last gradient is there, in backward order (Shi et al. 2018).
+  wait_free,
+  // Buckets travel after the whole backward pass.
+  none,
+  // Buckets travel as in wait_free, and the update uses the gradients of the iteration before
+  // (ChainerMN 1.3).
+  double_buffered,
+  // Of the buckets that are ready, that of the first layers travels first. A layer's next forward
+  // pass waits for its own update only.
+  priority,
 };
 
 [[nodiscard]] std::string_view name(Overlap overlap);
@@ -57,10 +62,11 @@ struct PlannedSchedule {
   }
 };
 
-// "ring", "hierarchical k=8"; "nccl (timed by its own model)".
+// An all-reduce in words: "ring", "hierarchical k=8", "nccl (timed by its own model)".
 [[nodiscard]] std::string described(const PlannedSchedule& schedule);
 
-// Gradients [first, first + count) in backward order, fused for one collective call.
+// Gradients that one collective call moves: [first_gradient, first_gradient + gradient_count) in
+// backward order.
 struct Bucket {
   int first_gradient = 0;
   int gradient_count = 0;
@@ -77,7 +83,7 @@ struct Plan {
   Overlap overlap = Overlap::wait_free;
   int streams = 1;  // buckets that may travel at the same time: bucket i is on stream i mod streams
   std::vector<PlannedSchedule> schedules;
-  std::vector<Bucket> buckets;  // in backward order; together all gradients, each once
+  std::vector<Bucket> buckets;  // in backward order; together they hold every gradient once
 
   bool operator==(const Plan&) const = default;
 

@@ -17,9 +17,10 @@ namespace {
 using models::Precision;
 using models::WireType;
 
-// What our runtime does with a bucket (runtime/exchange/gradient_exchange.h): gradients are FP32 in
-// one array, of which a bucket is a part; another wire type is cast to and from, and sums are
-// looked through for infinities.
+// The times of a bucket besides its all-reduce, as our runtime spends them
+// (runtime/exchange/gradient_exchange.h). Gradients are FP32 in one array, and a bucket is a part of
+// it, so that nothing is packed. Another wire type is cast to before and from after the all-reduce.
+// Sums are read once more, to find infinities.
 BucketTimes runtime_bucket_times(const models::Plan& plan, const models::Bucket& bucket,
                                  const TransportCost& transport) {
   BucketTimes times;
@@ -34,9 +35,9 @@ BucketTimes runtime_bucket_times(const models::Plan& plan, const models::Bucket&
   return times;
 }
 
-// All but the all-reduce. cast: read one type and write the other. pack, unpack: read and write
-// each byte once. A bucket of one tensor is sent from where it lies. Gradients are FP16 in mixed
-// precision; the update wants FP32, and reads the wire type itself.
+// The times of a bucket besides its all-reduce. A cast reads one type and writes the other. Packing
+// and unpacking read and write each byte once; a bucket of one tensor is sent from where it lies.
+// In mixed precision gradients are FP16, and the update reads the wire type itself.
 BucketTimes bucket_times(const models::Plan& plan, const models::Bucket& bucket,
                          Precision precision, BytesPerSecond memory,
                          const CommunicationCost& cost) {
@@ -56,8 +57,8 @@ BucketTimes bucket_times(const models::Plan& plan, const models::Bucket& bucket,
   return times;
 }
 
-// Of the batches of all ranks of a node, which share its storage and its CPUs. Decoded samples go
-// to the device as FP32 over its host link.
+// The times to read, decode and copy the batches of all ranks of a node, which share its storage and
+// its CPUs. Decoded samples are copied to the device as FP32, over its host link.
 InputTimes input_times(const PredictionRequest& request, int ranks, Reading reading) {
   const models::Cluster& cluster = request.cluster;
   const double node_samples =
@@ -77,7 +78,8 @@ InputTimes input_times(const PredictionRequest& request, int ranks, Reading read
   return times;
 }
 
-// Of one period, in the order of TaskKind; kinds that are not on the path are left out.
+// The shares of the critical path of one period, in the order of TaskKind. Kinds of tasks that are
+// not on the path are left out.
 std::vector<PathShare> path_shares(const IterationDag& dag, const CriticalPath& path) {
   std::vector<PathShare> shares;
   for (const CriticalTask& step : path.tasks) {
@@ -92,7 +94,7 @@ std::vector<PathShare> path_shares(const IterationDag& dag, const CriticalPath& 
   return shares;
 }
 
-// Of the library's own all-reduce.
+// What timed a library's own all-reduce, in words.
 std::string described_curve(const CommunicationCost& cost, int ranks) {
   if (!cost.transport || cost.transport->all_reduce_ranks == ranks) return "its calibrated curve";
   return fmt::format("its calibrated curve of {} ranks", cost.transport->all_reduce_ranks);
@@ -107,9 +109,9 @@ struct Predictor::Setting {
   ComputeTimes compute;
   InputTimes input;
   BytesPerSecond memory;
-  CollectiveTimer by_steps;  // for the planner, which looks at hundreds of buckets
+  CollectiveTimer by_steps;  // the step engine, for the planner, which times hundreds of buckets
   CollectiveTimer engine;
-  std::optional<NcclModel> nccl;  // where a strategy asked for it
+  std::optional<NcclModel> nccl;  // set once a strategy needs it
 
   [[nodiscard]] BucketTimer planner() { return {by_steps, nccl ? &*nccl : nullptr}; }
   [[nodiscard]] BucketTimer timer() { return {engine, nccl ? &*nccl : nullptr}; }
@@ -194,9 +196,9 @@ StrategyRun Predictor::run(models::Plan plan, Setting& at) const {
           std::move(timed_by)};
 }
 
-// The times of each bucket's way, its all-reduce timed alone. Where others travel beside it, that
-// time only orders buckets, and the planner's engine is good enough; where ranks start buckets at
-// their own times, it is not used.
+// The times of each bucket, with its all-reduce timed as if it were alone. Where other buckets travel
+// beside it, that time only orders buckets, so that the planner's engine is good enough. Where ranks
+// start buckets at their own times, it is not used.
 std::vector<BucketTimes> Predictor::buckets_alone(const models::Plan& plan, TimingMethod method,
                                                   Setting& at) const {
   const BucketTimer timer = method.beside == Beside::nothing ? at.timer() : at.planner();
@@ -225,9 +227,9 @@ models::Plan Predictor::plan(const models::Strategy& strategy,
   return plan;
 }
 
-// Thresholds that the user named for the job's ranks are not the baseline's: theta and k that are
-// good for p ranks need not be good for p0, and would make the efficiency better than it is. What
-// says how communication overlaps is the job's and stays.
+// Thresholds that the user named for p ranks are not used on p0. Where they are bad for p0, they
+// would slow the baseline and so make the efficiency better than it is. Overlap, streams and the
+// placement on servers are the job's.
 models::Plan Predictor::baseline_plan(const models::Strategy& strategy, const models::Plan& plan,
                                       int p0) {
   Setting& at = setting(strategy, p0, Reading::stated);

@@ -1,7 +1,7 @@
-// The prediction: what an iteration of a network on a cluster takes under each strategy.
+// Predictions: how long an iteration of a network on a cluster takes under a strategy or a plan.
 //
-// This is the simulator's front door: everything that `paceline predict` and `scale` print is in
-// a Prediction, with what each number rests on.
+// This is the simulator's front door. A StrategyPrediction holds everything that `paceline predict`
+// and `scale` print of a row, with what each number rests on.
 #pragma once
 
 #include <optional>
@@ -28,18 +28,19 @@ namespace paceline::simulator {
 struct PredictionRequest {
   const models::NetworkWork& network;
   const models::Cluster& cluster;
-  const models::Profile* profile =
-      nullptr;    // takes the place of the cluster's figures; may be null
+  // Calibrated figures, which take the place of the cluster's. May be null.
+  const models::Profile* profile = nullptr;
   int ranks = 1;  // must fit the cluster
   int batch_per_rank = 1;
   models::Precision precision = models::Precision::fp32;
   models::WireType wire = models::WireType::fp32;
   ThresholdRequest thresholds = {};
   EngineKind engine = EngineKind::automatic;
-  std::optional<models::Overlap> overlap = {};  // instead of wait-free
-  Bytes stored_sample{0};                       // bytes of one sample on storage
-  // Compute times are stated and not estimated: they have no interval, are the same beside traffic,
-  // and have no input to wait for (a replay's, whose layers sleep).
+  // Takes the place of wait-free overlap, in strategies that have it.
+  std::optional<models::Overlap> overlap = {};
+  Bytes stored_sample{0};  // bytes of one sample on storage
+  // Whether compute times are exactly as stated, as those of a replay, whose layers sleep. They then
+  // have no interval, are the same beside traffic, and wait for no input.
   bool compute_is_exact = false;
   // Also simulates iterations with stragglers; thresholds are chosen without them.
   std::optional<MonteCarloRequest> stragglers = {};
@@ -54,10 +55,10 @@ struct PathShare {
   Seconds time;
 };
 
-// With stragglers; all other figures of a prediction are without.
+// What stragglers make of an iteration. All other figures of a prediction are without stragglers.
 struct StragglerPrediction {
   IterationSummary iteration;
-  int counted_ranks = 1;  // whose gradients an update waits for
+  int counted_ranks = 1;  // the number of ranks whose gradients an update waits for
   PerSecond throughput;   // samples of the counted ranks in the mean iteration
   // This throughput as a share of p/p0 times the baseline's; the baseline has no stragglers.
   double efficiency = 0;
@@ -80,15 +81,15 @@ struct StrategyPrediction {
   TimeSpent spent;
   std::vector<PathShare> critical_path;  // of one period, by kind of task
   std::string compute_source;
-  EngineKind engine = EngineKind::step;  // that timed the all-reduces; never `automatic`
-  // What they were timed by in words: "flow engine", or a library's own model. The latter has no
-  // interval, and knows of no calibration.
+  EngineKind engine = EngineKind::step;  // the engine that timed the all-reduces; never `automatic`
+  // What timed the all-reduces, in words: "flow engine", or a library's own model. Such a model has
+  // no interval, and does not use the profile.
   std::string timed_by;
   bool by_library_model = false;  // timed by another program's model (NCCL's), not by ours
-  bool converged = true;
-  DeviceMemory memory;    // that a rank needs, with an optimizer of one state (momentum)
-  bool fits = true;       // the memory is at most the device's
-  int largest_batch = 0;  // per rank, with which the memory would be at most the device's
+  bool converged = true;          // whether a steady state was reached
+  DeviceMemory memory;            // that a rank needs, with an optimizer of one state (momentum)
+  bool fits = true;               // the memory is at most the device's
+  int largest_batch = 0;          // per rank, with which the memory would be at most the device's
   std::optional<StragglerPrediction> stragglers;  // where they were asked for
 };
 

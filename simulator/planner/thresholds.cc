@@ -30,14 +30,15 @@ int chosen_segments(const models::Strategy& strategy, const models::NetworkWork&
   for (int segments = 2; segments <= 256; segments *= 2) {
     const Seconds time =
         timer.time(planned(algorithm, {.ranks = ranks, .segments = segments}), size);
-    if (time >= least) break;  // of a convex function of the segments
+    if (time >= least) break;  // the time is convex in the number of segments
     least = time;
     best = segments;
   }
   return best;
 }
 
-// Bisection on the size, for both times grow with it and the large algorithm moves fewer bytes.
+// The size in bytes, up to `most`, from which on the algorithm for large buckets is faster. Found by
+// bisection: both times grow with the size, and the algorithm for large buckets moves fewer bytes.
 Bytes crossing(const models::PlannedSchedule& small, const models::PlannedSchedule& large,
                Bytes most, BucketTimer timer) {
   constexpr double accuracy = 1e-3;
