@@ -4,9 +4,11 @@
 #include <cstdio>
 
 #include "calibration/compare/comparison.h"
+#include "calibration/compare/same_job.h"
 #include "cli/command.h"
 #include "cli/comparison_text.h"
 #include "cli/job/files.h"
+#include "cli/job/plan_file.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "models/base/error.h"
@@ -17,6 +19,7 @@ namespace {
 struct Options {
   calibration::ComparedFiles files;
   std::string merged;
+  std::string plan;
   bool layers = false;
   bool json = false;
 };
@@ -32,11 +35,17 @@ models::TracedTimeline load_timeline(const std::string& path) {
 
 void run(const Options& options) {
   job::check_paths({{"--merged", options.merged, job::PathUse::output},
+                    {"--plan", options.plan, job::PathUse::input},
                     {"RUN", options.files.run, job::PathUse::input},
                     {"PREDICTION", options.files.prediction, job::PathUse::input}});
   Progress progress("reading both timelines");
   const models::TracedTimeline measured = load_timeline(options.files.run);
   const models::TracedTimeline predicted = load_timeline(options.files.prediction);
+  if (!options.plan.empty()) {
+    const models::PlanDocument plan = job::read_plan(options.plan);
+    calibration::check_follows(measured.job, options.files.run, plan);
+    calibration::check_follows(predicted.job, options.files.prediction, plan);
+  }
   const calibration::Comparison comparison = calibration::compare(measured, predicted);
   progress.end();
   if (!options.merged.empty()) {
@@ -66,6 +75,11 @@ void add_compare(Command& app) {
                   "Timeline of its prediction (paceline predict --strategy ... --timeline)")
       .required()
       .value("PREDICTION");
+  command
+      .add_option("--plan", options->plan,
+                  "The plan that both are of (predict --plan-out): a run or a prediction that "
+                  "followed another one is refused")
+      .value("FILE");
   command
       .add_option("--merged", options->merged,
                   "Write both as one Chrome trace, moved so that an iteration of each starts at "

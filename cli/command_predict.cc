@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/job/files.h"
 #include "cli/job/option_values.h"
+#include "cli/job/plan_file.h"
 #include "cli/output.h"
 #include "cli/prediction_progress.h"
 #include "cli/prediction_text.h"
@@ -17,6 +18,7 @@ struct Options {
   job::JobOptions job;
   job::StragglerOptions stragglers;
   std::string timeline;
+  std::string plan_out;
   bool wide = false;
   bool json = false;
 };
@@ -25,7 +27,7 @@ struct Options {
 void write_timeline(const job::PredictionTable& table, const std::string& path) {
   const simulator::StrategyPrediction& row = table.rows[table.best()];
   simulator::Predictor predictor(table.job.request(table.network, table.ranks, row.wire));
-  const simulator::StrategyRun run = predictor.run(models::strategy(row.name));
+  const simulator::StrategyRun run = predictor.run(row.plan);
   const std::string title = fmt::format(
       "{} on {}, {} ranks, batch {}, {}, {} on the wire", table.network.work.name,
       table.job.cluster.name, table.ranks, table.job.batch_per_rank, row.name, name(row.wire));
@@ -37,10 +39,7 @@ void write_timeline(const job::PredictionTable& table, const std::string& path) 
 
 job::Job load(const Options& options) {
   job::Job job = load_job(options.job);
-  if (options.job.ranks.empty())
-    throw InputError("--ranks is missing", fmt::format("give 1 to {}, as in --ranks {}",
-                                                       job.cluster.ranks(), job.cluster.ranks()));
-  const int ranks = job::parse_ranks(options.job.ranks, job.cluster);
+  const int ranks = ranks_of(options.job, job);
   job.stragglers = load_stragglers(options.stragglers, ranks);
   job::slow_nodes(job.cluster, options.stragglers, ranks);
   if (!options.timeline.empty() && job.networks.size() > 1) {
@@ -48,13 +47,19 @@ job::Job load(const Options& options) {
                      fmt::format("{} networks and one timeline", job.networks.size()),
                      "give one --model");
   }
+  if (!options.plan_out.empty() && job.networks.size() > 1)
+    throw InputError({"--plan-out"}, fmt::format("{} networks and one plan", job.networks.size()),
+                     "give one --model");
   check_output_of(options.job, "--timeline", options.timeline);
+  check_output_of(options.job, "--plan-out", options.plan_out);
+  job::check_paths({{"--timeline", options.timeline, job::PathUse::output},
+                    {"--plan-out", options.plan_out, job::PathUse::output}});
   return job;
 }
 
 void run(const Options& options) {
   const job::Job job = load(options);
-  const int ranks = job::parse_ranks(options.job.ranks, job.cluster);
+  const int ranks = ranks_of(options.job, job);
   const int width = options.wide ? unlimited_width : table_width();
   std::vector<job::PredictionTable> tables;
   for (const job::LoadedNetwork& network : job.networks) {
@@ -63,6 +68,11 @@ void run(const Options& options) {
   }
   warn(all_warnings(tables));
   if (!options.timeline.empty()) write_timeline(tables.front(), options.timeline);
+  if (!options.plan_out.empty()) {
+    const simulator::StrategyPrediction& row = tables.front().rows[tables.front().best()];
+    job::write_plan(options.plan_out, row.plan, job.networks.front().work);
+    notice("plan of {} written to {}\n", row.name, options.plan_out);
+  }
   if (options.json) {
     print("{}\n", tables.size() == 1 ? to_json(tables.front()) : predictions_json(tables));
     return;
@@ -85,6 +95,12 @@ void add_predict(Command& app) {
       .add_option("--timeline", options->timeline,
                   "Write the fastest row's timeline as Chrome trace JSON (opens in Perfetto)")
       .value("FILE");
+  add_plan_option(command, options->job.plan);
+  command
+      .add_option("--plan-out", options->plan_out,
+                  "Write the plan of the fastest row as a document that --plan reads")
+      .value("FILE");
+  add_baseline_option(command, options->job.baseline);
   add_wide_option(command, options->wide);
   command.add_flag("--json", options->json, "Print one JSON document");
   command.on_run([options] { run(*options); });

@@ -260,6 +260,7 @@ void run_rank(const Options& options, const job::Job& job, const runtime::Endpoi
 
 // The most streams that any of the plans may ask for.
 int most_streams(const job::Job& job) {
+  if (job.plan) return job.plan->plan.streams;
   int most = job.thresholds.streams.value_or(1);
   for (const models::Strategy* strategy : job.strategies) {
     if (strategy->on_servers() != nullptr)
@@ -305,6 +306,9 @@ job::Job load(const Options& options, bool is_mpi) {
   if (job.networks.size() > 1)
     throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()), "replay one");
   keep_what_runs(options, is_mpi, job);
+  if (job.plan && job.plan->plan.overlap == models::Overlap::priority)
+    throw InputError({options.job.plan}, "overlap priority cannot be run, only predicted",
+                     "choose a plan with wait-free, double-buffered or none");
   if (job.overlap == models::Overlap::priority)
     throw InputError({"--overlap"}, "priority cannot be run, only predicted",
                      "choose wait-free, double-buffered or none");
@@ -329,10 +333,10 @@ void run(const Options& options) {
     runtime::MpiJob mpi(most_streams(job), patience);
     return run_rank(options, job, mpi.endpoint());
   }
-  if (options.job.ranks.empty())
+  if (options.job.ranks.empty() && !job.plan)
     throw InputError("--ranks is missing",
                      "start it with mpirun, or give the number of ranks, as threads");
-  const int ranks = job::parse_ranks(options.job.ranks, job.cluster);
+  const int ranks = ranks_of(options.job, job);
   if (ranks > job::most_thread_ranks)
     throw InputError({"--ranks"}, fmt::format("{} threads", ranks),
                      fmt::format("choose at most {}, or use mpirun", job::most_thread_ranks));
@@ -355,6 +359,7 @@ void add_replay(Command& app) {
   command.add_option("--iterations", options->iterations, "Iterations that are measured")
       .value("N (5)");
   command.add_option("--warm-up", options->warm_up, "Iterations before those").value("N (1)");
+  add_plan_option(command, options->job.plan);
   add_patience_option(command, options->patience);
   command
       .add_option("--timeline", options->timeline,

@@ -79,9 +79,11 @@ std::string curve_text(const job::Job& job, const job::LoadedNetwork& network,
                   name(job.precision));
   text += points_text(job, tables, width);
   text += fmt::format(
-      "\n* the most samples per second of its number of ranks; efficiency is against p0 = {} ranks "
-      "(1 rank below that)\n",
-      job.cluster.ranks_per_node);
+      "\n* the most samples per second of its number of ranks; efficiency is against p0 = {} "
+      "rank{} "
+      "with the best plan of the same strategy\n",
+      tables.front().rows.front().baseline_ranks,
+      tables.front().rows.front().baseline_ranks == 1 ? "" : "s");
   text += setting_text(job);
   text += library_note(tables.front());
   text += fmt::format("\nAll times are predicted (engine: {}). They rest on:\n", name(job.engine));
@@ -107,7 +109,7 @@ std::vector<job::PredictionTable> predict_points(const job::Job& job, const std:
 }
 
 void run(const Options& options) {
-  const job::Job job = load_job(options.job);
+  job::Job job = load_job(options.job);
   if (job.networks.size() != 1)
     throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()),
                      "scale takes one");
@@ -115,8 +117,15 @@ void run(const Options& options) {
                                 ? fmt::format("1-{}", models::placed_ranks(job.cluster))
                                 : options.job.ranks;
   const int width = options.wide ? unlimited_width : table_width();
-  const std::vector<job::PredictionTable> tables =
-      predict_points(job, parse_rank_range(range, job.cluster), width);
+  const std::vector<int> ranks = parse_rank_range(range, job.cluster);
+  // One baseline for the whole curve, which all its points reach.
+  const int least = *std::min_element(ranks.begin(), ranks.end());
+  if (!job.baseline_ranks) job.baseline_ranks = simulator::baseline_ranks(job.cluster, least);
+  if (*job.baseline_ranks > least)
+    throw InputError({"--baseline"},
+                     fmt::format("{} ranks are no baseline of {}", *job.baseline_ranks, least),
+                     fmt::format("choose 1 to {}, or a curve of more ranks", least));
+  const std::vector<job::PredictionTable> tables = predict_points(job, ranks, width);
   warn(all_warnings(tables));
   if (options.json) {
     print("{}\n", scaling_json(tables));
@@ -137,6 +146,7 @@ void add_scale(Command& app) {
           "--ranks", options->job.ranks,
           "Numbers of ranks: 8,16,24 or 8-2048 (doubling); by default from 1 to all of the cluster")
       .value("LIST|RANGE");
+  add_baseline_option(command, options->job.baseline);
   add_wide_option(command, options->wide);
   command.add_flag("--json", options->json, "Print one JSON document");
   command.on_run([options] { run(*options); });

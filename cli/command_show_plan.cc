@@ -49,16 +49,17 @@ Seconds forward_start(const simulator::StrategyRun& run) {
 
 void show(const job::JobOptions& options) {
   const job::Job job = job::load_job(options);
-  if (options.ranks.empty()) throw InputError("--ranks is missing", "give it, as in --ranks 64");
-  const int ranks = job::parse_ranks(options.ranks, job.cluster);
+  const int ranks = ranks_of(options, job);
   if (job.networks.size() != 1 || job.wires.size() != 1)
     throw InputError("several networks or wire types", "a plan is of one");
   const job::LoadedNetwork& network = job.networks.front();
+  if (job.plan) check_plan(*job.plan, job.plan_file, network.work, ranks);
   for (std::size_t s = 0; s < job.strategies.size(); ++s) {
     const models::Strategy& strategy = *job.strategies[s];
     simulator::Predictor predictor(job.request(network, ranks, job.wires.front()));
     Progress progress(fmt::format("timing the plan of {}", strategy.name));
-    const simulator::StrategyRun run = predictor.run(strategy);
+    const simulator::StrategyRun run =
+        job.plan ? predictor.run(job.plan->plan) : predictor.run(strategy);
     progress.end();
     print("{}{}: {} on {}, {} ranks, {} bucket{}, {} on the wire, overlap {}\n\n",
           s == 0 ? "" : "\n", strategy.name, network.work.name, job.cluster.name, ranks,
@@ -103,6 +104,7 @@ void add_show_plan(Command& show_command) {
   const auto options = std::make_shared<job::JobOptions>();
   add_job_options(command, *options);
   command.add_option("--ranks", options->ranks, "Number of ranks").value("N");
+  add_plan_option(command, options->plan);
   command.on_run([options] { show(*options); });
 }
 

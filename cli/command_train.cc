@@ -79,6 +79,7 @@ void check_files(const job::TrainingOptions& options) {
   std::vector<job::GivenPath> paths = {{"--checkpoint", options.checkpoint, job::PathUse::output},
                                        {"--metrics", options.metrics, job::PathUse::output},
                                        {"--timeline", options.timeline, job::PathUse::output},
+                                       {"--plan", options.plan, job::PathUse::input},
                                        {"--model", options.model, job::PathUse::name_or_input},
                                        {"--recipe", options.recipe, job::PathUse::name_or_input}};
   // A checkpoint may go on where it was resumed from.

@@ -169,7 +169,8 @@ Table table_of(const job::Job& job, std::span<const simulator::StrategyPredictio
                                  to_text(row.stragglers->throughput)});
     }
     cells.insert(cells.end(),
-                 {to_text(row.throughput), percent(row.efficiency),
+                 {to_text(row.throughput),
+                  percent(row.stragglers ? row.stragglers->efficiency : row.efficiency),
                   to_text(row.spent.exposed_communication), to_text(row.spent.communication),
                   fmt::format("{}", row.buckets), engine_text(row), plan_text(row)});
     table.add(std::move(cells));
@@ -202,9 +203,42 @@ std::string winner_text(const job::PredictionTable& table) {
   }
   text += fmt::format("  its critical path: {}\n", path);
   const std::string thresholds = plan_text(winner);
+  std::string tied;
+  for (const std::size_t i : table.tied()) {
+    const simulator::StrategyPrediction& row = table.rows[i];
+    tied += (tied.empty() ? "" : ", ") + row.name;
+    if (table.job.wires.size() > 1) tied += fmt::format(" {}", name(row.wire));
+  }
+  if (!tied.empty()) text += fmt::format("  within 0.1 %, and so no worse: {}\n", tied);
   return text + fmt::format("  its plan: {} bucket{}{}{}\n", winner.buckets,
                             winner.buckets == 1 ? "" : "s", thresholds.empty() ? "" : ", ",
                             thresholds);
+}
+
+// What the starred row needs of its device's memory, part by part, and the largest batch that fits.
+std::string memory_text(const job::PredictionTable& table) {
+  if (table.job.compute_is_exact) return "";
+  const simulator::StrategyPrediction& row = table.rows[table.best()];
+  const simulator::DeviceMemory& memory = row.memory;
+  std::string parts;
+  const auto add = [&](const char* what, Bytes bytes) {
+    if (bytes > Bytes{0})
+      parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", what, to_text(bytes));
+  };
+  add("activations", memory.activations);
+  add("workspace", memory.workspace);
+  add("input", memory.input);
+  add("parameters", memory.parameters);
+  add("masters", memory.masters);
+  add("gradients", memory.gradients);
+  add("optimizer", memory.optimizer);
+  add("buffers", memory.buffers);
+  return fmt::format(
+      "memory of a rank: {} of {}{} ({})\n  {}\n", to_text(memory.total()),
+      to_text(table.job.cluster.device.memory.value), row.fits ? "" : ": IT DOES NOT FIT",
+      row.largest_batch > 0 ? fmt::format("the largest batch that fits is {}", row.largest_batch)
+                            : "not even a batch of 1 fits",
+      parts);
 }
 
 }  // namespace
@@ -281,11 +315,14 @@ std::string to_text(const job::PredictionTable& table, int width) {
   text += rows.text + winner_text(table);
   const simulator::StrategyPrediction& winner = table.rows[table.best()];
   text += fmt::format(
-      "efficiency: against p0 = {} rank{} with the same strategy; interval: all figures at their "
-      "fast or slow end\n",
-      winner.baseline_ranks, winner.baseline_ranks == 1 ? "" : "s");
+      "efficiency: {}against p0 = {} rank{} with the best plan of the same strategy{}\n"
+      "interval: all figures at their fast or slow end\n",
+      table.job.stragglers ? "mean throughput " : "", winner.baseline_ranks,
+      winner.baseline_ranks == 1 ? "" : "s", table.job.stragglers ? " and without stragglers" : "");
+  text += memory_text(table);
   const std::string given = given_thresholds(table.job.thresholds);
-  text += given.empty()
+  text += table.job.plan ? fmt::format("plan: {} (--plan)\n", table.job.plan_file)
+          : given.empty()
               ? "theta, eta, k: chosen by the planner (--theta, --eta and --group set them)\n"
               : fmt::format("thresholds: {} given; the others chosen by the planner\n", given);
   text += setting_text(table.job);

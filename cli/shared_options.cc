@@ -99,6 +99,23 @@ void add_job_options(Command& command, job::JobOptions& options) {
       .value("auto|step|flow|executor|simgrid (auto)");
 }
 
+void add_plan_option(Command& command, std::string& plan) {
+  command
+      .add_option("--plan", plan,
+                  "A plan to take as it is, in place of --strategy and all that chooses how "
+                  "gradients travel: a file that predict --plan-out wrote, for this network and "
+                  "number of ranks")
+      .value("FILE");
+}
+
+void add_baseline_option(Command& command, std::string& baseline) {
+  command
+      .add_option("--baseline", baseline,
+                  "Number of ranks p0 that efficiencies are against, with the best plan of the "
+                  "same strategy; by default one node, or 1 where ranks do not fill a node")
+      .value("P0");
+}
+
 void add_straggler_options(Command& command, job::StragglerOptions& options) {
   command
       .add_option("--spread", options.spread,

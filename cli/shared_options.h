@@ -31,6 +31,11 @@ struct ThresholdDefaults {
 void add_threshold_options(Command& command, job::ThresholdOptions& options,
                            const ThresholdDefaults& defaults);
 
+// Declares --plan, on a command whose ranks are one number.
+void add_plan_option(Command& command, std::string& plan);
+// Declares --baseline.
+void add_baseline_option(Command& command, std::string& baseline);
+
 // --spread, --slow-rank, --slow-node, --backup, --iterations and --seed.
 void add_straggler_options(Command& command, job::StragglerOptions& options);
 

@@ -52,6 +52,7 @@ void add_plan_options(Command& command, job::TrainingOptions& options) {
                          .group = "the ranks of a node",
                          .segments = "the algorithm's",
                          .servers = "1"});
+  add_plan_option(command, options.plan);
   command.add_option("--overlap", options.overlap, "When buckets travel, and what an update uses")
       .value("wait-free|none|double-buffered");
 }

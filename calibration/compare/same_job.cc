@@ -120,4 +120,40 @@ void check_same_job(const models::TracedTimeline& run, const models::TracedTimel
   check_iterations("prediction", prediction.timeline);
 }
 
+void check_follows(const TracedJob& job, const std::string& file,
+                   const models::PlanDocument& document) {
+  const models::Plan& plan = document.plan;
+  const auto require = [&](const std::string& what, const auto& found, const auto& planned) {
+    if (found == planned) return;
+    throw InputError(
+        {file},
+        fmt::format("this did not follow the plan: {} {} in place of {}", what, found, planned),
+        "give the plan that was run and predicted with --plan");
+  };
+  require("network", in_quotes(job.network), in_quotes(document.network));
+  require("ranks:", job.ranks, plan.ranks);
+  require("strategy", in_quotes(job.strategy), in_quotes(plan.strategy));
+  require("wire type", name(job.wire), name(plan.wire));
+  require("overlap", name(job.overlap), name(plan.overlap));
+  require("streams:", job.streams, plan.streams);
+  require("buckets:", job.buckets.size(), plan.buckets.size());
+  for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
+    const models::Bucket& bucket = plan.buckets[i];
+    const models::PlannedSchedule& planned =
+        plan.schedules[static_cast<std::size_t>(bucket.schedule)];
+    const models::TracedBucket& found = job.buckets[i];
+    const auto first = static_cast<std::size_t>(bucket.first_gradient);
+    const std::string in = fmt::format("bucket {} ", i);
+    require(in + "begins with gradient", in_quotes(found.first_gradient),
+            in_quotes(document.gradients[first].name));
+    require(in + "gradients:", found.gradients, bucket.gradient_count);
+    require(in + "bytes:", found.bytes.value(), plan.bytes(bucket).value());
+    require(in + "all-reduce", in_quotes(found.schedule), in_quotes(planned.algorithm));
+    require(in + "group:", found.group_size, planned.options.group_size);
+    require(in + "segments:", found.segments, planned.options.segments);
+    if (planned.options.servers > 0)
+      require(in + "server:", found.server_rank.value_or(-1), planned.options.first_server);
+  }
+}
+
 }  // namespace paceline::calibration

@@ -1,6 +1,9 @@
 // Whether a run and a prediction may be held against each other.
 #pragma once
 
+#include <string>
+
+#include "models/plan/plan_json.h"
 #include "models/timeline/timeline.h"
 
 namespace paceline::calibration {
@@ -9,5 +12,11 @@ namespace paceline::calibration {
 // prediction, and both are of one job: the same layers, ranks, batch (where both say it), type on
 // the wire, overlap and buckets. Strategies and streams may differ.
 void check_same_job(const models::TracedTimeline& run, const models::TracedTimeline& prediction);
+
+// Throws InputError that names `file`, the timeline's, and says what is different, unless its job
+// followed the plan: its network, ranks, strategy, wire type, overlap and streams, and bucket by
+// bucket the gradients, the bytes and the all-reduce with its options.
+void check_follows(const models::TracedJob& job, const std::string& file,
+                   const models::PlanDocument& plan);
 
 }  // namespace paceline::calibration

@@ -8,6 +8,7 @@
 
 #include "cli/job/files.h"
 #include "cli/job/option_values.h"
+#include "cli/job/plan_file.h"
 #include "models/base/parse_units.h"
 #include "simulator/cost/nccl_tables.h"
 
@@ -63,10 +64,18 @@ void check_output_of(const JobOptions& job, const char* option, const std::strin
   std::vector<GivenPath> paths = {{option, path, PathUse::output},
                                   {"--cluster", job.cluster, PathUse::name_or_input},
                                   {"--placement", job.placement, PathUse::name_or_input},
-                                  {"--profile", job.profile, PathUse::name_or_input}};
+                                  {"--profile", job.profile, PathUse::name_or_input},
+                                  {"--plan", job.plan, PathUse::input}};
   for (const std::string& model : comma_list(job.model))
     paths.push_back({"--model", model, PathUse::name_or_input});
   check_paths(paths);
+}
+
+int ranks_of(const JobOptions& options, const Job& job) {
+  if (!options.ranks.empty()) return parse_ranks(options.ranks, job.cluster);
+  if (job.plan) return parse_ranks(std::to_string(job.plan->plan.ranks), job.cluster);
+  throw InputError("--ranks is missing", fmt::format("give 1 to {}, as in --ranks {}",
+                                                     job.cluster.ranks(), job.cluster.ranks()));
 }
 
 Job load_job(const JobOptions& options) {
@@ -83,7 +92,16 @@ Job load_job(const JobOptions& options) {
       parsing_option("--batch", [&] { return parse_count(options.batch, 1, 1 << 20); }));
   job.precision =
       parsing_option("--precision", [&] { return models::precision_from_name(options.precision); });
-  if (options.wire.empty()) {
+  if (!options.plan.empty()) {
+    refuse_beside_plan({{"--strategy", options.strategies},
+                        {"--wire", options.wire},
+                        {"--server-placement", options.server_placement},
+                        {"--overlap", options.overlap}},
+                       options.thresholds);
+    job.plan = read_plan(options.plan);
+    job.plan_file = options.plan;
+    job.wires = {job.plan->plan.wire};
+  } else if (options.wire.empty()) {
     job.wires = {default_wire(job.precision)};
   } else {
     parsing_option("--wire", [&] {
@@ -91,8 +109,8 @@ Job load_job(const JobOptions& options) {
         job.wires.push_back(models::wire_type_from_name(name));
     });
   }
-  job.strategies =
-      load_strategies(options.strategies, job.cluster, job.profile ? &*job.profile : nullptr);
+  job.strategies = load_strategies(job.plan ? job.plan->plan.strategy : options.strategies,
+                                   job.cluster, job.profile ? &*job.profile : nullptr);
   job.thresholds = parse_thresholds(options.thresholds);
   if (!options.server_placement.empty())
     job.thresholds.placement = parsing_option("--server-placement", [&] {
@@ -101,6 +119,7 @@ Job load_job(const JobOptions& options) {
   if (!options.overlap.empty())
     job.overlap =
         parsing_option("--overlap", [&] { return models::overlap_from_name(options.overlap); });
+  job.baseline_ranks = optional_count("--baseline", options.baseline, models::max_ranks);
   job.compute_is_exact = options.compute_is_exact;
   if (!options.gradient_scale.empty()) scale_gradients(options.gradient_scale, job);
   job.engine =
@@ -122,7 +141,8 @@ simulator::PredictionRequest Job::request(const LoadedNetwork& network, int rank
           .overlap = overlap,
           .stored_sample = network.stored_sample,
           .compute_is_exact = compute_is_exact,
-          .stragglers = stragglers};
+          .stragglers = stragglers,
+          .baseline_ranks = baseline_ranks};
 }
 
 }  // namespace paceline::job

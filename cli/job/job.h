@@ -8,6 +8,7 @@
 
 #include "cli/job/named_things.h"
 #include "cli/job/thresholds.h"
+#include "models/plan/plan_json.h"
 #include "models/plan/strategy.h"
 #include "simulator/iteration/prediction.h"
 
@@ -26,6 +27,8 @@ struct JobOptions {
   ThresholdOptions thresholds;
   std::string server_placement;
   std::string overlap;
+  std::string plan;
+  std::string baseline;
   std::string profile;
   std::string gradient_scale;
   bool compute_is_exact = false;
@@ -40,6 +43,10 @@ struct Job {
   std::optional<models::Profile> profile;
   int batch_per_rank = 1;
   models::Precision precision = models::Precision::mixed;
+  // The plan of --plan, which is then the only one: `strategies` has its strategy and `wires` its
+  // wire type. It is not checked against networks and ranks yet: predict_table does so.
+  std::optional<models::PlanDocument> plan;
+  std::string plan_file;  // that it was read from
   std::vector<models::WireType> wires;
   std::vector<const models::Strategy*> strategies;
   simulator::ThresholdRequest thresholds;
@@ -48,6 +55,7 @@ struct Job {
   double gradient_scale = 1;      // by which the networks' gradients are already multiplied
   simulator::EngineKind engine = simulator::EngineKind::automatic;
   std::optional<simulator::MonteCarloRequest> stragglers;
+  std::optional<int> baseline_ranks;  // as in simulator::PredictionRequest
 
   [[nodiscard]] simulator::PredictionRequest request(const LoadedNetwork& network, int ranks,
                                                      models::WireType wire) const;
@@ -55,6 +63,10 @@ struct Job {
 
 // Throws InputError that names the option.
 [[nodiscard]] Job load_job(const JobOptions& options);
+
+// The number of ranks that --ranks names, or that the plan of --plan is for where --ranks is not
+// given. Throws InputError that names --ranks if there is neither, or if they do not fit the cluster.
+[[nodiscard]] int ranks_of(const JobOptions& options, const Job& job);
 
 // Refuses a path to write that cannot be written, or that is a file which the job reads. Throws
 // InputError that names `option`.

@@ -50,7 +50,8 @@ Json setting(const Job& job) {
           {"gradient_scale", job.gradient_scale},
           {"exact_compute", job.compute_is_exact},
           {"overlap", job.overlap ? Json(name(*job.overlap)) : Json(nullptr)},
-          {"given_thresholds", given_thresholds(job.thresholds)}};
+          {"given_thresholds", given_thresholds(job.thresholds)},
+          {"plan", job.plan ? Json(job.plan_file) : Json(nullptr)}};
 }
 
 Json rows_json(const PredictionTable& table) {
@@ -67,6 +68,17 @@ Json left_out_json(const PredictionTable& table) {
   return json;
 }
 
+// The row with a star, and those that no prediction tells from it.
+Json best_json(const PredictionTable& table) {
+  const auto named = [&](std::size_t row) -> Json {
+    return {{"name", table.rows[row].name}, {"wire_type", name(table.rows[row].wire)}};
+  };
+  Json json = named(table.best());
+  json["tied"] = Json::array();
+  for (const std::size_t row : table.tied()) json["tied"].push_back(named(row));
+  return json;
+}
+
 Json table_json(const PredictionTable& table) {
   const Job& job = table.job;
   Json json = {{"schema", "paceline.prediction/1"},
@@ -78,7 +90,9 @@ Json table_json(const PredictionTable& table) {
                {"batch_per_rank", job.batch_per_rank},
                {"precision", name(job.precision)}};
   json.update(setting(job));
+  json["device_memory_bytes"] = job.cluster.device.memory.value.value();
   json["strategies"] = rows_json(table);
+  json["best"] = best_json(table);
   json["left_out"] = left_out_json(table);
   json["warnings"] = table.warnings;
   if (job.stragglers) json["stragglers"] = straggler_json(job);
@@ -112,10 +126,12 @@ std::string scaling_json(std::span<const PredictionTable> tables) {
                {"batch_per_rank", job.batch_per_rank},
                {"precision", name(job.precision)}};
   json.update(setting(job));
+  json["device_memory_bytes"] = job.cluster.device.memory.value.value();
   json["points"] = Json::array();
   for (const PredictionTable& table : tables)
     json["points"].push_back({{"ranks", table.ranks},
                               {"strategies", rows_json(table)},
+                              {"best", best_json(table)},
                               {"left_out", left_out_json(table)}});
   json["warnings"] = all_warnings(tables);
   return text_of(json);

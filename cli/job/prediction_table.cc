@@ -7,6 +7,7 @@
 
 #include "cli/job/profile_use.h"
 #include "models/base/error.h"
+#include "models/base/parse_units.h"
 #include "simulator/engine/prepare.h"
 
 namespace paceline::job {
@@ -14,6 +15,29 @@ namespace {
 
 Seconds mean_iteration(const simulator::StrategyPrediction& row) {
   return row.stragglers ? row.stragglers->iteration.mean : row.iteration.value;
+}
+
+// One warning for all rows that do not fit: they differ in their buffers only.
+void warn_of_memory(PredictionTable& table) {
+  std::string names;
+  const simulator::StrategyPrediction* most = nullptr;
+  for (const simulator::StrategyPrediction& row : table.rows) {
+    if (row.fits) continue;
+    if (most == nullptr || row.memory.total() > most->memory.total()) most = &row;
+    if (names.find(row.name) == std::string::npos) names += (names.empty() ? "" : ", ") + row.name;
+  }
+  if (most == nullptr) return;
+  const bool all =
+      std::none_of(table.rows.begin(), table.rows.end(), [](const auto& row) { return row.fits; });
+  const models::Device& device = table.job.cluster.device;
+  const std::string remedy =
+      most->largest_batch > 0
+          ? fmt::format("the largest batch that fits is {}", most->largest_batch)
+          : "not even a batch of 1 fits";
+  table.warnings.push_back(
+      fmt::format("a batch of {} does not fit the {} of a {}: a rank needs {}{}; {}",
+                  table.job.batch_per_rank, to_text(device.memory.value), device.name,
+                  to_text(most->memory.total()), all ? "" : fmt::format(" ({})", names), remedy));
 }
 
 }  // namespace
@@ -27,8 +51,21 @@ std::size_t PredictionTable::best() const {
                                   rows.begin());
 }
 
+std::vector<std::size_t> PredictionTable::tied() const {
+  constexpr double alike = 1.001;
+  const std::size_t first = best();
+  std::vector<std::size_t> others;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (i != first && !rows[i].by_library_model &&
+        mean_iteration(rows[i]) <= alike * mean_iteration(rows[first]))
+      others.push_back(i);
+  }
+  return others;
+}
+
 PredictionTable predict_table(const Job& job, const LoadedNetwork& network, int ranks,
                               const TableObserver& observer) {
+  if (job.plan) check_plan(*job.plan, job.plan_file, network.work, ranks);
   PredictionTable table{.job = job, .network = network, .ranks = ranks};
   table.warnings = profile_warnings(job, network.work);
   const std::size_t all = job.wires.size() * job.strategies.size();
@@ -38,7 +75,8 @@ PredictionTable predict_table(const Job& job, const LoadedNetwork& network, int 
     for (const models::Strategy* strategy : job.strategies) {
       if (observer.begin) observer.begin(*strategy, done++, all);
       try {
-        table.rows.push_back(predictor.predict(*strategy));
+        table.rows.push_back(job.plan ? predictor.predict(job.plan->plan)
+                                      : predictor.predict(*strategy));
         if (observer.row) observer.row(table.rows.back());
       } catch (const simulator::TooManyMessages& error) {
         if (job.strategies.size() == 1) throw;
@@ -50,6 +88,7 @@ PredictionTable predict_table(const Job& job, const LoadedNetwork& network, int 
   if (table.rows.empty())
     throw InputError(fmt::format("no strategy can be timed on {} ranks", ranks),
                      "choose fewer, or a multiple of the ranks of a node or switch");
+  if (!job.compute_is_exact) warn_of_memory(table);
   for (const simulator::StrategyPrediction& row : table.rows) {
     if (!row.converged)
       table.warnings.push_back(fmt::format(

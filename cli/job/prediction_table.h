@@ -30,6 +30,9 @@ struct PredictionTable {
   // Index of the row with the shortest iteration, or the shortest in the mean with stragglers. Rows
   // that a library's own model timed come last.
   [[nodiscard]] std::size_t best() const;
+  // Indices of the other rows whose iteration is within 0.1 % of the best one's: no prediction tells
+  // them apart. Rows that a library's own model timed are not among them.
+  [[nodiscard]] std::vector<std::size_t> tied() const;
 };
 
 // What predict_table calls while it makes a table, which may take seconds. Either may be empty.
@@ -41,8 +44,11 @@ struct TableObserver {
   std::function<void(const simulator::StrategyPrediction& row)> row = {};
 };
 
-// Predicts every strategy at every wire type of the job. A strategy that cannot be timed on so many
-// ranks is left out where there are others, with a warning. Throws InputError if that leaves none.
+// Predicts every strategy at every wire type of the job, or the job's plan. Warns of rows whose
+// memory does not fit the device, unless compute times are exact: then there is no device that
+// computes. A strategy that cannot be timed on so many
+// ranks is left out where there are others, with a warning. Throws InputError if that leaves none,
+// or if the job's plan is not for this network and these ranks.
 [[nodiscard]] PredictionTable predict_table(const Job& job, const LoadedNetwork& network, int ranks,
                                             const TableObserver& observer = {});
 

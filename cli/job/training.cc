@@ -6,6 +6,7 @@
 #include "cli/job/files.h"
 #include "cli/job/job.h"
 #include "cli/job/option_values.h"
+#include "cli/job/plan_file.h"
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
 #include "models/collective/catalogue.h"
@@ -15,10 +16,21 @@
 namespace paceline::job {
 namespace {
 
+constexpr const char* default_strategy = "fused-ring";
 constexpr int most_batch = 1 << 16;
 // A bucket of this size hides its latency on any network that trains, and several of them make up a
 // network whose communication is worth hiding.
 constexpr Bytes default_theta{4.0 * 1024 * 1024};
+
+models::Plan load_planned(const TrainingOptions& options, const models::Network& network,
+                          int ranks) {
+  refuse_beside_plan(
+      {{"--strategy", options.strategy}, {"--wire", options.wire}, {"--overlap", options.overlap}},
+      options.thresholds);
+  models::PlanDocument document = read_plan(options.plan);
+  check_plan(document, options.plan, models::work(network), ranks);
+  return std::move(document.plan);
+}
 
 }  // namespace
 
@@ -62,8 +74,9 @@ std::string precision_text(const runtime::Recipe& recipe) {
 
 models::Plan load_plan(const TrainingOptions& options, const models::Network& network,
                        const runtime::Recipe& recipe, int ranks, int ranks_per_node) {
+  if (!options.plan.empty()) return load_planned(options, network, ranks);
   const models::Strategy& strategy = parsing_option("--strategy", [&]() -> const models::Strategy& {
-    return models::strategy(options.strategy);
+    return models::strategy(options.strategy.empty() ? default_strategy : options.strategy);
   });
   models::WireType wire = default_wire(recipe.precision);
   if (!options.wire.empty())

@@ -37,6 +37,18 @@ Json critical_path_json(const StrategyPrediction& row) {
   return json;
 }
 
+Json memory_json(const DeviceMemory& memory) {
+  return {{"parameters_bytes", memory.parameters.value()},
+          {"masters_bytes", memory.masters.value()},
+          {"gradients_bytes", memory.gradients.value()},
+          {"optimizer_bytes", memory.optimizer.value()},
+          {"activations_bytes", memory.activations.value()},
+          {"input_bytes", memory.input.value()},
+          {"workspace_bytes", memory.workspace.value()},
+          {"buffers_bytes", memory.buffers.value()},
+          {"total_bytes", memory.total().value()}};
+}
+
 void add_straggler_fields(Json& json, const StragglerPrediction& row) {
   const IterationSummary& iteration = row.iteration;
   json["iteration_mean_s"] = iteration.mean.value();
@@ -49,6 +61,7 @@ void add_straggler_fields(Json& json, const StragglerPrediction& row) {
   json["iteration_p99_high_s"] = iteration.p99.high.value();
   json["throughput_mean_per_s"] = row.throughput.value();
   json["counted_ranks"] = row.counted_ranks;
+  json["efficiency_mean"] = row.efficiency;
 }
 
 }  // namespace
@@ -75,6 +88,9 @@ std::string to_json(const StrategyPrediction& row) {
       {"overlap", name(row.overlap)},
       {"thresholds", row.thresholds ? thresholds_json(models::strategy(row.name), *row.thresholds)
                                     : Json(nullptr)},
+      {"memory", memory_json(row.memory)},
+      {"fits_memory", row.fits},
+      {"largest_batch_per_rank", row.largest_batch},
       {"steady", row.converged},
       {"provenance", "predicted"},
       {"timed_by", row.timed_by},

@@ -1,0 +1,35 @@
+// Tests: tests/cli/plan_test.py (end to end).
+#include "cli/job/plan_file.h"
+
+#include "cli/job/files.h"
+#include "models/base/error.h"
+
+namespace paceline::job {
+
+void refuse_beside_plan(const std::vector<std::pair<const char*, std::string>>& given,
+                        const ThresholdOptions& thresholds) {
+  std::vector<std::pair<const char*, std::string>> all = given;
+  all.insert(all.end(), {{"--theta", thresholds.theta},
+                         {"--eta", thresholds.eta},
+                         {"--group", thresholds.group},
+                         {"--segments", thresholds.segments},
+                         {"--rings", thresholds.rings},
+                         {"--servers", thresholds.servers},
+                         {"--streams", thresholds.streams}});
+  for (const auto& [option, value] : all) {
+    if (!value.empty())
+      throw InputError({option}, "the plan of --plan says this already",
+                       "leave one of the two out");
+  }
+}
+
+models::PlanDocument read_plan(const std::string& path) {
+  return models::parse_plan(read_input_file(path), path);
+}
+
+void write_plan(const std::string& path, const models::Plan& plan,
+                const models::NetworkWork& network) {
+  write_output_file(path, to_json(models::plan_document(plan, network)));
+}
+
+}  // namespace paceline::job

@@ -1,0 +1,26 @@
+// The files of --plan and --plan-out: a plan as a document (models/plan/plan_json.h).
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/job/thresholds.h"
+#include "models/plan/plan_json.h"
+
+namespace paceline::job {
+
+// Refuses options that --plan takes the place of: those of `given` that are not empty, and all
+// thresholds. Each is an option and its value. Throws InputError that names the option.
+void refuse_beside_plan(const std::vector<std::pair<const char*, std::string>>& given,
+                        const ThresholdOptions& thresholds);
+
+// The plan in a file. Throws InputError as models::parse_plan does. Whether it fits the job is
+// models::check_plan's question.
+[[nodiscard]] models::PlanDocument read_plan(const std::string& path);
+
+// Writes the plan, which was made for this network, to a file. Throws RunError.
+void write_plan(const std::string& path, const models::Plan& plan,
+                const models::NetworkWork& network);
+
+}  // namespace paceline::job

@@ -1,0 +1,206 @@
+"""Plans as documents, end to end: predict writes them; predict, train, replay, compare and show plan
+take them, and refuse what is not for their job. And what stands beside the rows of a prediction:
+one baseline, ties, memory.
+"""
+
+import json
+import pathlib
+import shutil
+import tempfile
+import unittest
+
+from paceline import EXAMPLES, predict, run
+
+
+
+class Plans(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.plan = self.folder / "plan.json"
+        self.cluster = self.folder / "two-cores.yaml"
+        shutil.copy(EXAMPLES / "two-cores.yaml", self.cluster)
+
+    def done(self, result):
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def small(self, command, *words):
+        return run(command, "--model", "cnn-small", "--cluster", str(self.cluster), "--batch", "2", "--precision", "fp32", *words)
+
+    def written(self, *words):
+        self.done(self.small("predict", "--ranks", "2", *words, "--plan-out", str(self.plan)))
+        return json.loads(self.plan.read_text())
+
+    def refused(self, result, *problems):
+        self.assertEqual((result.returncode, result.stdout, result.stderr.count("\n")), (2, "", 1), result.stderr)
+        for problem in problems:
+            self.assertIn(problem, result.stderr)
+
+    def test_a_plan_is_predicted_as_the_row_that_wrote_it(self):
+        catalogue = json.loads(run("show", "catalog", "--json").stdout)["strategies"]
+        for strategy in (entry["name"] for entry in catalogue if entry["name"] != "open-mpi"):
+            with self.subTest(strategy=strategy):
+                row = json.loads(self.done(predict("--json", "--strategy", strategy, "--streams", "2", "--plan-out", str(self.plan),
+                                                   ranks="16")))["strategies"][0]
+                document = json.loads(self.done(run("predict", "--model", "resnet50", "--cluster", "jizhi-p40", "--json", "--plan", str(self.plan))))
+                again = document["strategies"][0]
+                self.assertEqual((document["ranks"], document["plan"], len(document["strategies"])), (16, str(self.plan), 1))
+                self.assertIsNone(again["thresholds"])
+                self.assertEqual({**again, "thresholds": row["thresholds"]}, row)
+
+    def test_the_starred_row_writes_its_plan(self):
+        document = json.loads(self.done(predict("--json", "--plan-out", str(self.plan), ranks="64")))
+        plan = json.loads(self.plan.read_text())
+        self.assertEqual(plan["schema"], "paceline.plan/1")
+        self.assertEqual((plan["strategy"], plan["network"], plan["ranks"]), (document["best"]["name"], "resnet50", 64))
+
+    def test_training_a_plan_gives_the_weights_of_its_strategy(self):
+        weights = []
+        thresholds = ("--theta", "64 KiB")
+        for number, words in enumerate((("--strategy", "halving-doubling", *thresholds), ("--plan", str(self.plan)), ("--strategy", "ring"))):
+            checkpoint = self.folder / f"{number}.checkpoint"
+            self.written("--strategy", "halving-doubling", *thresholds)
+            self.done(run("train", "--model", "cnn-small", "--data", "synthetic", "--batch", "8", "--threads", "1", "--ranks", "2", "--stop-after", "4",
+                          "--checkpoint", str(checkpoint), *words))
+            weights.append(checkpoint.read_bytes())
+        self.assertEqual(weights[0], weights[1])
+
+    def test_a_run_its_prediction_and_their_comparison_take_one_plan(self):
+        plan = self.written("--strategy", "fused-ring", "--theta", "16 KiB", "--streams", "2")
+        buckets = len(plan["buckets"])
+        self.assertGreater(buckets, 1)
+        measured, predicted = str(self.folder / "run.json"), str(self.folder / "prediction.json")
+        replayed = json.loads(self.done(self.small("replay", "--iterations", "2", "--json", "--timeline", measured, "--plan", str(self.plan))))
+        self.assertEqual((replayed["ranks"], replayed["strategies"][0]["buckets"]), (2, buckets))
+        self.done(self.small("predict", "--plan", str(self.plan), "--timeline", predicted))
+        shown = self.done(run("show", "plan", "--model", "cnn-small", "--cluster", str(self.cluster), "--batch", "2", "--precision", "fp32",
+                              "--plan", str(self.plan)))
+        self.assertIn(f"2 ranks, {buckets} buckets, fp32 on the wire", shown)
+        self.done(run("compare", measured, predicted, "--plan", str(self.plan)))
+        # Another plan is neither's.
+        self.written("--strategy", "fused-ring", "--theta", "1 MiB", "--streams", "2")
+        self.refused(run("compare", measured, predicted, "--plan", str(self.plan)),
+                     f"{measured}: this did not follow the plan: buckets: {buckets} in place of 1")
+        self.written("--strategy", "ring", "--streams", "2")
+        self.refused(run("compare", measured, predicted, "--plan", str(self.plan)),
+                     f"{measured}: this did not follow the plan: strategy 'fused-ring' in place of 'ring'")
+
+    def test_a_plan_that_is_not_of_the_job_is_refused_in_one_line(self):
+        original = self.written("--strategy", "hierarchical", "--group", "2")
+
+        def train(*words):
+            return run("train", "--model", "cnn-small", "--data", "synthetic", "--ranks", "2", "--plan", str(self.plan), *words)
+        commands = (lambda: self.small("predict", "--plan", str(self.plan)), train,
+                    lambda: self.small("replay", "--iterations", "1", "--plan", str(self.plan)),
+                    lambda: run("show", "plan", "--model", "cnn-small", "--cluster", str(self.cluster), "--plan", str(self.plan)))
+
+        def order(plan):
+            gradients = plan["buckets"][2]["gradients"] + plan["buckets"][3]["gradients"]
+            plan["buckets"][2]["gradients"], plan["buckets"][3]["gradients"] = [gradients[1]], [gradients[0]]
+        for change, problem in (
+                (lambda p: p.update(network="vgg16"), "the plan is for network 'vgg16', not for cnn-small"),
+                (lambda p: p["buckets"].pop(), "the buckets end before gradient "),
+                (order, "gradient 3 of the buckets is "),
+                (lambda p: p["buckets"].append(p["buckets"][0]), " is in the buckets twice"),
+                (lambda p: p["buckets"][0]["gradients"][0].update(elements=7), " has 7 elements in the plan, and 10 in cnn-small"),
+                (lambda p: p["all_reduces"][0].update(algorithm="hierarchial"), "all_reduces[0].algorithm: unknown schedule 'hierarchial'; did you mean 'hierarchical'?"),
+                (lambda p: p["all_reduces"][0].update(group=3), "all_reduces[0]: group size 3 does not divide 2 ranks"),
+                (lambda p: p.update(ranks=0), "ranks: 0 is not a whole number from 1 to"),
+                (lambda p: p.pop("wire_type"), "'wire_type' is missing"),
+                (lambda p: p.update(schema="paceline.profile/1"), "schema: 'paceline.profile/1' is not what this version reads")):
+            plan = json.loads(json.dumps(original))
+            change(plan)
+            self.plan.write_text(json.dumps(plan))
+            for number, command in enumerate(commands):
+                with self.subTest(problem=problem, command=number):
+                    self.refused(command(), f"{self.plan}: ", problem)
+        self.plan.write_text(json.dumps(original))
+        self.refused(self.small("predict", "--plan", str(self.plan), "--ranks", "1"), "the plan is for 2 ranks, not for 1")
+        for option, value in (("--strategy", "ring"), ("--wire", "fp32"), ("--theta", "1 MiB"), ("--streams", "2"), ("--overlap", "none")):
+            for command in (lambda *words: self.small("predict", "--plan", str(self.plan), *words), train):
+                with self.subTest(option=option):
+                    self.refused(command(option, value), f"{option}: the plan of --plan says this already; leave one of the two out")
+        self.refused(self.small("predict", "--plan", str(self.folder / "none.json")), "none.json")
+        self.plan.write_text("{")
+        self.refused(self.small("predict", "--plan", str(self.plan)), "this is not JSON")
+
+    def test_a_plan_is_not_written_over_an_input(self):
+        text = self.cluster.read_text()
+        self.refused(self.small("predict", "--ranks", "2", "--plan-out", str(self.cluster)), f"--plan-out: {self.cluster} is --cluster too")
+        self.refused(self.small("predict", "--ranks", "2", "--plan-out", "/nowhere/p.json"), "--plan-out: there is no folder /nowhere")
+        self.assertEqual(self.cluster.read_text(), text)
+
+
+class Baselines(unittest.TestCase):
+    def test_a_curve_has_one_baseline(self):
+        for words, expected in (((), 1), (("--baseline", "2"), 2)):
+            ranks = "4-32" if words else "1-32"
+            document = json.loads(run("scale", "--model", "resnet50", "--cluster", "jizhi-p40", "--strategy", "ring,hybrid", "--ranks", ranks, "--json",
+                                      *words).stdout)
+            rows = [(point["ranks"], row) for point in document["points"] for row in point["strategies"]]
+            self.assertEqual({row["efficiency_baseline_ranks"] for _, row in rows}, {expected})
+            for name in ("ring", "hybrid"):
+                per_rank = [(row["throughput_per_s"] / ranks) / row["efficiency"] for ranks, row in rows if row["name"] == name]
+                for value in per_rank:
+                    self.assertAlmostEqual(value / per_rank[0], 1, delta=1e-9)
+
+    def test_the_baseline_is_said_and_checked(self):
+        self.assertIn("against p0 = 8 ranks with the best plan of the same strategy", predict().stdout)
+        self.assertIn("against p0 = 16 ranks with the best plan of the same strategy", predict("--baseline", "16").stdout)
+        curve = run("scale", "--model", "resnet50", "--cluster", "jizhi-p40", "--strategy", "ring", "--ranks", "8,16")
+        self.assertIn("efficiency is against p0 = 8 ranks with the best plan of the same strategy", curve.stdout)
+        for words, problem in ((("--baseline", "2048"), "--baseline: 2048 ranks are no baseline of 1024; choose 1 to 1024"),
+                               (("--baseline", "0"), "--baseline: '0' is not a whole number from 1 to")):
+            result = predict(*words)
+            self.assertEqual((result.returncode, result.stderr.count("\n")), (2, 1))
+            self.assertIn(problem, result.stderr)
+        result = run("scale", "--model", "resnet50", "--cluster", "jizhi-p40", "--strategy", "ring", "--ranks", "4-16", "--baseline", "8")
+        self.assertEqual((result.returncode, result.stderr.count("\n")), (2, 1))
+        self.assertIn("--baseline: 8 ranks are no baseline of 4; choose 1 to 4", result.stderr)
+
+    def test_efficiency_beside_stragglers_counts_them(self):
+        document = json.loads(predict("--json", "--strategy", "fused-ring", "--slow-rank", "3=2", "--iterations", "50", ranks="16").stdout)
+        row = document["strategies"][0]
+        self.assertLess(row["efficiency_mean"], 0.7 * row["efficiency"])
+        table = predict("--strategy", "fused-ring", "--slow-rank", "3=2", "--iterations", "50", ranks="16").stdout
+        self.assertIn(f"{100 * row['efficiency_mean']:.1f} %", table)
+        self.assertIn("efficiency: mean throughput against p0 = 8 ranks with the best plan of the same strategy and without stragglers", table)
+
+    def test_ties_are_said(self):
+        result = predict("--json", "--strategy", "bidirectional-ring,multi-ring,ring", ranks="64")
+        document = json.loads(result.stdout)
+        rows = {row["name"]: row["iteration_s"] for row in document["strategies"]}
+        best = document["best"]
+        self.assertEqual(best["name"], min(rows, key=rows.get))
+        tied = sorted(name for name, time in rows.items() if name != best["name"] and time <= 1.001 * rows[best["name"]])
+        self.assertEqual(sorted(row["name"] for row in best["tied"]), tied)
+        self.assertTrue(tied)
+        self.assertIn(f"within 0.1 %, and so no worse: {', '.join(row['name'] for row in best['tied'])}",
+                      predict("--strategy", "bidirectional-ring,multi-ring,ring", ranks="64").stdout)
+
+
+class Memory(unittest.TestCase):
+    def test_what_does_not_fit_is_said(self):
+        words = ("--strategy", "fused-ring")
+        small = predict("--json", *words, ranks="16")
+        row = json.loads(small.stdout)["strategies"][0]
+        self.assertEqual((row["fits_memory"], small.stderr), (True, ""))
+        memory = row["memory"]
+        self.assertEqual(memory["total_bytes"], sum(value for key, value in memory.items() if key != "total_bytes"))
+        most = row["largest_batch_per_rank"]
+        self.assertIn(f"the largest batch that fits is {most}", predict(*words, ranks="16").stdout)
+        fitting = predict("--json", *words, "--batch", str(most), ranks="16")
+        self.assertEqual((json.loads(fitting.stdout)["strategies"][0]["fits_memory"], fitting.stderr), (True, ""))
+        large = predict("--json", *words, "--batch", str(most + 1), ranks="16")
+        self.assertEqual((large.returncode, json.loads(large.stdout)["strategies"][0]["fits_memory"]), (0, False))
+        warning = f"a batch of {most + 1} does not fit the 24 GB of a p40"
+        self.assertIn(warning, large.stderr)
+        self.assertIn(f"the largest batch that fits is {most}", large.stderr)
+        self.assertIn(warning, json.loads(large.stdout)["warnings"][0])
+        self.assertIn("IT DOES NOT FIT", predict(*words, "--batch", "100000", model="vgg16", ranks="16").stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
