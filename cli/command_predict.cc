@@ -9,6 +9,7 @@
 #include "cli/prediction_progress.h"
 #include "cli/prediction_text.h"
 #include "cli/shared_options.h"
+#include "cli/table.h"
 #include "simulator/iteration/timeline.h"
 
 namespace paceline::cli {
@@ -78,7 +79,8 @@ void run(const Options& options) {
     return;
   }
   for (std::size_t i = 0; i < tables.size(); ++i)
-    print("{}{}", i == 0 ? "" : "\n\n", to_text(tables[i], width));
+    print("{}{}", i == 0 ? "" : "\n\n",
+          wrapped(to_text(tables[i], width), output_is_terminal() ? width : unlimited_width));
 }
 
 }  // namespace

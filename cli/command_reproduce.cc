@@ -42,14 +42,14 @@ std::string signed_percent(double share) {
   return std::abs(value) < 0.05 ? "0.0 %" : fmt::format("{:+.1f} %", value);
 }
 
-std::string to_text(const experiments::Reproduction& result) {
+std::string to_text(const experiments::Reproduction& result, int width) {
   std::string text = result.title + "\n\n";
-  Table table({{"source", Align::left},
-               {"what", Align::left},
-               {"", Align::left},
-               {"published"},
-               {"ours"},
-               {"error"}});
+  Table table({{.title = "source", .align = Align::left},
+               {.title = "what", .align = Align::left, .wraps = true},
+               {.title = "", .align = Align::left},
+               {.title = "published"},
+               {.title = "ours"},
+               {.title = "error"}});
   std::vector<double> errors;  // of the predicted rows
   for (const experiments::Row& row : result.rows) {
     const double error = row.relative_error();
@@ -58,7 +58,7 @@ std::string to_text(const experiments::Reproduction& result) {
                signed_percent(error)});
     if (row.provenance == Provenance::predicted) errors.push_back(std::abs(error));
   }
-  text += table.text();
+  text += table.fitted(width).text;
   if (!errors.empty()) {
     std::sort(errors.begin(), errors.end());
     const std::size_t n = errors.size();
@@ -107,7 +107,8 @@ void run(const Options& options) {
       throw InputError({"--profile-out"}, fmt::format("{} calibrates nothing", options.name), "");
     job::write_output_file(options.profile_out, models::to_json(*result.profile));
   }
-  print("{}", options.json ? experiments::to_json(result) + "\n" : to_text(result));
+  print("{}", options.json ? experiments::to_json(result) + "\n"
+                           : wrapped(to_text(result, table_width()), table_width()));
 }
 
 }  // namespace

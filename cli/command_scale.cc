@@ -130,7 +130,8 @@ void run(const Options& options) {
   if (options.json) {
     print("{}\n", scaling_json(tables));
   } else {
-    print("{}", curve_text(job, job.networks.front(), tables, width));
+    print("{}", wrapped(curve_text(job, job.networks.front(), tables, width),
+                        output_is_terminal() ? width : unlimited_width));
   }
 }
 

@@ -156,7 +156,7 @@ class FigureRows {
                      {"provenance", name(figure.provenance)},
                      {"source", figure.source}});
   }
-  [[nodiscard]] std::string text() const { return table_.text(); }
+  [[nodiscard]] std::string text() const { return table_.fitted(table_width()).text; }
   [[nodiscard]] const Json& json() const { return json_; }
 
  private:
@@ -165,7 +165,7 @@ class FigureRows {
                 {"value"},
                 {"interval"},
                 {"provenance", Align::left},
-                {"source", Align::left}}};
+                {.title = "source", .align = Align::left, .wraps = true}}};
   Json json_ = Json::array();
 };
 
@@ -314,13 +314,14 @@ void show_profile(const std::string& name_or_file) {
 // Adds one list of the catalogue, under its title, to the text and to the JSON.
 void add_entries(std::string& text, Json& json, const char* title, const char* key,
                  const std::vector<std::pair<std::string, std::string>>& entries) {
-  Table table({{std::string("  ") + title, Align::left}, {"", Align::left}});
+  Table table({{.title = std::string("  ") + title, .align = Align::left},
+               {.title = "", .align = Align::left, .wraps = true}});
   json[key] = Json::array();
   for (const auto& [name, description] : entries) {
     table.add({"  " + name, description});
     json[key].push_back({{"name", name}, {"description", description}});
   }
-  text += (text.empty() ? "" : "\n") + table.text();
+  text += (text.empty() ? "" : "\n") + table.fitted(table_width()).text;
 }
 
 void show_catalog(bool as_json) {

@@ -115,13 +115,17 @@ void open_closed_streams() {
   }
 }
 
+bool output_is_terminal() {
+  return ::isatty(STDOUT_FILENO) == 1;
+}
+
 int table_width() {
   if (const char* columns = std::getenv("COLUMNS")) {
     const int width = std::atoi(columns);
     if (width >= narrowest && width <= widest) return width;
   }
   winsize size = {};
-  if (::isatty(STDOUT_FILENO) == 1 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
+  if (output_is_terminal() && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
       size.ws_col >= narrowest)
     return size.ws_col;
   return width_without_terminal;

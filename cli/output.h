@@ -48,6 +48,8 @@ void open_closed_streams();
 // Counts the columns that a table may take: COLUMNS of the environment if that is set, or else
 // those of the terminal that standard output is, or else 100.
 [[nodiscard]] int table_width();
+// Whether standard output is a terminal: then notes below a table are broken into lines, too.
+[[nodiscard]] bool output_is_terminal();
 // The width of a table that shows everything.
 inline constexpr int unlimited_width = 1'000'000;
 

@@ -8,11 +8,28 @@ namespace paceline::cli {
 namespace {
 
 constexpr std::size_t between_columns = 2;
+// A column of words is not narrowed below this.
+constexpr std::size_t least_wrapped = 24;
 
 std::size_t width(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
   }));
+}
+
+// The words of a text in lines of at most `most` characters, or of one longer word.
+std::vector<std::string> lines_of(const std::string& text, std::size_t most) {
+  if (width(text) <= most) return {text};
+  std::vector<std::string> lines(1);
+  std::size_t from = 0;
+  while (from < text.size()) {
+    const std::size_t end = std::min(text.find(' ', from), text.size());
+    const std::string word = text.substr(from, end - from);
+    if (!lines.back().empty() && width(lines.back()) + 1 + width(word) > most) lines.emplace_back();
+    lines.back() += (lines.back().empty() ? "" : " ") + word;
+    from = end + 1;
+  }
+  return lines;
 }
 
 }  // namespace
@@ -27,43 +44,59 @@ std::vector<std::size_t> Table::widths() const {
   return widths;
 }
 
-std::string Table::text_of(const std::vector<std::size_t>& shown) const {
-  const std::vector<std::size_t> all = widths();
+std::string Table::text_of(const std::vector<std::size_t>& shown,
+                           const std::vector<std::size_t>& at) const {
   std::string text;
-  const auto add_line = [&](const auto& cell_of) {
-    std::string line;
+  const auto add_row = [&](const auto& cell_of) {
+    std::vector<std::vector<std::string>> cells;
+    std::size_t height = 1;
     for (const std::size_t i : shown) {
-      const std::string& cell = cell_of(i);
-      const std::string blanks(all[i] - width(cell), ' ');
-      if (i != shown.front()) line += std::string(between_columns, ' ');
-      line += columns_[i].align == Align::right ? blanks + cell : cell + blanks;
+      cells.push_back(columns_[i].wraps ? lines_of(cell_of(i), at[i])
+                                        : std::vector<std::string>{cell_of(i)});
+      height = std::max(height, cells.back().size());
     }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+    for (std::size_t h = 0; h < height; ++h) {
+      std::string line;
+      for (std::size_t k = 0; k < shown.size(); ++k) {
+        const std::string cell = h < cells[k].size() ? cells[k][h] : "";
+        const std::size_t missing = at[shown[k]] - std::min(at[shown[k]], width(cell));
+        const std::string blanks(missing, ' ');
+        if (k > 0) line += std::string(between_columns, ' ');
+        line += columns_[shown[k]].align == Align::right ? blanks + cell : cell + blanks;
+      }
+      line.erase(line.find_last_not_of(' ') + 1);
+      text += line + "\n";
+    }
   };
-  add_line([&](std::size_t i) -> const std::string& { return columns_[i].title; });
+  add_row([&](std::size_t i) -> const std::string& { return columns_[i].title; });
   for (const auto& row : rows_)
-    add_line([&](std::size_t i) -> const std::string& { return row[i]; });
+    add_row([&](std::size_t i) -> const std::string& { return row[i]; });
   return text;
 }
 
 std::string Table::text() const {
   std::vector<std::size_t> all(columns_.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
-  return text_of(all);
+  return text_of(all, widths());
 }
 
 Table::Fitted Table::fitted(int width) const {
+  const auto most = static_cast<std::size_t>(width);
   std::vector<std::size_t> shown(columns_.size());
   std::iota(shown.begin(), shown.end(), std::size_t{0});
-  const std::vector<std::size_t> all = widths();
+  std::vector<std::size_t> at = widths();
   const auto total = [&] {
     std::size_t sum = between_columns * (shown.size() - 1);
-    for (const std::size_t i : shown) sum += all[i];
+    for (const std::size_t i : shown) sum += at[i];
     return sum;
   };
+  for (std::size_t i = 0; i < columns_.size() && total() > most; ++i) {
+    if (!columns_[i].wraps || at[i] <= least_wrapped) continue;
+    at[i] = std::max(least_wrapped, at[i] - std::min(at[i], total() - most));
+    break;
+  }
   std::vector<std::size_t> left_out;
-  while (total() > static_cast<std::size_t>(width)) {
+  while (total() > most) {
     const auto least = std::max_element(shown.begin(), shown.end(), [&](auto a, auto b) {
       return columns_[a].least_important < columns_[b].least_important;
     });
@@ -72,7 +105,7 @@ Table::Fitted Table::fitted(int width) const {
     shown.erase(least);
   }
   std::sort(left_out.begin(), left_out.end());
-  Fitted fitted{text_of(shown), {}};
+  Fitted fitted{text_of(shown, at), {}};
   for (const std::size_t i : left_out) fitted.left_out.push_back(columns_[i].title);
   return fitted;
 }
@@ -89,9 +122,31 @@ std::string Table::blocks(int width) const {
       total += between_columns + all[next];
       shown.push_back(next++);
     }
-    text += (text.empty() ? "" : "\n") + text_of(shown);
+    text += (text.empty() ? "" : "\n") + text_of(shown, all);
   }
   return text;
+}
+
+std::string wrapped(const std::string& text, int most) {
+  std::string out;
+  std::size_t from = 0;
+  while (from < text.size()) {
+    const std::size_t end = std::min(text.find('\n', from), text.size());
+    const std::string line = text.substr(from, end - from);
+    const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
+    const std::size_t room =
+        static_cast<std::size_t>(most) - std::min(static_cast<std::size_t>(most), indent + 2);
+    if (width(line) <= static_cast<std::size_t>(most)) {
+      out += line;
+    } else {
+      const std::vector<std::string> lines = lines_of(line.substr(indent), room);
+      for (std::size_t i = 0; i < lines.size(); ++i)
+        out += (i == 0 ? "" : "\n") + std::string(indent + (i == 0 ? 0 : 2), ' ') + lines[i];
+    }
+    if (end < text.size()) out += "\n";
+    from = end + 1;
+  }
+  return out;
 }
 
 }  // namespace paceline::cli

@@ -16,6 +16,9 @@ class Table {
     // Columns above 0 are left out of a table that would be too wide, those of the highest number
     // first.
     int least_important = 0;
+    // The cells of a column of words may have several lines in a table that would be too wide. At
+    // most one column does so, before any is left out.
+    bool wraps = false;
   };
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
@@ -25,7 +28,8 @@ class Table {
   // is counted in code points, so that "µ" counts as one.
   [[nodiscard]] std::string text() const;
 
-  // The table in at most `width` characters a line, as far as columns may be left out for that.
+  // The table in at most `width` characters a line, as far as cells may have several lines and
+  // columns may be left out for that.
   struct Fitted {
     std::string text;
     std::vector<std::string> left_out;  // titles, in the order of the columns
@@ -37,11 +41,17 @@ class Table {
   [[nodiscard]] std::string blocks(int width) const;
 
  private:
-  [[nodiscard]] std::string text_of(const std::vector<std::size_t>& shown) const;
+  // `at` is the width of each column, shown or not.
+  [[nodiscard]] std::string text_of(const std::vector<std::size_t>& shown,
+                                    const std::vector<std::size_t>& at) const;
   [[nodiscard]] std::vector<std::size_t> widths() const;
 
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };
+
+// The text with each line of more than `width` characters broken at blanks. What follows on the next
+// line is indented by two blanks more than the line. A word of more characters stays whole.
+[[nodiscard]] std::string wrapped(const std::string& text, int width);
 
 }  // namespace paceline::cli

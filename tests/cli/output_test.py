@@ -100,6 +100,13 @@ class Width(unittest.TestCase):
         self.assertIn("thresholds", self.rows(wide)[0])
         self.assertNotIn("--wide", wide)
 
+    def test_a_reproduction_and_a_cluster_are_no_wider(self):
+        for words in (("reproduce", "jizhi"), ("show", "cluster", "jizhi-p40"), ("show", "catalog")):
+            for columns in (100, 130):
+                out = shell(words, "", env={"COLUMNS": str(columns)})[1]
+                table = out if words[0] != "show" else "\n".join(line for line in out.splitlines() if "  " in line)
+                self.assertLessEqual(max(len(line) for line in table.splitlines()), columns, words)
+
     def test_a_curve_of_many_strategies_has_blocks(self):
         words = ("scale", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "8,16", "--strategy",
                  "ring,fused-ring,halving-doubling,hierarchical,hybrid,binary-blocks,no-overlap")

@@ -34,6 +34,27 @@ TEST(Table, LeavesOutTheLeastImportantColumnsFirst) {
   EXPECT_EQ(table.fitted(1).text, "name\nring\n");
 }
 
+TEST(Table, WrapsAColumnOfWordsBeforeItLeavesOneOut) {
+  Table table({{.title = "what", .align = Align::left, .wraps = true},
+               {.title = "error", .least_important = 1}});
+  table.add({"one GPU at batch 64 and then some more words", "+3 %"});
+  table.add({"short", "+1 %"});
+  const Table::Fitted fitted = table.fitted(35);
+  EXPECT_TRUE(fitted.left_out.empty());
+  EXPECT_EQ(fitted.text,
+            "what                          error\n"
+            "one GPU at batch 64 and then   +3 %\n"
+            "some more words\n"
+            "short                          +1 %\n");
+  EXPECT_EQ(table.fitted(100).text, table.text());
+}
+
+TEST(Wrapped, BreaksLongLinesAtBlanks) {
+  EXPECT_EQ(wrapped("short\n\n  as it is\n", 20), "short\n\n  as it is\n");
+  EXPECT_EQ(wrapped("  one two three four\nfive", 12), "  one two\n    three\n    four\nfive");
+  EXPECT_EQ(wrapped("averyveryverylongword and", 10), "averyveryverylongword\n  and");
+}
+
 TEST(Table, BlocksRepeatTheFirstColumn) {
   Table table({{"ranks"}, {"ring"}, {"hybrid"}, {"torus"}});
   table.add({"8", "1", "2", "3"});
