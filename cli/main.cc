@@ -5,6 +5,7 @@
 // A rank of a training job under a launcher runs in a child process (cli/supervise.h), so that its
 // death by a signal has a line, too.
 #include <chrono>
+#include <csignal>
 #include <exception>
 #include <filesystem>
 #include <string>
@@ -111,6 +112,7 @@ std::string checkpoint_of(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   paceline::cli::open_closed_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows past `ulimit -f` is an error of write()
   const auto launched = paceline::runtime::launched_rank();
   const bool is_rank = launched && launched->ranks > 1;
   if (argc < 2 || std::string_view(argv[1]) != "train" || !is_rank) return run_command(argc, argv);

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import tempfile
@@ -237,6 +238,14 @@ class Export(unittest.TestCase):
             kept.write_text("old")
             self.assertEqual(run("export", "ring", "--ranks", "65", "--format", "svg", "--output", str(kept)).returncode, 2)
             self.assertEqual(kept.read_text(), "old")
+        with tempfile.TemporaryDirectory() as folder:
+            result = subprocess.run(
+                [PACELINE, "export", "ring", "--ranks", "64", "--format", "goal", "--output", folder + "/f"],
+                capture_output=True, text=True, timeout=HANG_S,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024)))
+            self.assertEqual((result.returncode, result.stderr),
+                             (1, f"paceline: cannot write {folder}/f: File too large\n"))
+            self.assertEqual(os.listdir(folder), [])
         with open("/dev/full", "w") as full:
             result = run("export", "ring", "--ranks", "4", "--format", "svg", stdout=full)
         self.assertEqual((result.returncode, result.stderr), (1, "paceline: cannot write to standard output: No space left on device\n"))
