@@ -16,6 +16,7 @@
 #include "cli/job/option_values.h"
 #include "cli/job/ranks.h"
 #include "cli/output.h"
+#include "cli/stop_signals.h"
 #include "cli/training_options.h"
 #include "cli/training_report.h"
 #include "models/base/parse_units.h"
@@ -54,6 +55,7 @@ struct TrainingJob {
             .checkpoint_every = checkpoint_every,
             .resume = options.resume,
             .most_iterations = stop_after,
+            .stop = stop_asked,
             .recorder = rank == 0 ? recorder.get() : nullptr};
   }
 };
@@ -178,6 +180,8 @@ void print_outcome(const job::TrainingOptions& options, const TrainingJob& job,
     document.update(facts(options, job, transport));
     document["iterations"] = outcome.iterations;
     document["complete"] = outcome.complete;
+    if (outcome.stopped != runtime::StopReason::none)
+      document["stopped_by"] = signal_name(outcome.stopped);
     document["epochs"] = Json::array();
     for (const runtime::EpochReport& epoch : outcome.epochs)
       document["epochs"].push_back(to_json(epoch));
@@ -187,9 +191,14 @@ void print_outcome(const job::TrainingOptions& options, const TrainingJob& job,
   if (outcome.iterations == 0) {
     print("the job of {} is complete: nothing is left to do\n", options.resume);
   } else if (!outcome.complete) {
-    print("stopped after {} iterations{}\n", outcome.iterations,
-          options.checkpoint.empty() ? std::string()
-                                     : fmt::format("; go on with --resume {}", options.checkpoint));
+    const bool by_signal = outcome.stopped != runtime::StopReason::none;
+    const std::string why =
+        by_signal ? fmt::format(" by {}", signal_name(outcome.stopped)) : std::string();
+    const std::string then = !options.checkpoint.empty()
+                                 ? fmt::format("; go on with --resume {}", options.checkpoint)
+                             : by_signal ? "; no checkpoint was asked for, so nothing is saved"
+                                         : "";
+    print("stopped{} after {} iterations{}\n", why, outcome.iterations, then);
   } else if (!outcome.epochs.empty()) {
     print("\ntest accuracy {:.2f}% after {} iterations\n",
           100 * outcome.epochs.back().test_accuracy, outcome.iterations);
@@ -212,9 +221,9 @@ void write_timeline(const job::TrainingOptions& options, const TrainingJob& job)
   notice("timeline of rank 0 written to {}: open it in ui.perfetto.dev\n", options.timeline);
 }
 
-// Runs one rank of the job. Rank 0 reports.
-void run_rank(const job::TrainingOptions& options, TrainingJob& job,
-              const runtime::Endpoint& endpoint) {
+// Runs one rank of the job, and returns why it stopped early. Rank 0 reports.
+runtime::StopReason run_rank(const job::TrainingOptions& options, TrainingJob& job,
+                             const runtime::Endpoint& endpoint) {
   const runtime::Transport& transport = endpoint.transport;
   std::optional<TrainingReport> report;
   if (transport.rank() == 0) {
@@ -229,18 +238,32 @@ void run_rank(const job::TrainingOptions& options, TrainingJob& job,
   }
   const runtime::TrainingOutcome outcome =
       runtime::train(job.request(options, transport.rank()), endpoint, report ? &*report : nullptr);
-  if (transport.rank() != 0) return;
-  write_timeline(options, job);
+  if (transport.rank() != 0) return outcome.stopped;
+  // Who is stopped early has no timeline to write.
+  if (outcome.stopped == runtime::StopReason::none) write_timeline(options, job);
   report.reset();
   print_outcome(options, job, outcome, transport.name());
+  return outcome.stopped;
+}
+
+// Tells main of a job that a signal has stopped.
+void end_with(runtime::StopReason stopped) {
+  if (stopped == runtime::StopReason::none) return;
+  flush_output();
+  throw StoppedBySignal(stopped);
 }
 
 void run_threads(const job::TrainingOptions& options, int ranks) {
   TrainingJob job = load(options, ranks, ranks, true);
   const Seconds patience = job::parse_patience(options.patience);
-  runtime::run_as_threads(
-      ranks, job.plan.streams, patience,
-      [&](const runtime::Endpoint& endpoint) { run_rank(options, job, endpoint); });
+  runtime::StopReason stopped = runtime::StopReason::none;
+  remember_stop_signals();
+  runtime::run_as_threads(ranks, job.plan.streams, patience,
+                          [&](const runtime::Endpoint& endpoint) {
+                            const runtime::StopReason reason = run_rank(options, job, endpoint);
+                            if (endpoint.channel.rank() == 0) stopped = reason;
+                          });
+  end_with(stopped);
 }
 
 void run(const job::TrainingOptions& options) {
@@ -250,8 +273,13 @@ void run(const job::TrainingOptions& options) {
     job::refuse_ranks_option(options.ranks);
     TrainingJob job = load(options, launched->ranks, launched->ranks_on_node, false);
     const Seconds patience = job::parse_patience(options.patience);
-    runtime::MpiJob mpi(job.plan.streams, patience);
-    return run_rank(options, job, mpi.endpoint());
+    runtime::StopReason stopped = runtime::StopReason::none;
+    {
+      runtime::MpiJob mpi(job.plan.streams, patience);
+      remember_stop_signals();
+      stopped = run_rank(options, job, mpi.endpoint());
+    }
+    return end_with(stopped);
   }
   run_threads(options,
               job::optional_count("--ranks", options.ranks, job::most_thread_ranks).value_or(1));

@@ -1,6 +1,7 @@
 // The paceline command: it reads the command line, runs the command that was named, and turns
 // exceptions into exit codes. 0: done. 1: the work failed. 2: the input is wrong, or asks for a
-// part that was not built in. Each failure is one line on standard error.
+// part that was not built in. Each failure is one line on standard error. 143 and 130: SIGTERM or
+// SIGINT stopped the work, and what was to be saved is saved.
 //
 // A rank of a training job under a launcher runs in a child process (cli/supervise.h), so that its
 // death by a signal has a line, too.
@@ -14,6 +15,7 @@
 
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/stop_signals.h"
 #include "cli/supervise.h"
 #include "models/base/error.h"
 #include "runtime/transport/launcher.h"
@@ -83,6 +85,8 @@ int run_command(int argc, char** argv) {
     }
     paceline::cli::flush_output();
     return 0;
+  } catch (const paceline::cli::StoppedBySignal& stopped) {
+    return stopped.exit_code();
   } catch (const paceline::InputError& error) {
     return fail(error.what(), exit_bad_input);
   } catch (const paceline::UnavailableError& error) {

@@ -16,12 +16,12 @@
 namespace paceline::cli {
 namespace {
 
-volatile std::sig_atomic_t ended_by_launcher = 0;
+volatile std::sig_atomic_t asked_to_end = 0;
 volatile pid_t child = 0;
 
-void end_child(int) {
-  ended_by_launcher = 1;
-  if (child > 0) ::kill(child, SIGKILL);
+void ask_child_to_end(int) {
+  asked_to_end = 1;
+  if (child > 0) ::kill(child, SIGTERM);
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ int supervised(const std::function<int()>& work,
                const std::function<void(const std::string& signal, int process)>& on_death) {
   std::fflush(nullptr);
   struct sigaction end = {};
-  end.sa_handler = end_child;
+  end.sa_handler = ask_child_to_end;
   struct sigaction before = {};
   ::sigaction(SIGTERM, &end, &before);
   const pid_t parent = ::getpid();
@@ -45,7 +45,7 @@ int supervised(const std::function<int()>& work,
     ::_exit(code);
   }
   child = pid;
-  if (ended_by_launcher != 0) ::kill(pid, SIGKILL);
+  if (asked_to_end != 0) ::kill(pid, SIGTERM);
   std::signal(SIGINT, SIG_IGN);  // the child has it too, and decides
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
@@ -53,7 +53,7 @@ int supervised(const std::function<int()>& work,
   child = 0;
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   const int signal = WTERMSIG(status);
-  if (ended_by_launcher == 0 && signal != SIGINT)
+  if (asked_to_end == 0 && signal != SIGINT)
     on_death(fmt::format("SIG{}", ::sigabbrev_np(signal)), static_cast<int>(pid));
   return 1;
 }

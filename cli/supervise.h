@@ -9,8 +9,8 @@ namespace paceline::cli {
 
 // Runs `work` in a child process and returns its exit code. The child dies with this process. If a
 // signal ends it, `on_death` is called with the signal's name ("SIGKILL") and the child's process
-// id, and 1 is returned. SIGTERM, by which a launcher ends the ranks that are left, ends the child
-// and is no death to report. Call it before there are threads.
+// id, and 1 is returned. SIGTERM, by which launchers and schedulers ask ranks to end, goes on to the
+// child, and a child that dies after it is no death to report. Call it before there are threads.
 int supervised(const std::function<int()>& work,
                const std::function<void(const std::string& signal, int process)>& on_death);
 

@@ -97,7 +97,8 @@ class CpuUpdate {
                   .decay = decay,
                   .momentum = rule_.momentum,
                   .rate = rates_[block.tensor],
-                  .nesterov = rule_.nesterov},
+                  .nesterov = rule_.nesterov,
+                  .look_ahead = rule_.look_ahead},
                  w, g, v, block.elements);
         continue;
       }

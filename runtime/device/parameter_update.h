@@ -59,8 +59,9 @@ class UpdateTable {
 struct UpdateRule {
   float gradient_factor = 1;
   double learning_rate = 0;
-  float momentum = 0;
+  float momentum = 0;  // of the old v; corrected where the rate has changed
   bool nesterov = false;
+  float look_ahead = 0;          // with Nesterov: of the new v
   double trust_coefficient = 0;  // LARS
   double lars_epsilon = 0;
   bool rmsprop = false;    // RMSprop warm-up in place of momentum SGD

@@ -3,15 +3,21 @@
 //
 // Activations and the working copies of the weights are of the storage type, in whatever layout is
 // fastest:
-//   fp32   all in FP32;
-//   bf16   storage and arithmetic in BF16 (AMX where the CPU has it), accumulation in FP32;
-//   fp16   storage in FP16, arithmetic in FP32 (oneDNN 2.6 computes no FP16 on CPUs): each operand
-//          and each result is rounded to FP16, so that overflow and underflow are FP16's. The
-//          rounded numbers are held in FP32 words: it takes the memory of fp32, and more time.
+//   fp32   Storage and arithmetic are FP32.
+//   bf16   Storage and arithmetic are BF16, and sums are accumulated in FP32, where oneDNN has BF16
+//          arithmetic: on CPUs with AVX-512, fastest with AMX. On other CPUs the arithmetic is FP32.
+//   fp16   The arithmetic is FP32, because oneDNN 2.6 has no FP16 arithmetic on CPUs.
+// Where arithmetic is wider than storage, each operand and each result is rounded to the storage
+// type, so that overflow and underflow are that type's. The rounded numbers are held in FP32 words:
+// this takes the memory of fp32 and more time. Both forms of bf16 round at the same places, so that
+// they differ by the order of the sums inside a layer, and by partial sums of gradients that oneDNN
+// rounds where windows of a pool or an LRN overlap. arithmetic() says which form runs.
+//
 // Batch norm's statistics, its gamma and beta, and the loss are FP32 in every mode (Jizhi, 3.2).
 // Gradients of weights and biases come in FP32 from bf16, and rounded to FP16 from fp16.
 //
-// What models::Layer leaves open: an average pool divides by its kernel's size, padding included;
+// What models::Layer leaves open: an average pool divides by the elements of its window that lie in
+// the input or its padding (PyTorch's count_include_pad), so that what `ceil` adds does not count;
 // LRN has k = 2, alpha = 1e-4 and beta = 0.75 (Krizhevsky 2012, 3.3); dropout scales what it keeps
 // by 1 / (1 - probability); running variances are of n - 1 samples; momentum 0.1 is PyTorch's.
 //

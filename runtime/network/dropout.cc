@@ -6,10 +6,17 @@
 #include "models/base/seeds.h"
 
 namespace paceline::runtime {
+
+std::uint64_t dropout_seed(std::uint64_t job_seed, std::int64_t iteration, int rank) {
+  const std::uint64_t of_job = mixed_seed(job_seed, 0);
+  const std::uint64_t of_iteration = mixed_seed(of_job, static_cast<std::uint64_t>(iteration));
+  return mixed_seed(of_iteration, static_cast<std::uint64_t>(rank));
+}
+
 void drop_out(const DropoutMask& mask, std::span<const float> source, std::span<float> target) {
   const std::uint64_t start =
       mixed_seed(mixed_seed(mask.seed, 0), static_cast<std::uint64_t>(mask.layer));
-  // Of 2^53 equally likely draws, the lowest are dropped.
+  // There are 2^53 equally likely draws; the lowest are dropped.
   const auto dropped = static_cast<std::uint64_t>(mask.probability * 0x1p53);
   const double kept = 1 - mask.probability;
   const float factor = kept > 0 ? static_cast<float>(1 / kept) : 0.0F;

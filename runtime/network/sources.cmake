@@ -1,5 +1,5 @@
 set(network_sources
-  network/adaptive_pool.cc
+  network/uneven_pool.cc
   network/dropout.cc
   network/loss.cc
   network/memory_plan.cc
@@ -17,7 +17,7 @@ set(network_sources
   network/rounding.cc
   network/cpu_network.cc)
 set(network_headers
-  network/adaptive_pool.h
+  network/uneven_pool.h
   network/dropout.h
   network/loss.h
   network/memory_plan.h

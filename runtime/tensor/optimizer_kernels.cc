@@ -7,6 +7,8 @@
 
 #include <cmath>
 
+#include "runtime/tensor/kernels.h"
+
 // A body is inlined into a form for each CPU. (target_clones would do so, too, but its resolvers
 // run before a sanitizer is ready.)
 #if defined(__x86_64__)
@@ -40,7 +42,7 @@ namespace {
     const float change = s.rate * (gradients[i] * s.gradient_factor + s.decay * w);
     const float v = s.momentum * momentum[i] + change;
     momentum[i] = v;
-    weights[i] = w - (s.momentum * v + change);
+    weights[i] = w - (s.look_ahead * v + change);
   }
 }
 
@@ -112,7 +114,7 @@ PACELINE_AVX2 SquareSums square_sums_avx2(const float* weights, const float* gra
 
 bool has_avx2() {
 #if defined(__x86_64__)
-  static const bool has = __builtin_cpu_supports("avx2") != 0;
+  static const bool has = __builtin_cpu_supports("avx2") != 0 && kernel_form() != "portable";
   return has;
 #else
   return false;

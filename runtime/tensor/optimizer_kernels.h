@@ -1,6 +1,7 @@
-// The arithmetic of optimizers on a stretch of one parameter. Compiled without contraction of
-// a * b + c and in two forms (portable and AVX2), of which the best is chosen at run time; all CPUs
-// get the same bits. One thread.
+// The arithmetic of optimizers on a stretch of one parameter. It is compiled without contraction of
+// a * b + c and in two forms (portable and AVX2). The best form that the CPU has and that
+// PACELINE_MAX_KERNELS allows (runtime/tensor/kernel_forms.h) is chosen at run time; all give the
+// same bits. One thread.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +11,14 @@ namespace paceline::runtime {
 struct SgdStep {
   float gradient_factor = 1;
   float decay = 0;
-  float momentum = 0;
+  float momentum = 0;  // of the old v; corrected where the rate has changed
   float rate = 0;
   bool nesterov = false;
+  float look_ahead = 0;  // with Nesterov: of the new v, which is that of the new rate
 };
 
 // g = gradient * gradient_factor + decay * w; v = momentum v + rate g; w = w - v, or with Nesterov
-// w = w - (momentum v + rate g).
+// w = w - (look_ahead v + rate g).
 void sgd_step(const SgdStep& step, float* weights, const float* gradients, float* momentum,
               std::size_t count);
 
@@ -35,7 +37,8 @@ struct RmspropStep {
 void rmsprop_step(const RmspropStep& step, float* weights, const float* gradients, float* momentum,
                   float* mean_square, std::size_t count);
 
-// Of the two arrays, in double: sixteen sums side by side, added in a fixed order.
+// The sums of the squares of two arrays, in double: sixteen sums side by side, added in a fixed
+// order.
 struct SquareSums {
   double weights = 0;
   double gradients = 0;

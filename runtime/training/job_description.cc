@@ -7,23 +7,35 @@
 #include <algorithm>
 
 #include "models/base/error.h"
+#include "models/network/yaml.h"
 #include "runtime/channel/messages.h"
 
 namespace paceline::runtime {
 namespace {
 
-// How many, and a checksum of what they are and do (FNV-1a).
-std::string layers_line(const models::Network& network) {
-  std::uint64_t hash = 14695981039346656037U;
-  const models::NetworkWork work = models::work(network);
-  for (std::size_t i = 0; i < work.layers.size(); ++i) {
-    const models::LayerWork& layer = work.layers[i];
-    const std::string text =
-        fmt::format("{} {} {} {} {};", layer.name, layer.kind, models::to_text(layer.output),
-                    layer.forward_flops, fmt::join(network.layers()[i].inputs, ","));
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+// A network of more text than this is described by a checksum, as a checkpoint's header has room
+// for no more than 4 MiB.
+constexpr std::size_t longest_layers = 1U << 20;
+
+// A line for each layer with all its attributes, as its YAML has them.
+std::string layers_lines(const models::Network& network) {
+  const std::string yaml = models::to_yaml(network);
+  const std::string start = fmt::format("input: {}\n", models::to_text(network.input()));
+  if (yaml.size() > longest_layers) {
+    std::uint64_t hash = 14695981039346656037U;  // FNV-1a
+    for (const char c : yaml) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+    return start + fmt::format("layers: {}, checksum {:016x}\n", network.layers().size(), hash);
   }
-  return fmt::format("{}, checksum {:016x}", work.layers.size(), hash);
+  std::string lines = start;
+  constexpr std::string_view key = "layers:\n";
+  constexpr std::string_view item = "  - ";
+  std::string_view rest = std::string_view(yaml).substr(yaml.find(key) + key.size());
+  for (std::size_t i = 0; i < network.layers().size(); ++i) {
+    const std::size_t end = rest.find('\n');
+    lines += fmt::format("layer {}: {}\n", i + 1, rest.substr(item.size(), end - item.size()));
+    rest.remove_prefix(end + 1);
+  }
+  return lines;
 }
 
 const char* with(bool flag, const char* text) {
@@ -92,8 +104,8 @@ std::string job_description(const TrainingRequest& request, int ranks) {
   std::int64_t parameters = 0;
   for (const ParameterPlace& place : parameter_places(request.network))
     parameters += place.elements;
-  return fmt::format("model: {}, {} parameters\nlayers: {}\n", request.network.name(), parameters,
-                     layers_line(request.network)) +
+  return fmt::format("model: {}, {} parameters\n", request.network.name(), parameters) +
+         layers_lines(request.network) +
          fmt::format("data: {}, {} samples\n", request.dataset.name(),
                      request.dataset.size(Part::training)) +
          fmt::format("ranks: {}\nbatch: {}\nepochs: {}\nseed: {}\nprecision: {}\n", ranks,

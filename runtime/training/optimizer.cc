@@ -84,6 +84,7 @@ void Optimizer::step(Stream& stream, const ArrayView& weights, const ConstArrayV
                   .learning_rate = learning_rate,
                   .momentum = momentum_factor(learning_rate),
                   .nesterov = recipe_.nesterov,
+                  .look_ahead = static_cast<float>(recipe_.momentum),
                   .trust_coefficient = recipe_.lars.trust_coefficient,
                   .lars_epsilon = recipe_.lars.epsilon};
   if (recipe_.kind == OptimizerKind::rmsprop_warm_up) {

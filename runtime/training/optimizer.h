@@ -20,8 +20,8 @@
 
 namespace paceline::runtime {
 
-// Of momentum SGD in the transition from RMSprop (Akiba 2017, RMSprop Warm-up); RMSprop's share is
-// the rest. c is the centre, p the period:
+// The share of momentum SGD in the transition from RMSprop (Akiba 2017, RMSprop Warm-up); RMSprop
+// has the rest. c is the centre, p the period, both in epochs:
 //
 //   epoch < c:           exp(2 (epoch - c) / p) / 2
 //   epoch < c + p / 2:   1 / 2 + (epoch - c) / p
@@ -43,9 +43,13 @@ class Optimizer {
   //   g = gradient * gradient_factor + weight decay * w    (decay where the recipe has it)
   //   LARS: rate_l = rate * trust * |w| / (|g'| + decay |w| + epsilon), g' without decay (You 2017,
   //         equation 6); rate where |w| or |g'| is 0, and for parameters that the recipe leaves out
-  //   v = momentum v + rate_l g;  w = w - v                (so a change of rate does not rescale v,
-  //                                                         unless the recipe corrects momentum)
-  //   Nesterov: w = w - (momentum v + rate_l g)
+  //   v = momentum v + rate_l g;  w = w - v
+  //   Nesterov: w = w - (momentum v + rate_l g), with the new v
+  //   Momentum correction (Goyal 2017, section 3, remark 2, equation 10): the old v counts
+  //         momentum (rate / last rate), so that v is that of the new rate. Then a step is that of
+  //         PyTorch's SGD, whose momentum is a sum of gradients, not of changes:
+  //         b = momentum b + g;  w = w - rate b, and with Nesterov w = w - rate (g + momentum b).
+  //         A step of rate 0 adds nothing to v.
   //   RMSprop warm-up: m = d m + (1 - d) g^2, share = sgd_share(epoch),
   //         v = momentum v + (rate share + rmsprop rate (1 - share) / (sqrt(m) + epsilon)) g
   // `gradients` must be finite. Bit-identical on all ranks for the same input, whatever the number
@@ -69,7 +73,7 @@ class Optimizer {
   [[nodiscard]] bool decays(const ParameterPlace& parameter) const;
   [[nodiscard]] bool has_own_rate(const ParameterPlace& parameter) const;
   void set_up(Device& device, std::span<const ParameterPlace> parameters, int threads);
-  // What v is multiplied by.
+  // What the old v is multiplied by: the momentum, corrected where the recipe says so.
   float momentum_factor(double learning_rate);
 
   OptimizerRecipe recipe_;

@@ -5,13 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "models/base/error.h"
-#include "models/base/seeds.h"
 #include "models/collective/algorithms.h"
 #include "runtime/channel/messages.h"
 #include "runtime/collective/executor.h"
@@ -19,6 +20,7 @@
 #include "runtime/device/cpu_device.h"
 #include "runtime/exchange/gradient_exchange.h"
 #include "runtime/network/cpu_network.h"
+#include "runtime/network/dropout.h"
 #include "runtime/training/checkpoint.h"
 #include "runtime/training/data/loader.h"
 #include "runtime/training/data/order.h"
@@ -40,13 +42,6 @@ Seconds since(Clock::time_point start) {
   return Seconds{std::chrono::duration<double>(Clock::now() - start).count()};
 }
 
-// Of the dropout masks of one rank in one iteration.
-std::uint64_t dropout_seed(std::uint64_t seed, std::int64_t iteration, int rank) {
-  return mixed_seed(mixed_seed(seed + static_cast<std::uint64_t>(iteration), 0) +
-                        static_cast<std::uint64_t>(rank),
-                    0);
-}
-
 // Where in the recipe a run is.
 struct Position {
   std::int64_t epoch = 0;
@@ -54,15 +49,38 @@ struct Position {
   std::int64_t iteration = 0;
 };
 
-// What one epoch added up, of this rank.
+// What the iterations of one epoch add up to on this rank, since the epoch's start: a checkpoint
+// keeps it.
 struct Sums {
   double loss = 0;  // of samples
   double correct = 0;
   double samples = 0;
   Seconds exposed;
   Seconds input;
-  Seconds time;
+  Seconds time;  // of the iterations before the last start or resume
 };
+
+// The sums as a checkpoint holds them: each double as the bits of two floats.
+using StoredSums = std::array<std::array<float, 2>, 6>;
+StoredSums stored(const Sums& s, Seconds time) {
+  const std::array<double, 6> numbers = {s.loss,          s.correct,   s.samples, s.exposed.value(),
+                                         s.input.value(), time.value()};
+  return std::bit_cast<StoredSums>(numbers);
+}
+Sums sums_of(const StoredSums& stored) {
+  const auto numbers = std::bit_cast<std::array<double, 6>>(stored);
+  return {.loss = numbers[0],
+          .correct = numbers[1],
+          .samples = numbers[2],
+          .exposed = Seconds{numbers[3]},
+          .input = Seconds{numbers[4]},
+          .time = Seconds{numbers[5]}};
+}
+constexpr std::size_t stored_sums_floats = sizeof(StoredSums) / sizeof(float);
+
+// How long ranks may run on before they agree on whether to stop: short beside the seconds that a
+// system leaves between SIGTERM and SIGKILL, and long beside the messages of an agreement.
+constexpr Seconds between_agreements{0.25};
 
 class Training {
  public:
@@ -76,12 +94,16 @@ class Training {
   [[nodiscard]] std::int64_t all_iterations() const;
   void make_network(int batch);
   void run_epoch(const Phase& phase);
-  void iterate(const Batch& batch, const Phase& phase, Seconds input, Sums& sums);
+  void iterate(const Batch& batch, const Phase& phase, Seconds input);
   // Waits for the oldest gradients and applies them.
   GradientExchange::Outcome update(double rate, double epoch);
   // Lets what travels arrive, without its update.
   void settle();
-  void report_epoch(const Sums& sums);
+  void report_epoch();
+  // Asks all ranks whether one of them is to stop, if it is time for that.
+  void agree_on_stop();
+  // Seconds of training in this epoch, over all runs.
+  [[nodiscard]] Seconds epoch_time() const { return sums_.time + since(epoch_start_); }
   // Sums over ranks of loss, correct, correct_5, samples on the test set.
   std::array<double, 4> evaluate();
   // The mean over the ranks.
@@ -92,13 +114,18 @@ class Training {
   // Gives the network the weights as they are when what was started is done.
   void give_weights();
   [[nodiscard]] bool is_finite(const ConstArrayView& values);
+  // Refuses to replace a file that is no checkpoint of this job.
+  void check_checkpoint_path();
+  // Throws InputError on all ranks if rank 0 found something wrong with `path`.
+  void refuse_together(const std::string& path, std::string problem, std::string remedy);
   void save();
   void restore();
   [[nodiscard]] bool double_buffered() const {
     return request_.plan.overlap == models::Overlap::double_buffered;
   }
   [[nodiscard]] bool enough() const {
-    return request_.most_iterations > 0 && done_ >= request_.most_iterations;
+    return stopped_ != StopReason::none ||
+           (request_.most_iterations > 0 && done_ >= request_.most_iterations);
   }
 
   const TrainingRequest& request_;
@@ -127,6 +154,12 @@ class Training {
   // Updates run on it, and copies. It is the first to go, because it waits for what it runs.
   std::unique_ptr<Stream> stream_ = parts_.device.make_stream();
   Position position_;
+  Sums sums_;  // of the epoch under way
+  Clock::time_point epoch_start_;
+  StopReason stopped_ = StopReason::none;  // the same on all ranks
+  std::int64_t next_agreement_ = 0;        // in iterations of this run
+  std::int64_t last_agreement_ = 0;
+  Clock::time_point last_agreement_time_;
   std::int64_t iterations_ = 0;  // of the whole recipe
   std::int64_t done_ = 0;        // iterations of this run
   std::int64_t no_loss_ = 0;     // of them, the last ones whose loss is no number
@@ -235,6 +268,7 @@ bool Training::is_finite(const ConstArrayView& values) {
 
 TrainingOutcome Training::run() {
   iterations_ = all_iterations();
+  check_checkpoint_path();
   make_network(phases_.front().batch_per_rank);
   if (network_->classes() < request_.dataset.classes())
     throw InputError(
@@ -243,12 +277,14 @@ TrainingOutcome Training::run() {
         "choose a network with as many outputs as the data has classes");
   if (!request_.resume.empty()) restore();
   if (observer_ != nullptr) observer_->start(network_->arithmetic());
+  last_agreement_time_ = Clock::now();
   for (const Phase& phase : phases_) {
     while (position_.epoch < phase.first_epoch + phase.epochs && !enough()) run_epoch(phase);
   }
   settle();
   outcome_.iterations = done_;
   outcome_.complete = position_.epoch >= phases_.back().first_epoch + phases_.back().epochs;
+  if (!outcome_.complete) outcome_.stopped = stopped_;
   outcome_.weights = to_host(weights_);
   outcome_.statistics = to_host(network_->running_statistics());
   return std::move(outcome_);
@@ -257,7 +293,6 @@ TrainingOutcome Training::run() {
 void Training::run_epoch(const Phase& phase) {
   make_network(phase.batch_per_rank);
   const std::int64_t batches = batches_in(position_.epoch, phase);
-  Sums sums;
   {
     const AugmentationRecipe& changes = recipe_.augmentation;
     Loader loader(request_.dataset, Part::training,
@@ -270,29 +305,53 @@ void Training::run_epoch(const Phase& phase) {
                                     .flip = changes.flip,
                                     .random_resized_crop = changes.random_resized_crop}},
                   position_.epoch, position_.batch);
-    const Clock::time_point start = Clock::now();
+    epoch_start_ = Clock::now();
     while (position_.batch < batches && !enough()) {
       const Seconds waited = loader.waited();
       const Batch* batch = loader.next();
       PACELINE_ASSERT(batch != nullptr, "an epoch has as many batches as it says");
-      iterate(*batch, phase, loader.waited() - waited, sums);
+      iterate(*batch, phase, loader.waited() - waited);
+      agree_on_stop();
       const bool due =
           request_.checkpoint_every > 0 && position_.iteration % request_.checkpoint_every == 0;
-      if (due && position_.batch < batches) save();
+      if (due && position_.batch < batches && !enough()) save();
     }
-    sums.time = since(start);
   }
   if (position_.batch < batches) {  // stopped on the way
     save();
     return;
   }
+  sums_.time = epoch_time();
   position_ = {.epoch = position_.epoch + 1, .batch = 0, .iteration = position_.iteration};
   settle();
-  report_epoch(sums);
+  report_epoch();
+  sums_ = {};
   save();
 }
 
-void Training::iterate(const Batch& batch, const Phase& phase, Seconds input, Sums& sums) {
+void Training::agree_on_stop() {
+  if (!request_.stop) return;
+  if (ranks_ == 1) {
+    stopped_ = request_.stop();
+    return;
+  }
+  if (done_ < next_agreement_) return;
+  settle();
+  const StopReason asked = request_.stop();
+  const Seconds each = since(last_agreement_time_) / static_cast<double>(done_ - last_agreement_);
+  const double stride = std::clamp(std::floor(between_agreements / each), 1.0, 1e6);
+  std::array<double, 3> sums = {asked == StopReason::interrupted ? 1.0 : 0.0,
+                                asked == StopReason::terminated ? 1.0 : 0.0,
+                                rank_ == 0 ? stride : 0.0};
+  sum_over_ranks(channel_, sums);
+  if (sums[0] > 0) stopped_ = StopReason::interrupted;
+  if (sums[1] > 0) stopped_ = StopReason::terminated;
+  last_agreement_ = done_;
+  last_agreement_time_ = Clock::now();
+  next_agreement_ = done_ + static_cast<std::int64_t>(sums[2]);
+}
+
+void Training::iterate(const Batch& batch, const Phase& phase, Seconds input) {
   const Clock::time_point start = Clock::now();
   if (layers_) {
     layers_->at(done_);
@@ -326,11 +385,11 @@ void Training::iterate(const Batch& batch, const Phase& phase, Seconds input, Su
   if (!double_buffered() || pending_ || exchange_->under_way() == 2) travel = update(rate, epoch);
   ++done_;
   const auto samples = static_cast<double>(batch.labels.size());
-  sums.loss += pass.loss * samples;
-  sums.correct += static_cast<double>(pass.correct);
-  sums.samples += samples;
-  sums.exposed += travel.exposed;
-  sums.input += input;
+  sums_.loss += pass.loss * samples;
+  sums_.correct += static_cast<double>(pass.correct);
+  sums_.samples += samples;
+  sums_.exposed += travel.exposed;
+  sums_.input += input;
   if (observer_ != nullptr) {
     const Seconds time = since(start) + input;
     observer_->iteration({.epoch = position_.epoch,
@@ -386,9 +445,9 @@ void Training::settle() {
   pending_ = static_cast<std::size_t>((begun_ - 1) % 2);
 }
 
-void Training::report_epoch(const Sums& sums) {
+void Training::report_epoch() {
   const std::array<double, 4> test = evaluate();
-  std::array<double, 3> totals = {sums.loss, sums.correct, sums.samples};
+  std::array<double, 3> totals = {sums_.loss, sums_.correct, sums_.samples};
   sum_over_ranks(channel_, totals);
   const double tested = std::max(1.0, test[3]);
   const EpochReport report = {.epoch = position_.epoch - 1,
@@ -398,10 +457,10 @@ void Training::report_epoch(const Sums& sums) {
                               .test_accuracy = test[1] / tested,
                               .test_accuracy_5 = test[2] / tested,
                               .skipped = loss_scale_.skipped,
-                              .training_time = sums.time,
-                              .exposed = sums.exposed,
-                              .input = sums.input,
-                              .images = totals[2] / sums.time};
+                              .training_time = sums_.time,
+                              .exposed = sums_.exposed,
+                              .input = sums_.input,
+                              .images = totals[2] / sums_.time};
   outcome_.epochs.push_back(report);
   if (observer_ != nullptr) observer_->epoch(report);
 }
@@ -440,10 +499,44 @@ std::vector<float> Training::averaged(std::vector<float> values) {
   return values;
 }
 
+void Training::refuse_together(const std::string& path, std::string problem, std::string remedy) {
+  problem = broadcast_text(channel_, std::move(problem));
+  remedy = broadcast_text(channel_, std::move(remedy));
+  if (!problem.empty()) throw InputError({path}, problem, remedy);
+}
+
+void Training::check_checkpoint_path() {
+  if (request_.checkpoint.empty()) return;
+  std::string problem;
+  std::error_code error;
+  const std::filesystem::path path = request_.checkpoint;
+  const bool goes_on =
+      !request_.resume.empty() && std::filesystem::equivalent(path, request_.resume, error);
+  if (rank_ == 0 && !goes_on && std::filesystem::exists(path, error)) {
+    try {
+      const auto [theirs, ours] = first_difference(read_checkpoint(path).job, description_);
+      if (!theirs.empty() || !ours.empty())
+        problem = fmt::format(
+            "a checkpoint of another job is there: it has \"{}\", and this job "
+            "\"{}\"",
+            theirs, ours);
+    } catch (const InputError& damage) {
+      problem = "a file is there that a checkpoint would replace: " + damage.problem();
+    }
+  }
+  refuse_together(request_.checkpoint, problem, "give another path, or move the file away");
+}
+
 void Training::save() {
   if (request_.checkpoint.empty()) return;
   settle();
   std::vector<float> statistics = gather(channel_, to_host(network_->running_statistics()));
+  std::vector<float> sums;
+  if (position_.batch > 0) {
+    const auto own =
+        std::bit_cast<std::array<float, stored_sums_floats>>(stored(sums_, epoch_time()));
+    sums = gather(channel_, own);
+  }
   std::string failure;
   if (rank_ == 0) {
     Checkpoint checkpoint{.job = description_,
@@ -456,6 +549,7 @@ void Training::save() {
     for (const Optimizer::State& state : optimizer_->state())
       checkpoint.arrays.push_back({state.name, to_host(state.values)});
     checkpoint.arrays.push_back({"statistics", std::move(statistics)});
+    if (!sums.empty()) checkpoint.arrays.push_back({"epoch", std::move(sums)});
     if (pending_) {
       checkpoint.arrays.push_back({"gradients.pending", to_host(gradients_[*pending_])});
       checkpoint.arrays.push_back(
@@ -493,9 +587,7 @@ void Training::restore() {
       remedy = error.remedy();
     }
   }
-  failure = broadcast_text(channel_, failure);
-  remedy = broadcast_text(channel_, remedy);
-  if (!failure.empty()) throw InputError({request_.resume}, failure, remedy);
+  refuse_together(request_.resume, failure, remedy);
 
   std::array<double, 7> numbers = {};
   if (rank_ == 0) {
@@ -532,6 +624,14 @@ void Training::restore() {
   std::vector<float> all(own * static_cast<std::size_t>(ranks_));
   take("statistics", all);
   set_statistics(std::span(all).subspan(own * static_cast<std::size_t>(rank_), own));
+  if (position_.batch > 0) {
+    std::array<float, stored_sums_floats> mine = {};
+    all.resize(mine.size() * static_cast<std::size_t>(ranks_));
+    take("epoch", all);
+    std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(mine.size()) * rank_, mine.size(),
+                mine.begin());
+    sums_ = sums_of(std::bit_cast<StoredSums>(mine));
+  }
   if (numbers[6] > 0) {
     std::array<float, 1> scale = {};
     take_array("gradients.pending", gradients_[1]);

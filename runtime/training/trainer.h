@@ -30,6 +30,10 @@
 
 namespace paceline::runtime {
 
+// Who asks a job to stop before its end: a user at a terminal (SIGINT), or a system that needs the
+// machine (SIGTERM).
+enum class StopReason { none, interrupted, terminated };
+
 struct TrainingRequest {
   const models::Network& network;
   const Dataset& dataset;
@@ -38,7 +42,8 @@ struct TrainingRequest {
   int threads = 1;  // that compute, on this rank
   int workers = 1;  // that decode, on this rank
   // Where rank 0 writes a checkpoint at the end of each epoch and, where it is not 0, after every
-  // so many iterations. Empty: nowhere.
+  // so many iterations. Empty: nowhere. A file that is there already must be a checkpoint of this
+  // very job, or the one that `resume` names.
   std::string checkpoint = {};
   std::int64_t checkpoint_every = 0;
   // Rank 0 reads it, and training goes on from there. Empty: from the start.
@@ -46,6 +51,11 @@ struct TrainingRequest {
   // Ends after so many iterations of this run, as an interruption would: a checkpoint is written,
   // where there is a path. 0: at the end of the recipe.
   std::int64_t most_iterations = 0;
+  // Asked after an iteration whether to stop; null on all ranks or on none. Where one rank is asked
+  // to, all stop after the same iteration, with a checkpoint where there is a path. One rank asks
+  // after each iteration; several agree about four times a second, or after each iteration that
+  // takes longer.
+  std::function<StopReason()> stop = {};
   Recorder* recorder = nullptr;
 };
 
@@ -70,7 +80,8 @@ struct IterationReport {
 
 struct EpochReport {
   std::int64_t epoch = 0;
-  double training_loss = 0;      // mean over all ranks' samples of the epoch, since a resume
+  // Of the whole epoch, also where a part of it was before a resume.
+  double training_loss = 0;      // mean over all ranks' samples
   double training_accuracy = 0;  // share
   double test_loss = 0;
   double test_accuracy = 0;
@@ -95,15 +106,17 @@ class TrainingObserver {
 };
 
 struct TrainingOutcome {
-  std::int64_t iterations = 0;  // of this run
-  bool complete = true;         // the recipe came to its end
+  std::int64_t iterations = 0;            // of this run
+  bool complete = true;                   // the recipe came to its end
+  StopReason stopped = StopReason::none;  // why it did not, where it was asked to stop
   std::vector<EpochReport> epochs;
   std::vector<float> weights;     // FP32 masters, in backward order
   std::vector<float> statistics;  // of this rank
 };
 
-// Throws InputError if ranks were started with different jobs, the data does not fit, or the
-// checkpoint is damaged or of another job; RunError that names a rank that is gone, or a file that
+// Throws InputError if ranks were started with different jobs, the data does not fit, the
+// checkpoint to resume from is damaged or of another job, or a file that is no checkpoint of this
+// job stands where one is to be written; RunError that names a rank that is gone, or a file that
 // cannot be written.
 TrainingOutcome train(const TrainingRequest& request, const Endpoint& endpoint,
                       TrainingObserver* observer = nullptr);

@@ -3,17 +3,30 @@
 
     /usr/bin/python3 tests/benchmarks/training_throughput.py build/release/tests/benchmarks/training_throughput
 
-A step is a forward and a backward pass (ours with set_weights) of one batch of the same network.
-Steps of both sides take turns; the figures are medians. PyTorch runs as it is and channels-last,
-and the better counts; its BF16 is autocast. Without PyTorch (python3-torch) only ours is printed.
-The ratio of CPU time is what a busy machine distorts least, with one thread: threads that wait for
-each other count as busy.
+A step is the forward pass, the loss and the backward pass of one batch of the same network; ours
+also casts the FP32 master weights to its working copies. There is no optimizer, no input and no
+communication on either side. Steps of all sides take turns; the figures are medians.
+
+PyTorch gets what serves it best, and the best of its ways counts:
+  memory     malloc keeps its pages (MALLOC_... below), as a ResNet-50 step takes 400,000 page faults
+             without; this script starts itself again so
+  BLAS       OpenBLAS (libopenblas0-pthread), as Debian's PyTorch takes the reference BLAS otherwise
+  layout     NCHW, and channels-last
+  BF16       autocast, and a network and images cast to bfloat16, which spares it the FP32 weights
+
+Without PyTorch (python3-torch) only ours is printed. The ratio of CPU time is what a busy machine
+distorts least, with one thread: threads that wait for each other count as busy.
 """
 import argparse
+import os
+import pathlib
 import statistics
 import subprocess
+import sys
 import time
 
+MALLOC = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "17179869184", "MALLOC_TOP_PAD_": "268435456"}
+OPENBLAS = pathlib.Path("/usr/lib/x86_64-linux-gnu/openblas-pthread")
 CASES = [("resnet50", 16), ("resnet-small", 64)]
 TYPES = ["fp32", "bf16"]
 
@@ -63,24 +76,28 @@ def resnet(torch, name):
 
 
 class Peer:
-    """PyTorch in this process."""
+    """PyTorch in this process, in one of its ways."""
 
-    def __init__(self, torch, name, batch, number_type, channels_last):
+    def __init__(self, torch, name, batch, channels_last, bf16):
         torch.manual_seed(0)
         self.torch = torch
+        self.way = "channels-last" if channels_last else "NCHW"
+        self.way += {"none": "", "autocast": " autocast", "cast": " cast"}[bf16]
         self.net, classes, shape = resnet(torch, name)
         self.images = torch.randn(batch, *shape)
+        if bf16 == "cast":
+            self.net, self.images = self.net.to(torch.bfloat16), self.images.to(torch.bfloat16)
         if channels_last:
             self.net = self.net.to(memory_format=torch.channels_last)
             self.images = self.images.contiguous(memory_format=torch.channels_last)
         self.labels = torch.arange(batch) % classes
-        self.bf16 = number_type == "bf16"
+        self.autocast = bf16 == "autocast"
         self.loss = torch.nn.CrossEntropyLoss()
 
     def step(self):
         start, cpu = time.perf_counter(), time.process_time()
         self.net.zero_grad(set_to_none=True)
-        with self.torch.autocast("cpu", self.torch.bfloat16, enabled=self.bf16):
+        with self.torch.autocast("cpu", self.torch.bfloat16, enabled=self.autocast):
             logits = self.net(self.images)
         self.loss(logits.float(), self.labels).backward()
         return time.perf_counter() - start, time.process_time() - cpu
@@ -90,7 +107,8 @@ class Ours:
     """The C++ program, which takes a step for each line."""
 
     def __init__(self, program, name, batch, threads, number_type):
-        self.process = subprocess.Popen([program, name, str(batch), str(threads), number_type], text=True,
+        environment = {name: value for name, value in os.environ.items() if name not in MALLOC}
+        self.process = subprocess.Popen([program, name, str(batch), str(threads), number_type], text=True, env=environment,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def step(self):
@@ -104,9 +122,10 @@ class Ours:
 
 
 def measure(torch, options, name, batch, number_type):
-    """(images/s, images per CPU second) of ours, then of PyTorch's ways."""
+    """(name, images/s, images per CPU second) of ours, then of PyTorch's ways."""
     ours = Ours(options.program, name, batch, options.threads, number_type)
-    peers = [] if torch is None else [Peer(torch, name, batch, number_type, last) for last in (False, True)]
+    ways = ["none"] if number_type == "fp32" else ["autocast", "cast"]
+    peers = [Peer(torch, name, batch, last, bf16) for last in (False, True) for bf16 in ways] if torch else []
     sides = [ours] + peers
     for side in sides:
         side.step()
@@ -116,7 +135,25 @@ def measure(torch, options, name, batch, number_type):
         for side, taken in zip(sides, times):
             taken.append(side.step())
     ours.end()
-    return [tuple(batch / statistics.median(clock) for clock in zip(*taken)) for taken in times]
+    return [(getattr(side, "way", "paceline"), *(batch / statistics.median(clock) for clock in zip(*taken)))
+            for side, taken in zip(sides, times)]
+
+
+def serve_the_peer():
+    """Starts this script again with what PyTorch needs from its environment."""
+    if not OPENBLAS.is_dir():
+        sys.exit("OpenBLAS is missing, without which PyTorch is slow: apt-get install libopenblas0-pthread")
+    wanted = dict(MALLOC, LD_LIBRARY_PATH=str(OPENBLAS))
+    if all(os.environ.get(name) == value for name, value in wanted.items()):
+        return
+    os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **wanted})
+
+
+def check_blas(torch):
+    torch.randn(64, 64) @ torch.randn(64, 64)
+    libraries = {line.split()[-1] for line in open("/proc/self/maps") if "/" in line}
+    if not any("openblas" in library for library in libraries):
+        sys.exit("PyTorch runs without OpenBLAS, though it is installed: is this Debian's python3-torch?")
 
 
 def main():
@@ -128,20 +165,25 @@ def main():
     options = parser.parse_args()
     try:
         import torch
-        torch.set_num_threads(options.threads)
     except ImportError:
         torch = None
         print("PyTorch is not installed (python3-torch): no ratios")
-    print(f"images/s of forward and backward, {options.threads} threads, medians of steps that take turns")
-    print(f"{'network':14}{'batch':>6}{'type':>6}{'paceline':>10}{'PyTorch':>10}{'ratio':>7}{'CPU ratio':>11}   (PyTorch NCHW, channels-last)")
+    if torch is not None:
+        serve_the_peer()
+        check_blas(torch)
+        torch.set_num_threads(options.threads)
+    print(f"images/s of forward, loss and backward (no optimizer, no input), {options.threads} threads; medians of steps that take turns")
+    print("paceline: FP32 master weights cast to working copies in each step; PyTorch: the best of its ways, each in brackets")
+    print(f"{'network':14}{'batch':>6}{'type':>6}{'paceline':>10}{'PyTorch':>10}{'ratio':>7}{'CPU ratio':>11}")
     for name, batch in CASES:
         for number_type in TYPES if name in options.networks else []:
-            ours, *peers = measure(torch, options, name, batch, number_type)
-            line = f"{name:14}{batch:6}{number_type:>6}{ours[0]:10.1f}"
+            (_, speed, cpu_speed), *peers = measure(torch, options, name, batch, number_type)
+            line = f"{name:14}{batch:6}{number_type:>6}{speed:10.1f}"
             if peers:
-                wall, cpu = (max(speed) for speed in zip(*peers))
-                detail = ", ".join(f"{peer[0]:.1f}" for peer in peers)
-                line += f"{wall:10.1f}{ours[0] / wall:7.2f}{ours[1] / cpu:11.2f}   ({detail})"
+                best = max(peer[1] for peer in peers)
+                best_cpu = max(peer[2] for peer in peers)
+                detail = ", ".join(f"{way} {each:.1f}" for way, each, _ in peers)
+                line += f"{best:10.1f}{speed / best:7.2f}{cpu_speed / best_cpu:11.2f}   ({detail})"
             print(line, flush=True)
 
 

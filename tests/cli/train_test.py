@@ -195,6 +195,83 @@ class Resume(Folder):
         self.assertEqual(self.weights("threads"), self.weights("mpi"))
 
 
+class Signals(Folder):
+    """A job that is asked to stop, as Slurm preempts and a user presses Ctrl-C."""
+
+    def started(self, command, metrics):
+        pathlib.Path(metrics).unlink(missing_ok=True)
+        job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT,
+                               start_new_session=True)
+        self.addCleanup(lambda: job.poll() is None and os.killpg(job.pid, signal.SIGKILL))
+        deadline = time.time() + HANG_S
+        while time.time() < deadline and not (os.path.exists(metrics) and '"iteration":3,' in pathlib.Path(metrics).read_text()):
+            time.sleep(0.05)
+        self.assertIsNone(job.poll(), "the job has begun")
+        return job
+
+    def words(self, *others):
+        return (*little(epochs="100000"), "--metrics", self.path("metrics.jsonl"), *others)
+
+    def stopped_after(self, stdout, name, path):
+        match = re.search(rf"^stopped by {name} after (\d+) iterations; go on with --resume {re.escape(path)}$", stdout, re.M)
+        self.assertIsNotNone(match, stdout)
+        return int(match.group(1))
+
+    def test_it_finishes_the_iteration_and_writes_a_checkpoint(self):
+        for ranks, number, name, code in (("1", signal.SIGTERM, "SIGTERM", 143), ("2", signal.SIGINT, "SIGINT", 130)):
+            with self.subTest(ranks=ranks, name=name):
+                path = self.path(name)
+                words = self.words("--ranks", ranks, "--checkpoint", path)
+                job = self.started([PACELINE, "train", *words], self.path("metrics.jsonl"))
+                os.kill(job.pid, number)
+                stdout, stderr = job.communicate(timeout=HANG_S)
+                self.assertEqual((job.returncode, stderr), (code, ""))
+                iterations = self.stopped_after(stdout, name, path)
+                lines = [json.loads(line) for line in open(self.path("metrics.jsonl"))]
+                done = max(line["iteration"] for line in lines if line["event"] == "iteration") + 1
+                self.assertEqual(done, iterations)
+                self.assertEqual((lines[-1]["event"], lines[-1]["iteration"]), ("checkpoint", iterations))
+                resumed = train(*little(epochs="100000"), "--ranks", ranks, "--resume", path, "--stop-after", "2", "--json")
+                self.assertEqual((resumed.returncode, json.loads(resumed.stdout)["iterations"]), (0, 2), resumed.stderr)
+
+    def test_without_a_checkpoint_it_says_that_nothing_is_saved(self):
+        job = self.started([PACELINE, "train", *self.words("--json")], self.path("metrics.jsonl"))
+        os.kill(job.pid, signal.SIGTERM)
+        stdout, stderr = job.communicate(timeout=HANG_S)
+        self.assertEqual((job.returncode, stderr), (143, ""))
+        document = json.loads(stdout)
+        self.assertEqual((document["complete"], document["stopped_by"]), (False, "SIGTERM"))
+        job = self.started([PACELINE, "train", *self.words()], self.path("metrics.jsonl"))
+        os.kill(job.pid, signal.SIGTERM)
+        stdout, _ = job.communicate(timeout=HANG_S)
+        self.assertEqual(job.returncode, 143)
+        self.assertRegex(stdout, r"stopped by SIGTERM after \d+ iterations; no checkpoint was asked for, so nothing is saved")
+
+    def test_under_mpirun_all_ranks_stop_after_one_iteration(self):
+        path = self.path("checkpoint")
+        job = self.started(mpirun(self.words("--checkpoint", path)), self.path("metrics.jsonl"))
+        # One rank is told, as srun --signal and a shell would tell it: its supervisor.
+        for pid in subprocess.check_output(["pgrep", "-P", str(job.pid)], text=True).split():
+            if "OMPI_COMM_WORLD_RANK=1\0" in pathlib.Path(f"/proc/{pid}/environ").read_text():
+                os.kill(int(pid), signal.SIGTERM)
+        stdout, stderr = job.communicate(timeout=HANG_S)
+        self.assertEqual(job.returncode, 143, stderr)
+        self.assertEqual(ours(stderr), [])
+        self.stopped_after(stdout, "SIGTERM", path)
+        resumed = train_mpi((*self.words("--resume", path), "--stop-after", "2"))
+        self.assertEqual(resumed.returncode, 0, resumed.stderr)
+
+    def test_mpirun_passes_the_signal_on(self):
+        path = self.path("checkpoint")
+        words = mpirun(self.words("--checkpoint", path))
+        # Open MPI leaves ranks a second between SIGTERM and SIGKILL, unless it is told otherwise.
+        job = self.started([words[0], "--mca", "odls_base_sigkill_timeout", "60", *words[1:]], self.path("metrics.jsonl"))
+        os.kill(job.pid, signal.SIGTERM)
+        stdout, _ = job.communicate(timeout=HANG_S)
+        self.assertNotEqual(job.returncode, 0)
+        self.stopped_after(stdout, "SIGTERM", path)
+
+
 class Faults(Folder):
     def checkpoint(self):
         path = self.path("checkpoint")
@@ -262,12 +339,26 @@ class Faults(Folder):
         other = network.replace("name: relu2, kind: relu", "name: relu2, kind: dropout")
         self.assertNotEqual(other, network)
         path.write_text(other)
-        self.rejected(train(*little(model=str(path)), "--resume", self.path("checkpoint")), "layers: 10, checksum")
+        self.rejected(train(*little(model=str(path)), "--resume", self.path("checkpoint")), "layer ", "{name: relu2, kind: relu}", "{name: relu2, kind: dropout, probability: 0.5}")
 
     def test_only_one_rank_writes_a_checkpoint(self):
         self.rejected(train_mpi(LITTLE, (*LITTLE, "--checkpoint", self.path("c"))), "rank 1", "checkpoint: one")
         self.rejected(train_mpi((*LITTLE, "--streams", "2"), LITTLE), "streams")
         self.rejected(train_mpi(LITTLE, (*LITTLE, "--resume", self.checkpoint())), "rank 1", "resumes: yes")
+
+    def test_a_checkpoint_replaces_no_other_file(self):
+        path = pathlib.Path(self.path("thesis.tex"))
+        path.write_text("a thesis\n")
+        self.rejected(train(*LITTLE, "--checkpoint", str(path)), str(path), "a file is there", "move the file away")
+        self.assertEqual(path.read_text(), "a thesis\n")
+        path = self.checkpoint()
+        before = pathlib.Path(path).read_bytes()
+        self.rejected(train(*LITTLE, "--seed", "7", "--checkpoint", path), path, "another job", "seed: 7")
+        self.rejected(train_mpi((*LITTLE, "--checkpoint", path)), path, "another job", "ranks: 1")
+        self.assertEqual(pathlib.Path(path).read_bytes(), before)
+        for words in ((), ("--resume", path)):
+            result = train(*LITTLE, "--checkpoint", path, "--stop-after", "1", *words)
+            self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_data_that_ends_early(self):
         if not FASHION.is_dir():

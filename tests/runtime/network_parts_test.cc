@@ -3,15 +3,48 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "models/base/random.h"
 #include "models/network/zoo.h"
 #include "runtime/network/dropout.h"
 #include "runtime/network/loss.h"
 #include "runtime/network/memory_plan.h"
+#include "runtime/network/uneven_pool.h"
 
 namespace paceline::runtime {
 namespace {
+
+// torch.nn.functional.avg_pool1d([1, 2, 3], 2, 2, ceil_mode=True) is [1.5, 3]: what ceil adds does
+// not count; padding does: avg_pool1d([1, 2, 3], 2, 2, padding=1, ceil_mode=True) is [0.5, 2.5].
+TEST(UnevenPool, DividesByWhatIsInThePaddedInput) {
+  const auto mean = [](const PoolExtent& extent, const std::vector<float>& input) {
+    const UnevenPool pool{.in = {1, extent.in},
+                          .rows = {{.first = 0, .end = 1, .count = 1}},
+                          .columns = padded_windows(extent)};
+    std::vector<float> output(static_cast<std::size_t>(extent.out), -1.0F);
+    pool.forward(input, output);
+    return output;
+  };
+  const std::vector<float> input{1, 2, 3};
+  EXPECT_EQ(mean({.in = 3, .out = 2, .kernel = 2, .stride = 2}, input),
+            (std::vector<float>{1.5F, 3}));
+  EXPECT_EQ(mean({.in = 3, .out = 2, .kernel = 2, .stride = 2, .padding = 1}, input),
+            (std::vector<float>{0.5F, 2.5F}));
+  // Windows [-1, 2), [1, 4), and [3, 6), which ends with the padding at 5.
+  EXPECT_EQ(padded_windows({.in = 4, .out = 3, .kernel = 3, .stride = 2, .padding = 1}),
+            (std::vector<PoolWindow>{{.first = 0, .end = 2, .count = 3},
+                                     {.first = 1, .end = 4, .count = 3},
+                                     {.first = 3, .end = 4, .count = 2}}));
+}
+
+TEST(Dropout, SeedsOfNeighbouringJobsIterationsAndRanksDiffer) {
+  std::set<std::uint64_t> seeds;
+  for (std::uint64_t job = 0; job < 20; ++job)
+    for (std::int64_t iteration = 0; iteration < 20; ++iteration)
+      for (int rank = 0; rank < 20; ++rank) seeds.insert(dropout_seed(job, iteration, rank));
+  EXPECT_EQ(seeds.size(), 8000U);
+}
 
 TEST(MemoryPlan, SharesPlacesOnlyOfBlocksThatNeverMeet) {
   Random random(1);

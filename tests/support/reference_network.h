@@ -255,17 +255,29 @@ class ReferenceNetwork {
       gradient(input())[largest(window)] += gradient(layer_)[o];
     });
   }
-  // Padding counts.
+  // What PyTorch's avg_pool2d divides by: the elements of the window of an output in the input as it
+  // is padded on both sides. Calls f(output, inputs in the image, divisor).
+  template <class F>
+  void for_each_mean(const models::AveragePool& pool, F f) {
+    const auto height = in().height + 2 * pool.padding.height;
+    const auto width = in().width + 2 * pool.padding.width;
+    std::vector<double> divisors(value(layer_).size());
+    for_each(out(), [&](auto n, auto c, auto y, auto x) {
+      double& divisor = divisors[at(out(), n, c, y, x)];
+      for (std::int64_t ky = 0; ky < pool.kernel.height; ++ky)
+        for (std::int64_t kx = 0; kx < pool.kernel.width; ++kx)
+          if (y * pool.stride.height + ky < height && x * pool.stride.width + kx < width) ++divisor;
+    });
+    for_each_window(pool, [&](std::size_t o, const auto& window) { f(o, window, divisors[o]); });
+  }
   void forward(const models::AveragePool& pool) {
-    const auto size = static_cast<double>(pool.kernel.height * pool.kernel.width);
-    for_each_window(pool, [&](std::size_t o, const auto& window) {
-      for (const std::size_t i : window) value(layer_)[o] += value(input())[i] / size;
+    for_each_mean(pool, [&](std::size_t o, const auto& window, double divisor) {
+      for (const std::size_t i : window) value(layer_)[o] += value(input())[i] / divisor;
     });
   }
   void backward(const models::AveragePool& pool) {
-    const auto size = static_cast<double>(pool.kernel.height * pool.kernel.width);
-    for_each_window(pool, [&](std::size_t o, const auto& window) {
-      for (const std::size_t i : window) gradient(input())[i] += gradient(layer_)[o] / size;
+    for_each_mean(pool, [&](std::size_t o, const auto& window, double divisor) {
+      for (const std::size_t i : window) gradient(input())[i] += gradient(layer_)[o] / divisor;
     });
   }
 

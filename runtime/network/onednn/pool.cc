@@ -1,10 +1,12 @@
 // Pools. Tests: tests/runtime/network_layers_test.cc.
 #include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
-#include "runtime/network/adaptive_pool.h"
 #include "runtime/network/onednn/compiler.h"
 #include "runtime/network/onednn/layers.h"
+#include "runtime/network/uneven_pool.h"
 
 namespace paceline::runtime::onednn {
 namespace {
@@ -74,9 +76,12 @@ class PoolPlanner : public LayerPlanner {
   Block workspace_ = no_block;
 };
 
-// Where windows differ in size: in FP32 and NCHW.
+// Where windows are not all alike: in FP32 and NCHW.
 class UnevenPoolPlanner : public LayerPlanner {
  public:
+  UnevenPoolPlanner(std::vector<PoolWindow> rows, std::vector<PoolWindow> columns)
+      : rows_(std::move(rows)), columns_(std::move(columns)) {}
+
   void plan_forward(Compiler& compiler) override {
     const Description layout = compiler.plain_layout(compiler.output().shape, compiler.storage());
     const Memory source = compiler.forward_input(0, plain(compiler, compiler.input(0)));
@@ -84,7 +89,7 @@ class UnevenPoolPlanner : public LayerPlanner {
     const Memory target = compiler.make_output(layout);
     const Memory pooled =
         layout == plain_output ? target : compiler.workshop().temporary(plain_output);
-    const AdaptivePool pool = shape_of(compiler);
+    const UnevenPool pool = pool_of(compiler);
     compiler.add_forward(Step([=](Call&) { pool.forward(floats(source), floats(pooled)); }));
     if (layout != plain_output) compiler.add_forward(compiler.workshop().reorder(pooled, target));
     compiler.round_output();
@@ -94,7 +99,7 @@ class UnevenPoolPlanner : public LayerPlanner {
     Steps& steps = compiler.program().data_gradients;
     const GradientPart part = compiler.gradient_part(0, plain(compiler, compiler.input(0)));
     const Memory gradient = compiler.output_gradient(plain(compiler, compiler.output()), steps);
-    const AdaptivePool pool = shape_of(compiler);
+    const UnevenPool pool = pool_of(compiler);
     const Memory target = part.memory;
     steps.emplace_back([=](Call&) { pool.backward(floats(gradient), floats(target)); });
     compiler.deliver(part);
@@ -104,13 +109,48 @@ class UnevenPoolPlanner : public LayerPlanner {
   static Description plain(const Compiler& compiler, const Value& value) {
     return compiler.plain_layout(value.shape, memory::data_type::f32);
   }
-  static AdaptivePool shape_of(const Compiler& compiler) {
+  [[nodiscard]] UnevenPool pool_of(const Compiler& compiler) const {
     const models::Shape& in = compiler.input(0).shape;
-    const models::Shape& out = compiler.output().shape;
     return {.planes = compiler.options().batch * in.channels,
             .in = {in.height, in.width},
-            .out = {out.height, out.width}};
+            .rows = rows_,
+            .columns = columns_};
   }
+
+  std::vector<PoolWindow> rows_;
+  std::vector<PoolWindow> columns_;
+};
+
+// An average pool whose windows all divide by the kernel's size, unless `ceil` lets the last ones
+// reach beyond the padding.
+class AveragePoolPlanner : public LayerPlanner {
+ public:
+  explicit AveragePoolPlanner(const models::AveragePool& layer) : layer_(layer) {}
+
+  void plan_forward(Compiler& compiler) override {
+    const models::Shape& in = compiler.input(0).shape;
+    const models::Shape& out = compiler.output().shape;
+    const auto windows = [](std::int64_t in_size, std::int64_t out_size, std::int64_t kernel,
+                            std::int64_t stride, std::int64_t padding) {
+      return padded_windows(
+          {.in = in_size, .out = out_size, .kernel = kernel, .stride = stride, .padding = padding});
+    };
+    auto rows = windows(in.height, out.height, layer_.kernel.height, layer_.stride.height,
+                        layer_.padding.height);
+    auto columns = windows(in.width, out.width, layer_.kernel.width, layer_.stride.width,
+                           layer_.padding.width);
+    if (rows.back().count == layer_.kernel.height && columns.back().count == layer_.kernel.width)
+      planner_ =
+          std::make_unique<PoolPlanner>(layer_, dnnl::algorithm::pooling_avg_include_padding);
+    else
+      planner_ = std::make_unique<UnevenPoolPlanner>(std::move(rows), std::move(columns));
+    planner_->plan_forward(compiler);
+  }
+  void plan_backward(Compiler& compiler) override { planner_->plan_backward(compiler); }
+
+ private:
+  models::AveragePool layer_;
+  Planner planner_;
 };
 
 // An average pool of equal windows where the output's size divides the input's.
@@ -124,7 +164,8 @@ class AdaptiveAveragePoolPlanner : public LayerPlanner {
       planner_ = std::make_unique<PoolPlanner>(models::Pool{.kernel = window, .stride = window},
                                                dnnl::algorithm::pooling_avg_include_padding);
     } else {
-      planner_ = std::make_unique<UnevenPoolPlanner>();
+      planner_ = std::make_unique<UnevenPoolPlanner>(adaptive_windows(in.height, out.height),
+                                                     adaptive_windows(in.width, out.width));
     }
     planner_->plan_forward(compiler);
   }
@@ -140,7 +181,7 @@ Planner make_planner(const models::MaxPool& layer) {
   return std::make_unique<PoolPlanner>(layer, dnnl::algorithm::pooling_max);
 }
 Planner make_planner(const models::AveragePool& layer) {
-  return std::make_unique<PoolPlanner>(layer, dnnl::algorithm::pooling_avg_include_padding);
+  return std::make_unique<AveragePoolPlanner>(layer);
 }
 Planner make_planner(const models::AdaptiveAveragePool&) {
   return std::make_unique<AdaptiveAveragePoolPlanner>();

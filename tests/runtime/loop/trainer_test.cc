@@ -4,8 +4,12 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
 #include <map>
 
 #include "models/base/error.h"
@@ -71,6 +75,8 @@ struct Setting {
   std::int64_t checkpoint_every = 0;
   std::string resume = {};
   std::int64_t most_iterations = 0;
+  // What the last rank is asked, beside which no other is asked to stop.
+  std::function<StopReason()> stop = {};
   Recorder* recorder = nullptr;
   TrainingObserver* observer = nullptr;  // of rank 0
 };
@@ -88,6 +94,8 @@ std::vector<TrainingOutcome> train_all(const Setting& setting) {
   std::vector<TrainingOutcome> outcomes(static_cast<std::size_t>(setting.ranks));
   on_endpoints(setting.ranks, 1, [&](const Endpoint& endpoint) {
     const bool first = endpoint.channel.rank() == 0;
+    const bool last = endpoint.channel.rank() == setting.ranks - 1;
+    const std::function<StopReason()> never = [] { return StopReason::none; };
     outcomes[static_cast<std::size_t>(endpoint.channel.rank())] =
         train({.network = setting.network,
                .dataset = *data,
@@ -97,6 +105,9 @@ std::vector<TrainingOutcome> train_all(const Setting& setting) {
                .checkpoint_every = setting.checkpoint_every,
                .resume = setting.resume,
                .most_iterations = setting.most_iterations,
+               .stop = !setting.stop ? nullptr
+                       : last        ? setting.stop
+                                     : never,
                .recorder = first ? setting.recorder : nullptr},
               endpoint, first ? setting.observer : nullptr);
   });
@@ -173,6 +184,13 @@ TEST_P(Resume, EndsWithTheBitsOfAnUninterruptedRun) {
   }
   EXPECT_EQ(whole[0].epochs.back().test_loss, rest[0].epochs.back().test_loss);
   EXPECT_EQ(whole[0].epochs.back().skipped, rest[0].epochs.back().skipped);
+  // Figures of an epoch are those of all of it, also of what was before the stop.
+  for (const EpochReport& epoch : rest[0].epochs) {
+    const EpochReport& of_whole = whole[0].epochs.at(static_cast<std::size_t>(epoch.epoch));
+    EXPECT_EQ(epoch.training_loss, of_whole.training_loss) << epoch.epoch;
+    EXPECT_EQ(epoch.training_accuracy, of_whole.training_accuracy) << epoch.epoch;
+    EXPECT_GT(epoch.training_time, epoch.exposed);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -199,7 +217,7 @@ TEST(Trainer, CheckpointsOnTheWayChangeNothing) {
     Setting setting;
     setting.overlap = overlap;
     const auto without = train_all(setting);
-    setting.checkpoint = folder.file("a.checkpoint");
+    setting.checkpoint = folder.file(std::string(name(overlap)) + ".checkpoint");
     setting.checkpoint_every = 1;
     const auto with = train_all(setting);
     EXPECT_TRUE(same_bits(without[0].weights, with[0].weights));
@@ -294,6 +312,108 @@ TEST(Trainer, RefusesACheckpointOfAnotherJob) {
     FAIL();
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("\"seed: 1\", and this job \"seed: 99\""));
+  }
+}
+
+// What train() throws, or nothing.
+std::string refusal(const Setting& setting) {
+  try {
+    train_all(setting);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+// Attributes that change neither shapes nor parameters nor FLOPs.
+TEST(Trainer, RefusesACheckpointOfANetworkWithOtherAttributes) {
+  const auto network = [](double dropout, std::int64_t lrn, std::int64_t kernel) {
+    models::NetworkBuilder net("n", models::Shape::image(1, 8, 8));
+    net.add("conv", models::Convolution{.channels = 8,
+                                        .kernel = {kernel, 4 - kernel},
+                                        .padding = {(kernel - 1) / 2, (3 - kernel) / 2}});
+    net.add("norm", models::Lrn{lrn});
+    net.add("flatten", models::Flatten{});
+    net.add("drop", models::Dropout{dropout});
+    net.add("fc", models::FullyConnected{4});
+    net.add("loss", models::SoftmaxCrossEntropy{});
+    return net.build();
+  };
+  const TemporaryFolder folder;
+  Setting setting;
+  setting.network = network(0.25, 5, 1);
+  setting.checkpoint = folder.file("a.checkpoint");
+  setting.most_iterations = 1;
+  train_all(setting);
+  setting.resume = setting.checkpoint;
+  setting.network = network(0.5, 5, 1);
+  EXPECT_THAT(refusal(setting), ::testing::HasSubstr("\"layer 4: {name: drop, kind: dropout, "
+                                                     "probability: 0.25}\", and this job"));
+  setting.network = network(0.25, 3, 1);
+  EXPECT_THAT(refusal(setting), ::testing::HasSubstr("layer 2: {name: norm, kind: lrn, size: 5}"));
+  setting.network = network(0.25, 5, 3);
+  EXPECT_THAT(refusal(setting), ::testing::HasSubstr("kernel: [1, 3]"));
+  setting.network = network(0.25, 5, 1);
+  EXPECT_EQ(refusal(setting), "");
+}
+
+TEST(Trainer, ReplacesNoFileThatIsNoCheckpointOfThisJob) {
+  const TemporaryFolder folder;
+  Setting setting;
+  setting.checkpoint = folder.file("a.checkpoint");
+  setting.most_iterations = 1;
+  const auto bytes = [&] {
+    std::ifstream file(setting.checkpoint, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  std::ofstream(setting.checkpoint) << "a thesis\n";
+  EXPECT_THAT(refusal(setting), ::testing::HasSubstr("a file is there that a checkpoint would "
+                                                     "replace"));
+  EXPECT_EQ(bytes(), "a thesis\n");
+  fs::remove(setting.checkpoint);
+  EXPECT_EQ(refusal(setting), "");
+  const std::string old = bytes();
+  setting.recipe.seed = 99;
+  EXPECT_THAT(refusal(setting),
+              ::testing::HasSubstr("a checkpoint of another job is there: it has \"seed: 1\""));
+  EXPECT_EQ(bytes(), old);
+  // The same job may begin anew over its own checkpoint.
+  setting.recipe.seed = 1;
+  setting.most_iterations = 2;
+  EXPECT_EQ(refusal(setting), "");
+  EXPECT_NE(bytes(), old);
+}
+
+TEST(Trainer, StopsAllRanksAfterOneIterationWhereOneIsAskedTo) {
+  for (const int ranks : {1, 3}) {
+    for (const models::Overlap overlap :
+         {models::Overlap::wait_free, models::Overlap::double_buffered}) {
+      const TemporaryFolder folder;
+      Setting setting;
+      setting.ranks = ranks;
+      setting.overlap = overlap;
+      setting.recipe.epochs = 400;
+      setting.checkpoint = folder.file("a.checkpoint");
+      std::atomic<int> asked = 0;
+      setting.stop = [&] { return ++asked < 2 ? StopReason::none : StopReason::terminated; };
+      const auto stopped = train_all(setting);
+      EXPECT_FALSE(stopped[0].complete);
+      EXPECT_EQ(asked, 2);
+      for (const TrainingOutcome& outcome : stopped) {
+        EXPECT_EQ(outcome.stopped, StopReason::terminated);
+        EXPECT_EQ(outcome.iterations, stopped[0].iterations);
+        EXPECT_TRUE(same_bits(outcome.weights, stopped[0].weights));
+      }
+      // What it leaves is a checkpoint as any other.
+      Setting straight = setting;
+      straight.stop = {};
+      straight.checkpoint.clear();
+      straight.most_iterations = stopped[0].iterations + 3;
+      Setting rest = straight;
+      rest.resume = setting.checkpoint;
+      rest.most_iterations = 3;
+      EXPECT_TRUE(same_bits(train_all(straight)[0].weights, train_all(rest)[0].weights));
+    }
   }
 }
 

@@ -95,7 +95,7 @@ class Textbook {
                                        (std::sqrt(m_[i]) + recipe_.rmsprop_epsilon);
         }
         v_[i] = recipe_.momentum * correction * v_[i] + applied * g;
-        w[i] -= recipe_.nesterov ? recipe_.momentum * correction * v_[i] + applied * g : v_[i];
+        w[i] -= recipe_.nesterov ? recipe_.momentum * v_[i] + applied * g : v_[i];
       }
     }
   }
@@ -239,6 +239,54 @@ TEST(Optimizer, CorrectsMomentumWhenTheRateChanges) {
   EXPECT_EQ(weights[0], -0.5F - 0.5F * 0.125F);
 }
 
+// torch.optim.SGD (PyTorch 1.13, documentation of torch.optim.SGD), one weight in double:
+//   g = gradient + weight_decay w;  b = momentum b + g  (b = g in the first step)
+//   w = w - lr (nesterov ? g + momentum b : b)
+// Goyal 2017, section 3, writes it as equation 9, and says by equation 10 that an optimizer whose
+// momentum holds the rate must correct it to do the same when the rate changes.
+struct PytorchSgd {
+  double momentum = 0.9;
+  double weight_decay = 0;
+  bool nesterov = false;
+  double b = 0;
+
+  void step(double& w, double gradient, double rate) {
+    const double g = gradient + weight_decay * w;
+    b = momentum * b + g;
+    w -= rate * (nesterov ? g + momentum * b : b);
+  }
+};
+
+// A linear warm-up of eight steps, as that of Goyal 2017 over more, then a decay.
+TEST(Optimizer, WithCorrectedMomentumStepsAsPytorchWhateverTheRate) {
+  const std::vector<double> rates = {0.0125, 0.025, 0.0375, 0.05, 0.0625, 0.075,
+                                     0.0875, 0.1,   0.1,    0.1,  0.01,   0.01};
+  const std::vector<ParameterPlace> parameters = places({{ParameterRole::weight, 1'000}});
+  for (const bool nesterov : {false, true}) {
+    const OptimizerRecipe recipe{
+        .momentum = 0.9, .nesterov = nesterov, .momentum_correction = true, .weight_decay = 1e-4};
+    Optimizer optimizer(recipe, parameters);
+    Floats weights = random_floats(1'000, 31);
+    Doubles exact(weights.begin(), weights.end());
+    const Doubles start = exact;
+    std::vector<PytorchSgd> peers(weights.size(),
+                                  {.momentum = 0.9, .weight_decay = 1e-4, .nesterov = nesterov});
+    for (std::size_t step = 0; step < rates.size(); ++step) {
+      const Floats gradients = random_floats(weights.size(), 32 + static_cast<unsigned>(step));
+      optimizer.step(weights, gradients, 1, rates[step], 0);
+      for (std::size_t i = 0; i < exact.size(); ++i)
+        peers[i].step(exact[i], static_cast<double>(gradients[i]), rates[step]);
+      double error = 0;
+      double moved = 0;
+      for (std::size_t i = 0; i < exact.size(); ++i) {
+        error += std::pow(static_cast<double>(weights[i]) - exact[i], 2);
+        moved += std::pow(exact[i] - start[i], 2);
+      }
+      EXPECT_LT(std::sqrt(error / moved), 1e-5) << "step " << step << ", Nesterov " << nesterov;
+    }
+  }
+}
+
 TEST(Optimizer, IsTheSameForAnyNumberOfThreads) {
   const auto parameters = places({{ParameterRole::weight, 1'500'000},
                                   {ParameterRole::gamma, 512},
@@ -317,12 +365,17 @@ TEST(OptimizerKernels, HaveTheBitsOfThePlainLoop) {
       Floats v = random_floats(count, 22);
       Floats w2 = w;
       Floats v2 = v;
-      const SgdStep step{0.3F, 0.01F, 0.9F, 0.7F, nesterov};
+      const SgdStep step{.gradient_factor = 0.3F,
+                         .decay = 0.01F,
+                         .momentum = 0.9F,
+                         .rate = 0.7F,
+                         .nesterov = nesterov,
+                         .look_ahead = 0.8F};
       sgd_step(step, w.data(), g.data(), v.data(), count);
       for (std::size_t i = 0; i < count; ++i) {
         const float change = 0.7F * (g[i] * 0.3F + 0.01F * w2[i]);
         v2[i] = 0.9F * v2[i] + change;
-        w2[i] = w2[i] - (nesterov ? 0.9F * v2[i] + change : v2[i]);
+        w2[i] = w2[i] - (nesterov ? 0.8F * v2[i] + change : v2[i]);
       }
       EXPECT_EQ(w, w2);
       EXPECT_EQ(v, v2);

@@ -1,0 +1,69 @@
+// Tests: tests/runtime/network_layers_test.cc, network_parts_test.cc.
+#include "runtime/network/uneven_pool.h"
+
+#include <algorithm>
+
+namespace paceline::runtime {
+namespace {
+
+// Calls f(index in, index out, count of the window) for each element of each window.
+template <class F>
+void for_each_element(const UnevenPool& pool, std::int64_t plane, F f) {
+  const auto out_height = static_cast<std::int64_t>(pool.rows.size());
+  const auto out_width = static_cast<std::int64_t>(pool.columns.size());
+  for (std::int64_t y = 0; y < out_height; ++y) {
+    const PoolWindow& rows = pool.rows[static_cast<std::size_t>(y)];
+    for (std::int64_t x = 0; x < out_width; ++x) {
+      const PoolWindow& columns = pool.columns[static_cast<std::size_t>(x)];
+      const std::int64_t to = (plane * out_height + y) * out_width + x;
+      for (std::int64_t row = rows.first; row < rows.end; ++row)
+        for (std::int64_t column = columns.first; column < columns.end; ++column)
+          f(static_cast<std::size_t>((plane * pool.in.height + row) * pool.in.width + column),
+            static_cast<std::size_t>(to), rows.count * columns.count);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<PoolWindow> adaptive_windows(std::int64_t in, std::int64_t out) {
+  std::vector<PoolWindow> windows;
+  for (std::int64_t i = 0; i < out; ++i) {
+    const std::int64_t first = i * in / out;
+    const std::int64_t end = ((i + 1) * in + out - 1) / out;
+    windows.push_back({.first = first, .end = end, .count = end - first});
+  }
+  return windows;
+}
+
+std::vector<PoolWindow> padded_windows(const PoolExtent& e) {
+  std::vector<PoolWindow> windows;
+  for (std::int64_t i = 0; i < e.out; ++i) {
+    const std::int64_t start = i * e.stride - e.padding;
+    const std::int64_t end = std::min(start + e.kernel, e.in + e.padding);
+    windows.push_back({.first = std::clamp<std::int64_t>(start, 0, e.in),
+                       .end = std::clamp<std::int64_t>(end, 0, e.in),
+                       .count = end - start});
+  }
+  return windows;
+}
+
+void UnevenPool::forward(std::span<const float> source, std::span<float> target) const {
+  std::fill(target.begin(), target.end(), 0.0F);
+#pragma omp parallel for schedule(static)
+  for (std::int64_t plane = 0; plane < planes; ++plane)
+    for_each_element(*this, plane, [&](std::size_t from, std::size_t to, std::int64_t elements) {
+      target[to] += source[from] / static_cast<float>(elements);
+    });
+}
+
+void UnevenPool::backward(std::span<const float> gradient, std::span<float> target) const {
+  std::fill(target.begin(), target.end(), 0.0F);
+#pragma omp parallel for schedule(static)
+  for (std::int64_t plane = 0; plane < planes; ++plane)
+    for_each_element(*this, plane, [&](std::size_t to, std::size_t from, std::int64_t elements) {
+      target[to] += gradient[from] / static_cast<float>(elements);
+    });
+}
+
+}  // namespace paceline::runtime
