@@ -14,8 +14,8 @@
 namespace paceline::runtime {
 namespace {
 
-// The number of threads of OpenMP, which oneDNN asks for when it makes a primitive and when it runs
-// one, in this thread and scope.
+// Sets OpenMP's number of threads for this thread while it lives. oneDNN asks for it when it makes a
+// primitive and when it runs one.
 class ThreadCount {
  public:
   explicit ThreadCount(int threads) : before_(omp_get_max_threads()) {
@@ -56,7 +56,8 @@ bool wants_narrow_arithmetic(const TrainableNetworkOptions& options) {
   return options.storage == models::NumberType::bf16 && options.arithmetic == Arithmetic::best;
 }
 
-// In the storage type's own arithmetic; nothing where oneDNN lacks it for a layer.
+// The network compiled in the storage type's own arithmetic; nothing where oneDNN lacks that for a
+// layer.
 std::optional<onednn::CompiledNetwork> compiled_narrow(const models::Network& network,
                                                        const TrainableNetworkOptions& options,
                                                        const std::vector<ParameterPlace>& places) {
@@ -222,7 +223,7 @@ class CpuNetwork::Implementation {
   LayerObserver* observer_ = nullptr;
   std::size_t input_elements_ = 0;  // of one sample
   std::vector<float> partial_batch_;
-  // Of the training pass that backward() follows.
+  // What backward() needs to know of the training pass before it.
   bool is_trained_ = false;
   std::uint64_t seed_ = 0;
   std::vector<std::int32_t> labels_;

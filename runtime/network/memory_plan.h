@@ -1,5 +1,5 @@
-// Blocks of memory that share one arena: each is needed from its first use to its last, and two
-// that are never needed at one time may lie at one place.
+// A plan for blocks of memory that share one arena. Each block is needed from its first use to its
+// last, and two blocks that are never needed at one time may lie at one place.
 //
 // Times are positions in one pass over a network and back; their unit is a layer's work.
 #pragma once
@@ -11,10 +11,10 @@ namespace paceline::runtime {
 
 class MemoryPlan {
  public:
-  // Of a block's place: a cache line, and the widest vector.
+  // Each block starts at a multiple of this many bytes: a cache line, and the widest vector.
   static constexpr std::size_t alignment = 64;
 
-  // A new block, which nothing uses yet. Returns its index.
+  // Adds a block that nothing uses yet, and returns its index.
   int add(std::size_t bytes);
   // Says that the block's content is needed at `time`.
   void use(int block, int time);
@@ -22,11 +22,11 @@ class MemoryPlan {
   // allow. O(blocks^2).
   void place();
 
-  // After place(): the block's first byte in the arena.
+  // Where the block begins in the arena, in bytes. Call place() before.
   [[nodiscard]] std::size_t offset(int block) const;
-  // After place(): of the arena.
+  // The size of the arena in bytes. Call place() before.
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
-  // The sum over all blocks, as if nothing were shared.
+  // The size in bytes that the arena would have if no two blocks shared a place.
   [[nodiscard]] std::size_t bytes_unshared() const;
 
  private:

@@ -46,7 +46,7 @@ std::vector<bool> last_norms_of_blocks(const models::Network& network) {
   return result;
 }
 
-// All but the first dimension, which is that of the outputs.
+// The product of all dimensions but the first, which counts the outputs.
 std::int64_t elements_of_each_output(const std::vector<std::int64_t>& shape) {
   std::int64_t product = 1;
   for (std::size_t i = 1; i < shape.size(); ++i) product *= shape[i];
@@ -103,7 +103,7 @@ std::vector<float> initial_weights(const models::Network& network, const Initial
   std::vector<float> weights(static_cast<std::size_t>(elements), 0.0F);
   Random random(how.seed);
   double bound_of_fan_in = 0;  // of the fully connected layer at hand
-  // In the order of declaration, so that a weight comes before its bias.
+  // Layers are taken in the order of declaration, so that a weight comes before its bias.
   for (auto place = places.rbegin(); place != places.rend(); ++place) {
     const std::span<float> values(weights.data() + place->offset,
                                   static_cast<std::size_t>(place->elements));

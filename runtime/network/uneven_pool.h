@@ -40,7 +40,8 @@ struct UnevenPool {
   std::vector<PoolWindow> rows;
   std::vector<PoolWindow> columns;
 
-  // From (planes, in) to (planes, rows, columns), and the gradient back. Both write all of `target`.
+  // The first computes means, from (planes, in) to (planes, rows, columns); the second brings the
+  // gradient back. Both write all of `target`.
   void forward(std::span<const float> source, std::span<float> target) const;
   void backward(std::span<const float> gradient, std::span<float> target) const;
 };

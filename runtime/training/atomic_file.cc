@@ -110,7 +110,7 @@ bool AtomicFile::open_and_lock() {
          ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
 }
 
-// In the constructor, where no destructor follows.
+// Cleans up after a failure in the constructor, which no destructor follows.
 void AtomicFile::abandon() {
   const int cause = errno;
   ::unlink(partial_.c_str());

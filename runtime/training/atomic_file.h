@@ -1,5 +1,5 @@
-// A file that takes its path whole, or leaves there what was: written beside it, then fsync and
-// rename. Of checkpoints, and of what the command writes.
+// A file that replaces its path as a whole, or leaves what was there. It is written beside the path,
+// flushed by fsync, and renamed. Checkpoints and the command's outputs are written so.
 #pragma once
 
 #include <cstddef>
@@ -25,12 +25,12 @@ class AtomicFile {
   AtomicFile(const std::string& path, Writers writers);
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
-  // Without commit() nothing is left.
+  // Removes the file unless commit() was called.
   ~AtomicFile();
 
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes) const;
-  // When it returns, the file is on disk, and has the path. Whether the path is on disk is for the
-  // folder's fsync to say: flush_folder().
+  // When it returns, the file's content is on disk, and the path leads to it. The path itself is on
+  // disk after flush_folder().
   void commit();
   void flush_folder() const;
 

@@ -1,5 +1,5 @@
-// What stands in a checkpoint before the arrays. docs/formats.md has the layout; do not change it
-// without another version, it is on disk.
+// The part of a checkpoint before the arrays. docs/formats.md has the layout. Files of it are on
+// disk: a change needs another version.
 #pragma once
 
 #include <array>

@@ -131,7 +131,7 @@ CheckpointHeader read_header(Source& source, const CheckpointStart& start) {
   return parse_header(text, source.name());
 }
 
-// That the arrays fill the file to its end: before memory is reserved for them.
+// Checks that the arrays fill the file to its end, before memory is reserved for them.
 void check_size(const Source& source, const CheckpointHeader& header, std::uint64_t begin) {
   std::uint64_t end = begin;
   for (const ArrayEntry& array : header.arrays) {

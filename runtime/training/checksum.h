@@ -1,4 +1,4 @@
-// XXH3-128 (github.com/Cyan4973/xxHash), of what is given piece by piece.
+// XXH3-128 checksums (github.com/Cyan4973/xxHash) of bytes that are given piece by piece.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace paceline::runtime {
 
-// In the canonical form of xxHash: high half first, big-endian.
+// A checksum in xxHash's canonical form: high half first, big-endian.
 using Checksum = std::array<std::byte, 16>;
 
 class Checksummer {
@@ -20,7 +20,7 @@ class Checksummer {
   Checksummer& operator=(const Checksummer&) = delete;
 
   void add(std::span<const std::byte> bytes);
-  // Of all bytes so far.
+  // The checksum of all bytes so far.
   [[nodiscard]] Checksum sum() const;
 
  private:

@@ -1,4 +1,4 @@
-// What of a job must be equal on all ranks, and on resume.
+// A job in words: everything that must be equal on all ranks, and in a run that resumes.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace paceline::runtime {
 
-// As "key: value" lines.
+// Describes the job by lines of "key: value".
 [[nodiscard]] std::string job_description(const TrainingRequest& request, int ranks);
 
 // The first line in which two descriptions differ: "strategy: ring" and "strategy: fused-ring". Two

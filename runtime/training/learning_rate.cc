@@ -47,7 +47,7 @@ int batch_at(const Recipe& recipe, double epoch) {
   return grown >= largest ? largest : static_cast<int>(std::lround(grown));
 }
 
-// Before decay, for the batch of `epoch`.
+// The rate before decay, for the batch size of `epoch`.
 double target_at(const Recipe& recipe, double epoch, std::int64_t global_batch) {
   const LearningRateRecipe& rate = recipe.learning_rate;
   if (rate.linear_scaling)

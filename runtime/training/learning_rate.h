@@ -15,8 +15,8 @@ struct Phase {
   int batch_per_rank = 1;
 };
 
-// One phase, or more where the recipe increases the batch (Smith 2017, section 5): at each step the
-// batch is the first one times 1 / factor of all steps so far, rounded, up to the largest. The last
+// The phases of a recipe. There is one, unless the recipe increases the batch (Smith 2017, section
+// 5): at each step the batch is the first one times 1 / factor of all steps so far, rounded, up to the largest. The last
 // phase may end early, where recipe.epochs is no whole number.
 [[nodiscard]] std::vector<Phase> phases(const Recipe& recipe);
 

@@ -20,8 +20,8 @@ struct LossScaleState {
 // of the recipe where storage or wire is FP16.
 [[nodiscard]] LossScaleState initial_loss_scale(const LossScaleRecipe& recipe,
                                                 models::NumberType storage, models::WireType wire);
-// After a step. Dynamic: an overflow multiplies the scale by backoff, growth_interval good steps in
-// a row by growth; it stays within [1, 2^24].
+// Counts a step. A dynamic scale is multiplied by backoff after an overflow, and by growth after
+// growth_interval steps in a row without one. It stays within [1, 2^24].
 void after_step(const LossScaleRecipe& recipe, bool overflow, LossScaleState& state);
 
 }  // namespace paceline::runtime

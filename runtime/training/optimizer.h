@@ -60,9 +60,9 @@ class Optimizer {
   void step(std::span<float> weights, std::span<const float> gradients, float gradient_factor,
             double learning_rate, double epoch);
 
-  // What a checkpoint needs: "momentum"; "mean_square" with RMSprop; "learning_rate" (one number,
-  // the last step's) with momentum correction. Flat FP32 arrays, to be read and written while no
-  // step is under way.
+  // The arrays that a checkpoint keeps, to be read and written: "momentum"; with RMSprop
+  // "mean_square"; with momentum correction "learning_rate", which is the last step's rate. The arrays
+  // are FP32, and no step is under way while they are read or written.
   struct State {
     std::string name;
     ArrayView values;

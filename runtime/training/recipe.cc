@@ -70,7 +70,7 @@ std::vector<double> numbers(const YamlMap& map, const std::string& key, double l
   return all;
 }
 
-// One line of printable text.
+// Reads a text, which must be one line of printable characters.
 std::string line(const YamlMap& map, const std::string& key) {
   std::string text = map.text(key);
   const bool is_printable = std::none_of(text.begin(), text.end(),

@@ -33,8 +33,8 @@ struct OptimizerRecipe {
   OptimizerKind kind = OptimizerKind::momentum_sgd;
   double momentum = 0.9;
   bool nesterov = false;
-  // Scales the momentum by the ratio of the rates when the rate changes, so that steps are those of
-  // u = momentum u + g, w = w - rate u (Goyal, remark 2 of section 3).
+  // Scales the momentum by the ratio of the rates when the rate changes. Steps are then those of
+  // u = momentum u + g, w = w - rate u, as PyTorch's (Goyal 2017, section 3, equations 9 and 10).
   bool momentum_correction = false;
   double weight_decay = 1e-4;
   // Jizhi 4.2: no decay on bias, beta and gamma, unless the recipe says so.
@@ -53,7 +53,8 @@ enum class DecayKind { constant, step, polynomial, smooth_exponential };
 
 // The learning rate, by epoch (a fraction of one counts).
 struct LearningRateRecipe {
-  // For base_batch samples; linear scaling: base * global batch / base_batch (Goyal 2.1).
+  // The rate for a global batch of base_batch samples. With linear scaling the rate is
+  // base * global batch / base_batch (Goyal 2.1).
   double base = 0.1;
   std::int64_t base_batch = 256;
   bool linear_scaling = true;
@@ -96,7 +97,7 @@ struct Recipe {
   int batch_per_rank = 32;
   std::uint64_t seed = 1;
   models::Precision precision = models::Precision::fp32;
-  // Of activations and working weights where precision is mixed.
+  // The type of activations and working weights where precision is mixed.
   models::NumberType storage = models::NumberType::bf16;
   OptimizerRecipe optimizer = {};
   LearningRateRecipe learning_rate = {};
@@ -104,7 +105,7 @@ struct Recipe {
   AugmentationRecipe augmentation = {};
   bool zero_last_gamma = false;  // Goyal 5.1
 
-  // Of activations and working weights.
+  // The type of activations and working weights.
   [[nodiscard]] models::NumberType working_type() const {
     return precision == models::Precision::mixed ? storage : models::NumberType::fp32;
   }
@@ -122,7 +123,7 @@ struct ShippedRecipe {
 // Throws InputError that suggests the nearest name.
 [[nodiscard]] Recipe shipped_recipe(std::string_view name);
 
-// What `paceline train` takes unless it is told another.
+// The recipe of `paceline train` where --recipe is not given.
 inline constexpr std::string_view default_recipe = "fashion-mnist";
 
 }  // namespace paceline::runtime

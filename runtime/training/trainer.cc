@@ -34,15 +34,15 @@ namespace {
 
 using Clock = Recorder::Clock;
 
-// So many iterations in a row without a loss, and there will be none: fewer than a dynamic loss
-// scale may take to come down, which leaves the loss alone.
+// After so many iterations in a row whose loss is no number, the run is given up. A dynamic loss
+// scale, which may take longer to come down, does not change the loss.
 constexpr std::int64_t hopeless = 20;
 
 Seconds since(Clock::time_point start) {
   return Seconds{std::chrono::duration<double>(Clock::now() - start).count()};
 }
 
-// Where in the recipe a run is.
+// How far a run has come in its recipe.
 struct Position {
   std::int64_t epoch = 0;
   std::int64_t batch = 0;
@@ -81,6 +81,9 @@ constexpr std::size_t stored_sums_floats = sizeof(StoredSums) / sizeof(float);
 // How long ranks may run on before they agree on whether to stop: short beside the seconds that a
 // system leaves between SIGTERM and SIGKILL, and long beside the messages of an agreement.
 constexpr Seconds between_agreements{0.25};
+// With double buffering an agreement waits for gradients that would have travelled beside the next
+// iteration, so that it costs more.
+constexpr double least_stride_double_buffered = 20;
 
 class Training {
  public:
@@ -140,7 +143,7 @@ class Training {
   std::vector<ParameterPlace> places_;
   Memory weights_memory_;
   ArrayView weights_;  // FP32 masters
-  // Of the iterations under way, in turn. A pending gradient is summed over ranks already.
+  // The gradients of the iterations under way, in turn. A pending one is summed over ranks already.
   std::array<Memory, 2> gradients_memory_;
   std::array<ArrayView, 2> gradients_;
   std::array<double, 2> scales_ = {1, 1};  // that the gradients were computed with
@@ -178,7 +181,7 @@ Training::Training(const TrainingRequest& request, const TrainingParts& parts,
       description_(job_description(request, ranks_)),
       phases_(phases(request.recipe)),
       places_(parameter_places(request.network)) {
-  // What a checkpoint does not compare, but decides which messages are sent.
+  // The lines that are added here are not compared on resume, but decide which messages are sent.
   check_same_job(
       channel_,
       description_ + fmt::format("checkpoint: {}, every {} iterations\nresumes: {}\n"
@@ -227,7 +230,7 @@ std::int64_t Training::all_iterations() const {
   return sum;
 }
 
-// With the batch-norm statistics of the network before, if there was one.
+// Takes over the batch-norm statistics of the network before, if there was one.
 void Training::make_network(int batch) {
   if (network_ && network_->batch() == batch) return;
   std::vector<float> statistics;
@@ -339,7 +342,8 @@ void Training::agree_on_stop() {
   settle();
   const StopReason asked = request_.stop();
   const Seconds each = since(last_agreement_time_) / static_cast<double>(done_ - last_agreement_);
-  const double stride = std::clamp(std::floor(between_agreements / each), 1.0, 1e6);
+  const double stride = std::clamp(std::floor(between_agreements / each),
+                                   double_buffered() ? least_stride_double_buffered : 1.0, 1e6);
   std::array<double, 3> sums = {asked == StopReason::interrupted ? 1.0 : 0.0,
                                 asked == StopReason::terminated ? 1.0 : 0.0,
                                 rank_ == 0 ? stride : 0.0};
@@ -358,7 +362,7 @@ void Training::iterate(const Batch& batch, const Phase& phase, Seconds input) {
     network_->observe(request_.recorder->records(done_) ? &*layers_ : nullptr);
   }
   const std::int64_t batches = batches_in(position_.epoch, phase);
-  // Of a whole epoch, also where the last one ends early.
+  // Counted in whole epochs, also where the last one ends early.
   const double epoch = static_cast<double>(position_.epoch) +
                        static_cast<double>(position_.batch) / static_cast<double>(whole(phase));
   const PassOutcome pass =

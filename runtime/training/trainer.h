@@ -54,7 +54,7 @@ struct TrainingRequest {
   // Asked after an iteration whether to stop; null on all ranks or on none. Where one rank is asked
   // to, all stop after the same iteration, with a checkpoint where there is a path. One rank asks
   // after each iteration; several agree about four times a second, or after each iteration that
-  // takes longer.
+  // takes longer (with double buffering after every 20th).
   std::function<StopReason()> stop = {};
   Recorder* recorder = nullptr;
 };

@@ -388,7 +388,8 @@ TEST(Kernels, AreOfTheFormsThatHaveNames) {
     EXPECT_NE(std::ranges::find(names, form->name), names.end()) << form->name;
 }
 
-// What a process says whose environment sets the limit. Only its own: it is read once.
+// Prints which form a process runs whose environment sets the limit, and ends it. The limit is read
+// once in a process.
 void say_form_under(const std::string& limit) {
   ::setenv(kernel_limit_variable, limit.c_str(), 1);
   try {

@@ -35,9 +35,9 @@ double smooth_tolerance(const Network& network, NumberType type) {
   return 4 * std::sqrt(layers) * unit_roundoff(type);
 }
 
-// Where there are ReLUs and maxima, an element as near to a kink as its error e is falls on the
-// other side of it: a share of about e of all, each of which errs by its size. These add up as
-// their root, too.
+// ReLUs and maxima have kinks. An element that is nearer to a kink than its error e may fall on the
+// other side of it. A share of about e of all elements does, and each errs by its own size. These
+// errors add up as their root, too.
 double kinked_tolerance(const Network& network, NumberType type) {
   return 2 * std::sqrt(smooth_tolerance(network, type));
 }
@@ -99,7 +99,7 @@ Network smooth_network() {
   return net.build();
 }
 
-// As Inception's, in small.
+// A small network with the branches of Inception.
 Network inception_like() {
   NetworkBuilder net("inception-like", Shape::image(3, 15, 15));
   const auto unit = [&](const std::string& name, std::int64_t channels, std::int64_t kernel,

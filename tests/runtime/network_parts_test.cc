@@ -191,7 +191,7 @@ TEST(InitialWeights, FollowHeAndPyTorch) {
   }
 }
 
-// Not those of projections (Goyal 2017, 5.1).
+// The gammas of projections start at 1 (Goyal 2017, 5.1).
 TEST(InitialWeights, MayEndResidualBlocksInZero) {
   const models::Network network = models::zoo_network("resnet50");
   const std::vector<float> weights = initial_weights(network, {.zero_last_gamma = true});

@@ -1,4 +1,4 @@
-// From a models::Network to steps and memories. Private to runtime/network/onednn.
+// The compiler turns a models::Network into steps and memories. Private to runtime/network/onednn.
 //
 // A network is compiled in two sweeps. Going forward, each layer in order chooses the layout of its
 // output, adds the steps of its forward pass, and says what its backward pass will want kept. Going
@@ -22,7 +22,7 @@
 
 namespace paceline::runtime::onednn {
 
-// What a layer, or the network's input, puts out.
+// The output of a layer, or the network's input.
 struct Value {
   models::Shape shape;
   int producer = models::network_input;
@@ -33,7 +33,7 @@ struct Value {
   Block data = no_block;
   bool is_shared = false;  // a view of a value that others read, too
 
-  Block gradient = no_block;  // as soon as a reader has given its part
+  Block gradient = no_block;  // is set as soon as a reader has given its part
   bool gradient_is_shared = false;
 };
 
@@ -45,15 +45,17 @@ struct WorkingCopies {
   Steps steps;
 };
 
-// One reader's part of the gradient of one of its inputs.
+// The part of an input's gradient that comes from one of its readers.
 struct GradientPart {
-  enum class Way { placed, to_copy, to_add };  // it is the gradient already, or becomes it, or adds
+  // The part is written where the gradient stands, is copied there, or is added to it.
+  enum class Way { placed, to_copy, to_add };
   int input = 0;
   Memory memory;
   Way way = Way::placed;
 };
 
-// A ReLU's work may be done by the layer before it: in the forward pass, or in both.
+// Who does a ReLU's work: the ReLU itself, the layer before it in the forward pass, or the layer
+// before it in both passes.
 enum class ReluState { own, forward_done, done };
 
 class LayerPlanner;
@@ -83,7 +85,7 @@ class Compiler {
   // this arithmetic on this CPU.
   [[nodiscard]] CompiledNetwork compile();
 
-  // What the planners of layers use. The layer at hand:
+  // The rest of this section is for the planners of layers. These speak of the layer at hand:
   [[nodiscard]] int layer() const { return layer_; }
   [[nodiscard]] const std::string& layer_name() const;
   [[nodiscard]] int input_count() const;
@@ -102,7 +104,7 @@ class Compiler {
   [[nodiscard]] Description plain_layout(const models::Shape& shape,
                                          dnnl::memory::data_type type) const;
 
-  // Forward: for training and evaluation alike.
+  // The forward pass. Adds a step to training and to evaluation.
   void add_forward(const Step& step);
   // The layout that the input has; the network's input takes NCHW if nobody chose before.
   [[nodiscard]] Description input_layout(int index);
@@ -111,11 +113,12 @@ class Compiler {
   // The same for a backward step; `steps` takes the reorder.
   [[nodiscard]] Memory kept_input(int index, const Description& wanted, Steps& steps);
   [[nodiscard]] bool may_overwrite(int index) const;
-  // Where the output goes: a new block, or `block`.
+  // Gives the output a place: `block`, or a new block where there is none.
   Memory make_output(const Description& layout, Block block = no_block);
-  // The output is the input's data, in a layout of the same bytes.
+  // Makes the output a view of the input: the same bytes in another layout.
   void make_view(const Description& layout);
-  // After the output is made: rounds it to the storage type where arithmetic is wider.
+  // Adds steps that round the output to the storage type, where arithmetic is wider. Call it after
+  // the output's own step.
   void round_output();
   // Backward will read the data of the input, or of the output.
   void keep_input(int index) { kept_.insert(input(index).data); }
@@ -129,10 +132,12 @@ class Compiler {
   // Parameters. `plain` is the layout in the caller's array.
   [[nodiscard]] Memory working_copy(ParameterRole role, const Description& plain,
                                     const Description& wanted);
-  // Where to write a gradient in FP32: the caller's array if `wanted` is plain, or a temporary.
+  // The memory to write a parameter's gradient to, in FP32: the caller's array where `wanted` is
+  // the plain layout, else a temporary.
   [[nodiscard]] Memory parameter_gradient(ParameterRole role, const Description& plain,
                                           const Description& wanted);
-  // After that: brings it to the caller's array, and rounds it where FP16 is stored.
+  // Adds the steps that bring the written gradient to the caller's array, and round it where FP16
+  // is stored.
   void deliver(ParameterRole role, const Description& plain, const Memory& written);
   // The running statistics of the batch norm at hand, `channels` each.
   [[nodiscard]] float* running_mean();
@@ -140,14 +145,14 @@ class Compiler {
 
   // Backward.
   [[nodiscard]] Memory output_gradient(const Description& wanted, Steps& steps);
-  // Where to write the gradient of an input; then deliver() it. In place: over the output's
-  // gradient, if that may be.
+  // The memory to write the gradient of an input to; deliver() follows. The second overwrites the
+  // output's gradient where nobody reads that any more.
   [[nodiscard]] GradientPart gradient_part(int index, const Description& wanted);
   [[nodiscard]] GradientPart gradient_part_in_place(int index, const Description& wanted);
   void deliver(const GradientPart& part);
-  // The gradient of each input is the output's: shares it where it can.
+  // For layers whose inputs have the gradient of the output (add): shares it where it can.
   void pass_gradient_on();
-  // The gradient of a view is its input's.
+  // For views: the gradient of the input is that of the output, in another layout.
   void pass_gradient_through_view();
 
  private:
@@ -175,7 +180,8 @@ class Compiler {
   void copy_gradient(Value& to, const Memory& from);
   void add_to_gradient(Value& to, const Memory& part);
   [[nodiscard]] std::vector<int> sharers_of_gradient();
-  // When the gradient is next changed after the layer at hand, and when it is last read.
+  // The times of the pass at which the gradient is next changed after the layer at hand, and at
+  // which it is last read.
   [[nodiscard]] int next_change(const Value& of) const;
   [[nodiscard]] int last_read(const Value& of) const { return backward_time(of.producer); }
 

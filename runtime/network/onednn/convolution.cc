@@ -14,7 +14,7 @@ memory::dims pair(const models::Extent& extent) {
   return {extent.height, extent.width};
 }
 
-// Of a layer's parameters, as they are in the caller's array.
+// The layouts of a layer's parameters in the caller's array.
 struct Plain {
   Description weights;
   Description bias;  // of no dimensions if there is none
@@ -25,7 +25,7 @@ Description plain_vector(std::int64_t size) {
   return {{size}, memory::data_type::f32, memory::format_tag::x};
 }
 
-// Of another data type, in the layout that is best.
+// The same tensor in another data type, and in the layout that oneDNN finds best.
 Description any_of(const Description& plain, memory::data_type type) {
   return {plain.dims(), type, memory::format_tag::any};
 }
@@ -176,7 +176,7 @@ class ConvolutionPlanner : public LayerPlanner {
   std::optional<dnnl::convolution_forward::primitive_desc> forward_;
 };
 
-// On an image, as a convolution whose kernel covers it.
+// A fully connected layer on an image is a convolution whose kernel covers the image.
 class FullyConnectedPlanner : public LayerPlanner {
  public:
   explicit FullyConnectedPlanner(const models::FullyConnected& layer) : layer_(layer) {}

@@ -52,7 +52,7 @@ class ReluPlanner : public LayerPlanner {
   static constexpr auto algorithm = dnnl::algorithm::eltwise_relu_use_dst_for_bwd;
 };
 
-// In FP32 and NCHW, so that an element's place in a mask does not depend on the layout.
+// Dropout works in FP32 and NCHW, so that an element's place in a mask does not depend on the layout.
 class DropoutPlanner : public LayerPlanner {
  public:
   explicit DropoutPlanner(const models::Dropout& layer) : probability_(layer.probability) {}
@@ -107,7 +107,7 @@ class AddPlanner : public LayerPlanner {
     Memory sum = compiler.forward_input(first, layout);
     const Block block = compiler.may_overwrite(first) ? compiler.input(first).data : no_block;
     const Memory target = compiler.make_output(layout, block);
-    // On padded layouts oneDNN 2.6.3 adds and takes the ReLU of other elements than it should.
+    // oneDNN 2.6.3 is wrong on padded layouts: it applies the ReLU to other elements than it adds.
     const bool with_relu = !is_padded(layout) && compiler.takes_over_relu(ReluState::forward_done);
     int left = compiler.input_count() - 1;
     for (int i = 0; i < compiler.input_count(); ++i) {

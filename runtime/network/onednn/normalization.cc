@@ -75,8 +75,8 @@ class BatchNormPlanner : public LayerPlanner {
         {prop_kind::backward, layout, layout,
          static_cast<float>(compiler.options().batch_norm_epsilon), flags_},
         Workshop::attributes(), compiler.engine(), *forward_);
-    // One primitive makes all three, so that it stands with those of the parameters, unless the
-    // data's gradient is to be delivered after it.
+    // One primitive makes the gradients of gamma, beta and the data. It stands among the steps of
+    // the parameters; only the delivery of the data's gradient comes after them.
     Steps& steps = compiler.program().parameter_gradients;
     const Memory gradient = compiler.output_gradient(layout, steps);
     const bool passes_on = compiler.input(0).needs_gradient;

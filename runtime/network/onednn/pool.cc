@@ -76,7 +76,7 @@ class PoolPlanner : public LayerPlanner {
   Block workspace_ = no_block;
 };
 
-// Where windows are not all alike: in FP32 and NCHW.
+// A pool whose windows are not all alike, computed by our own loops in FP32 and NCHW.
 class UnevenPoolPlanner : public LayerPlanner {
  public:
   UnevenPoolPlanner(std::vector<PoolWindow> rows, std::vector<PoolWindow> columns)

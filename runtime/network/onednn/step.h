@@ -1,4 +1,4 @@
-// What a compiled network does, as a list of steps: oneDNN's primitives and functions of ours.
+// A compiled network is lists of steps, each a primitive of oneDNN or a function of ours.
 // Private to runtime/network/onednn.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace paceline::runtime::onednn {
 
-// What the steps of one pass need to know of it.
+// What the steps of one pass read, and what they write beside tensors.
 struct Call {
   dnnl::stream& stream;
   std::uint64_t seed = 0;                     // of dropout
@@ -40,11 +40,12 @@ class Step {
 
 using Steps = std::vector<Step>;
 
-// One layer's work.
+// The steps of one layer.
 struct LayerProgram {
   Steps training;
   Steps evaluation;
-  // Backward: first the gradients of the parameters, which are then announced, then the rest.
+  // The backward pass: first the gradients of the parameters, which are then announced, then those
+  // of the inputs.
   Steps parameter_gradients;
   Steps data_gradients;
   std::vector<int> parameters;  // in backward order

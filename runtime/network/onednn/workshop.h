@@ -14,11 +14,11 @@ namespace paceline::runtime::onednn {
 using Description = dnnl::memory::desc;
 using Memory = dnnl::memory;
 
-// Of the arena.
+// A block of the arena, by its index.
 using Block = int;
 inline constexpr Block no_block = -1;
 
-// Memory for the arena, on large pages where the system gives them. Zero at first.
+// The memory of an arena, on large pages where the system gives them. It is zero at first.
 class Arena {
  public:
   Arena() = default;
@@ -41,25 +41,25 @@ class Arena {
 class Workshop {
  public:
   [[nodiscard]] const dnnl::engine& engine() const { return engine_; }
-  // What follows is needed at this time of the pass.
+  // Says at which time of the pass the memories are needed that are asked for next.
   void set_time(int time) { time_ = time; }
 
   [[nodiscard]] Block new_block(const Description& layout);
-  // The block's memory, needed now.
+  // The block's memory, which is needed at the time that was set.
   [[nodiscard]] Memory in_block(Block block, const Description& layout);
   [[nodiscard]] Memory temporary(const Description& layout) {
     return in_block(new_block(layout), layout);
   }
-  // Not in the arena.
+  // A memory of its own, outside the arena.
   [[nodiscard]] Memory persistent(const Description& layout) const {
     return Memory(layout, engine_);
   }
-  // The caller's, which a call sets.
+  // A memory of the caller, whose address each call sets.
   [[nodiscard]] Memory foreign(const Description& layout) const {
     return Memory(layout, engine_, DNNL_MEMORY_NONE);
   }
 
-  // With the common scratchpad, and a ReLU after the operation if `with_relu`.
+  // Attributes of a primitive: the common scratchpad, and a ReLU after the operation if `with_relu`.
   [[nodiscard]] static dnnl::primitive_attr attributes(bool with_relu = false);
   // A primitive of attributes(), with its scratchpad.
   template <class PrimitiveDescription>
@@ -69,7 +69,7 @@ class Workshop {
     return Step(dnnl::primitive(description.get()), arguments);
   }
   [[nodiscard]] Step reorder(const Memory& from, const Memory& to);
-  // to += part, of one layout.
+  // to += part. Both have one layout.
   [[nodiscard]] Step sum(const Memory& to, const Memory& part);
 
   // Gives every memory its place. The arena and the scratchpad must outlive the steps.

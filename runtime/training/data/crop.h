@@ -1,4 +1,5 @@
-// Which region of an image of any size a network sees, and how it gets to the network's size.
+// Chooses the region of an image of any size that a network sees, and brings it to the network's
+// size.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace paceline::runtime {
 
-// In pixels of an image; fractions count.
+// A region of an image in pixels. Fractions of a pixel count.
 struct Region {
   double left = 0;
   double top = 0;
@@ -22,9 +23,10 @@ struct Region {
 // of that 224/256, which is resizing to 256/224 of the size and cropping (He 2015, sec. 3.4).
 [[nodiscard]] Region middle_region(int height, int width, const models::Shape& shape);
 
-// Of 8% to 100% of the area, uniformly, and a ratio of the sides of 3/4 to 4/3, uniform in its
-// logarithm, times that of `shape`; anywhere in the image (Szegedy 2014, sec. 6). Where ten draws
-// do not fit, the largest region in the middle whose ratio is in the range. A function of the seed.
+// Draws a region anywhere in the image (Szegedy 2014, sec. 6): its area is uniform in 8 % to 100 %
+// of the image's, and the ratio of its sides, over that of `shape`, is uniform in its logarithm
+// between 3/4 and 4/3. Where ten draws do not fit, it is the largest region in the middle whose ratio
+// is in the range. The result depends on the arguments only.
 [[nodiscard]] Region random_region(int height, int width, const models::Shape& shape,
                                    std::uint64_t seed);
 

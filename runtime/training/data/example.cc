@@ -16,7 +16,7 @@ InputError wrong(const std::string& name, const std::string& problem, const std:
   return InputError(InputPlace{.file = name}, problem, remedy);
 }
 
-// Of a key that is there more than once, the last counts, as in a map of protocol buffers.
+// Where a key is there more than once, the last one counts, as in a map of protocol buffers.
 const tf::Feature* feature(const tf::Example& example, const char* key) {
   const tf::Feature* found = nullptr;
   for (const tf::Entry& entry : example.features().feature()) {

@@ -44,7 +44,7 @@ InputError damaged(const std::string& file, const std::string& problem) {
   return InputError(InputPlace{.file = file}, problem, "fetch the file again");
 }
 
-// What can be handed to zlib at once.
+// As many bytes as can be handed to zlib at once, out of `bytes`.
 uInt portion(std::size_t bytes) {
   constexpr std::size_t most = std::size_t{1} << 30;
   return static_cast<uInt>(std::min(bytes, most));

@@ -31,8 +31,8 @@ struct IdxImages {
   static constexpr std::size_t header = 16;  // bytes
 };
 
-// Both take the bytes of a file, gzip or not, of which `file` is the name for messages. At most
-// `most` bytes are inflated. They throw InputError, which says what is wrong and what would be
+// Both take the bytes of a file, packed by gzip or plain. `file` is its name in messages. At most
+// `most` bytes are unpacked. They throw InputError, which says what is wrong and what would be
 // right, if the header is another one or there are more or fewer bytes than it says.
 inline constexpr std::size_t most_idx_bytes = std::size_t{1} << 32;
 [[nodiscard]] IdxImages parse_idx_images(ByteVector bytes, const std::string& file,

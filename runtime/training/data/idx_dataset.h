@@ -8,7 +8,7 @@
 
 namespace paceline::runtime {
 
-// Where Debian's package dataset-fashion-mnist puts its files.
+// The folder of Debian's package dataset-fashion-mnist.
 inline constexpr const char* fashion_mnist_folder = "/usr/share/datasets/fashion-mnist";
 
 // Whether the folder holds the images of a training set, train-images-idx3-ubyte.

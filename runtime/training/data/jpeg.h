@@ -36,13 +36,13 @@ class JpegDecoder {
 
   [[nodiscard]] JpegHeader header(std::span<const std::uint8_t> jpeg, const std::string& name);
 
-  // At `eighths`/8 of the size, rounded up: 1 to 8. Greyscale becomes RGB. CMYK, which Adobe's
+  // Decodes at `eighths` (1 to 8) eighths of the size, rounded up. Greyscale becomes RGB. CMYK, which Adobe's
   // programs store inverted, becomes R = C K / 255 and so on. Valid until the next call.
   [[nodiscard]] const RgbImage& decode(std::span<const std::uint8_t> jpeg, const JpegHeader& header,
                                        int eighths, const std::string& name);
 
  private:
-  // What the library says, after which it is started anew.
+  // An error with what the library says. The library is started anew after it.
   [[nodiscard]] InputError failed(const std::string& name, const std::string& problem);
 
   void* handle_;  // TurboJPEG's

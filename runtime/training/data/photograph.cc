@@ -4,13 +4,13 @@
 #include <array>
 
 #include "models/base/error.h"
-#include "runtime/training/data/placement.h"
 #include "models/base/seeds.h"
+#include "runtime/training/data/placement.h"
 
 namespace paceline::runtime {
 namespace {
 
-// Of red, green and blue in ImageNet's training set, in 0 to 1 (github.com/pytorch/examples,
+// Mean and deviation of red, green and blue in ImageNet's training set, in 0 to 1 (github.com/pytorch/examples,
 // imagenet/main.py; first in github.com/facebookarchive/fb.resnet.torch, datasets/imagenet.lua).
 const std::array<Normalisation, 3> imagenet{Normalisation::of(0.485, 0.229),
                                             Normalisation::of(0.456, 0.224),

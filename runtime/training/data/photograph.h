@@ -1,4 +1,4 @@
-// From the bytes of a JPEG file to what a network takes: decoded, cropped, resized, normalised.
+// Turns the bytes of a JPEG file into the input of a network: decodes, crops, resizes, normalises.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace paceline::runtime {
 // Throws InputError unless the network takes images of 3 channels.
 void check_takes_photographs(const DatasetRequest& request);
 
-// One thread at a time; keeps its memory.
+// One thread at a time uses it. It keeps its memory between images.
 class PhotographReader {
  public:
   // `image` is (3, height, width) of `shape`, normalised by the mean and the deviation of

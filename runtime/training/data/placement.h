@@ -1,5 +1,5 @@
-// Where the pixels of an image go: a crop with padding, then a flip. One definition for bytes of
-// files and for synthetic pixels.
+// The place of each pixel of an image after a crop with padding and a flip. Bytes of files and
+// synthetic pixels share this definition.
 #pragma once
 
 #include <algorithm>

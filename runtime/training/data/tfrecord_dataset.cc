@@ -71,7 +71,7 @@ struct TfrecordPart {
   std::vector<Record> records;
 };
 
-// One thread's memory.
+// The memory of one thread that reads.
 struct Scratch {
   std::vector<std::uint8_t> bytes;
   ExampleReader example;

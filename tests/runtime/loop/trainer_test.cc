@@ -75,13 +75,13 @@ struct Setting {
   std::int64_t checkpoint_every = 0;
   std::string resume = {};
   std::int64_t most_iterations = 0;
-  // What the last rank is asked, beside which no other is asked to stop.
+  // Asked of the last rank. The others are never asked to stop.
   std::function<StopReason()> stop = {};
   Recorder* recorder = nullptr;
   TrainingObserver* observer = nullptr;  // of rank 0
 };
 
-// What each rank ends with. 96 samples: 6 iterations an epoch with two ranks of 8.
+// The outcome of each rank. There are 96 samples: 6 iterations an epoch with two ranks of 8.
 std::vector<TrainingOutcome> train_all(const Setting& setting) {
   const auto data = open_dataset({.source = "synthetic",
                                   .sample = setting.network.input(),
@@ -315,7 +315,7 @@ TEST(Trainer, RefusesACheckpointOfAnotherJob) {
   }
 }
 
-// What train() throws, or nothing.
+// The message that train() throws, or nothing.
 std::string refusal(const Setting& setting) {
   try {
     train_all(setting);
@@ -404,7 +404,7 @@ TEST(Trainer, StopsAllRanksAfterOneIterationWhereOneIsAskedTo) {
         EXPECT_EQ(outcome.iterations, stopped[0].iterations);
         EXPECT_TRUE(same_bits(outcome.weights, stopped[0].weights));
       }
-      // What it leaves is a checkpoint as any other.
+      // The checkpoint that it leaves goes on as any other.
       Setting straight = setting;
       straight.stop = {};
       straight.checkpoint.clear();

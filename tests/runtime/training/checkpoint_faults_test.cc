@@ -1,4 +1,4 @@
-// What happens to the old checkpoint when writing the new one fails: a full disk, a limit, a kill.
+// The old checkpoint is whole when writing the new one fails: by a full disk, a limit, or a kill.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ TEST(CheckpointFaults, ALimitLeavesTheOldOneAndNoTemporaryFile) {
   }
 }
 
-// In a name space of its own, a file system of 1 MiB.
+// Runs in a name space of its own, with a file system of 1 MiB.
 int fill_a_disk(const std::string& folder) {
   if (::unshare(CLONE_NEWNS) != 0) return 77;
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return 77;

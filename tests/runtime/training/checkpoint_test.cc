@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using Bytes = std::vector<std::byte>;
 
-// To the bit, NaNs included.
+// Compares to the bit, NaNs included.
 void expect_same(const Checkpoint& a, const Checkpoint& b) {
   EXPECT_EQ(a.job, b.job);
   EXPECT_EQ(a.epoch, b.epoch);

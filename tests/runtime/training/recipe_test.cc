@@ -202,7 +202,7 @@ TEST(ShippedRecipes, SuggestTheNearestName) {
               HasSubstr("unknown recipe 'goyal2017'; did you mean 'goyal-2017'?"));
 }
 
-// What the papers state.
+// The figures that the papers state.
 TEST(ShippedRecipes, AreThePapers) {
   const Recipe jizhi = shipped_recipe("jizhi-resnet50");
   EXPECT_EQ(jizhi.precision, models::Precision::mixed);
