@@ -24,8 +24,8 @@ using Clock = std::chrono::steady_clock;
 
 // Messages are counted in an int by MPI.
 constexpr std::size_t most_message_bytes = std::size_t{1} << 30;
-// Receives that are posted ahead should still be in the cache when they are added. This is half of a
-// level 2 cache of 1 MiB; two messages are posted at least.
+// Receives that are posted ahead should still be in the cache when they are added. This is half of
+// a level 2 cache of 1 MiB; two messages are posted at least.
 constexpr std::size_t window_bytes = std::size_t{1} << 19;
 
 // Scratch that the collectives of a stream take turns in.
@@ -88,7 +88,7 @@ class Run {
     ++starts_;
     next = nullptr;
   }
-  // How often it was started.
+  // Counts how often it was started.
   [[nodiscard]] std::uint32_t starts() const { return starts_; }
 
   // Goes as far as it can without blocking. Returns whether anything moved.
@@ -124,8 +124,8 @@ class Run {
     return true;
   }
 
-  // Without which it cannot move, after advance() did not finish it: a message (slot 0 is none), a
-  // token (a done one is none), or either.
+  // What it waits for after advance() did not finish it: a message (slot 0 is none), a token (one
+  // that is done is none), or either of them.
   [[nodiscard]] Transport::Request awaited_message() const { return awaited_message_; }
   [[nodiscard]] const Token& awaited_token() const { return awaited_token_; }
 
@@ -143,7 +143,7 @@ class Run {
   [[nodiscard]] ArrayView at(models::Elements span) const {
     return bucket_.part(static_cast<std::size_t>(span.begin), static_cast<std::size_t>(span.size));
   }
-  // Where receive number i lands that is added: elements of its span from `first` on.
+  // The scratch in which receive number `receive` lands, from element `first` of its span on.
   [[nodiscard]] ArrayView room(std::size_t receive, std::int64_t first, std::int64_t size) const {
     const std::size_t start = receive % receives_.size() * (room_bytes() / element_);
     return scratch_.part(start + static_cast<std::size_t>(first), static_cast<std::size_t>(size));
@@ -293,7 +293,7 @@ struct Executor::State final : Token::Source {
     awaited_tokens.reserve(lanes.size());
   }
 
-  // What is started on a stream, one behind the other.
+  // The collectives that are started on a stream, one behind the other.
   struct Queue {
     Run* first = nullptr;  // runs
     Run* last = nullptr;

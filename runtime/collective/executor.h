@@ -58,13 +58,13 @@ class Executor final : public CollectiveExecutor {
   // Adds on the device, which outlives the executor. Throws InputError if there is no kind of
   // memory that both the transport and the device take.
   Executor(Transport& transport, Device& device, ExecutorOptions options = {});
-  // With a collective in flight, aborts the transport: its memory may be gone next.
+  // Aborts the transport if a collective is in flight, because its memory may be gone next.
   ~Executor() override;
 
   [[nodiscard]] const ExecutorTraits& traits() const override;
   [[nodiscard]] Collective prepare(const models::PlannedSchedule& schedule, std::int64_t elements,
                                    models::WireType wire, int stream) override;
-  // The same for a schedule of no plan.
+  // Prepares a schedule that is in no plan.
   [[nodiscard]] Collective prepare(const models::Schedule& schedule, std::int64_t elements,
                                    models::WireType wire, int stream = 0);
 
@@ -74,7 +74,7 @@ class Executor final : public CollectiveExecutor {
   bool progress() override;
   void abort() noexcept override;
 
-  // The same for a bucket in host memory that is ready.
+  // Starts a collective on a bucket in host memory that is ready.
   Token start(Collective collective, void* bucket);
   [[nodiscard]] bool done(Collective collective) const;
   // Progresses until the collective is done.

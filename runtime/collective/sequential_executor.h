@@ -1,7 +1,7 @@
-// Runs a schedule on the buffers of all ranks in one thread: the reference executor.
+// The reference executor: it runs a schedule on the buffers of all ranks in one thread.
 //
-// It has no transport and no overlap; it does exactly what schedule.h says, step by step, and is
-// what the executors over real transports are held against.
+// It has no transport and no overlap. It does exactly what schedule.h says, step by step, and the
+// executors over real transports are held against it.
 #pragma once
 
 #include <span>

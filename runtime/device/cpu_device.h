@@ -16,7 +16,7 @@ class CpuDevice final : public Device {
     return {MemoryKind::host, MemoryKind::pinned};
   }
   [[nodiscard]] MemoryKind fastest() const override { return MemoryKind::host; }
-  // As host_memory(), whatever the kind.
+  // Gives host_memory(), whatever the kind.
   [[nodiscard]] Memory allocate(std::size_t bytes, MemoryKind kind) override;
   [[nodiscard]] std::unique_ptr<Stream> make_stream() override;
 };

@@ -1,6 +1,6 @@
-// One step of an optimizer on all parameters at once, as a kernel: which tensors stand where, and
-// the numbers of the step. runtime/training/optimizer.h has the formulas and makes the numbers of a
-// recipe.
+// What the kernel UpdateParameters needs to know: which tensors stand where, and the numbers of one
+// step of an optimizer on all of them. runtime/training/optimizer.h has the formulas, and makes the
+// numbers from a recipe.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ class UpdateTable {
   };
 
   UpdateTable() = default;
-  // With `lars` some tensors have a rate of their own. At least one thread.
+  // `lars` says whether tensors may have a rate of their own; `threads` is at least 1.
   UpdateTable(std::vector<UpdatedTensor> tensors, bool lars, int threads);
 
   [[nodiscard]] std::span<const UpdatedTensor> tensors() const { return tensors_; }

@@ -24,7 +24,7 @@ class Token {
     [[nodiscard]] virtual bool wait(std::uint64_t point, Seconds longest) = 0;
   };
 
-  // Done.
+  // A token that is done.
   Token() = default;
   Token(Source& source, std::uint64_t point) : source_(&source), point_(point) {}
 
@@ -33,7 +33,7 @@ class Token {
     return source_ == nullptr || source_->wait(point_, longest);
   }
 
-  // Null where the token was made done.
+  // Returns null for a token that was made done.
   [[nodiscard]] Source* source() const { return source_; }
   [[nodiscard]] std::uint64_t point() const { return point_; }
 

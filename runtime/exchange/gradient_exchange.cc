@@ -27,8 +27,8 @@ using Clock = Recorder::Clock;
 
 constexpr int most_under_way = 2;
 // How long the communication thread sleeps between polls while nobody waits for it, because it
-// competes with backward for the core: a tenth of the time for which nothing has moved, within these
-// bounds.
+// competes with backward for the core: a tenth of the time for which nothing has moved, within
+// these bounds.
 constexpr std::chrono::microseconds shortest_nap{50};
 constexpr std::chrono::microseconds longest_nap{200};
 
@@ -52,7 +52,7 @@ void check(const models::Plan& plan, std::span<const ParameterPlace> parameters,
     throw InputError("the plan leaves gradients out", "make the plan for this network");
 }
 
-// One iteration's gradients under way.
+// The gradients of one iteration that is under way.
 struct Flight {
   ArrayView gradients;
   Memory wire;              // the buckets as they travel, unless that is in place
@@ -354,7 +354,7 @@ GradientExchange::~GradientExchange() {
     state_->work.notify_all();
   }
   state_->thread.join();
-  // Before the memory of what is in flight goes: a peer may be copying from it.
+  // Leave the job before the memory of what is in flight is freed: a peer may be copying from it.
   if (!state_->in_flight.empty()) state_->executor.abort();
 }
 

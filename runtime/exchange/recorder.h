@@ -12,7 +12,7 @@
 
 namespace paceline::runtime {
 
-// As many as commands record: enough for a median beside which outliers are seen.
+// How many iterations commands record: enough for a median beside which outliers are seen.
 inline constexpr int recorded_iterations = 10;
 
 class Recorder {

@@ -18,7 +18,8 @@ namespace {
 
 using Clock = Recorder::Clock;
 
-// Until then, exactly: a sleep that is late does not make the next one later.
+// Sleeps until a point in time, and not for a duration, so that a sleep that ends late does not
+// make the next one later.
 void sleep_until(Clock::time_point when) {
   const auto since = when.time_since_epoch();
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since);
@@ -75,7 +76,7 @@ class Player {
   }
 
  private:
-  // As the recorder counts: from the first that is reported.
+  // The number that the recorder knows an iteration by: it counts from the first that is reported.
   [[nodiscard]] std::int64_t numbered(int iteration) const { return iteration - request_.warm_up; }
   std::vector<float>& gradients(int iteration) {
     return gradients_[static_cast<std::size_t>(lag_ == 0 ? 0 : iteration % 2)];
@@ -110,7 +111,8 @@ class Player {
     return exposed;
   }
 
-  // Time passes as stated, from the end of the layer before; nobody need wake for it.
+  // Lets a layer's stated time pass from the end of the layer before. The thread does not wake for
+  // it.
   void compute(models::TaskKind kind, int layer, Seconds time, int iteration) {
     const Clock::time_point start = deadline_;
     deadline_ += duration_of(time);
@@ -124,7 +126,8 @@ class Player {
                                 end);
   }
 
-  // Every rank gave ones. Zeros from then on, which stay what they are.
+  // Checks the sums of the ones that every rank gave. The gradients are zeros from then on, whose
+  // sums are zeros.
   void check_sums(int iteration) {
     const auto sum = static_cast<float>(ranks_);
     std::vector<float>& values = gradients(iteration);

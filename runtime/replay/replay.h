@@ -31,7 +31,7 @@ struct ReplayRequest {
   Recorder* recorder = nullptr;  // may be null; iteration 0 is the first one that is reported
 };
 
-// As this rank saw it.
+// What this rank measured.
 struct ReplayOutcome {
   std::vector<Seconds> iterations;  // from one update to the next
   std::vector<Seconds> exposed;     // how long the update waited for gradients

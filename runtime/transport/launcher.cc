@@ -9,7 +9,7 @@
 namespace paceline::runtime {
 namespace {
 
-// A count in the environment; nothing if it is not there or is none.
+// Reads a count from the environment. Returns nothing if the variable is not set or is no count.
 std::optional<int> variable(const char* name) {
   const char* text = std::getenv(name);
   if (text == nullptr) return std::nullopt;
@@ -28,7 +28,8 @@ std::optional<LaunchedRank> launched(const char* rank_name, const char* ranks_na
   return LaunchedRank{*rank, *ranks, std::clamp(ranks_on_node.value_or(1), 1, *ranks)};
 }
 
-// srun lists them as "2(x3),1": that of the first node, which is the largest by srun's default.
+// srun lists the tasks of each node as "2(x3),1". This is the number of the first node, which is
+// the largest by srun's default.
 std::optional<int> tasks_per_node() {
   const char* text = std::getenv("SLURM_STEP_TASKS_PER_NODE");
   if (text == nullptr) return std::nullopt;
@@ -47,7 +48,7 @@ std::optional<LaunchedRank> launched_rank() {
   if (const auto by_mpirun = launched("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
                                       variable("OMPI_COMM_WORLD_LOCAL_SIZE")))
     return by_mpirun;
-  // Set by srun for the tasks of a step, and not for the script of a batch job.
+  // srun sets these for the tasks of a step, and not for the script of a batch job.
   return launched("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", tasks_per_node());
 }
 

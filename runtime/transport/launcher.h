@@ -1,5 +1,5 @@
-// What a launcher (mpirun, srun) tells the processes that it starts, by their environment: known
-// before MPI is initialised, and without it.
+// Reads what a launcher (mpirun, srun) tells the processes that it starts in their environment. It
+// is known before MPI is initialised, and without MPI.
 #pragma once
 
 #include <optional>
@@ -9,13 +9,13 @@ namespace paceline::runtime {
 struct LaunchedRank {
   int rank = 0;
   int ranks = 1;
-  int ranks_on_node = 1;  // with this one, as far as the launcher says
+  int ranks_on_node = 1;  // this rank included; 1 where the launcher does not say
 };
 
-// Whether this process is one of a job's: started by mpirun, by srun, or by another PMIx launcher.
-// A job of one rank counts.
+// Returns whether this process is a rank of a job that mpirun, srun or another PMIx launcher has
+// started. A job of one rank counts.
 [[nodiscard]] bool started_by_launcher();
-// Which one, where the launcher says it (mpirun and srun do).
+// Returns the rank that this process is, where the launcher says it, as mpirun and srun do.
 [[nodiscard]] std::optional<LaunchedRank> launched_rank();
 
 }  // namespace paceline::runtime

@@ -1,4 +1,5 @@
-// A peer is gone or silent: the error of every rank that waits for it, and never the first cause.
+// The error of a rank that waits for a peer which is gone or silent. It is never the first cause of
+// a failed job: that is the error of the peer.
 #pragma once
 
 #include <string_view>

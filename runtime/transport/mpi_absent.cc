@@ -1,4 +1,4 @@
-// The twin of mpi_transport.cc where MPI is not there.
+// Takes the place of mpi_transport.cc where Paceline is built without MPI.
 #include "models/base/error.h"
 #include "runtime/transport/mpi_transport.h"
 

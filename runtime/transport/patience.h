@@ -1,7 +1,7 @@
-// How long a rank waits for a silent peer.
+// Decides how long a rank waits for a silent peer.
 //
 // A transport tells it which messages have come, and asks it about those that have not. The clock
-// is read once in many misses, so that polling costs nothing.
+// is read once in 256 misses, so that polling costs almost nothing.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ namespace paceline::runtime {
 
 class Patience {
  public:
-  // Of one message: since when it is waited for, and how much its peer had sent by then.
+  // What is kept for one message: since when it is waited for, and how many messages its peer had
+  // completed by then.
   struct Mark {
     std::int64_t since_ns = 0;  // 0 if it was not yet waited for
     std::uint64_t heard = 0;
@@ -28,8 +29,8 @@ class Patience {
   void missed(int peer, bool sends, Mark& mark) {
     if (++misses_ % 256 == 0) expect(peer, sends, mark);
   }
-  // The same, and looks at the clock. Throws RunError that names the peer if nothing has come from
-  // it for the patience.
+  // A message is not done. Looks at the clock. Throws RunError that names the peer if nothing has
+  // come from it for as long as the patience.
   void expect(int peer, bool sends, Mark& mark);
 
  private:

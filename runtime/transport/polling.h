@@ -1,4 +1,4 @@
-// How a thread waits that must look for itself whether a message has come.
+// The pauses of a thread that has to look for itself whether a message has come.
 #pragma once
 
 #include <sched.h>
@@ -9,8 +9,9 @@
 
 namespace paceline::runtime {
 
-// Between two looks, after having waited so long. A message that comes soon costs yields; for one
-// that takes long, whoever else uses the cores comes first, and it is seen at most 1 % late.
+// Pauses between two looks, after having waited for `waited`. In the first 10 ms the thread yields
+// the core. Later it sleeps for a hundredth of the time that it has waited, at most 1 ms, so that
+// others get the cores and the message is seen at most 1 % late.
 inline void pause_between_looks(std::chrono::nanoseconds waited) {
   constexpr std::chrono::milliseconds patient_after{10};
   constexpr std::chrono::nanoseconds longest_nap = std::chrono::milliseconds(1);
