@@ -14,8 +14,8 @@
 namespace paceline::runtime {
 namespace {
 
-// Sets OpenMP's number of threads for this thread while it lives. oneDNN asks for it when it makes a
-// primitive and when it runs one.
+// Sets OpenMP's number of threads for this thread while it lives. oneDNN asks for it when it makes
+// a primitive and when it runs one.
 class ThreadCount {
  public:
   explicit ThreadCount(int threads) : before_(omp_get_max_threads()) {

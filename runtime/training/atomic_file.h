@@ -1,5 +1,5 @@
-// A file that replaces its path as a whole, or leaves what was there. It is written beside the path,
-// flushed by fsync, and renamed. Checkpoints and the command's outputs are written so.
+// A file that replaces its path as a whole, or leaves what was there. It is written beside the
+// path, flushed by fsync, and renamed. Checkpoints and the command's outputs are written so.
 #pragma once
 
 #include <cstddef>

@@ -16,8 +16,8 @@ struct Phase {
 };
 
 // The phases of a recipe. There is one, unless the recipe increases the batch (Smith 2017, section
-// 5): at each step the batch is the first one times 1 / factor of all steps so far, rounded, up to the largest. The last
-// phase may end early, where recipe.epochs is no whole number.
+// 5): at each step the batch is the first one times 1 / factor of all steps so far, rounded, up to
+// the largest. The last phase may end early, where recipe.epochs is no whole number.
 [[nodiscard]] std::vector<Phase> phases(const Recipe& recipe);
 
 // The rate at `epoch` (a fraction counts: 2.5 is half way through the third), `global_batch` being

@@ -2,10 +2,10 @@
 // runtime/network/trainable_network.h. The arithmetic is a kernel of the device (UpdateParameters);
 // what a recipe says of a step is decided here.
 //
-// Cost on the CPU: one fused pass over the arrays, bound by memory: 20 bytes an element (weights and momentum
-// are read and written, gradients read), 28 with RMSprop (mean squares, too). LARS first reads
-// weights and gradients for their norms, one parameter after the other, so that they are still in
-// the cache when they are updated; a parameter larger than the cache costs 28.
+// Cost on the CPU: one fused pass over the arrays, bound by memory: 20 bytes an element (weights
+// and momentum are read and written, gradients read), 28 with RMSprop (mean squares, too). LARS
+// first reads weights and gradients for their norms, one parameter after the other, so that they
+// are still in the cache when they are updated; a parameter larger than the cache costs 28.
 #pragma once
 
 #include <cstdint>
@@ -61,8 +61,8 @@ class Optimizer {
             double learning_rate, double epoch);
 
   // The arrays that a checkpoint keeps, to be read and written: "momentum"; with RMSprop
-  // "mean_square"; with momentum correction "learning_rate", which is the last step's rate. The arrays
-  // are FP32, and no step is under way while they are read or written.
+  // "mean_square"; with momentum correction "learning_rate", which is the last step's rate. The
+  // arrays are FP32, and no step is under way while they are read or written.
   struct State {
     std::string name;
     ArrayView values;

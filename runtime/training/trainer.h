@@ -97,8 +97,8 @@ struct EpochReport {
 class TrainingObserver {
  public:
   virtual ~TrainingObserver() = default;
-  // Before the first iteration, once the job is checked and a checkpoint is read. The layers of this
-  // rank compute in `arithmetic` (trainable_network.h).
+  // Before the first iteration, once the job is checked and a checkpoint is read. The layers of
+  // this rank compute in `arithmetic` (trainable_network.h).
   virtual void start(models::NumberType /*arithmetic*/) {}
   virtual void iteration(const IterationReport&) {}
   virtual void epoch(const EpochReport&) {}

@@ -121,8 +121,8 @@ int Compiler::next_change(const Value& of) const {
   return last_read(of);
 }
 
-// The inputs that can take the output's gradient as their own without a copy. The input that changes
-// it last owns it and stands first; others share it if they are done with it by then.
+// The inputs that can take the output's gradient as their own without a copy. The input that
+// changes it last owns it and stands first; others share it if they are done with it by then.
 std::vector<int> Compiler::sharers_of_gradient() {
   const Value& made = output();
   std::vector<int> candidates;

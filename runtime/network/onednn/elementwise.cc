@@ -52,7 +52,8 @@ class ReluPlanner : public LayerPlanner {
   static constexpr auto algorithm = dnnl::algorithm::eltwise_relu_use_dst_for_bwd;
 };
 
-// Dropout works in FP32 and NCHW, so that an element's place in a mask does not depend on the layout.
+// Dropout works in FP32 and NCHW, so that an element's place in a mask does not depend on the
+// layout.
 class DropoutPlanner : public LayerPlanner {
  public:
   explicit DropoutPlanner(const models::Dropout& layer) : probability_(layer.probability) {}

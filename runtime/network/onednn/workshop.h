@@ -59,7 +59,8 @@ class Workshop {
     return Memory(layout, engine_, DNNL_MEMORY_NONE);
   }
 
-  // Attributes of a primitive: the common scratchpad, and a ReLU after the operation if `with_relu`.
+  // Attributes of a primitive: the common scratchpad, and a ReLU after the operation if
+  // `with_relu`.
   [[nodiscard]] static dnnl::primitive_attr attributes(bool with_relu = false);
   // A primitive of attributes(), with its scratchpad.
   template <class PrimitiveDescription>

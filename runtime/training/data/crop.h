@@ -25,8 +25,8 @@ struct Region {
 
 // Draws a region anywhere in the image (Szegedy 2014, sec. 6): its area is uniform in 8 % to 100 %
 // of the image's, and the ratio of its sides, over that of `shape`, is uniform in its logarithm
-// between 3/4 and 4/3. Where ten draws do not fit, it is the largest region in the middle whose ratio
-// is in the range. The result depends on the arguments only.
+// between 3/4 and 4/3. Where ten draws do not fit, it is the largest region in the middle whose
+// ratio is in the range. The result depends on the arguments only.
 [[nodiscard]] Region random_region(int height, int width, const models::Shape& shape,
                                    std::uint64_t seed);
 

@@ -49,7 +49,8 @@ IdxPart read_part(const std::string& folder, const std::string& part, int classe
   return result;
 }
 
-// Normalises by the mean and the deviation of all pixels, and by the mean alone where all are equal.
+// Normalises by the mean and the deviation of all pixels, and by the mean alone where all are
+// equal.
 Normalisation normalisation_of(std::span<const std::uint8_t> pixels) {
   std::array<std::int64_t, 256> counts{};
   for (const std::uint8_t pixel : pixels) ++counts[pixel];

@@ -36,8 +36,9 @@ class JpegDecoder {
 
   [[nodiscard]] JpegHeader header(std::span<const std::uint8_t> jpeg, const std::string& name);
 
-  // Decodes at `eighths` (1 to 8) eighths of the size, rounded up. Greyscale becomes RGB. CMYK, which Adobe's
-  // programs store inverted, becomes R = C K / 255 and so on. Valid until the next call.
+  // Decodes at `eighths` (1 to 8) eighths of the size, rounded up. Greyscale becomes RGB. CMYK,
+  // which Adobe's programs store inverted, becomes R = C K / 255 and so on. Valid until the next
+  // call.
   [[nodiscard]] const RgbImage& decode(std::span<const std::uint8_t> jpeg, const JpegHeader& header,
                                        int eighths, const std::string& name);
 

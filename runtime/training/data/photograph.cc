@@ -10,8 +10,9 @@
 namespace paceline::runtime {
 namespace {
 
-// Mean and deviation of red, green and blue in ImageNet's training set, in 0 to 1 (github.com/pytorch/examples,
-// imagenet/main.py; first in github.com/facebookarchive/fb.resnet.torch, datasets/imagenet.lua).
+// Mean and deviation of red, green and blue in ImageNet's training set, in 0 to 1
+// (github.com/pytorch/examples, imagenet/main.py; first in
+// github.com/facebookarchive/fb.resnet.torch, datasets/imagenet.lua).
 const std::array<Normalisation, 3> imagenet{Normalisation::of(0.485, 0.229),
                                             Normalisation::of(0.456, 0.224),
                                             Normalisation::of(0.406, 0.225)};
