@@ -79,6 +79,23 @@ class Plans(unittest.TestCase):
                               "--plan", str(self.plan)))
         self.assertIn(f"2 ranks, {buckets} buckets, fp32 on the wire", shown)
         self.done(run("compare", measured, predicted, "--plan", str(self.plan)))
+        def move(changed):
+            changed["buckets"][1]["gradients"].insert(0, changed["buckets"][0]["gradients"].pop())
+        for change, problem in (
+                (lambda p: p.update(network="vgg16"), "network 'cnn-small' in place of 'vgg16'"),
+                (lambda p: p.update(ranks=4), "ranks: 2 in place of 4"),
+                (lambda p: p.update(wire_type="bf16"), "wire type fp32 in place of bf16"),
+                (lambda p: p.update(overlap="none"), "overlap wait-free in place of none"),
+                (lambda p: p.update(streams=3), "streams: 2 in place of 3"),
+                (lambda p: p["buckets"][0]["gradients"][0].update(name="x"), "bucket 0 begins with gradient 'fc2.bias' in place of 'x'"),
+                (lambda p: p["buckets"][0]["gradients"][0].update(elements=11), "bucket 0 bytes: "),
+                (move, "bucket 0 gradients: ")):
+            changed = json.loads(json.dumps(plan))
+            change(changed)
+            self.plan.write_text(json.dumps(changed))
+            with self.subTest(problem=problem):
+                self.refused(run("compare", measured, predicted, "--plan", str(self.plan)),
+                             f"{measured}: this did not follow the plan: {problem}")
         # Another plan is neither's.
         self.written("--strategy", "fused-ring", "--theta", "1 MiB", "--streams", "2")
         self.refused(run("compare", measured, predicted, "--plan", str(self.plan)),
