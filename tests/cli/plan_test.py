@@ -6,6 +6,7 @@ one baseline, ties, memory.
 import json
 import pathlib
 import shutil
+import struct
 import tempfile
 import unittest
 
@@ -64,8 +65,14 @@ class Plans(unittest.TestCase):
             self.written("--strategy", "halving-doubling", *thresholds)
             self.done(run("train", "--model", "cnn-small", "--data", "synthetic", "--batch", "8", "--threads", "1", "--ranks", "2", "--stop-after", "4",
                           "--checkpoint", str(checkpoint), *words))
-            weights.append(checkpoint.read_bytes())
+            data = checkpoint.read_bytes()
+            (length,) = struct.unpack("<I", data[12:16])
+            header = json.loads(data[32:32 + length])
+            weights.append((header["job"], header["arrays"], data[32 + length:][:4 * header["arrays"][0]["elements"]]))
+        # Of the same job, to the bit. What else a header holds, such as times, is each run's own.
+        self.assertEqual(header["arrays"][0]["name"], "weights")
         self.assertEqual(weights[0], weights[1])
+        self.assertNotEqual(weights[0][0], weights[2][0])
 
     def test_a_run_its_prediction_and_their_comparison_take_one_plan(self):
         plan = self.written("--strategy", "fused-ring", "--theta", "16 KiB", "--streams", "2")
