@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t between_columns = 2;
 // A column of words is not narrowed below this.
-constexpr std::size_t least_wrapped = 24;
+constexpr std::size_t least_wrapped = 16;
 
 std::size_t width(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {

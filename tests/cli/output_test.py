@@ -146,6 +146,12 @@ class Settings(unittest.TestCase):
                 if command == "predict" or key != "given_thresholds":
                     self.assertIn(text, run(*words, *option).stdout, (command, option))
 
+    def test_training_says_what_options_put_in_place_of_the_recipe(self):
+        words = ("train", "--model", "cnn-small", "--data", "synthetic", "--batch", "32", "--threads", "1", "--stop-after", "1",
+                 "--learning-rate", "0.02", "--epochs", "3", "--json")
+        document = json.loads(run(*words).stdout)
+        self.assertEqual((document["base_learning_rate"], document["epochs_asked"], document["batch_per_rank"]), (0.02, 3, 32))
+
     def test_a_part_of_a_profile_that_is_not_used_is_a_warning(self):
         profile = json.loads(run("show", "profile", "jizhi-p40").stdout)
         for entry in profile["throughputs"]:
