@@ -32,6 +32,22 @@ std::vector<std::string> lines_of(const std::string& text, std::size_t most) {
   return lines;
 }
 
+// The text with a blank in each word after every `most` characters.
+std::string with_cut_words(const std::string& text, std::size_t most) {
+  std::string cut;
+  std::size_t length = 0;
+  for (const char c : text) {
+    const bool is_first_byte = (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+    if (is_first_byte && c != ' ' && length == most) {
+      cut += ' ';
+      length = 0;
+    }
+    if (is_first_byte) length = c == ' ' ? 0 : length + 1;
+    cut += c;
+  }
+  return cut;
+}
+
 }  // namespace
 
 std::vector<std::size_t> Table::widths() const {
@@ -51,7 +67,7 @@ std::string Table::text_of(const std::vector<std::size_t>& shown,
     std::vector<std::vector<std::string>> cells;
     std::size_t height = 1;
     for (const std::size_t i : shown) {
-      cells.push_back(columns_[i].wraps ? lines_of(cell_of(i), at[i])
+      cells.push_back(columns_[i].wraps ? lines_of(with_cut_words(cell_of(i), at[i]), at[i])
                                         : std::vector<std::string>{cell_of(i)});
       height = std::max(height, cells.back().size());
     }
