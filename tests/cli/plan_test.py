@@ -68,8 +68,8 @@ class Plans(unittest.TestCase):
             data = checkpoint.read_bytes()
             (length,) = struct.unpack("<I", data[12:16])
             header = json.loads(data[32:32 + length])
-            weights.append((header["job"], header["arrays"], data[32 + length:][:4 * header["arrays"][0]["elements"]]))
-        # Of the same job, to the bit. What else a header holds, such as times, is each run's own.
+            weights.append((header["job"], header["arrays"][0], data[32 + length:][:4 * header["arrays"][0]["elements"]]))
+        # They are of the same job, and the same to the bit. Other arrays hold times, which are each run's own.
         self.assertEqual(header["arrays"][0]["name"], "weights")
         self.assertEqual(weights[0], weights[1])
         self.assertNotEqual(weights[0][0], weights[2][0])
