@@ -85,6 +85,7 @@ std::string curve_text(const job::Job& job, const job::LoadedNetwork& network,
       tables.front().rows.front().baseline_ranks,
       tables.front().rows.front().baseline_ranks == 1 ? "" : "s");
   text += setting_text(job);
+  text += haste_note(tables);
   text += library_note(tables.front());
   text += fmt::format("\nAll times are predicted (engine: {}). They rest on:\n", name(job.engine));
   text += fmt::format("  {:<18} {}\n", "compute", tables.front().rows.front().compute_source);

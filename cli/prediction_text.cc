@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/output.h"
 #include "cli/table.h"
@@ -272,6 +275,42 @@ std::string basis_text(const job::Job& job) {
   return text;
 }
 
+std::string haste_note(std::span<const job::PredictionTable> tables) {
+  // By what is said of them, in the order in which they come.
+  std::vector<std::pair<std::string, std::vector<int>>> lines;
+  const auto say = [&](std::string line, int ranks) {
+    auto known = std::find_if(lines.begin(), lines.end(),
+                              [&](const auto& other) { return other.first == line; });
+    if (known == lines.end()) known = lines.insert(lines.end(), {std::move(line), {}});
+    if (known->second.empty() || known->second.back() != ranks) known->second.push_back(ranks);
+  };
+  const bool is_curve = tables.size() > 1;
+  for (const job::PredictionTable& table : tables) {
+    for (const simulator::StrategyPrediction& row : table.rows) {
+      if (row.not_followed == 0) continue;
+      const std::string messages =
+          is_curve ? "too many messages"
+                   : fmt::format("{:.2g} million messages", row.not_followed / 1e6);
+      say(fmt::format("{}: by the step engine, for the flow engine would follow {}; --strategy {} "
+                      "asks for that",
+                      row.name, messages, row.name),
+          table.ranks);
+    }
+    for (const simulator::LeftOut& row : table.left_out) {
+      say(is_curve ? fmt::format("{}: left out, for it would take long; {}", row.name, row.remedy)
+                   : fmt::format("{}: left out: {}; {}", row.name, row.why, row.remedy),
+          table.ranks);
+    }
+  }
+  std::string text;
+  for (const auto& [line, ranks] : lines) {
+    text += line;
+    if (is_curve) text += fmt::format(" ({} ranks)", fmt::join(ranks, ", "));
+    text += "\n";
+  }
+  return text;
+}
+
 std::string library_note(const job::PredictionTable& table) {
   std::string text;
   std::set<std::string> noted;
@@ -327,6 +366,7 @@ std::string to_text(const job::PredictionTable& table, int width) {
               : fmt::format("thresholds: {} given; the others chosen by the planner\n", given);
   text += setting_text(table.job);
   text += straggler_note(table);
+  text += haste_note({&table, 1});
   text += library_note(table);
   if (!rows.left_out.empty())
     text += fmt::format("not shown in {} columns: {} (--wide shows them)\n", width,

@@ -20,6 +20,11 @@ namespace paceline::cli {
 // --engine. Empty where none is given.
 [[nodiscard]] std::string setting_text(const job::Job& job);
 
+// A line on each strategy that the step engine timed in place of the flow engine, or that is left
+// out: why, and which option asks for it. Strategies of several tables are named once, with the
+// numbers of ranks. Empty where there is none.
+[[nodiscard]] std::string haste_note(std::span<const job::PredictionTable> tables);
+
 // A line for each library that timed rows itself; empty where there is none.
 [[nodiscard]] std::string library_note(const job::PredictionTable& table);
 

@@ -109,6 +109,7 @@ Job load_job(const JobOptions& options) {
         job.wires.push_back(models::wire_type_from_name(name));
     });
   }
+  job.names_strategies = job.plan || (!options.strategies.empty() && options.strategies != "all");
   job.strategies = load_strategies(job.plan ? job.plan->plan.strategy : options.strategies,
                                    job.cluster, job.profile ? &*job.profile : nullptr);
   job.thresholds = parse_thresholds(options.thresholds);
@@ -141,6 +142,7 @@ simulator::PredictionRequest Job::request(const LoadedNetwork& network, int rank
           .overlap = overlap,
           .stored_sample = network.stored_sample,
           .compute_is_exact = compute_is_exact,
+          .haste = names_strategies ? simulator::Haste::none : simulator::Haste::in_time,
           .stragglers = stragglers,
           .baseline_ranks = baseline_ranks};
 }

@@ -49,6 +49,7 @@ struct Job {
   std::string plan_file;  // that it was read from
   std::vector<models::WireType> wires;
   std::vector<const models::Strategy*> strategies;
+  bool names_strategies = false;  // the user named them, and waits as long as they take
   simulator::ThresholdRequest thresholds;
   std::optional<models::Overlap> overlap;
   bool compute_is_exact = false;  // as in simulator::PredictionRequest

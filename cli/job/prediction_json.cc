@@ -63,8 +63,11 @@ Json rows_json(const PredictionTable& table) {
 
 Json left_out_json(const PredictionTable& table) {
   Json json = Json::array();
-  for (const LeftOutRow& row : table.left_out)
-    json.push_back({{"name", row.name}, {"wire_type", name(row.wire)}, {"why", row.why}});
+  for (const simulator::LeftOut& row : table.left_out)
+    json.push_back({{"name", row.name},
+                    {"wire_type", name(row.wire)},
+                    {"why", row.why},
+                    {"remedy", row.remedy}});
   return json;
 }
 

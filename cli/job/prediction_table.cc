@@ -4,11 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+#include <variant>
 
 #include "cli/job/profile_use.h"
 #include "models/base/error.h"
 #include "models/base/parse_units.h"
-#include "simulator/engine/prepare.h"
 
 namespace paceline::job {
 namespace {
@@ -74,20 +75,21 @@ PredictionTable predict_table(const Job& job, const LoadedNetwork& network, int 
     simulator::Predictor predictor(job.request(network, ranks, wire));
     for (const models::Strategy* strategy : job.strategies) {
       if (observer.begin) observer.begin(*strategy, done++, all);
-      try {
-        table.rows.push_back(job.plan ? predictor.predict(job.plan->plan)
-                                      : predictor.predict(*strategy));
-        if (observer.row) observer.row(table.rows.back());
-      } catch (const simulator::TooManyMessages& error) {
-        if (job.strategies.size() == 1) throw;
-        table.left_out.push_back({std::string(strategy->name), wire, error.what()});
-        table.warnings.push_back(fmt::format("{} is left out: {}", strategy->name, error.what()));
+      std::variant<simulator::StrategyPrediction, simulator::LeftOut> row =
+          job.plan                     ? predictor.predict(job.plan->plan)
+          : job.strategies.size() == 1 ? predictor.predict(*strategy)
+                                       : predictor.row(*strategy);
+      if (auto* left_out = std::get_if<simulator::LeftOut>(&row)) {
+        table.left_out.push_back(std::move(*left_out));
+        continue;
       }
+      table.rows.push_back(std::get<simulator::StrategyPrediction>(std::move(row)));
+      if (observer.row) observer.row(table.rows.back());
     }
   }
   if (table.rows.empty())
     throw InputError(fmt::format("no strategy can be timed on {} ranks", ranks),
-                     "choose fewer, or a multiple of the ranks of a node or switch");
+                     table.left_out.front().remedy);
   if (!job.compute_is_exact) warn_of_memory(table);
   for (const simulator::StrategyPrediction& row : table.rows) {
     if (!row.converged)

@@ -12,19 +12,12 @@
 
 namespace paceline::job {
 
-// A strategy that cannot be timed on so many ranks.
-struct LeftOutRow {
-  std::string name;
-  models::WireType wire = models::WireType::fp32;
-  std::string why;
-};
-
 struct PredictionTable {
   const Job& job;
   const LoadedNetwork& network;
   int ranks = 1;
   std::vector<simulator::StrategyPrediction> rows = {};  // at least one
-  std::vector<LeftOutRow> left_out = {};
+  std::vector<simulator::LeftOut> left_out = {};
   std::vector<std::string> warnings = {};  // what the user should know before he trusts a row
 
   // Index of the row with the shortest iteration, or the shortest in the mean with stragglers. Rows
@@ -46,9 +39,10 @@ struct TableObserver {
 
 // Predicts every strategy at every wire type of the job, or the job's plan. Warns of rows whose
 // memory does not fit the device, unless compute times are exact: then there is no device that
-// computes. A strategy that cannot be timed on so many
-// ranks is left out where there are others, with a warning. Throws InputError if that leaves none,
-// or if the job's plan is not for this network and these ranks.
+// computes. Unless the job names its strategies or has a plan, strategies that would take long are
+// timed by the step engine or left out (simulator::Haste). A strategy that cannot be timed on so many
+// ranks is left out where there are others. Throws InputError if that leaves none, or if the job's
+// plan is not for this network and these ranks.
 [[nodiscard]] PredictionTable predict_table(const Job& job, const LoadedNetwork& network, int ranks,
                                             const TableObserver& observer = {});
 

@@ -93,11 +93,9 @@ void visit_step(const Schedule& schedule, int step, Span<T> span, const Frame* f
           const Frame inner{.renumbered = &node, .outer = frame};
           visit_step(node.inner, step, span, &inner, sink);
         } else {
-          for (int rank = 0; rank < ranks(node); ++rank) {
-            for_each_send(node, rank, step, span, [&](int to, Span<T> message, bool reduce) {
-              sink(Transfer<T>{outermost(frame, rank), outermost(frame, to), message, reduce});
-            });
-          }
+          for_each_message(node, step, span, [&](int from, int to, Span<T> message, bool reduce) {
+            sink(Transfer<T>{outermost(frame, from), outermost(frame, to), message, reduce});
+          });
         }
       },
       schedule.node());

@@ -59,6 +59,16 @@ void for_each_arrival(const ServerPull& p, int rank, int /*step*/, Span<T> span,
   }
 }
 
+// Calls send(from, to, part of span, reduce) for each message of `step`, in the order of the senders'
+// ranks. Primitives in which few ranks send in a step have overloads that look at those only.
+template <class Primitive, class T, class F>
+void for_each_message(const Primitive& p, int step, Span<T> span, F&& send) {
+  for (int rank = 0; rank < ranks(p); ++rank) {
+    for_each_send(p, rank, step, span,
+                  [&](int to, Span<T> message, bool reduce) { send(rank, to, message, reduce); });
+  }
+}
+
 template <class Primitive>
 [[nodiscard]] constexpr int repeats(const Primitive&, int /*step*/) {
   return 1;

@@ -15,8 +15,8 @@ LinkCost link_cost(const Figure<Seconds>& latency, const Figure<BytesPerSecond>&
   return {read_figure(latency, reading, false), 1.0 / read_figure(bandwidth, reading, true)};
 }
 
-// Of the curves of a kind, between nodes or within one, that whose ranks are nearest by ratio; null
-// if there is none.
+// The curve of a kind, between nodes or within one, whose number of ranks is nearest by ratio. It is
+// null if there is none.
 const models::CalibratedCurve* nearest_curve(const models::Profile& profile, models::CurveKind kind,
                                              int ranks, bool between_nodes = true) {
   const auto apart = [ranks](const models::CalibratedCurve& curve) {

@@ -32,8 +32,8 @@ struct LayerTime {
 
 struct ComputeTimes {
   std::vector<LayerTime> layers;  // as NetworkWork::layers
-  // The same where messages travel all the time, as calibrated; empty if it is not known. Then
-  // messages do not slow computation down.
+  // The times of layers while messages travel all the time, as calibrated. Where they are not known
+  // this is empty, and messages do not slow computation down.
   std::vector<LayerTime> beside_traffic = {};
   Seconds update;
   Provenance provenance = Provenance::predicted;

@@ -37,7 +37,8 @@ NcclGeneration generation(int capability) {
                                  : NcclGeneration::volta;
 }
 
-// Of a device that is in no table: matrix units with TF32 came with Ampere, with FP16 with Volta.
+// The compute capability of a device that is in no table, by its rates: matrix units for TF32 came
+// with Ampere, those for FP16 with Volta.
 int capability_by_rates(const models::Device& device) {
   constexpr int volta = 70;
   constexpr int pascal = 60;

@@ -38,7 +38,7 @@
 
 namespace paceline::simulator {
 
-// Whose processors the nodes have, as far as NCCL asks.
+// The vendor of the nodes' processors, as far as NCCL asks for it.
 enum class CpuVendor { intel, amd };
 
 // Throws InputError that suggests the nearest name.
@@ -48,8 +48,8 @@ enum class CpuVendor { intel, amd };
 struct NcclGraph {
   int channels = 0;
   double intra_gbps = 0;          // of one channel, inside a node
-  double inter_gbps = 0;          // ... between nodes
-  bool through_one_rank = false;  // of trees: a NIC's traffic, both ways, passes one GPU
+  double inter_gbps = 0;          // of one channel, between nodes
+  bool through_one_rank = false;  // in trees, all traffic of a NIC, both ways, passes one GPU
 };
 
 struct NcclChoice {
@@ -66,8 +66,8 @@ class NcclModel {
   NcclModel(NcclTables tables, const models::Cluster& cluster, int ranks,
             CpuVendor cpu = CpuVendor::intel);
 
-  // Of one all-reduce of `bytes` >= 0; nothing where NCCL does not use the two together, and for
-  // one rank.
+  // The time of one all-reduce of `bytes` >= 0. There is none where NCCL does not use the two
+  // together, and for one rank.
   [[nodiscard]] std::optional<Seconds> time(NcclAlgorithm algorithm, NcclProtocol protocol,
                                             Bytes bytes) const;
   // The least of these, the first in NCCL's order at a tie; nothing for one rank.

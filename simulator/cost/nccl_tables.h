@@ -107,7 +107,7 @@ struct NcclTables {
 // `file` names the text in errors. Throws InputError (file, line, column) for what is no such file.
 [[nodiscard]] NcclTables parse_nccl_tables(std::string_view text, const std::string& file);
 
-// Of the versions that ship: "2.20", "2.28". Throws InputError that suggests the nearest.
+// The tables of a version that ships: "2.20" or "2.28". Throws InputError that suggests the nearest.
 [[nodiscard]] NcclTables nccl_tables(std::string_view version);
 [[nodiscard]] std::vector<std::string> nccl_versions();  // the newest last
 

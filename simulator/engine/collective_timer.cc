@@ -20,19 +20,21 @@ CollectiveTimer::Prepared& CollectiveTimer::prepared(const models::PlannedSchedu
     return may_step && !shares_links(s, cost_) ? EngineKind::step : sharing;
   };
   prepared->kind = kind();
-  if (prepared->kind == EngineKind::step) {
-    prepared->step.emplace(s, cost_);
-  } else {
-    prepared->sharing = make_network_engine(prepared->kind, {&s, 1}, cost_);
-  }
   prepared_.push_back(std::move(prepared));
   return *prepared_.back();
 }
 
 Seconds CollectiveTimer::time(const models::PlannedSchedule& schedule, Bytes bytes) {
   Prepared& p = prepared(schedule);
+  const models::Schedule& s = p.schedule.schedule;
+  if (p.kind == EngineKind::step) {
+    if (!p.step) p.step.emplace(s, cost_, Collapse::equal_positions, most_messages_);
+    const auto by_engine = [&](double size) { return p.step->time(Bytes{size}).value(); };
+    return Seconds{p.step_times.at(bytes.value(), by_engine)};
+  }
+  if (!p.sharing) p.sharing = make_network_engine(p.kind, {&s, 1}, cost_);
   const auto [entry, is_new] = p.times.try_emplace(bytes.value());
-  if (is_new) entry->second = p.step ? p.step->time(bytes) : p.sharing->completion(0, bytes).last();
+  if (is_new) entry->second = p.sharing->completion(0, bytes).last();
   return entry->second;
 }
 

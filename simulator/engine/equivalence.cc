@@ -17,8 +17,8 @@
 //  - Interleaved groups {j, j+k, ...}: member i is rank j + i k. Translation by k M' of ranks is
 //    translation by M' of members: M = k M' is equitable if M' is for the inner schedule. If
 //    all k groups take part, M | k is equitable too if all members are alike (modulus 1).
-//  - A sequence, or parts in parallel: all of them. A part of the bucket, a pipeline: the inner
-//  one.
+//  - A sequence, or parts in parallel, are equitable if all of their parts are; a part of the bucket
+//    and a pipeline are if what is inside is.
 //
 // Nodes, and likewise all that is under one switch of a fat tree, with its ranks for g. Let g | M.
 // For rotations and blocks, `to - from` mod p depends on the label, but for wraps that always leave
@@ -57,7 +57,33 @@ bool servers_are_translated(const Servers& p, int by) {
   return p.ranks % p.servers == 0 && by % (p.ranks / p.servers) == 0;
 }
 
+bool all_symmetric(const std::vector<Schedule>& parts) {
+  return std::all_of(parts.begin(), parts.end(), is_symmetric);
+}
+
 }  // namespace
+
+// Server j of p among p ranks is rank j, each part is 1/p of the bucket, and every rank sends each
+// server its part: any exchange of ranks, parts with them, leaves that as it is. A renumbering of all
+// ranks is such an exchange.
+bool is_symmetric(const Schedule& schedule) {
+  return std::visit(
+      [&](const auto& node) {
+        using Node = std::decay_t<decltype(node)>;
+        if constexpr (std::is_same_v<Node, Sequence> || std::is_same_v<Node, Parallel>) {
+          return all_symmetric(node.parts);
+        } else if constexpr (std::is_same_v<Node, OnPart> || std::is_same_v<Node, Pipelined>) {
+          return is_symmetric(node.inner);
+        } else if constexpr (std::is_same_v<Node, Renumbered>) {
+          return node.block == node.inner.ranks() && is_symmetric(node.inner);
+        } else if constexpr (std::is_same_v<Node, ServerPush> || std::is_same_v<Node, ServerPull>) {
+          return node.servers == node.ranks;
+        } else {
+          return false;
+        }
+      },
+      schedule.node());
+}
 
 bool is_translated(const Schedule& schedule, int by) {
   if (by == schedule.ranks()) return true;
@@ -152,6 +178,28 @@ int collapsed_ranks(std::span<const Schedule> schedules, const Routes& routes) {
     if (is_equitable_for_all(*d * unit)) return *d * unit;
   }
   return ranks;
+}
+
+Positions positions_of(std::span<const Schedule> schedules, const Routes& routes) {
+  const int ranks = routes.ranks();
+  const int modulus = collapsed_ranks(schedules, routes);
+  if (modulus < ranks) return {ranks, modulus, 0};
+  const int unit = routes.unit();
+  const bool has_tail = unit > 0 && ranks > 2 * unit && !routes.needs_translation() &&
+                        std::all_of(schedules.begin(), schedules.end(), is_symmetric);
+  return has_tail ? Positions(ranks, unit, ranks % unit) : Positions(ranks);
+}
+
+Completion completion_of(const Positions& positions, std::span<const double> finish_s) {
+  Completion completion;
+  const bool has_tail = positions.is_collapsed() && positions.whole() < positions.ranks();
+  const int stored = has_tail ? positions.ranks() : positions.count();
+  completion.finish.reserve(static_cast<std::size_t>(stored));
+  for (int rank = 0; rank < stored; ++rank) {
+    const int position = has_tail ? positions.of(rank) : rank;
+    completion.finish.emplace_back(finish_s[static_cast<std::size_t>(position)]);
+  }
+  return completion;
 }
 
 }  // namespace paceline::simulator

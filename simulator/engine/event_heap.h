@@ -21,7 +21,7 @@ class EventHeap {
   // The time of a slot that is in the heap.
   [[nodiscard]] double time(int slot) const { return entries_[index(places_[index(slot)])].time; }
 
-  // Puts the slot in, or moves it.
+  // Puts the slot into the heap, or moves it.
   void set(int slot, double time) {
     int& place = places_[index(slot)];
     if (place < 0) {

@@ -77,7 +77,7 @@ class FlowEngine::Simulation final : public Launcher {
   Completion completion(int schedule, Bytes bucket, std::span<const Seconds> ready);
   void run(const std::function<void(Launcher&)>& begin, const Finished& finished);
   void launch(int id, const Launch& collective) override;
-  [[nodiscard]] int positions() const { return positions_; }
+  [[nodiscard]] int positions() const { return positions_.count(); }
   [[nodiscard]] std::int64_t flows() const { return flows_; }
 
  private:
@@ -90,7 +90,7 @@ class FlowEngine::Simulation final : public Launcher {
     int positions_left = 0;
     std::vector<Message> lanes;
     std::vector<Position> positions;
-    // For cutting runs short.
+    // What a run of alike steps looked like, to cut it short.
     Snapshot before;
     Snapshot now;
   };
@@ -123,8 +123,7 @@ class FlowEngine::Simulation final : public Launcher {
   void cut_short();
 
   std::vector<FlowProgram> programs_;
-  int ranks_;
-  int positions_;
+  Positions positions_{1};
   FairSharing sharing_;
   EventHeap events_;
   double now_ = 0;
@@ -145,18 +144,17 @@ class FlowEngine::Simulation final : public Launcher {
 FlowEngine::Simulation::Simulation(std::span<const models::Schedule> schedules,
                                    const CommunicationCost& cost, Collapse collapse) {
   PACELINE_ASSERT(!schedules.empty(), "there is a schedule to follow");
-  ranks_ = schedules.front().ranks();
+  const int ranks = schedules.front().ranks();
   for (const models::Schedule& schedule : schedules)
-    PACELINE_ASSERT(schedule.ranks() == ranks_, "all schedules are over the same ranks");
-  const Routes routes(cost, ranks_);
-  positions_ = collapse == Collapse::none ? ranks_ : collapsed_ranks(schedules, routes);
+    PACELINE_ASSERT(schedule.ranks() == ranks, "all schedules are over the same ranks");
+  const Routes routes(cost, ranks);
+  positions_ = collapse == Collapse::none ? Positions(ranks) : positions_of(schedules, routes);
   LinkNumbers numbers(routes, positions_);
   for (const models::Schedule& schedule : schedules) {
     programs_.push_back(
         make_flow_program(schedule, routes, positions_, cost.gamma.value(), numbers));
   }
-  for (const int link : numbers.links())
-    sharing_.add_link(1 / (routes.beta_s(link) * routes.weight(link, positions_)));
+  for (const int link : numbers.links()) sharing_.add_link(1 / routes.beta_s(link));
   idle_.resize(2 * programs_.size());
 }
 
@@ -175,15 +173,16 @@ FlowEngine::Simulation::Instance& FlowEngine::Simulation::idle_instance(int sche
   instance.is_alone = is_alone;
   instance.first_slot = static_cast<int>(owners_.size());
   instance.lanes.resize(program.lanes.size());
-  instance.positions.resize(at(positions_));
+  instance.positions.resize(at(positions_.count()));
   for (const FlowProgram::Lane& lane : program.lanes) {
     const std::size_t end = is_alone ? lane.end_own : lane.end_link;
     sharing_.add_flow(std::span(program.links).subspan(lane.first_link, end - lane.first_link),
+                      std::span(program.weights).subspan(lane.first_link, end - lane.first_link),
                       lane.bound);
   }
   // Positions are no flows, but have slots.
-  for (int position = 0; position < positions_; ++position) sharing_.add_flow({}, 0);
-  const std::size_t slots = program.lanes.size() + at(positions_);
+  for (int position = 0; position < positions_.count(); ++position) sharing_.add_flow({}, 0);
+  const std::size_t slots = program.lanes.size() + at(positions_.count());
   owners_.resize(owners_.size() + slots, &instance);
   events_.add_slots(static_cast<int>(slots));
   return instance;
@@ -192,7 +191,7 @@ FlowEngine::Simulation::Instance& FlowEngine::Simulation::idle_instance(int sche
 void FlowEngine::Simulation::start(Instance& instance, int id, double bytes) {
   instance.id = id;
   instance.bytes = bytes;
-  instance.positions_left = positions_;
+  instance.positions_left = positions_.count();
   std::fill(instance.positions.begin(), instance.positions.end(), Position{});
   instance.before.clear();
   ++in_flight_;
@@ -204,14 +203,13 @@ Completion FlowEngine::Simulation::completion(int schedule, Bytes bucket,
   Instance& instance = idle_instance(schedule, true);
   start(instance, 0, bucket.value());
   const int first_position = instance.first_slot + static_cast<int>(instance.lanes.size());
-  for (int position = 0; position < positions_; ++position)
+  for (int position = 0; position < positions_.count(); ++position)
     events_.set(first_position + position, ready.empty() ? 0 : ready[at(position)].value());
   simulate([](int, Seconds, Launcher&) {});
-  Completion completion;
-  completion.finish.reserve(instance.positions.size());
-  for (const Position& position : instance.positions)
-    completion.finish.emplace_back(position.finish);
-  return completion;
+  std::vector<double> finish_s;
+  finish_s.reserve(instance.positions.size());
+  for (const Position& position : instance.positions) finish_s.push_back(position.finish);
+  return completion_of(positions_, finish_s);
 }
 
 void FlowEngine::Simulation::run(const std::function<void(Launcher&)>& begin,
@@ -260,7 +258,7 @@ void FlowEngine::Simulation::take_launches(double until) {
     Instance& instance = idle_instance(launch.schedule, false);
     start(instance, launch.id, launch.bytes);
     const int first_position = instance.first_slot + static_cast<int>(instance.lanes.size());
-    for (int position = 0; position < positions_; ++position)
+    for (int position = 0; position < positions_.count(); ++position)
       events_.set(first_position + position, now_);
   }
 }
@@ -330,7 +328,7 @@ void FlowEngine::Simulation::finish_if_through(Instance& instance, int position)
   if (state.sends == 0 && state.receives == 0 && !state.reduces) step_on(instance, position);
 }
 
-// To the next step of the run, or the next run.
+// Takes a position to the next step of its run, or to its next run.
 void FlowEngine::Simulation::step_on(Instance& instance, int position) {
   Position& state = instance.positions[at(position)];
   const FlowProgram& p = program(instance);
@@ -408,7 +406,7 @@ bool FlowEngine::Simulation::photograph(const Instance& instance, int run,
     const int lane = p.messages[at(message)].lane;
     const Message& state = instance.lanes[at(lane)];
     snapshot.exact.push_back(2 * static_cast<int>(state.phase) + state.ends_there);
-    // With the time of its end, the rate says what remains.
+    // The rate and the time of its end say together what remains of a message.
     snapshot.exact.push_back(state.phase == Phase::flows ? 1 : 0);
     if (state.phase == Phase::flows) snapshot.close.push_back(state.rate);
     note_event(instance.first_slot + lane);

@@ -51,8 +51,8 @@ void add_parts(FlowProgram& program, const PreparedRun& prepared, int first_mess
 // has yet.
 class Lanes {
  public:
-  Lanes(const Routes& routes, Sharing& sharing, int positions, LinkNumbers& numbers)
-      : routes_(routes), sharing_(sharing), positions_(positions), numbers_(numbers) {}
+  Lanes(const Routes& routes, Sharing& sharing, LinkNumbers& numbers)
+      : routes_(routes), sharing_(sharing), numbers_(numbers) {}
 
   int of(const PreparedRun& run, int run_number, const PreparedRun::Message& m,
          FlowProgram& program) {
@@ -60,7 +60,10 @@ class Lanes {
     const auto [first, is_new] = first_.try_emplace(way, static_cast<int>(program.lanes.size()));
     int lane = is_new ? -1 : first->second;
     int last = -1;
-    while (lane >= 0 && uses_[static_cast<std::size_t>(lane)].run == run_number) {
+    const auto is_free = [&](const Use& use) {
+      return use.run != run_number && use.count == m.count;
+    };
+    while (lane >= 0 && !is_free(uses_[static_cast<std::size_t>(lane)])) {
       last = lane;
       lane = uses_[static_cast<std::size_t>(lane)].next;
     }
@@ -69,6 +72,7 @@ class Lanes {
       if (last >= 0) uses_[static_cast<std::size_t>(last)].next = lane;
     }
     uses_[static_cast<std::size_t>(lane)].run = run_number;
+    uses_[static_cast<std::size_t>(lane)].count = m.count;
     return lane;
   }
 
@@ -76,20 +80,23 @@ class Lanes {
   struct Use {
     int run = -1;   // the last that has a message on the lane
     int next = -1;  // lane between the same ranks
+    int count = 1;  // of alike messages that it carries
   };
 
   int add(const PreparedRun& run, const PreparedRun::Message& m, FlowProgram& program) {
     FlowProgram::Lane lane{.alpha_s = m.alpha_s,
                            .bound = std::numeric_limits<double>::infinity(),
                            .first_link = program.links.size()};
-    for (const int link : run.path(m)) {
-      lane.bound =
-          std::min(lane.bound, 1 / (routes_.beta_s(link) * routes_.weight(link, positions_)));
-    }
+    for (std::size_t i = m.first_link; i < m.end_link; ++i)
+      lane.bound = std::min(lane.bound, 1 / (routes_.beta_s(run.links[i]) * run.weights[i]));
     for (const bool own : {true, false}) {
-      for (const int link : run.path(m)) {
-        if (routes_.is_shared(link) && routes_.beta_s(link) > 0 && sharing_.is_shared(link) == own)
-          program.links.push_back(numbers_.of(link));
+      for (std::size_t i = m.first_link; i < m.end_link; ++i) {
+        const int link = run.links[i];
+        if (!routes_.is_shared(link) || routes_.beta_s(link) == 0 ||
+            sharing_.is_shared(link) != own)
+          continue;
+        program.links.push_back(numbers_.of(link));
+        program.weights.push_back(run.weights[i]);
       }
       if (own) lane.end_own = program.links.size();
     }
@@ -101,7 +108,6 @@ class Lanes {
 
   const Routes& routes_;
   Sharing& sharing_;
-  int positions_;
   LinkNumbers& numbers_;
   std::unordered_map<std::int64_t, int> first_;  // of the lanes from a rank to another
   std::vector<Use> uses_;                        // of each lane
@@ -123,22 +129,26 @@ void order_by_position(FlowProgram& program, int positions) {
 
 }  // namespace
 
-FlowProgram make_flow_program(const models::Schedule& schedule, const Routes& routes, int positions,
-                              double gamma_s, LinkNumbers& numbers) {
+FlowProgram make_flow_program(const models::Schedule& schedule, const Routes& routes,
+                              const Positions& positions, double gamma_s, LinkNumbers& numbers) {
   Sharing sharing(routes, positions);
-  for_each_run(schedule, routes, positions, [&](const PreparedRun& run) { sharing.add(run); });
+  for_each_run(schedule, routes, positions, [&](const PreparedRun& run) {
+    sharing.add(run);
+    return true;
+  });
 
   FlowProgram program;
-  Lanes lanes(routes, sharing, positions, numbers);
-  std::vector<int> part_of_position(static_cast<std::size_t>(positions));
+  Lanes lanes(routes, sharing, numbers);
+  std::vector<int> part_of_position(static_cast<std::size_t>(positions.count()));
   for_each_run(schedule, routes, positions, [&](const PreparedRun& run) {
     const int first_message = static_cast<int>(program.messages.size());
     if (program.messages.size() + run.messages.size() > most_flow_messages) {
       throw TooManyMessages(
-          fmt::format("{} ranks that share links have too little in common to be followed as a few",
-                      schedule.ranks()),
-          fmt::format("choose a multiple of the {} ranks of a node or switch, or --engine step",
-                      std::max(1, routes.unit())));
+          fmt::format(
+              "{} ranks that share links have too little in common to be followed as a few: "
+              "they have more than {} messages",
+              schedule.ranks(), most_flow_messages),
+          "choose --engine step, or fewer ranks");
     }
     const int first_part = static_cast<int>(program.parts.size());
     for (const PreparedRun::Message& m : run.messages) {
@@ -149,8 +159,9 @@ FlowProgram make_flow_program(const models::Schedule& schedule, const Routes& ro
     add_parts(program, run, first_message, gamma_s, part_of_position);
     program.runs.push_back({first_message, static_cast<int>(program.messages.size()), first_part,
                             static_cast<int>(program.parts.size()), run.repeats});
+    return true;
   });
-  order_by_position(program, positions);
+  order_by_position(program, positions.count());
   return program;
 }
 

@@ -24,13 +24,13 @@ struct FlowProgram {
   struct Lane {
     double alpha_s = 0;
     double bound = 0;  // bytes/s that its narrowest link lets through; infinite if none bounds it
-    // Of `links`: those that others of the same schedule may be on at the same time, and then those
-    // that only messages of another collective may be on.
+    // Its part of `links`. First come links on which other messages of the same schedule may be at
+    // the same time, up to end_own; then those that only messages of another collective may be on.
     std::size_t first_link = 0;
     std::size_t end_own = 0;
     std::size_t end_link = 0;
   };
-  // A position in a run.
+  // What one position does in a run.
   struct Part {
     int position = 0;
     int run = 0;
@@ -50,7 +50,8 @@ struct FlowProgram {
 
   std::vector<Message> messages;
   std::vector<Lane> lanes;
-  std::vector<int> links;  // numbered by the `numbers` that it was made with
+  std::vector<int> links;       // numbered by the `numbers` that it was made with
+  std::vector<double> weights;  // how many alike messages pass each of `links`
   std::vector<Part> parts;
   std::vector<int>
       mine;  // messages of the parts; one that a position sends to itself is there twice
@@ -70,6 +71,7 @@ inline constexpr std::size_t most_flow_messages = 1'000'000;
 
 // Throws TooManyMessages beyond most_flow_messages.
 [[nodiscard]] FlowProgram make_flow_program(const models::Schedule& schedule, const Routes& routes,
-                                            int positions, double gamma_s, LinkNumbers& numbers);
+                                            const Positions& positions, double gamma_s,
+                                            LinkNumbers& numbers);
 
 }  // namespace paceline::simulator

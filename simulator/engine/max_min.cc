@@ -16,16 +16,19 @@ int FairSharing::add_link(double capacity) {
   return static_cast<int>(links_.size()) - 1;
 }
 
-int FairSharing::add_flow(std::span<const int> links, double bound) {
+int FairSharing::add_flow(std::span<const int> links, std::span<const double> weights,
+                          double bound) {
   PACELINE_ASSERT(links.empty() || std::isfinite(bound), "a link bounds its flows");
+  PACELINE_ASSERT(weights.empty() || weights.size() == links.size(), "every link has its weight");
   const int first = static_cast<int>(path_.size());
-  for (const int link : links) path_.push_back({link, -1});
+  for (std::size_t i = 0; i < links.size(); ++i)
+    path_.push_back({links[i], -1, weights.empty() ? 1.0 : weights[i]});
   flows_.push_back({.bound = bound, .first = first, .end = static_cast<int>(path_.size())});
   return static_cast<int>(flows_.size()) - 1;
 }
 
-// With room for the rounding of sums; a flow that is refused its bound by less than this loses
-// nothing that anyone could measure.
+// Whether the flows of a link want more than it has, with room for the rounding of sums. A flow that
+// is refused its bound by less than this loses nothing that anyone could measure.
 bool FairSharing::is_contended(const Link& link) {
   constexpr double rounding = 1e-12;
   return link.wanted > link.capacity * (1 + rounding);
@@ -41,8 +44,8 @@ void FairSharing::start(int flow) {
   for (int hop = f.first; hop < f.end; ++hop) {
     Link& link = links_[at(path_[at(hop)].link)];
     path_[at(hop)].place = static_cast<int>(link.flows.size());
-    link.flows.push_back({flow, hop});
-    link.wanted += f.bound;
+    link.flows.push_back({flow, hop, path_[at(hop)].weight});
+    link.wanted += path_[at(hop)].weight * f.bound;
   }
 }
 
@@ -58,8 +61,8 @@ void FairSharing::stop(int flow) {
     link.flows[at(place)] = link.flows.back();
     path_[at(link.flows[at(place)].hop)].place = place;
     link.flows.pop_back();
-    link.wanted = link.flows.empty() ? 0 : link.wanted - f.bound;
-    link.used = link.flows.empty() ? 0 : link.used - f.rate;
+    link.wanted = link.flows.empty() ? 0 : link.wanted - hop.weight * f.bound;
+    link.used = link.flows.empty() ? 0 : link.used - hop.weight * f.rate;
     // Nobody else gains where nobody was stopped.
     if (link.stopped == 0 || link.has_room) continue;
     link.has_room = true;
@@ -94,9 +97,10 @@ void FairSharing::reach(int id) {
     if (link.open < 0) continue;
     OpenLink& passed = open_[at(link.open)];
     ++passed.flows;
-    passed.room += flow.rate;
+    passed.weight += hop.weight;
+    passed.room += hop.weight * flow.rate;
     if (flow.bottleneck == hop.link) --passed.stopped;
-    if (passed.is_followed) ways_.push_back(link.open);
+    if (passed.is_followed) ways_.push_back({link.open, hop.weight});
   }
   reached_.push_back({.flow = id,
                       .former_bottleneck = flow.bottleneck,
@@ -115,11 +119,11 @@ void FairSharing::fix(Reached& reached, double rate, int bottleneck) {
   reached.bottleneck = bottleneck;
   reached.fix = fixes_++;
   --unfixed_;
-  for (const int way : ways(reached)) {
-    OpenLink& open = open_[at(way)];
-    open.left = std::max(0.0, open.left - rate);
+  for (const Way& way : ways(reached)) {
+    OpenLink& open = open_[at(way.open)];
+    open.left = std::max(0.0, open.left - way.weight * rate);
     open.most = std::max(open.most, rate);
-    --open.unfixed;
+    open.unfixed -= way.weight;
   }
 }
 
@@ -139,7 +143,7 @@ void FairSharing::open_links() {
     OpenLink& open = open_[i];
     open.left = room(open);
     open.filled = open.flows;
-    open.unfixed = open.flows;
+    open.unfixed = open.weight;
     open.others_stopped = open.stopped;
     open.most = 0;
     open.stops_at = -1;
@@ -151,17 +155,19 @@ void FairSharing::open_links() {
 // one when they were fixed: sums do not depend on who is followed.
 void FairSharing::catch_up(OpenLink& open) {
   fixed_.clear();
+  open.unfixed = open.weight;
   for (const Passing& passing : links_[at(open.link)].flows) {
     const Flow& flow = flows_[at(passing.flow)];
     if (flow.seen != round_) continue;
     const Reached& reached = reached_[at(flow.reached)];
-    if (is_fixed(reached)) fixed_.emplace_back(reached.fix, reached.rate);
+    if (!is_fixed(reached)) continue;
+    fixed_.emplace_back(reached.fix, passing.weight * reached.rate);
+    open.unfixed -= passing.weight;
   }
-  open.unfixed = open.flows - static_cast<int>(fixed_.size());
   if (open.unfixed == 0) return;
   std::sort(fixed_.begin(), fixed_.end());
   open.left = room(open);
-  for (const auto& [fix, rate] : fixed_) open.left = std::max(0.0, open.left - rate);
+  for (const auto& [fix, taken] : fixed_) open.left = std::max(0.0, open.left - taken);
 }
 
 // Fixes the flows whose bounds a level has come up to. They are sorted once there is one; mostly
@@ -233,7 +239,7 @@ void FairSharing::fill() {
     levels_.push_back({level, lowest.open});
     std::push_heap(levels_.begin(), levels_.end(), higher);
   }
-  // Those that pass no contended link.
+  // Flows that pass no contended link have their bounds.
   for (std::size_t i = 0; unfixed_ > 0; ++i) {
     if (!is_fixed(reached_[i])) fix(reached_[i], reached_[i].bound, -1);
   }
@@ -296,7 +302,8 @@ void FairSharing::book(Reached& reached) {
   if (std::abs(reached.rate - reached.former_rate) <= rounding * reached.rate) return;
   flow.rate = reached.rate;
   new_rates_.push_back(reached.flow);
-  for (const Hop& hop : path(flow)) links_[at(hop.link)].used += reached.rate - reached.former_rate;
+  for (const Hop& hop : path(flow))
+    links_[at(hop.link)].used += hop.weight * (reached.rate - reached.former_rate);
 }
 
 std::span<const int> FairSharing::settled() {

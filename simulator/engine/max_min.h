@@ -5,6 +5,13 @@
 // (Bertsekas & Gallager, Data Networks, 2nd ed. 1992, 6.5.2). They are found by filling all flows
 // at the same pace until a link is full (their Fig. 6.30).
 //
+// A flow may stand for several that are alike: its weight on a link says how many of them pass that
+// link, and its rate is that of each. Rates are then those of the flows that it stands for. Where an
+// equitable partition (equivalence.h) puts flows and links into classes, flows of one class have one
+// bottleneck class and one rate, for max-min fair rates are unique and any exchange of alike flows
+// that keeps classes maps them to themselves; a link that represents its class is full with the
+// weighted rates when each link of its class is full with the flows' own.
+//
 // COST. A link whose flows could all have their bounds is no constraint, and is passed over: where
 // nothing is shared a start or stop costs O(links of its way). Otherwise the flows on its links are
 // filled anew beside all others, and where that is not fair to those, they too, until it is:
@@ -26,7 +33,10 @@ class FairSharing {
   int add_link(double capacity);
   // Declares a flow over these links, each named once, that does not run yet. `bound` is the most
   // that it can get, at most the capacity of any of the links; infinite only if there are none.
-  int add_flow(std::span<const int> links, double bound);
+  int add_flow(std::span<const int> links, double bound) { return add_flow(links, {}, bound); }
+  // The same for as many alike flows as `weights` says of each link, whole numbers from 1; empty
+  // where all are 1. `bound` is of each: at most capacity / weight of any of the links.
+  int add_flow(std::span<const int> links, std::span<const double> weights, double bound);
 
   void start(int flow);
   void stop(int flow);
@@ -53,16 +63,23 @@ class FairSharing {
   struct Hop {
     int link;
     int place;  // of the flow among those of the link, while it runs
+    double weight;
   };
   struct Passing {
     int flow;
     int hop;  // of path_
+    double weight;
   };
-  // One line of the cache: a change looks at links in no order.
+  // A reached flow passes a link that is followed.
+  struct Way {
+    int open;  // of open_
+    double weight;
+  };
+  // A link takes one line of the cache, for a change looks at links in no order.
   struct Link {
     double capacity;
-    double wanted = 0;  // sum of the bounds of its flows
-    double used = 0;    // sum of their rates
+    double wanted = 0;  // sum of the bounds of its flows, by weight
+    double used = 0;    // sum of their rates, by weight
     int stopped = 0;    // of its flows, those that it stops
     unsigned seen = 0;
     int open = -1;           // of open_; -1: it was seen and is not contended
@@ -89,14 +106,15 @@ class FairSharing {
     int link;
     bool is_followed;
     bool is_narrow = false;  // it was asked for
-    // As flows are reached:
-    int flows = 0;  // those that were
-    int stopped;    // of the others, those that it stops; none if it is not followed
-    double room;    // all but what the others have
+    // Kept up to date while flows are reached:
+    int flows = 0;      // those that were
+    double weight = 0;  // sum of their weights
+    int stopped;        // of the others, those that it stops; none if it is not followed
+    double room;        // all but what the others have
     // In the last fill():
     int filled = 0;  // flows
     int others_stopped = 0;
-    int unfixed = 0;
+    double unfixed = 0;  // sum of the weights of flows that have no rate yet
     double left = 0;
     double most = 0;       // that one of the reached flows has, where it is followed
     double stops_at = -1;  // the rate at which it stops some of them; -1: it stops none
@@ -111,7 +129,7 @@ class FairSharing {
   [[nodiscard]] std::span<const Hop> path(const Flow& flow) const {
     return std::span(path_).subspan(at(flow.first), at(flow.end - flow.first));
   }
-  [[nodiscard]] std::span<const int> ways(const Reached& reached) const {
+  [[nodiscard]] std::span<const Way> ways(const Reached& reached) const {
     return std::span(ways_).subspan(at(reached.first_way), at(reached.end_way - reached.first_way));
   }
   std::span<const int> settled();
@@ -137,12 +155,12 @@ class FairSharing {
   unsigned round_ = 0;
   std::vector<int> started_;
   std::vector<int> relieved_;
-  // Of one settle():
+  // The state of one settle():
   std::vector<Reached> reached_;
-  std::vector<int> ways_;  // of open_: the links of each reached flow that are followed
+  std::vector<Way> ways_;  // of each reached flow
   std::vector<OpenLink> open_;
   double least_bound_ = 0;  // of the reached flows
-  // Of one fill():
+  // The state of one fill():
   std::int64_t fixes_ = 0;  // of flows, in all
   std::int64_t first_fix_ = 0;
   std::size_t unfixed_ = 0;    // of reached_

@@ -4,15 +4,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <variant>
 
 #include "models/base/error.h"
 #include "models/collective/enumerate.h"
+#include "simulator/engine/effort.h"
 #include "simulator/engine/equivalence.h"
 
 namespace paceline::simulator {
 
-LinkNumbers::LinkNumbers(const Routes& routes, int positions) {
-  if (positions == routes.ranks()) all_.assign(static_cast<std::size_t>(routes.links()), -1);
+LinkNumbers::LinkNumbers(const Routes& routes, const Positions& positions) {
+  if (!positions.is_collapsed()) all_.assign(static_cast<std::size_t>(routes.links()), -1);
 }
 
 int LinkNumbers::of(int link) {
@@ -42,16 +45,12 @@ void Sharing::add(const PreparedRun& run) {
   for (const PreparedRun::Message& m : run.messages) {
     for (std::size_t i = m.first_link; i < m.end_link; ++i) {
       if (!routes_->is_shared(run.links[i])) continue;
-      const int sender = moved_down(m.from, run.shifts[i]);
+      const int sender = moved_down(m.from_rank, run.shifts[i]);
       const int receiver = moved_down(m.to_rank, run.shifts[i]);
       const auto number = static_cast<std::size_t>(numbers_.of(run.links[i]));
-      if (number == users_.size()) {
-        users_.push_back({.sender = sender,
-                          .receiver = receiver,
-                          .at_once = routes_->weight(run.links[i], positions_) > 1});
-      }
+      if (number == users_.size()) users_.push_back({.sender = sender, .receiver = receiver});
       Users& users = users_[number];
-      users.at_once = users.at_once || users.last_run == runs_;
+      users.at_once = users.at_once || users.last_run == runs_ || run.weights[i] > 1;
       users.last_run = runs_;
       users.one_sender = users.one_sender && users.sender == sender &&
                          (routes_->needs_translation() || run.shifts[i] == 0);
@@ -71,62 +70,173 @@ bool Sharing::any() const {
 
 bool shares_links(const models::Schedule& schedule, const CommunicationCost& cost) {
   const Routes routes(cost, schedule.ranks());
-  const int positions = collapsed_ranks({&schedule, 1}, routes);
+  const Positions positions = positions_of({&schedule, 1}, routes);
   Sharing sharing(routes, positions);
-  for_each_run(schedule, routes, positions, [&](const PreparedRun& run) { sharing.add(run); });
+  for_each_run(schedule, routes, positions, [&](const PreparedRun& run) {
+    sharing.add(run);
+    return !sharing.any();
+  });
   return sharing.any();
 }
 
-void for_each_run(const models::Schedule& schedule, const Routes& routes, int positions,
-                  const std::function<void(const PreparedRun&)>& sink) {
-  constexpr models::Span<double> bucket{0.0, 1.0};
-  const bool is_collapsed = positions != schedule.ranks();
-  PreparedRun run;
-  std::size_t prepared = 0;
-  std::vector<int> path;
-  std::vector<double> reduced(static_cast<std::size_t>(positions));
-  std::vector<bool> takes_part(static_cast<std::size_t>(positions));
-  const auto see = [&](const models::Transfer<double>& t) {
-    if (++prepared > most_prepared_messages) {
-      throw TooManyMessages(
-          fmt::format("{} ranks have too little in common to be timed as a few", schedule.ranks()),
-          routes.unit() == 0
-              ? "choose fewer ranks, or equal nodes and a placement node by node"
-              : fmt::format("choose a multiple of the {} ranks of a node or switch, and for "
-                            "halving-doubling a power of two",
-                            routes.unit()));
-    }
-    const int to = t.to % positions;
-    const double alpha_s = routes.path(t.from, t.to, path);
-    const std::size_t first = run.links.size();
-    for (const int link : path) {
-      run.links.push_back(routes.standing_for(link, positions));
-      run.shifts.push_back(routes.shift(link, positions));
-    }
-    run.messages.push_back({t.from, to, t.to, t.span.size, alpha_s, first, run.links.size()});
-    takes_part[static_cast<std::size_t>(t.from)] = true;
-    takes_part[static_cast<std::size_t>(to)] = true;
-    if (t.reduce) reduced[static_cast<std::size_t>(to)] += t.span.size;
-  };
-  for (int step = 0; step < schedule.steps(); step += run.repeats) {
-    run.messages.clear();
-    run.participants.clear();
-    run.links.clear();
-    run.shifts.clear();
-    run.repeats = schedule.repeats(step);
-    if (is_collapsed) {
-      for (int rank = 0; rank < positions; ++rank)
-        models::for_each_send(schedule, rank, step, bucket, see);
+namespace {
+
+// What to do about a schedule that has too many messages. It must help: ranks that fill all nodes
+// are not told to.
+std::string fewer_messages(const models::Schedule& schedule, const Routes& routes) {
+  const int unit = routes.unit();
+  if (std::holds_alternative<models::Pipelined>(schedule.node()))
+    return "choose fewer segments (--segments), or fewer ranks";
+  if (unit > 1 && schedule.ranks() % unit != 0)
+    return fmt::format("choose fewer ranks, or a multiple of the {} ranks of a node or switch",
+                       unit);
+  if (unit == 0) return "choose fewer ranks, or equal nodes and a placement node by node";
+  return "choose fewer ranks, or another strategy";
+}
+
+TooManyMessages too_many(const models::Schedule& schedule, const Routes& routes,
+                         std::int64_t most) {
+  return {
+      fmt::format("{} ranks have too little in common to be timed as a few: they have more than "
+                  "{:.2g} million messages",
+                  schedule.ranks(), static_cast<double>(most) / 1e6),
+      fewer_messages(schedule, routes)};
+}
+
+// Puts the messages of a step together.
+class Gatherer {
+ public:
+  Gatherer(const models::Schedule& schedule, const Routes& routes, const Positions& positions,
+           std::int64_t most)
+      : schedule_(schedule),
+        routes_(routes),
+        positions_(positions),
+        most_(most),
+        reduced_(static_cast<std::size_t>(positions.count())),
+        takes_part_(static_cast<std::size_t>(positions.count())) {}
+
+  const PreparedRun& gather(int step) {
+    run_.messages.clear();
+    run_.participants.clear();
+    run_.links.clear();
+    run_.shifts.clear();
+    run_.weights.clear();
+    run_.repeats = schedule_.repeats(step);
+    constexpr models::Span<double> bucket{0.0, 1.0};
+    const auto see = [this](const models::Transfer<double>& t) { add(t); };
+    if (positions_.is_collapsed()) {
+      for (int position = 0; position < positions_.count(); ++position) {
+        first_of_sender_ = run_.messages.size();
+        models::for_each_send(schedule_, positions_.rank(position), step, bucket, see);
+      }
     } else {
-      models::for_each_transfer(schedule, step, bucket, see);
+      models::for_each_transfer(schedule_, step, bucket, see);
     }
-    for (int position = 0; position < positions; ++position) {
+    weigh();
+    take_part();
+    return run_;
+  }
+
+ private:
+  // Messages that one rank sends are compared with this many of those before at most: more kinds
+  // than that are not put together.
+  static constexpr std::size_t most_compared = 64;
+
+  void add(const models::Transfer<double>& t) {
+    if (++seen_ > most_) throw too_many(schedule_, routes_, most_);
+    PreparedRun::Message message{.from = positions_.of(t.from),
+                                 .to = positions_.of(t.to),
+                                 .from_rank = t.from,
+                                 .to_rank = t.to,
+                                 .fraction = t.span.size,
+                                 .alpha_s = routes_.path(t.from, t.to, path_),
+                                 .first_link = run_.links.size(),
+                                 .end_link = run_.links.size() + path_.size()};
+    if (t.reduce) reduced_[static_cast<std::size_t>(message.to)] += reduced_by_each(message);
+    if (!positions_.is_collapsed()) {
+      run_.links.insert(run_.links.end(), path_.begin(), path_.end());
+      run_.messages.push_back(message);
+      return;
+    }
+    for (const int link : path_) run_.links.push_back(routes_.standing_for(link, positions_));
+    if (joins_another(message)) {
+      run_.links.resize(message.first_link);
+      return;
+    }
+    for (const int link : path_) run_.shifts.push_back(routes_.shift(link, positions_));
+    for (const int link : path_) run_.weights.push_back(routes_.alike(link, positions_));
+    run_.messages.push_back(message);
+  }
+
+  [[nodiscard]] double reduced_by_each(const PreparedRun::Message& m) const {
+    return m.fraction * positions_.size(m.from) / positions_.size(m.to);
+  }
+
+  // Counts a message with one of the same sender that is alike, if there is one.
+  bool joins_another(const PreparedRun::Message& m) {
+    const auto links = run_.path(m);
+    const std::size_t end = std::min(run_.messages.size(), first_of_sender_ + most_compared);
+    for (std::size_t i = first_of_sender_; i < end; ++i) {
+      PreparedRun::Message& other = run_.messages[i];
+      if (other.to != m.to || other.fraction != m.fraction || other.alpha_s != m.alpha_s) continue;
+      const auto others = run_.path(other);
+      if (!std::equal(links.begin(), links.end(), others.begin(), others.end())) continue;
+      ++other.count;
+      return true;
+    }
+    return false;
+  }
+
+  // All messages of a kind are count x (ranks of the sender's position). They pass as many links as
+  // are alike, each of those equally often, for positions are equitable.
+  void weigh() {
+    run_.shifts.resize(run_.links.size(), 0);
+    run_.weights.resize(run_.links.size(), 1);
+    for (const PreparedRun::Message& m : run_.messages) {
+      const double all = static_cast<double>(m.count) * positions_.size(m.from);
+      for (std::size_t i = m.first_link; i < m.end_link; ++i)
+        run_.weights[i] = all / run_.weights[i];
+      takes_part_[static_cast<std::size_t>(m.from)] = true;
+      takes_part_[static_cast<std::size_t>(m.to)] = true;
+    }
+  }
+
+  void take_part() {
+    for (int position = 0; position < positions_.count(); ++position) {
       const auto i = static_cast<std::size_t>(position);
-      if (takes_part[i]) run.participants.push_back({position, reduced[i]});
-      takes_part[i] = false;
-      reduced[i] = 0;
+      if (takes_part_[i]) run_.participants.push_back({position, reduced_[i]});
+      takes_part_[i] = false;
+      reduced_[i] = 0;
     }
-    sink(run);
+  }
+
+  const models::Schedule& schedule_;
+  const Routes& routes_;
+  const Positions& positions_;
+  std::int64_t most_;
+  std::int64_t seen_ = 0;
+  PreparedRun run_;
+  std::size_t first_of_sender_ = 0;  // of the messages: those of the rank that is looked at
+  std::vector<int> path_;
+  std::vector<double> reduced_;
+  std::vector<bool> takes_part_;
+};
+
+}  // namespace
+
+void for_each_run(const models::Schedule& schedule, const Routes& routes,
+                  const Positions& positions, const std::function<bool(const PreparedRun&)>& sink,
+                  std::int64_t most) {
+  // Refused before they are counted one by one: a schedule of parts that run in parallel may have
+  // fewer than this, but not by much.
+  const double share = static_cast<double>(positions.count()) / schedule.ranks();
+  if (message_count(schedule).distinct * share > 2.0 * static_cast<double>(most))
+    throw too_many(schedule, routes, most);
+  Gatherer gatherer(schedule, routes, positions, most);
+  for (int step = 0; step < schedule.steps();) {
+    const PreparedRun& run = gatherer.gather(step);
+    step += run.repeats;
+    if (!sink(run)) return;
   }
 }
 

@@ -2,6 +2,7 @@
 // ranks: what the step engine and the flow engine are made from.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <unordered_map>
@@ -13,28 +14,33 @@
 
 namespace paceline::simulator {
 
-// One of `repeats` alike steps. Sizes are fractions of the bucket.
+// What happens in each of `repeats` alike steps. Sizes are fractions of the bucket.
 struct PreparedRun {
+  // All alike messages that the rank of one position sends to the ranks of another: as many as
+  // `count`, over links that the same ones stand for.
   struct Message {
-    int from = 0;  // positions; `from` is the rank itself too
+    int from = 0;  // positions
     int to = 0;
-    int to_rank = 0;
+    int from_rank = 0;  // that represents its position
+    int to_rank = 0;    // of the first of the messages
     double fraction = 0;
     double alpha_s = 0;
     std::size_t first_link = 0;  // of links
     std::size_t end_link = 0;
+    int count = 1;
   };
-  // A position that sends or receives, and what it reduces.
+  // A position that sends or receives, and what each of its ranks reduces.
   struct Participant {
     int position = 0;
     double reduced = 0;
   };
   std::vector<Message> messages;
   std::vector<Participant> participants;
-  // That stand for those of the messages' ways, and by how much the true ones are shifted
-  // (Routes::shift).
+  // The links that stand for those of the messages' ways; by how much the true ones are shifted
+  // (Routes::shift); and how many messages of the kind pass the link that stands for the others.
   std::vector<int> links;
   std::vector<int> shifts;
+  std::vector<double> weights;
   int repeats = 1;
 
   [[nodiscard]] std::span<const int> path(const Message& m) const {
@@ -46,7 +52,7 @@ struct PreparedRun {
 // grow with the cluster where few stand for all.
 class LinkNumbers {
  public:
-  LinkNumbers(const Routes& routes, int positions);
+  LinkNumbers(const Routes& routes, const Positions& positions);
   // A link has a new number if it is the count() from before the call.
   [[nodiscard]] int of(int link);
   [[nodiscard]] int count() const { return static_cast<int>(met_.size()); }
@@ -66,8 +72,8 @@ class LinkNumbers {
 // receiver, who waits for each of them before the next.
 class Sharing {
  public:
-  Sharing(const Routes& routes, int positions)
-      : routes_(&routes), positions_(positions), numbers_(routes, positions) {}
+  Sharing(const Routes& routes, const Positions& positions)
+      : routes_(&routes), numbers_(routes, positions) {}
   void add(const PreparedRun& run);
   [[nodiscard]] bool is_shared(int link);
   [[nodiscard]] bool any() const;
@@ -83,14 +89,13 @@ class Sharing {
     [[nodiscard]] bool share() const { return at_once || (!one_sender && !one_receiver); }
   };
   const Routes* routes_;
-  int positions_;
   std::size_t runs_ = 0;
   LinkNumbers numbers_;
   std::vector<Users> users_;
 };
 
 // Messages that are prepared at most: about 200 MB in the step engine.
-inline constexpr std::size_t most_prepared_messages = 8'000'000;
+inline constexpr std::int64_t most_prepared_messages = 8'000'000;
 
 // A schedule whose ranks cannot be collapsed and have more messages than that.
 class TooManyMessages : public InputError {
@@ -98,10 +103,11 @@ class TooManyMessages : public InputError {
   using InputError::InputError;
 };
 
-// Calls sink(const PreparedRun&) for each run, in order; the run is reused. `positions` must be
-// collapsed_ranks() or all ranks. Throws TooManyMessages beyond most_prepared_messages.
-void for_each_run(const models::Schedule& schedule, const Routes& routes, int positions,
-                  const std::function<void(const PreparedRun&)>& sink);
+// Calls sink(run) for each run in order, until it returns false; the run is reused. `positions` must
+// be positions_of() the schedule, or all ranks. Throws TooManyMessages beyond `most` messages.
+void for_each_run(const models::Schedule& schedule, const Routes& routes,
+                  const Positions& positions, const std::function<bool(const PreparedRun&)>& sink,
+                  std::int64_t most = most_prepared_messages);
 
 // Does a schedule by itself ever have two messages on one link at the same time, whenever its ranks
 // are ready? Throws like for_each_run().

@@ -273,24 +273,30 @@ int Routes::path_through_grid(int from_node, int to_node, std::vector<int>& path
   return hops;
 }
 
-int Routes::standing_for(int link, int positions) const {
-  if (positions == ranks_) return link;
+int Routes::standing_for(int link, const Positions& positions) const {
+  if (!positions.is_collapsed()) return link;
   const Family& family = family_of(link);
   if (family.ranks_per_owner == 0) return link;
   const int owner = (link - family.first) / family.per_owner;
+  if (owner * family.ranks_per_owner >= positions.whole()) return link;
   const int index = (link - family.first) % family.per_owner;
-  return family.first + owner % (positions / family.ranks_per_owner) * family.per_owner + index;
+  return family.first + owner % (positions.modulus() / family.ranks_per_owner) * family.per_owner +
+         index;
 }
 
-int Routes::shift(int link, int positions) const {
-  if (positions == ranks_) return 0;
+int Routes::shift(int link, const Positions& positions) const {
+  if (!positions.is_collapsed()) return 0;
   return (link - standing_for(link, positions)) / family_of(link).per_owner *
          family_of(link).ranks_per_owner;
 }
 
-double Routes::weight(int link, int positions) const {
-  if (positions == ranks_ || family_of(link).ranks_per_owner != 0) return 1;
-  return static_cast<double>(ranks_) / positions;
+int Routes::alike(int link, const Positions& positions) const {
+  if (!positions.is_collapsed()) return 1;
+  const Family& family = family_of(link);
+  if (family.ranks_per_owner == 0) return 1;
+  const int owner = (link - family.first) / family.per_owner;
+  if (owner * family.ranks_per_owner >= positions.whole()) return 1;
+  return positions.whole() / positions.modulus();
 }
 
 }  // namespace paceline::simulator

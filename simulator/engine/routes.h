@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "simulator/cost/communication_cost.h"
+#include "simulator/engine/positions.h"
 
 namespace paceline::simulator {
 
@@ -54,13 +55,12 @@ class Routes {
   // unit() apart; 0 if no two do. In a torus they do to a message and its translation only.
   [[nodiscard]] int unit() const { return unit_; }
   [[nodiscard]] bool needs_translation() const { return needs_translation_; }
-  // The link that stands for `link` where `positions` ranks stand for all.
-  [[nodiscard]] int standing_for(int link, int positions) const;
+  // The link that stands for `link` where positions stand for all ranks.
+  [[nodiscard]] int standing_for(int link, const Positions& positions) const;
   // By how many ranks a message over `link` is to be moved down to be one over standing_for(link).
-  [[nodiscard]] int shift(int link, int positions) const;
-  // How many times a message of a position counts on that link: it stands for ranks / positions
-  // messages, and the link for as many links, or for itself alone.
-  [[nodiscard]] double weight(int link, int positions) const;
+  [[nodiscard]] int shift(int link, const Positions& positions) const;
+  // How many links standing_for(link) stands for, itself included.
+  [[nodiscard]] int alike(int link, const Positions& positions) const;
 
  private:
   // Links of one kind: `per_owner` for each of `owners`, which are ranks_per_owner slots each. One

@@ -2,9 +2,8 @@
 //
 // IMPLEMENTATION. The schedule is compiled once into runs of alike steps between positions; a
 // message's time is affine in the bucket size, because loads and chunks are fractions of it.
-// Evaluation keeps the finish time of each position. Loads: all positions stand for equally
-// many ranks, so what the members of one position receive in a step is what the positions send
-// to it, and loads can be summed over the messages of the positions alone.
+// Evaluation keeps the finish time of each position. The load of a link is the sum over the messages
+// of the positions, each by its weight there (PreparedRun::weights).
 #include "simulator/engine/step_engine.h"
 
 #include <algorithm>
@@ -17,14 +16,14 @@
 namespace paceline::simulator {
 
 StepEngine::StepEngine(const models::Schedule& schedule, const CommunicationCost& cost,
-                       Collapse collapse)
-    : ranks_(schedule.ranks()) {
-  const Routes routes(cost, ranks_);
-  positions_ = collapse == Collapse::none ? ranks_ : collapsed_ranks({&schedule, 1}, routes);
+                       Collapse collapse, std::int64_t most_messages)
+    : positions_(schedule.ranks()) {
+  const Routes routes(cost, schedule.ranks());
+  if (collapse != Collapse::none) positions_ = positions_of({&schedule, 1}, routes);
   LinkNumbers numbers(routes, positions_);
   std::vector<double> load_s;       // of each numbered link, for each byte of the bucket
   std::vector<std::size_t> number;  // of each of the run's links
-  for_each_run(schedule, routes, positions_, [&](const PreparedRun& prepared) {
+  const auto add = [&](const PreparedRun& prepared) {
     Run run{.first_message = messages_.size(),
             .first_participant = participants_.size(),
             .repeats = prepared.repeats};
@@ -35,7 +34,7 @@ StepEngine::StepEngine(const models::Schedule& schedule, const CommunicationCost
     for (const PreparedRun::Message& m : prepared.messages) {
       for (std::size_t i = m.first_link; i < m.end_link; ++i) {
         const int link = prepared.links[i];
-        load_s[number[i]] += m.fraction * routes.beta_s(link) * routes.weight(link, positions_);
+        load_s[number[i]] += m.fraction * routes.beta_s(link) * prepared.weights[i];
       }
     }
     for (const PreparedRun::Message& m : prepared.messages) {
@@ -53,7 +52,9 @@ StepEngine::StepEngine(const models::Schedule& schedule, const CommunicationCost
     run.end_message = messages_.size();
     run.end_participant = participants_.size();
     runs_.push_back(run);
-  });
+    return true;
+  };
+  for_each_run(schedule, routes, positions_, add, most_messages);
 }
 
 // finish_s and scratch are over positions; scratch is at least twice as long. Times are kept
@@ -67,7 +68,7 @@ void StepEngine::evaluate(const Run& run, double bucket_bytes, std::vector<doubl
       participants_.begin() + static_cast<std::ptrdiff_t>(run.end_participant));
   if (participants.empty()) return;
   double* sent = scratch.data();
-  double* received = scratch.data() + positions_;
+  double* received = scratch.data() + positions_.count();
   double base = finish_s[static_cast<std::size_t>(participants.front().position)];
   for (const Participant& p : participants)
     base = std::max(base, finish_s[static_cast<std::size_t>(p.position)]);
@@ -112,19 +113,17 @@ void StepEngine::evaluate(const Run& run, double bucket_bytes, std::vector<doubl
 Completion StepEngine::run_all(Bytes bucket, std::vector<double> finish_s) const {
   std::vector<double> scratch(2 * finish_s.size());
   for (const Run& run : runs_) evaluate(run, bucket.value(), finish_s, scratch);
-  Completion completion;
-  completion.finish.reserve(finish_s.size());
-  for (const double finish : finish_s) completion.finish.emplace_back(finish);
-  return completion;
+  return completion_of(positions_, finish_s);
 }
 
 Completion StepEngine::completion(Bytes bucket) const {
-  return run_all(bucket, std::vector<double>(static_cast<std::size_t>(positions_)));
+  return run_all(bucket, std::vector<double>(static_cast<std::size_t>(positions_.count())));
 }
 
 Completion StepEngine::completion(Bytes bucket, std::span<const Seconds> ready) const {
-  PACELINE_ASSERT(positions_ == ranks_ && ready.size() == static_cast<std::size_t>(ranks_),
-                  "ready times are for ranks that are not collapsed");
+  PACELINE_ASSERT(
+      !positions_.is_collapsed() && ready.size() == static_cast<std::size_t>(positions_.ranks()),
+      "ready times are for ranks that are not collapsed");
   std::vector<double> finish_s;
   finish_s.reserve(ready.size());
   for (const Seconds time : ready) finish_s.push_back(time.value());

@@ -35,6 +35,7 @@
 // Thread safety: const member functions may be called concurrently.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -42,6 +43,7 @@
 #include "simulator/cost/communication_cost.h"
 #include "simulator/engine/equivalence.h"
 #include "simulator/engine/network_engine.h"
+#include "simulator/engine/prepare.h"
 
 namespace paceline::simulator {
 
@@ -51,7 +53,8 @@ class StepEngine {
   // Throws TooManyMessages where that takes more than 8 million messages (200 MB): a schedule over
   // hundreds of thousands of ranks that cannot be collapsed.
   StepEngine(const models::Schedule& schedule, const CommunicationCost& cost,
-             Collapse collapse = Collapse::equal_positions);
+             Collapse collapse = Collapse::equal_positions,
+             std::int64_t most_messages = most_prepared_messages);
 
   // All ranks ready at 0. O(prepared transfers); allocates twice.
   [[nodiscard]] Completion completion(Bytes bucket) const;
@@ -60,7 +63,7 @@ class StepEngine {
   [[nodiscard]] Completion completion(Bytes bucket, std::span<const Seconds> ready) const;
 
   // How many ranks stand for all.
-  [[nodiscard]] int positions() const { return positions_; }
+  [[nodiscard]] int positions() const { return positions_.count(); }
   // Messages that one evaluation looks at if no run is cut short.
   [[nodiscard]] std::size_t prepared_messages() const { return messages_.size(); }
 
@@ -90,8 +93,7 @@ class StepEngine {
                 std::vector<double>& scratch) const;
   [[nodiscard]] Completion run_all(Bytes bucket, std::vector<double> finish_s) const;
 
-  int ranks_ = 1;
-  int positions_ = 1;
+  Positions positions_;
   std::vector<Message> messages_;
   std::vector<Participant> participants_;
   std::vector<Run> runs_;

@@ -16,8 +16,8 @@ struct Transfer {
   int after = -1;  // the last pass that it waits for, as a task
 };
 
-// For each task the last task of the compute stream that it waits for in its own iteration; -1:
-// none. The compute stream runs its tasks in the order in which they are listed.
+// The last task of the compute stream that each task waits for in its own iteration, or -1 if there
+// is none. The compute stream runs its tasks in the order in which they are listed.
 std::vector<int> last_awaited(const IterationDag& dag) {
   std::vector<int> last(dag.tasks().size(), -1);
   for (const int task : dag.order()) {

@@ -22,7 +22,7 @@
 
 namespace paceline::simulator {
 
-// Time of each part of a bucket's way; a part that takes no time is no task.
+// The time of each part of a bucket's way. A part that takes no time is no task.
 struct BucketTimes {
   Seconds cast;
   Seconds pack;
@@ -32,7 +32,8 @@ struct BucketTimes {
   [[nodiscard]] Seconds total() const { return cast + pack + all_reduce + unpack; }
 };
 
-// Of one batch of a rank; zero where the cluster says nothing of it, and then no task.
+// The times of the input of one batch of a rank. A time is zero where the cluster says nothing about
+// it, and then there is no task.
 struct InputTimes {
   Seconds read;
   Seconds decode;
@@ -49,9 +50,9 @@ class IterationDag {
 
   [[nodiscard]] const std::vector<Task>& tasks() const { return tasks_; }
   [[nodiscard]] const std::vector<Dependency>& dependencies() const { return dependencies_; }
-  // Tasks so ordered that every lag-0 dependency goes forward.
+  // The tasks in an order in which every lag-0 dependency goes forward.
   [[nodiscard]] const std::vector<int>& order() const { return order_; }
-  // In place of those that it was made with; one for each task.
+  // Replaces the durations that the DAG was made with: one for each task.
   void set_durations(const std::vector<Seconds>& durations);
   // Dependencies grouped by `to`: those of task t are into()[first_into()[t]] to
   // into()[first_into()[t+1]].

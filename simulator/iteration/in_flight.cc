@@ -44,7 +44,7 @@ class Unrolling {
     spread(launcher);
   }
 
-  // Of the last iteration that came to its end.
+  // The durations of the last iteration that came to its end.
   [[nodiscard]] const std::vector<Seconds>& durations() const {
     PACELINE_ASSERT(complete_ > 0, "an iteration comes to its end");
     return iterations_[at(complete_ - 1)].duration;

@@ -14,7 +14,8 @@ std::size_t at(int index) {
   return static_cast<std::size_t>(index);
 }
 
-// Walks one iteration from rest; duration(task, start) may be asked for a task's. Returns starts.
+// Walks one iteration from rest and returns the start of each task. duration(task, start) says how
+// long a task takes.
 template <class F>
 std::vector<Seconds> starts_from_rest(const IterationDag& dag, F&& duration, bool streams_wait) {
   const std::vector<Task>& tasks = dag.tasks();
@@ -44,7 +45,7 @@ class InOrder {
       : dag_(dag), engine_(engine), late_(at(plan.ranks)) {
     const std::vector<Task>& tasks = dag.tasks();
     for (const Task& task : tasks) durations_.push_back(task.duration);
-    // When buckets are ready, if streams kept nobody waiting.
+    // The times at which buckets would be ready if no stream kept them waiting.
     const std::vector<Seconds> ready = starts_from_rest(
         dag, [&](int task, Seconds) { return durations_[at(task)]; }, false);
     for (std::size_t task = 0; task < tasks.size(); ++task) {
@@ -57,8 +58,8 @@ class InOrder {
     }
   }
 
-  // With rank 0's durations, once its iterations take as long as those before: in the mean of two,
-  // for ranks may take turns at being ahead.
+  // The DAG with rank 0's durations, once an iteration takes as long as the one before. They are the
+  // mean of two iterations, for ranks may take turns at being ahead.
   [[nodiscard]] IterationDag timed() {
     std::vector<Seconds> last = iterate();
     std::vector<Seconds> mean = last;
@@ -94,7 +95,7 @@ class InOrder {
     return first;
   }
 
-  // Of an iteration whose buckets are done then; and sets the durations.
+  // The length of an iteration whose buckets are done at `ends`. Sets the durations to match.
   Seconds length(const std::vector<Seconds>& ends) {
     const std::vector<Task>& tasks = dag_.tasks();
     std::vector<Seconds> end_of(tasks.size());

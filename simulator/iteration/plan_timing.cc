@@ -1,16 +1,25 @@
 // Tests: tests/simulator/plan_timing_test.cc, tests/simulator/prediction_test.cc.
 #include "simulator/iteration/plan_timing.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
+#include <set>
 #include <utility>
 
+#include "simulator/engine/effort.h"
 #include "simulator/engine/executor_engine.h"
+#include "simulator/engine/prepare.h"
 #include "simulator/iteration/beside_traffic.h"
 #include "simulator/iteration/in_flight.h"
 #include "simulator/iteration/in_order.h"
 
 namespace paceline::simulator {
 namespace {
+
+std::size_t at(int index) {
+  return static_cast<std::size_t>(index);
+}
 
 std::vector<models::Schedule> followed_schedules(const models::Plan& plan) {
   std::vector<models::Schedule> schedules;
@@ -23,13 +32,41 @@ bool update_waits_for_all(const models::Plan& plan) {
   return plan.overlap == models::Overlap::wait_free || plan.overlap == models::Overlap::none;
 }
 
+// A prediction is made at three readings of the figures.
+constexpr double readings = 3;
+
+double followed_together(const models::Plan& plan, const CommunicationCost& cost) {
+  double followed = 0;
+  for (const models::Bucket& bucket : plan.buckets) {
+    // In flight with others, ranks are in equal positions for all schedules together, or not at all.
+    const models::PlannedSchedule& schedule = plan.schedules[at(bucket.schedule)];
+    followed += plan.schedules.size() > 1 ? message_count(schedule.schedule).all
+                                          : followed_messages(schedule.schedule, cost);
+  }
+  return readings * followed;
+}
+
+double followed_alone(const models::Plan& plan, const CommunicationCost& cost) {
+  std::vector<double> of_schedule;
+  for (const models::PlannedSchedule& schedule : plan.schedules)
+    of_schedule.push_back(schedule.library ? 0 : followed_messages(schedule.schedule, cost));
+  std::set<std::pair<int, std::int64_t>> timed;  // buckets of one size take the same time
+  double followed = 0;
+  for (const models::Bucket& bucket : plan.buckets) {
+    if (timed.emplace(bucket.schedule, bucket.elements).second)
+      followed += of_schedule[at(bucket.schedule)];
+  }
+  return readings * followed;
+}
+
 bool is_allowed(EngineKind asked, EngineKind kind) {
   return asked == EngineKind::automatic || asked == kind;
 }
 
 }  // namespace
 
-TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine) {
+TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine, Haste haste) {
+  const bool is_limited = haste == Haste::in_time && engine.kind() == EngineKind::automatic;
   const std::vector<models::Schedule> schedules = followed_schedules(plan);
   if (plan.ranks > 1 && !schedules.empty()) {
     const bool by_executor =
@@ -38,6 +75,13 @@ TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine) {
         network_engine_kind(engine.kind(), schedules, engine.cost()) == EngineKind::executor;
     if (by_executor) return {Beside::buckets_behind, EngineKind::executor};
     if (plan.streams > 1 && plan.buckets.size() > 1) {
+      const double followed = is_limited ? followed_together(plan, engine.cost()) : 0;
+      if (followed > most_followed_in_time)
+        throw TooManyMessages(
+            fmt::format("its buckets travel together, and that takes {:.2g} million messages to "
+                        "follow",
+                        followed / 1e6),
+            fmt::format("ask for it by --strategy {}", plan.strategy));
       return {Beside::other_buckets, network_engine_kind(engine.kind(), schedules, engine.cost())};
     }
   }
@@ -45,6 +89,9 @@ TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine) {
   for (const models::PlannedSchedule& schedule : plan.schedules) {
     if (!schedule.library) method.engine = more_detailed(method.engine, engine.engine(schedule));
   }
+  if (!is_limited || method.engine != EngineKind::flow) return method;
+  const double followed = followed_alone(plan, engine.cost());
+  if (followed > most_followed_in_time) return {Beside::nothing, EngineKind::step, followed};
   return method;
 }
 

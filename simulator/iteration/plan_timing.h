@@ -28,6 +28,15 @@ enum class Beside {
 struct TimingMethod {
   Beside beside = Beside::nothing;
   EngineKind engine = EngineKind::step;  // that times the all-reduces; never `automatic`
+  // Messages that the flow engine would follow, where the step engine takes its place because they
+  // are too many; else 0.
+  double not_followed = 0;
+};
+
+// Whether a row may take long.
+enum class Haste {
+  none,     // whatever it takes
+  in_time,  // no more messages than effort.h allows a row of a table that answers at once
 };
 
 // Chooses by these rules, in this order:
@@ -38,8 +47,12 @@ struct TimingMethod {
 //  3. The plan has more streams than one and more buckets than one: other_buckets, by the engine
 //     that network_engine_kind() names.
 //  4. Else nothing, by the most detailed of the engines that the schedules need.
-// Throws InputError as network_engine_kind() does, and where a schedule is too large for its engine.
-[[nodiscard]] TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine);
+// In haste, the step engine takes the place of a flow engine that rule 4 chose where the plan has too
+// many messages to follow. Rule 3 has no such substitute. Only an automatic engine is replaced.
+// Throws InputError as network_engine_kind() does; TooManyMessages where rule 3 holds in haste and
+// there are too many messages, or where a schedule is too large for its engine.
+[[nodiscard]] TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine,
+                                         Haste haste = Haste::none);
 
 // The DAG with the time of each all-reduce in it, by the method. `dag` has the times of buckets
 // alone, which order them where they are in flight together.

@@ -9,6 +9,7 @@
 #include "models/base/error.h"
 #include "models/cluster/placement.h"
 #include "models/collective/algorithms.h"
+#include "simulator/engine/effort.h"
 #include "simulator/iteration/plan_timing.h"
 
 namespace paceline::simulator {
@@ -157,10 +158,13 @@ Predictor::Setting& Predictor::setting(int ranks, Reading reading) {
                                request_.precision, request_.batch_per_rank};
   const CommunicationCost cost =
       communication_cost(request_.cluster, request_.profile, reading, ranks);
+  const std::int64_t most_messages =
+      request_.haste == Haste::in_time ? most_prepared_in_time : most_prepared_messages;
   settings_.push_back(std::make_shared<Setting>(Setting{
       ranks, reading, compute_times(compute, request_.compute_is_exact ? Reading::stated : reading),
       request_.compute_is_exact ? InputTimes{} : input_times(request_, ranks, reading),
-      effective_memory_bandwidth(request_.cluster.device, reading), CollectiveTimer(cost),
+      effective_memory_bandwidth(request_.cluster.device, reading),
+      CollectiveTimer(cost, EngineKind::step, most_messages),
       CollectiveTimer(cost, request_.engine), std::nullopt}));
   return *settings_.back();
 }
@@ -176,7 +180,7 @@ Predictor::Setting& Predictor::setting(const models::Strategy& strategy, int ran
 }
 
 StrategyRun Predictor::run(models::Plan plan, Setting& at) const {
-  const TimingMethod method = timing_method(plan, at.engine);
+  const TimingMethod method = timing_method(plan, at.engine, request_.haste);
   const std::vector<BucketTimes> buckets = buckets_alone(plan, method, at);
   const auto timed_with = [&](const ComputeTimes& compute) {
     IterationDag dag(request_.network, plan, compute, buckets, at.input);
@@ -192,16 +196,18 @@ StrategyRun Predictor::run(models::Plan plan, Setting& at) const {
                          : *library == models::Library::nccl
                              ? described(*nccl_tables_)
                              : described_curve(at.engine.cost(), at.ranks);
-  return {std::move(plan), std::move(iteration.dag), std::move(iteration.steady), method.engine,
-          std::move(timed_by)};
+  return {std::move(plan), std::move(iteration.dag), std::move(iteration.steady),
+          method.engine,   method.not_followed,      std::move(timed_by)};
 }
 
 // The times of each bucket, with its all-reduce timed as if it were alone. Where other buckets travel
 // beside it, that time only orders buckets, so that the planner's engine is good enough. Where ranks
-// start buckets at their own times, it is not used.
+// start buckets at their own times, it is not used. The planner's engine also takes the
+// place of a flow engine that would follow too many messages.
 std::vector<BucketTimes> Predictor::buckets_alone(const models::Plan& plan, TimingMethod method,
                                                   Setting& at) const {
-  const BucketTimer timer = method.beside == Beside::nothing ? at.timer() : at.planner();
+  const bool by_planners_engine = method.beside != Beside::nothing || method.not_followed > 0;
+  const BucketTimer timer = by_planners_engine ? at.planner() : at.timer();
   std::vector<BucketTimes> buckets;
   buckets.reserve(plan.buckets.size());
   for (const models::Bucket& bucket : plan.buckets) {
@@ -308,6 +314,7 @@ StrategyPrediction Predictor::predict(models::Plan plan,
   prediction.timed_by = at_stated.timed_by;
   prediction.compute_source = stated.compute.source;
   prediction.engine = at_stated.engine;
+  prediction.not_followed = at_stated.not_followed;
   prediction.converged = at_stated.steady.converged;
   if (request_.stragglers) {
     prediction.stragglers = with_stragglers(at_stated.dag);
@@ -323,6 +330,17 @@ StrategyPrediction Predictor::predict(models::Plan plan,
   prediction.largest_batch = largest_batch(memory, capacity);
   prediction.plan = std::move(plan);
   return prediction;
+}
+
+std::variant<StrategyPrediction, LeftOut> Predictor::row(const models::Strategy& strategy) {
+  try {
+    return predict(strategy);
+  } catch (const TooManyMessages& error) {
+    const bool in_haste = request_.haste == Haste::in_time;
+    return LeftOut{
+        std::string(strategy.name), request_.wire, error.problem(),
+        in_haste ? fmt::format("--strategy {} asks for it", strategy.name) : error.remedy()};
+  }
 }
 
 }  // namespace paceline::simulator

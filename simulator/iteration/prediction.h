@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "models/base/figure.h"
@@ -42,6 +43,9 @@ struct PredictionRequest {
   // Whether compute times are exactly as stated, as those of a replay, whose layers sleep. They then
   // have no interval, are the same beside traffic, and wait for no input.
   bool compute_is_exact = false;
+  // In haste, rows that would take long are timed by the step engine in place of the flow engine
+  // where that is possible, and else throw TooManyMessages.
+  Haste haste = Haste::none;
   // Also simulates iterations with stragglers; thresholds are chosen without them.
   std::optional<MonteCarloRequest> stragglers = {};
   // p0, the number of ranks that efficiencies are against, from 1 to `ranks`; by default
@@ -82,6 +86,9 @@ struct StrategyPrediction {
   std::vector<PathShare> critical_path;  // of one period, by kind of task
   std::string compute_source;
   EngineKind engine = EngineKind::step;  // the engine that timed the all-reduces; never `automatic`
+  // Messages that the flow engine would have followed, where the step engine timed this row in its
+  // place to answer at once (Haste::in_time); else 0.
+  double not_followed = 0;
   // What timed the all-reduces, in words: "flow engine", or a library's own model. Such a model has
   // no interval, and does not use the profile.
   std::string timed_by;
@@ -93,12 +100,21 @@ struct StrategyPrediction {
   std::optional<StragglerPrediction> stragglers;  // where they were asked for
 };
 
+// A strategy that is left out of a table.
+struct LeftOut {
+  std::string name;
+  models::WireType wire = models::WireType::fp32;
+  std::string why;  // "its buckets travel together, and that takes 0.99 million messages to follow"
+  std::string remedy;  // "--strategy parameter-server asks for it"
+};
+
 // One strategy, with what the timeline needs.
 struct StrategyRun {
   models::Plan plan;
   IterationDag dag;
   SteadyIteration steady;
   EngineKind engine = EngineKind::step;  // as in StrategyPrediction
+  double not_followed = 0;               // likewise
   std::string timed_by;
 };
 
@@ -118,6 +134,8 @@ class Predictor {
   // Predicts a plan as it is: the request's wire type, thresholds and overlap have no effect. The
   // plan must be for the request's network and ranks (models::check_plan). Throws as above.
   [[nodiscard]] StrategyPrediction predict(const models::Plan& plan);
+  // Predicts a row of a table of many strategies: what has too many messages is left out.
+  [[nodiscard]] std::variant<StrategyPrediction, LeftOut> row(const models::Strategy& strategy);
   // The run behind the stated value of predict().
   [[nodiscard]] StrategyRun run(const models::Strategy& strategy);
   [[nodiscard]] StrategyRun run(const models::Plan& plan);

@@ -94,6 +94,7 @@ std::string to_json(const StrategyPrediction& row) {
       {"steady", row.converged},
       {"provenance", "predicted"},
       {"timed_by", row.timed_by},
+      {"messages_not_followed", row.not_followed},
       {"compute_source", row.compute_source}};
   json.update(others);
   if (row.stragglers) add_straggler_fields(json, *row.stragglers);

@@ -77,7 +77,7 @@ class Unrolled {
   }
   [[nodiscard]] double period() const { return *std::max_element(step_.begin(), step_.end()); }
 
-  // Where every task moves at a rate of its own, goes on to the last iteration before one of them
+  // Skips iterations while every task moves at a rate of its own, up to the last one before some task
   // has to wait for another that it did not wait for so far.
   void skip_ahead() {
     if (iterations_ < 4 || last_step_.size() != step_.size()) return;

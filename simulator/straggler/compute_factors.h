@@ -16,7 +16,7 @@ class ComputeFactors {
   // same factors, whatever they are used for.
   ComputeFactors(const models::Stragglers& stragglers, int ranks, std::uint64_t seed);
 
-  // Of the next iteration: one for each rank. O(ranks).
+  // The factors of the next iteration, one for each rank. O(ranks).
   [[nodiscard]] std::span<const double> next();
 
  private:

@@ -107,8 +107,8 @@ class RanksUnrolled {
     bool is_compared = false;  // a communication task waits for it, or it ends the iteration
     double offset = 0;         // of its end, in its section
     int kept = -1;             // index into kept_, if another task of its rank needs its times
-    // Of a section, at the task that opens it: offsets of the first and the last task that is
-    // compared. None: first > last.
+    // Offsets of the first and the last task of a section that are compared, kept at the task that
+    // opens it. The first is greater than the last where no task is.
     double first_compared = std::numeric_limits<double>::infinity();
     double last_compared = never;
   };
@@ -244,7 +244,7 @@ class RanksUnrolled {
     }
   }
 
-  // When the first p - b ranks are there.
+  // The time at which the first p - b ranks are there.
   double nth_finish(double offset) {
     scratch_.clear();
     for (const std::size_t rank : candidates_) scratch_.push_back(finish(rank, offset));

@@ -7,9 +7,10 @@
 
 namespace paceline::simulator {
 
-// By nearest rank: the ceil(q N)-th smallest of N. low and high are order statistics, too, between
-// which the quantile lies with 90 % (binomial, by its normal approximation; iterations taken as
-// independent), or the ends of the sample where that has too few values.
+// A quantile by nearest rank: `value` is the ceil(q N)-th smallest of N values. `low` and `high` are
+// order statistics too: the quantile lies between them with a probability of 90 % (binomial, by its
+// normal approximation; iterations are taken as independent). They are the ends of the sample where
+// it has too few values.
 struct Quantile {
   Seconds value;
   Seconds low;
@@ -18,9 +19,10 @@ struct Quantile {
 
 struct IterationSummary {
   Seconds mean;
-  // By batch means: 40 batches of equal length, so that the covariance of iterations near each
-  // other (double buffering, an update that makes its rank late) is within the batches; of single
-  // iterations where there are less than 80. Itself known to one part in sqrt(2 x 39), 11 %.
+  // The standard error by the means of 40 batches of equal length: the covariance of iterations near
+  // each other (double buffering, an update that makes its rank late) is then within the batches.
+  // Fewer than 80 iterations are taken one by one. The error itself is known to 11 %, which is one
+  // part in sqrt(2 x 39).
   Seconds standard_error;
   Quantile p50;
   Quantile p99;

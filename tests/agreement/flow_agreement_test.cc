@@ -7,6 +7,8 @@
 #include <cmath>
 #include <random>
 
+#include "models/collective/algorithms.h"
+#include "models/collective/combinators.h"
 #include "simulator/engine/flow_engine.h"
 #include "simulator/engine/prepare.h"
 #include "simulator/engine/step_engine.h"
@@ -142,6 +144,30 @@ TEST(FlowAgreement, CollapsedEqualsEnumeratedOnLargeClusters) {
                   (p <= 256 ? 1e-9 : 1e-3) * expected)
           << name << " p=" << p;
     }
+  }
+}
+
+// Every pair of ranks exchanges messages, on nodes that may not all be full: alike ranks, links and
+// messages are computed once, and both engines say what they say of every rank by itself.
+RC_GTEST_PROP(FlowAgreement, ADirectExchangeIsTheSameCollapsedAndRankByRank, ()) {
+  const int g = test::drawn(1, 6);
+  const int nodes = test::drawn(2, 6);
+  const int ranks = g * nodes + test::drawn(0, g - 1);
+  const CommunicationCost cost = test::drawn_cost(g, nodes + 1, true);
+  const models::Schedule once = models::parameter_server(ranks, ranks, 0);
+  const models::Schedule schedule = test::drawn(0, 2) > 0 ? once : models::pipelined(2, once);
+  const Bytes bytes{test::drawn_up_to(1e8)};
+  FlowEngine collapsed({&schedule, 1}, cost);
+  RC_CLASSIFY(collapsed.positions() < ranks, "collapsed");
+  RC_CLASSIFY(collapsed.positions() < ranks && ranks % g != 0, "collapsed, last node not full");
+  FlowEngine by_rank({&schedule, 1}, cost, Collapse::none);
+  const Completion found = collapsed.completion(0, bytes);
+  const Completion expected = by_rank.completion(0, bytes);
+  const Completion steps = StepEngine(schedule, cost).completion(bytes);
+  const Completion steps_by_rank = StepEngine(schedule, cost, Collapse::none).completion(bytes);
+  for (int rank = 0; rank < ranks; ++rank) {
+    expect_equal(found.of(rank).value(), expected.of(rank).value());
+    expect_equal(steps.of(rank).value(), steps_by_rank.of(rank).value());
   }
 }
 

@@ -25,7 +25,8 @@ class Prediction(unittest.TestCase):
         self.assertEqual(names[:5], ["ring", "fused-ring", "halving-doubling", "hierarchical", "hybrid"])
         catalogue = json.loads(run("show", "catalog", "--json").stdout)["strategies"]
         # Open MPI's own all-reduce is known from a calibrated curve only.
-        self.assertEqual(names, [entry["name"] for entry in catalogue if entry["name"] != "open-mpi"])
+        left_out = [row["name"] for row in document["left_out"]]
+        self.assertEqual(names, [entry["name"] for entry in catalogue if entry["name"] not in ["open-mpi", *left_out]])
         for row in document["strategies"]:
             for key in ("iteration_s", "throughput_per_s", "efficiency", "efficiency_baseline_ranks",
                         "compute_s", "exposed_communication_s", "communication_s", "buckets", "wire_type", "compute_source"):
@@ -236,18 +237,42 @@ class Topology(unittest.TestCase):
             result = predict("--placement", placement, ranks="32")
             self.assertEqual((result.returncode, result.stdout, result.stderr), (2, "", message + "\n"))
 
-    def test_strategies_that_cannot_be_timed_are_left_out_with_a_warning(self):
-        result = predict("--json", "--strategy", "ring,direct-exchange", "--placement", "round-robin", ranks="2048")
-        self.assertEqual(result.returncode, 0, result.stderr)
+    def test_strategies_that_cannot_be_timed_are_left_out_with_a_line(self):
+        asked = ("--strategy", "ring,direct-exchange", "--placement", "round-robin")
+        why = "2048 ranks have too little in common to be timed as a few: they have more than 8 million messages"
+        remedy = "choose fewer ranks, or equal nodes and a placement node by node"
+        result = predict("--json", *asked, ranks="2048")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
         document = json.loads(result.stdout)
         self.assertEqual([row["name"] for row in document["strategies"]], ["ring"])
-        self.assertEqual([row["name"] for row in document["left_out"]], ["direct-exchange"])
-        self.assertEqual(result.stderr, "paceline: warning: direct-exchange is left out: 2048 ranks have too little in common to be timed as a few; "
-                                        "choose fewer ranks, or equal nodes and a placement node by node\n")
+        self.assertEqual(document["left_out"], [{"name": "direct-exchange", "wire_type": "fp16", "why": why, "remedy": remedy}])
+        self.assertIn(f"\ndirect-exchange: left out: {why}; {remedy}\n", predict(*asked, ranks="2048").stdout)
         alone = predict("--strategy", "direct-exchange", "--placement", "round-robin", ranks="2048")
-        self.assertEqual((alone.returncode, alone.stdout), (2, ""))
-        curve = run("scale", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "1024,2048", "--placement", "round-robin", "--strategy", "ring,direct-exchange")
+        self.assertEqual((alone.returncode, alone.stdout, alone.stderr), (2, "", f"paceline: {why}; {remedy}\n"))
+        curve = run("scale", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "1024,2048", *asked)
         self.assertRegex(curve.stdout, r"2048 .* -\n")
+        self.assertIn(f"direct-exchange: left out, for it would take long; {remedy} (2048 ranks)\n", curve.stdout)
+
+    # Unless they are named, strategies may not take long: the table is there at once.
+    def test_rows_that_would_take_long_say_so_and_which_option_asks_for_them(self):
+        table = predict(ranks="1024").stdout
+        self.assertRegex(table, r"\n  double-binary-tree .* step ")
+        self.assertIn("\ndouble-binary-tree: by the step engine, for the flow engine would follow 3.9 million messages; --strategy double-binary-tree asks for that\n", table)
+        self.assertIn("\nparameter-server: left out: its buckets travel together, and that takes 0.99 million messages to follow; --strategy parameter-server asks for it\n", table)
+        document = json.loads(predict("--json", ranks="1024").stdout)
+        self.assertEqual([row["name"] for row in document["left_out"]], ["parameter-server"])
+        rows = {row["name"]: row for row in document["strategies"]}
+        self.assertGreater(rows["double-binary-tree"]["messages_not_followed"], 3e6)
+        self.assertEqual(rows["ring"]["messages_not_followed"], 0)
+        named = predict("--strategy", "double-binary-tree", "--json", ranks="64")
+        self.assertEqual(json.loads(named.stdout)["strategies"][0]["timed_by"], "flow engine")
+
+    def test_tables_of_many_ranks_name_no_multiple_that_the_ranks_already_are(self):
+        table = predict(cluster="h200-ndr", ranks="65536").stdout
+        for line in table.splitlines():
+            if "left out" in line:
+                self.assertRegex(line, r"; --strategy \S+ asks for it$")
+        self.assertNotIn("choose a multiple", table)
 
     def test_a_fabric_is_shown_and_slows_what_crosses_it(self):
         pod = str(EXAMPLES / "pod.yaml")

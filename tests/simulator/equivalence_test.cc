@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "models/collective/algorithms.h"
 #include "models/collective/enumerate.h"
 #include "tests/support/generators.h"
 #include "tests/support/schedules.h"
@@ -161,6 +162,55 @@ TEST(Equivalence, CollapsesWhatTheDesignCounts) {
   EXPECT_EQ(least_positions(models::halving_doubling_all_reduce(96), 8),
             96);                                                       // the fold tells ranks apart
   EXPECT_EQ(least_positions(models::ring_all_reduce(1001), 8), 1001);  // an incomplete node
+}
+
+// A symmetric schedule looks the same whatever ranks change places.
+TEST(Equivalence, ADirectExchangeIsSymmetricAndNothingElseIsCalledSo) {
+  int symmetric = 0;
+  for (int p = 2; p <= 12; ++p) {
+    for (const auto& [name, schedule] : test::all_reduces(p)) {
+      if (!is_symmetric(schedule)) continue;
+      ++symmetric;
+      // Transpositions of neighbours make all exchanges.
+      for (int swapped = 0; swapped + 1 < p; ++swapped) {
+        const auto image = [swapped](int rank) {
+          return rank == swapped ? swapped + 1 : rank == swapped + 1 ? swapped : rank;
+        };
+        for (int step = 0; step < schedule.steps(); ++step) {
+          std::multiset<std::tuple<int, int, double, bool>> messages;
+          std::multiset<std::tuple<int, int, double, bool>> images;
+          models::for_each_transfer(schedule, step, models::Span<double>{0.0, 1.0},
+                                    [&](const models::Transfer<double>& t) {
+                                      messages.emplace(t.from, t.to, t.span.size, t.reduce);
+                                      images.emplace(image(t.from), image(t.to), t.span.size,
+                                                     t.reduce);
+                                    });
+          EXPECT_EQ(messages, images) << name << " p=" << p;
+        }
+      }
+    }
+  }
+  EXPECT_GE(symmetric, 11);
+  EXPECT_FALSE(is_symmetric(models::ring_all_reduce(4)));
+  EXPECT_FALSE(is_symmetric(models::parameter_server(4, 2, 0)));
+}
+
+TEST(Positions, AreThoseOfAFullNodeAndOfTheLastWhereAScheduleIsSymmetric) {
+  const auto positions = [](const models::Schedule& schedule, int g) {
+    return positions_of({&schedule, 1}, Routes({.ranks_per_node = g}, schedule.ranks()));
+  };
+  const Positions full = positions(models::parameter_server(24, 24, 0), 8);
+  EXPECT_EQ(full.count(), 8);
+  EXPECT_EQ(full.whole(), 24);
+  const Positions tail = positions(models::parameter_server(27, 27, 0), 8);
+  EXPECT_EQ(tail.count(), 8 + 3);
+  EXPECT_EQ(tail.of(23), 7);
+  EXPECT_EQ(tail.of(26), 10);
+  EXPECT_EQ(tail.rank(10), 26);
+  EXPECT_EQ(tail.size(7), 3);
+  EXPECT_EQ(tail.size(10), 1);
+  EXPECT_EQ(positions(models::ring_all_reduce(27), 8).count(), 27);
+  EXPECT_EQ(positions(models::parameter_server(15, 15, 0), 8).count(), 15);
 }
 
 }  // namespace

@@ -118,5 +118,66 @@ RC_GTEST_PROP(FairSharing, IsMaxMinFairAfterAnyStartsAndStops, ()) {
   }
 }
 
+// Alike flows as one, with weights, and one by one: `copies` links of a kind, each passed by as many
+// flows of a kind as the kind's weight there.
+RC_GTEST_PROP(FairSharing, OneFlowWithWeightsIsWorthSeveralWithout, ()) {
+  const int kinds = test::drawn(1, 5);
+  const int link_kinds = test::drawn(1, 5);
+  const int copies = test::drawn(1, 3);
+  FairSharing sharing;
+  std::map<int, double> capacities;  // of the copies: link kind * copies + copy
+  std::vector<double> capacity;
+  for (int link = 0; link < link_kinds; ++link) {
+    capacity.push_back(test::drawn(1, 6));
+    sharing.add_link(capacity.back());
+    for (int copy = 0; copy < copies; ++copy) capacities[link * copies + copy] = capacity.back();
+  }
+  std::vector<std::vector<int>> paths;  // of single flows
+  std::vector<double> bounds;
+  std::vector<int> kind_of;
+  for (int kind = 0; kind < kinds; ++kind) {
+    // Each of copies * count flows passes one copy of a link, in turn, and so `count` pass each; a
+    // link of which there is one for all is passed by all of them.
+    const int count = test::drawn(1, 3);
+    std::vector<int> links;
+    std::vector<double> weights;
+    double bound = 10;
+    for (int link = 0; link < link_kinds; ++link) {
+      if (test::drawn(0, 1) == 0) continue;
+      links.push_back(link);
+      weights.push_back(count);
+      bound = std::min(bound, capacity[static_cast<std::size_t>(link)] / count);
+    }
+    bound *= *rc::gen::element(0.5, 1.0);
+    RC_ASSERT(sharing.add_flow(links, weights, bound) == kind);
+    sharing.start(kind);
+    for (int flow = 0; flow < copies * count; ++flow) {
+      std::vector<int> path;
+      for (const int link : links) path.push_back(link * copies + flow % copies);
+      paths.push_back(path);
+      bounds.push_back(bound);
+      kind_of.push_back(kind);
+    }
+  }
+  settle(sharing);
+  const std::vector<double> expected = test::fair_rates(paths, bounds, capacities);
+  for (std::size_t i = 0; i < kind_of.size(); ++i)
+    RC_ASSERT(std::fabs(sharing.rate(kind_of[i]) - expected[i]) <= 1e-9 * expected[i]);
+}
+
+// A kind of flows may weigh more on one link than on another: three flows from three links into one.
+TEST(FairSharing, AFlowMayWeighMoreOnOneLinkThanOnAnother) {
+  FairSharing sharing;
+  const int out = sharing.add_link(10);  // stands for three
+  const int in = sharing.add_link(12);
+  const int gathered = sharing.add_flow(std::vector{out, in}, std::vector<double>{1, 3}, 4);
+  const int other = sharing.add_flow(std::vector{out}, 10);
+  sharing.start(gathered);
+  sharing.start(other);
+  settle(sharing);
+  EXPECT_DOUBLE_EQ(sharing.rate(gathered), 4);
+  EXPECT_DOUBLE_EQ(sharing.rate(other), 6);
+}
+
 }  // namespace
 }  // namespace paceline::simulator

@@ -4,9 +4,12 @@
 
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "models/base/error.h"
 #include "models/plan/strategy.h"
+#include "simulator/engine/effort.h"
+#include "simulator/engine/prepare.h"
 #include "tests/simulator/small_job.h"
 
 namespace paceline::simulator {
@@ -81,6 +84,39 @@ TEST(TimingMethod, OurTransportRunsBucketsOneBehindTheOtherWhereTheUpdateWaitsFo
 TEST(TimingMethod, NothingTravelsAmongOneRankOrByALibrarysOwnAllReduce) {
   EXPECT_EQ(method_of(plan_of("ring", 1), with_transport()).beside, Beside::nothing);
   EXPECT_EQ(method_of(plan_of("nccl"), with_transport()).engine, EngineKind::step);
+}
+
+// Without haste, or where another engine was asked for, nothing is replaced or refused.
+TEST(TimingMethod, InHasteTheStepEngineTakesThePlaceOfAFlowEngineWithTooMuchToFollow) {
+  const CommunicationCost cost = two_ranks_on_a_node();
+  models::Plan plan = models::make_plan(models::strategy("double-binary-tree"), network.gradients,
+                                        1024, models::WireType::fp32, {.segments = 32});
+  CollectiveTimer engine(cost, EngineKind::automatic);
+  const TimingMethod hasty = timing_method(plan, engine, Haste::in_time);
+  EXPECT_EQ(hasty.engine, EngineKind::step);
+  EXPECT_GT(hasty.not_followed, most_followed_in_time);
+  EXPECT_EQ(timing_method(plan, engine).engine, EngineKind::flow);
+  CollectiveTimer asked(cost, EngineKind::flow);
+  EXPECT_EQ(timing_method(plan, asked, Haste::in_time).engine, EngineKind::flow);
+  const models::Plan small = plan_of("double-binary-tree");
+  EXPECT_EQ(timing_method(small, engine, Haste::in_time).engine, EngineKind::flow);
+  EXPECT_EQ(timing_method(small, engine, Haste::in_time).not_followed, 0);
+}
+
+TEST(TimingMethod, InHasteBucketsThatTravelTogetherAreRefusedWhereThereIsTooMuchToFollow) {
+  const models::NetworkWork deep = test::chain_network(std::vector<std::int64_t>(100, 1000));
+  const models::Plan plan = models::make_plan(models::strategy("parameter-server"), deep.gradients,
+                                              1024, models::WireType::fp32, {.servers = 128});
+  CollectiveTimer engine(two_ranks_on_a_node(), EngineKind::automatic);
+  EXPECT_EQ(timing_method(plan, engine).beside, Beside::other_buckets);
+  try {
+    (void)timing_method(plan, engine, Haste::in_time);
+    FAIL() << "it has too many messages";
+  } catch (const TooManyMessages& error) {
+    EXPECT_STREQ(error.what(),
+                 "its buckets travel together, and that takes 0.61 million messages to follow; "
+                 "ask for it by --strategy parameter-server");
+  }
 }
 
 TEST(StretchedIteration, RepeatsUntilThePeriodStaysOrTenTimes) {

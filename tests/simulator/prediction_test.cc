@@ -5,6 +5,7 @@
 
 #include <tuple>
 #include <utility>
+#include <variant>
 
 #include "models/base/error.h"
 #include "models/cluster/catalog.h"
@@ -312,6 +313,28 @@ TEST(Prediction, RanksThatDoNotFitAreRefused) {
   const Job job;
   EXPECT_THROW(Predictor{job.request(2049)}, InputError);
   EXPECT_THROW(Predictor{job.request(0)}, InputError);
+}
+
+TEST(Prediction, ATableInHasteSaysWhichRowsAreCoarseOrLeftOutAndWhatAsksForThem) {
+  const Job job;
+  PredictionRequest request = job.request(1024);
+  request.haste = Haste::in_time;
+  Predictor hasty(request);
+  const auto servers = hasty.row(models::strategy("parameter-server"));
+  ASSERT_TRUE(std::holds_alternative<LeftOut>(servers));
+  EXPECT_EQ(std::get<LeftOut>(servers).name, "parameter-server");
+  EXPECT_EQ(std::get<LeftOut>(servers).remedy, "--strategy parameter-server asks for it");
+  const auto tree = hasty.row(models::strategy("double-binary-tree"));
+  ASSERT_TRUE(std::holds_alternative<StrategyPrediction>(tree));
+  EXPECT_EQ(std::get<StrategyPrediction>(tree).engine, EngineKind::step);
+  EXPECT_GT(std::get<StrategyPrediction>(tree).not_followed, 1e6);
+  // Rows that do not take long are the same in haste.
+  const auto scatter = hasty.row(models::strategy("hierarchical-scatter"));
+  request.haste = Haste::none;
+  const StrategyPrediction patient =
+      Predictor(request).predict(models::strategy("hierarchical-scatter"));
+  EXPECT_EQ(std::get<StrategyPrediction>(scatter).iteration.value, patient.iteration.value);
+  EXPECT_EQ(std::get<StrategyPrediction>(scatter).not_followed, 0);
 }
 
 }  // namespace

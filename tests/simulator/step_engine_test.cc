@@ -88,10 +88,22 @@ TEST(StepEngine, RefusesWhatWouldFillTheMemory) {
     const StepEngine engine(models::halving_doubling_all_reduce(1'000'003), by_hand(8));
     FAIL();
   } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(),
-                 "1000003 ranks have too little in common to be timed as a few; choose a multiple "
-                 "of the 8 ranks of a node or switch, and for halving-doubling a power of two");
+    EXPECT_STREQ(
+        error.what(),
+        "1000003 ranks have too little in common to be timed as a few: they have more than "
+        "8 million messages; choose fewer ranks, or a multiple of the 8 ranks of a node or "
+        "switch");
   }
+}
+
+// What a message tells to choose must help.
+TEST(StepEngine, TellsRanksThatFillAllNodesToChooseNoOtherMultiple) {
+  EXPECT_EQ(
+      test::error_of(
+          [] { return StepEngine(models::double_binary_tree_all_reduce(65'536, 64), by_hand(8)); }),
+      "65536 ranks have too little in common to be timed as a few: they have more than 8 million "
+      "messages; choose fewer segments (--segments), or fewer ranks");
+  (void)StepEngine(models::double_binary_tree_all_reduce(65'536, 4), by_hand(8));
 }
 
 TEST(StepEngine, GrowsWithEveryParameter) {
@@ -181,7 +193,7 @@ TEST(StepEngine, ARankWithoutMessagesIsDoneAtOnce) {
 
 TEST(StepEngine, RefusesADirectExchangeThatWouldFillTheMemory) {
   EXPECT_NE(test::error_of([] {
-              return StepEngine(models::Schedule(models::ServerPush{100'003, 100'003}), by_hand(8));
+              return StepEngine(models::Schedule(models::ServerPush{100'003, 50'000}), by_hand(8));
             }),
             "no error");
 }

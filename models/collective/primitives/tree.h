@@ -190,4 +190,42 @@ void for_each_sender(const PointToPoint& p, int rank, int /*step*/, F&& visit) {
   if (rank == p.to) visit(p.from);
 }
 
+// All messages of a step (primitives.h), from the ranks that send in it alone.
+template <class T, class F>
+void for_each_message(const ChainReduce& p, int step, Span<T> span, F&& send) {
+  const int rank = p.ranks - 1 - step;
+  if (rank > 0) send(rank, rank - 1, span, true);
+}
+template <class T, class F>
+void for_each_message(const ChainBroadcast& p, int step, Span<T> span, F&& send) {
+  if (step + 1 < p.ranks) send(step, step + 1, span, false);
+}
+template <class T, class F>
+void for_each_message(const BinomialReduce& p, int step, Span<T> span, F&& send) {
+  const int bit = 1 << step;
+  for (int rank = bit; rank < p.ranks; rank += 2 * bit) send(rank, rank - bit, span, true);
+}
+template <class T, class F>
+void for_each_message(const BinomialBroadcast& p, int step, Span<T> span, F&& send) {
+  const int bit = 1 << (steps(p) - 1 - step);
+  for (int rank = 0; rank + bit < p.ranks; rank += 2 * bit) send(rank, rank + bit, span, false);
+}
+template <class T, class F>
+void for_each_message(const BinaryTreeReduce& p, int step, Span<T> span, F&& send) {
+  const int bit = 1 << step;
+  for (int rank = bit; rank < p.ranks; rank += 2 * bit)
+    send(rank, detail::binary_tree_parent(rank, p.ranks), span, true);
+}
+// Parents are in the order of their children.
+template <class T, class F>
+void for_each_message(const BinaryTreeBroadcast& p, int step, Span<T> span, F&& send) {
+  const int bit = 1 << (steps(p) - 1 - step);
+  for (int child = bit; child < p.ranks; child += 2 * bit)
+    send(detail::binary_tree_parent(child, p.ranks), child, span, false);
+}
+template <class T, class F>
+void for_each_message(const PointToPoint& p, int /*step*/, Span<T> span, F&& send) {
+  send(p.from, p.to, span, p.reduce);
+}
+
 }  // namespace paceline::models
