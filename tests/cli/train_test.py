@@ -178,13 +178,14 @@ class Resume(Folder):
                       ("--precision", "mixed", "--overlap", "double-buffered")):
             with self.subTest(extra=extra):
                 words = (*LITTLE, "--ranks", "2", *extra)
-                self.assertEqual(train(*words, "--checkpoint", self.path("whole")).returncode, 0)
-                stopped = train(*words, "--checkpoint", self.path("part"), "--stop-after", "7")
+                whole, part = f"whole-{extra[-1]}", f"part-{extra[-1]}"  # a checkpoint replaces no other job's
+                self.assertEqual(train(*words, "--checkpoint", self.path(whole)).returncode, 0)
+                stopped = train(*words, "--checkpoint", self.path(part), "--stop-after", "7")
                 self.assertEqual(stopped.returncode, 0, stopped.stderr)
                 self.assertIn("stopped after 7 iterations", stopped.stdout)
-                resumed = train(*words, "--checkpoint", self.path("part"), "--resume", self.path("part"))
+                resumed = train(*words, "--checkpoint", self.path(part), "--resume", self.path(part))
                 self.assertEqual(resumed.returncode, 0, resumed.stderr)
-                self.assertEqual(self.weights("whole"), self.weights("part"))
+                self.assertEqual(self.weights(whole), self.weights(part))
 
     def test_under_mpirun_as_with_threads(self):
         words = (*LITTLE, "--wire", "bf16")
