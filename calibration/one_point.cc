@@ -1,7 +1,7 @@
 // Tests: tests/calibration/one_point_test.cc.
 #include "calibration/one_point.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "models/base/error.h"
 

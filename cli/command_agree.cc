@@ -1,5 +1,5 @@
 // paceline agree: the engines beside SimGrid, schedule by topology by size.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>

@@ -1,5 +1,5 @@
 // paceline calibrate: measure the cluster that the command is started on, by mpirun or srun.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 #include <optional>

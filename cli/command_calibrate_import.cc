@@ -1,5 +1,5 @@
 // paceline calibrate import: another tool's output as a profile.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // paceline compare: a measured run beside its prediction, task by task.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 

@@ -1,6 +1,6 @@
 // paceline completion: a completion script for the user's shell, made from the command's own
 // options.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 

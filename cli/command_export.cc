@@ -1,5 +1,5 @@
 // paceline export: a schedule as a file of another tool, or as a picture.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <cstdio>

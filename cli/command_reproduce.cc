@@ -1,5 +1,5 @@
 // paceline reproduce: a published result, ours beside theirs.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

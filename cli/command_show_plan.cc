@@ -1,5 +1,5 @@
 // paceline show plan: the buckets that a strategy makes, and when each travels.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 

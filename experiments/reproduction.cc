@@ -1,7 +1,7 @@
 // Tests: tests/experiments/jizhi_test.cc.
 #include "experiments/reproduction.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 

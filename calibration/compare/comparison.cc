@@ -1,7 +1,7 @@
 // Tests: tests/calibration/comparison_test.cc.
 #include "calibration/compare/comparison.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -6,7 +6,7 @@
 // equivariant: times twice as long give a line twice as high, to the bit.
 #include "calibration/fit/piecewise.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <Eigen/Dense>
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Tests: tests/calibration/import_horovod_test.cc.
 #include "calibration/import/horovod.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>

@@ -1,7 +1,7 @@
 // Tests: tests/calibration/import_profile_test.cc.
 #include "calibration/import/import_profile.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

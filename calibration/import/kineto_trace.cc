@@ -1,7 +1,7 @@
 // Tests: tests/calibration/import_kineto_test.cc.
 #include "calibration/import/kineto_trace.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <optional>

@@ -5,7 +5,7 @@
 // sequence number in backward, belongs to the same layer.
 #include "calibration/import/layer_attribution.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // Tests: tests/calibration/import_nccl_tests_test.cc.
 #include "calibration/import/nccl_tests.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

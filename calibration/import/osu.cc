@@ -1,7 +1,7 @@
 // Tests: tests/calibration/import_osu_test.cc.
 #include "calibration/import/osu.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

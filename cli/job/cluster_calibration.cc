@@ -2,7 +2,7 @@
 #include "cli/job/cluster_calibration.h"
 
 #include <fmt/chrono.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>

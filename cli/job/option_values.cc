@@ -1,7 +1,7 @@
 // Tests: tests/cli (end to end).
 #include "cli/job/option_values.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "models/base/parse_units.h"
 

@@ -1,7 +1,7 @@
 // Tests: tests/cli/prediction_table_test.cc.
 #include "cli/job/prediction_table.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

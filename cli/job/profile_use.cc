@@ -1,7 +1,7 @@
 // Tests: tests/cli/profile_use_test.cc.
 #include "cli/job/profile_use.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // Tests: tests/cli (end to end).
 #include "cli/job/stragglers.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

@@ -1,7 +1,7 @@
 // Tests: tests/cli/train_test.py (end to end).
 #include "cli/job/training.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "cli/job/files.h"
 #include "cli/job/job.h"

@@ -1,7 +1,7 @@
 // Tests: tests/experiments/convergence_test.cc.
 #include "experiments/convergence/convergence.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <cmath>

@@ -11,7 +11,7 @@
 //  images.
 #include "experiments/jizhi/jizhi.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <limits>
 

@@ -1,7 +1,7 @@
 // Tests: tests/models/json_reader_test.cc.
 #include "models/base/json_reader.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

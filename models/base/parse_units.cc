@@ -1,6 +1,6 @@
 #include "models/base/parse_units.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <charconv>

@@ -1,7 +1,7 @@
 // Tests: tests/models/network_yaml_test.cc, tests/models/cluster_hostile_test.cc.
 #include "models/base/yaml_reader.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

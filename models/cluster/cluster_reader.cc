@@ -1,7 +1,7 @@
 // Tests: tests/models/cluster_test.cc, tests/models/cluster_hostile_test.cc.
 #include "models/cluster/cluster_reader.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <filesystem>
 

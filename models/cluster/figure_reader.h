@@ -2,7 +2,7 @@
 // files of models/cluster (it shows yaml-cpp).
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <initializer_list>
 #include <string>

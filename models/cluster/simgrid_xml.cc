@@ -1,7 +1,7 @@
 // Tests: tests/models/simgrid_xml_test.cc, tests/simulator/platform_test.cc.
 #include "models/cluster/simgrid_xml.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cctype>

@@ -1,7 +1,7 @@
 // Tests: tests/models/draw_test.cc.
 #include "models/collective/draw.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <vector>

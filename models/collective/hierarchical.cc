@@ -1,5 +1,5 @@
 // Tests: tests/models/algorithms_test.cc, tests/agreement.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <string>

@@ -1,7 +1,7 @@
 // Tests: tests/models/schedule_test.cc.
 #include "models/collective/schedule.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <bit>

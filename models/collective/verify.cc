@@ -1,7 +1,7 @@
 // Tests: tests/models/verify_test.cc, tests/models/verify_mutants_test.cc.
 #include "models/collective/verify.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <bit>

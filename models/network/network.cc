@@ -1,7 +1,7 @@
 // Tests: tests/models/network_test.cc, tests/models/network_hostile_test.cc.
 #include "models/network/network.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "models/base/limits.h"
 #include "models/base/names.h"

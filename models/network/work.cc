@@ -1,7 +1,7 @@
 // Tests: tests/models/network_work_test.cc, tests/models/network_test.cc, tests/models/zoo_test.cc.
 #include "models/network/work.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "models/base/error.h"
 #include "models/network/shape_inference.h"

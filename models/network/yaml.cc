@@ -1,7 +1,7 @@
 // Tests: tests/models/network_yaml_test.cc, tests/models/network_hostile_test.cc.
 #include "models/network/yaml.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // Tests: tests/models/plan_json_test.cc.
 #include "models/plan/plan_json.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <set>

@@ -1,7 +1,7 @@
 // Tests: tests/models/profile_test.cc, tests/models/profile_hostile_test.cc.
 #include "models/profile/profile.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

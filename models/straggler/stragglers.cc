@@ -1,7 +1,7 @@
 // Tests: tests/models/stragglers_test.cc.
 #include "models/straggler/stragglers.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <numeric>
 

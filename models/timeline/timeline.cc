@@ -1,7 +1,7 @@
 // Tests: tests/simulator/timeline_test.cc, tests/models/timeline_test.cc.
 #include "models/timeline/timeline.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Tests: tests/models/timeline_test.cc.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

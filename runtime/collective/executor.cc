@@ -1,7 +1,7 @@
 // Tests: tests/runtime/executor_test.cc, tests/runtime/mpi_executor_test.cc.
 #include "runtime/collective/executor.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>

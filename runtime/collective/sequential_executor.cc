@@ -1,7 +1,7 @@
 // Tests: tests/agreement/sequential_executor_agreement_test.cc.
 #include "runtime/collective/sequential_executor.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "models/base/error.h"
 #include "models/collective/enumerate.h"

@@ -1,7 +1,7 @@
 // Tests: tests/runtime/device/cpu_device_test.cc.
 #include "runtime/device/token.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "models/base/error.h"
 

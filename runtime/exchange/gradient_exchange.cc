@@ -1,7 +1,7 @@
 // Tests: tests/runtime/loop/gradient_exchange_test.cc.
 #include "runtime/exchange/gradient_exchange.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <pthread.h>
 #include <sys/prctl.h>
 

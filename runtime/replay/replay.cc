@@ -1,7 +1,7 @@
 // Tests: tests/runtime/loop/replay_test.cc.
 #include "runtime/replay/replay.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/prctl.h>
 #include <time.h>
 

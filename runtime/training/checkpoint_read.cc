@@ -1,6 +1,6 @@
 // Tests: tests/runtime/training/checkpoint_test.cc; tests/fuzz/checkpoint.cc.
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

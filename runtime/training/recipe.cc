@@ -1,7 +1,7 @@
 // Tests: tests/runtime/training/recipe_test.cc; tests/fuzz/recipe_yaml.cc.
 #include "runtime/training/recipe.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

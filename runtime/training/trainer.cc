@@ -1,7 +1,7 @@
 // Tests: tests/runtime/loop/trainer_test.cc.
 #include "runtime/training/trainer.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -5,7 +5,7 @@
 // hands out one and the same request, which is recognised, and costs no slot and no test.
 #include "runtime/transport/mpi_transport.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <mpi.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 // Tests: tests/runtime/thread_transport_test.cc.
 #include "runtime/transport/patience.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <chrono>
 

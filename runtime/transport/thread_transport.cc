@@ -6,7 +6,7 @@
 // that owns it counts such messages, and a rank that leaves waits for that count to be 0.
 #include "runtime/transport/thread_transport.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>

@@ -1,7 +1,7 @@
 // Tests: tests/simulator/cost_test.cc, tests/simulator/compute_time_test.cc.
 #include "simulator/cost/compute_time.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <optional>

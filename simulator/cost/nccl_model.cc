@@ -3,7 +3,7 @@
 // Implementation. NCCL computes in float and we in double: times differ in the seventh digit.
 #include "simulator/cost/nccl_model.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Tests: tests/simulator/nccl_model_test.cc.
 #include "simulator/cost/nccl_tables.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 #include "simulator/engine/child_process.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <linux/close_range.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>

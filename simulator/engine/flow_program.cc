@@ -1,7 +1,7 @@
 // Tests: tests/simulator/flow_engine_test.cc.
 #include "simulator/engine/flow_program.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Tests: tests/simulator/platform_test.cc.
 #include "simulator/engine/platform_of.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Tests: tests/simulator/step_engine_test.cc, tests/agreement/engine_agreement_test.cc.
 #include "simulator/engine/prepare.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <string>

@@ -1,7 +1,7 @@
 // Tests: tests/simulator/routes_test.cc.
 #include "simulator/engine/routes.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdlib>

@@ -9,7 +9,7 @@
 // alpha.
 #include "simulator/engine/simgrid_engine.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <simgrid/engine.h>
 #include <simgrid/version.h>
 #include <simgrid/kernel/Timer.hpp>

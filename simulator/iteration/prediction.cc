@@ -1,7 +1,7 @@
 // Tests: tests/simulator/prediction_test.cc.
 #include "simulator/iteration/prediction.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

@@ -1,7 +1,7 @@
 // Tests: tests/models/export_goal_test.cc, tests/agreement/goal_agreement_test.cc.
 #include "models/collective/export/goal.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Tests: tests/models/export_{goal,msccl,svg}_test.cc.
 #include "models/collective/export/messages.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <unordered_map>
 

@@ -1,7 +1,7 @@
 // Tests: tests/models/export_msccl_test.cc.
 #include "models/collective/export/msccl.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <iterator>

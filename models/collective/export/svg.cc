@@ -1,7 +1,7 @@
 // Tests: tests/models/export_svg_test.cc.
 #include "models/collective/export/svg.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 #include "runtime/training/data/fit.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "models/base/error.h"
 

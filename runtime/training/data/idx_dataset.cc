@@ -1,6 +1,6 @@
 #include "runtime/training/data/idx_dataset.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

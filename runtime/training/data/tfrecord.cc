@@ -1,6 +1,6 @@
 #include "runtime/training/data/tfrecord.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <isa-l/crc.h>
 
 #include <array>
