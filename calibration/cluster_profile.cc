@@ -6,44 +6,39 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
-#include "calibration/fit/median.h"
+#include "calibration/fit/acceptance.h"
+#include "calibration/fit/statistics.h"
 #include "models/base/limits.h"
+#include "models/base/parse_units.h"
 
 namespace paceline::calibration {
 namespace {
 
+// The share by which a measured oversubscription may be off the stated one without a complaint.
+constexpr double far_oversubscription = 0.1;
+// Where a byte more takes so much less or more than one of a stream, messages wait for something
+// else than the link.
+constexpr double far_from_stream = 0.2;
+
+const char* place(bool between_nodes) {
+  return between_nodes ? "between nodes" : "within a node";
+}
+
 std::string described(const MessageTimes& times) {
-  return fmt::format(
-      "{} {}{}", name(times.kind), times.between_nodes ? "between nodes" : "within a node",
-      times.kind == models::CurveKind::point_to_point ? ""
-                                                      : fmt::format(", {} ranks", times.ranks));
+  return fmt::format("{} {}{}", name(times.kind), place(times.between_nodes),
+                     times.kind == models::CurveKind::point_to_point
+                         ? ""
+                         : fmt::format(", {} ranks", times.ranks));
 }
 
 template <class Q>
-Figure<Q> percentiles(std::vector<Q> samples, const std::string& source) {
-  std::sort(samples.begin(), samples.end());
-  const auto at = [&](double share) {
-    const double place = share * static_cast<double>(samples.size() - 1);
-    return samples[static_cast<std::size_t>(std::lround(place))];
-  };
-  return {at(0.5), at(0.05), at(0.95), Provenance::calibrated, source};
+std::string interval_text(const Figure<Q>& figure) {
+  return fmt::format("{} to {}", to_text(figure.low), to_text(figure.high));
 }
 
-std::vector<BytesPerSecond> bandwidths(const std::vector<SecondsPerByte>& betas) {
-  std::vector<BytesPerSecond> rates;
-  for (const SecondsPerByte beta : betas) {
-    rates.emplace_back(std::clamp(1 / std::max(beta.value(), 1e-300),
-                                  Limits<BytesPerSecond>::least.value(),
-                                  Limits<BytesPerSecond>::most.value()));
-  }
-  return rates;
-}
-
-// Of what is stated, either way.
-constexpr double far_oversubscription = 0.1;
-
-// Null if they were not measured.
+// Null if none were measured.
 const StreamTimes* streams_between_nodes(const ClusterMeasurements& measured) {
   const auto found = std::find_if(
       measured.streams.begin(), measured.streams.end(),
@@ -51,106 +46,227 @@ const StreamTimes* streams_between_nodes(const ClusterMeasurements& measured) {
   return found == measured.streams.end() ? nullptr : &*found;
 }
 
-// Where both were measured.
-std::optional<Figure<double>> oversubscription(const ClusterMeasurements& measured,
-                                               const std::string& origin) {
-  const StreamTimes* streams = streams_between_nodes(measured);
-  if (streams == nullptr || measured.uplink.empty()) return std::nullopt;
-  const double nic = std::max(percentiles(streams->samples, "").value.value(), 1e-300);
-  std::vector<double> ratios;
-  for (const SecondsPerByte across : measured.uplink)
-    ratios.push_back(std::clamp(across.value() / nic, 1.0, Limits<double>::most));
-  return percentiles(std::move(ratios),
-                     "messages in a row from leaf to leaf, over those under a leaf: " + origin);
-}
+// The time of a whole network, forward and backward, from the figures of its layers.
+struct NetworkTime {
+  Seconds low;
+  Seconds high;
 
-// A byte more takes so much less or more than one of a stream where messages wait for something
-// else than the link.
-constexpr double far_from_stream = 0.2;
+  void add(const Figure<Seconds>& figure) {
+    low += figure.low;
+    high += figure.high;
+  }
+};
 
-std::optional<Figure<Bytes>> message_header(const ClusterMeasurements& measured,
-                                            const std::string& source) {
-  if (measured.message_gaps.size() < 3) return std::nullopt;
-  const MessageGaps& small = measured.message_gaps[1];
-  const MessageGaps& large = measured.message_gaps[2];
-  const StreamTimes* streams = streams_between_nodes(measured);
-  if (streams == nullptr || small.samples.empty() || large.samples.empty()) return std::nullopt;
-  const double per_byte = std::max(median(streams->samples).value(), 1e-300);
-  const double more_s = (median(large.samples) - median(small.samples)).value();
-  const double of_stream = more_s / static_cast<double>(large.bytes - small.bytes) / per_byte;
-  if (!(std::abs(of_stream - 1) <= far_from_stream)) return std::nullopt;
-  std::vector<Bytes> headers;
-  for (const Seconds gap : small.samples)
-    headers.emplace_back(std::max(0.0, gap.value() / per_byte - static_cast<double>(small.bytes)));
-  return percentiles(std::move(headers), source);
-}
+// Makes the profile field by field, and collects what is to be said of it.
+class ProfileMaker {
+ public:
+  ProfileMaker(const ClusterMeasurements& measured, const ProfileNames& names)
+      : measured_(measured), names_(names) {}
 
-}  // namespace
-
-ClusterProfile make_profile(const ClusterMeasurements& measured, const ProfileNames& names) {
-  ClusterProfile made;
-  models::Profile& profile = made.profile;
-  profile.name = names.name;
-  profile.cluster = names.cluster;
-  profile.device = names.device;
-  profile.origin = names.origin;
-  for (const MessageTimes& times : measured.messages) {
-    if (times.samples.empty()) continue;
-    const std::string source = fmt::format("{}: {}", described(times), names.origin);
-    Fit fit = fit_piecewise(times.samples, {.source = source});
-    for (const std::string& complaint : fit.complaints)
-      made.complaints.push_back(fmt::format("{}: {}", described(times), complaint));
-    if (times.kind == models::CurveKind::exchange) {
-      auto& latency = times.between_nodes ? profile.nic_latency : profile.intra_latency;
-      latency = fit.pieces.front().alpha;
+  ClusterProfile make() {
+    models::Profile& profile = made_.profile;
+    profile.name = names_.name;
+    profile.cluster = names_.cluster;
+    profile.device = names_.device;
+    profile.origin = names_.origin;
+    for (const MessageTimes& times : measured_.messages) {
+      if (!times.samples.empty()) add_curve(times);
     }
-    profile.curves.push_back(
+    for (const StreamTimes& times : measured_.streams) {
+      if (!times.samples.empty()) set_bandwidth(times);
+    }
+    for (const BothWaysTimes& times : measured_.both_ways) {
+      if (!times.samples.empty()) set_both_ways(times);
+    }
+    set_oversubscription();
+    set_transport();
+    add_rates();
+    add_layers();
+    return std::move(made_);
+  }
+
+ private:
+  // True if there is no objection; otherwise the user is told that `what` is left out, and why.
+  bool accepted(const std::string& what, const std::optional<std::string>& objection) {
+    if (objection) made_.complaints.push_back(left_out(what, *objection));
+    return !objection;
+  }
+  template <class Q>
+  bool accepted(const std::string& what, std::size_t samples, const Figure<Q>& figure) {
+    return accepted(
+        what, objection(samples, figure.low.value(), figure.high.value(), interval_text(figure)));
+  }
+
+  template <class Q>
+  static Figure<Q> calibrated(const std::vector<Q>& samples, const std::string& source) {
+    return median_figure(samples, Provenance::calibrated, source);
+  }
+
+  void add_curve(const MessageTimes& times) {
+    const std::string what = described(times);
+    const std::string source = fmt::format("{}: {}", what, names_.origin);
+    const Fit& fit =
+        made_.fits.emplace_back(fit_piecewise(times.samples, {.source = source}), source).fit;
+    if (!accepted(what, objection(fit))) return;
+    for (const std::string& complaint : fit.complaints)
+      made_.complaints.push_back(fmt::format("{}: {}", what, complaint));
+    const Figure<Seconds>& alpha = fit.pieces.front().alpha;
+    if (times.kind == models::CurveKind::exchange &&
+        accepted(fmt::format("latency {}", place(times.between_nodes)), times.samples.size(),
+                 alpha)) {
+      (times.between_nodes ? made_.profile.nic_latency : made_.profile.intra_latency) = alpha;
+    }
+    made_.profile.curves.push_back(
         {.kind = times.kind,
          .between_nodes = times.between_nodes,
-         .library = times.kind == models::CurveKind::all_reduce ? measured.transport : "",
+         .library = times.kind == models::CurveKind::all_reduce ? measured_.transport : "",
          .ranks = times.ranks,
+         .measured = models::MeasuredSizes{fit.sizes.front().bytes, fit.sizes.back().bytes},
          .pieces = fit.pieces,
          .residual = fit.residual,
          .source = source});
-    made.fits.push_back(std::move(fit));
   }
-  for (const StreamTimes& times : measured.streams) {
-    if (times.samples.empty()) continue;
-    auto& bandwidth = times.between_nodes ? profile.nic_bandwidth : profile.intra_bandwidth;
-    bandwidth = percentiles(
-        bandwidths(times.samples),
-        fmt::format("messages in a row, {} ranks at once: {}", times.ranks, names.origin));
+
+  void set_bandwidth(const StreamTimes& times) {
+    const Figure<SecondsPerByte> beta = calibrated(times.samples, "");
+    const auto rate = [](SecondsPerByte per_byte) {
+      return BytesPerSecond{std::clamp(1 / std::max(per_byte.value(), 1e-300),
+                                       Limits<BytesPerSecond>::least.value(),
+                                       Limits<BytesPerSecond>::most.value())};
+    };
+    const Figure<BytesPerSecond> bandwidth = {
+        rate(beta.value), rate(beta.high), rate(beta.low), Provenance::calibrated,
+        fmt::format("messages in a row, {} ranks at once: {}", times.ranks, names_.origin)};
+    const std::string text = beta.low > SecondsPerByte{0} ? interval_text(bandwidth)
+                                                          : to_text(bandwidth.low) + " to no limit";
+    if (accepted(fmt::format("bandwidth {}", place(times.between_nodes)),
+                 objection(times.samples.size(), beta.low.value(), beta.high.value(), text))) {
+      (times.between_nodes ? made_.profile.nic_bandwidth : made_.profile.intra_bandwidth) =
+          bandwidth;
+    }
   }
-  for (const BothWaysTimes& times : measured.both_ways) {
-    if (times.samples.empty()) continue;
-    auto& both_ways = times.between_nodes ? profile.nic_both_ways : profile.intra_both_ways;
-    both_ways = percentiles(times.samples, "a message each way at once: " + names.origin);
+
+  void set_both_ways(const BothWaysTimes& times) {
+    const Figure<double> ratio =
+        calibrated(times.samples, "a message each way at once: " + names_.origin);
+    if (accepted(fmt::format("both ways at once {}", place(times.between_nodes)),
+                 objection_to_both_ways(times.samples.size(), ratio))) {
+      (times.between_nodes ? made_.profile.nic_both_ways : made_.profile.intra_both_ways) = ratio;
+    }
   }
-  profile.uplink_oversubscription = oversubscription(measured, names.origin);
-  const double stated = measured.stated_oversubscription;
-  if (profile.uplink_oversubscription && stated > 0) {
-    const Figure<double>& figure = *profile.uplink_oversubscription;
-    if (std::abs(figure.value / stated - 1) > far_oversubscription) {
-      made.complaints.push_back(fmt::format(
+
+  void set_oversubscription() {
+    const StreamTimes* streams = streams_between_nodes(measured_);
+    if (streams == nullptr || measured_.uplink.empty()) return;
+    const Figure<SecondsPerByte> nic = calibrated(streams->samples, "");
+    const Figure<SecondsPerByte> across = calibrated(measured_.uplink, "");
+    const auto ratio = [](SecondsPerByte a, SecondsPerByte b) {
+      return std::clamp(a.value() / std::max(b.value(), 1e-300), 1.0, Limits<double>::most);
+    };
+    const Figure<double> figure = {
+        ratio(across.value, nic.value), ratio(across.low, nic.high), ratio(across.high, nic.low),
+        Provenance::calibrated,
+        "messages in a row from leaf to leaf, over those under a leaf: " + names_.origin};
+    const auto text = fmt::format("{:.2f}:1 to {:.2f}:1", figure.low, figure.high);
+    const std::size_t samples = std::min(measured_.uplink.size(), streams->samples.size());
+    if (!accepted("oversubscription of a leaf's uplink",
+                  objection(samples, figure.low, figure.high, text)))
+      return;
+    made_.profile.uplink_oversubscription = figure;
+    const double stated = measured_.stated_oversubscription;
+    if (stated > 0 && std::abs(figure.value / stated - 1) > far_oversubscription) {
+      made_.complaints.push_back(fmt::format(
           "uplink of a leaf: {:.2f}:1 as measured, {:.2f}:1 as stated; predictions take the "
           "measured one",
           figure.value, stated));
     }
   }
-  if (!measured.message_gaps.empty() && !measured.message_gaps.front().samples.empty()) {
-    const std::string source = "small messages in a row: " + names.origin;
-    profile.transport = {
-        .name = measured.transport,
-        .smallest_message = Bytes{static_cast<double>(measured.message_sizes.smallest_bytes)},
-        .largest_message = Bytes{static_cast<double>(measured.message_sizes.largest_bytes)},
-        .ahead = Bytes{static_cast<double>(measured.message_sizes.ahead_bytes)},
-        .message_gap = percentiles(measured.message_gaps.front().samples, source),
-        .message_header = message_header(measured, source),
-        .fairness = measured.fairness};
+
+  void set_transport() {
+    if (measured_.message_gaps.empty() || measured_.message_gaps.front().samples.empty()) return;
+    const std::string source = "small messages in a row: " + names_.origin;
+    const std::vector<Seconds>& gaps = measured_.message_gaps.front().samples;
+    const Figure<Seconds> gap = calibrated(gaps, source);
+    const bool has_gap = accepted("message gap", gaps.size(), gap);
+    made_.profile.transport = {
+        .name = measured_.transport,
+        .smallest_message = Bytes{static_cast<double>(measured_.message_sizes.smallest_bytes)},
+        .largest_message = Bytes{static_cast<double>(measured_.message_sizes.largest_bytes)},
+        .ahead = Bytes{static_cast<double>(measured_.message_sizes.ahead_bytes)},
+        .message_gap = has_gap ? std::optional(gap) : std::nullopt,
+        .message_header = message_header(source),
+        .fairness = measured_.fairness};
   }
-  profile.rates = measured.rates;
-  profile.layers = measured.layers;
-  return made;
+
+  std::optional<Figure<Bytes>> message_header(const std::string& source) {
+    if (measured_.message_gaps.size() < 3) return std::nullopt;
+    const MessageGaps& small = measured_.message_gaps[1];
+    const MessageGaps& large = measured_.message_gaps[2];
+    const StreamTimes* streams = streams_between_nodes(measured_);
+    if (streams == nullptr || small.samples.empty() || large.samples.empty()) return std::nullopt;
+    const double per_byte = std::max(median(streams->samples).value(), 1e-300);
+    const double more_s = (median(large.samples) - median(small.samples)).value();
+    const double of_stream = more_s / static_cast<double>(large.bytes - small.bytes) / per_byte;
+    if (!(std::abs(of_stream - 1) <= far_from_stream)) return std::nullopt;
+    const Figure<Seconds> gap = calibrated(small.samples, source);
+    if (!accepted("message header", small.samples.size(), gap)) return std::nullopt;
+    const auto header = [&](Seconds time) {
+      return Bytes{std::max(0.0, time.value() / per_byte - static_cast<double>(small.bytes))};
+    };
+    return Figure<Bytes>{header(gap.value), header(gap.low), header(gap.high),
+                         Provenance::calibrated, source};
+  }
+
+  void add_rates() {
+    for (const models::CalibratedRate& rate : measured_.rates) {
+      const Figure<BytesPerSecond>& figure = rate.bytes;
+      if (accepted(fmt::format("rate of {} {}", name(rate.kind), name(rate.type)), least_samples,
+                   figure))
+        made_.profile.rates.push_back(rate);
+    }
+  }
+
+  void add_layers() {
+    if (measured_.layers.empty()) return;
+    NetworkTime alone;
+    NetworkTime beside;
+    bool has_beside = false;
+    for (const models::CalibratedLayer& layer : measured_.layers) {
+      alone.add(layer.forward);
+      alone.add(layer.backward);
+      if (!layer.forward_beside_traffic || !layer.backward_beside_traffic) continue;
+      has_beside = true;
+      beside.add(*layer.forward_beside_traffic);
+      beside.add(*layer.backward_beside_traffic);
+    }
+    const std::string network = measured_.layers.front().network;
+    const auto is_known = [&](const std::string& what, const NetworkTime& time) {
+      return accepted(what,
+                      objection(least_samples, time.low.value(), time.high.value(),
+                                fmt::format("{} to {}", to_text(time.low), to_text(time.high))));
+    };
+    if (!is_known(fmt::format("time of the layers of {}", network), alone)) return;
+    made_.profile.layers = measured_.layers;
+    if (!has_beside) return;
+    const std::string what = fmt::format("time of the layers of {} beside traffic", network);
+    const bool is_possible =
+        beside.high >= alone.low ||
+        accepted(what, fmt::format("is faster than alone ({} at most against {} at least)",
+                                   to_text(beside.high), to_text(alone.low)));
+    if (is_possible && is_known(what, beside)) return;
+    for (models::CalibratedLayer& layer : made_.profile.layers)
+      layer.forward_beside_traffic = layer.backward_beside_traffic = std::nullopt;
+  }
+
+  const ClusterMeasurements& measured_;
+  const ProfileNames& names_;
+  ClusterProfile made_;
+};
+
+}  // namespace
+
+ClusterProfile make_profile(const ClusterMeasurements& measured, const ProfileNames& names) {
+  return ProfileMaker(measured, names).make();
 }
 
 }  // namespace paceline::calibration

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "models/base/error.h"
+#include "models/base/interval.h"
 
 namespace paceline::calibration {
 namespace {
@@ -17,7 +18,7 @@ double efficiency_at(const simulator::PredictionRequest& request, const models::
   return simulator::Predictor(trial).predict(strategy).efficiency;
 }
 
-// Efficiency falls as latency grows.
+// Searches by halving, for efficiency falls as latency grows.
 Seconds latency_for(const simulator::PredictionRequest& request, const models::Strategy& strategy,
                     double efficiency) {
   Seconds low{0};
@@ -41,9 +42,11 @@ Seconds latency_for(const simulator::PredictionRequest& request, const models::S
 Figure<Seconds> calibrate_nic_latency(const simulator::PredictionRequest& request,
                                       const models::Strategy& strategy,
                                       const EfficiencyPoint& point) {
+  // The middle 90 % of what rounds to the published figure, all of it being equally likely.
+  const double reach = interval_level * point.rounding;
   return {.value = latency_for(request, strategy, point.efficiency),
-          .low = latency_for(request, strategy, point.efficiency + point.rounding),
-          .high = latency_for(request, strategy, point.efficiency - point.rounding),
+          .low = latency_for(request, strategy, point.efficiency + reach),
+          .high = latency_for(request, strategy, point.efficiency - reach),
           .provenance = Provenance::calibrated,
           .source = point.source};
 }

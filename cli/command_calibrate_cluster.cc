@@ -101,12 +101,12 @@ void print_result(const calibration::ClusterProfile& made, double nic_sharing,
   print("calibrated: {}\n\n{}", made.profile.origin, rows.text());
   if (made.profile.transport) {
     const models::CalibratedTransport& t = *made.profile.transport;
-    print(
-        "\n{}: messages of {} to {}; {} from one small message of a rank to its next; "
-        "two receivers share its link {} (fairness {:.2f})\n",
-        t.name, to_text_binary(t.smallest_message), to_text_binary(t.largest_message),
-        to_text(t.message_gap.value), t.fairness > 0.5 ? "evenly" : "one after the other",
-        t.fairness);
+    print("\n{}: messages of {} to {}; {}two receivers share a rank's link {} (fairness {:.2f})\n",
+          t.name, to_text_binary(t.smallest_message), to_text_binary(t.largest_message),
+          t.message_gap
+              ? to_text(t.message_gap->value) + " from one small message of a rank to its next; "
+              : "",
+          t.fairness > 0.5 ? "evenly" : "one after the other", t.fairness);
     if (t.message_header)
       print("a message takes {:.0f} bytes of the link besides its own ({:.0f} - {:.0f})\n",
             t.message_header->value.value(), t.message_header->low.value(),
@@ -144,10 +144,10 @@ void print_result(const calibration::ClusterProfile& made, double nic_sharing,
 
 void write_plots(const Options& options, const calibration::ClusterProfile& made,
                  const std::vector<calibration::MessageTimes>& messages, int ranks) {
-  std::size_t fit = 0;
+  std::size_t index = 0;
   for (const calibration::MessageTimes& times : messages) {
     if (times.samples.empty()) continue;
-    const std::string& source = made.profile.curves[fit].source;
+    const auto& [fit, source] = made.fits[index++];
     const std::size_t colon = source.find(": ");
     const std::string of_fewer = times.kind == models::CurveKind::all_reduce && times.ranks < ranks
                                      ? fmt::format("-{}-ranks", times.ranks)
@@ -155,10 +155,9 @@ void write_plots(const Options& options, const calibration::ClusterProfile& made
     const std::string path = plot_path(options.plot, times.kind, times.between_nodes, of_fewer);
     job::write_output_file(
         path, calibration::fit_svg(
-                  times.samples, made.fits[fit],
+                  times.samples, fit,
                   {.title = source.substr(0, colon),
                    .origin = colon == std::string::npos ? "" : source.substr(colon + 2)}));
-    ++fit;
   }
 }
 

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "calibration/fit/median.h"
+#include "calibration/fit/statistics.h"
 #include "cli/command.h"
 #include "cli/job/files.h"
 #include "cli/job/option_values.h"
@@ -95,16 +95,6 @@ Script written_script(const job::Job& job, const job::PredictionTable& table) {
   return script;
 }
 
-// The median over the means of each two iterations in a row: ranks that wait for each other in turn
-// have a long iteration and then a short one.
-Seconds typical(const std::vector<Seconds>& iterations) {
-  if (iterations.size() < 2) return iterations.front();
-  std::vector<Seconds> pairs;
-  for (std::size_t i = 1; i < iterations.size(); ++i)
-    pairs.push_back((iterations[i - 1] + iterations[i]) / 2);
-  return calibration::median(std::move(pairs));
-}
-
 Json seconds_json(const std::vector<Seconds>& times) {
   Json json = Json::array();
   for (const Seconds time : times) json.push_back(time.value());
@@ -112,16 +102,17 @@ Json seconds_json(const std::vector<Seconds>& times) {
 }
 
 Json result_json(const Result& result, const simulator::StrategyPrediction& predicted) {
+  const Seconds measured = calibration::typical_iteration(result.outcome.iterations);
   return {{"name", result.plan.strategy},
           {"wire_type", name(result.plan.wire)},
           {"buckets", result.plan.buckets.size()},
           {"measured",
            {{"provenance", "measured"},
-            {"iteration_s", typical(result.outcome.iterations).value()},
+            {"iteration_s", measured.value()},
             {"iterations_s", seconds_json(result.outcome.iterations)},
             {"exposed_communication_s", calibration::median(result.outcome.exposed).value()}}},
           {"predicted", Json::parse(simulator::to_json(predicted))},
-          {"relative_error", predicted.iteration.value / typical(result.outcome.iterations) - 1}};
+          {"relative_error", predicted.iteration.value / measured - 1}};
 }
 
 std::string title_text(const job::Job& job, const job::PredictionTable& table,
@@ -151,7 +142,7 @@ void print_table(const job::Job& job, const job::PredictionTable& table,
   for (std::size_t i = 0; i < results.size(); ++i) {
     const auto& [plan, outcome] = results[i];
     const simulator::StrategyPrediction& predicted = table.rows[i];
-    const Seconds measured = typical(outcome.iterations);
+    const Seconds measured = calibration::typical_iteration(outcome.iterations);
     const auto [low, high] =
         std::minmax_element(outcome.iterations.begin(), outcome.iterations.end());
     rows.add({plan.strategy, std::string(name(plan.wire)), to_text(measured),

@@ -207,7 +207,7 @@ class Text {
     return {what,
             ms(time.run),
             has_range && time.run.exists()
-                ? fmt::format("{} to {}", ms(time.run.low), ms(time.run.high))
+                ? fmt::format("{} to {}", ms(time.run.least), ms(time.run.most))
                 : std::string(),
             ms(time.prediction),
             difference(time),

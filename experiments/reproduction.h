@@ -1,4 +1,4 @@
-// A published result beside ours, row by row.
+// Sets a published result beside ours, row by row.
 //
 // The published figures are data (expected.csv of each experiment): they are read, never written,
 // and each row says whether it was used to calibrate or is predicted.

@@ -50,7 +50,7 @@ std::vector<std::string> notes(const TracedTimeline& run, const TracedTimeline& 
   return lines;
 }
 
-// The parts of an iteration in both, and what is left of it.
+// The parts of an iteration on both sides, and what is left of it.
 std::vector<ComparedPart> parts(const IterationTimes& run, const IterationTimes& prediction) {
   std::vector<ComparedPart> all = {
       {"forward", {run.forward, prediction.forward}},
@@ -125,7 +125,8 @@ std::vector<ComparedBucket> buckets(const TracedJob& job, const IterationTimes& 
   return all;
 }
 
-// Kinds that one side has not at all; and layers, where both have the kind.
+// The kinds of task that one side does not have at all, and the layers that it does not have where
+// both have the kind.
 std::vector<OneSided> one_sided(const TracedJob& job, const IterationTimes& run,
                                 const IterationTimes& prediction) {
   std::vector<OneSided> all;
@@ -167,8 +168,8 @@ ComparedSide side(const TracedTimeline& traced, const IterationTimes& times) {
           times.complete};
 }
 
-// The start of the iteration whose length is nearest to the median; of the first, where none is
-// followed by another.
+// The start of the iteration whose length is nearest to the median, or of the first one where none
+// is followed by another.
 Seconds typical_start(const TracedTimeline& traced) {
   const IterationTimes times = iteration_times(traced);
   const std::map<int, Seconds> starts = iteration_starts(traced.timeline);

@@ -13,8 +13,8 @@ using Json = nlohmann::ordered_json;
 Json json_of(const Compared& time) {
   Json json;
   json["measured_s"] = time.run.exists() ? Json(time.run.median.value()) : Json();
-  json["measured_low_s"] = time.run.exists() ? Json(time.run.low.value()) : Json();
-  json["measured_high_s"] = time.run.exists() ? Json(time.run.high.value()) : Json();
+  json["measured_low_s"] = time.run.exists() ? Json(time.run.least.value()) : Json();
+  json["measured_high_s"] = time.run.exists() ? Json(time.run.most.value()) : Json();
   json["predicted_s"] = time.prediction.exists() ? Json(time.prediction.median.value()) : Json();
   const std::optional<Seconds> by = time.difference();
   json["difference_s"] = by ? Json(by->value()) : Json();

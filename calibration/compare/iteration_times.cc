@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "calibration/fit/median.h"
+#include "calibration/fit/statistics.h"
 
 namespace paceline::calibration {
 namespace {
@@ -27,7 +27,7 @@ void sort_by_start(Events& events) {
                    [](const auto* a, const auto* b) { return a->start < b->start; });
 }
 
-// A task in one iteration; what is recorded in pieces is one.
+// A task in one iteration. One that is recorded in several pieces counts as one.
 struct Occurrence {
   Seconds start;
   Seconds end;
@@ -200,7 +200,7 @@ class Collector {
     }
   }
 
-  // Blames the gap [from, to) on buckets.
+  // Puts the gap [from, to) down to buckets.
   void expose(Seconds from, Seconds to, Parts& parts) const {
     for (const TimelineEvent* event : communication_) {
       if (event->start >= to) break;

@@ -1,11 +1,11 @@
-// How long the tasks of a timeline take in an iteration: of each, the median over the iterations
-// that the timeline holds, and the least and the most.
+// How long the tasks of a timeline take in an iteration: the median over the iterations that the
+// timeline holds, with the spread from the least to the most.
 //
 // An iteration lasts from the start of its first forward pass to that of the next one. Its parts
 // are what the compute stream does in that time, so that they add up to it: forward, backward,
 // update, and gaps. A gap before the update (with overlap "priority", before a forward pass) is
-// exposed communication. At each instant of it the bucket is to blame that is under way and began
-// first; behind it the others queue.
+// exposed communication. Each instant of such a gap is put down to the bucket that is under way and
+// began first, since the others queue behind it.
 #pragma once
 
 #include <map>
@@ -15,16 +15,17 @@
 
 namespace paceline::calibration {
 
+// A median and its spread, which is no confidence interval (fit/statistics.h).
 struct Spread {
   Seconds median;
-  Seconds low;
-  Seconds high;
-  int iterations = 0;  // that have it; all is 0 where none has
+  Seconds least;
+  Seconds most;
+  int iterations = 0;  // that have the task; where none has, all of this is 0
 
   [[nodiscard]] bool exists() const { return iterations > 0; }
 };
 
-// The median of an even number of values is the mean of the two in the middle.
+// Of no values, all is 0.
 [[nodiscard]] Spread spread(std::vector<Seconds> values);
 
 struct LayerTimes {
@@ -33,27 +34,28 @@ struct LayerTimes {
 };
 
 struct BucketTimes {
-  // The end of the backward pass that completes it, after the start of the iteration; its own first
-  // task where that starts before: a run hands over gradients of weights before it computes those
-  // of the layer's input.
+  // From the start of the iteration to the end of the backward pass that completes the bucket, or to
+  // its own first task where that starts before: a run hands over the gradients of a layer's weights
+  // before it computes those of its input.
   Spread ready;
   Spread wait;  // from ready to the transfer, less cast and pack
   Spread cast;
   Spread pack;
   Spread transfer;  // the all-reduce
   Spread unpack;
-  Spread exposed;  // while the compute stream waits for it
+  Spread exposed;  // the time for which the compute stream waits for it
 };
 
 struct TaskTotal {
-  Spread time;    // of all tasks of the kind in an iteration
-  int tasks = 0;  // in the iteration that has most
+  Spread time;    // the sum over all tasks of the kind in an iteration
+  int tasks = 0;  // their number in the iteration that has most
 };
 
 struct IterationTimes {
   int iterations = 0;
   int complete = 0;  // those that another one follows
-  // These are of complete iterations; with none, of what there is up to the last task.
+  // These are over complete iterations; where there are none, over what there is up to the last
+  // task.
   Spread iteration;
   Spread forward;  // this and the next two are of the compute stream
   Spread backward;
@@ -67,7 +69,7 @@ struct IterationTimes {
   std::map<models::TaskKind, TaskTotal> totals;  // of kinds that the timeline has
 };
 
-// Of a timeline that has a forward pass, as check_same_job sees to. O(n log n) in the events.
+// The timeline must have a forward pass, as check_same_job sees to. O(n log n) in the events.
 [[nodiscard]] IterationTimes iteration_times(const models::TracedTimeline& traced);
 
 // When the first forward pass of each iteration starts.

@@ -13,7 +13,7 @@
 #include <cmath>
 #include <limits>
 
-#include "calibration/fit/median.h"
+#include "calibration/fit/statistics.h"
 #include "models/base/error.h"
 #include "models/base/limits.h"
 #include "models/base/parse_units.h"
@@ -23,9 +23,8 @@
 namespace paceline::calibration {
 namespace {
 
-// Noise below which no breakpoint is looked for: tools print three or four digits, and the best of
-// lines differs by this much from what a library does.
-constexpr double least_noise = 0.01;
+// Noise below which no breakpoint is looked for.
+constexpr double least_noise = models::least_misfit;
 // A standard deviation is this times the median of absolute errors, if they are normal.
 constexpr double deviation_of_median = 1.4826;
 // Beyond this many deviations Tukey's biweight is 0; 95 % efficient for normal errors (Holland &
@@ -37,14 +36,6 @@ constexpr int most_candidates = 64;
 constexpr int absolute_steps = 12;
 constexpr int tukey_steps = 20;
 constexpr double converged = 1e-10;
-
-// The share q of the values is below it; by linear interpolation between order statistics.
-double quantile(std::span<const double> sorted, double q) {
-  const double at = q * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
 
 // A distinct size with its samples.
 struct Size {
@@ -364,18 +355,6 @@ Draws bootstrap(Sizes sizes, const Line& line, int draws, Random& random) {
   return result;
 }
 
-struct Range {
-  double low;
-  double high;
-};
-
-// The middle 90 % of the values, widened to hold the one that is stated.
-Range interval(std::vector<double>& values, double stated) {
-  if (values.empty()) return {stated, stated};
-  std::sort(values.begin(), values.end());
-  return {std::min(stated, quantile(values, 0.05)), std::max(stated, quantile(values, 0.95))};
-}
-
 // Where the second line begins, between the last size of the first and its own first.
 double breakpoint(const Line& before, const Line& after, double last, double first) {
   const double slope = after.beta - before.beta;
@@ -403,6 +382,18 @@ std::string place(const Fit& fit, std::size_t piece) {
              : fmt::format("from {} on: ", to_text_binary(fit.pieces[piece].from));
 }
 
+double residual_within(const Fit& fit) {
+  double squares = 0;
+  double count = 0;
+  for (const FittedSize& size : fit.sizes) {
+    if (size.outlier) continue;
+    const double error = relative_error(size.measured.value(), size.fitted.value());
+    squares += error * error;
+    ++count;
+  }
+  return std::sqrt(squares / std::max(count, 1.0));
+}
+
 void complain(Fit& fit, std::span<const Line> lines) {
   const auto count = fit.sizes.size();
   if (count < static_cast<std::size_t>(few_sizes)) {
@@ -410,28 +401,18 @@ void complain(Fit& fit, std::span<const Line> lines) {
         fmt::format("too few points: {} size{}, where {} are the least that show a bad fit", count,
                     count == 1 ? "" : "s", few_sizes));
   }
-  std::size_t outliers = 0;
-  double squares = 0;
-  for (const FittedSize& size : fit.sizes) {
-    if (size.outlier) {
-      ++outliers;
-      continue;
-    }
-    const double error = relative_error(size.measured.value(), size.fitted.value());
-    squares += error * error;
-  }
+  const auto outliers = static_cast<std::size_t>(
+      std::ranges::count_if(fit.sizes, [](const FittedSize& size) { return size.outlier; }));
   if (fit.residual > bad_residual) {
     fit.complaints.push_back(fmt::format("the residual is {:.1f} %, above {:.0f} %",
                                          100 * fit.residual, 100 * bad_residual));
   }
   if (outliers > 0) {
-    const double others =
-        std::sqrt(squares / static_cast<double>(std::max(count - outliers, std::size_t{1})));
     fit.complaints.push_back(fmt::format(
         "{} of {} sizes {} so far off that the fit leaves {} out; the others' residual is "
         "{:.1f} %",
         outliers, count, outliers == 1 ? "is" : "are", outliers == 1 ? "it" : "them",
-        100 * others));
+        100 * fit.residual_within));
   }
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (lines[i].alpha_below_0) {
@@ -477,8 +458,8 @@ Fit fit_piecewise(std::span<const Sample> samples, const FitOptions& options) {
     const Line line = robust_line(segment, std::span(times).subspan(first, length), workspace);
     Random random(mixed_seed(options.seed, k));
     Draws draws = bootstrap(segment, line, options.draws, random);
-    const Range alpha = interval(draws.alphas, line.alpha);
-    const Range beta = interval(draws.betas, line.beta);
+    const Interval alpha = bootstrap_interval(draws.alphas, line.alpha);
+    const Interval beta = bootstrap_interval(draws.betas, line.beta);
     double from = 0;
     if (k > 0) {
       from = breakpoint(lines.back(), line, sizes[first - 1].bytes, segment.front().bytes);
@@ -500,7 +481,7 @@ Fit fit_piecewise(std::span<const Sample> samples, const FitOptions& options) {
     const double spread = deviation_of_median * median(absolute);
     for (std::size_t i = 0; i < length; ++i) {
       const double fitted = line.time(segment[i].bytes);
-      const Range band = interval(draws.times[i], fitted);
+      const Interval band = bootstrap_interval(draws.times[i], fitted);
       squares += errors[i] * errors[i];
       fit.sizes.push_back({Bytes{segment[i].bytes}, Seconds{segment[i].time_s}, Seconds{fitted},
                            Seconds{band.low}, Seconds{band.high},
@@ -508,6 +489,7 @@ Fit fit_piecewise(std::span<const Sample> samples, const FitOptions& options) {
     }
   }
   fit.residual = std::sqrt(squares / static_cast<double>(sizes.size()));
+  fit.residual_within = residual_within(fit);
   complain(fit, lines);
   return fit;
 }

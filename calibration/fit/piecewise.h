@@ -62,6 +62,7 @@ struct Fit {
   std::vector<double>
       jumps;            // at each breakpoint: time after / time before - 1; 0 where lines meet
   double residual = 0;  // root mean square of (measured - fitted) / fitted over all sizes
+  double residual_within = 0;  // the same over the sizes that are no outliers
   std::vector<FittedSize> sizes;
   std::vector<std::string> complaints;  // whatever makes it a bad fit; empty for a good one
 

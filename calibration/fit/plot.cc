@@ -14,7 +14,7 @@
 namespace paceline::calibration {
 namespace {
 
-// Of the picture and of the frame within it, in pixels.
+// Sizes of the picture and of the frame within it, in pixels.
 constexpr double width = 760;
 constexpr double left = 86;
 constexpr double right = 724;
@@ -27,7 +27,7 @@ constexpr std::string_view red = "#b3261e";
 
 using Buffer = fmt::memory_buffer;
 
-// From least to most, at both ends of an axis, by the logarithm.
+// A logarithmic axis from `least` to `most`.
 struct Axis {
   double least;
   double most;
@@ -67,7 +67,7 @@ Frame frame_of(std::span<const Sample> samples, const Fit& fit) {
     least_bytes = most_bytes = 1;
     hold(fit.sizes.front().measured.value(), fit.sizes.front().measured.value());
   }
-  // A little room at the sides; times from a power of ten to another.
+  // There is a little room at the sides, and times go from one power of ten to another.
   return {{least_bytes / 1.5, most_bytes * 1.5, left, right},
           {std::pow(10, std::floor(std::log10(least_s))),
            std::pow(10, std::floor(std::log10(most_s)) + 1), bottom, top}};
@@ -75,7 +75,7 @@ Frame frame_of(std::span<const Sample> samples, const Fit& fit) {
 
 void write_ticks(Buffer& out, const Frame& frame) {
   auto to = std::back_inserter(out);
-  // No more than ten sizes have their text: every power of 2, of 4, of 8...
+  // No more than ten sizes have a text: every power of 2, or of 4, or of 8, and so on.
   const double powers = std::log2(frame.bytes.most / frame.bytes.least);
   const int step = std::max(1, static_cast<int>(std::ceil(powers / 9)));
   const int first = static_cast<int>(std::ceil(std::log2(frame.bytes.least)));
@@ -154,7 +154,7 @@ void write_fit(Buffer& out, const Fit& fit, const Frame& frame) {
     fmt::format_to(to, "<polyline class=\"fit\" points=\"{}\"/>\n", points);
     if (i == 0) continue;
     const double x = frame.bytes.at(fit.pieces[i].from.value());
-    // Beside one another at different heights, so that near ones do not overlap.
+    // The texts stand at different heights, so that near ones do not overlap.
     const double y = top + 14 + static_cast<double>(i - 1) * 13;
     fmt::format_to(
         to,

@@ -1,4 +1,4 @@
-// A picture of measurements and the fit to them, for people: SVG, time by size on logarithmic axes.
+// Draws measurements and the fit to them for people: time by size on logarithmic axes, as SVG.
 #pragma once
 
 #include <span>
@@ -14,10 +14,10 @@ struct PlotText {
   std::string origin = {};           // a line in small letters below the title
 };
 
-// Every sample a point (outliers are open), the fit a line with its 90 % band, a dashed line at
-// each breakpoint with its size, axes with ticks and units, a legend, and the complaints in red
-// below. Sizes of 0 bytes have no place on a logarithmic axis, and are left out. The same arguments
-// give the same text. O(samples + pieces). `fit` must be a fit to `samples`.
+// Every sample is a point (outliers are open), and the fit is a line with its 90 % band. There is a
+// dashed line with its size at each breakpoint, axes with ticks and units, a legend, and the
+// complaints in red below. Sizes of 0 bytes have no place on a logarithmic axis, and are left out.
+// The same arguments give the same text. O(samples + pieces). `fit` must be a fit to `samples`.
 [[nodiscard]] std::string fit_svg(std::span<const Sample> samples, const Fit& fit,
                                   const PlotText& text);
 

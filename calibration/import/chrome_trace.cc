@@ -150,9 +150,9 @@ bool is_hex(char c) {
   return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'f');
 }
 
-// The text with what tools forget to escape in strings: control characters (names that
-// torch.profiler takes from generated code) become blanks, and backslashes that begin no escape
-// (paths of Windows) become slashes. As long as the text, so that positions stay.
+// Mends what tools forget to escape in strings: control characters (in names that torch.profiler
+// takes from generated code) become blanks, and backslashes that begin no escape (in paths of
+// Windows) become slashes. The result is as long as the text, so that positions stay.
 class Mended {
  public:
   using iterator_category = std::input_iterator_tag;

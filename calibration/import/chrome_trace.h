@@ -1,10 +1,10 @@
 // Events of a Chrome trace (the "Trace Event Format" of catapult-project/catapult), one after the
-// other, for the readers of traces. Not for other use.
+// other, for the readers of traces beside this header.
 //
-// The text is parsed as it goes by (nlohmann's SAX parser), without recursion: what a trace needs
-// of memory is what its reader keeps. Control characters and stray backslashes in strings, which
-// torch.profiler writes, are no errors. Files of torch.profiler and of Horovod are such traces; the
-// one is an object with "traceEvents", the other an array.
+// The text is parsed as it goes by (nlohmann's SAX parser), without recursion: a trace takes as
+// much memory as its reader keeps. Control characters and stray backslashes in strings, which
+// torch.profiler writes, are no errors. Files of torch.profiler are an object with "traceEvents",
+// and files of Horovod are an array of events.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ struct TraceEvent {
   std::string tid;
   std::vector<TraceArgument> arguments = {};
 
-  // Nothing if there is none; keys are compared without their case.
+  // Nothing if there is no such argument. Keys are compared without their case.
   [[nodiscard]] const TraceArgument* argument(std::string_view key) const;
 };
 
@@ -46,7 +46,8 @@ struct TraceEnd {
 
 enum class EarlyEnd { refused, taken };
 
-// Calls `sink` for each event. Where an early end is taken, the event that it cuts is left out.
+// Calls `sink` for each event. If the text ends early and that is accepted, the event that is cut is
+// left out.
 // Throws InputError (with line and column) if the text is no JSON, holds no array of events, an
 // event is no object, or a time is no finite number from 0 to 1e18. O(text).
 TraceEnd read_chrome_trace(std::string_view text, const std::string& file, EarlyEnd early_end,

@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "calibration/fit/median.h"
+#include "calibration/fit/statistics.h"
 #include "calibration/import/chrome_trace.h"
 #include "calibration/import/table_text.h"
 #include "models/base/error.h"
@@ -20,18 +20,18 @@ namespace {
 
 constexpr double us = 1e-6;
 
-// Once that a tensor was reduced; microseconds.
+// One all-reduce of a tensor; times are in microseconds.
 struct Reduction {
   double first_ready = -1;
   double last_ready = -1;
-  double begin = -1;  // of the activity that is the all-reduce
+  double begin = -1;  // when the activity that is the all-reduce begins
   double end = -1;
   std::string activity;
   int activities = 0;
   bool fused = false;
   std::string type;
   double bytes = 0;      // 0: not said
-  double bucket_us = 0;  // of its bucket
+  double bucket_us = 0;  // what its bucket takes
 };
 
 struct Tensor {
@@ -57,7 +57,7 @@ std::optional<models::WireType> wire_of(std::string_view type) {
   return std::nullopt;
 }
 
-// "[64, 3, 7, 7]" is 9408; "[]" is 1. 0 for what is no shape.
+// The elements of a shape: "[64, 3, 7, 7]" is 9408 and "[]" is 1. 0 for what is no shape.
 double elements_of(std::string_view shape) {
   if (!shape.starts_with('[') || !shape.ends_with(']')) return 0;
   shape = shape.substr(1, shape.size() - 2);
@@ -173,7 +173,7 @@ class Reader {
   std::set<int> ranks_;
 };
 
-// Tensors on the wire together.
+// Tensors that are on the wire together.
 struct Bucket {
   double begin;
   double end;
@@ -221,7 +221,7 @@ std::vector<Bucket> buckets_of(std::vector<Tensor>& tensors) {
   return buckets;
 }
 
-// "NCCL_ALLREDUCE" is "nccl".
+// The library of an activity: "NCCL_ALLREDUCE" is "nccl".
 std::string library_of(std::string_view activity) {
   std::string library(activity.substr(0, activity.rfind('_')));
   for (char& c : library) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -263,7 +263,7 @@ std::vector<ImportedCurve> curves_of(const std::vector<Bucket>& buckets, int ran
   return found;
 }
 
-// The first ready of iteration k, over all tensors that have as many iterations as most.
+// When the first tensor of iteration k was ready, among those that have as many iterations as most.
 std::vector<ReadyTensor> ready_times(const std::vector<Tensor>& tensors, std::size_t iterations) {
   std::vector<double> start(iterations, 1e300);
   for (const Tensor& tensor : tensors) {
@@ -291,7 +291,7 @@ std::vector<ReadyTensor> ready_times(const std::vector<Tensor>& tensors, std::si
   return ready;
 }
 
-// As many as most tensors have: some are reduced once, before training.
+// As many iterations as most tensors have: some are reduced only once, before training.
 std::size_t iterations_of(const std::vector<Tensor>& tensors) {
   std::vector<double> counts;
   for (const Tensor& tensor : tensors) counts.push_back(static_cast<double>(tensor.done.size()));

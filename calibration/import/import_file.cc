@@ -45,7 +45,7 @@ ImportFormat import_format_from_name(std::string_view text) {
 }
 
 ImportFormat guessed_format(std::string_view text, const std::string& file) {
-  // What a table says in its first lines, a trace may say in a name: traces come first.
+  // Traces are tried first, since a name in a trace may say what a table says in its first lines.
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   const bool is_json =
       first != std::string_view::npos && (text[first] == '{' || text[first] == '[');

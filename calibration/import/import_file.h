@@ -1,4 +1,4 @@
-// The output of another tool, whichever it is.
+// Reads the output of another tool in whichever of the known formats it is.
 #pragma once
 
 #include <string>
@@ -17,11 +17,11 @@ enum class ImportFormat { nccl_tests, osu, kineto, horovod };
 [[nodiscard]] std::vector<std::string> import_format_names();
 // Throws InputError that suggests the nearest name.
 [[nodiscard]] ImportFormat import_format_from_name(std::string_view text);
-// By what is in the text. Throws InputError if it looks like none of them.
+// The format that the text looks like. Throws InputError if it looks like none of them.
 [[nodiscard]] ImportFormat guessed_format(std::string_view text, const std::string& file);
 
-// `network` is needed for kineto only; may be null for the others. Throws InputError as the readers
-// do, and if a trace of torch.profiler comes without a network.
+// `network` is needed for kineto only, and may be null for the others. Throws InputError as the
+// readers do, and if a trace of torch.profiler comes without a network.
 [[nodiscard]] Imported import_text(ImportFormat format, std::string_view text,
                                    const std::string& file, const models::Network* network);
 

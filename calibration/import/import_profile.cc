@@ -71,9 +71,10 @@ void add_curve(ImportedProfile& result, const Imported& imported, const Imported
   FittedCurve fitted{curve, fit_piecewise(curve.samples, {.source = calibrated.source})};
   if (curve.kind == models::CurveKind::point_to_point)
     set_link(result.profile, between_nodes, fitted, calibrated.source, context.file);
+  calibrated.measured = {fitted.fit.sizes.front().bytes, fitted.fit.sizes.back().bytes};
   calibrated.pieces = fitted.fit.pieces;
   calibrated.residual = fitted.fit.residual;
-  // A stream's time of a message is not what one message takes.
+  // What a message adds to a stream is not what one message takes.
   if (curve.use == CurveUse::time) result.profile.curves.push_back(std::move(calibrated));
   result.curves.push_back(std::move(fitted));
 }

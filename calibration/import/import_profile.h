@@ -18,7 +18,7 @@ struct ImportContext {
   std::string name;  // of the profile
   std::string cluster;
   std::string device;
-  std::string network;  // of layers
+  std::string network;  // whose layers were timed
   models::Precision precision = models::Precision::fp32;
   int batch_per_rank = 0;
   int ranks = 0;                              // 0: as the file says
@@ -38,11 +38,11 @@ struct ImportedProfile {
   std::vector<FittedCurve> curves;
 };
 
-// An all-reduce and messages become curves. osu_latency also gives the latency of the link (alpha
-// of its first piece), and osu_bw its bandwidth (1 / beta of its last): of the NIC, or of the intra
-// link if it was not between nodes. Throws InputError if neither the file nor the context says on
-// how many ranks an all-reduce ran or what it added, if they contradict one another, or if a stream
-// has no bandwidth (beta 0).
+// All-reduces and messages become curves. osu_latency also gives the latency of a link (the alpha of
+// its first piece), and osu_bw its bandwidth (1 / beta of its last). The link is the NIC, or the
+// intra link if the ranks were on one node. Throws InputError if neither the file nor the context
+// says on how many ranks an all-reduce ran or what it added, if they contradict one another, or if a
+// stream has no bandwidth (beta 0).
 [[nodiscard]] ImportedProfile profile_of(const Imported& imported, const ImportContext& context);
 
 }  // namespace paceline::calibration

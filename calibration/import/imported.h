@@ -24,7 +24,7 @@ struct ImportedCurve {
   models::CurveKind kind = models::CurveKind::all_reduce;
   CurveUse use = CurveUse::time;
   std::string what;     // "all_reduce_perf, in place, float sum"
-  std::string library;  // of an all-reduce: "nccl", "mpi"; may be empty
+  std::string library;  // whose all-reduce it is: "nccl", "mpi"; may be empty
   std::optional<models::WireType> wire = {};
   int ranks = 0;                           // 0: the file does not say
   std::optional<bool> between_nodes = {};  // likewise
@@ -34,17 +34,18 @@ struct ImportedCurve {
 // A layer of the network, by its name there.
 struct ImportedLayer {
   std::string layer;
-  Figure<Seconds> forward;  // the median of the iterations, between the least and the most
+  Figure<Seconds> forward;  // the median of the iterations with its interval (fit/statistics.h)
   Figure<Seconds> backward;
 };
 
-// When a tensor's gradient was ready, after the first of its iteration; medians of the iterations.
+// When the gradient of a tensor was ready, after the first one of its iteration. Times are medians
+// over the iterations.
 struct ReadyTensor {
   std::string tensor;
   Bytes bytes;         // 0: the file does not say
   Seconds ready;       // on the last rank
   Seconds apart;       // from the first rank that was ready to the last
-  Seconds all_reduce;  // of the bucket that it was in
+  Seconds all_reduce;  // what its bucket took
   std::size_t iterations = 0;
 };
 
@@ -54,7 +55,7 @@ struct Imported {
   std::vector<ImportedCurve> curves = {};
   std::vector<ImportedLayer> layers = {};
   std::vector<ReadyTensor> tensors = {};
-  std::size_t iterations = 0;             // of layers and tensors
+  std::size_t iterations = 0;             // that layers and tensors were timed in
   std::vector<std::string> remarks = {};  // what the user should know: what was left out, and why
 };
 

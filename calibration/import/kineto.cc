@@ -13,7 +13,7 @@
 namespace paceline::calibration {
 namespace {
 
-// Iterations that a trace may have: each is looked for among all events.
+// The most iterations that a trace may have, since each is looked for among all events.
 constexpr std::size_t most_steps = 1000;
 
 }  // namespace

@@ -39,7 +39,8 @@ class Collector {
   void take(TraceEvent&& event) {
     if (event.phase != 'X') return;
     const std::string& category = event.category;
-    // From the first event on: microseconds since 1970 leave a double no digits behind the point.
+    // Times count from the first event: microseconds since 1970 would leave a double no digits
+    // behind the point.
     if (!first_us_) first_us_ = event.begin_us;
     event.begin_us -= *first_us_;
     const double begin = event.begin_us;
@@ -70,7 +71,7 @@ class Collector {
   KinetoTrace trace;
 
  private:
-  // Up to PyTorch 1.9, a record_function is an operator, too: "ProfilerStep#2".
+  // Up to PyTorch 1.9, a record_function is an operator, such as "ProfilerStep#2".
   static bool is_annotation(const TraceEvent& event) {
     return event.name.find("::") == std::string::npos && number_of(event, "Sequence number") < 0;
   }

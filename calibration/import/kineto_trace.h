@@ -1,5 +1,5 @@
 // What a trace of torch.profiler holds of layers and all-reduces, in memory: operators as they
-// nest, the stretches that are named, and what ran on a GPU. For layer_attribution.h.
+// nest, stretches that are named, and what ran on a GPU. layer_attribution.h reads it.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace paceline::calibration {
 struct KinetoTrace {
   static constexpr int none = -1;
 
-  // A thread's operators nest; each knows the one around it, and the outermost, its root.
+  // The operators of a thread nest. Each knows the one around it, and the outermost one, its root.
   struct Operator {
     double begin = 0;
     double end = 0;
@@ -44,7 +44,7 @@ struct KinetoTrace {
     std::string name;
   };
 
-  // On a GPU.
+  // A kernel, copy or memset on a GPU.
   struct Kernel {
     double begin = 0;
     double duration = 0;
@@ -62,17 +62,17 @@ struct KinetoTrace {
   std::vector<Stretch> modules;  // by thread, then begin
   std::vector<Kernel> kernels;
   std::map<double, RuntimeCall> calls;  // by correlation
-  // NCCL's all-reduces, by type and ranks.
+  // The all-reduces of NCCL, by type and ranks.
   std::map<std::pair<std::string, int>, ImportedCurve> reductions;
   std::size_t other_reductions = 0;  // without elements, dtype or group size
-  // What the file says of its own format.
+  // The version that the file gives its own format.
   std::optional<double> schema_version;
 
   // The innermost operator that runs on a thread at a time, or none.
   [[nodiscard]] int running(int thread, double time) const;
 };
 
-// The order of operators, of modules and of what is found in them.
+// The order in which operators, modules and what is found in them are kept.
 template <class T>
 bool runs_before(const T& a, const T& b) {
   if (a.thread != b.thread) return a.thread < b.thread;

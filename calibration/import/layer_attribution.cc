@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "calibration/fit/median.h"
+#include "calibration/fit/statistics.h"
 
 namespace paceline::calibration {
 namespace {
@@ -53,7 +53,7 @@ bool is_one_of(std::string_view name, const std::array<std::string_view, 2>& nam
   return !name.empty() && (name == names[0] || name == names[1]);
 }
 
-// "nn.Module: Conv2d_0" is "Conv2d".
+// The class of a module: that of "nn.Module: Conv2d_0" is "Conv2d".
 std::string_view module_class(std::string_view name) {
   constexpr std::string_view prefix = "nn.Module: ";
   if (!name.starts_with(prefix)) return {};
@@ -85,7 +85,7 @@ std::vector<Step> steps_of(const KinetoTrace& trace) {
   return steps;
 }
 
-// A layer's forward, in one step.
+// The forward of a layer in one step.
 struct Scope {
   double begin;
   double end;
@@ -93,7 +93,7 @@ struct Scope {
   int layer;
 };
 
-// "forward: layer1.0.conv1" is "layer1.0.conv1".
+// The last word of a name: that of "forward: layer1.0.conv1" is "layer1.0.conv1".
 std::string_view last_part(std::string_view name) {
   const std::size_t at = name.find_last_of(" /");
   return at == std::string_view::npos ? name : name.substr(at + 1);
@@ -141,12 +141,12 @@ class Attribution {
 
  private:
   static Figure<Seconds> figure(const std::vector<double>& times_us, const std::string& source) {
-    const auto [least, most] = std::minmax_element(times_us.begin(), times_us.end());
-    return {Seconds{median(times_us) * us}, Seconds{*least * us}, Seconds{*most * us},
-            Provenance::measured, source};
+    std::vector<Seconds> times;
+    for (const double time : times_us) times.emplace_back(time * us);
+    return median_figure(times, Provenance::measured, source);
   }
 
-  // The time on the GPU of what each operator launched itself.
+  // Adds up the time on the GPU of what each operator launched itself.
   void launch() {
     on_gpu_ = !trace_.kernels.empty();
     if (!on_gpu_) return;
@@ -157,7 +157,8 @@ class Attribution {
         by_external.try_emplace(trace_.operators[i].external, static_cast<int>(i));
     }
     for (const Kernel& kernel : trace_.kernels) {
-      // The call first: there are traces whose kernels have the correlation as "External id".
+      // The call is tried first: there are traces whose kernels have the correlation as
+      // "External id".
       int launcher = none;
       const auto call = trace_.calls.find(kernel.correlation);
       if (call != trace_.calls.end())
@@ -168,8 +169,8 @@ class Attribution {
     }
   }
 
-  // What it counts for by itself: its kernels; on the CPU all of a root and nothing of what is
-  // inside.
+  // The time that the operator counts for by itself. On a GPU that is the time of its kernels; on
+  // the CPU it is all the time of a root, and none of an operator inside another.
   [[nodiscard]] double own_us(std::size_t index) const {
     const Operator& op = trace_.operators[index];
     if (on_gpu_) return kernel_us_[index];
@@ -219,13 +220,14 @@ class Attribution {
     }
   }
 
-  // Scopes are by thread and begin; of those that hold the operator the last, which is innermost.
+  // The layer of the innermost scope that holds the operator: the last one, since scopes are ordered
+  // by thread and begin.
   [[nodiscard]] static int layer_at(const std::vector<Scope>& scopes, const Operator& op) {
     auto after = std::upper_bound(
         scopes.begin(), scopes.end(), op, [](const Operator& o, const Scope& scope) {
           return o.thread != scope.thread ? o.thread < scope.thread : o.begin < scope.begin;
         });
-    // Layers hardly nest: a few steps back are enough to leave an inner one that has ended.
+    // Layers hardly nest, so a few steps back are enough to leave an inner one that has ended.
     for (int back = 0; back < 8 && after != scopes.begin(); ++back) {
       --after;
       if (after->thread != op.thread) return none;
@@ -288,8 +290,9 @@ class Attribution {
     return found;
   }
 
-  // The outermost operators that backward goes through, ascending: the last to have the sequence
-  // number of something in backward. What does not make a gradient shows the number of the next.
+  // The outermost operators that backward goes through, in ascending order. Each is the last one to
+  // have the sequence number of something in backward, since an operator that makes no gradient
+  // shows the number of the next.
   [[nodiscard]] std::vector<int> roots_of_backward(const Step& step) const {
     std::unordered_map<double, std::pair<double, int>> last;  // begin and root, by sequence number
     for (const Operator& op : trace_.operators) {
@@ -327,7 +330,7 @@ class Attribution {
   std::map<std::string, int> by_name_;
   std::vector<double> kernel_us_;
   bool on_gpu_ = false;
-  bool named_ = false;  // by record_function, in any step
+  bool named_ = false;  // whether record_function names a layer in any step
   std::vector<std::vector<double>>
       forward_;  // of each layer, one for each step that it is found in
   std::vector<std::vector<double>> backward_;

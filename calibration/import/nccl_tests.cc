@@ -18,7 +18,7 @@ using Words = std::vector<std::string_view>;
 
 constexpr std::size_t none = static_cast<std::size_t>(-1);
 
-// Where the cells of a row are, by the words of the header.
+// The places of the cells of a row, as the words of the header tell them.
 struct Columns {
   std::size_t size = none;
   std::size_t type = none;
@@ -171,7 +171,7 @@ class Reader {
                       printable(row[columns.type]), printable(row[columns.operation]));
     }
     curve.samples.push_back({bytes, time});
-    // Of wrong elements, or in older versions a relative error, or a verdict.
+    // A count of wrong elements; in older versions a relative error, or a verdict.
     if (columns.wrong[place] != none) {
       const std::optional<double> wrong = number(row[columns.wrong[place]]);
       if (wrong && *wrong > most_error) ++wrong_;
@@ -179,7 +179,7 @@ class Reader {
     note_bandwidth(row, place, line);
   }
 
-  // Kept of the largest size: two decimals say most there.
+  // The ratio at the largest size, where two decimals say most.
   void note_bandwidth(const Words& row, int place, int line) {
     const std::size_t at = columns_->algbw[place];
     if (at == none || columns_->busbw[place] == none) return;

@@ -1,14 +1,14 @@
-// The tables that all_reduce_perf of nccl-tests prints.
+// Reads the tables that all_reduce_perf of nccl-tests prints.
 //
-// Read are versions from 2.0 (2018) to 2.19 (2026): with the columns "error" or "#wrong", with and
+// Versions from 2.0 (2018) to 2.19 (2026) are read: with the columns "error" or "#wrong", with and
 // without "root", with "res", with percentiles of iterations (-I), with "cputime" (-C), with a
-// timestamp (-S), in one or in both of out-of-place and in-place, of any number of ranks, and of
-// several tables in one file. Lines of other programs (NCCL_DEBUG, mpirun) may be between.
+// timestamp (-S), out of place, in place or both, on any number of ranks, and with several tables
+// in one file. Lines of other programs (NCCL_DEBUG, mpirun) may stand between.
 //
-// The times are those in place, as a training step reduces its buckets, and those out of place
-// where there are no others. Ranks and nodes are counted in the lines "#  Rank  0 ... on HOST
-// device". A row of 0 bytes is no all-reduce, and is left out. Facts of the format:
-// NVIDIA/nccl-tests, src/common.cu and doc/PERFORMANCE.md.
+// The times are those in place, as a training step reduces its buckets; where there are none, those
+// out of place. Ranks and nodes are counted in the lines "#  Rank  0 ... on HOST device". A row of
+// 0 bytes is no all-reduce, and is left out. The facts of the format are from NVIDIA/nccl-tests,
+// src/common.cu and doc/PERFORMANCE.md.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ namespace paceline::calibration {
 
 [[nodiscard]] bool looks_like_nccl_tests(std::string_view text);
 
-// One curve for each element type. `file` names the text in errors. Throws InputError (with the
+// Returns one curve for each element type. `file` names the text in errors. Throws InputError (with the
 // line) if there is no table, a row does not have the columns of its header, a cell is no number,
 // the bus bandwidth is not that of an all-reduce over these ranks, or there are more than 100,000
 // rows. O(text).

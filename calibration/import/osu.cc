@@ -15,7 +15,7 @@ using Words = std::vector<std::string_view>;
 
 enum class Benchmark { all_reduce, latency, bandwidth };
 
-// "# OSU MPI-CUDA Allreduce Latency Test v7.3"
+// The title of a table, such as "# OSU MPI-CUDA Allreduce Latency Test v7.3".
 struct Title {
   Benchmark benchmark;
   std::string text;     // without "#" and version
@@ -39,7 +39,7 @@ Title title_of(const Words& row, const std::string& file, int line) {
   Title title{Benchmark::all_reduce, joined(row, 1, test), ""};
   if (test + 1 < row.size() && row[test + 1].starts_with('v'))
     title.version = printable(row[test + 1].substr(1));
-  // After "OSU MPI", "OSU MPI-CUDA"...
+  // The title after "OSU MPI", "OSU MPI-CUDA" and the like.
   const std::string name = joined(row, 3, test);
   if (name == "Allreduce Latency") {
     title.benchmark = Benchmark::all_reduce;
@@ -54,8 +54,8 @@ Title title_of(const Words& row, const std::string& file, int line) {
   return title;
 }
 
-// The words of a header are columns of one or two words, so that a row is held against the number
-// of its own table's first row, and against what the header names.
+// Columns of a header have one or two words. So a row is held against the number of columns of its
+// table's first row, and against what the header names.
 bool is_header(const Words& row) {
   return row.size() >= 3 && row[0] == "#" && row[1] == "Size";
 }
@@ -118,7 +118,7 @@ class Reader {
       case Benchmark::all_reduce:
         curve.kind = models::CurveKind::all_reduce;
         curve.library = "mpi";
-        // Before 7.0 an all-reduce was of floats, and its output did not say so.
+        // Before 7.0 an all-reduce added floats, and its output did not say so.
         if (title.version.starts_with('5') || title.version.starts_with('6'))
           curve.wire = models::WireType::fp32;
         break;

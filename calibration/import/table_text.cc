@@ -14,7 +14,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// "[1,0]<stdout>:# size" is "# size".
+// Without the tag: "[1,0]<stdout>:# size" becomes "# size".
 std::string_view without_tag(std::string_view line) {
   if (!line.starts_with('[')) return line;
   const std::size_t close = line.find("]<std");

@@ -1,4 +1,4 @@
-// Lines, words and names of the text that tools print, for the readers of it.
+// Lines, words and numbers of the text that tools print, for the readers beside this header.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace paceline::calibration {
 
-// Rows that a table may have.
+// The most rows that a table may have.
 inline constexpr std::size_t most_table_rows = 100'000;
 
 struct TextLine {
@@ -19,24 +19,24 @@ struct TextLine {
   std::string_view text;
 };
 
-// Without their ends, "\n" or "\r\n", and without what mpirun --tag-output puts before them:
-// "[1,0]<stdout>:". Throws InputError if the text holds a NUL, as no text does.
+// The lines of a text without their ends, "\n" or "\r\n", and without what mpirun --tag-output puts
+// before them, "[1,0]<stdout>:". Throws InputError if the text holds a NUL, as no text does.
 [[nodiscard]] std::vector<TextLine> text_lines(std::string_view text, const std::string& file);
 
-// Separated by blanks and tabs.
+// The words of a line, which blanks and tabs separate.
 [[nodiscard]] std::vector<std::string_view> words(std::string_view line);
 
 // Text of a file fit for a name: at most 60 bytes, without control characters, in valid UTF-8.
 [[nodiscard]] std::string printable(std::string_view text);
 
-// A decimal number, all of the word: nothing for other words, for infinity and for what is no
-// number.
+// The decimal number that the whole word is. Nothing for other words, for infinity and for "nan".
 [[nodiscard]] std::optional<double> number(std::string_view word);
 [[nodiscard]] bool is_whole_number(std::string_view word);
 
-// Of a cell. Throw InputError that names the line, what the column is and what would be right.
+// The number of a cell. Both throw InputError that names the line, what the column is and what
+// would be right.
 [[nodiscard]] Bytes size_cell(std::string_view word, const std::string& file, int line);
-// Of microseconds, above 0 and up to 1000 s.
+// The time of a cell in microseconds, above 0 and up to 1000 s.
 [[nodiscard]] Seconds time_cell(std::string_view word, const std::string& file, int line);
 
 }  // namespace paceline::calibration

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <string>
 
+#include "calibration/fit/statistics.h"
 #include "runtime/tensor/kernels.h"
 
 namespace paceline::calibration {
@@ -18,19 +19,14 @@ template <class F>
 Figure<BytesPerSecond> rate(std::size_t bytes, int repetitions, const std::string& source,
                             F kernel) {
   kernel();
-  std::vector<double> rates;
+  std::vector<BytesPerSecond> rates;
   for (int i = 0; i < repetitions; ++i) {
     const auto start = std::chrono::steady_clock::now();
     kernel();
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-    rates.push_back(static_cast<double>(bytes) / std::max(1e-9, time.count()));
+    rates.emplace_back(static_cast<double>(bytes) / std::max(1e-9, time.count()));
   }
-  std::sort(rates.begin(), rates.end());
-  const auto quantile = [&](std::size_t quarter) {
-    return rates[quarter * (rates.size() - 1) / 4];
-  };
-  return {BytesPerSecond{quantile(2)}, BytesPerSecond{quantile(1)}, BytesPerSecond{quantile(3)},
-          Provenance::measured, source};
+  return median_figure(rates, Provenance::measured, source);
 }
 
 }  // namespace

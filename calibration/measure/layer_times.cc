@@ -12,6 +12,7 @@
 #include <random>
 #include <utility>
 
+#include "calibration/fit/statistics.h"
 #include "models/network/work.h"
 #include "models/plan/strategy.h"
 #include "runtime/channel/messages.h"
@@ -37,7 +38,7 @@ void wait_for_all(runtime::Transport& transport) {
   runtime::barrier(channel);
 }
 
-// Rank 0's.
+// Rank 0's value, on all ranks.
 double agreed(runtime::Transport& transport, double value) {
   runtime::TransportChannel channel(transport);
   runtime::broadcast(channel, std::as_writable_bytes(std::span(&value, 1)));
@@ -50,7 +51,7 @@ std::int64_t elements_of(const std::vector<models::Gradient>& gradients) {
       [](std::int64_t sum, const models::Gradient& g) { return sum + g.elements; });
 }
 
-// The first of them, with so many elements in all.
+// The first gradients that have so many elements together; the last of them may be cut.
 std::vector<models::Gradient> first_of(const std::vector<models::Gradient>& gradients,
                                        std::int64_t elements) {
   std::vector<models::Gradient> first;
@@ -91,7 +92,7 @@ class Traffic {
     while (exchange_.under_way() > 0) finish();
   }
 
-  // One of them alone, in seconds.
+  // Seconds that one all-reduce of the gradients takes alone.
   static double time_of(runtime::Transport& transport,
                         const std::vector<models::Gradient>& gradients) {
     const std::vector<runtime::ParameterPlace> parameters = runtime::parameter_places(gradients);
@@ -186,16 +187,17 @@ class Stopwatch final : public runtime::LayerObserver {
     }
     return longest;
   }
-  // Median and quartiles of forward, then of backward, layer after layer.
-  [[nodiscard]] std::vector<float> quartiles() const {
+  // Three seconds for each pass of each layer: the median, and the ends of its interval. Forward
+  // comes before backward, and layer after layer. A pass that was not timed has zeros.
+  [[nodiscard]] std::vector<float> medians() const {
     std::vector<float> all;
     for (std::size_t layer = 0; layer < times_[0].size(); ++layer) {
       for (const auto& pass : times_) {
-        std::vector<double> times = pass[layer];
-        std::sort(times.begin(), times.end());
-        for (const std::size_t quarter : {2, 1, 3})
-          all.push_back(
-              times.empty() ? 0.0F : static_cast<float>(times[quarter * (times.size() - 1) / 4]));
+        const std::vector<double>& times = pass[layer];
+        const Interval interval = times.empty() ? Interval{} : median_interval(times);
+        all.push_back(times.empty() ? 0.0F : static_cast<float>(median(times)));
+        all.push_back(static_cast<float>(interval.low));
+        all.push_back(static_cast<float>(interval.high));
       }
     }
     return all;
@@ -244,12 +246,13 @@ class Load {
   std::vector<float> gradients_;
 };
 
-Figure<Seconds> figure(std::span<const float> quartiles, const std::string& source) {
-  return {Seconds{quartiles[0]}, Seconds{quartiles[1]}, Seconds{quartiles[2]}, Provenance::measured,
+// From the median and the ends of its interval, as Stopwatch::medians has them.
+Figure<Seconds> figure(std::span<const float> seconds, const std::string& source) {
+  return {Seconds{seconds[0]}, Seconds{seconds[1]}, Seconds{seconds[2]}, Provenance::measured,
           source};
 }
 
-// Of all ranks' figures, those of the rank whose medians have the largest sum.
+// Among the figures of all ranks, those of the rank whose medians have the largest sum.
 std::vector<float> slowest(const std::vector<float>& all, int ranks) {
   const std::size_t each = all.size() / static_cast<std::size_t>(ranks);
   std::vector<float> worst;
@@ -293,7 +296,7 @@ std::vector<models::CalibratedLayer> measure_layers(runtime::Transport& transpor
     load.iterate(alone);
     alone.end_iteration();
   }
-  std::vector<float> figures = alone.quartiles();
+  std::vector<float> figures = alone.medians();
   const bool has_traffic = transport.ranks() > 1 && work.parameters() > 0;
   if (has_traffic) {
     const double longest = agreed(transport, alone.longest());
@@ -312,7 +315,7 @@ std::vector<models::CalibratedLayer> measure_layers(runtime::Transport& transpor
       beside.forget();
     }
     traffic.settle();
-    const std::vector<float> more = beside.quartiles();
+    const std::vector<float> more = beside.medians();
     figures.insert(figures.end(), more.begin(), more.end());
   }
   runtime::TransportChannel channel(transport);

@@ -23,16 +23,17 @@ struct LayerTimesRequest {
   Progress progress = {};
 };
 
-// All ranks call it. On rank 0 the figures of the rank whose layers take longest in all, for which
-// the others wait; empty on others. Median of the iterations, and the quartiles as interval;
-// measured. With one rank there is no traffic, and no figures of it. A layer that another does on
-// the way (a ReLU in a convolution) takes no time. Throws as runtime::TrainableNetwork does, and
-// RunError that names a rank that is gone.
+// All ranks call it. Rank 0 returns the figures of the rank whose layers take longest in all, since
+// the others wait for that one; other ranks return nothing. A figure is the median of the
+// iterations with its interval (fit/statistics.h), measured. With one rank there is no traffic, and
+// there are no figures beside it. A layer that another one does on the way (a ReLU in a
+// convolution) takes no time. Throws as runtime::TrainableNetwork does, and RunError that names a
+// rank that is gone.
 //
-// Traffic is the all-reduce of the network's gradients, fused in a ring, by the communication
-// thread of training (runtime/exchange/gradient_exchange.h): two of them are under way at any time,
-// and their size is such that they outlast a layer: the first of the gradients, or all of them so
-// many times (up to 256 MiB).
+// Traffic is an all-reduce of the network's gradients, fused in a ring, by the communication thread
+// of training (runtime/exchange/gradient_exchange.h). Two of them are under way at any time. They
+// outlast a layer: they carry as many of the gradients as that takes, or all of them several times
+// (up to 256 MiB).
 [[nodiscard]] std::vector<models::CalibratedLayer> measure_layers(runtime::Transport& transport,
                                                                   const LayerTimesRequest& request,
                                                                   const std::string& source);

@@ -1,4 +1,4 @@
-// How measurements say how far they are.
+// How a measurement says how far it is.
 #pragma once
 
 #include <functional>
@@ -6,7 +6,7 @@
 
 namespace paceline::calibration {
 
-// Called on rank 0: what is measured next, and the share of its kind that is done, 0 to 1.
+// Called on rank 0 with what is measured next, and the share of its kind that is done, 0 to 1.
 using Progress = std::function<void(const std::string& what, double share)>;
 
 }  // namespace paceline::calibration

@@ -10,6 +10,7 @@
 #include "cli/job/option_values.h"
 #include "cli/job/plan_file.h"
 #include "models/base/parse_units.h"
+#include "simulator/cost/library_curve.h"
 #include "simulator/cost/nccl_tables.h"
 
 namespace paceline::job {
@@ -27,16 +28,12 @@ bool has_gpus(const models::Cluster& cluster) {
 std::vector<const models::Strategy*> load_strategies(const std::string& option,
                                                      const models::Cluster& cluster,
                                                      const models::Profile* profile) {
-  const bool has_curve =
-      profile != nullptr &&
-      std::any_of(profile->curves.begin(), profile->curves.end(),
-                  [](const auto& c) { return c.kind == models::CurveKind::all_reduce; });
   std::vector<const models::Strategy*> chosen;
   if (option.empty() || option == "all") {
     for (const models::Strategy& strategy : models::strategy_catalogue()) {
-      const bool runs = strategy.library() == models::Library::nccl
-                            ? has_gpus(cluster)
-                            : !strategy.library() || has_curve;
+      const auto library = strategy.library();
+      const bool runs = !library || simulator::has_library_curve(profile, *library) ||
+                        (library == models::Library::nccl && has_gpus(cluster));
       if (runs) chosen.push_back(&strategy);
     }
     return chosen;

@@ -1,7 +1,7 @@
-// The engines beside each other: every schedule on every topology, at several ranks and sizes.
+// Sets the engines beside each other: every schedule on every topology, at several ranks and sizes.
 //
-// SimGrid is the judge. What the engines owe it: the flow engine 0.5 %, rank by rank, and where no
-// link is shared the step engine and the flow engine 0.1 %.
+// SimGrid is the judge. The flow engine must agree with it to 0.5 % at every rank. Where no link is
+// shared, the step engine and the flow engine must agree with it to 0.1 %.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace paceline::experiments {
 inline constexpr double shared_tolerance = 5e-3;
 inline constexpr double unshared_tolerance = 1e-3;
 
-// At least one of each.
+// What is compared. Each list needs at least one entry.
 struct AgreementRequest {
   std::vector<const models::CollectiveAlgorithm*> schedules;  // built with their defaults
   std::vector<const Topology*> topologies;
@@ -28,12 +28,12 @@ struct AgreementCell {
   std::string topology;
   int ranks = 0;
   Bytes size;
-  bool shares_links = false;  // whenever ranks are ready (prepare.h)
-  // When the last rank is done.
+  bool shares_links = false;  // for some times at which ranks are ready (prepare.h)
+  // The time at which the last rank is done.
   Seconds step;
   Seconds flow;
   Seconds simgrid;
-  // Of the rank that is the most apart from SimGrid, relative to SimGrid's time.
+  // The largest difference of a rank from SimGrid, as a share of SimGrid's time.
   double step_difference = 0;
   double flow_difference = 0;
 
@@ -45,9 +45,10 @@ struct AgreementCell {
   }
 };
 
-// Schedule by schedule, topology by topology. Ours are the engines as predictions use them, with
-// ranks in equal positions collapsed. Throws InputError where a schedule is not over so many ranks
-// or too large for SimGrid, UnavailableError where that was not built in, RunError if it fails.
+// Goes through the schedules, and through the topologies for each. Our engines run as predictions
+// use them, with ranks in equal positions collapsed. Throws InputError where a schedule is not over
+// so many ranks or too large for SimGrid, UnavailableError where SimGrid was not built in, and
+// RunError if it fails.
 [[nodiscard]] std::vector<AgreementCell> compare_engines(const AgreementRequest& request);
 
 }  // namespace paceline::experiments

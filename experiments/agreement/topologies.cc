@@ -32,7 +32,7 @@ CommunicationCost tree(std::vector<models::FatTreeLevel> levels) {
   return cost;
 }
 
-// The largest divisor that is at most the root.
+// The largest divisor of a number that is at most its square root.
 int divisor_near_root(int value, double root) {
   int divisor = static_cast<int>(std::floor(root + 1e-9));
   while (value % divisor != 0) --divisor;

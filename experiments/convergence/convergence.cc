@@ -17,8 +17,8 @@ namespace paceline::experiments {
 namespace {
 
 constexpr int ranks = 2;
-// 58 steps an epoch of 60,000 images. With four times as many images a step momentum SGD does not
-// train in a few epochs, even with warm-up (10 % after one).
+// This makes 58 steps for an epoch of 60,000 images. With four times as many images in a step,
+// momentum SGD does not train in a few epochs, even with warm-up (10 % after one epoch).
 constexpr int large_batch_per_rank = 512;
 
 runtime::Recipe base_recipe(const ConvergenceSetting& setting) {
@@ -37,8 +37,8 @@ runtime::Recipe large_batch_recipe(const ConvergenceSetting& setting) {
 runtime::Recipe lars_recipe(const ConvergenceSetting& setting) {
   runtime::Recipe recipe = large_batch_recipe(setting);
   recipe.optimizer.lars.enabled = true;
-  // LARS's rate is one of another kind: times the trust coefficient, it is the share of its norm by
-  // which a weight moves. The best of 5, 10 and 20 for seed 1.
+  // The learning rate of LARS is of another kind: times the trust coefficient, it is the share of its
+  // norm by which a weight moves. This is the best of 5, 10 and 20 for seed 1.
   recipe.learning_rate.linear_scaling = false;
   recipe.learning_rate.base = 10;
   return recipe;
@@ -171,7 +171,7 @@ std::string to_json_line(const ConvergenceRun& run) {
                                        {"images_per_s", run.images_per_s},
                                        {"test_accuracy_by_epoch", run.accuracies},
                                        {"provenance", "measured"}};
-  // A loss that is no number has none in JSON.
+  // JSON has no way to write a loss that is not a number.
   return json.dump() + "\n";
 }
 

@@ -1,6 +1,6 @@
-// The papers' claims about convergence, at our scale: resnet-small on Fashion-MNIST, with two ranks
-// as threads, several seeds each. Every figure is measured; what the papers measured, on ImageNet,
-// stands beside it, and is never fitted to.
+// The papers' claims about convergence, tried at our scale: resnet-small on Fashion-MNIST, with two
+// ranks as threads and several seeds for each way to train. Every figure is measured. What the papers
+// measured on ImageNet stands beside it, and nothing is fitted to it.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +29,10 @@ struct ConvergenceSetting {
   std::string data = "fashion-mnist";
 };
 
-// All arms, each once. Throws nothing.
+// All ways to train that are compared, each once.
 [[nodiscard]] std::vector<Arm> convergence_arms(const ConvergenceSetting& setting);
 
-// An arm against another, as a paper compares them.
+// A claim of a paper: one arm against another.
 struct Claim {
   std::string_view source;     // "Jizhi, Fig. 10"
   std::string_view statement;  // what the paper found
@@ -41,7 +41,7 @@ struct Claim {
 };
 [[nodiscard]] std::span<const Claim> convergence_claims();
 
-// What one run ended with.
+// The result of one run.
 struct ConvergenceRun {
   std::string arm;
   std::uint64_t seed = 1;
@@ -54,11 +54,11 @@ struct ConvergenceRun {
   std::vector<double> accuracies;  // after each epoch
 };
 
-// Trains. Throws as runtime::train does.
+// Trains one arm with one seed. Throws as runtime::train does.
 [[nodiscard]] ConvergenceRun run_arm(const Arm& arm, std::uint64_t seed,
                                      const ConvergenceSetting& setting);
 
-// Mean and standard deviation (of a sample: n - 1) over the seeds of an arm.
+// Mean and standard deviation of a sample (by n - 1) over the seeds of an arm.
 struct Spread {
   int runs = 0;
   double mean = 0;
@@ -76,8 +76,8 @@ struct ClaimOutcome {
 };
 [[nodiscard]] std::vector<ClaimOutcome> outcomes(std::span<const ConvergenceRun> runs);
 
-// Runs as JSON lines, one object each; unknown keys are left alone. Throws InputError with the
-// line.
+// Runs as JSON lines, one object for each. Reading ignores unknown keys, and throws InputError with
+// the line.
 [[nodiscard]] std::string to_json_line(const ConvergenceRun& run);
 [[nodiscard]] std::vector<ConvergenceRun> parse_runs(std::string_view text,
                                                      const std::string& file);

@@ -4,11 +4,10 @@
 //  - efficiency is against one node of 8 GPUs, in mixed precision throughout;
 //  - "before optimisation" is a ring all-reduce for each tensor, FP32 on the wire;
 //  - the optimised system is `hybrid` with FP16 on the wire, k as predicted best, and theta and eta
-//  as
-//    the planner chooses them (the paper tuned them by hand and does not print them);
+//    as the planner chooses them (the paper tuned them by hand and does not print them);
 //  - AlexNet is the refined AlexNet-BN of its Fig. 3;
-//  - a global batch of 64K (Tables 4 and 5) is 65,536 / GPUs for each GPU; an epoch is 1.28 million
-//  images.
+//  - a global batch of 64K (Tables 4 and 5) is 65,536 / GPUs for each GPU, and an epoch is 1.28
+//    million images.
 #include "experiments/jizhi/jizhi.h"
 
 #include <fmt/core.h>
@@ -94,7 +93,7 @@ void set(Reproduction& result, std::string_view id, double ours, std::string con
   target.note = std::move(note);
 }
 
-// Half of the last digit that the paper prints.
+// The rounding of a figure: half of the last digit that the paper prints.
 Figure<PerSecond> table9(double images_per_second) {
   constexpr double rounding = 0.5;
   return {PerSecond{images_per_second}, PerSecond{images_per_second - rounding},
@@ -159,7 +158,8 @@ void predict_resnet(Study& study, Reproduction& result) {
       "which one throughput of one GPU does not show");
 }
 
-// What the AlexNet baseline itself leaves for a message: a diagnosis, used for nothing else.
+// The time that the AlexNet baseline itself leaves for a message. It is a diagnosis in a note, and
+// used for nothing else.
 std::string latency_mismatch(const Study& study, Reproduction& result,
                              const StrategyPrediction& baseline) {
   const double efficiency = row(result, "alexnet-baseline").published / 100;
@@ -195,7 +195,7 @@ void predict_alexnet(Study& study, Reproduction& result) {
   set(result, "alexnet-best", 100 * best.efficiency, configured(best));
 }
 
-// The paper tuned k with its hybrid strategy on ResNet-50: the k with the shortest iteration.
+// The k with the shortest iteration. The paper tuned k with its hybrid strategy on ResNet-50.
 void predict_group_size(Study& study, Reproduction& result) {
   Seconds shortest{std::numeric_limits<double>::infinity()};
   std::string tried;
@@ -216,7 +216,7 @@ void predict_group_size(Study& study, Reproduction& result) {
 }
 
 void predict_minutes(Study& study, Reproduction& result) {
-  // What a published time says of one GPU, beside ours.
+  // The images a second of one GPU that follow from a published time, beside ours.
   const auto per_gpu = [&](std::string_view id, int ranks, double epochs, double ours) {
     const double theirs = epochs * images_per_epoch / (60 * row(result, id).published) / ranks;
     return fmt::format("the paper's time is {:.0f} images/s on each GPU, ours {:.0f}", theirs,

@@ -1,4 +1,4 @@
-// Jia et al. 2018 (the Jizhi paper): what it measured, beside what we predict.
+// What Jia et al. 2018 (the Jizhi paper) measured, beside what we predict.
 #pragma once
 
 #include "experiments/reproduction.h"
@@ -6,7 +6,7 @@
 namespace paceline::experiments {
 
 // Calibrates on the rows of expected.csv that say so (two throughputs of one GPU, and the NIC
-// latency from one efficiency), predicts all others. About 0.1 s.
+// latency from one efficiency), and predicts all others. Takes about 0.1 s.
 [[nodiscard]] Reproduction reproduce_jizhi();
 
 }  // namespace paceline::experiments

@@ -135,7 +135,7 @@ def missing_requirements(network, options, mpi):
 
 
 def check(options):
-    """One line for each network; the exit code is about the one that was asked for."""
+    """Prints a line for each network. The exit code is about the one that was asked for."""
     code = 0
     for network in NETWORKS:
         missing = list(missing_requirements(network, options, mpi=True))

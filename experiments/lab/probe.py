@@ -48,7 +48,7 @@ def connect(address):
 
 
 def half_round_trips(address, count=50):
-    """Microseconds."""
+    """Half of each round trip of one byte, in microseconds."""
     with connect(address) as connection:
         times = []
         for _ in range(count + 1):
@@ -60,7 +60,7 @@ def half_round_trips(address, count=50):
 
 
 def bandwidth(address, size):
-    """Of one flow, in Mbit/s of payload, until the last byte is acknowledged by the program."""
+    """The payload of one flow in Mbit/s, until the program acknowledges the last byte."""
     data = bytes(1 << 20)
     with connect(address) as connection:
         connection.sendall(b"b")

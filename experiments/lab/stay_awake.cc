@@ -1,9 +1,9 @@
-// Keeps the processors of a virtual machine from halting: a thread on each of them, which runs when
-// nothing else does (SCHED_IDLE).
+// Keeps the processors of a virtual machine from halting: there is a thread on each of them, which
+// runs when nothing else does (SCHED_IDLE).
 //
-// A hypervisor that shares its processors gives one that halts to another machine, and back late:
-// with hosts that mostly wait, 40 % of the time was stolen and frames were up to 100 ms late, where
-// 5 % was stolen from processors that do not halt.
+// A hypervisor that shares its processors gives one that halts to another machine, and gives it back
+// late. With hosts that mostly wait, 40 % of the time was stolen and frames were up to 100 ms late;
+// from processors that do not halt 5 % was stolen.
 #include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>

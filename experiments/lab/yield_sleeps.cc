@@ -1,13 +1,14 @@
-// Loaded into ranks of the lab (LD_PRELOAD): sched_yield sleeps until something happens on a TCP
-// socket of the process, or for 1 ms; for 200 us where ranks share a host, and its memory.
+// This library is loaded into ranks of the lab (LD_PRELOAD). In it sched_yield sleeps until something
+// happens on a TCP socket of the process, or for 1 ms; for 200 us where ranks share a host and its
+// memory.
 //
-// A rank that polls has a host, and its cores, to itself on a cluster. In the lab all hosts share a
-// few cores, and a rank that polls there takes them from those that have work; the kernel lets a
-// thread that yields go on at once if all others have had their share.
+// On a cluster, a rank that polls has a host and its cores to itself. In the lab all hosts share a
+// few cores, and a rank that polls takes them from those that have work: the kernel lets a thread
+// that yields go on at once if all others have had their share.
 //
-// What came and is not read yet keeps everybody awake; that a socket can be written to again wakes
-// once. Of several threads that yield, one is woken. A thread that has itself read or written since
-// it yielded does not sleep either: it may have asked for a message before it read it.
+// While something has come and is not read yet, nobody sleeps. A socket that can be written to again
+// wakes once. If several threads yield, one of them is woken. A thread that has itself read or
+// written since it yielded does not sleep either: it may have asked for a message before it read it.
 #include <dlfcn.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -21,12 +22,13 @@
 
 namespace {
 
-// What comes by no socket is seen then at the latest: a message through memory that ranks share.
+// A message through memory that ranks share comes by no socket, and is seen after this time at the
+// latest.
 constexpr timespec longest_alone{.tv_sec = 0, .tv_nsec = 1'000'000};
 constexpr timespec longest_beside_others{.tv_sec = 0, .tv_nsec = 200'000};
-// Calls that return after something happened: one may have seen only half of it.
+// So many calls return after something happened, since one may have seen only half of it.
 constexpr int looks = 2;
-thread_local int awake = 0;  // calls that return
+thread_local int awake = 0;  // calls that still return at once
 
 const timespec& longest_sleep() {
   static const char* const ranks = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
@@ -34,7 +36,7 @@ const timespec& longest_sleep() {
   return alone ? longest_alone : longest_beside_others;
 }
 
-// Sockets that can be read, for as long as they can.
+// Reports sockets that can be read, for as long as they can.
 int readable() {
   static const int descriptor = epoll_create1(EPOLL_CLOEXEC);
   return descriptor;
@@ -46,7 +48,7 @@ void add(int set, int descriptor, std::uint32_t events) {
   epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event);
 }
 
-// Those, and sockets that can be written to again.
+// Reports those too, and sockets that can be written to again.
 int watched() {
   static const int descriptor = [] {
     const int set = epoll_create1(EPOLL_CLOEXEC);
@@ -56,7 +58,7 @@ int watched() {
   return descriptor;
 }
 
-// Sockets that are closed leave by themselves.
+// Sockets that are closed leave the set by themselves.
 int watch(int socket) {
   int domain = 0;
   int type = 0;
@@ -75,7 +77,7 @@ Function* next(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
-// The default slack of timers, 50 us, would be longer than naps of ranks.
+// The default slack of timers, 50 us, would be longer than the naps of ranks.
 [[gnu::constructor]] void make_timers_exact() {
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 }

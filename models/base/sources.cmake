@@ -11,6 +11,7 @@ set(base_sources
 set(base_headers
   base/error.h
   base/figure.h
+  base/interval.h
   base/limits.h
   base/names.h
   base/parse_units.h

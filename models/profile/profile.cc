@@ -133,7 +133,7 @@ CalibratedTransport read_transport(const JsonValue& value) {
           message_size_of(value, "smallest_message_bytes", "smallest_segment_bytes"),
       .largest_message = message_size_of(value, "largest_message_bytes", "largest_segment_bytes"),
       .ahead = Bytes{value.has_value("ahead_bytes") ? at_least_0(value.at("ahead_bytes")) : 0.0},
-      .message_gap = read_figure<Seconds>(value.at("message_gap_s"), false),
+      .message_gap = optional_figure<Seconds>(value, "message_gap_s", false),
       .message_header = optional_figure<Bytes>(value, "message_header_bytes", false),
       .fairness = at_least_0(value.at("fairness"))};
   if (transport.fairness > 1) value.at("fairness").fail("it is more than 1", "write 0 to 1");
@@ -142,9 +142,19 @@ CalibratedTransport read_transport(const JsonValue& value) {
   return transport;
 }
 
+std::optional<MeasuredSizes> measured_sizes(const JsonValue& entry) {
+  if (!entry.has_value("least_bytes") && !entry.has_value("most_bytes")) return std::nullopt;
+  const MeasuredSizes sizes{Bytes{at_least_0(entry.at("least_bytes"))},
+                            Bytes{at_least_0(entry.at("most_bytes"))}};
+  if (sizes.least > sizes.most)
+    entry.at("least_bytes")
+        .fail("the smallest measured size is larger than the largest", "write least <= most");
+  return sizes;
+}
+
 CalibratedCurve read_curve(const JsonValue& entry) {
-  entry.check_keys(
-      {"kind", "between_nodes", "library", "wire_type", "ranks", "pieces", "residual", "source"});
+  entry.check_keys({"kind", "between_nodes", "library", "wire_type", "ranks", "least_bytes",
+                    "most_bytes", "pieces", "residual", "source"});
   CalibratedCurve curve{
       .kind = entry.at("kind").named(
           [](const std::string& s) { return kind_from_name(curve_kinds, "kind of curve", s); }),
@@ -152,6 +162,7 @@ CalibratedCurve read_curve(const JsonValue& entry) {
       .library = entry.has_value("library") ? entry.at("library").text() : "",
       .wire = entry.has_value("wire_type") ? type_of(entry, "wire_type") : WireType::fp32,
       .ranks = count_of(entry.at("ranks")),
+      .measured = measured_sizes(entry),
       .pieces = {},
       .residual = at_least_0(entry.at("residual")),
       .source = entry.at("source").text()};
@@ -230,8 +241,8 @@ OrderedJson transport_json(const CalibratedTransport& transport) {
       {"name", transport.name},
       {"smallest_message_bytes", static_cast<std::int64_t>(transport.smallest_message.value())},
       {"largest_message_bytes", static_cast<std::int64_t>(transport.largest_message.value())},
-      {"ahead_bytes", static_cast<std::int64_t>(transport.ahead.value())},
-      {"message_gap_s", figure_json(transport.message_gap)}};
+      {"ahead_bytes", static_cast<std::int64_t>(transport.ahead.value())}};
+  if (transport.message_gap) json["message_gap_s"] = figure_json(*transport.message_gap);
   if (transport.message_header)
     json["message_header_bytes"] = figure_json(*transport.message_header);
   json["fairness"] = transport.fairness;
@@ -245,6 +256,10 @@ OrderedJson curve_json(const CalibratedCurve& curve) {
     json["wire_type"] = name(curve.wire);
   }
   json["ranks"] = curve.ranks;
+  if (curve.measured) {
+    json["least_bytes"] = curve.measured->least.value();
+    json["most_bytes"] = curve.measured->most.value();
+  }
   json["pieces"] = OrderedJson::array();
   for (const CurvePiece& piece : curve.pieces) {
     json["pieces"].push_back({{"from_bytes", piece.from.value()},
@@ -305,6 +320,10 @@ const CurvePiece& CalibratedCurve::piece(Bytes bytes) const {
 Seconds CalibratedCurve::time(Bytes bytes) const {
   const CurvePiece& at = piece(bytes);
   return at.alpha.value + bytes * at.beta.value;
+}
+
+double CalibratedCurve::misfit() const {
+  return std::max(residual, least_misfit);
 }
 
 Profile parse_profile(std::string_view text, const std::string& file) {

@@ -48,20 +48,36 @@ enum class CurveKind {
   all_reduce,      // the all-reduce of a library
 };
 
+// The smallest and the largest size that were measured.
+struct MeasuredSizes {
+  Bytes least;
+  Bytes most;
+
+  bool operator==(const MeasuredSizes&) const = default;
+};
+
+// Fits look for no structure in noise below this share: tools print three or four digits, and the
+// best of lines differs by so much from what a library does (calibration/fit/piecewise.h).
+inline constexpr double least_misfit = 0.01;
+
 // A piecewise alpha-beta fit of time by message size.
 struct CalibratedCurve {
   CurveKind kind = CurveKind::point_to_point;
   bool between_nodes = true;
-  std::string library = {};             // that ran the all-reduce; empty for messages
-  WireType wire = WireType::fp32;       // type of the elements that an all-reduce adds
-  int ranks = 2;                        // how many ranks took part
-  std::vector<CurvePiece> pieces = {};  // at least one; from 0 bytes on, ascending
-  double residual = 0;                  // root mean square of (measured - fitted) / fitted
+  std::string library = {};                    // that ran the all-reduce; empty for messages
+  WireType wire = WireType::fp32;              // type of the elements that an all-reduce adds
+  int ranks = 2;                               // how many ranks took part
+  std::optional<MeasuredSizes> measured = {};  // none: not known
+  std::vector<CurvePiece> pieces = {};         // at least one; from 0 bytes on, ascending
+  double residual = 0;                         // root mean square of (measured - fitted) / fitted
   std::string source;
 
   [[nodiscard]] const CurvePiece& piece(Bytes bytes) const;
   // The time by the stated values of the pieces.
   [[nodiscard]] Seconds time(Bytes bytes) const;
+  // The relative standard deviation of a time that is read from the curve: the residual, which is
+  // never believed to be less than `least_misfit`.
+  [[nodiscard]] double misfit() const;
 };
 
 // Kernels of one rank that go through memory once.
@@ -79,7 +95,8 @@ struct CalibratedTransport {
   Bytes smallest_message;
   Bytes largest_message;
   Bytes ahead;  // by how much sends may run ahead (MessageSizes::ahead_bytes); 0: without limit
-  Figure<Seconds> message_gap;  // least time between the starts of two messages of a rank
+  // Least time between the starts of two messages of a rank; absent if not known, and then taken as 0.
+  std::optional<Figure<Seconds>> message_gap = {};
   // The bytes that each message adds on a link between nodes; absent if not known.
   std::optional<Figure<Bytes>> message_header = {};
   // How messages to several receivers share a rank's link: 0, one after the other; 1, evenly.

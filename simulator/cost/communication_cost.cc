@@ -5,7 +5,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "models/base/error.h"
+#include "models/base/interval.h"
 
 namespace paceline::simulator {
 namespace {
@@ -15,16 +15,15 @@ LinkCost link_cost(const Figure<Seconds>& latency, const Figure<BytesPerSecond>&
   return {read_figure(latency, reading, false), 1.0 / read_figure(bandwidth, reading, true)};
 }
 
-// The curve of a kind, between nodes or within one, whose number of ranks is nearest by ratio. It is
-// null if there is none.
+// The curve of a kind between nodes whose ranks are nearest by ratio; null if there is none.
 const models::CalibratedCurve* nearest_curve(const models::Profile& profile, models::CurveKind kind,
-                                             int ranks, bool between_nodes = true) {
+                                             int ranks) {
   const auto apart = [ranks](const models::CalibratedCurve& curve) {
     return std::abs(std::log(static_cast<double>(curve.ranks) / std::max(1, ranks)));
   };
   const models::CalibratedCurve* best = nullptr;
   for (const models::CalibratedCurve& curve : profile.curves) {
-    if (curve.kind != kind || curve.between_nodes != between_nodes) continue;
+    if (curve.kind != kind || !curve.between_nodes) continue;
     if (best == nullptr || apart(curve) < apart(*best)) best = &curve;
   }
   return best;
@@ -37,11 +36,10 @@ const MessageAlpha& piece_of(const std::vector<MessageAlpha>& pieces, Bytes byte
   return above == pieces.begin() ? pieces.front() : *std::prev(above);
 }
 
-// How much slower or faster than stated a fit may be at a reading, by its own residual: 90 % of a
-// normal distribution of it.
+// The factor by which a fit may be too fast or too slow at a reading: 90 % of errors are within it
+// if they are normal and the curve's misfit is their standard deviation.
 double misfit(const models::CalibratedCurve& curve, Reading reading) {
-  constexpr double of_90_percent = 1.645;
-  const double by = of_90_percent * curve.residual;
+  const double by = normal_reach * curve.misfit();
   if (reading == Reading::stated) return 1;
   return reading == Reading::slow ? 1 + by : std::max(0.0, 1 - by);
 }
@@ -81,7 +79,9 @@ void take_transport(const models::Profile& profile, Reading reading, int ranks,
   cost.transport = {.message_sizes = {static_cast<std::int64_t>(transport.smallest_message.value()),
                                       static_cast<std::int64_t>(transport.largest_message.value()),
                                       static_cast<std::int64_t>(transport.ahead.value())},
-                    .message_gap = read_figure(transport.message_gap, reading, false),
+                    .message_gap = transport.message_gap
+                                       ? read_figure(*transport.message_gap, reading, false)
+                                       : Seconds{0},
                     .message_header = transport.message_header
                                           ? read_figure(*transport.message_header, reading, false)
                                           : Bytes{0},
@@ -98,15 +98,6 @@ void take_transport(const models::Profile& profile, Reading reading, int ranks,
   if (const auto* curve = nearest_curve(profile, models::CurveKind::point_to_point, 2))
     cost.transport->nic_alone =
         beyond_wire(*curve, reading, cost.nic.beta, cost.transport->message_header);
-  const models::CalibratedCurve* curve =
-      ranks > cost.ranks_per_node
-          ? nullptr
-          : nearest_curve(profile, models::CurveKind::all_reduce, ranks, false);
-  if (curve == nullptr) curve = nearest_curve(profile, models::CurveKind::all_reduce, ranks);
-  if (curve != nullptr) {
-    cost.transport->all_reduce = pieces_of(*curve, reading);
-    cost.transport->all_reduce_ranks = curve->ranks;
-  }
 }
 
 }  // namespace
@@ -122,14 +113,6 @@ Seconds CommunicationCost::nic_alpha_alone(Bytes bytes) const {
   if (!transport || transport->nic_alone.empty()) return among_others;
   const MessageAlpha& piece = piece_of(transport->nic_alone, bytes);
   return std::clamp(piece.alpha + bytes * piece.per_byte, Seconds{0}, among_others);
-}
-
-Seconds CommunicationCost::library_all_reduce(Bytes bytes) const {
-  if (!transport || transport->all_reduce.empty())
-    throw InputError("the profile does not know the library's own all-reduce",
-                     "give one that paceline calibrate made under mpirun, or another strategy");
-  const MessageAlpha& piece = piece_of(transport->all_reduce, bytes);
-  return piece.alpha + bytes * piece.per_byte;
 }
 
 BytesPerSecond effective_memory_bandwidth(const models::Device& device, Reading reading) {

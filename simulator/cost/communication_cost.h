@@ -45,8 +45,6 @@ struct TransportCost {
   // more than links, such as the processors of a machine that emulates them.
   std::vector<MessageAlpha> nic = {};
   std::vector<MessageAlpha> nic_alone = {};
-  std::vector<MessageAlpha> all_reduce = {};  // the library's all-reduce; empty: not calibrated
-  int all_reduce_ranks = 0;                   // ranks of that curve, the nearest to the job's
   // Kernels of the runtime on one rank, in seconds for each byte of the wire type; 0 if not known.
   // The runtime casts buckets to the wire type and back, packs nothing, and reads what has arrived
   // once more, to check it.
@@ -77,8 +75,6 @@ struct CommunicationCost {
   [[nodiscard]] Seconds nic_alpha(Bytes bytes) const;
   // The same for a message that is on its way alone. It is at most nic_alpha().
   [[nodiscard]] Seconds nic_alpha_alone(Bytes bytes) const;
-  // The time of the library's all-reduce. Throws InputError if the profile does not have it.
-  [[nodiscard]] Seconds library_all_reduce(Bytes bytes) const;
 };
 
 // Figures of `profile`, which may be null, take the place of the cluster's for a job of `ranks`.

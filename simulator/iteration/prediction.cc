@@ -95,10 +95,16 @@ std::vector<PathShare> path_shares(const IterationDag& dag, const CriticalPath& 
   return shares;
 }
 
-// What timed a library's own all-reduce, in words.
-std::string described_curve(const CommunicationCost& cost, int ranks) {
-  if (!cost.transport || cost.transport->all_reduce_ranks == ranks) return "its calibrated curve";
-  return fmt::format("its calibrated curve of {} ranks", cost.transport->all_reduce_ranks);
+// A library's curve, for the buckets of a plan.
+std::string described(const LibraryCurve& curve, const models::Plan& plan) {
+  Bytes least{0};
+  Bytes most{0};
+  for (const models::Bucket& bucket : plan.buckets) {
+    const Bytes bytes = plan.bytes(bucket);
+    least = &bucket == &plan.buckets.front() ? bytes : std::min(least, bytes);
+    most = std::max(most, bytes);
+  }
+  return curve.described(least, most);
 }
 
 }  // namespace
@@ -112,10 +118,11 @@ struct Predictor::Setting {
   BytesPerSecond memory;
   CollectiveTimer by_steps;  // the step engine, for the planner, which times hundreds of buckets
   CollectiveTimer engine;
-  std::optional<NcclModel> nccl;  // set once a strategy needs it
+  LibraryCurves curves;           // set once a strategy of the library needs one
+  std::optional<NcclModel> nccl;  // set once a strategy needs it and NCCL has no curve
 
-  [[nodiscard]] BucketTimer planner() { return {by_steps, nccl ? &*nccl : nullptr}; }
-  [[nodiscard]] BucketTimer timer() { return {engine, nccl ? &*nccl : nullptr}; }
+  [[nodiscard]] BucketTimer planner() { return {by_steps, nccl ? &*nccl : nullptr, &curves}; }
+  [[nodiscard]] BucketTimer timer() { return {engine, nccl ? &*nccl : nullptr, &curves}; }
 };
 
 int baseline_ranks(const models::Cluster& cluster, int ranks) {
@@ -160,19 +167,29 @@ Predictor::Setting& Predictor::setting(int ranks, Reading reading) {
       communication_cost(request_.cluster, request_.profile, reading, ranks);
   const std::int64_t most_messages =
       request_.haste == Haste::in_time ? most_prepared_in_time : most_prepared_messages;
-  settings_.push_back(std::make_shared<Setting>(Setting{
-      ranks, reading, compute_times(compute, request_.compute_is_exact ? Reading::stated : reading),
-      request_.compute_is_exact ? InputTimes{} : input_times(request_, ranks, reading),
-      effective_memory_bandwidth(request_.cluster.device, reading),
-      CollectiveTimer(cost, EngineKind::step, most_messages),
-      CollectiveTimer(cost, request_.engine), std::nullopt}));
+  settings_.push_back(std::make_shared<Setting>(
+      Setting{ranks,
+              reading,
+              compute_times(compute, request_.compute_is_exact ? Reading::stated : reading),
+              request_.compute_is_exact ? InputTimes{} : input_times(request_, ranks, reading),
+              effective_memory_bandwidth(request_.cluster.device, reading),
+              CollectiveTimer(cost, EngineKind::step, most_messages),
+              CollectiveTimer(cost, request_.engine),
+              {},
+              std::nullopt}));
   return *settings_.back();
 }
 
 Predictor::Setting& Predictor::setting(const models::Strategy& strategy, int ranks,
                                        Reading reading) {
   Setting& at = setting(ranks, reading);
-  if (strategy.library() == models::Library::nccl && !at.nccl) {
+  const auto library = strategy.library();
+  if (!library || at.curves.contains(*library)) return at;
+  const LibraryJob job{ranks, ranks > request_.cluster.ranks_per_node, request_.wire};
+  auto curve = LibraryCurve::find(request_.profile, *library, job, reading);
+  if (curve) {
+    at.curves.emplace(*library, *std::move(curve));
+  } else if (library == models::Library::nccl && !at.nccl) {
     if (!nccl_tables_) nccl_tables_ = nccl_tables(nccl_versions().back());
     at.nccl.emplace(*nccl_tables_, request_.cluster, ranks);
   }
@@ -191,11 +208,13 @@ StrategyRun Predictor::run(models::Plan plan, Setting& at) const {
   const bool slows =
       plan.ranks > 1 && !at.compute.beside_traffic.empty() && !request_.compute_is_exact;
   if (slows) iteration = stretched(std::move(iteration), at.compute, timed_with);
-  const std::optional<models::Library> library = models::strategy(plan.strategy).library();
-  std::string timed_by = !library ? described(method.engine)
-                         : *library == models::Library::nccl
-                             ? described(*nccl_tables_)
-                             : described_curve(at.engine.cost(), at.ranks);
+  std::string timed_by = described(method.engine);
+  if (const auto library = models::strategy(plan.strategy).library()) {
+    const auto curve = at.curves.find(*library);
+    timed_by = curve != at.curves.end() ? described(curve->second, plan)
+               : at.nccl                ? described(*nccl_tables_)
+                                        : "nothing, for one rank sends nothing";
+  }
   return {std::move(plan), std::move(iteration.dag), std::move(iteration.steady),
           method.engine,   method.not_followed,      std::move(timed_by)};
 }
@@ -310,7 +329,8 @@ StrategyPrediction Predictor::predict(models::Plan plan,
   prediction.spent = time_spent(at_stated.dag, at_stated.steady);
   prediction.critical_path =
       path_shares(at_stated.dag, critical_path(at_stated.dag, at_stated.steady));
-  prediction.by_library_model = strategy.library() == models::Library::nccl;
+  prediction.by_library_model =
+      strategy.library() == models::Library::nccl && !stated.curves.contains(models::Library::nccl);
   prediction.timed_by = at_stated.timed_by;
   prediction.compute_source = stated.compute.source;
   prediction.engine = at_stated.engine;

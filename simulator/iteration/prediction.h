@@ -89,8 +89,9 @@ struct StrategyPrediction {
   // Messages that the flow engine would have followed, where the step engine timed this row in its
   // place to answer at once (Haste::in_time); else 0.
   double not_followed = 0;
-  // What timed the all-reduces, in words: "flow engine", or a library's own model. Such a model has
-  // no interval, and does not use the profile.
+  // What timed the all-reduces, in words: "flow engine"; a library's calibrated curve, with whatever
+  // of it is not the job's (library_curve.h); or the library's own model, which has no interval and
+  // does not use the profile.
   std::string timed_by;
   bool by_library_model = false;  // timed by another program's model (NCCL's), not by ours
   bool converged = true;          // whether a steady state was reached

@@ -7,8 +7,15 @@ namespace paceline::simulator {
 
 Seconds BucketTimer::time(const models::PlannedSchedule& schedule, Bytes bytes) const {
   if (!schedule.library) return engine_->time(schedule, bytes);
+  if (schedule.options.ranks == 1) return Seconds{0};
+  if (curves_ != nullptr) {
+    const auto curve = curves_->find(*schedule.library);
+    if (curve != curves_->end()) return curve->second.time(bytes);
+  }
   if (*schedule.library == models::Library::open_mpi)
-    return schedule.options.ranks == 1 ? Seconds{0} : cost().library_all_reduce(bytes);
+    throw InputError("the profile does not know the library's own all-reduce",
+                     "give one that paceline calibrate made under mpirun or imported, or another "
+                     "strategy");
   PACELINE_ASSERT(nccl_ != nullptr && schedule.options.ranks == nccl_->ranks(),
                   "a plan for a library is timed with that library's model");
   return nccl_->time(bytes);

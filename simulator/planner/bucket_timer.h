@@ -1,28 +1,36 @@
-// The time of a bucket's all-reduce, whatever it is: a schedule, by an engine, or a library's own,
-// by the library's own model.
+// The time of a bucket's all-reduce, whatever it is: a schedule, by an engine; or a library's own,
+// by its calibrated curve where there is one, else by the library's own model.
 #pragma once
 
+#include <map>
+
 #include "models/plan/plan.h"
+#include "simulator/cost/library_curve.h"
 #include "simulator/cost/nccl_model.h"
 #include "simulator/engine/collective_timer.h"
 
 namespace paceline::simulator {
 
-// Refers to both; cheap to copy.
+using LibraryCurves = std::map<models::Library, LibraryCurve>;
+
+// Refers to its parts; cheap to copy.
 class BucketTimer {
  public:
   // A timer of schedules is one of buckets, hence not explicit. `nccl` may be null where no plan
-  // asks for NCCL.
-  BucketTimer(CollectiveTimer& engine, const NcclModel* nccl = nullptr)
-      : engine_(&engine), nccl_(nccl) {}
+  // asks for NCCL, or NCCL has a curve; `curves` may be null where no library has one.
+  BucketTimer(CollectiveTimer& engine, const NcclModel* nccl = nullptr,
+              const LibraryCurves* curves = nullptr)
+      : engine_(&engine), nccl_(nccl), curves_(curves) {}
 
-  // Completion time of an all-reduce of `bytes`, all ranks ready at once.
+  // Completion time of an all-reduce of `bytes`, all ranks ready at once. Throws InputError for a
+  // library that has neither a curve nor a model, and as CollectiveTimer::time does.
   [[nodiscard]] Seconds time(const models::PlannedSchedule& schedule, Bytes bytes) const;
   [[nodiscard]] const CommunicationCost& cost() const { return engine_->cost(); }
 
  private:
   CollectiveTimer* engine_;
   const NcclModel* nccl_;
+  const LibraryCurves* curves_;
 };
 
 }  // namespace paceline::simulator

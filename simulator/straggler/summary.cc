@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/base/error.h"
+#include "models/base/interval.h"
 
 namespace paceline::simulator {
 namespace {
@@ -33,12 +34,11 @@ Seconds batch_means_error(std::span<const Seconds> values) {
 }
 
 Quantile quantile(const std::vector<Seconds>& sorted, double q) {
-  constexpr double normal_quantile_95 = 1.6449;  // 5 % on either side
   const auto count = static_cast<double>(sorted.size());
   const auto at = [&](double rank) {
     return sorted[static_cast<std::size_t>(std::clamp(rank, 1.0, count)) - 1];
   };
-  const double half = normal_quantile_95 * std::sqrt(count * q * (1 - q));
+  const double half = normal_reach * std::sqrt(count * q * (1 - q));
   return {at(std::ceil(q * count)), at(std::floor(q * count - half)),
           at(std::ceil(q * count + half) + 1)};
 }

@@ -174,8 +174,8 @@ TEST(IterationTimes, AreMediansOverIterations) {
   });
   const Spread times = iteration_times(hand.traced()).layers[2].forward;
   EXPECT_NEAR(ms(times.median), 7, 1e-9);
-  EXPECT_NEAR(ms(times.low), 3, 1e-9);
-  EXPECT_NEAR(ms(times.high), 100, 1e-9);
+  EXPECT_NEAR(ms(times.least), 3, 1e-9);
+  EXPECT_NEAR(ms(times.most), 100, 1e-9);
   EXPECT_EQ(times.iterations, 5);
   EXPECT_NEAR(ms(spread({Seconds{1e-3}, Seconds{4e-3}, Seconds{2e-3}, Seconds{9e-3}}).median), 3,
               1e-9);

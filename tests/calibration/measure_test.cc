@@ -5,9 +5,9 @@
 #include <set>
 #include <thread>
 
-#include "calibration/cluster_profile.h"
 #include "calibration/measure/kernel_rates.h"
 #include "calibration/measure/layer_times.h"
+#include "calibration/measure/link_figures.h"
 #include "calibration/measure/message_times.h"
 #include "models/network/work.h"
 #include "models/network/zoo.h"
@@ -260,126 +260,6 @@ TEST(Measure, EveryLayerOfANetworkHasItsTimes) {
       }
     });
   }
-}
-
-ClusterMeasurements exact(double alpha_s, double beta_s) {
-  MessageTimes exchange{CurveKind::exchange, true, 8, {}};
-  for (double bytes = 4; bytes < 2e6; bytes *= 4) {
-    for (int i = 0; i < 5; ++i)
-      exchange.samples.push_back({Bytes{bytes}, Seconds{alpha_s + bytes * beta_s}});
-  }
-  return {
-      .transport = "open-mpi",
-      .message_sizes = {1000, 2000},
-      .messages = {exchange},
-      .streams = {{true, 8, {SecondsPerByte{4e-8}, SecondsPerByte{5e-8}, SecondsPerByte{4e-8}}}},
-      .message_gaps = {{1, {Seconds{3e-6}, Seconds{1e-6}, Seconds{2e-6}}}},
-      .fairness = 0.25,
-      .rates = {},
-      .layers = {}};
-}
-
-TEST(ClusterProfile, TheNicIsThatOfTheExchange) {
-  const ClusterProfile made = make_profile(exact(1e-3, 4e-8), {"lab", "lab8", "v100", "a test"});
-  EXPECT_TRUE(made.complaints.empty());
-  EXPECT_NEAR(made.profile.nic_latency->value.value(), 1e-3, 1e-8);
-  EXPECT_NEAR(made.profile.nic_bandwidth->value.value(), 2.5e7, 2.5e2);
-  EXPECT_FALSE(made.profile.intra_latency);
-  EXPECT_EQ(made.profile.transport->message_gap.value, Seconds{2e-6});
-  EXPECT_EQ(made.profile.transport->fairness, 0.25);
-  EXPECT_FALSE(made.profile.transport->message_header);
-  EXPECT_EQ(made.profile.curves.at(0).ranks, 8);
-  EXPECT_EQ(made.fits.size(), 1U);
-  // And it is a profile that others read.
-  EXPECT_EQ(to_json(models::parse_profile(to_json(made.profile), "p.json")), to_json(made.profile));
-}
-
-// Streams take 4e-8 s a byte.
-TEST(ClusterProfile, AHeaderIsWhatMessagesInARowTakeOfTheLinkBesideTheirBytes) {
-  const auto header_of = [](double cpu_s, double header) {
-    ClusterMeasurements measured = exact(1e-3, 4e-8);
-    measured.message_gaps.clear();
-    for (const std::int64_t bytes : {1, 256, 1024}) {
-      const double link_s = (header + static_cast<double>(bytes)) * 4e-8;
-      measured.message_gaps.push_back({bytes, {Seconds{std::max(cpu_s, link_s)}}});
-    }
-    return make_profile(measured, {"lab", "lab8", "v100", "a test"})
-        .profile.transport->message_header;
-  };
-  ASSERT_TRUE(header_of(5e-6, 100));
-  EXPECT_NEAR(header_of(5e-6, 100)->value.value(), 100, 1e-6);
-  EXPECT_NEAR(header_of(0, 0)->value.value(), 0, 1e-6);
-  // 1,024 bytes take 41 us of the link: each waits for its rank.
-  EXPECT_FALSE(header_of(30e-6, 100));
-  EXPECT_FALSE(header_of(60e-6, 100));
-}
-
-// As Open MPI does: another algorithm from 8 KiB on, and from 1 MiB on.
-TEST(ClusterProfile, AnAllReduceThatChangesItsAlgorithmHasAPieceForEach) {
-  const auto time = [](double bytes) {
-    if (bytes < 8192) return 2e-3 + bytes * 2e-7;
-    return bytes < 1048576 ? 5e-3 + bytes * 9e-8 : 3e-2 + bytes * 7e-8;
-  };
-  ClusterMeasurements measured = exact(1e-3, 4e-8);
-  MessageTimes all_reduce{CurveKind::all_reduce, true, 8, {}};
-  for (double bytes = 4; bytes <= 16777216; bytes *= bytes < 4096 ? 4 : 2) {
-    for (const double noise : {0.99, 1.0, 1.01})
-      all_reduce.samples.push_back({Bytes{bytes}, Seconds{noise * time(bytes)}});
-  }
-  measured.messages.push_back(all_reduce);
-  const ClusterProfile made = make_profile(measured, {"lab", "lab8", "v100", "a test"});
-  const models::CalibratedCurve& curve = made.profile.curves.at(1);
-  EXPECT_EQ(curve.library, "open-mpi");
-  ASSERT_EQ(curve.pieces.size(), 3U);
-  // Also beyond the last size, where the last piece goes on.
-  for (const double bytes : {1e3, 1e5, 1e7, 1e8})
-    EXPECT_NEAR(curve.time(Bytes{bytes}).value() / time(bytes), 1, 0.02) << bytes;
-}
-
-TEST(ClusterProfile, BothWaysHasItsMedianAndIntervalOfEachLink) {
-  ClusterMeasurements measured = exact(1e-3, 4e-8);
-  measured.both_ways = {{true, {1.1, 1.0, 1.3}}, {false, {}}};
-  const ClusterProfile made = make_profile(measured, {"lab", "lab8", "v100", "a test"});
-  ASSERT_TRUE(made.profile.nic_both_ways);
-  EXPECT_EQ(made.profile.nic_both_ways->value, 1.1);
-  EXPECT_EQ(made.profile.nic_both_ways->low, 1.0);
-  EXPECT_EQ(made.profile.nic_both_ways->high, 1.3);
-  EXPECT_EQ(made.profile.nic_both_ways->provenance, Provenance::calibrated);
-  EXPECT_FALSE(made.profile.intra_both_ways);
-}
-
-// A byte of a stream takes 40 ns, and once 50.
-TEST(ClusterProfile, AnUplinkIsHeldAgainstTheNicAndAgainstWhatIsStated) {
-  const auto with_uplink = [](double seconds_per_byte, double stated) {
-    ClusterMeasurements measured = exact(1e-3, 4e-8);
-    for (const double by : {1.0, 1.5, 0.75}) measured.uplink.emplace_back(by * seconds_per_byte);
-    measured.stated_oversubscription = stated;
-    return make_profile(measured, {"lab", "lab8", "v100", "a test"});
-  };
-  const ClusterProfile near = with_uplink(1.6e-7, 4.2);
-  const Figure<double> figure = near.profile.uplink_oversubscription.value();
-  EXPECT_DOUBLE_EQ(figure.value, 4);
-  EXPECT_DOUBLE_EQ(figure.low, 3);
-  EXPECT_DOUBLE_EQ(figure.high, 6);
-  EXPECT_TRUE(near.complaints.empty());
-  EXPECT_EQ(to_json(models::parse_profile(to_json(near.profile), "p.json")), to_json(near.profile));
-  const ClusterProfile far = with_uplink(1.6e-7, 8);
-  ASSERT_EQ(far.complaints.size(), 1U);
-  EXPECT_EQ(far.complaints[0],
-            "uplink of a leaf: 4.00:1 as measured, 8.00:1 as stated; predictions take the measured "
-            "one");
-  EXPECT_EQ(with_uplink(3.9e-8, 1).profile.uplink_oversubscription->value, 1);
-  EXPECT_TRUE(with_uplink(1.6e-7, 0).complaints.empty());
-  EXPECT_FALSE(make_profile(exact(1e-3, 4e-8), {"lab", "lab8", "v100", "a test"})
-                   .profile.uplink_oversubscription);
-}
-
-TEST(ClusterProfile, ABadFitIsSaid) {
-  ClusterMeasurements measured = exact(1e-3, 4e-8);
-  measured.messages[0].samples.resize(10);
-  const ClusterProfile made = make_profile(measured, {"lab", "lab8", "v100", "a test"});
-  ASSERT_FALSE(made.complaints.empty());
-  EXPECT_EQ(made.complaints[0].find("exchange between nodes, 8 ranks: "), 0U);
 }
 
 }  // namespace

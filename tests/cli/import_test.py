@@ -42,6 +42,45 @@ class CalibrationImport(unittest.TestCase):
             shown = run("predict", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "16", "--strategy", "ring", "--profile", profile)
             self.assertEqual((shown.returncode, shown.stderr), (0, ""))
 
+    def predicted(self, folder, file, strategy, *arguments, words=()):
+        """The row of the strategy, from the profile that is imported from the file, and the table."""
+        profile = os.path.join(folder, "p.json")
+        result = run("calibrate", "import", str(self.GOLDEN / file), "--cluster", "jizhi-p40", "--out", profile, *words)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        command = ("predict", "--model", "resnet50", "--cluster", "jizhi-p40", "--profile", profile, "--strategy", strategy, *arguments)
+        shown = run(*command, "--json")
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        return json.loads(shown.stdout)["strategies"][0], run(*command).stdout
+
+    def test_an_imported_all_reduce_times_nccl_and_predict_says_so(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = "nccl_tests/2.13-half-two-nodes.txt"
+            source = "(2.13-half-two-nodes.txt (nccl-tests, all_reduce_perf, in place, half sum))"
+            row, table = self.predicted(folder, file, "nccl", "--ranks", "16", "--theta", "8MiB")
+            self.assertEqual(row["timed_by"], f"its calibrated curve {source}")
+            self.assertIn(f"nccl: all-reduces timed by its calibrated curve {source}\n", table)
+            # Buckets of 8 MiB or more at 190 us + 0.0215 ns a byte, which the file was written with.
+            gradients = 25557032 * 2
+            # Packing and unpacking add less than a millisecond.
+            all_reduces = row["buckets"] * 190e-6 + gradients * 0.0215e-9
+            self.assertGreater(row["communication_s"], 0.97 * all_reduces)
+            self.assertLess(row["communication_s"], 1.03 * all_reduces + 1e-3)
+            self.assertLess(row["iteration_low_s"], row["iteration_high_s"])
+            more, _ = self.predicted(folder, file, "nccl", "--ranks", "64", "--theta", "8MiB")
+            self.assertEqual(more["timed_by"], f"its calibrated curve of 16 ranks, scaled to 64 {source}")
+            self.assertGreater(more["communication_s"], row["communication_s"])
+
+    def test_an_imported_all_reduce_of_osu_times_open_mpi(self):
+        with tempfile.TemporaryDirectory() as folder:
+            row, table = self.predicted(folder, "osu/5.6.2-allreduce.txt", "open-mpi", "--ranks", "16", "--wire", "fp32",
+                                        words=("--ranks", "16", "--wire", "fp32"))
+            self.assertIn("its calibrated curve of mpi, extrapolated beyond 1 MiB (5.6.2-allreduce.txt (OSU", row["timed_by"])
+            self.assertIn("open-mpi: all-reduces timed by its calibrated curve of mpi", table)
+            # Without such a curve, nothing is known of it.
+            refused = run("predict", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "16", "--strategy", "open-mpi")
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn("the profile does not know the library's own all-reduce", refused.stderr)
+
     def test_layers_of_a_trace_are_what_predict_takes(self):
         network = str(EXAMPLES / "tiny-net.yaml")
         with tempfile.TemporaryDirectory() as folder:

@@ -69,7 +69,7 @@ TEST(Prediction, ACalibratedTransportChoosesTheExecutorEngineAndKnowsTheLibrary)
   EXPECT_LT(ring.iteration.low, ring.iteration.value);
   EXPECT_GT(ring.iteration.high, ring.iteration.value);
   const StrategyPrediction library = predictor.predict(models::strategy("open-mpi"));
-  EXPECT_EQ(library.timed_by, "its calibrated curve");
+  EXPECT_EQ(library.timed_by, "its calibrated curve of fp32 between nodes");
   EXPECT_FALSE(library.by_library_model);
   // One bucket after the other, each alpha + n beta.
   const double gradients = static_cast<double>(request.network.parameters()) * 2;
@@ -91,25 +91,46 @@ TEST(Prediction, TheLibrarysCurveIsThatOfTheNearestRanksAndSaysSo) {
     curve.pieces.front().alpha.value = Seconds{alpha};
     profile.curves.push_back(curve);
   }
-  const auto alpha_and_source = [&](int ranks) {
+  const auto timed_by = [&](int ranks) {
     PredictionRequest request = job.request(ranks);
     request.profile = &profile;
-    const CommunicationCost cost =
-        communication_cost(request.cluster, &profile, Reading::stated, ranks);
-    const StrategyPrediction p = Predictor(request).predict(models::strategy("open-mpi"));
-    return std::pair(cost.library_all_reduce(Bytes{0}), p.timed_by);
+    return Predictor(request).predict(models::strategy("open-mpi")).timed_by;
   };
-  const auto of = [](double alpha, const std::string& source) {
-    return std::pair(Seconds{alpha}, source);
-  };
-  EXPECT_EQ(alpha_and_source(32), of(3e-3, "its calibrated curve"));
-  EXPECT_EQ(alpha_and_source(64), of(3e-3, "its calibrated curve of 32 ranks"));
-  EXPECT_EQ(alpha_and_source(24), of(3e-3, "its calibrated curve of 32 ranks"));
-  EXPECT_EQ(alpha_and_source(16), of(1e-3, "its calibrated curve of 8 ranks"));
-  EXPECT_EQ(alpha_and_source(8), of(1e-4, "its calibrated curve"));
-  EXPECT_EQ(alpha_and_source(2), of(5e-5, "its calibrated curve"));
+  EXPECT_EQ(timed_by(32), "its calibrated curve of fp32");
+  EXPECT_EQ(timed_by(64), "its calibrated curve of 32 ranks, scaled to 64 of fp32");
+  EXPECT_EQ(timed_by(24), "its calibrated curve of 32 ranks, scaled to 24 of fp32");
+  EXPECT_EQ(timed_by(16), "its calibrated curve of 8 ranks, scaled to 16 of fp32");
+  EXPECT_EQ(timed_by(8), "its calibrated curve of fp32");
+  EXPECT_EQ(timed_by(2), "its calibrated curve of fp32");
   profile.curves.resize(2);  // no curve within a node
-  EXPECT_EQ(alpha_and_source(4), of(1e-3, "its calibrated curve of 8 ranks"));
+  EXPECT_EQ(timed_by(4), "its calibrated curve of 8 ranks, scaled to 4 of fp32 between nodes");
+}
+
+TEST(Prediction, AnImportedCurveNeedsNoTransportAndGivesNcclAnInterval) {
+  const Job job;  // of 8 ranks to a node
+  models::Profile profile = with_transport();
+  profile.transport.reset();
+  PredictionRequest in_a_node = job.request(8);
+  in_a_node.profile = &profile;
+  EXPECT_EQ(Predictor(in_a_node).predict(models::strategy("open-mpi")).timed_by,
+            "its calibrated curve of fp32 between nodes");
+  PredictionRequest request = job.request(16);
+  request.profile = &profile;
+  profile.curves.back().library = "nccl";
+  profile.curves.back().ranks = 16;
+  profile.curves.back().source = "all_reduce.txt (nccl-tests)";
+  const StrategyPrediction by_curve = Predictor(request).predict(models::strategy("nccl"));
+  EXPECT_EQ(by_curve.timed_by, "its calibrated curve of fp32 (all_reduce.txt (nccl-tests))");
+  EXPECT_FALSE(by_curve.by_library_model);
+  EXPECT_LT(by_curve.iteration.low, by_curve.iteration.value);
+  // One bucket after the other, each alpha + n beta.
+  const double gradients = static_cast<double>(request.network.parameters()) * 2;
+  EXPECT_NEAR(by_curve.spent.communication.value(), by_curve.buckets * 1e-3 + gradients * 4e-8,
+              0.02 * gradients * 4e-8);
+  request.profile = nullptr;
+  const StrategyPrediction by_model = Predictor(request).predict(models::strategy("nccl"));
+  EXPECT_TRUE(by_model.by_library_model);
+  EXPECT_LT(by_model.spent.communication, by_curve.spent.communication);
 }
 
 TEST(Prediction, EveryRowIsConsistent) {

@@ -28,5 +28,5 @@ def awake_program(choice, switch):
 
 
 def stay_awake(program):
-    """Until the lab's end. Returns the processes that do it."""
+    """Keeps processors awake until the lab ends. Returns the processes that do it."""
     return {subprocess.Popen([program], start_new_session=True).pid} if program else set()

@@ -63,7 +63,7 @@ def unit_text(rate):
 
 
 def fabric_yaml(options):
-    """Of racks; nothing for one rack, which is the flat fabric that clusters have by default."""
+    """The fabric of racks. Nothing for one rack, which is the flat fabric that clusters have by default."""
     if options.racks == 1:
         return ""
     nodes = math.ceil(options.hosts / options.racks)

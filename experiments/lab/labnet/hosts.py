@@ -19,7 +19,7 @@ SETTINGS = {
     "ipv4/tcp_congestion_control": "reno",
     "ipv4/tcp_slow_start_after_idle": "0",
     "ipv4/tcp_no_metrics_save": "1",
-    # Buffers above rate x latency from the first byte.
+    # Buffers are larger than rate x latency from the first byte on.
     "ipv4/tcp_wmem": "4096 1048576 4194304",
     "ipv4/tcp_rmem": "4096 2097152 16777216",
     "ipv6/conf/all/disable_ipv6": "1",

@@ -65,7 +65,7 @@ def launch(options):
 
 
 def look_at_machine(options, say):
-    """What is to be said of the machine before the run."""
+    """Figures of the machine before the run, for its report."""
     busy, waited = None, 0.0
     if options.wait_quiet is not None:
         busy, waited = wait_until_quiet(options.wait_quiet, options.quiet_below, say)
@@ -108,7 +108,7 @@ def first_process(options, alive, tell):
     code = 1
     try:
         for number in ENDINGS:
-            signal.signal(number, signal.SIG_IGN)  # the launcher's to answer
+            signal.signal(number, signal.SIG_IGN)  # the launcher answers them
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
         linux.die_with_parent()
         if select.select([alive], [], [], 0)[0]:
@@ -126,7 +126,7 @@ def first_process(options, alive, tell):
 
 
 def inside(options):
-    """The lab, from its namespaces to what it carried: the command's exit code, and figures."""
+    """Runs the lab from its namespaces to what it carried. Returns the command's exit code, and figures."""
     os.nice(-10)  # hosts have processors of their own: they go ahead of what else is done here
     linux.unshare(linux.CLONE_NEWNS | linux.CLONE_NEWNET | linux.CLONE_NEWUTS | linux.CLONE_NEWIPC)
     linux.mount(None, "/", None, linux.MS_REC | linux.MS_PRIVATE)
@@ -150,7 +150,7 @@ def inside(options):
 
 
 def run_command(options, needed):
-    """The command's exit code. `needed` are processes without which there is no lab."""
+    """Returns the command's exit code. `needed` are processes without which there is no lab."""
     command = [str(DIRECTORY / "lab-on"), "1"]
     if not options.no_mpi:
         command += mpirun(options)

@@ -74,7 +74,7 @@ def wait_until_quiet(patience_s, quiet_share, say):
 # During a run. These read the lab's own /proc.
 
 def times_of(process):
-    """Ticks of a process; and those of it and all its children that ended."""
+    """The ticks of a process, and those of it and all its children that ended."""
     try:
         fields = pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:  # ended just now
@@ -106,9 +106,9 @@ class Meters:
     """What has been used so far."""
     clock_s: float
     processors: Processors
-    lab: int     # ticks of all of its processes, but for those of
-    awake: int   # what keeps processors from halting
-    wire: int    # of them, those of the network's
+    lab: int     # ticks of all processes of the lab, but for those that keep processors awake
+    awake: int   # ticks of those
+    wire: int    # ticks of the network's processes, which are part of the lab's
     wire_waited_s: float
     retransmits: int
 
@@ -142,7 +142,7 @@ def used_between(before, after):
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Beyond which a run counts as disturbed."""
+    """The limits beyond which a run counts as disturbed."""
     foreign: float = 0.10      # share of the processors
     steal: float = 0.02        # share of the processors
     lateness_us: float = 5000  # of a frame, beyond which it is held up
@@ -150,7 +150,7 @@ class Limits:
 
 
 def why_disturbed(figures, limits):
-    """One phrase for each limit that a run was beyond; none if it may be trusted."""
+    """A phrase for each limit that a run was beyond; none if the run may be trusted."""
     why = []
     if figures["cpu_foreign"] > limits.foreign:
         why.append(f"others used {figures['cpu_foreign']:.0%} of the processors "

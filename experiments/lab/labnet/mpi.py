@@ -14,7 +14,7 @@ def mpirun(options):
         "orte_tmpdir_base": DIRECTORY,
         "oob_tcp_if_include": NETWORK, "btl_tcp_if_include": NETWORK,
         "pml": "ob1", "btl": "self,tcp",
-        # More ranks than cores: who waits must let others run.
+        # There are more ranks than cores, so a rank that waits must let others run.
         "mpi_yield_when_idle": 1,
     }
     if not options.rendezvous:

@@ -17,7 +17,7 @@ from labnet.hosts import batch, configure, ethernet_address, hold_namespace
 
 class TapSwitch:
     name, title = "switch", "the TAP switch"
-    # Nothing is ever lost, and a busy machine is only late: no probes for losses.
+    # Nothing is ever lost and a busy machine is only late, so TCP need not probe for losses.
     host_settings = {"ipv4/tcp_early_retrans": "0"}
     payload_share = 1448 / 1538
     payload_source = "TCP with timestamps at an MTU of 1500: 1448 of 1538 bytes on the wire"
@@ -55,7 +55,7 @@ class TapSwitch:
             except OSError:
                 os.nice(-15)
 
-        # In a session of its own, out of the way of a terminal's Ctrl-C.
+        # A session of its own keeps a terminal's Ctrl-C away from it.
         self.switch = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=first,
                                        start_new_session=True)
         if self.switch.stdout.readline() != "ready\n":
@@ -64,11 +64,11 @@ class TapSwitch:
             configure(hosts, number, self.largest_segment(options.rate), drops=False)
 
     def processes(self):
-        """Those without which hosts are not joined: number to name."""
+        """The processes without which hosts are not joined: number to name."""
         return {self.switch.pid: "the switch"}
 
     def finish(self):
-        """What was carried. Ends the network."""
+        """Ends the network. Returns what it carried."""
         self.switch.send_signal(signal.SIGTERM)
         try:
             return json.loads(self.switch.communicate()[0])
@@ -139,7 +139,7 @@ class ShapedBridge:
                 f"link set dev port{number} gso_max_size {segment} master bridge up"]
         batch(self.wire, "ip", lines)
         batch(self.wire, "tc", [f"qdisc add dev port{number} {shape}" for number in numbers])
-        # Known from the start: no frame is sent to all.
+        # Addresses are known from the start, so that no frame is sent to all.
         batch(self.wire, "bridge", [
             f"fdb replace {ethernet_address(number)} dev port{number} master static"
             for number in numbers])

@@ -8,7 +8,7 @@ NUMBER = r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 
 
 def parse_rate(text):
-    """Bits a second, from 250mbit, 1gbit, 100000000."""
+    """Reads a rate (250mbit, 1gbit, 100000000) as bits a second."""
     match = re.fullmatch(NUMBER + "(|bit|kbit|mbit|gbit)", text.strip().lower())
     if not match:
         raise argparse.ArgumentTypeError(f"'{text}' is no rate, such as 250mbit or 1gbit")
@@ -19,7 +19,7 @@ def parse_rate(text):
 
 
 def parse_time(text):
-    """Microseconds, from 1ms, 50us, 0."""
+    """Reads a time (1ms, 50us, 0) as microseconds."""
     match = re.fullmatch(NUMBER + "(|us|ms|s)", text.strip().lower())
     if not match or (match[2] == "" and float(match[1]) != 0):
         raise argparse.ArgumentTypeError(f"'{text}' is no time, such as 1ms or 50us")
@@ -30,14 +30,14 @@ def parse_time(text):
 
 
 def parse_name(text):
-    """A name of the catalogue: nothing that would be more than a word of YAML."""
+    """Reads a name of the catalogue, and refuses what would be more than a word of YAML."""
     if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9._-]*", text):
         raise argparse.ArgumentTypeError(f"{text!r} is no name of a device, such as v100")
     return text
 
 
 def parse_share(text):
-    """From 0 to 1, from 10% or 0.1."""
+    """Reads a share (10% or 0.1) as a number from 0 to 1."""
     match = re.fullmatch(NUMBER + "(%?)", text.strip())
     share = float(match[1]) / (100 if match[2] else 1) if match else -1
     if not 0 <= share <= 1:
@@ -46,7 +46,7 @@ def parse_share(text):
 
 
 def in_units(value, units):
-    """In the largest unit that leaves 1 or more; exact to 12 digits."""
+    """Writes a time in the largest unit that leaves 1 or more, exact to 12 digits."""
     name, factor = next(((name, factor) for name, factor in reversed(units.items()) if value >= factor),
                         next(iter(units.items())))
     return f"{value / factor:.12g}", name

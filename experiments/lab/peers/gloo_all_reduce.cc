@@ -1,6 +1,6 @@
-// Gloo's all-reduces by size, timed as timing.h says, over TCP on the device "nic".
+// Times Gloo's all-reduces by size, as timing.h says, over TCP on the device "nic".
 //
-// Started by mpirun, whose variables say the rank; MPI itself is not used. Ranks meet in a folder:
+// mpirun starts it, and its variables say the rank; MPI itself is not used. Ranks meet in the folder
 // GLOO_FOLDER. GLOO_ALGORITHM is ring, bcube, ring-old, ring-chunked or halving-doubling.
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_bcube.h>
@@ -49,7 +49,7 @@ double slowest(const Context& context, double seconds) {
   return seconds;
 }
 
-// The interface of today: ring or bcube.
+// The interface of today, which has ring and bcube.
 void all_reduce(const Context& context, gloo::AllreduceOptions::Algorithm algorithm,
                 std::vector<float>& bucket) {
   gloo::AllreduceOptions options(context);
@@ -72,8 +72,8 @@ bool timed(const Context& context, Ranks ranks, std::int64_t bytes, int repetiti
       [&](double seconds) { return slowest(context, seconds); }, body);
 }
 
-// The older interface: an object that is bound to one bucket. It is made once the bucket is known,
-// in the repetition that is not counted.
+// The older interface, an object that is bound to one bucket. It is made once the bucket is known, in
+// the repetition that is not counted.
 template <template <class> class Algorithm>
 bool timed_object(const Context& context, Ranks ranks, std::int64_t bytes, int repetitions) {
   std::unique_ptr<Algorithm<float>> object;

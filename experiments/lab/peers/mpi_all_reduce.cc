@@ -1,4 +1,4 @@
-// MPI_Allreduce by size, timed as timing.h says. Open MPI's algorithm is chosen by its settings.
+// Times MPI_Allreduce by size, as timing.h says. Open MPI's algorithm is chosen by its settings.
 #include <mpi.h>
 
 #include "experiments/lab/peers/timing.h"

@@ -1,8 +1,8 @@
-// Our all-reduce by size, timed as timing.h says.
+// Times our all-reduce by size, as timing.h says.
 //
 //   paceline-lab-all-reduce SCHEDULE MESSAGE_BYTES [smallest [largest [repetitions]]]
 //
-// SCHEDULE is an algorithm of the catalogue; MESSAGE_BYTES 0 lets the executor choose.
+// SCHEDULE is an algorithm of the catalogue. With MESSAGE_BYTES 0 the executor chooses the size.
 #include <fmt/format.h>
 #include <mpi.h>
 

@@ -1,8 +1,9 @@
-// How all-reduces are timed, the same for every contender.
+// Times all-reduces in the same way for every contender.
 //
-// Each repetition starts at a barrier, and its time is the slowest rank's. The first is not
-// counted. Buckets are FP32, summed in place; the numbers of ranks and elements differ, and the
-// result is checked, since what is wrong is no peer. Rank 0 prints one line of JSON for each size.
+// Each repetition starts at a barrier, and its time is that of the slowest rank. The first one is not
+// counted. Buckets are FP32 and summed in place. The numbers differ by rank and element, and the
+// result is checked, since a contender that adds wrongly is no peer. Rank 0 prints one line of JSON
+// for each size.
 #pragma once
 
 #include <chrono>
@@ -13,7 +14,7 @@
 
 namespace paceline::lab {
 
-// What a contender's library is asked for besides the all-reduce itself.
+// What a contender's library must do besides the all-reduce itself.
 struct Ranks {
   int rank = 0;
   int ranks = 1;
@@ -34,7 +35,7 @@ struct TimingOptions {
   }
 };
 
-// Of rank r, element i: small integers, so that every order of summation gives the same sum.
+// Element i of rank r: small integers, so that every order of summation gives the same sum.
 inline float element_of(int rank, std::size_t i) {
   return static_cast<float>((static_cast<std::size_t>(rank) * 7 + i) % 31);
 }

@@ -5,6 +5,7 @@
     study.py calibrate [--only PATTERN]              profiles and predictions anew; measured cells stay
     study.py repredict                               predictions anew, from the profiles
     study.py report                                  tables of the errors, from what was measured
+    study.py coverage                                covered cells by the width of the profiles' intervals
     study.py list                                    the cells
 
 Each cluster is calibrated by microbenchmarks only (paceline calibrate; again by the next `run` if
@@ -27,6 +28,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -34,7 +36,7 @@ LAB = HERE.parent / "lab.py"
 PROJECT = HERE.parents[2]
 RESULTS = HERE / "results.jsonl"
 PROFILES = HERE / "profiles"
-DEVICE = "v100"  # of the synthetic compute
+DEVICE = "v100"  # whose computation is replayed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Place:
         options = ["--hosts", self.hosts, "--rate", f"{self.mbit}mbit", "--latency",
                    f"{self.latency_ms}ms" if self.latency_ms else "0"]
         if self.racks > 1:
-            # 4:1 between the hosts of a rack and its uplink.
+            # The hosts of a rack together are four times as fast as its uplink.
             uplink = self.mbit * -(-self.hosts // self.racks) / 4
             options += ["--racks", self.racks, "--uplink", f"{uplink:g}mbit"]
         return [str(option) for option in options]
@@ -77,9 +79,9 @@ class Job:
 # FP32 gradients, by which networks are scaled down.
 BATCH = {"alexnet": 128, "vgg16": 8, "inception-v3": 16, "resnet50": 16}
 MEGABYTES = {"alexnet": 244.4, "vgg16": 553.4, "inception-v3": 95.3, "resnet50": 102.2}
-ITERATIONS = 6  # timed in pairs: five repeats
-CALMING_SECONDS = 20  # after a calibration that was disturbed; twice as long after the next
-# Seconds that a fused ring may take for all gradients of a network, about: what sets the scale.
+ITERATIONS = 6  # timed in pairs, which makes five samples
+CALMING_SECONDS = 20  # to wait after a calibration that was disturbed; twice as long after the next
+# About how many seconds a fused ring may take for all gradients of a network. This sets their scale.
 TRANSFER_S = 0.35
 
 FUSED = ("fused-ring", "bidirectional-ring", "hybrid", "open-mpi")
@@ -87,7 +89,7 @@ WIDE = ("ring", "halving-doubling", "parameter-server")
 
 
 def scale(place, model):
-    """Of a network's gradients: a power of two, the largest that fits the link."""
+    """The factor for a network's gradients: the largest power of two that fits the link."""
     bytes_per_s = place.mbit * 1e6 / 8 / (4 / 2 if place.racks > 1 else 1)
     budget = bytes_per_s * TRANSFER_S / 2
     share = 1.0
@@ -102,7 +104,7 @@ def jobs_at(place):
     turn = (place.hosts // 2 + place.mbit // 50 + place.latency_ms) % 4
     models = ("alexnet", "resnet50", "vgg16", "inception-v3")
     first, second = models[turn], models[(turn + 1) % 4]
-    # A collective for each of 160 tensors takes seconds where steps are many and slow.
+    # Where steps are many and slow, a collective for each of 160 tensors would take seconds.
     few = ("alexnet", "vgg16")
     slow = place.hosts * max(place.latency_ms, 0.3) > 5
     jobs = [Job(first, "fp32", FUSED), Job(second, "fp16", ("fused-ring", "no-overlap"))]
@@ -140,7 +142,7 @@ def all_cells():
 
 
 def read_results():
-    """The last line of each cell."""
+    """The last line of each cell in results.jsonl."""
     results = {}
     if RESULTS.exists():
         for line in RESULTS.read_text().splitlines():
@@ -150,7 +152,7 @@ def read_results():
 
 
 def write_results(results):
-    """All of it or nothing."""
+    """Writes the whole file or nothing."""
     temporary = RESULTS.with_suffix(".new")
     temporary.write_text("".join(json.dumps(entry) + "\n" for entry in results.values()))
     temporary.rename(RESULTS)
@@ -168,7 +170,7 @@ class Lab:
         return path
 
     def run(self, place, command, limit=300):
-        """Standard output and the lab's report. Raises CalledProcessError."""
+        """Runs a command in the lab. Returns standard output and the lab's report, or raises CalledProcessError."""
         report = HERE / "report.tmp"
         output = run([sys.executable, LAB, "run", "--quiet", "--time-limit", limit, "--wait-quiet",
                       self.wait_quiet, "--report", report, *place.options(), "--", self.paceline,
@@ -178,7 +180,7 @@ class Lab:
         return output, figures
 
     def calibrate(self, place, seconds):
-        """Three tries at most. A profile of a disturbed run takes the place of none but such a one."""
+        """Calibrates a cluster in three tries at most. The profile of a disturbed run never replaces one of a quiet run."""
         profile, report = profile_files(place)
         fresh = profile.with_suffix(".tmp")
         for attempt in range(3):
@@ -196,9 +198,9 @@ class Lab:
         fresh.rename(profile)
         report.write_text(json.dumps(figures) + "\n")
 
-    def arguments(self, place, job):
+    def arguments(self, place, job, profile=None):
         arguments = ["--model", job.model, "--cluster", self.cluster_file(place), "--profile",
-                     profile_files(place)[0], "--precision", "fp32", "--wire", job.wire,
+                     profile or profile_files(place)[0], "--precision", "fp32", "--wire", job.wire,
                      "--batch", BATCH[job.model], "--scale-gradients", scale(place, job.model),
                      "--strategy", ",".join(job.strategies)]
         return arguments + (["--group", job.group] if job.group else [])
@@ -289,7 +291,7 @@ def measure(options):
 
 
 def calibrate(lab, place, results, options):
-    """The place, and predicts its cells from the new profile. Says whether it has one."""
+    """Calibrates the place and predicts its cells from the new profile. Returns whether it has one."""
     try:
         lab.calibrate(place, options.calibrate_seconds)
     except subprocess.CalledProcessError as error:
@@ -308,12 +310,12 @@ def calibrate_all(options):
             say(f"{place.name}: a new profile")
 
 
-def predict_anew(lab, place, results):
-    """Cells of the place that are measured, from its profile."""
+def predict_anew(lab, place, results, profile=None):
+    """Predicts the measured cells of the place, from its profile or from the file that is given."""
     for job in jobs_at(place):
         if not any(cell in results for cell in cells(place, job)):
             continue
-        output = run([lab.paceline, "predict", *lab.arguments(place, job), "--ranks", place.hosts,
+        output = run([lab.paceline, "predict", *lab.arguments(place, job, profile), "--ranks", place.hosts,
                       "--exact-compute", "--json"])
         for cell, row in zip(cells(place, job), json.loads(output)["strategies"]):
             if cell not in results:
@@ -334,10 +336,27 @@ def repredict(options):
     write_results(results)
 
 
+def report_coverage(options):
+    from coverage import coverage
+    from report import covered
+    lab = Lab(options)
+
+    def predict(profiles):
+        results = read_results()
+        with tempfile.TemporaryDirectory() as folder:
+            for place in places():
+                file = pathlib.Path(folder) / f"{place.name}.json"
+                file.write_text(json.dumps(profiles[place]))
+                predict_anew(lab, place, results, file)
+        return [entry for entry in results.values() if not entry["lab"]["disturbed"]]
+
+    coverage(predict, {place: json.loads(profile_files(place)[0].read_text()) for place in places()}, covered)
+
+
 def parser():
     root = argparse.ArgumentParser(description=__doc__,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
-    root.add_argument("verb", choices=["run", "calibrate", "repredict", "report", "list"])
+    root.add_argument("verb", choices=["run", "calibrate", "repredict", "report", "coverage", "list"])
     root.add_argument("--only", default="*", help="clusters, as in '4x*' (all)")
     root.add_argument("--minutes", type=float, default=600, help="stop after so long")
     root.add_argument("--again", type=int, default=1, help="tries of a disturbed cell, beyond one")
@@ -359,6 +378,8 @@ def main():
         calibrate_all(options)
     elif options.verb == "repredict":
         repredict(options)
+    elif options.verb == "coverage":
+        report_coverage(options)
     else:
         from report import report
         report(read_results(), len(all_cells()), options.plot)

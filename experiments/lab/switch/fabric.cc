@@ -43,7 +43,7 @@ void Fabric::pass(Link& link, Transit& frame) {
   const auto duration = static_cast<Nanoseconds>(
       std::llround(static_cast<double>(frame.wire_bytes) * link.nanoseconds_per_byte));
   frame.first_byte = std::max(frame.first_byte, link.free_at);
-  // Not before the link before it has let the last byte go.
+  // The last byte cannot pass this link before the link in front of it has let it go.
   frame.last_byte = std::max(frame.first_byte + duration, frame.last_byte);
   link.free_at = frame.first_byte + duration;
 }

@@ -23,10 +23,10 @@ using Nanoseconds = std::int64_t;
 
 struct FabricOptions {
   int hosts = 2;
-  double rate = 0.0;  // of a host's link, each way, in bytes a second
+  double rate = 0.0;  // that a host's link carries each way, bytes a second
   Nanoseconds latency = 0;
   int racks = 1;
-  double uplink_rate = 0.0;  // of a rack's uplink, each way, in bytes a second
+  double uplink_rate = 0.0;  // that a rack's uplink carries each way, bytes a second
 };
 
 // A frame on its way: its first byte reaches the next link, or its last byte the host.
@@ -67,7 +67,7 @@ class Fabric {
 
   FabricOptions options_;
   int hosts_per_rack_;
-  // Out of and into each host, out of and into each rack.
+  // The links out of and into each host, and out of and into each rack.
   std::vector<Link> out_;
   std::vector<Link> in_;
   std::vector<Link> up_;

@@ -16,7 +16,7 @@ std::size_t bucket_of(Nanoseconds late) {
   return octave * 4 + ((value >> (octave - 2)) & 3);
 }
 
-// The largest value of a bucket.
+// The largest value that a bucket holds.
 Nanoseconds upper_end(std::size_t bucket) {
   if (bucket < 4) return static_cast<Nanoseconds>(bucket);
   const std::size_t octave = bucket / 4;

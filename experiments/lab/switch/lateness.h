@@ -14,13 +14,13 @@ namespace paceline::lab {
 
 class Lateness {
  public:
-  // Negative is as 0.
+  // Counts a frame. A negative lateness counts as 0.
   void add(Nanoseconds late);
   [[nodiscard]] std::int64_t count() const { return count_; }
   // All are 0 before the first frame.
   [[nodiscard]] double mean() const;  // nanoseconds
   [[nodiscard]] Nanoseconds worst() const { return worst_; }
-  // What `share` of the frames were at most, 0 < share <= 1.
+  // The lateness that `share` of the frames do not exceed, 0 < share <= 1.
   [[nodiscard]] Nanoseconds quantile(double share) const;
 
  private:

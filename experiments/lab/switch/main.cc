@@ -29,8 +29,8 @@ struct Options {
   std::vector<std::string> namespaces;
 };
 
-// Signals are let in while the switch waits; it wakes once a second at the latest for one that
-// came just before.
+// Signals are let in while the switch waits. It wakes at least once a second, for a signal that came
+// just before it waited.
 void watch_signals() {
   struct sigaction action {};
   action.sa_handler = [](int) { terminated = 1; };

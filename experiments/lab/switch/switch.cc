@@ -83,7 +83,7 @@ class Switch::Loop {
   }
   [[nodiscard]] int file(int host) const { return taps_[static_cast<std::size_t>(host)].file(); }
 
-  // Sleeps until a host sends, the next frame is due, a signal comes, or a second has passed.
+  // Sleeps until a host sends, the next frame is due, a signal comes or a second has passed.
   int wait(std::span<epoll_event> ready) {
     Nanoseconds left = 1'000'000'000;
     if (!events_.empty()) left = std::clamp<Nanoseconds>(events_.top().due - now(), 0, left);
@@ -117,7 +117,7 @@ class Switch::Loop {
     std::memcpy(&header, bytes.data(), sizeof header);
     const auto frame = bytes.subspan(sizeof header);
     const int to = destination(frame);
-    // Hosts know each other's addresses: what is for all is not needed, and not carried.
+    // Frames for all hosts are not carried: hosts know each other's addresses and need none.
     if (to < 0 || to >= fabric_.hosts() || to == from) return;
     const std::int64_t on_wire =
         wire_bytes(static_cast<std::int64_t>(frame.size()), header.header_bytes,
@@ -138,7 +138,7 @@ class Switch::Loop {
       events_.pop();
       if (event.frame.empty()) {
         listen(event.host, EPOLL_CTL_MOD, EPOLLIN);
-        // If it has nothing ready now, its next frame is not one that waited.
+        // If the host has nothing ready now, its next frame is not one that waited.
         take_from(event.host);
         continue;
       }
@@ -149,7 +149,7 @@ class Switch::Loop {
         events_.push(std::move(event));
         continue;
       }
-      // What is there first tells for how long nothing was delivered.
+      // The first frame of a batch tells for how long nothing was delivered.
       if (is_first && time - event.due > late_after_) report_.held_up += time - event.due;
       is_first = false;
       if (write(file(event.host), event.frame.data(), event.frame.size()) < 0) ++report_.refused;

@@ -1,5 +1,5 @@
-// The switch: carries frames between the TAP devices of hosts, when the fabric says that they
-// arrive. One thread, which sleeps until a host sends or a frame is due.
+// The switch carries frames between the TAP devices of hosts, and delivers each when the fabric says
+// that it arrives. It is one thread, which sleeps until a host sends or a frame is due.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct SwitchReport {
   std::int64_t wire_bytes = 0;
   std::int64_t refused = 0;  // frames that a host's device did not take
   Nanoseconds held_up = 0;   // time for which frames were due and nothing was delivered
-  // Of each frame that was delivered: what the emulation adds to the latency.
+  // How much the emulation adds to the latency of each frame that was delivered.
   Lateness lateness;
 };
 

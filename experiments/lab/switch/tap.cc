@@ -35,7 +35,7 @@ class File {
   int file_;
 };
 
-// The thread is in another network namespace for the life of this.
+// While an object of this class lives, its thread is in another network namespace.
 class Visit {
  public:
   explicit Visit(const std::string& path)

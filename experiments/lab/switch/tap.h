@@ -8,8 +8,8 @@
 
 namespace paceline::lab {
 
-// What the kernel puts before each frame: which checksum is still missing, and how the frame is to
-// be cut up. As virtio_net_hdr in linux/virtio_net.h, which C++ cannot include.
+// The header that the kernel puts before each frame: which checksum is still missing, and how the
+// frame is to be cut up. It is virtio_net_hdr of linux/virtio_net.h, which C++ cannot include.
 struct FrameHeader {
   std::uint8_t flags;
   std::uint8_t segmentation;  // 0: none
@@ -22,9 +22,9 @@ static_assert(sizeof(FrameHeader) == 10);
 
 inline constexpr std::size_t largest_frame = sizeof(FrameHeader) + 65536 + 64;
 
-// The device "nic" in a network namespace, with the Ethernet address of host_number (from 0), down
-// and without an IP address. It hands over frames of up to 64 KiB without checksums, and takes them
-// so. Throws std::system_error. The thread is in its own namespace before and after.
+// Makes the device "nic" in a network namespace, with the Ethernet address of host_number (from 0).
+// It is down and has no IP address. It hands over frames of up to 64 KiB without checksums, and
+// takes such frames. Throws std::system_error. The thread is in its own namespace before and after.
 class Tap {
  public:
   Tap(const std::string& namespace_path, int host_number, int mtu);
@@ -40,7 +40,8 @@ class Tap {
   int file_ = -1;
 };
 
-// The host number in a frame's destination address, or -1: hosts have 02:77:00:00 and their number.
+// The host number in the destination address of a frame, or -1 where it is no host's. The address of
+// a host is 02:77:00:00 and its number.
 [[nodiscard]] int destination(std::span<const std::byte> frame);
 
 }  // namespace paceline::lab

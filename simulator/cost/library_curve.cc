@@ -1,0 +1,137 @@
+// Tests: tests/simulator/library_curve_test.cc.
+#include "simulator/cost/library_curve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+#include <tuple>
+
+#include "models/base/interval.h"
+#include "models/base/parse_units.h"
+
+namespace paceline::simulator {
+namespace {
+
+using models::CalibratedCurve;
+
+// Names under which curves of a library are found, the best first.
+std::span<const std::string_view> names_of(models::Library library) {
+  static constexpr std::array<std::string_view, 1> nccl = {"nccl"};
+  static constexpr std::array<std::string_view, 3> open_mpi = {"open-mpi", "openmpi", "mpi"};
+  return library == models::Library::nccl ? std::span<const std::string_view>(nccl) : open_mpi;
+}
+
+// The place of the curve's library in that list, or its length if it is not there.
+std::size_t rank_of_name(const CalibratedCurve& curve, models::Library library) {
+  const auto names = names_of(library);
+  return static_cast<std::size_t>(std::ranges::find(names, curve.library) - names.begin());
+}
+
+double log2_of(int ranks) {
+  return std::log2(static_cast<double>(std::max(2, ranks)));
+}
+
+// Factors from one number of ranks to another.
+struct Growth {
+  double stated;
+  double least;
+  double most;
+
+  [[nodiscard]] double at(Reading reading) const {
+    return reading == Reading::stated ? stated : reading == Reading::fast ? least : most;
+  }
+};
+
+Growth alpha_growth(int from, int to) {
+  const double ring = (to - 1.0) / (from - 1.0);
+  return {log2_of(to) / log2_of(from), std::min(1.0, ring), std::max(1.0, ring)};
+}
+
+Growth beta_growth(int from, int to) {
+  const double factor = (to - 1.0) / to / ((from - 1.0) / from);
+  return {factor, std::min(1.0, factor), std::max(1.0, factor)};
+}
+
+// Doublings from the nearest size that was measured to this one; 0 among them, and where the
+// profile does not say what was measured.
+double doublings_outside(const CalibratedCurve& curve, Bytes bytes) {
+  if (!curve.measured) return 0;
+  const Bytes nearest = std::clamp(bytes, curve.measured->least, curve.measured->most);
+  const auto log2 = [](Bytes b) { return std::log2(std::max(1.0, b.value())); };
+  return std::abs(log2(bytes) - log2(nearest));
+}
+
+}  // namespace
+
+bool has_library_curve(const models::Profile* profile, models::Library library) {
+  return profile != nullptr && std::ranges::any_of(profile->curves, [&](const auto& curve) {
+           return curve.kind == models::CurveKind::all_reduce && curve.ranks > 1 &&
+                  rank_of_name(curve, library) < names_of(library).size();
+         });
+}
+
+std::optional<LibraryCurve> LibraryCurve::find(const models::Profile* profile,
+                                               models::Library library, const LibraryJob& job,
+                                               Reading reading) {
+  if (!has_library_curve(profile, library)) return std::nullopt;
+  const auto best = [&](bool between_nodes) {
+    // Less is better.
+    const auto distance = [&](const CalibratedCurve& curve) {
+      return std::tuple(rank_of_name(curve, library),
+                        std::abs(std::log(static_cast<double>(curve.ranks) / job.ranks)),
+                        curve.wire != job.wire);
+    };
+    const CalibratedCurve* found = nullptr;
+    for (const CalibratedCurve& curve : profile->curves) {
+      const bool serves = curve.kind == models::CurveKind::all_reduce && curve.ranks > 1 &&
+                          curve.between_nodes == between_nodes &&
+                          rank_of_name(curve, library) < names_of(library).size();
+      if (serves && (found == nullptr || distance(curve) < distance(*found))) found = &curve;
+    }
+    return found;
+  };
+  const CalibratedCurve* curve = best(job.between_nodes);
+  if (curve == nullptr && !job.between_nodes && library != models::Library::nccl)
+    curve = best(true);
+  if (curve == nullptr) return std::nullopt;
+  return LibraryCurve(*curve, library, job, reading);
+}
+
+LibraryCurve::LibraryCurve(const CalibratedCurve& curve, models::Library library,
+                           const LibraryJob& job, Reading reading)
+    : curve_(curve),
+      library_(library),
+      job_(job),
+      reading_(reading),
+      alpha_factor_(alpha_growth(curve.ranks, std::max(2, job.ranks)).at(reading)),
+      beta_factor_(beta_growth(curve.ranks, std::max(2, job.ranks)).at(reading)) {}
+
+Seconds LibraryCurve::time(Bytes bytes) const {
+  if (job_.ranks == 1) return Seconds{0};
+  const models::CurvePiece& piece = curve_.piece(bytes);
+  const Seconds time = alpha_factor_ * read_figure(piece.alpha, reading_, false) +
+                       beta_factor_ * (bytes * read_figure(piece.beta, reading_, false));
+  if (reading_ == Reading::stated) return time;
+  const double misfit = normal_reach * curve_.misfit() * (1 + doublings_outside(curve_, bytes));
+  return reading_ == Reading::slow ? time * (1 + misfit) : time / (1 + misfit);
+}
+
+std::string LibraryCurve::described(Bytes least, Bytes most) const {
+  std::string text = "its calibrated curve";
+  if (curve_.ranks != job_.ranks && job_.ranks > 1)
+    text += fmt::format(" of {} ranks, scaled to {}", curve_.ranks, job_.ranks);
+  if (curve_.library != name(library_)) text += fmt::format(" of {}", curve_.library);
+  if (curve_.wire != job_.wire) text += fmt::format(" of {}", name(curve_.wire));
+  if (curve_.between_nodes != job_.between_nodes) text += " between nodes";
+  if (curve_.measured && most > curve_.measured->most)
+    text += fmt::format(", extrapolated beyond {}", to_text_binary(curve_.measured->most));
+  if (curve_.measured && least < curve_.measured->least)
+    text += fmt::format(", extrapolated below {}", to_text_binary(curve_.measured->least));
+  if (curve_.library != "open-mpi") text += fmt::format(" ({})", curve_.source);
+  return text;
+}
+
+}  // namespace paceline::simulator

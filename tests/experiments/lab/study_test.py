@@ -1,0 +1,102 @@
+"""The study's report: its statistics are those of calibration/fit/statistics.h, and it counts right."""
+import contextlib
+import io
+import json
+import math
+import os
+import pathlib
+import random
+import sys
+import unittest
+
+SOURCE = pathlib.Path(os.environ["PACELINE_SOURCE"])
+sys.path.insert(0, str(SOURCE / "experiments/lab/study"))
+import coverage  # noqa: E402
+import figures  # noqa: E402
+import report  # noqa: E402
+
+
+class Figures(unittest.TestCase):
+    def test_they_are_those_of_calibration(self):
+        cases = json.loads((SOURCE / "tests/golden/statistics.json").read_text())["cases"]
+        self.assertGreater(len(cases), 8)
+        for case in cases:
+            samples = case["samples"]
+            with self.subTest(samples=samples):
+                low, high = figures.median_interval(samples)
+                found = {"median": figures.statistics.median(samples), "low": low, "high": high,
+                         "quantile_5": figures.quantile(samples, 0.05),
+                         "quantile_95": figures.quantile(samples, 0.95),
+                         "typical_iteration": figures.typical_iteration(samples)}
+                for name, value in found.items():
+                    self.assertAlmostEqual(value, case[name], delta=1e-12 * (1 + abs(case[name])), msg=name)
+
+    def test_nine_of_ten_intervals_hold_the_median(self):
+        draws = random.Random(1)
+        for count in (3, 6, 11, 40):
+            held = 0
+            for _ in range(4000):
+                low, high = figures.median_interval([draws.gauss(0, 1) for _ in range(count)])
+                held += low <= 0 <= high
+            self.assertAlmostEqual(held / 4000, 0.9, delta=0.02, msg=count)
+
+    def test_the_interval_of_a_share_is_wilsons(self):
+        # Its ends are the shares p from which the counted one is 1.645 of their own deviations away.
+        for successes, count in ((9, 10), (335, 368), (1, 2), (24, 24)):
+            for end in figures.share_interval(successes, count):
+                deviation = math.sqrt(max(0, end * (1 - end)) / count)
+                self.assertAlmostEqual(abs(successes / count - end), 1.6449 * deviation, delta=1e-4)
+
+
+def cell(measured, predicted, strategy="ring", disturbed=False):
+    return {"cell": strategy, "hosts": 2, "mbit": 50, "latency_ms": 0, "racks": 1, "model": "vgg16", "wire": "fp32",
+            "group": 0, "strategy": strategy, "lab": {"disturbed": disturbed},
+            "measured": {"iteration_s": 99.0, "iterations_s": measured},
+            "predicted": {"iteration_s": predicted, "iteration_low_s": 0.95 * predicted,
+                          "iteration_high_s": 1.05 * predicted}}
+
+
+class Report(unittest.TestCase):
+    def text(self, cells):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            report.report(dict(enumerate(cells)), len(cells), None)
+        return out.getvalue()
+
+    def test_what_is_measured_is_the_typical_iteration(self):
+        # Long and short ones in turn: 1.5 s, whatever the median of single ones is.
+        self.assertAlmostEqual(report.error(cell([1, 2, 1, 2, 1], 1.5)), 0)
+
+    def test_covered_cells_are_counted_with_the_interval_of_their_share(self):
+        inside, outside = cell([1.0] * 6, 1.02), cell([1.0] * 6, 1.2, "hybrid")
+        text = self.text([inside] * 9 + [outside] + [cell([1.0] * 6, 9.0, disturbed=True)])
+        self.assertIn("11 cells designed, 11 measured, 1 of them disturbed", text)
+        self.assertIn("| 90% (65-98) |", text)
+
+
+def profile():
+    def figure():
+        return {"value": 10, "low": 8, "high": 16, "provenance": "calibrated", "source": "a test"}
+    return {"links": {"nic": {"bandwidth_bytes_per_s": figure(), "latency_s": figure()}},
+            "transport": {"message_gap_s": figure(), "message_header_bytes": figure()},
+            "rates": [{"bytes_per_s": figure()}]}
+
+
+class Coverage(unittest.TestCase):
+    def test_spreads_are_narrowed_and_the_rest_stays(self):
+        kept = profile()
+        narrow = coverage.with_widths(kept, 0.5, 0.25, 0)
+        self.assertEqual(kept, profile())
+        ends = [(figure["low"], figure["high"]) for figure in
+                (narrow["links"]["nic"]["bandwidth_bytes_per_s"], narrow["links"]["nic"]["latency_s"],
+                 narrow["transport"]["message_gap_s"], narrow["rates"][0]["bytes_per_s"])]
+        self.assertEqual(ends, [(9, 13), (8, 16), (9.5, 11.5), (10, 10)])
+
+    def test_a_median_is_known_better_than_a_sample(self):
+        # Normal samples: a median's interval is 2 x 1.645 x 1.2533 / sqrt(n) wide, a spread about 2 x 1.645.
+        self.assertAlmostEqual(coverage.GAP, 1.2533 / 20 ** 0.5, delta=0.06)
+        self.assertLess(coverage.STREAM, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
