@@ -255,11 +255,12 @@ class Topology(unittest.TestCase):
 
     # Unless they are named, strategies may not take long: the table is there at once.
     def test_rows_that_would_take_long_say_so_and_which_option_asks_for_them(self):
-        table = predict(ranks="1024").stdout
+        job = ("predict", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "1024")
+        table = run(*job, "--wide").stdout
         self.assertRegex(table, r"\n  double-binary-tree .* step ")
         self.assertIn("\ndouble-binary-tree: by the step engine, for the flow engine would follow 3.9 million messages; --strategy double-binary-tree asks for that\n", table)
         self.assertIn("\nparameter-server: left out: its buckets travel together, and that takes 0.99 million messages to follow; --strategy parameter-server asks for it\n", table)
-        document = json.loads(predict("--json", ranks="1024").stdout)
+        document = json.loads(run(*job, "--json").stdout)
         self.assertEqual([row["name"] for row in document["left_out"]], ["parameter-server"])
         rows = {row["name"]: row for row in document["strategies"]}
         self.assertGreater(rows["double-binary-tree"]["messages_not_followed"], 3e6)
@@ -268,7 +269,8 @@ class Topology(unittest.TestCase):
         self.assertEqual(json.loads(named.stdout)["strategies"][0]["timed_by"], "flow engine")
 
     def test_tables_of_many_ranks_name_no_multiple_that_the_ranks_already_are(self):
-        table = predict(cluster="h200-ndr", ranks="65536").stdout
+        table = run("predict", "--model", "resnet50", "--cluster", "h200-ndr", "--ranks", "65536").stdout
+        self.assertIn("double-binary-tree: left out", table)
         for line in table.splitlines():
             if "left out" in line:
                 self.assertRegex(line, r"; --strategy \S+ asks for it$")
