@@ -77,7 +77,7 @@ TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine, Ha
     if (plan.streams > 1 && plan.buckets.size() > 1) {
       const double followed = is_limited ? followed_together(plan, engine.cost()) : 0;
       if (followed > most_followed_in_time)
-        throw TooManyMessages(
+        throw TogetherTakesLong(
             fmt::format("its buckets travel together, and that takes {:.2g} million messages to "
                         "follow",
                         followed / 1e6),

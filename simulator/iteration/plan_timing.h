@@ -12,6 +12,7 @@
 #include "simulator/cost/compute_time.h"
 #include "simulator/engine/collective_timer.h"
 #include "simulator/engine/engine_kind.h"
+#include "simulator/engine/prepare.h"
 #include "simulator/iteration/dag.h"
 #include "simulator/iteration/steady_state.h"
 #include "simulator/planner/bucket_timer.h"
@@ -39,6 +40,13 @@ enum class Haste {
   in_time,  // no more messages than effort.h allows a row of a table that answers at once
 };
 
+// In haste: buckets that travel together have more messages to follow than a table has time for. The
+// engine can follow them where there is no haste.
+class TogetherTakesLong : public TooManyMessages {
+ public:
+  using TooManyMessages::TooManyMessages;
+};
+
 // Chooses by these rules, in this order:
 //  1. No schedule travels (one rank, or a library's own all-reduces only): there is nothing to
 //     follow, and a library's model times its all-reduces.
@@ -49,8 +57,8 @@ enum class Haste {
 //  4. Else nothing, by the most detailed of the engines that the schedules need.
 // In haste, the step engine takes the place of a flow engine that rule 4 chose where the plan has too
 // many messages to follow. Rule 3 has no such substitute. Only an automatic engine is replaced.
-// Throws InputError as network_engine_kind() does; TooManyMessages where rule 3 holds in haste and
-// there are too many messages, or where a schedule is too large for its engine.
+// Throws InputError as network_engine_kind() does; TogetherTakesLong where rule 3 holds in haste and
+// there are too many messages; TooManyMessages where a schedule is too large for its engine.
 [[nodiscard]] TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine,
                                          Haste haste = Haste::none);
 

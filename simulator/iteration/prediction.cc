@@ -355,11 +355,16 @@ StrategyPrediction Predictor::predict(models::Plan plan,
 std::variant<StrategyPrediction, LeftOut> Predictor::row(const models::Strategy& strategy) {
   try {
     return predict(strategy);
+  } catch (const TogetherTakesLong& error) {
+    return LeftOut{std::string(strategy.name), request_.wire, error.problem(),
+                   fmt::format("--strategy {} asks for it", strategy.name)};
   } catch (const TooManyMessages& error) {
+    // The flow engine follows fewer messages than are prepared in time, and the step engine times
+    // more of them.
     const bool in_haste = request_.haste == Haste::in_time;
-    return LeftOut{
-        std::string(strategy.name), request_.wire, error.problem(),
-        in_haste ? fmt::format("--strategy {} asks for it", strategy.name) : error.remedy()};
+    return LeftOut{std::string(strategy.name), request_.wire, error.problem(),
+                   in_haste ? fmt::format("--strategy {} --engine step asks for it", strategy.name)
+                            : error.remedy()};
   }
 }
 

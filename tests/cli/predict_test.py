@@ -5,6 +5,7 @@ fabrics.
 import json
 import os
 import pathlib
+import re
 import shutil
 import tempfile
 import unittest
@@ -273,7 +274,10 @@ class Topology(unittest.TestCase):
         self.assertIn("double-binary-tree: left out", table)
         for line in table.splitlines():
             if "left out" in line:
-                self.assertRegex(line, r"; --strategy \S+ asks for it$")
+                self.assertRegex(line, r"; --strategy \S+( --engine step)? asks for it$")
+        advice = re.search(r"\ndouble-binary-tree: left out: .*; (--strategy .*) asks for it\n", table).group(1)
+        followed = run("predict", "--model", "resnet50", "--cluster", "h200-ndr", "--ranks", "65536", *advice.split())
+        self.assertEqual((followed.returncode, followed.stderr), (0, ""))
         self.assertNotIn("choose a multiple", table)
 
     def test_a_fabric_is_shown_and_slows_what_crosses_it(self):
