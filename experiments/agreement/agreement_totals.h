@@ -18,7 +18,7 @@ struct AgreementTotals {
   Seconds wall;                          // how long the comparison took
 };
 
-// Of at least one cell; the totals refer into them.
+// The totals of at least one cell. They refer to the cells, which must outlive them.
 [[nodiscard]] AgreementTotals totals(std::span<const AgreementCell> cells, Seconds wall);
 
 [[nodiscard]] std::string to_json(const AgreementRequest& request,

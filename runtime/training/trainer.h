@@ -80,7 +80,7 @@ struct IterationReport {
 
 struct EpochReport {
   std::int64_t epoch = 0;
-  // Of the whole epoch, also where a part of it was before a resume.
+  // Figures cover the whole epoch, also where a part of it was before a resume.
   double training_loss = 0;      // mean over all ranks' samples
   double training_accuracy = 0;  // share
   double test_loss = 0;

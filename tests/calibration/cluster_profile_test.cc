@@ -46,7 +46,7 @@ TEST(ClusterProfile, TheNicIsThatOfTheExchange) {
   EXPECT_FALSE(made.profile.transport->message_header);
   EXPECT_EQ(made.profile.curves.at(0).ranks, 8);
   EXPECT_EQ(made.fits.size(), 1U);
-  // And it is a profile that others read.
+  // The profile that was made can be read back.
   EXPECT_EQ(to_json(models::parse_profile(to_json(made.profile), "p.json")), to_json(made.profile));
 }
 

@@ -5,10 +5,10 @@
 #include <map>
 #include <random>
 
+#include "models/base/seeds.h"
 #include "runtime/training/data/crop.h"
 #include "runtime/training/data/jpeg.h"
 #include "runtime/training/data/photograph.h"
-#include "models/base/seeds.h"
 #include "tests/support/error_of.h"
 #include "tests/support/jpeg_files.h"
 
@@ -105,7 +105,7 @@ TEST(Jpeg, RefusesGiantImagesBeforeItDecodes) {
             "image again, write it as JPEG, or remove it");
 }
 
-// And the next image is decoded as if nothing had been.
+// A truncated image also leaves no trace: the next image is decoded as before.
 TEST(Jpeg, EveryTruncationIsAnError) {
   for (const int flags : {0, TJFLAG_PROGRESSIVE}) {
     const ByteVector whole = jpeg_of(smooth_pixels(24, 24), 24, 24, {.flags = flags});

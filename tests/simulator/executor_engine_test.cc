@@ -127,7 +127,7 @@ TEST(ExecutorEngine, AMessageGapIsPaidForEachMessageOfARank) {
   EXPECT_NEAR(time(ring, cost(1e-3, uncut, 2e-4), 4e4), without + 6 * 2e-4, 1e-9);
 }
 
-// Of each message between nodes, and of none within one.
+// Messages between nodes have a header, and messages within a node have none.
 RC_GTEST_PROP(ExecutorEngine, AHeaderIsPaidOnTheLinkForEachMessage, ()) {
   const int ranks = *rc::gen::inRange(2, 9);
   const double bytes = ranks * *rc::gen::inRange(1, 100'000);
@@ -204,7 +204,7 @@ TEST(ExecutorEngine, ARankThatIsLateDelaysTheOthersByNoMore) {
   const double late = engine.completion(0, Bytes{1e6}, ready).last().value();
   EXPECT_GE(late, 0.5);
   EXPECT_LE(late, 0.5 + on_time + 1e-12);
-  // And the next one starts from rest.
+  // The next collective starts from rest.
   EXPECT_DOUBLE_EQ(engine.completion(0, Bytes{1e6}).last().value(), on_time);
 }
 

@@ -222,7 +222,7 @@ TEST(Prediction, OfAPlanIsThatOfItsRow) {
         if ((is_slow && ranks > 16) || strategy.name == "open-mpi") continue;
         const StrategyPrediction row = predictor.predict(strategy);
         EXPECT_EQ(static_cast<int>(row.plan.buckets.size()), row.buckets);
-        // Of a request that names none of what the plan says.
+        // The request names none of the options that the plan holds.
         const StrategyPrediction planned = Predictor(job.request(ranks)).predict(row.plan);
         EXPECT_EQ(planned.iteration.value, row.iteration.value) << strategy.name;
         EXPECT_EQ(planned.iteration.low, row.iteration.low) << strategy.name;

@@ -64,7 +64,7 @@ class NetworkTrial {
   std::vector<float>& weights() { return weights_; }
   [[nodiscard]] const std::vector<float>& weights() const { return weights_; }
 
-  // Of the seed of dropout.
+  // The reference of the same network; `seed` draws the masks of dropout.
   [[nodiscard]] ReferenceNetwork reference(std::uint64_t seed = 1) const {
     ReferenceNetwork result(network_, batch_);
     const std::vector<models::Shape> shapes = models::infer_shapes(network_);

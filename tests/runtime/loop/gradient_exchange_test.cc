@@ -124,7 +124,7 @@ void exchange_late(const Case& c, test::Lateness lateness, std::uint64_t seed) {
     test::LateTransport transport(inner, device);
     Executor executor(transport, device);
     const auto elements = static_cast<std::size_t>(places.back().offset + places.back().elements);
-    // Of iterations in turn: what the stream computes from, and the gradients.
+    // Iterations take these in turn: what the stream computes from, and the gradients.
     std::array<Memory, 2> sources;
     std::array<Memory, 2> gradients;
     for (std::size_t i = 0; i < 2; ++i) {
