@@ -15,7 +15,7 @@ class PredictionProgress {
   // For one table. Rows are shown at most `width` columns wide.
   PredictionProgress(const job::Job& job, const job::LoadedNetwork& network, int ranks, int width);
 
-  // What predict_table is to call. It refers to this object.
+  // The callbacks for predict_table. They refer to this object.
   [[nodiscard]] job::TableObserver observer();
 
  private:

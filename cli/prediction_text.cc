@@ -276,7 +276,7 @@ std::string basis_text(const job::Job& job) {
 }
 
 std::string haste_note(std::span<const job::PredictionTable> tables) {
-  // By what is said of them, in the order in which they come.
+  // Each line with the numbers of ranks that it holds for, in the order of the lines' first use.
   std::vector<std::pair<std::string, std::vector<int>>> lines;
   const auto say = [&](std::string line, int ranks) {
     auto known = std::find_if(lines.begin(), lines.end(),

@@ -74,7 +74,8 @@ void add_curve(ImportedProfile& result, const Imported& imported, const Imported
   calibrated.measured = {fitted.fit.sizes.front().bytes, fitted.fit.sizes.back().bytes};
   calibrated.pieces = fitted.fit.pieces;
   calibrated.residual = fitted.fit.residual;
-  // What a message adds to a stream is not what one message takes.
+  // The time that a message adds to a stream is not that of a message alone, and so such a curve is
+  // no part of the profile.
   if (curve.use == CurveUse::time) result.profile.curves.push_back(std::move(calibrated));
   result.curves.push_back(std::move(fitted));
 }

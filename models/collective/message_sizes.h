@@ -15,8 +15,8 @@ struct MessageSizes {
   std::int64_t smallest_bytes = 1;
   // Messages larger than this gain nothing by being fewer. In bytes, at least smallest_bytes.
   std::int64_t largest_bytes = 1;
-  // By how many bytes what a rank sends may run ahead of what it has received; 0 means without
-  // limit. Between hosts, what runs ahead fills the queue of the host's link, and acknowledgements
+  // A rank's sends may run this many bytes ahead of what it has received; 0 means without limit.
+  // Between hosts, what runs ahead fills the queue of the host's link, and acknowledgements
   // of what comes in wait behind it: peers then run out of their TCP window, and links idle.
   std::int64_t ahead_bytes = 0;
 };

@@ -66,8 +66,8 @@ struct RankProgramOptions {
   // How many elements the receives that are posted at one time have together, where the schedule
   // allows a choice.
   std::int64_t window_elements = 1;
-  // By how many elements sends may run ahead of receives (MessageSizes::ahead_bytes); 0 means
-  // without limit.
+  // Sends may run this many elements ahead of receives (MessageSizes::ahead_bytes); 0 means without
+  // limit.
   std::int64_t ahead_elements = 0;
 };
 

@@ -28,8 +28,8 @@ enum class Overlap {
   // Buckets travel as in wait_free, and the update uses the gradients of the iteration before
   // (ChainerMN 1.3).
   double_buffered,
-  // Of the buckets that are ready, that of the first layers travels first. A layer's next forward
-  // pass waits for its own update only.
+  // The ready bucket with the earliest layers travels first. A layer's next forward pass waits only
+  // for that layer's update.
   priority,
 };
 

@@ -124,8 +124,8 @@ class Run {
     return true;
   }
 
-  // What it waits for after advance() did not finish it: a message (slot 0 is none), a token (one
-  // that is done is none), or either of them.
+  // After advance() has returned unfinished, the run waits for this message, for this token, or for
+  // the earlier of the two. Slot 0 stands for no message, and a token that is done for no token.
   [[nodiscard]] Transport::Request awaited_message() const { return awaited_message_; }
   [[nodiscard]] const Token& awaited_token() const { return awaited_token_; }
 

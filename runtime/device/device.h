@@ -32,9 +32,9 @@ class Stream {
   // Starts a kernel behind those that were started before. Throws RunError if the device cannot
   // take it; what fails later is thrown by tokens.
   virtual void start(const Kernel& kernel) = 0;
-  // What is started after this runs when the token is done. The host does not wait where the
-  // token's source and this stream are of one device; a token of another source is waited for by
-  // the host, for device_patience at most.
+  // Kernels that are started on this stream after this call run once the token is done. The host
+  // does not wait where the token's source and this stream are of one device. The host waits for a
+  // token of another source, for device_patience at most.
   virtual void wait_for(const Token& token) = 0;
   // A token that is done when all that was started is.
   [[nodiscard]] virtual Token record() = 0;

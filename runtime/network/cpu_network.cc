@@ -223,7 +223,7 @@ class CpuNetwork::Implementation {
   LayerObserver* observer_ = nullptr;
   std::size_t input_elements_ = 0;  // of one sample
   std::vector<float> partial_batch_;
-  // What backward() needs to know of the training pass before it.
+  // The last training pass, as backward() needs it.
   bool is_trained_ = false;
   std::uint64_t seed_ = 0;
   std::vector<std::int32_t> labels_;

@@ -14,8 +14,7 @@ namespace paceline::runtime {
 
 class Patience {
  public:
-  // What is kept for one message: since when it is waited for, and how many messages its peer had
-  // completed by then.
+  // The wait for one message: when it began, and how many messages its peer had completed by then.
   struct Mark {
     std::int64_t since_ns = 0;  // 0 if it was not yet waited for
     std::uint64_t heard = 0;

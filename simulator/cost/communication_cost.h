@@ -64,7 +64,7 @@ struct CommunicationCost {
   models::Fabric fabric = {};
   // If not empty, rank r sits in slot slots[r]. Else `placement` says where it sits.
   std::vector<int> slots = {};
-  // By node, the share of their bandwidth that its NICs have left.
+  // The share of its NICs' bandwidth that each slow node still has, by the node's number.
   std::map<int, double> slow_nodes = {};
   std::shared_ptr<const models::Platform> platform = {};  // replaces nodes, NICs and fabric
   models::Placement placement = models::Placement::node_major;

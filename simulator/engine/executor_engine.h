@@ -75,7 +75,8 @@ class ExecutorEngine final : public NetworkEngine {
   [[nodiscard]] std::vector<std::vector<Seconds>> in_order(std::span<const Queued> collectives,
                                                            std::span<const Seconds> late = {});
 
-  // What each rank does with one collective alone on the cluster, in order, all ranks ready at 0.
+  // The sends and landings of each rank, in order, for one collective that is alone on the cluster
+  // with all ranks ready at 0.
   [[nodiscard]] std::vector<std::vector<ExecutorAction>> actions(int schedule, Bytes bucket);
 
   // How many messages were followed since the engine was made.

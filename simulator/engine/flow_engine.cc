@@ -90,7 +90,7 @@ class FlowEngine::Simulation final : public Launcher {
     int positions_left = 0;
     std::vector<Message> lanes;
     std::vector<Position> positions;
-    // What a run of alike steps looked like, to cut it short.
+    // The states of the collective at the ends of two alike steps. Equal ones cut the run short.
     Snapshot before;
     Snapshot now;
   };

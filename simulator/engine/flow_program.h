@@ -30,7 +30,7 @@ struct FlowProgram {
     std::size_t end_own = 0;
     std::size_t end_link = 0;
   };
-  // What one position does in a run.
+  // The messages and reductions of one position in one run.
   struct Part {
     int position = 0;
     int run = 0;

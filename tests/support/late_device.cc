@@ -68,7 +68,7 @@ class LateDevice::LateStream final : public runtime::Stream, public runtime::Tok
                                .is_wait = true,
                                .awaited_stream = other->number_,
                                .awaited_point = token.point()});
-    // What the host has seen done is before everything that is started from now on.
+    // Operations that the host has seen done happen before all that is started from now on.
     const auto record = other->queue().records.find(token.point());
     if (record != other->queue().records.end()) join(queue().clock, record->second);
     queue().clock[number_] = point;
@@ -97,8 +97,8 @@ class LateDevice::LateStream final : public runtime::Stream, public runtime::Tok
 
  private:
   [[nodiscard]] Queue& queue() const { return device_.queues_[number_]; }
-  // What happens before what is started next: what the stream waits for, and what the host has
-  // seen done.
+  // The clock of the operation that is started next. It covers what the stream waits for and what
+  // the host has seen done.
   [[nodiscard]] Clock clock() const {
     Clock clock = queue().clock;
     join(clock, device_.host_);

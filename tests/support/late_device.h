@@ -60,7 +60,7 @@ class LateDevice final : public runtime::Device {
 
  private:
   class LateStream;
-  // By the number of a stream: how many of its operations have happened before.
+  // A vector clock: element s counts the operations of stream s that have happened before.
   using Clock = std::vector<std::uint64_t>;
 
   struct Operation {
@@ -70,7 +70,7 @@ class LateDevice final : public runtime::Device {
     std::size_t awaited_stream = 0;
     std::uint64_t awaited_point = 0;
   };
-  // What a kernel touches that the host has not seen done.
+  // The memory that a kernel touches, kept until the host has seen the kernel done.
   struct Touched {
     std::size_t stream = 0;
     std::uint64_t point = 0;

@@ -27,7 +27,7 @@ class RecordingTransport final : public runtime::Transport {
     traits_.message_sizes = message_sizes;
   }
 
-  // What happened since the last call.
+  // Returns the events since the last call, in order, and forgets them.
   [[nodiscard]] std::vector<Event> take_events() { return std::exchange(events_, {}); }
 
   [[nodiscard]] const runtime::TransportTraits& traits() const override { return traits_; }

@@ -255,8 +255,8 @@ class ReferenceNetwork {
       gradient(input())[largest(window)] += gradient(layer_)[o];
     });
   }
-  // What PyTorch's avg_pool2d divides by: the elements of the window of an output in the input as it
-  // is padded on both sides. Calls f(output, inputs in the image, divisor).
+  // PyTorch's avg_pool2d divides by the number of elements of an output's window that lie in the
+  // padded input. Calls f(output, inputs in the image, divisor).
   template <class F>
   void for_each_mean(const models::AveragePool& pool, F f) {
     const auto height = in().height + 2 * pool.padding.height;
