@@ -19,15 +19,16 @@ namespace paceline::runtime {
 
 struct CheckpointArray {
   // "weights", "momentum" and others of the optimizer, "statistics" (of all ranks, one after the
-  // other), and with double buffering "gradients.pending" and "gradients.pending.scale".
+  // other), within an epoch "epoch" (its sums, likewise of all ranks; epoch_sums.h), and with
+  // double buffering "gradients.pending" and "gradients.pending.scale".
   std::string name;
   std::vector<float> values;
 };
 
 struct Checkpoint {
   std::string job;             // fingerprint of what must be the same on resume, as readable text
-  std::int64_t epoch = 0;      // the next iteration's
-  std::int64_t batch = 0;      // ... within the epoch
+  std::int64_t epoch = 0;      // of the next iteration
+  std::int64_t batch = 0;      // of the next iteration, within the epoch
   std::int64_t iteration = 0;  // so far
   LossScaleState loss_scale = {};
   std::vector<CheckpointArray> arrays = {};
@@ -45,8 +46,7 @@ struct Checkpoint {
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
 // Throws InputError that says what is wrong: no checkpoint, another version, cut short at which
-// byte, a flipped bit in which array. Reserves no more memory for
-// arrays than the file is long.
+// byte, a flipped bit in which array. Reserves no more memory for arrays than the file is long.
 [[nodiscard]] Checkpoint read_checkpoint(const std::string& path);
 // The same of a file's bytes; `name` is for errors.
 [[nodiscard]] Checkpoint parse_checkpoint(std::span<const std::byte> bytes,

@@ -4,11 +4,13 @@ set(training_sources
   training/checkpoint_read.cc
   training/checkpoint_write.cc
   training/checksum.cc
+  training/epoch_sums.cc
   training/job_description.cc
   training/learning_rate.cc
   training/loss_scale.cc
   training/optimizer.cc
   training/recipe.cc
+  training/shared_checkpoint.cc
   training/shipped_recipes.cc
   training/trainer.cc)
 set(training_headers
@@ -16,11 +18,13 @@ set(training_headers
   training/checkpoint.h
   training/checkpoint_format.h
   training/checksum.h
+  training/epoch_sums.h
   training/job_description.h
   training/learning_rate.h
   training/loss_scale.h
   training/optimizer.h
   training/recipe.h
+  training/shared_checkpoint.h
   training/trainer.h)
 set(training_embedded
   training/recipes/akiba-2017.yaml

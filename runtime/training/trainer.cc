@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -24,10 +22,12 @@
 #include "runtime/training/checkpoint.h"
 #include "runtime/training/data/loader.h"
 #include "runtime/training/data/order.h"
+#include "runtime/training/epoch_sums.h"
 #include "runtime/training/job_description.h"
 #include "runtime/training/learning_rate.h"
 #include "runtime/training/loss_scale.h"
 #include "runtime/training/optimizer.h"
+#include "runtime/training/shared_checkpoint.h"
 
 namespace paceline::runtime {
 namespace {
@@ -41,42 +41,6 @@ constexpr std::int64_t hopeless = 20;
 Seconds since(Clock::time_point start) {
   return Seconds{std::chrono::duration<double>(Clock::now() - start).count()};
 }
-
-// How far a run has come in its recipe.
-struct Position {
-  std::int64_t epoch = 0;
-  std::int64_t batch = 0;
-  std::int64_t iteration = 0;
-};
-
-// What the iterations of one epoch add up to on this rank, since the epoch's start: a checkpoint
-// keeps it.
-struct Sums {
-  double loss = 0;  // of samples
-  double correct = 0;
-  double samples = 0;
-  Seconds exposed;
-  Seconds input;
-  Seconds time;  // of the iterations before the last start or resume
-};
-
-// The sums as a checkpoint holds them: each double as the bits of two floats.
-using StoredSums = std::array<std::array<float, 2>, 6>;
-StoredSums stored(const Sums& s, Seconds time) {
-  const std::array<double, 6> numbers = {s.loss,          s.correct,   s.samples, s.exposed.value(),
-                                         s.input.value(), time.value()};
-  return std::bit_cast<StoredSums>(numbers);
-}
-Sums sums_of(const StoredSums& stored) {
-  const auto numbers = std::bit_cast<std::array<double, 6>>(stored);
-  return {.loss = numbers[0],
-          .correct = numbers[1],
-          .samples = numbers[2],
-          .exposed = Seconds{numbers[3]},
-          .input = Seconds{numbers[4]},
-          .time = Seconds{numbers[5]}};
-}
-constexpr std::size_t stored_sums_floats = sizeof(StoredSums) / sizeof(float);
 
 // How long ranks may run on before they agree on whether to stop: short beside the seconds that a
 // system leaves between SIGTERM and SIGKILL, and long beside the messages of an agreement.
@@ -117,10 +81,6 @@ class Training {
   // Gives the network the weights as they are when what was started is done.
   void give_weights();
   [[nodiscard]] bool is_finite(const ConstArrayView& values);
-  // Refuses to replace a file that is no checkpoint of this job.
-  void check_checkpoint_path();
-  // Throws InputError on all ranks if rank 0 found something wrong with `path`.
-  void refuse_together(const std::string& path, std::string problem, std::string remedy);
   void save();
   void restore();
   [[nodiscard]] bool double_buffered() const {
@@ -157,7 +117,7 @@ class Training {
   // Updates run on it, and copies. It is the first to go, because it waits for what it runs.
   std::unique_ptr<Stream> stream_ = parts_.device.make_stream();
   Position position_;
-  Sums sums_;  // of the epoch under way
+  EpochSums sums_;  // of the epoch under way
   Clock::time_point epoch_start_;
   StopReason stopped_ = StopReason::none;  // the same on all ranks
   std::int64_t next_agreement_ = 0;        // in iterations of this run
@@ -271,7 +231,7 @@ bool Training::is_finite(const ConstArrayView& values) {
 
 TrainingOutcome Training::run() {
   iterations_ = all_iterations();
-  check_checkpoint_path();
+  check_checkpoint_path(channel_, request_.checkpoint, request_.resume, description_);
   make_network(phases_.front().batch_per_rank);
   if (network_->classes() < request_.dataset.classes())
     throw InputError(
@@ -503,52 +463,24 @@ std::vector<float> Training::averaged(std::vector<float> values) {
   return values;
 }
 
-void Training::refuse_together(const std::string& path, std::string problem, std::string remedy) {
-  problem = broadcast_text(channel_, std::move(problem));
-  remedy = broadcast_text(channel_, std::move(remedy));
-  if (!problem.empty()) throw InputError({path}, problem, remedy);
-}
-
-void Training::check_checkpoint_path() {
-  if (request_.checkpoint.empty()) return;
-  std::string problem;
-  std::error_code error;
-  const std::filesystem::path path = request_.checkpoint;
-  const bool goes_on =
-      !request_.resume.empty() && std::filesystem::equivalent(path, request_.resume, error);
-  if (rank_ == 0 && !goes_on && std::filesystem::exists(path, error)) {
-    try {
-      const auto [theirs, ours] = first_difference(read_checkpoint(path).job, description_);
-      if (!theirs.empty() || !ours.empty())
-        problem = fmt::format(
-            "a checkpoint of another job is there: it has \"{}\", and this job "
-            "\"{}\"",
-            theirs, ours);
-    } catch (const InputError& damage) {
-      problem = "a file is there that a checkpoint would replace: " + damage.problem();
-    }
-  }
-  refuse_together(request_.checkpoint, problem, "give another path, or move the file away");
-}
-
 void Training::save() {
   if (request_.checkpoint.empty()) return;
   settle();
   std::vector<float> statistics = gather(channel_, to_host(network_->running_statistics()));
   std::vector<float> sums;
   if (position_.batch > 0) {
-    const auto own =
-        std::bit_cast<std::array<float, stored_sums_floats>>(stored(sums_, epoch_time()));
-    sums = gather(channel_, own);
+    EpochSums own = sums_;
+    own.time = epoch_time();
+    sums = gather(channel_, stored(own));
   }
-  std::string failure;
+  Checkpoint checkpoint;  // of rank 0
   if (rank_ == 0) {
-    Checkpoint checkpoint{.job = description_,
-                          .epoch = position_.epoch,
-                          .batch = position_.batch,
-                          .iteration = position_.iteration,
-                          .loss_scale = loss_scale_,
-                          .arrays = {}};
+    checkpoint = {.job = description_,
+                  .epoch = position_.epoch,
+                  .batch = position_.batch,
+                  .iteration = position_.iteration,
+                  .loss_scale = loss_scale_,
+                  .arrays = {}};
     checkpoint.arrays.push_back({"weights", to_host(weights_)});
     for (const Optimizer::State& state : optimizer_->state())
       checkpoint.arrays.push_back({state.name, to_host(state.values)});
@@ -559,88 +491,30 @@ void Training::save() {
       checkpoint.arrays.push_back(
           {"gradients.pending.scale", {static_cast<float>(scales_[*pending_])}});
     }
-    try {
-      write_checkpoint(request_.checkpoint, checkpoint);
-    } catch (const RunError& error) {
-      failure = error.what();  // "cannot write PATH: No space left on device"
-    }
   }
-  failure = broadcast_text(channel_, failure);
-  if (!failure.empty()) throw RunError("write the checkpoint", failure);
+  write_together(channel_, request_.checkpoint, checkpoint);
   if (observer_ != nullptr) observer_->checkpoint(request_.checkpoint, position_.iteration);
 }
 
 void Training::restore() {
-  // Rank 0 reads; every rank gets all arrays, or the same error.
-  Checkpoint checkpoint;
-  std::string failure;
-  std::string remedy;
-  if (rank_ == 0) {
-    try {
-      checkpoint = read_checkpoint(request_.resume);
-      const auto [theirs, ours] = first_difference(checkpoint.job, description_);
-      if (!theirs.empty() || !ours.empty()) {
-        throw InputError({request_.resume},
-                         fmt::format("a checkpoint of another job: it has \"{}\", and this job "
-                                     "\"{}\"",
-                                     theirs, ours),
-                         "resume with the options that it was started with");
-      }
-    } catch (const InputError& error) {
-      failure = error.problem();
-      remedy = error.remedy();
-    }
-  }
-  refuse_together(request_.resume, failure, remedy);
-
-  std::array<double, 7> numbers = {};
-  if (rank_ == 0) {
-    const auto pending =
-        std::ranges::find(checkpoint.arrays, "gradients.pending", &CheckpointArray::name);
-    numbers = {static_cast<double>(checkpoint.epoch),
-               static_cast<double>(checkpoint.batch),
-               static_cast<double>(checkpoint.iteration),
-               checkpoint.loss_scale.scale,
-               static_cast<double>(checkpoint.loss_scale.good_steps),
-               static_cast<double>(checkpoint.loss_scale.skipped),
-               pending == checkpoint.arrays.end() ? 0.0 : 1.0};
-  }
-  broadcast(channel_, std::as_writable_bytes(std::span(numbers)));
-  position_ = {.epoch = static_cast<std::int64_t>(numbers[0]),
-               .batch = static_cast<std::int64_t>(numbers[1]),
-               .iteration = static_cast<std::int64_t>(numbers[2])};
-  loss_scale_ = {.scale = numbers[3],
-                 .good_steps = static_cast<std::int64_t>(numbers[4]),
-                 .skipped = static_cast<std::int64_t>(numbers[5]),
-                 .fixed = loss_scale_.fixed};
-  const auto take = [&](const std::string& name, std::span<float> values) {
-    if (rank_ == 0) std::ranges::copy(checkpoint.array(name, values.size()), values.begin());
-    broadcast(channel_, std::as_writable_bytes(values));
-  };
+  const SharedCheckpoint checkpoint(channel_, request_.resume, description_);
+  position_ = checkpoint.position();
+  const bool is_fixed = loss_scale_.fixed;
+  loss_scale_ = checkpoint.loss_scale();
+  loss_scale_.fixed = is_fixed;
   const auto take_array = [&](const std::string& name, const ArrayView& target) {
-    std::vector<float> values(target.elements);
-    take(name, values);
-    copy_from_host(parts_.device, *stream_, values, target);
+    copy_from_host(parts_.device, *stream_, checkpoint.take(name, target.elements), target);
   };
   take_array("weights", weights_);
   for (const Optimizer::State& state : optimizer_->state()) take_array(state.name, state.values);
-  const std::size_t own = network_->running_statistics().elements;
-  std::vector<float> all(own * static_cast<std::size_t>(ranks_));
-  take("statistics", all);
-  set_statistics(std::span(all).subspan(own * static_cast<std::size_t>(rank_), own));
+  set_statistics(checkpoint.take_own("statistics", network_->running_statistics().elements));
   if (position_.batch > 0) {
-    std::array<float, stored_sums_floats> mine = {};
-    all.resize(mine.size() * static_cast<std::size_t>(ranks_));
-    take("epoch", all);
-    std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(mine.size()) * rank_, mine.size(),
-                mine.begin());
-    sums_ = sums_of(std::bit_cast<StoredSums>(mine));
+    const std::vector<float> own = checkpoint.take_own("epoch", stored_sums_floats);
+    sums_ = sums_of(std::span(own).first<stored_sums_floats>());
   }
-  if (numbers[6] > 0) {
-    std::array<float, 1> scale = {};
+  if (checkpoint.has_pending_gradients()) {
     take_array("gradients.pending", gradients_[1]);
-    take("gradients.pending.scale", scale);
-    scales_[1] = scale[0];
+    scales_[1] = checkpoint.take("gradients.pending.scale", 1).front();
     pending_ = 1;
     begun_ = 2;  // so that the next iteration takes slot 0
   }
