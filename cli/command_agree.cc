@@ -92,13 +92,13 @@ std::string to_text(const experiments::AgreementRequest& request,
   for (const experiments::Topology* topology : request.topologies)
     text += fmt::format("  {:<13} {}\n", topology->name, topology->summary);
   text += fmt::format(
-      "\nTimes are of the last rank, differences of the rank that is the most apart. Allowed: {} % "
-      "where links are\nshared; {} % elsewhere, and to the step engine as well. Where links are "
-      "shared the step engine is an estimate.\n",
+      "\nAll times are predicted, by three engines. They are of the last rank, differences of the "
+      "rank that is the most\napart. Allowed: {} % where links are shared; {} % elsewhere, and to "
+      "the step engine as well. Where links are\nshared the step engine is an estimate.\n",
       100 * experiments::shared_tolerance, 100 * experiments::unshared_tolerance);
   text += fmt::format(
       "\n{} cells, {} apart; worst {} ({} on {}, {} ranks, {}); step engine where nothing is "
-      "shared {}\nSimGrid {}, {:.1f} s\n",
+      "shared {}\nSimGrid {}; {:.1f} s, measured, for all of it\n",
       cells.size(), totals.apart, difference(totals.worst->flow_difference), totals.worst->schedule,
       totals.worst->topology, totals.worst->ranks, to_text_binary(totals.worst->size),
       difference(totals.worst_step), totals.simgrid, totals.wall.value());

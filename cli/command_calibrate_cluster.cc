@@ -67,7 +67,7 @@ void print_layers(const std::vector<models::CalibratedLayer>& layers) {
     forward_beside += layer.forward_beside_traffic->value;
     backward_beside += layer.backward_beside_traffic->value;
   }
-  print("{} at batch {}: forward {}, backward {} in {} layers\n", layers.front().network,
+  print("layers of {} at batch {}: forward {}, backward {} in {} layers\n", layers.front().network,
         layers.front().batch_per_rank, to_text(forward), to_text(backward), layers.size());
   if (has_beside)
     print("beside traffic: forward {}, backward {}, {:.2f} times as long\n",
@@ -75,15 +75,14 @@ void print_layers(const std::vector<models::CalibratedLayer>& layers) {
           (forward_beside + backward_beside) / (forward + backward));
 }
 
-void print_result(const calibration::ClusterProfile& made, double nic_sharing,
-                  double stated_oversubscription, const std::string& out) {
+std::string curves_text(const std::vector<models::CalibratedCurve>& curves) {
   Table rows({{"curve", Align::left},
               {"ranks"},
               {"from", Align::right},
               {"alpha (90 %)"},
               {"bandwidth (90 %)"},
               {"residual"}});
-  for (const models::CalibratedCurve& curve : made.profile.curves) {
+  for (const models::CalibratedCurve& curve : curves) {
     for (const models::CurvePiece& piece : curve.pieces) {
       const auto bandwidth = [](SecondsPerByte beta) {
         return beta > SecondsPerByte{0} ? to_text_bits(1.0 / beta) : std::string("unbounded");
@@ -98,9 +97,14 @@ void print_result(const calibration::ClusterProfile& made, double nic_sharing,
                 fmt::format("{:.1f} %", 100 * curve.residual)});
     }
   }
-  print("calibrated: {}\n\n{}", made.profile.origin, rows.text());
-  if (made.profile.transport) {
-    const models::CalibratedTransport& t = *made.profile.transport;
+  return rows.text();
+}
+
+// What was fitted to measurements: curves and links.
+void print_calibrated(const models::Profile& profile, double stated_oversubscription) {
+  print("\ncalibrated, with 90 % intervals:\n{}", curves_text(profile.curves));
+  if (profile.transport) {
+    const models::CalibratedTransport& t = *profile.transport;
     print("\n{}: messages of {} to {}; {}two receivers share a rank's link {} (fairness {:.2f})\n",
           t.name, to_text_binary(t.smallest_message), to_text_binary(t.largest_message),
           t.message_gap
@@ -117,8 +121,8 @@ void print_result(const calibration::ClusterProfile& made, double nic_sharing,
       print("messages in a row {}: {} ({} - {})\n", where, to_text_bits(figure->value),
             to_text_bits(figure->low), to_text_bits(figure->high));
   };
-  print_bandwidth("between nodes", made.profile.nic_bandwidth);
-  print_bandwidth("within a node", made.profile.intra_bandwidth);
+  print_bandwidth("between nodes", profile.nic_bandwidth);
+  print_bandwidth("within a node", profile.intra_bandwidth);
   const auto print_both_ways = [](const char* where, const auto& figure) {
     if (figure)
       print(
@@ -126,18 +130,34 @@ void print_result(const calibration::ClusterProfile& made, double nic_sharing,
           "duplex, 2 half)\n",
           where, figure->value, figure->low, figure->high);
   };
-  print_both_ways("between nodes", made.profile.nic_both_ways);
-  print_both_ways("within a node", made.profile.intra_both_ways);
-  if (const auto& uplink = made.profile.uplink_oversubscription)
+  print_both_ways("between nodes", profile.nic_both_ways);
+  print_both_ways("within a node", profile.intra_both_ways);
+  if (const auto& uplink = profile.uplink_oversubscription)
     print("uplink of a leaf: oversubscribed {:.2f}:1 ({:.2f} - {:.2f}), stated {:.2f}:1\n",
           uplink->value, uplink->low, uplink->high, stated_oversubscription);
+}
+
+// What is printed as it was measured: kernels, layers, and how ranks share a NIC.
+void print_measured(const models::Profile& profile, double nic_sharing) {
+  print("\nmeasured, with 90 % intervals:\n");
   if (nic_sharing > 0)
     print("a NIC that all ranks of a node share: {:.2f} times as long for each byte\n",
           nic_sharing);
-  for (const models::CalibratedRate& rate : made.profile.rates)
+  for (const models::CalibratedRate& rate : profile.rates)
     print("{} {}: {} ({} - {})\n", name(rate.kind), name(rate.type), to_text(rate.bytes.value),
           to_text(rate.bytes.low), to_text(rate.bytes.high));
-  print_layers(made.profile.layers);
+  print_layers(profile.layers);
+}
+
+void print_result(const calibration::ClusterProfile& made, double nic_sharing,
+                  double stated_oversubscription, const std::string& out) {
+  const models::Profile& profile = made.profile;
+  print("{}\n", profile.origin);
+  if (!profile.curves.empty() || profile.transport)
+    print_calibrated(profile, stated_oversubscription);
+  if (nic_sharing > 0 || !profile.rates.empty() || !profile.layers.empty())
+    print_measured(profile, nic_sharing);
+  if (!made.complaints.empty()) print("\n");
   for (const std::string& complaint : made.complaints) print("warning: {}\n", complaint);
   print("\nprofile written to {}\n", out);
 }

@@ -79,7 +79,7 @@ void print_curve(const calibration::FittedCurve& fitted) {
   print("{}: {} sample{} of {} size{}\n", fitted.curve.what, fitted.curve.samples.size(),
         fitted.curve.samples.size() == 1 ? "" : "s", fit.sizes.size(),
         fit.sizes.size() == 1 ? "" : "s");
-  Table table({{"size"}, {"measured"}, {"fitted"}, {"error"}, {"", Align::left}});
+  Table table({{"size"}, {"measured"}, {"calibrated"}, {"error"}, {"", Align::left}});
   for (const calibration::FittedSize& size : fit.sizes) {
     if (fit.sizes.size() > most_rows) break;
     table.add({to_text_binary(size.bytes), to_text(size.measured), to_text(size.fitted),
@@ -101,7 +101,8 @@ void print_curve(const calibration::FittedCurve& fitted) {
                 : fit.jumps[i - 1] == 0 ? "none"
                                         : percent(fit.jumps[i - 1])});
   }
-  print("{}residual {:.1f} %\n", pieces.text(), 100 * fit.residual);
+  print("calibrated, with 90 % intervals:\n{}residual {:.1f} %\n", pieces.text(),
+        100 * fit.residual);
   for (const std::string& complaint : fit.complaints) print("  beware: {}\n", complaint);
   print("\n");
 }
@@ -129,7 +130,7 @@ void print_layers(const calibration::Imported& imported, const models::Network& 
     table.add({fmt::format("and {} more", longest.size() - shown), "", ""});
   }
   table.add({"together", to_text(forward), to_text(backward)});
-  print("{} of {} layers of {}, {} iteration{}\n{}\n", imported.layers.size(),
+  print("{} of {} layers of {}, {} iteration{}, measured:\n{}\n", imported.layers.size(),
         network.layers().size(), network.name(), imported.iterations,
         imported.iterations == 1 ? "" : "s", table.text());
 }
@@ -145,7 +146,7 @@ void print_tensors(const calibration::Imported& imported) {
   }
   if (imported.tensors.size() > shown)
     table.add({fmt::format("and {} more", imported.tensors.size() - shown), "", "", "", ""});
-  print("{} tensors, {} iteration{}\n{}\n", imported.tensors.size(), imported.iterations,
+  print("{} tensors, {} iteration{}, measured:\n{}\n", imported.tensors.size(), imported.iterations,
         imported.iterations == 1 ? "" : "s", table.text());
 }
 

@@ -156,9 +156,10 @@ void print_table(const job::Job& job, const job::PredictionTable& table,
   }
   print("{}{}", title_text(job, table, transport, options), rows.text());
   print(
-      "\nmeasured: median over two iterations in a row of rank 0; error: predicted against "
-      "measured. "
-      "Predictions rest on:\n  {:<18} {}\n{}",
+      "\nMeasured on rank 0: the median over every two iterations in a row, the least and the most "
+      "of one, exposed communication.\nPredicted before the run: the time of an iteration and its "
+      "interval, low - high. error: predicted against measured.\nPredictions rest on:\n  {:<18} "
+      "{}\n{}",
       "compute", table.rows.front().compute_source, basis_text(job));
 }
 

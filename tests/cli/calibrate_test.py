@@ -64,6 +64,19 @@ class Calibrate(unittest.TestCase):
         self.assertNotIn("both_ways", profile["links"]["nic"])
         self.assertNotIn("uplink", profile["links"])
 
+    def test_what_is_measured_stands_apart_from_what_is_calibrated(self):
+        text, profile = self.calibrate("--ranks", "2", "--model", "cnn-small", "--batch", "2")
+        calibrated, measured = text.split("\nmeasured, with 90 % intervals:\n")
+        self.assertIn("\ncalibrated, with 90 % intervals:\n", calibrated)
+        self.assertIn("messages of ", calibrated)
+        self.assertGreater(len(profile["rates"]), 0)
+        for rate in profile["rates"]:
+            figure = rate["bytes_per_s"]
+            self.assertEqual(figure["provenance"], "measured")
+            self.assertIn(f"{rate['kind']} {rate['type']}: ", measured)
+        if "layers" in profile:
+            self.assertIn("\nlayers of cnn-small at batch 2: forward ", measured)
+
     @unittest.skipUnless(shutil.which("mpirun"), "no mpirun")
     def test_the_librarys_all_reduce_goes_on_above_the_largest_message(self):
         text, profile = self.calibrate("--largest", "1 KiB", "--largest-all-reduce", "4 KiB", launcher=MPIRUN)

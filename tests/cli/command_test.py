@@ -281,7 +281,8 @@ class Agreement(unittest.TestCase):
         self.assertEqual([line.split()[:3] for line in lines[1:9]],
                          [[s, t, p] for s in ("ring", "direct-exchange") for t in ("flat", "nic-8") for p in ("4", "8")])
         self.assertIn("  nic-8         8 ranks behind one NIC", result.stdout)
-        self.assertRegex(result.stdout, r"\n8 cells, 0 apart; worst .*\nSimGrid 3\.32\.\d+, \d+\.\d s\n$")
+        self.assertRegex(result.stdout, r"\n8 cells, 0 apart; worst .*\nSimGrid 3\.32\.\d+; \d+\.\d s, measured, for all of it\n$")
+        self.assertIn("\nAll times are predicted, by three engines. ", result.stdout)
 
     def test_json_has_what_the_table_has(self):
         document = json.loads(self.agree("--json", "--ranks", "16", "--sizes", "64KiB,1MiB", "--schedule", "ring,hierarchical").stdout)

@@ -32,6 +32,8 @@ class CalibrationImport(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn("all_reduce_perf, in place, half sum: 25 samples of 25 sizes", result.stdout)
             self.assertIn("beware: at 2.828 MiB the fit jumps by -37 %", result.stdout)
+            self.assertRegex(result.stdout, r"\n *size +measured +calibrated +error")
+            self.assertRegex(result.stdout, r"\ncalibrated, with 90 % intervals:\n *from +alpha")
             self.assertEqual(xml.etree.ElementTree.parse(plot).getroot().tag, "{http://www.w3.org/2000/svg}svg")
             document = json.loads(pathlib.Path(profile).read_text())
             self.assertEqual((document["schema"], document["name"], document["cluster"]), ("paceline.profile/1", "lab", "jizhi-p40"))
@@ -88,6 +90,7 @@ class CalibrationImport(unittest.TestCase):
             trace = str(self.GOLDEN / "kineto" / "2.5-named.json")
             result = run("calibrate", "import", trace, "--model", network, "--batch", "16", "--precision", "fp32", "--out", profile)
             self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertRegex(result.stdout, r"\n10 of 10 layers of .*, measured:\n")
             self.assertRegex(result.stdout, r"together +565 us +1.023 ms")
             layers = json.loads(pathlib.Path(profile).read_text())["layers"]
             self.assertEqual(len(layers), 10)

@@ -37,6 +37,12 @@ class Replay(unittest.TestCase):
         self.assertAlmostEqual(strategy["relative_error"], error, delta=1e-9)
         self.assertEqual(json.loads(timeline.read_text())["otherData"]["provenance"], "measured")
 
+    def test_the_table_says_what_is_measured_and_what_is_predicted(self):
+        result = self.replay()
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("\nMeasured on rank 0: ", result.stdout)
+        self.assertIn("\nPredicted before the run: ", result.stdout)
+
     def test_input_is_checked(self):
         network = self.folder / "net.yaml"
         shutil.copy(EXAMPLES / "tiny-net.yaml", network)
