@@ -47,8 +47,7 @@ models::Platform load_platform(const Options& options) {
 }
 
 void run(const Options& options) {
-  if (options.cluster.empty())
-    throw InputError("--cluster is missing", "give it, as in --cluster jizhi-p40");
+  job::require_option(options.cluster, "--cluster", "jizhi-p40");
   const models::Platform platform = load_platform(options);
   const std::string xml = models::simgrid_xml(platform);
   if (options.output.empty()) {

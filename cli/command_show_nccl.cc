@@ -187,10 +187,9 @@ Json to_json(const NcclModel& model, const models::Cluster& cluster,
 }
 
 void show(const Options& options) {
-  if (options.cluster.empty())
-    throw InputError("--cluster is missing", "give it, as in --cluster h200-ndr");
+  job::require_option(options.cluster, "--cluster", "h200-ndr");
   const models::Cluster cluster = job::load_cluster(options.cluster);
-  if (options.ranks.empty()) throw InputError("--ranks is missing", "give it, as in --ranks 64");
+  job::require_option(options.ranks, "--ranks", "64");
   const int ranks = job::parse_ranks(options.ranks, cluster);
   const std::vector<Bytes> sizes =
       job::parsing_option("--sizes", [&] { return parse_sizes(options.sizes); });

@@ -54,9 +54,9 @@ void show(const job::JobOptions& options) {
     throw InputError("several networks or wire types", "a plan is of one");
   const job::LoadedNetwork& network = job.networks.front();
   if (job.plan) check_plan(*job.plan, job.plan_file, network.work, ranks);
+  simulator::Predictor predictor(job.request(network, ranks, job.wires.front()));
   for (std::size_t s = 0; s < job.strategies.size(); ++s) {
     const models::Strategy& strategy = *job.strategies[s];
-    simulator::Predictor predictor(job.request(network, ranks, job.wires.front()));
     Progress progress(fmt::format("timing the plan of {}", strategy.name));
     const simulator::StrategyRun run =
         job.plan ? predictor.run(job.plan->plan) : predictor.run(strategy);

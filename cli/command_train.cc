@@ -96,10 +96,8 @@ void check_files(const job::TrainingOptions& options) {
 }
 
 TrainingJob load(const job::TrainingOptions& options, int ranks, int ranks_here, bool are_threads) {
-  if (options.model.empty())
-    throw InputError("--model is missing", "give it, as in --model resnet-small");
-  if (options.data.empty())
-    throw InputError("--data is missing", "give it, as in --data fashion-mnist");
+  job::require_option(options.model, "--model", "resnet-small");
+  job::require_option(options.data, "--data", "fashion-mnist");
   check_files(options);
   const auto number = [](const char* option, const std::string& text) -> std::int64_t {
     return text.empty() ? 0 : job::parsing_option(option, [&] {

@@ -30,8 +30,7 @@ constexpr std::int64_t most_ranks = 4096;
 constexpr std::int64_t most_chunks = 1 << 20;
 
 void run(const Options& options) {
-  if (options.schedule.empty())
-    throw InputError("--schedule is missing", "give it, as in --schedule ring");
+  job::require_option(options.schedule, "--schedule", "ring");
   const auto [algorithm, build, schedule] = job::load_schedule(
       job::parsing_option("--schedule",
                           [&]() -> const models::CollectiveAlgorithm& {

@@ -1,5 +1,6 @@
 // The documents of docs/formats.md that hold predictions. Tests: tests/cli (end to end).
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/job/prediction_table.h"
 #include "models/cluster/placement.h"
@@ -82,23 +83,30 @@ Json best_json(const PredictionTable& table) {
   return json;
 }
 
-Json table_json(const PredictionTable& table) {
+// A document without its rows: the job of a table and how it is predicted. One that is of several
+// numbers of ranks has none of its own.
+Json document_of(const char* schema, const PredictionTable& table, std::optional<int> ranks) {
   const Job& job = table.job;
-  Json json = {{"schema", "paceline.prediction/1"},
+  Json json = {{"schema", schema},
                {"model", table.network.work.name},
                {"cluster", job.cluster.name},
                {"fabric", fabric_text(job.cluster)},
-               {"placement", described_placement(job.cluster)},
-               {"ranks", table.ranks},
-               {"batch_per_rank", job.batch_per_rank},
-               {"precision", name(job.precision)}};
+               {"placement", described_placement(job.cluster)}};
+  if (ranks) json["ranks"] = *ranks;
+  json["batch_per_rank"] = job.batch_per_rank;
+  json["precision"] = name(job.precision);
   json.update(setting(job));
   json["device_memory_bytes"] = job.cluster.device.memory.value.value();
+  return json;
+}
+
+Json table_json(const PredictionTable& table) {
+  Json json = document_of("paceline.prediction/1", table, table.ranks);
   json["strategies"] = rows_json(table);
   json["best"] = best_json(table);
   json["left_out"] = left_out_json(table);
   json["warnings"] = table.warnings;
-  if (job.stragglers) json["stragglers"] = straggler_json(job);
+  if (table.job.stragglers) json["stragglers"] = straggler_json(table.job);
   return json;
 }
 
@@ -119,17 +127,7 @@ std::string predictions_json(std::span<const PredictionTable> tables) {
 }
 
 std::string scaling_json(std::span<const PredictionTable> tables) {
-  const PredictionTable& first = tables.front();
-  const Job& job = first.job;
-  Json json = {{"schema", "paceline.scaling/1"},
-               {"model", first.network.work.name},
-               {"cluster", job.cluster.name},
-               {"fabric", fabric_text(job.cluster)},
-               {"placement", described_placement(job.cluster)},
-               {"batch_per_rank", job.batch_per_rank},
-               {"precision", name(job.precision)}};
-  json.update(setting(job));
-  json["device_memory_bytes"] = job.cluster.device.memory.value.value();
+  Json json = document_of("paceline.scaling/1", tables.front(), std::nullopt);
   json["points"] = Json::array();
   for (const PredictionTable& table : tables)
     json["points"].push_back({{"ranks", table.ranks},

@@ -9,7 +9,7 @@ namespace paceline::job {
 
 NamedSchedule load_schedule(const models::CollectiveAlgorithm& algorithm,
                             const ScheduleOptions& options, int most_ranks) {
-  if (options.ranks.empty()) throw InputError("--ranks is missing", "give it, as in --ranks 24");
+  require_option(options.ranks, "--ranks", "24");
   models::ScheduleOptions build;
   build.ranks = static_cast<int>(
       parsing_option("--ranks", [&] { return parse_count(options.ranks, 1, most_ranks); }));
