@@ -1,4 +1,4 @@
-// Tests: tests/cli/progress_test.py (on a pseudo-terminal).
+// Tests: tests/cli/progress_test.cc; tests/cli/progress_test.py (on a pseudo-terminal).
 #include "cli/progress.h"
 
 #include <sys/ioctl.h>

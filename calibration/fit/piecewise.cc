@@ -282,8 +282,8 @@ std::vector<std::size_t> best_bounds(Sizes sizes, const FitOptions& options) {
   return chosen;
 }
 
-// The pseudo-inverse of a symmetric matrix without negative eigenvalues. If its rows are parallel, its
-// one eigenvalue is the trace. (Eigen's general decomposition takes 8 s to compile.)
+// The pseudo-inverse of a symmetric matrix without negative eigenvalues. If its rows are parallel,
+// its one eigenvalue is the trace. (Eigen's general decomposition takes 8 s to compile.)
 Eigen::Matrix2d pseudo_inverse(const Eigen::Matrix2d& matrix) {
   const double trace = matrix.trace();
   constexpr double parallel = 2 * std::numeric_limits<double>::epsilon();

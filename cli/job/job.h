@@ -66,7 +66,8 @@ struct Job {
 [[nodiscard]] Job load_job(const JobOptions& options);
 
 // The number of ranks that --ranks names, or that the plan of --plan is for where --ranks is not
-// given. Throws InputError that names --ranks if there is neither, or if they do not fit the cluster.
+// given. Throws InputError that names --ranks if there is neither, or if they do not fit the
+// cluster.
 [[nodiscard]] int ranks_of(const JobOptions& options, const Job& job);
 
 // Refuses a path to write that cannot be written, or that is a file which the job reads. Throws

@@ -1,4 +1,4 @@
-// Tests: tests/cli/prediction_table_test.cc.
+// Tests: tests/cli (end to end).
 #include "cli/job/prediction_table.h"
 
 #include <fmt/core.h>

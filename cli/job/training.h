@@ -48,8 +48,9 @@ struct TrainingOptions {
 // "fp32", "mixed (bf16)".
 [[nodiscard]] std::string precision_text(const runtime::Recipe& recipe);
 
-// The plan of --plan, or that of --strategy, for this network on `ranks` ranks, `ranks_per_node` of them on one node
-// (the default of --group). Throws InputError that names the option, or the file of the plan.
+// The plan of --plan, or that of --strategy, for this network on `ranks` ranks, `ranks_per_node` of
+// them on one node (the default of --group). Throws InputError that names the option, or the file of
+// the plan.
 [[nodiscard]] models::Plan load_plan(const TrainingOptions& options, const models::Network& network,
                                      const runtime::Recipe& recipe, int ranks, int ranks_per_node);
 

@@ -9,7 +9,6 @@ narrower. The intervals of curves and latencies are a bootstrap's already, and s
 """
 import json
 import random
-import statistics
 
 from figures import median_interval
 
@@ -34,7 +33,7 @@ def narrowing(count, low, high):
     return median / kept
 
 
-# Samples of each figure, as cli/command_calibrate_cluster.cc takes them.
+# Samples of each figure, as cli/job/cluster_calibration.cc takes them.
 STREAM = narrowing(7, 0.05, 0.95)
 GAP = narrowing(20, 0.05, 0.95)
 RATE = narrowing(15, 0.25, 0.75)
