@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <deque>
 #include <span>
@@ -61,19 +62,22 @@ struct Lane {
 class Run {
  public:
   Run(RankProgram program, NumberType type, int stream)
-      : program_(std::move(program)), type_(type), element_(bytes_of(type)), stream_(stream) {
-    receives_.resize(program_.most_posted);
-    sums_.resize(program_.most_posted);
+      : program_(std::move(program)),
+        type_(type),
+        element_(bytes_of(type)),
+        room_elements_(whole_lines(static_cast<std::size_t>(program_.largest_reduction))),
+        stream_(stream) {
+    receives_.resize(std::bit_ceil(std::size_t{program_.most_posted}));
+    sums_.resize(receives_.size());
     sends_.resize(program_.sends.size());
   }
 
   [[nodiscard]] int stream() const { return stream_; }
   [[nodiscard]] NumberType type() const { return type_; }
   [[nodiscard]] bool in_flight() const { return in_flight_; }
-  [[nodiscard]] std::size_t room_bytes() const {
-    return (static_cast<std::size_t>(program_.largest_reduction) * element_ + 63) / 64 * 64;
+  [[nodiscard]] std::size_t scratch_bytes() const {
+    return room_elements_ * element_ * program_.most_posted;
   }
-  [[nodiscard]] std::size_t scratch_bytes() const { return room_bytes() * program_.most_posted; }
   [[nodiscard]] std::size_t wide_elements() const {
     return static_cast<std::size_t>(program_.wide.size);
   }
@@ -104,14 +108,16 @@ class Run {
       moved = true;
     }
     while (landed_ < program_.receives.size()) {
-      if (landed_ < arrived_ && is_done(sums_[landed_ % sums_.size()])) {
-        const RankProgram::Receive& receive = program_.receives[landed_];
-        ++landed_;
-        issue_sends(transport, receive.sends_after);
-        post_receives(transport);
+      if (landed_ < arrived_ && is_done(sums_[place(landed_)])) {
+        land(transport);
       } else if (arrived_ < program_.receives.size() && has_arrived(transport)) {
-        sums_[arrived_ % sums_.size()] = start_sum(lane);
-        ++arrived_;
+        const Token sum = start_sum(lane);
+        const bool is_next = landed_ == arrived_;
+        const std::size_t receive = arrived_++;
+        if (is_next && sum.source() == nullptr)
+          land(transport);
+        else
+          sums_[place(receive)] = sum;
       } else {
         return moved;
       }
@@ -140,12 +146,21 @@ class Run {
     finished_sends_ = 0;
   }
 
+  // As many elements as fill whole cache lines.
+  [[nodiscard]] std::size_t whole_lines(std::size_t elements) const {
+    return (elements * element_ + 63) / 64 * 64 / element_;
+  }
+  // Where a receive stands in the lists of those that are posted.
+  [[nodiscard]] std::size_t place(std::size_t receive) const {
+    return receive & (receives_.size() - 1);
+  }
+
   [[nodiscard]] ArrayView at(models::Elements span) const {
     return bucket_.part(static_cast<std::size_t>(span.begin), static_cast<std::size_t>(span.size));
   }
   // The scratch in which receive number `receive` lands, from element `first` of its span on.
   [[nodiscard]] ArrayView room(std::size_t receive, std::int64_t first, std::int64_t size) const {
-    const std::size_t start = receive % receives_.size() * (room_bytes() / element_);
+    const std::size_t start = receive % program_.most_posted * room_elements_;
     return scratch_.part(start + static_cast<std::size_t>(first), static_cast<std::size_t>(size));
   }
 
@@ -183,8 +198,16 @@ class Run {
       post_receives(transport);
       if (arrived_ == posted_) return false;
     }
-    if (!is_done(transport, receives_[arrived_ % receives_.size()])) return false;
+    if (!is_done(transport, receives_[place(arrived_)])) return false;
     return !receive.reduce || is_free(transport, receive);
+  }
+
+  // The sum of the next message in order is done.
+  void land(Transport& transport) {
+    const RankProgram::Receive& receive = program_.receives[landed_];
+    ++landed_;
+    issue_sends(transport, receive.sends_after);
+    post_receives(transport);
   }
 
   // Posts receives of the window: a sum's into scratch, any other in place, once nothing reads or
@@ -200,7 +223,7 @@ class Run {
       }
       const ArrayView target =
           receive.reduce ? room(posted_, 0, receive.span.size) : at(receive.span);
-      receives_[posted_ % receives_.size()] =
+      receives_[place(posted_)] =
           transport.post_receive(stream_, receive.from, {target.data, target.bytes()});
     }
   }
@@ -242,9 +265,10 @@ class Run {
 
   RankProgram program_;
   NumberType type_;
-  std::size_t element_;
+  std::size_t element_;        // bytes
+  std::size_t room_elements_;  // from the start of one room of the scratch to that of the next
   int stream_;
-  std::vector<Transport::Request> receives_;  // that of receive i is at i modulo the size
+  std::vector<Transport::Request> receives_;  // by place(); the size is a power of two
   std::vector<Token> sums_;                   // likewise
   std::vector<Transport::Request> sends_;
 
