@@ -1,11 +1,10 @@
 // paceline show: a network, a cluster, a schedule, a profile or the catalogue, for people.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "calibration/shipped_profiles.h"
+#include "cli/catalog.h"
 #include "cli/command.h"
 #include "cli/job/files.h"
 #include "cli/job/job.h"
@@ -15,19 +14,17 @@
 #include "cli/prediction_text.h"
 #include "cli/shared_options.h"
 #include "cli/table.h"
-#include "experiments/reproduction.h"
 #include "models/base/parse_units.h"
-#include "models/cluster/catalog.h"
+#include "models/cluster/cluster_figures.h"
+#include "models/cluster/cluster_json.h"
 #include "models/cluster/placement.h"
 #include "models/cluster/simgrid_xml.h"
 #include "models/collective/catalogue.h"
 #include "models/collective/draw.h"
-#include "models/network/zoo.h"
+#include "models/network/network_json.h"
 
 namespace paceline::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Writes 25557032 as "25,557,032".
 std::string grouped(std::int64_t value) {
@@ -59,40 +56,7 @@ std::string flops(std::int64_t count) {
 void show_network(const std::string& name_or_file, bool json) {
   const models::NetworkWork network = job::load_network(name_or_file).work;
   if (json) {
-    Json layers = Json::array();
-    for (const models::LayerWork& layer : network.layers) {
-      Json tensors = Json::array();
-      for (const auto& tensor : layer.parameters)
-        tensors.push_back(
-            {{"name", tensor.name}, {"shape", tensor.shape}, {"elements", tensor.elements}});
-      layers.push_back({{"name", layer.name},
-                        {"kind", layer.kind},
-                        {"output", to_text(layer.output)},
-                        {"parameters", layer.parameter_elements()},
-                        {"tensors", std::move(tensors)},
-                        {"forward_flops", layer.forward_flops},
-                        {"data_gradient_flops", layer.data_gradient_flops},
-                        {"weight_gradient_flops", layer.weight_gradient_flops},
-                        {"forward_read_elements", layer.forward_read},
-                        {"forward_written_elements", layer.forward_written},
-                        {"backward_read_elements", layer.backward_read},
-                        {"backward_written_elements", layer.backward_written},
-                        {"kept_elements", layer.kept}});
-    }
-    Json gradients = Json::array();
-    for (const models::Gradient& g : network.gradients)
-      gradients.push_back({{"name", g.name}, {"elements", g.elements}});
-    const Json document = {{"schema", "paceline.network/1"},
-                           {"name", network.name},
-                           {"parameters", network.parameters()},
-                           {"parameter_tensors", network.gradients.size()},
-                           {"forward_flops", network.forward_flops()},
-                           {"backward_flops", network.backward_flops()},
-                           {"kept_elements", network.kept()},
-                           {"input_elements", network.input_elements},
-                           {"layers", std::move(layers)},
-                           {"gradients", std::move(gradients)}};
-    print("{}\n", document.dump(2));
+    print("{}\n", to_json(network));
     return;
   }
   Table table({{"layer", Align::left},
@@ -129,87 +93,33 @@ void show_network(const std::string& name_or_file, bool json) {
       "forward keeps for backward.\n");
 }
 
-// The figures of a cluster as rows, both of a table and of JSON.
-class FigureRows {
- public:
-  template <class Q, class Text>
-  void add(const char* part, const char* what, const Figure<Q>& figure, const char* json_unit,
-           Text text) {
-    double value = 0;
-    double low = 0;
-    double high = 0;
-    if constexpr (std::is_same_v<Q, double>) {
-      value = figure.value, low = figure.low, high = figure.high;
-    } else {
-      value = figure.value.value(), low = figure.low.value(), high = figure.high.value();
-    }
-    const std::string interval =
-        low == high ? "" : fmt::format("{} - {}", text(figure.low), text(figure.high));
-    table_.add({part, what, text(figure.value), interval, std::string(name(figure.provenance)),
-                figure.source});
-    json_.push_back({{"part", part},
-                     {"what", what},
-                     {"unit", json_unit},
-                     {"value", value},
-                     {"low", low},
-                     {"high", high},
-                     {"provenance", name(figure.provenance)},
-                     {"source", figure.source}});
-  }
-  [[nodiscard]] std::string text() const { return table_.fitted(table_width()).text; }
-  [[nodiscard]] const Json& json() const { return json_; }
-
- private:
-  Table table_{{{"part", Align::left},
-                {"figure", Align::left},
-                {"value"},
-                {"interval"},
-                {"provenance", Align::left},
-                {.title = "source", .align = Align::left, .wraps = true}}};
-  Json json_ = Json::array();
-};
-
-void add_link(FigureRows& rows, const char* part, const models::Link& link) {
-  rows.add(part, "line rate", link.line_rate, "bytes_per_s",
-           [](BytesPerSecond v) { return to_text_bits(v); });
-  rows.add(part, "bandwidth", link.bandwidth, "bytes_per_s",
-           [](BytesPerSecond v) { return to_text(v); });
-  rows.add(part, "latency", link.latency, "s", [](Seconds v) { return to_text(v); });
+std::string figure_text(const char* what, BytesPerSecond value) {
+  return std::string_view(what) == "line rate" ? to_text_bits(value) : to_text(value);
+}
+std::string figure_text(const char*, double value) {
+  return fmt::format("{:.3g}", value);
+}
+template <class Q>
+std::string figure_text(const char*, Q value) {
+  return to_text(value);
 }
 
-FigureRows figures(const models::Cluster& cluster) {
-  FigureRows rows;
-  const models::Device& device = cluster.device;
-  const auto rate = [](FlopsPerSecond v) { return to_text(v); };
-  const auto add_rate = [&](const char* what, const std::optional<Figure<FlopsPerSecond>>& figure) {
-    if (figure) rows.add("device", what, *figure, "flops_per_s", rate);
-  };
-  rows.add("device", "FP32", device.fp32, "flops_per_s", rate);
-  add_rate("TF32", device.tf32);
-  add_rate("FP16", device.fp16);
-  add_rate("FP16 matrix", device.fp16_tensor);
-  add_rate("BF16", device.bf16);
-  rows.add("device", "memory bandwidth", device.memory_bandwidth, "bytes_per_s",
-           [](BytesPerSecond v) { return to_text(v); });
-  rows.add("device", "memory", device.memory, "bytes", [](Bytes v) { return to_text(v); });
-  const auto number = [](double v) { return fmt::format("{:.3g}", v); };
-  rows.add("device", "compute efficiency", device.compute_efficiency, "1", number);
-  rows.add("device", "memory efficiency", device.memory_efficiency, "1", number);
-  if (cluster.platform == nullptr) {
-    add_link(rows, "intra link", cluster.intra);
-    add_link(rows, "NIC", cluster.nic);
-  }
-  if (cluster.hop_latency)
-    rows.add("fabric", "hop latency", *cluster.hop_latency, "s",
-             [](Seconds v) { return to_text(v); });
-  if (cluster.host_link) add_link(rows, "host link", *cluster.host_link);
-  if (cluster.storage)
-    rows.add("node", "storage", *cluster.storage, "bytes_per_s",
-             [](BytesPerSecond v) { return to_text(v); });
-  if (cluster.decode_per_node)
-    rows.add("node", "decode", *cluster.decode_per_node, "per_s",
-             [](PerSecond v) { return to_text(v); });
-  return rows;
+std::string figures_text(const models::Cluster& cluster) {
+  Table table({{"part", Align::left},
+               {"figure", Align::left},
+               {"value"},
+               {"interval"},
+               {"provenance", Align::left},
+               {.title = "source", .align = Align::left, .wraps = true}});
+  for_each_figure(cluster, [&table](const char* part, const char* what, const auto& figure) {
+    const std::string interval =
+        figure.low == figure.high
+            ? ""
+            : fmt::format("{} - {}", figure_text(what, figure.low), figure_text(what, figure.high));
+    table.add({part, what, figure_text(what, figure.value), interval,
+               std::string(name(figure.provenance)), figure.source});
+  });
+  return table.fitted(table_width()).text;
 }
 
 std::string platform_text(const models::Platform& platform) {
@@ -226,25 +136,15 @@ std::string platform_text(const models::Platform& platform) {
 
 void show_platform(const std::string& file, bool json) {
   const models::Platform platform = models::parse_simgrid_xml(job::read_input_file(file), file);
-  if (!json) {
-    Table table({{"link", Align::left}, {"bandwidth"}, {"latency"}, {"shared", Align::left}});
-    for (const models::PlatformLink& link : platform.links)
-      table.add({link.name, to_text(link.bandwidth), to_text(link.latency),
-                 link.is_shared ? "yes" : "no"});
-    print("{}: a platform of {}\n\n{}", platform.name, platform_text(platform), table.text());
+  if (json) {
+    print("{}\n", to_json(platform));
     return;
   }
-  Json links = Json::array();
+  Table table({{"link", Align::left}, {"bandwidth"}, {"latency"}, {"shared", Align::left}});
   for (const models::PlatformLink& link : platform.links)
-    links.push_back({{"name", link.name},
-                     {"bandwidth_bytes_per_s", link.bandwidth.value()},
-                     {"latency_s", link.latency.value()},
-                     {"is_shared", link.is_shared}});
-  const Json document = {{"schema", "paceline.platform/1"},
-                         {"name", platform.name},
-                         {"hosts", platform.hosts},
-                         {"links", std::move(links)}};
-  print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
+    table.add(
+        {link.name, to_text(link.bandwidth), to_text(link.latency), link.is_shared ? "yes" : "no"});
+  print("{}: a platform of {}\n\n{}", platform.name, platform_text(platform), table.text());
 }
 
 // Describes the links: "inside a node nvlink2; 8 x infiniband-ndr per node (affinity), flat
@@ -256,9 +156,8 @@ std::string links_text(const models::Cluster& cluster) {
                      cluster.intra_kind == models::IntraKind::switched
                          ? ""
                          : fmt::format(" ({})", name(cluster.intra_kind)),
-                     cluster.nics_per_node, cluster.nic.name,
-                     cluster.nic_use == models::NicUse::striped ? "striped" : "affinity",
-                     job::fabric_text(cluster));
+                     cluster.nics_per_node, cluster.nic.name, name(cluster.nic_use),
+                     described_fabric(cluster));
 }
 
 void show_cluster(const std::string& name_or_file, bool json) {
@@ -267,28 +166,8 @@ void show_cluster(const std::string& name_or_file, bool json) {
     return;
   }
   const models::Cluster cluster = job::load_cluster(name_or_file);
-  const FigureRows rows = figures(cluster);
-  const char* use = cluster.nic_use == models::NicUse::striped ? "striped" : "affinity";
   if (json) {
-    const Json document = {
-        {"schema", "paceline.cluster/1"},
-        {"name", cluster.name},
-        {"description", cluster.description},
-        {"nodes", cluster.nodes},
-        {"ranks_per_node", cluster.ranks_per_node},
-        {"ranks", cluster.ranks()},
-        {"device", cluster.device.name},
-        {"intra", cluster.intra.name},
-        {"intra_topology", name(cluster.intra_kind)},
-        {"nic", cluster.nic.name},
-        {"nics_per_node", cluster.nics_per_node},
-        {"nic_use", use},
-        {"fabric", job::fabric_text(cluster)},
-        {"placement", described_placement(cluster)},
-        {"profile", cluster.profile.empty() ? Json(nullptr) : Json(cluster.profile)},
-        {"source", cluster.source},
-        {"figures", rows.json()}};
-    print("{}\n", document.dump(2));
+    print("{}\n", to_json(cluster));
     return;
   }
   print("{}: {}\n", cluster.name, cluster.description);
@@ -300,7 +179,7 @@ void show_cluster(const std::string& name_or_file, bool json) {
     print("calibrated by profile {} (paceline show profile {})\n", cluster.profile,
           cluster.profile);
   if (!cluster.source.empty()) print("source: {}\n", cluster.source);
-  print("\n{}\nLinks are per direction.\n", rows.text());
+  print("\n{}\nLinks are per direction.\n", figures_text(cluster));
 }
 
 void show_profile(const std::string& name_or_file) {
@@ -311,50 +190,18 @@ void show_profile(const std::string& name_or_file) {
   print("{}\n", models::to_json(profile));
 }
 
-// Adds one list of the catalogue, under its title, to the text and to the JSON.
-void add_entries(std::string& text, Json& json, const char* title, const char* key,
-                 const std::vector<std::pair<std::string, std::string>>& entries) {
-  Table table({{.title = std::string("  ") + title, .align = Align::left},
-               {.title = "", .align = Align::left, .wraps = true}});
-  json[key] = Json::array();
-  for (const auto& [name, description] : entries) {
-    table.add({"  " + name, description});
-    json[key].push_back({{"name", name}, {"description", description}});
-  }
-  text += (text.empty() ? "" : "\n") + table.fitted(table_width()).text;
-}
-
 void show_catalog(bool as_json) {
-  std::string text;
-  Json json = {{"schema", "paceline.catalog/1"}};
-  const auto pairs = [](const auto& range, auto describe) {
-    std::vector<std::pair<std::string, std::string>> entries;
-    for (const auto& entry : range) entries.emplace_back(std::string(entry.name), describe(entry));
-    return entries;
-  };
-  const auto described = [](const auto& entry) { return std::string(entry.description); };
-  const auto with_source = [](const auto& entry) {
-    return fmt::format("{} ({})", entry.summary, entry.source);
-  };
-  add_entries(text, json, "NETWORKS", "networks", pairs(models::zoo(), described));
-  add_entries(text, json, "CLUSTERS", "clusters", pairs(models::catalog_clusters(), described));
-  add_entries(text, json, "DEVICES", "devices", pairs(models::catalog_devices(), described));
-  add_entries(text, json, "LINKS", "links", pairs(models::catalog_links(), described));
-  add_entries(text, json, "SCHEDULES", "schedules",
-              pairs(models::collective_catalogue(), with_source));
-  add_entries(text, json, "STRATEGIES", "strategies",
-              pairs(models::strategy_catalogue(), with_source));
-  std::vector<std::pair<std::string, std::string>> profiles;
-  for (const std::string& name : calibration::shipped_profile_names())
-    profiles.emplace_back(name, calibration::shipped_profile(name).origin);
-  add_entries(text, json, "PROFILES", "profiles", profiles);
-  add_entries(
-      text, json, "EXPERIMENTS", "experiments",
-      pairs(experiments::experiments(), [](const auto& e) { return std::string(e.summary); }));
+  const std::vector<CatalogList> lists = catalog();
   if (as_json) {
-    print("{}\n", json.dump(2));
-  } else {
-    print("{}", text);
+    print("{}\n", to_json(lists));
+    return;
+  }
+  for (std::size_t i = 0; i < lists.size(); ++i) {
+    Table table({{.title = "  " + lists[i].title, .align = Align::left},
+                 {.title = "", .align = Align::left, .wraps = true}});
+    for (const CatalogEntry& entry : lists[i].entries)
+      table.add({"  " + entry.name, entry.description});
+    print("{}{}", i == 0 ? "" : "\n", table.fitted(table_width()).text);
   }
 }
 

@@ -1,8 +1,5 @@
 // paceline show nccl: which algorithm and protocol NCCL's own model chooses, size by size.
-#include <fmt/format.h>
-
-#include <cstdio>
-#include <nlohmann/json.hpp>
+#include <fmt/core.h>
 
 #include "cli/command.h"
 #include "cli/job/job.h"
@@ -10,15 +7,14 @@
 #include "cli/output.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
+#include "simulator/cost/nccl_json.h"
 #include "simulator/cost/nccl_model.h"
 
 namespace paceline::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using simulator::NcclAlgorithm;
 using simulator::NcclModel;
-using simulator::NcclProtocol;
 
 struct Options {
   std::string cluster;
@@ -58,19 +54,6 @@ std::vector<Bytes> parse_sizes(const std::string& text) {
   return sizes;
 }
 
-// The order in which people list NCCL's algorithms: rings first.
-template <class F>
-void for_each_pair(F visit) {
-  for (const NcclAlgorithm algorithm : {NcclAlgorithm::ring, NcclAlgorithm::tree}) {
-    for (const NcclProtocol protocol : simulator::nccl_protocols) visit(algorithm, protocol);
-  }
-}
-
-// The bus bandwidth of an all-reduce, as nccl-tests defines it.
-BytesPerSecond busbw(const NcclModel& model, Bytes bytes, Seconds time) {
-  return 2.0 * (model.ranks() - 1) / model.ranks() * bytes / time;
-}
-
 std::string graph_text(const NcclModel& model, NcclAlgorithm algorithm) {
   const simulator::NcclGraph& graph = model.graph(algorithm);
   const std::string inter = model.nodes() > 1 && graph.inter_gbps != graph.intra_gbps
@@ -79,17 +62,13 @@ std::string graph_text(const NcclModel& model, NcclAlgorithm algorithm) {
   return fmt::format("{} {} x {} GB/s{}", name(algorithm), graph.channels, graph.intra_gbps, inter);
 }
 
-std::string capability_text(int capability) {
-  return fmt::format("{}.{}", capability / 10, capability % 10);
-}
-
 std::string to_text(const NcclModel& model, const models::Cluster& cluster,
                     const std::vector<Bytes>& sizes) {
   std::string text = fmt::format(
       "NCCL {} all-reduce on {}: {} rank{} ({} node{} of {} {}), compute capability {}{}, {}\n",
       model.tables().version, cluster.name, model.ranks(), model.ranks() == 1 ? "" : "s",
       model.nodes(), model.nodes() == 1 ? "" : "s", cluster.ranks_per_node, cluster.device.name,
-      capability_text(model.compute_capability()),
+      simulator::described_capability(model.compute_capability()),
       model.knows_device() ? "" : " (by its rates: the device is in no table)",
       model.on_nvlink() ? "NVLink" : "PCIe");
   if (model.ranks() == 1) return text + "one rank: nothing to do\n";
@@ -97,22 +76,22 @@ std::string to_text(const NcclModel& model, const models::Cluster& cluster,
                       graph_text(model, NcclAlgorithm::ring),
                       graph_text(model, NcclAlgorithm::tree), model.communicator_channels());
   std::vector<Table::Column> columns = {{"size"}};
-  for_each_pair([&](NcclAlgorithm algorithm, NcclProtocol protocol) {
+  for (const auto& [algorithm, protocol] : simulator::nccl_pairs) {
     columns.push_back({fmt::format("{} {}", name(algorithm), name(protocol))});
-  });
+  }
   columns.insert(columns.end(), {{"channels"}, {"busbw"}});
   Table table(std::move(columns));
   for (const Bytes size : sizes) {
     const simulator::NcclChoice choice = *model.choice(size);
     std::vector<std::string> cells = {to_text_binary(size)};
-    for_each_pair([&](NcclAlgorithm algorithm, NcclProtocol protocol) {
+    for (const auto& [algorithm, protocol] : simulator::nccl_pairs) {
       const bool chosen = algorithm == choice.algorithm && protocol == choice.protocol;
       const std::optional<Seconds> time = model.time(algorithm, protocol, size);
       cells.push_back(time ? fmt::format("{}{:.2f}", chosen ? "* " : "", time->value() / micro)
                            : ".");
-    });
+    }
     cells.push_back(fmt::format("{}", choice.channels));
-    cells.push_back(paceline::to_text(busbw(model, size, choice.time)));
+    cells.push_back(paceline::to_text(simulator::bus_bandwidth(model.ranks(), size, choice.time)));
     table.add(std::move(cells));
   }
   text += table.text();
@@ -122,68 +101,6 @@ std::string to_text(const NcclModel& model, const models::Cluster& cluster,
       "source: {}\n",
       described(model.tables()), model.tables().source);
   return text;
-}
-
-Json graph_json(const NcclModel& model, NcclAlgorithm algorithm) {
-  constexpr double giga = 1e9;
-  const simulator::NcclGraph& graph = model.graph(algorithm);
-  return {{"channels", graph.channels},
-          {"intra_bytes_per_s", giga * graph.intra_gbps},
-          {"inter_bytes_per_s", giga * graph.inter_gbps},
-          {"through_one_rank", graph.through_one_rank}};
-}
-
-Json size_json(const NcclModel& model, Bytes size) {
-  Json times = Json::array();
-  for_each_pair([&](NcclAlgorithm algorithm, NcclProtocol protocol) {
-    const std::optional<Seconds> time = model.time(algorithm, protocol, size);
-    times.push_back({{"algorithm", name(algorithm)},
-                     {"protocol", name(protocol)},
-                     {"time_s", time ? Json(time->value()) : Json(nullptr)}});
-  });
-  Json choice = nullptr;
-  if (const auto best = model.choice(size))
-    choice = {{"algorithm", name(best->algorithm)},
-              {"protocol", name(best->protocol)},
-              {"channels", best->channels},
-              {"time_s", best->time.value()},
-              {"busbw_bytes_per_s", busbw(model, size, best->time).value()}};
-  return {{"bytes", size.value()}, {"times", std::move(times)}, {"choice", std::move(choice)}};
-}
-
-Json to_json(const NcclModel& model, const models::Cluster& cluster,
-             const std::vector<Bytes>& sizes) {
-  Json sources = Json::object();
-  for (const auto& [section, source] : model.tables().sources) sources[section] = source;
-  Json pairs = Json::array();
-  for_each_pair([&](NcclAlgorithm algorithm, NcclProtocol protocol) {
-    pairs.push_back({{"algorithm", name(algorithm)},
-                     {"protocol", name(protocol)},
-                     {"latency_s", model.latency(algorithm, protocol).value()},
-                     {"bandwidth_bytes_per_s", model.bandwidth(algorithm, protocol).value()}});
-  });
-  Json rows = Json::array();
-  for (const Bytes size : sizes) rows.push_back(size_json(model, size));
-  return {{"schema", "paceline.nccl/1"},
-          {"cluster", cluster.name},
-          {"device", cluster.device.name},
-          {"compute_capability", capability_text(model.compute_capability())},
-          {"compute_capability_known", model.knows_device()},
-          {"ranks", model.ranks()},
-          {"nodes", model.nodes()},
-          {"provenance", "predicted"},
-          {"timed_by", described(model.tables())},
-          {"tables",
-           {{"version", model.tables().version},
-            {"url", model.tables().url},
-            {"source", model.tables().source},
-            {"sections", std::move(sources)}}},
-          {"communicator_channels", model.communicator_channels()},
-          {"graphs",
-           {{"ring", graph_json(model, NcclAlgorithm::ring)},
-            {"tree", graph_json(model, NcclAlgorithm::tree)}}},
-          {"algorithms", std::move(pairs)},
-          {"sizes", std::move(rows)}};
 }
 
 void show(const Options& options) {
@@ -203,7 +120,7 @@ void show(const Options& options) {
       cluster, ranks,
       job::parsing_option("--cpu", [&] { return simulator::cpu_vendor_from_name(options.cpu); }));
   if (options.json) {
-    print("{}\n", to_json(model, cluster, sizes).dump(2));
+    print("{}\n", to_json(model, cluster, sizes));
   } else {
     print("{}", to_text(model, cluster, sizes));
   }

@@ -1,15 +1,15 @@
 // paceline show recipes: the recipes that are shipped, or one of them as YAML to start from.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <nlohmann/json.hpp>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/table.h"
 #include "cli/training_options.h"
 #include "runtime/training/recipe.h"
+#include "runtime/training/recipe_json.h"
 
 namespace paceline::cli {
 namespace {
@@ -26,28 +26,23 @@ void run(const Options& options) {
     print("{}", std::ranges::find(shipped, options.name, &runtime::ShippedRecipe::name)->yaml);
     return;
   }
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  std::vector<runtime::Recipe> recipes;
+  for (const runtime::ShippedRecipe& shipped : runtime::shipped_recipes())
+    recipes.push_back(runtime::shipped_recipe(shipped.name));
+  if (options.json) {
+    print("{}\n", runtime::to_json(recipes));
+    return;
+  }
   Table table({{"recipe", Align::left},
                {"epochs"},
                {"batch per rank"},
                {"precision", Align::left},
                {"source", Align::left}});
-  for (const runtime::ShippedRecipe& shipped : runtime::shipped_recipes()) {
-    const runtime::Recipe recipe = runtime::shipped_recipe(shipped.name);
+  for (const runtime::Recipe& recipe : recipes)
     table.add({recipe.name, fmt::format("{}", recipe.epochs),
                fmt::format("{}", recipe.batch_per_rank), job::precision_text(recipe),
                recipe.source});
-    rows.push_back({{"name", recipe.name},
-                    {"epochs", recipe.epochs},
-                    {"batch_per_rank", recipe.batch_per_rank},
-                    {"precision", name(recipe.precision)},
-                    {"source", recipe.source}});
-  }
-  print("{}",
-        options.json
-            ? nlohmann::ordered_json{{"schema", "paceline.recipes/1"}, {"recipes", rows}}.dump(2) +
-                  "\n"
-            : table.text());
+  print("{}", table.text());
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
 // paceline verify: prove that a schedule does what its collective promises.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
-#include <cstdio>
-#include <nlohmann/json.hpp>
+#include <algorithm>
 
 #include "cli/command.h"
 #include "cli/job/job.h"
@@ -14,6 +13,7 @@
 #include "models/base/parse_units.h"
 #include "models/collective/catalogue.h"
 #include "models/collective/verify.h"
+#include "models/collective/verify_json.h"
 
 namespace paceline::cli {
 namespace {
@@ -44,11 +44,11 @@ void run(const Options& options) {
     counts = {job::parsing_option("--chunks",
                                   [&] { return parse_count(options.chunks, 1, most_chunks); })};
 
-  nlohmann::ordered_json json = {{"schema", "paceline.proof/1"}, {"schedule", options.schedule},
-                                 {"collective", promise},        {"ranks", build.ranks},
-                                 {"steps", schedule.steps()},    {"proved", true},
-                                 {"chunk_counts", counts}};
-  std::int64_t transfers = 0;
+  models::ScheduleProof proof{.schedule = options.schedule,
+                              .collective = algorithm.collective,
+                              .ranks = build.ranks,
+                              .steps = schedule.steps(),
+                              .chunk_counts = counts};
   Progress progress;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     const std::int64_t chunks = counts[i];
@@ -58,30 +58,27 @@ void run(const Options& options) {
     const models::Verdict verdict = models::verify(algorithm.collective, schedule, chunks);
     if (const auto* fault = std::get_if<models::Counterexample>(&verdict)) {
       progress.end();
-      json["proved"] = false;
-      json["counterexample"] = {
-          {"fault", name(fault->fault)}, {"step", fault->step}, {"rank", fault->rank},
-          {"chunk", fault->chunk},       {"chunks", chunks},    {"why", fault->why}};
+      proof.fault = *fault;
+      proof.fault_chunks = chunks;
       print("{}\n", options.json
-                        ? json.dump(2)
+                        ? to_json(proof)
                         : fmt::format("not {} {}: with {} chunks, step {}, rank {}, chunk {}: {}",
                                       article, promise, chunks, fault->step + 1, fault->rank,
                                       fault->chunk, fault->why));
       return;
     }
-    transfers = std::max(transfers, std::get<models::Proof>(verdict).transfers);
+    proof.transfers = std::max(proof.transfers, std::get<models::Proof>(verdict).transfers);
   }
   progress.end();
-  json["transfers"] = transfers;
   if (options.json) {
-    print("{}\n", json.dump(2));
+    print("{}\n", to_json(proof));
     return;
   }
   std::string list;
   for (std::size_t i = 0; i < counts.size(); ++i)
     list += (i == 0 ? "" : i + 1 == counts.size() ? " and " : ", ") + fmt::format("{}", counts[i]);
   print("proved: {} over {} ranks is {} {} in {} steps and {} transfers (with {} chunks)\n",
-        options.schedule, build.ranks, article, promise, schedule.steps(), transfers, list);
+        options.schedule, build.ranks, article, promise, schedule.steps(), proof.transfers, list);
   print(
       "  every rank ends with every contribution that it is promised, exactly once; no chunk is "
       "read while it is replaced;\n"

@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
+#include "models/cluster/cluster_figures.h"
 #include "models/cluster/placement.h"
 
 namespace paceline::cli {
@@ -264,7 +265,7 @@ std::string basis_text(const job::Job& job) {
     text += link_lines(cluster, profile);
   }
   if (cluster.fabric.kind != models::FabricKind::flat)
-    text += fmt::format("  {:<18} {}\n", "fabric", job::fabric_text(cluster));
+    text += fmt::format("  {:<18} {}\n", "fabric", described_fabric(cluster));
   if (profile.uplink_oversubscription && cluster.fabric.kind == models::FabricKind::fat_tree)
     text += figure_line("uplink of a leaf", *profile.uplink_oversubscription,
                         [](double v) { return fmt::format("{:.3g}:1", v); });

@@ -5,6 +5,7 @@ set(collective_tests
   models/export_msccl_test.cc
   models/export_svg_test.cc
   models/schedule_test.cc
+  models/verify_json_test.cc
   models/verify_mutants_test.cc
   models/verify_test.cc
   simulator/child_process_test.cc

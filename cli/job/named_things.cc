@@ -110,11 +110,6 @@ std::optional<models::Profile> load_profile(const std::string& option,
              : calibration::shipped_profile(cluster.profile);
 }
 
-std::string fabric_text(const models::Cluster& cluster) {
-  return cluster.platform == nullptr ? described(cluster.fabric)
-                                     : fmt::format("platform {}", cluster.platform->name);
-}
-
 models::WireType default_wire(models::Precision precision) {
   return precision == models::Precision::mixed ? models::WireType::fp16 : models::WireType::fp32;
 }

@@ -33,9 +33,6 @@ struct LoadedNetwork {
 [[nodiscard]] std::optional<models::Profile> load_profile(const std::string& option,
                                                           const models::Cluster& cluster);
 
-// What the nodes of a cluster are connected by: "flat", "8 x 8 torus", "platform NAME".
-[[nodiscard]] std::string fabric_text(const models::Cluster& cluster);
-
 // A number of ranks that fits the cluster. Throws InputError that names --ranks.
 [[nodiscard]] int parse_ranks(const std::string& text, const models::Cluster& cluster);
 

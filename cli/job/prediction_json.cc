@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "cli/job/prediction_table.h"
+#include "models/cluster/cluster_figures.h"
 #include "models/cluster/placement.h"
 #include "simulator/iteration/prediction_json.h"
 
@@ -90,7 +91,7 @@ Json document_of(const char* schema, const PredictionTable& table, std::optional
   Json json = {{"schema", schema},
                {"model", table.network.work.name},
                {"cluster", job.cluster.name},
-               {"fabric", fabric_text(job.cluster)},
+               {"fabric", described_fabric(job.cluster)},
                {"placement", described_placement(job.cluster)}};
   if (ranks) json["ranks"] = *ranks;
   json["batch_per_rank"] = job.batch_per_rank;

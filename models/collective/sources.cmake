@@ -15,7 +15,8 @@ set(collective_sources
   collective/ring.cc
   collective/schedule.cc
   collective/tree.cc
-  collective/verify.cc)
+  collective/verify.cc
+  collective/verify_json.cc)
 set(collective_headers
   collective/algorithms.h
   collective/catalogue.h
@@ -36,4 +37,5 @@ set(collective_headers
   collective/rank_program.h
   collective/schedule.h
   collective/span.h
-  collective/verify.h)
+  collective/verify.h
+  collective/verify_json.h)

@@ -10,6 +10,7 @@ set(training_sources
   training/loss_scale.cc
   training/optimizer.cc
   training/recipe.cc
+  training/recipe_json.cc
   training/shared_checkpoint.cc
   training/shipped_recipes.cc
   training/trainer.cc)
@@ -24,6 +25,7 @@ set(training_headers
   training/loss_scale.h
   training/optimizer.h
   training/recipe.h
+  training/recipe_json.h
   training/shared_checkpoint.h
   training/trainer.h)
 set(training_embedded

@@ -385,4 +385,12 @@ int NcclModel::channels(NcclAlgorithm algorithm, NcclProtocol protocol, Bytes by
   return static_cast<int>(std::clamp<double>(fed, 1, std::max(1, communicator_channels_)));
 }
 
+BytesPerSecond bus_bandwidth(int ranks, Bytes bytes, Seconds time) {
+  return 2.0 * (ranks - 1) / ranks * bytes / time;
+}
+
+std::string described_capability(int capability) {
+  return fmt::format("{}.{}", capability / 10, capability % 10);
+}
+
 }  // namespace paceline::simulator

@@ -31,6 +31,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "models/base/units.h"
 #include "models/cluster/cluster.h"
@@ -113,6 +114,21 @@ class NcclModel {
   int communicator_channels_ = 0;
   std::array<std::array<Cost, 3>, 2> costs_{};
 };
+
+// The algorithms with their protocols in the order in which people list them: rings first.
+inline constexpr std::array<std::pair<NcclAlgorithm, NcclProtocol>, 6> nccl_pairs = {
+    {{NcclAlgorithm::ring, NcclProtocol::ll},
+     {NcclAlgorithm::ring, NcclProtocol::ll128},
+     {NcclAlgorithm::ring, NcclProtocol::simple},
+     {NcclAlgorithm::tree, NcclProtocol::ll},
+     {NcclAlgorithm::tree, NcclProtocol::ll128},
+     {NcclAlgorithm::tree, NcclProtocol::simple}}};
+
+// The bus bandwidth of an all-reduce that takes `time`, as nccl-tests defines it.
+[[nodiscard]] BytesPerSecond bus_bandwidth(int ranks, Bytes bytes, Seconds time);
+
+// "9.0" for compute capability 90.
+[[nodiscard]] std::string described_capability(int capability);
 
 // "NCCL 2.28.3-1's own tuning model (tuning.cc)"
 [[nodiscard]] std::string described(const NcclTables& tables);

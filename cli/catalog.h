@@ -1,0 +1,26 @@
+// All names that the command knows, in lists: what `paceline show catalog` prints.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace paceline::cli {
+
+struct CatalogEntry {
+  std::string name;
+  std::string description;
+};
+
+struct CatalogList {
+  std::string title;  // "NETWORKS"; its key in JSON is the same in small letters
+  std::vector<CatalogEntry> entries;
+};
+
+// Networks, clusters, devices, links, schedules, strategies, shipped profiles, experiments.
+[[nodiscard]] std::vector<CatalogList> catalog();
+
+// The whole document (schema paceline.catalog/1, docs/formats.md).
+[[nodiscard]] std::string to_json(std::span<const CatalogList> lists);
+
+}  // namespace paceline::cli
