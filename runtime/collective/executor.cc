@@ -288,23 +288,14 @@ class Run {
   Token awaited_token_;
 };
 
-// The kind of memory that sums are fastest in, among those that can be sent.
-MemoryKind common_kind(const Transport& transport, const Device& device) {
-  if (const auto kind = fastest_common(device, transport.traits().takes)) return *kind;
-  throw InputError(fmt::format("transport {} takes no memory that device {} computes in",
-                               transport.name(), device.name()),
-                   "choose another transport or another device");
-}
-
 }  // namespace
 
 struct Executor::State final : Token::Source {
-  State(Transport& t, std::unique_ptr<Device> o, Device& d, ExecutorOptions opts)
+  State(Transport& t, Device& d, ExecutorOptions opts)
       : transport(t),
-        own_device(std::move(o)),
         device(d),
         options(opts),
-        kind(common_kind(t, d)),
+        kind(common_kind(d, t.traits().takes, fmt::format("transport {}", t.name()))),
         traits{.name = t.name(),
                .rank = t.rank(),
                .ranks = t.ranks(),
@@ -329,10 +320,9 @@ struct Executor::State final : Token::Source {
   };
 
   Transport& transport;
-  std::unique_ptr<Device> own_device;  // where the executor was made without one
   Device& device;
   ExecutorOptions options;
-  MemoryKind kind;  // of scratch
+  MemoryKind kind;  // of scratch: sums are fastest in it among those that can be sent
   ExecutorTraits traits;
   std::deque<Run> runs;
   std::vector<Prepared> prepared;  // by the collective's number
@@ -415,14 +405,11 @@ struct Executor::State final : Token::Source {
   }
 };
 
-Executor::Executor(Transport& transport, ExecutorOptions options) {
-  auto device = std::make_unique<CpuDevice>();
-  Device& cpu = *device;
-  state_ = std::make_unique<State>(transport, std::move(device), cpu, options);
-}
+Executor::Executor(Transport& transport, ExecutorOptions options)
+    : Executor(transport, cpu_device(), options) {}
 
 Executor::Executor(Transport& transport, Device& device, ExecutorOptions options)
-    : state_(std::make_unique<State>(transport, nullptr, device, options)) {}
+    : state_(std::make_unique<State>(transport, device, options)) {}
 
 Executor::~Executor() {
   const bool in_flight = std::any_of(state_->queues.begin(), state_->queues.end(),

@@ -63,4 +63,9 @@ std::unique_ptr<Stream> CpuDevice::make_stream() {
   return std::make_unique<CpuStream>();
 }
 
+Device& cpu_device() {
+  static CpuDevice device;
+  return device;
+}
+
 }  // namespace paceline::runtime

@@ -21,4 +21,7 @@ class CpuDevice final : public Device {
   [[nodiscard]] std::unique_ptr<Stream> make_stream() override;
 };
 
+// The device of whoever was given none. It has no state, so that all may share it.
+[[nodiscard]] Device& cpu_device();
+
 }  // namespace paceline::runtime

@@ -62,5 +62,9 @@ class Device {
 // there is none.
 [[nodiscard]] std::optional<MemoryKind> fastest_common(const Device& device,
                                                        const MemoryKinds& others);
+// The same where there must be one: throws InputError if there is none. `taker` says who takes the
+// others: "transport threads".
+[[nodiscard]] MemoryKind common_kind(const Device& device, const MemoryKinds& others,
+                                     std::string_view taker);
 
 }  // namespace paceline::runtime

@@ -102,12 +102,10 @@ struct GradientExchange::State {
       flight.when.resize(buckets.size());
       flight.not_finite = device.allocate(count * sizeof(std::uint32_t), MemoryKind::pinned);
       if (!travels || in_place) continue;
-      const auto kind = fastest_common(device, executor.traits().takes);
-      if (!kind)
-        throw InputError(fmt::format("executor {} takes no memory that device {} computes in",
-                                     executor.traits().name, device.name()),
-                         "choose another transport or another device");
-      flight.wire = device.allocate(static_cast<std::size_t>(elements) * bytes_of(wire), *kind);
+      const ExecutorTraits& traits = executor.traits();
+      const MemoryKind kind =
+          common_kind(device, traits.takes, fmt::format("executor {}", traits.name));
+      flight.wire = device.allocate(static_cast<std::size_t>(elements) * bytes_of(wire), kind);
     }
   }
 
@@ -339,11 +337,13 @@ GradientExchange::GradientExchange(CollectiveExecutor& executor, Device& device,
 
 GradientExchange::GradientExchange(Transport& transport, const models::Plan& plan,
                                    std::span<const ParameterPlace> parameters, Recorder* recorder)
-    : cpu_(std::make_unique<CpuDevice>()),
-      own_executor_(std::make_unique<Executor>(transport, *cpu_)) {
-  check(plan, parameters, transport.ranks());
-  state_ = std::make_unique<State>(*own_executor_, *cpu_, plan, parameters, recorder);
-  if (state_->travels) state_->thread = std::thread([state = state_.get()] { state->run(); });
+    : GradientExchange(std::make_unique<Executor>(transport), plan, parameters, recorder) {}
+
+GradientExchange::GradientExchange(std::unique_ptr<CollectiveExecutor> executor,
+                                   const models::Plan& plan,
+                                   std::span<const ParameterPlace> parameters, Recorder* recorder)
+    : GradientExchange(*executor, cpu_device(), plan, parameters, recorder) {
+  own_executor_ = std::move(executor);
 }
 
 GradientExchange::~GradientExchange() {

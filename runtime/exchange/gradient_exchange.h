@@ -72,9 +72,11 @@ class GradientExchange {
 
  private:
   struct State;
-  // Where it was made for the CPU:
-  std::unique_ptr<Device> cpu_;
-  std::unique_ptr<CollectiveExecutor> own_executor_;
+  // On the CPU, by an executor that it keeps.
+  GradientExchange(std::unique_ptr<CollectiveExecutor> executor, const models::Plan& plan,
+                   std::span<const ParameterPlace> parameters, Recorder* recorder);
+
+  std::unique_ptr<CollectiveExecutor> own_executor_;  // where it was made on a transport
   std::unique_ptr<State> state_;
 };
 

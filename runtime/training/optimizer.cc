@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "models/base/error.h"
 #include "runtime/device/cpu_device.h"
@@ -25,16 +26,6 @@ double sgd_share(const OptimizerRecipe& recipe, double epoch) {
 Optimizer::Optimizer(Device& device, const OptimizerRecipe& recipe,
                      std::vector<ParameterPlace> parameters, int threads)
     : recipe_(recipe) {
-  set_up(device, parameters, threads);
-}
-
-Optimizer::Optimizer(const OptimizerRecipe& recipe, std::vector<ParameterPlace> parameters,
-                     int threads)
-    : recipe_(recipe), cpu_(std::make_unique<CpuDevice>()) {
-  set_up(*cpu_, parameters, threads);
-}
-
-void Optimizer::set_up(Device& device, std::span<const ParameterPlace> parameters, int threads) {
   std::vector<UpdatedTensor> tensors;
   for (const ParameterPlace& parameter : parameters) {
     const double decay = decays(parameter) ? recipe_.weight_decay : 0;
@@ -54,6 +45,10 @@ void Optimizer::set_up(Device& device, std::span<const ParameterPlace> parameter
   if (recipe_.kind == OptimizerKind::rmsprop_warm_up) mean_square_ = zeros();
   wait_for(stream_->record(), device_patience, "set up the optimizer");
 }
+
+Optimizer::Optimizer(const OptimizerRecipe& recipe, std::vector<ParameterPlace> parameters,
+                     int threads)
+    : Optimizer(cpu_device(), recipe, std::move(parameters), threads) {}
 
 bool Optimizer::decays(const ParameterPlace& parameter) const {
   if (parameter.role == ParameterRole::bias) return recipe_.decay_bias;

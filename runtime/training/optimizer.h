@@ -72,12 +72,10 @@ class Optimizer {
  private:
   [[nodiscard]] bool decays(const ParameterPlace& parameter) const;
   [[nodiscard]] bool has_own_rate(const ParameterPlace& parameter) const;
-  void set_up(Device& device, std::span<const ParameterPlace> parameters, int threads);
   // What the old v is multiplied by: the momentum, corrected where the recipe says so.
   float momentum_factor(double learning_rate);
 
   OptimizerRecipe recipe_;
-  std::unique_ptr<Device> cpu_;     // where it was made for the CPU
   std::unique_ptr<Stream> stream_;  // of the device
   UpdateTable table_;
   Memory momentum_;

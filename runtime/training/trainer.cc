@@ -530,12 +530,11 @@ TrainingOutcome train(const TrainingRequest& request, const TrainingParts& parts
 
 TrainingOutcome train(const TrainingRequest& request, const Endpoint& endpoint,
                       TrainingObserver* observer) {
-  CpuDevice cpu;
-  Executor executor(endpoint.transport, cpu);
+  Executor executor(endpoint.transport);
   const TrainingParts parts{
       .channel = endpoint.channel,
       .executor = executor,
-      .device = cpu,
+      .device = cpu_device(),
       .make_network = [](const models::Network& network, const TrainableNetworkOptions& options) {
         return std::make_unique<CpuNetwork>(network, options);
       }};
