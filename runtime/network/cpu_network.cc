@@ -95,14 +95,11 @@ class CpuNetwork::Implementation {
   [[nodiscard]] std::size_t batch() const { return static_cast<std::size_t>(options_.batch); }
   [[nodiscard]] const NetworkTraits& traits() const { return traits_; }
   [[nodiscard]] const std::vector<ParameterPlace>& places() const { return traits_.parameters; }
-  [[nodiscard]] std::int64_t parameter_elements() const {
-    return places().empty() ? 0 : places().back().offset + places().back().elements;
-  }
   [[nodiscard]] std::span<float> statistics() { return compiled_.statistics; }
   void observe(LayerObserver* observer) { observer_ = observer; }
 
   void set_weights(std::span<const float> weights, int first, int count) {
-    PACELINE_ASSERT(static_cast<std::int64_t>(weights.size()) == parameter_elements(),
+    PACELINE_ASSERT(static_cast<std::int64_t>(weights.size()) == traits_.parameter_elements(),
                     "weights are the whole flat array");
     const ThreadCount threads(options_.threads);
     onednn::Call call{.stream = stream_};
@@ -139,7 +136,7 @@ class CpuNetwork::Implementation {
   void backward(float loss_scale, std::span<float> gradients,
                 const std::function<void(int)>& ready) {
     PACELINE_ASSERT(is_trained_, "a backward pass follows a training pass");
-    PACELINE_ASSERT(static_cast<std::int64_t>(gradients.size()) == parameter_elements(),
+    PACELINE_ASSERT(static_cast<std::int64_t>(gradients.size()) == traits_.parameter_elements(),
                     "gradients are the whole flat array");
     is_trained_ = false;
     const ThreadCount threads(options_.threads);

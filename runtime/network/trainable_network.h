@@ -5,8 +5,8 @@
 // takes; tensors stand in them in backward order (models::NetworkWork::gradients), which is the
 // order of a plan's buckets, each in the plain layout that models::ParameterTensor::shape says.
 //
-// What is read or written later than a call returns has a token. The same network, weights and batch
-// give the same bits.
+// What is read or written later than a call returns has a token. The same network, weights and
+// batch give the same bits.
 // Thread safety: one thread at a time.
 #pragma once
 
@@ -76,7 +76,7 @@ struct PassOutcome {
   std::int64_t correct_5 = 0;  // samples whose label is among the five largest logits
 };
 
-// Is told of each layer's work, for the timeline. `layer` is an index into models::Network::layers().
+// Is told of each layer's work, for the timeline. `layer` is an index into Network::layers().
 class LayerObserver {
  public:
   virtual ~LayerObserver() = default;
@@ -91,6 +91,11 @@ struct NetworkTraits {
   // The type that layers compute in: the storage type, or FP32.
   models::NumberType arithmetic = models::NumberType::fp32;
   std::vector<ParameterPlace> parameters = {};
+
+  // Of all parameters: the length of the flat arrays.
+  [[nodiscard]] std::int64_t parameter_elements() const {
+    return parameters.empty() ? 0 : parameters.back().offset + parameters.back().elements;
+  }
 };
 
 class TrainableNetwork {
@@ -110,9 +115,7 @@ class TrainableNetwork {
   [[nodiscard]] const std::vector<ParameterPlace>& parameters() const {
     return traits().parameters;
   }
-  [[nodiscard]] std::int64_t parameter_elements() const {
-    return parameters().empty() ? 0 : parameters().back().offset + parameters().back().elements;
-  }
+  [[nodiscard]] std::int64_t parameter_elements() const { return traits().parameter_elements(); }
 
   // Running means of all batch norms in the order of layers, then their variances; 0 and 1 at
   // first. Between passes the caller may write them (a checkpoint, a mean over ranks).
