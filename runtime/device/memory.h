@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "models/base/error.h"
@@ -37,32 +38,25 @@ class MemoryKinds {
   unsigned bits_ = 0;
 };
 
-// An array of numbers that is somewhere and not owned, to be read.
-struct ConstArrayView {
-  const std::byte* data = nullptr;
+// An array of numbers that is somewhere and not owned.
+template <class Byte>
+struct BasicArrayView {
+  Byte* data = nullptr;
   NumberType type = NumberType::fp32;
   std::size_t elements = 0;
   MemoryKind kind = MemoryKind::host;
 
   [[nodiscard]] std::size_t bytes() const { return elements * bytes_of(type); }
-  [[nodiscard]] ConstArrayView part(std::size_t first, std::size_t count) const {
+  [[nodiscard]] BasicArrayView part(std::size_t first, std::size_t count) const {
     return {data + first * bytes_of(type), type, count, kind};
+  }
+  operator BasicArrayView<const std::byte>() const requires(!std::is_const_v<Byte>) {
+    return {data, type, elements, kind};
   }
 };
 
-// ... to be read and written.
-struct ArrayView {
-  std::byte* data = nullptr;
-  NumberType type = NumberType::fp32;
-  std::size_t elements = 0;
-  MemoryKind kind = MemoryKind::host;
-
-  [[nodiscard]] std::size_t bytes() const { return elements * bytes_of(type); }
-  [[nodiscard]] ArrayView part(std::size_t first, std::size_t count) const {
-    return {data + first * bytes_of(type), type, count, kind};
-  }
-  operator ConstArrayView() const { return {data, type, elements, kind}; }
-};
+using ArrayView = BasicArrayView<std::byte>;             // to be read and written
+using ConstArrayView = BasicArrayView<const std::byte>;  // to be read
 
 // Views of arrays of the host.
 [[nodiscard]] inline ConstArrayView view_of(std::span<const float> values) {
