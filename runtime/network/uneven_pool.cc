@@ -24,6 +24,18 @@ void for_each_element(const UnevenPool& pool, std::int64_t plane, F f) {
   }
 }
 
+// Adds up in each element of `target` its shares of `source`: of the input in the output forward,
+// and of the output's gradient in the input's backward.
+template <bool forward>
+void add_shares(const UnevenPool& pool, std::span<const float> source, std::span<float> target) {
+  std::fill(target.begin(), target.end(), 0.0F);
+#pragma omp parallel for schedule(static)
+  for (std::int64_t plane = 0; plane < pool.planes; ++plane)
+    for_each_element(pool, plane, [&](std::size_t in, std::size_t out, std::int64_t elements) {
+      target[forward ? out : in] += source[forward ? in : out] / static_cast<float>(elements);
+    });
+}
+
 }  // namespace
 
 std::vector<PoolWindow> adaptive_windows(std::int64_t in, std::int64_t out) {
@@ -49,21 +61,11 @@ std::vector<PoolWindow> padded_windows(const PoolExtent& e) {
 }
 
 void UnevenPool::forward(std::span<const float> source, std::span<float> target) const {
-  std::fill(target.begin(), target.end(), 0.0F);
-#pragma omp parallel for schedule(static)
-  for (std::int64_t plane = 0; plane < planes; ++plane)
-    for_each_element(*this, plane, [&](std::size_t from, std::size_t to, std::int64_t elements) {
-      target[to] += source[from] / static_cast<float>(elements);
-    });
+  add_shares<true>(*this, source, target);
 }
 
 void UnevenPool::backward(std::span<const float> gradient, std::span<float> target) const {
-  std::fill(target.begin(), target.end(), 0.0F);
-#pragma omp parallel for schedule(static)
-  for (std::int64_t plane = 0; plane < planes; ++plane)
-    for_each_element(*this, plane, [&](std::size_t to, std::size_t from, std::int64_t elements) {
-      target[to] += gradient[from] / static_cast<float>(elements);
-    });
+  add_shares<false>(*this, gradient, target);
 }
 
 }  // namespace paceline::runtime

@@ -13,10 +13,29 @@ namespace {
 
 using dnnl::memory;
 
+struct PoolExtents {
+  PoolExtent rows;
+  PoolExtent columns;
+};
+
+PoolExtents extents_of(const models::Pool& layer, const Compiler& compiler) {
+  const models::Shape& in = compiler.input(0).shape;
+  const models::Shape& out = compiler.output().shape;
+  return {.rows = {.in = in.height,
+                   .out = out.height,
+                   .kernel = layer.kernel.height,
+                   .stride = layer.stride.height,
+                   .padding = layer.padding.height},
+          .columns = {.in = in.width,
+                      .out = out.width,
+                      .kernel = layer.kernel.width,
+                      .stride = layer.stride.width,
+                      .padding = layer.padding.width}};
+}
+
 // How far the windows reach beyond the end of the input: `ceil` may ask for more than the padding.
-std::int64_t reach(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride,
-                   std::int64_t padding) {
-  return std::max(padding, (out - 1) * stride + kernel - in - padding);
+std::int64_t reach(const PoolExtent& e) {
+  return std::max(e.padding, (e.out - 1) * e.stride + e.kernel - e.in - e.padding);
 }
 
 class PoolPlanner : public LayerPlanner {
@@ -25,16 +44,13 @@ class PoolPlanner : public LayerPlanner {
       : layer_(layer), algorithm_(algorithm) {}
 
   void plan_forward(Compiler& compiler) override {
-    const models::Shape& in = compiler.input(0).shape;
-    const models::Shape& out = compiler.output().shape;
-    end_ = {
-        reach(in.height, out.height, layer_.kernel.height, layer_.stride.height,
-              layer_.padding.height),
-        reach(in.width, out.width, layer_.kernel.width, layer_.stride.width, layer_.padding.width)};
+    const PoolExtents extents = extents_of(layer_, compiler);
+    end_ = {reach(extents.rows), reach(extents.columns)};
     const Description layout = compiler.input_layout(0);
     forward_.emplace(
         dnnl::pooling_forward::desc(dnnl::prop_kind::forward_training, algorithm_, layout,
-                                    compiler.any_layout(out), stride(), kernel(), start(), end_),
+                                    compiler.any_layout(compiler.output().shape), stride(),
+                                    kernel(), start(), end_),
         Workshop::attributes(), compiler.engine());
     Step::Arguments arguments{{DNNL_ARG_SRC, compiler.forward_input(0, layout)},
                               {DNNL_ARG_DST, compiler.make_output(forward_->dst_desc())}};
@@ -128,17 +144,9 @@ class AveragePoolPlanner : public LayerPlanner {
   explicit AveragePoolPlanner(const models::AveragePool& layer) : layer_(layer) {}
 
   void plan_forward(Compiler& compiler) override {
-    const models::Shape& in = compiler.input(0).shape;
-    const models::Shape& out = compiler.output().shape;
-    const auto windows = [](std::int64_t in_size, std::int64_t out_size, std::int64_t kernel,
-                            std::int64_t stride, std::int64_t padding) {
-      return padded_windows(
-          {.in = in_size, .out = out_size, .kernel = kernel, .stride = stride, .padding = padding});
-    };
-    auto rows = windows(in.height, out.height, layer_.kernel.height, layer_.stride.height,
-                        layer_.padding.height);
-    auto columns = windows(in.width, out.width, layer_.kernel.width, layer_.stride.width,
-                           layer_.padding.width);
+    const PoolExtents extents = extents_of(layer_, compiler);
+    auto rows = padded_windows(extents.rows);
+    auto columns = padded_windows(extents.columns);
     if (rows.back().count == layer_.kernel.height && columns.back().count == layer_.kernel.width)
       planner_ =
           std::make_unique<PoolPlanner>(layer_, dnnl::algorithm::pooling_avg_include_padding);
