@@ -20,6 +20,7 @@
 namespace paceline::runtime {
 namespace {
 
+template <bool nesterov>
 [[gnu::always_inline]] inline void sgd_body(const SgdStep& step, float* __restrict weights,
                                             const float* __restrict gradients,
                                             float* __restrict momentum, std::size_t count) {
@@ -29,20 +30,7 @@ namespace {
     const float change = s.rate * (gradients[i] * s.gradient_factor + s.decay * w);
     const float v = s.momentum * momentum[i] + change;
     momentum[i] = v;
-    weights[i] = w - v;
-  }
-}
-
-[[gnu::always_inline]] inline void nesterov_body(const SgdStep& step, float* __restrict weights,
-                                                 const float* __restrict gradients,
-                                                 float* __restrict momentum, std::size_t count) {
-  const SgdStep s = step;
-  for (std::size_t i = 0; i < count; ++i) {
-    const float w = weights[i];
-    const float change = s.rate * (gradients[i] * s.gradient_factor + s.decay * w);
-    const float v = s.momentum * momentum[i] + change;
-    momentum[i] = v;
-    weights[i] = w - (s.look_ahead * v + change);
+    weights[i] = w - (nesterov ? s.look_ahead * v + change : v);
   }
 }
 
@@ -95,13 +83,10 @@ namespace {
   return sums;
 }
 
+template <bool nesterov>
 PACELINE_AVX2 void sgd_avx2(const SgdStep& step, float* weights, const float* gradients,
                             float* momentum, std::size_t count) {
-  sgd_body(step, weights, gradients, momentum, count);
-}
-PACELINE_AVX2 void nesterov_avx2(const SgdStep& step, float* weights, const float* gradients,
-                                 float* momentum, std::size_t count) {
-  nesterov_body(step, weights, gradients, momentum, count);
+  sgd_body<nesterov>(step, weights, gradients, momentum, count);
 }
 PACELINE_AVX2 void rmsprop_avx2(const RmspropStep& step, float* weights, const float* gradients,
                                 float* momentum, float* mean_square, std::size_t count) {
@@ -121,14 +106,19 @@ bool has_avx2() {
 #endif
 }
 
+template <bool nesterov>
+void sgd(const SgdStep& step, float* weights, const float* gradients, float* momentum,
+         std::size_t count) {
+  if (has_avx2()) return sgd_avx2<nesterov>(step, weights, gradients, momentum, count);
+  sgd_body<nesterov>(step, weights, gradients, momentum, count);
+}
+
 }  // namespace
 
 void sgd_step(const SgdStep& step, float* weights, const float* gradients, float* momentum,
               std::size_t count) {
-  if (step.nesterov && has_avx2()) return nesterov_avx2(step, weights, gradients, momentum, count);
-  if (step.nesterov) return nesterov_body(step, weights, gradients, momentum, count);
-  if (has_avx2()) return sgd_avx2(step, weights, gradients, momentum, count);
-  sgd_body(step, weights, gradients, momentum, count);
+  if (step.nesterov) return sgd<true>(step, weights, gradients, momentum, count);
+  sgd<false>(step, weights, gradients, momentum, count);
 }
 
 void rmsprop_step(const RmspropStep& step, float* weights, const float* gradients, float* momentum,
