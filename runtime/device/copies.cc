@@ -7,25 +7,18 @@
 
 namespace paceline::runtime {
 
-void copy_to_host(Device& device, Stream& stream, const ConstArrayView& source,
-                  std::span<float> target) {
-  PACELINE_ASSERT(source.elements == target.size(), "both arrays are of one length");
-  if (source.kind != MemoryKind::device) {
-    wait_for(stream.record(), device_patience, "copy to the host");
-    std::ranges::copy(host_floats(source), target.begin());
-    return;
-  }
-  const Memory staging = device.allocate(source.bytes(), MemoryKind::pinned);
-  const ArrayView staged = staging.array(NumberType::fp32);
-  stream.start(Cast{source, staged});
-  wait_for(stream.record(), device_patience, "copy to the host");
-  std::ranges::copy(host_floats(staged), target.begin());
-}
-
 std::vector<float> to_host(Device& device, Stream& stream, const ConstArrayView& source) {
-  std::vector<float> values(source.elements);
-  copy_to_host(device, stream, source, values);
-  return values;
+  Memory staging;
+  ConstArrayView readable = source;
+  if (source.kind == MemoryKind::device) {
+    staging = device.allocate(source.bytes(), MemoryKind::pinned);
+    const ArrayView staged = staging.array(NumberType::fp32);
+    stream.start(Cast{source, staged});
+    readable = staged;
+  }
+  wait_for(stream.record(), device_patience, "copy to the host");
+  const std::span<const float> values = host_floats(readable);
+  return {values.begin(), values.end()};
 }
 
 void copy_from_host(Device& device, Stream& stream, std::span<const float> source,

@@ -1,5 +1,5 @@
-// Arrays between the host's own memory and whatever memory a device computes in: for checkpoints and
-// for what happens once, since each call waits and takes staging memory.
+// Arrays between the host's own memory and whatever memory a device computes in: for checkpoints
+// and for what happens once, since each call waits and takes staging memory.
 #pragma once
 
 #include <span>
@@ -9,9 +9,7 @@
 
 namespace paceline::runtime {
 
-// Copies an FP32 array to the host, behind what was started on the stream. Both are of one length.
-void copy_to_host(Device& device, Stream& stream, const ConstArrayView& source,
-                  std::span<float> target);
+// The numbers of an FP32 array, behind what was started on the stream.
 [[nodiscard]] std::vector<float> to_host(Device& device, Stream& stream,
                                          const ConstArrayView& source);
 // Copies numbers of the host into an FP32 array, behind what was started on the stream.
