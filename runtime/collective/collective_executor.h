@@ -2,8 +2,9 @@
 // which it travels. A collective is started when its bucket will be ready at a token, and gives the
 // token of its completion; nobody waits in between.
 //
-// Implementations: the executor on transports (executor.h), which reads schedules and needs a host
-// that calls progress(); an executor on NCCL, which runs on streams of the device and does not.
+// The implementation is the executor on transports (executor.h), which reads schedules and needs a
+// host that calls progress(). One on NCCL would run on streams of the device and not need that;
+// there is none yet.
 #pragma once
 
 #include <cstdint>

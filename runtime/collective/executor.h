@@ -1,5 +1,5 @@
 // The executor: runs any schedule between ranks, on any transport. It holds no algorithm: it reads
-// the schedule through models/collective/enumerate.h, as all other readers do.
+// the schedule through models/collective/rank_program.h, as the simulator's executor engine does.
 //
 // A bucket is an array of the wire type. prepare() compiles this rank's part of a schedule for a
 // bucket size (models/collective/rank_program.h): what it receives, cut into messages, in the order

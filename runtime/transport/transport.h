@@ -81,9 +81,9 @@ class Transport {
 
   // Whether the library under the transport has an all-reduce of its own.
   [[nodiscard]] virtual bool has_all_reduce() const { return false; }
-  // Runs the library's all-reduce on host memory: the bucket holds the sum over ranks 0 .. ranks - 1 when it
-  // returns. These ranks call it in the same order, and the others do not. It has no patience: the
-  // launcher has to notice a rank that is gone.
+  // Runs the library's all-reduce on host memory: the bucket holds the sum over ranks 0 ..
+  // ranks - 1 when it returns. These ranks call it in the same order, and the others do not. It has
+  // no patience: the launcher has to notice a rank that is gone.
   virtual void all_reduce(std::span<float> /*bucket*/, int /*ranks*/) {
     PACELINE_ASSERT(false, "the transport has an all-reduce of its own");
   }
