@@ -133,22 +133,23 @@ TEST(GoalAgreement, LogGopsTakesTheEnginesTimeWhereRanksGoInStep) {
 }
 
 // Where a rank has something to send while it receives, a host of LogGOPSim is later than a
-// full-duplex port, which does both at once. It is sooner where a receiver is late, for a message
-// leaves without it.
+// full-duplex port, which does both at once, by as much as docs/formats.md says. It is sooner where
+// a receiver is late, for a message leaves without it.
 TEST(GoalAgreement, LogGopsIsLaterWhereRanksSendWhileTheyReceive) {
   const auto expect_later = [](const char* name, const models::ScheduleOptions& options,
-                               std::int64_t multiple, double least) {
+                               std::int64_t multiple, double least, double most) {
     const Exported e = exported(models::all_reduce_algorithm(name).build(options), 0, multiple);
     const double engine = engine_time(e);
     for (const std::uint64_t eager : {always_rendezvous, always_eager}) {
-      EXPECT_GT(loggops_time(e, eager), least * engine) << models::described(name, options);
-      EXPECT_LT(loggops_time(e, eager), 2 * engine) << models::described(name, options);
+      const double times = loggops_time(e, eager) / engine;
+      EXPECT_GE(times, least) << models::described(name, options);
+      EXPECT_LE(times, most) << models::described(name, options);
     }
   };
   for (const int p : {6, 8, 12, 16, 32})
-    expect_later("double-binary-tree", {.ranks = p}, 60'000, 1.15);
-  expect_later("direct-exchange", {.ranks = 32}, 600, 1.15);
-  expect_later("multi-ring", {.ranks = 16, .group_size = 8}, 600, 1.5);
+    expect_later("double-binary-tree", {.ranks = p}, 60'000, 1.22, 1.42);
+  expect_later("direct-exchange", {.ranks = 32}, 600, 1.15, 2);
+  expect_later("multi-ring", {.ranks = 16, .group_size = 8}, 600, 1.5, 1.67);
   const Exported late =
       exported(models::all_reduce_algorithm("binary-blocks").build({.ranks = 6}), 0, 60'000);
   EXPECT_LT(loggops_time(late, always_eager), 0.9 * engine_time(late));
