@@ -5,14 +5,23 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "cli/output.h"
 
 namespace paceline::cli {
 namespace {
 
-// A command that is done after this time shows nothing on a terminal.
-constexpr std::chrono::seconds before_first{1};
+// A command that is done before this time shows nothing on a terminal: a second, or what the
+// environment says.
+std::chrono::duration<double> before_first() {
+  constexpr double most = 1e6;
+  const char* const text = std::getenv("PACELINE_PROGRESS_AFTER_S");
+  char* end = nullptr;
+  const double seconds = text != nullptr ? std::strtod(text, &end) : 0;
+  const bool is_number = text != nullptr && end != text && seconds >= 0 && seconds <= most;
+  return std::chrono::duration<double>(is_number ? seconds : 1);
+}
 constexpr std::chrono::milliseconds between_frames{500};
 // The time between two lines where there is no terminal. A command that is done before the first
 // says nothing.
@@ -44,19 +53,23 @@ std::string cut(std::string_view line, int columns) {
 }  // namespace
 
 Progress::Progress(OffTerminal off_terminal)
-    : is_terminal_(::isatty(STDERR_FILENO) == 1), has_lines_(off_terminal == OffTerminal::lines) {
+    : is_terminal_(::isatty(STDERR_FILENO) == 1),
+      has_lines_(off_terminal == OffTerminal::lines),
+      before_first_(before_first()) {
   if (is_terminal_) watcher_ = std::thread([this] { watch(); });
 }
 
 Progress::Progress(const std::string& what) : Progress() {
   const std::lock_guard lock(mutex_);
   what_ = what;
+  draw_first();
 }
 
 void Progress::show(const std::string& what, double share) {
   const std::lock_guard lock(mutex_);
   what_ = what;
   share_ = share;
+  draw_first();
   if (is_terminal_ || !has_lines_) return;
   const Clock::time_point now = Clock::now();
   if (now - last_ < between_lines) return;
@@ -72,10 +85,15 @@ void Progress::show_rows(const std::string& rows) {
 
 void Progress::watch() {
   std::unique_lock lock(mutex_);
-  if (changed_.wait_for(lock, before_first, [this] { return is_over_; })) return;
+  if (changed_.wait_for(lock, before_first_, [this] { return is_over_; })) return;
   do {
     if (!what_.empty()) draw();
   } while (!changed_.wait_for(lock, between_frames, [this] { return is_over_; }));
+}
+
+// What is said for the first time when the time before that has passed does not wait for a frame.
+void Progress::draw_first() {
+  if (is_terminal_ && !is_drawn_ && Clock::now() - start_ >= before_first_) draw();
 }
 
 void Progress::draw() {

@@ -1,7 +1,7 @@
 // How far a command is, on standard error.
 //
-// On a terminal, what takes longer than a second has a line that says what is being done and since
-// when; it is written over, and taken away at the end. Above it stand the rows of a table that are
+// On a terminal, what takes longer than a second (or than PACELINE_PROGRESS_AFTER_S of the
+// environment) has a line that says what is being done and since when; it is written over, and taken away at the end. Above it stand the rows of a table that are
 // already done, if the command shows them. Elsewhere (a file, mpirun) a command that takes minutes
 // may write a line now and then.
 #pragma once
@@ -38,11 +38,13 @@ class Progress {
   using Clock = std::chrono::steady_clock;
 
   void watch();
+  void draw_first();
   void draw();
   void erase();
 
   bool is_terminal_;
   bool has_lines_;  // where there is no terminal
+  std::chrono::duration<double> before_first_;
   Clock::time_point start_ = Clock::now();
   Clock::time_point last_ = start_;  // when a line was written, where there is no terminal
   std::mutex mutex_;                 // guards what follows
