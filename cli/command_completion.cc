@@ -2,7 +2,7 @@
 // options.
 #include <fmt/core.h>
 
-#include <cstdio>
+#include <set>
 
 #include "cli/command.h"
 #include "cli/output.h"
@@ -55,11 +55,32 @@ std::vector<std::pair<std::string, std::string>> option_values() {
           {"--precision", "fp32 mixed"},
           {"--wire", "fp32 fp16 bf16"},
           {"--overlap", "wait-free none double-buffered priority"},
-          {"--engine", "auto step flow simgrid"},
+          {"--engine", "auto step flow executor simgrid"},
           {"--format", "goal msccl svg"},
           {"--nccl", joined(simulator::nccl_versions())},
           {"--cpu", "intel amd"},
           {"--profile", "none"}};
+}
+
+// Adds the names of all options of a command, and of those below it, whose value is a path and that
+// have no words of their own.
+void add_path_options(const Command& command, std::set<std::string>& names) {
+  for (const Option& option : command.options()) {
+    const auto takes = [&option](std::string_view what) {
+      return option.value_text.find(what) != std::string::npos;
+    };
+    if (option.name.starts_with("--") &&
+        (takes("FILE") || takes("FOLDER") || takes("PATH") || takes("PREFIX")))
+      names.insert(option.name);
+  }
+  for (const Command& inner : command.commands()) add_path_options(inner, names);
+}
+
+std::vector<std::string> path_options(const Command& app) {
+  std::set<std::string> names;
+  add_path_options(app, names);
+  for (const auto& [option, values] : option_values()) names.erase(option);
+  return {names.begin(), names.end()};
 }
 
 std::string bash_script(const Command& app) {
@@ -73,9 +94,12 @@ std::string bash_script(const Command& app) {
         "    {}) COMPREPLY=($(compgen -W '{}' -- \"$cur\") $(compgen -f -- \"$cur\")); return;;\n",
         option, values);
   }
-  text +=
-      "    --timeline|--output|--merged) COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n  esac\n "
-      " case ${COMP_WORDS[1]} in\n";
+  std::string paths;
+  for (const std::string& option : path_options(app)) paths += (paths.empty() ? "" : "|") + option;
+  text += fmt::format(
+      "    {}) COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n  esac\n  case ${{COMP_WORDS[1]}} "
+      "in\n",
+      paths);
   for (const Command& command : app.commands()) {
     text += fmt::format("    {}) words='{} {}';;\n", command.name(), subcommands(command),
                         joined(option_names(command)));
@@ -108,6 +132,8 @@ std::string fish_script(const Command& app) {
   }
   for (const auto& [option, values] : option_values())
     text += fmt::format("complete -c paceline -l {} -x -a '{}'\n", option.substr(2), values);
+  for (const std::string& option : path_options(app))
+    text += fmt::format("complete -c paceline -l {} -r -F\n", option.substr(2));
   return text;
 }
 

@@ -263,6 +263,10 @@ class Completion(unittest.TestCase):
         self.assertEqual(complete("paceline", "predict", "--th"), ["--theta"])
         self.assertIn("jizhi-p40", complete("paceline", "predict", "--cluster", "ji"))
         self.assertEqual(complete("paceline", "show", "net"), ["network"])
+        self.assertIn("executor", complete("paceline", "predict", "--engine", "ex"))
+        readme = str(SOURCE / "README")
+        for option in ("--timeline", "--plan-out", "--checkpoint", "--metrics", "--profile-out", "--out"):
+            self.assertEqual(complete("paceline", "predict", option, readme), [readme + ".md"])
 
 
 class Agreement(unittest.TestCase):
