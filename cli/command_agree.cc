@@ -1,9 +1,7 @@
 // paceline agree: the engines beside SimGrid, schedule by topology by size.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <chrono>
-#include <cstdio>
 
 #include "cli/command.h"
 #include "cli/job/job.h"

@@ -1,7 +1,6 @@
 // paceline calibrate: measure the cluster that the command is started on, by mpirun or srun.
 #include <fmt/core.h>
 
-#include <cstdio>
 #include <optional>
 
 #include "calibration/cluster_profile.h"

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <iterator>
 
@@ -70,10 +69,6 @@ calibration::ImportContext context_of(const Options& options, const models::Netw
   return context;
 }
 
-std::string percent(double share) {
-  return fmt::format("{:+.1f} %", 100 * share);
-}
-
 void print_curve(const calibration::FittedCurve& fitted) {
   const calibration::Fit& fit = fitted.fit;
   print("{}: {} sample{} of {} size{}\n", fitted.curve.what, fitted.curve.samples.size(),
@@ -83,7 +78,7 @@ void print_curve(const calibration::FittedCurve& fitted) {
   for (const calibration::FittedSize& size : fit.sizes) {
     if (fit.sizes.size() > most_rows) break;
     table.add({to_text_binary(size.bytes), to_text(size.measured), to_text(size.fitted),
-               percent(size.measured / std::max(size.fitted, 1e-3 * size.measured) - 1),
+               signed_percent(size.measured / std::max(size.fitted, 1e-3 * size.measured) - 1),
                size.outlier ? "outlier" : ""});
   }
   if (fit.sizes.size() <= most_rows) print("{}", table.text());
@@ -99,7 +94,7 @@ void print_curve(const calibration::FittedCurve& fitted) {
                 fmt::format("{} to {}", rate(piece.beta.high), rate(piece.beta.low)),
                 i == 0                  ? ""
                 : fit.jumps[i - 1] == 0 ? "none"
-                                        : percent(fit.jumps[i - 1])});
+                                        : signed_percent(fit.jumps[i - 1])});
   }
   print("calibrated, with 90 % intervals:\n{}residual {:.1f} %\n", pieces.text(),
         100 * fit.residual);

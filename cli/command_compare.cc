@@ -1,8 +1,6 @@
 // paceline compare: a measured run beside its prediction, task by task.
 #include <fmt/core.h>
 
-#include <cstdio>
-
 #include "calibration/compare/comparison.h"
 #include "calibration/compare/same_job.h"
 #include "cli/command.h"

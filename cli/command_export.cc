@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 
 #include <array>
-#include <cstdio>
 
 #include "cli/command.h"
 #include "cli/job/files.h"

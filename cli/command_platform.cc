@@ -1,8 +1,7 @@
 // paceline platform: a cluster's links and routes as a SimGrid platform.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "cli/command.h"
 #include "cli/job/files.h"

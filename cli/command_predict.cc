@@ -51,10 +51,8 @@ job::Job load(const Options& options) {
   if (!options.plan_out.empty() && job.networks.size() > 1)
     throw InputError({"--plan-out"}, fmt::format("{} networks and one plan", job.networks.size()),
                      "give one --model");
-  check_output_of(options.job, "--timeline", options.timeline);
-  check_output_of(options.job, "--plan-out", options.plan_out);
-  job::check_paths({{"--timeline", options.timeline, job::PathUse::output},
-                    {"--plan-out", options.plan_out, job::PathUse::output}});
+  check_outputs_of(options.job,
+                   {{"--timeline", options.timeline}, {"--plan-out", options.plan_out}});
   return job;
 }
 

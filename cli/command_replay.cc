@@ -1,36 +1,27 @@
 // paceline replay: run plans with synthetic compute, and set what was measured beside what was
 // predicted.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "calibration/fit/statistics.h"
 #include "cli/command.h"
 #include "cli/job/files.h"
 #include "cli/job/option_values.h"
 #include "cli/job/ranks.h"
+#include "cli/job/replay.h"
 #include "cli/output.h"
 #include "cli/prediction_text.h"
 #include "cli/progress.h"
 #include "cli/shared_options.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
-#include "models/plan/plan_json.h"
 #include "models/timeline/timeline.h"
-#include "runtime/channel/messages.h"
 #include "runtime/channel/mpi_job.h"
 #include "runtime/channel/rank_threads.h"
-#include "runtime/replay/replay.h"
-#include "simulator/cost/compute_time.h"
-#include "simulator/iteration/prediction_json.h"
 
 namespace paceline::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int most_iterations = 100'000;
 
@@ -42,78 +33,6 @@ struct Options {
   std::string timeline;
   bool json = false;
 };
-
-// What rank 0 tells all ranks.
-struct Script {
-  std::vector<models::Plan> plans;
-  std::vector<runtime::LayerDuration> layers;
-  Seconds update;
-};
-
-struct Result {
-  models::Plan plan;
-  runtime::ReplayOutcome outcome;  // as rank 0 measured it
-};
-
-// The plans as documents, and the durations of the synthetic compute in seconds.
-std::string script_text(const Script& script, const models::NetworkWork& network) {
-  Json json = {
-      {"update_s", script.update.value()}, {"layers_s", Json::array()}, {"plans", Json::array()}};
-  for (const runtime::LayerDuration& layer : script.layers)
-    json["layers_s"].push_back({layer.forward.value(), layer.backward.value()});
-  for (const models::Plan& plan : script.plans)
-    json["plans"].push_back(to_json(models::plan_document(plan, network)));
-  return json.dump();
-}
-
-// Checks each plan against this rank's network: a rank that was given another one must not run it.
-Script script_from(const Json& json, const models::NetworkWork& network, int ranks) {
-  Script script{.plans = {}, .layers = {}, .update = Seconds{json["update_s"]}};
-  for (const Json& layer : json["layers_s"])
-    script.layers.push_back({Seconds{layer[0]}, Seconds{layer[1]}});
-  for (const Json& plan : json["plans"]) {
-    const std::string sender = "the plan of rank 0";
-    models::PlanDocument document = models::parse_plan(plan.get<std::string>(), sender);
-    check_plan(document, sender, network, ranks);
-    script.plans.push_back(std::move(document.plan));
-  }
-  return script;
-}
-
-// The plans of the predicted rows, with the compute times that the replay sleeps. Only rank 0 calls
-// this: it alone has the predictions.
-Script written_script(const job::Job& job, const job::PredictionTable& table) {
-  Script script;
-  for (const simulator::StrategyPrediction& row : table.rows) script.plans.push_back(row.plan);
-  const simulator::ComputeTimes compute =
-      compute_times({table.network.work, job.cluster.device, job.profile ? &*job.profile : nullptr,
-                     job.precision, job.batch_per_rank},
-                    simulator::Reading::stated);
-  for (const simulator::LayerTime& layer : compute.layers)
-    script.layers.push_back({layer.forward, layer.backward});
-  script.update = compute.update;
-  return script;
-}
-
-Json seconds_json(const std::vector<Seconds>& times) {
-  Json json = Json::array();
-  for (const Seconds time : times) json.push_back(time.value());
-  return json;
-}
-
-Json result_json(const Result& result, const simulator::StrategyPrediction& predicted) {
-  const Seconds measured = calibration::typical_iteration(result.outcome.iterations);
-  return {{"name", result.plan.strategy},
-          {"wire_type", name(result.plan.wire)},
-          {"buckets", result.plan.buckets.size()},
-          {"measured",
-           {{"provenance", "measured"},
-            {"iteration_s", measured.value()},
-            {"iterations_s", seconds_json(result.outcome.iterations)},
-            {"exposed_communication_s", calibration::median(result.outcome.exposed).value()}}},
-          {"predicted", Json::parse(simulator::to_json(predicted))},
-          {"relative_error", predicted.iteration.value / measured - 1}};
-}
 
 std::string title_text(const job::Job& job, const job::PredictionTable& table,
                        std::string_view transport, const Options& options) {
@@ -127,7 +46,7 @@ std::string title_text(const job::Job& job, const job::PredictionTable& table,
 }
 
 void print_table(const job::Job& job, const job::PredictionTable& table,
-                 const std::vector<Result>& results, std::string_view transport,
+                 const std::vector<job::ReplayRun>& results, std::string_view transport,
                  const Options& options) {
   Table rows({{"strategy"},
               {"wire"},
@@ -151,7 +70,7 @@ void print_table(const job::Job& job, const job::PredictionTable& table,
               predicted.by_library_model ? "-"
                                          : fmt::format("{} - {}", to_text(predicted.iteration.low),
                                                        to_text(predicted.iteration.high)),
-              fmt::format("{:+.1f} %", 100 * (predicted.iteration.value / measured - 1)),
+              signed_percent(predicted.iteration.value / measured - 1),
               fmt::format("{}", plan.buckets.size()), predicted.timed_by});
   }
   print("{}{}", title_text(job, table, transport, options), rows.text());
@@ -164,28 +83,14 @@ void print_table(const job::Job& job, const job::PredictionTable& table,
 }
 
 void report(const job::Job& job, const job::PredictionTable& table,
-            const std::vector<Result>& results, std::string_view transport,
+            const std::vector<job::ReplayRun>& results, std::string_view transport,
             const Options& options) {
   if (!options.json) return print_table(job, table, results, transport, options);
-  Json json = {{"schema", "paceline.replay/1"},   {"model", table.network.work.name},
-               {"cluster", job.cluster.name},     {"ranks", table.ranks},
-               {"transport", transport},          {"batch_per_rank", job.batch_per_rank},
-               {"precision", name(job.precision)}};
-  json.update(Json::parse(setting_json(job)));
-  json["strategies"] = Json::array();
-  for (std::size_t i = 0; i < results.size(); ++i)
-    json["strategies"].push_back(result_json(results[i], table.rows[i]));
-  json["warnings"] = table.warnings;
-  print("{}\n", json.dump(2));
+  print("{}\n", replay_json(table, results, transport));
 }
 
-int count(const char* option, const std::string& text) {
-  return static_cast<int>(
-      job::parsing_option(option, [&] { return parse_count(text, 1, most_iterations); }));
-}
-
-void write_timeline(const Options& options, const job::PredictionTable& table, const Result& result,
-                    const runtime::Recorder& recorder) {
+void write_timeline(const Options& options, const job::PredictionTable& table,
+                    const job::ReplayRun& result, const runtime::Recorder& recorder) {
   const std::string title = fmt::format(
       "{} on {}, rank 0 of {}, {}, {} on the wire; synthetic compute", table.network.work.name,
       table.job.cluster.name, table.ranks, result.plan.strategy, name(result.plan.wire));
@@ -212,42 +117,36 @@ void show_progress(Progress& progress, const job::PredictionTable& table, std::s
                 before / all);
 }
 
+int counted(const char* option, const std::string& text) {
+  return *job::optional_count(option, text, most_iterations);
+}
+
 // Runs one rank of the job. Rank 0 predicts before, and reports after.
 void run_rank(const Options& options, const job::Job& job, const runtime::Endpoint& endpoint) {
-  runtime::Transport& transport = endpoint.transport;
-  const job::LoadedNetwork& network = job.networks.front();
+  const runtime::Transport& transport = endpoint.transport;
   std::optional<job::PredictionTable> table;
-  std::string text;
   if (transport.rank() == 0) {
-    table.emplace(job::predict_table(job, network, transport.ranks()));
+    table.emplace(job::predict_table(job, job.networks.front(), transport.ranks()));
     warn(table->warnings);
-    text = script_text(written_script(job, *table), network.work);
   }
-  const Script script = script_from(Json::parse(runtime::broadcast_text(endpoint.channel, text)),
-                                    network.work, transport.ranks());
-  std::vector<Result> results;
-  const int iterations = count("--iterations", options.iterations);
-  const int warm_up = count("--warm-up", options.warm_up);
-  Progress progress(OffTerminal::lines);
+  const int iterations = counted("--iterations", options.iterations);
+  const int warm_up = counted("--warm-up", options.warm_up);
   std::optional<runtime::Recorder> recorder;
-  if (!options.timeline.empty() && transport.rank() == 0)
+  if (!options.timeline.empty() && table)
     recorder.emplace(0, std::min(iterations, runtime::recorded_iterations));
-  for (const models::Plan& plan : script.plans) {
-    if (table) show_progress(progress, *table, results.size(), warm_up + iterations);
-    runtime::ReplayOutcome outcome =
-        replay(transport, {.network = network.work,
-                           .plan = plan,
-                           .layers = script.layers,
-                           .update = script.update,
-                           .warm_up = warm_up,
-                           .iterations = iterations,
-                           .recorder = recorder ? &*recorder : nullptr});
-    results.push_back({plan, std::move(outcome)});
-  }
+  Progress progress(OffTerminal::lines);
+  const std::vector<job::ReplayRun> runs =
+      replay_plans(job, endpoint, table ? &*table : nullptr,
+                   {.iterations = iterations,
+                    .warm_up = warm_up,
+                    .recorder = recorder ? &*recorder : nullptr,
+                    .begin = [&](std::size_t run) {
+                      show_progress(progress, *table, run, warm_up + iterations);
+                    }});
   progress.end();
-  if (transport.rank() != 0) return;
-  if (recorder) write_timeline(options, *table, results.front(), *recorder);
-  report(job, *table, results, transport.name(), options);
+  if (!table) return;
+  if (recorder) write_timeline(options, *table, runs.front(), *recorder);
+  report(job, *table, runs, transport.name(), options);
 }
 
 // The most streams that any of the plans may ask for.
@@ -308,10 +207,10 @@ job::Job load(const Options& options, bool is_mpi) {
     if (job.strategies.size() * job.wires.size() > 1)
       throw InputError({"--timeline"}, "several runs and one timeline",
                        "give one --strategy and one --wire");
-    job::check_output_of(options.job, "--timeline", options.timeline);
+    check_outputs_of(options.job, {{"--timeline", options.timeline}});
   }
-  (void)count("--iterations", options.iterations);
-  (void)count("--warm-up", options.warm_up);
+  (void)counted("--iterations", options.iterations);
+  (void)counted("--warm-up", options.warm_up);
   return job;
 }
 

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <numeric>
 #include <vector>
 
+#include "calibration/fit/statistics.h"
 #include "cli/command.h"
 #include "cli/job/files.h"
 #include "cli/output.h"
@@ -36,12 +36,6 @@ std::string with_unit(double value, const std::string& unit) {
   return fmt::format("{:.4g} {}", value, unit);
 }
 
-// "+12.6 %". A share that rounds to nothing has no sign.
-std::string signed_percent(double share) {
-  const double value = 100 * share;
-  return std::abs(value) < 0.05 ? "0.0 %" : fmt::format("{:+.1f} %", value);
-}
-
 std::string to_text(const experiments::Reproduction& result, int width) {
   std::string text = result.title + "\n\n";
   Table table({{.title = "source", .align = Align::left},
@@ -60,13 +54,11 @@ std::string to_text(const experiments::Reproduction& result, int width) {
   }
   text += table.fitted(width).text;
   if (!errors.empty()) {
-    std::sort(errors.begin(), errors.end());
-    const std::size_t n = errors.size();
+    const double sum = std::accumulate(errors.begin(), errors.end(), 0.0);
     text += fmt::format(
-        "\n{} predicted rows: absolute error median {:.1f} %, mean {:.1f} %, worst {:.1f} %\n", n,
-        50 * (errors[(n - 1) / 2] + errors[n / 2]),
-        100 * std::accumulate(errors.begin(), errors.end(), 0.0) / static_cast<double>(n),
-        100 * errors.back());
+        "\n{} predicted rows: absolute error median {:.1f} %, mean {:.1f} %, worst {:.1f} %\n",
+        errors.size(), 100 * calibration::median(errors),
+        100 * sum / static_cast<double>(errors.size()), 100 * *std::ranges::max_element(errors));
   }
   text += "\nHow ours was made:\n";
   for (const experiments::Row& row : result.rows)

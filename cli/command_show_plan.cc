@@ -1,8 +1,6 @@
 // paceline show plan: the buckets that a strategy makes, and when each travels.
 #include <fmt/core.h>
 
-#include <cstdio>
-
 #include "cli/command.h"
 #include "cli/job/job.h"
 #include "cli/job/option_values.h"

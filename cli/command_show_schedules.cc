@@ -1,6 +1,6 @@
 // paceline show schedules: every algorithm of the catalogue, as Markdown. docs/algorithms.md is
 // what this prints (tests/cli).
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <string>

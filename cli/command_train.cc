@@ -1,13 +1,11 @@
 // paceline train: run a plan in real mixed-precision training.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/command.h"
@@ -23,13 +21,11 @@
 #include "models/collective/algorithms.h"
 #include "runtime/channel/mpi_job.h"
 #include "runtime/channel/rank_threads.h"
-#include "runtime/tensor/kernels.h"
 #include "runtime/training/trainer.h"
+#include "runtime/training/training_json.h"
 
 namespace paceline::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // The job as this process sees it.
 struct TrainingJob {
@@ -130,28 +126,16 @@ TrainingJob load(const job::TrainingOptions& options, int ranks, int ranks_here,
   return job;
 }
 
-Json facts(const job::TrainingOptions& options, const TrainingJob& job,
-           std::string_view transport) {
-  return {{"model", job.network.name()},
-          {"data", job.dataset->name()},
-          {"recipe", job.recipe.name},
-          {"ranks", job.plan.ranks},
-          {"transport", transport},
-          {"threads_per_rank", job.threads},
-          {"batch_per_rank", job.recipe.batch_per_rank},
-          {"precision", name(job.recipe.precision)},
-          {"storage", name(job.recipe.working_type())},
-          {"arithmetic", name(job.arithmetic)},
-          {"strategy", job.plan.strategy},
-          {"wire_type", name(job.plan.wire)},
-          {"overlap", name(job.plan.overlap)},
-          {"buckets", job.plan.buckets.size()},
-          {"epochs_asked", job.recipe.epochs},
-          {"base_learning_rate", job.recipe.learning_rate.base},
-          {"seed", job.recipe.seed},
-          {"kernels", runtime::kernel_form()},
-          {"resumed_from", options.resume},
-          {"provenance", "measured"}};
+runtime::TrainingFacts facts(const job::TrainingOptions& options, const TrainingJob& job,
+                             std::string_view transport) {
+  return {.model = job.network.name(),
+          .data = job.dataset->name(),
+          .transport = std::string(transport),
+          .threads_per_rank = job.threads,
+          .recipe = job.recipe,
+          .plan = job.plan,
+          .arithmetic = job.arithmetic,
+          .resumed_from = options.resume};
 }
 
 // "fp32", "mixed (bf16, arithmetic bf16)".
@@ -176,16 +160,7 @@ void print_title(const TrainingJob& job, std::string_view transport) {
 void print_outcome(const job::TrainingOptions& options, const TrainingJob& job,
                    const runtime::TrainingOutcome& outcome, std::string_view transport) {
   if (options.json) {
-    Json document = {{"schema", "paceline.training/1"}};
-    document.update(facts(options, job, transport));
-    document["iterations"] = outcome.iterations;
-    document["complete"] = outcome.complete;
-    if (outcome.stopped != runtime::StopReason::none)
-      document["stopped_by"] = signal_name(outcome.stopped);
-    document["epochs"] = Json::array();
-    for (const runtime::EpochReport& epoch : outcome.epochs)
-      document["epochs"].push_back(to_json(epoch));
-    print("{}\n", document.dump(2));
+    print("{}\n", to_json(facts(options, job, transport), outcome));
     return;
   }
   if (outcome.iterations == 0) {
@@ -231,9 +206,7 @@ runtime::StopReason run_rank(const job::TrainingOptions& options, TrainingJob& j
     report->on_start([&](models::NumberType arithmetic) {
       job.arithmetic = arithmetic;
       if (!options.json) print_title(job, transport.name());
-      Json begin = {{"event", "start"}};
-      begin.update(facts(options, job, transport.name()));
-      return begin;
+      return start_line(facts(options, job, transport.name()));
     });
   }
   const runtime::TrainingOutcome outcome =

@@ -1,7 +1,7 @@
 // Tests: tests/cli/compare_test.py (end to end).
 #include "cli/comparison_text.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <optional>
@@ -212,7 +212,7 @@ class Text {
             ms(time.prediction),
             difference(time),
             relative(time),
-            by && whole > Seconds{0} ? percent(*by / whole) : std::string("-")};
+            by && whole > Seconds{0} ? signed_percent(*by / whole) : std::string("-")};
   }
 
   static void add(const Spread& time, Spread& sum) {
@@ -270,17 +270,13 @@ class Text {
     const std::optional<Seconds> by = time.difference();
     return by ? signed_ms(*by) : "-";
   }
-  static std::string percent(double share) {
-    const std::string text = fmt::format("{:+.1f} %", 100 * share);
-    return text == "-0.0 %" || text == "+0.0 %" ? "0.0 %" : text;
-  }
   // The difference as a share of the prediction; "-" where the prediction rounds to nothing. A run
   // that takes ten times as long or more has the factor instead: "12 times".
   [[nodiscard]] std::string relative(const Compared& time) const {
     const std::optional<double> by = time.relative();
     if (!by || ms(time.prediction) == zero()) return "-";
     const double times = 1 + *by;
-    return times < 10 ? percent(*by) : fmt::format("{:.0f} times", times);
+    return times < 10 ? signed_percent(*by) : fmt::format("{:.0f} times", times);
   }
 
   const Comparison& comparison_;

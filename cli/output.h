@@ -5,9 +5,8 @@
 // run goes on.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <utility>

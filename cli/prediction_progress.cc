@@ -1,7 +1,7 @@
 // Tests: tests/cli/progress_test.py (on a pseudo-terminal).
 #include "cli/prediction_progress.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "cli/prediction_text.h"
 

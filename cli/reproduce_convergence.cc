@@ -1,7 +1,7 @@
 // paceline reproduce convergence: the papers' claims about convergence, trained at our scale.
 #include "cli/reproduce_convergence.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>

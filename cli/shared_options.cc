@@ -1,7 +1,7 @@
 // Tests: tests/cli (end to end).
 #include "cli/shared_options.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace paceline::cli {
 

@@ -39,9 +39,4 @@ int StoppedBySignal::exit_code() const {
   return 128 + (reason_ == StopReason::terminated ? SIGTERM : SIGINT);
 }
 
-const char* signal_name(StopReason reason) {
-  PACELINE_ASSERT(reason != StopReason::none, "a signal has come");
-  return reason == StopReason::terminated ? "SIGTERM" : "SIGINT";
-}
-
 }  // namespace paceline::cli

@@ -25,7 +25,4 @@ class StoppedBySignal : public std::exception {
   runtime::StopReason reason_;
 };
 
-// "SIGTERM", "SIGINT".
-[[nodiscard]] const char* signal_name(runtime::StopReason reason);
-
 }  // namespace paceline::cli

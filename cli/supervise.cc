@@ -1,7 +1,7 @@
 // Tests: tests/cli/train_test.py (end to end).
 #include "cli/supervise.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>

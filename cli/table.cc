@@ -1,6 +1,8 @@
 // Tests: tests/cli/table_test.cc.
 #include "cli/table.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -141,6 +143,11 @@ std::string Table::blocks(int width) const {
     text += (text.empty() ? "" : "\n") + text_of(shown, all);
   }
   return text;
+}
+
+std::string signed_percent(double share) {
+  const std::string text = fmt::format("{:+.1f} %", 100 * share);
+  return text == "-0.0 %" || text == "+0.0 %" ? "0.0 %" : text;
 }
 
 std::string wrapped(const std::string& text, int most) {

@@ -50,6 +50,9 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
+// "+12.6 %". A share that rounds to nothing has no sign.
+[[nodiscard]] std::string signed_percent(double share);
+
 // The text with each line of more than `width` characters broken at blanks. What follows on the next
 // line is indented by two blanks more than the line. A word of more characters stays whole.
 [[nodiscard]] std::string wrapped(const std::string& text, int width);

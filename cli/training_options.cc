@@ -1,7 +1,7 @@
 // Tests: tests/cli/train_test.py (end to end).
 #include "cli/training_options.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "cli/shared_options.h"
 #include "runtime/exchange/recorder.h"

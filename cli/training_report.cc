@@ -1,22 +1,20 @@
 // Tests: tests/cli/train_test.py (end to end).
 #include "cli/training_report.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "cli/output.h"
 #include "models/base/error.h"
+#include "runtime/training/training_json.h"
 
 namespace paceline::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::chrono::milliseconds between_progress{100};
 
@@ -38,20 +36,6 @@ std::string clock(double seconds) {
 }
 
 }  // namespace
-
-Json to_json(const runtime::EpochReport& r) {
-  return {{"epoch", r.epoch + 1},
-          {"training_loss", r.training_loss},
-          {"training_accuracy", r.training_accuracy},
-          {"test_loss", r.test_loss},
-          {"test_accuracy", r.test_accuracy},
-          {"test_accuracy_5", r.test_accuracy_5},
-          {"skipped_steps", r.skipped},
-          {"training_s", r.training_time.value()},
-          {"images_per_s", r.images.value()},
-          {"exposed_communication_s", r.exposed.value()},
-          {"waiting_for_input_s", r.input.value()}};
-}
 
 TrainingReport::TrainingReport(const std::string& metrics_path, bool goes_on, bool quiet)
     : path_(metrics_path),
@@ -79,14 +63,14 @@ void TrainingReport::open_metrics() {
     std::fputc('\n', metrics_.get());
 }
 
-void TrainingReport::write(const Json& line) {
-  if (!metrics_) return;
+// Needs a file of metrics.
+void TrainingReport::write(const std::string& line) {
   std::string text;
   if (!facts_.empty()) {
     open_metrics();
-    text = std::exchange(facts_, Json()).dump() + "\n";
+    text = std::exchange(facts_, {}) + "\n";
   }
-  text += line.dump() + "\n";
+  text += line + "\n";
   const bool whole = std::fwrite(text.data(), 1, text.size(), metrics_.get()) == text.size() &&
                      std::fflush(metrics_.get()) == 0;
   if (!whole) throw RunError("write " + path_, std::strerror(errno));
@@ -102,22 +86,7 @@ void TrainingReport::start(models::NumberType arithmetic) {
 }
 
 void TrainingReport::iteration(const runtime::IterationReport& r) {
-  if (metrics_) {
-    write({{"event", "iteration"},
-           {"iteration", r.iteration},
-           {"epoch", r.epoch + 1},
-           {"batch", r.batch},
-           {"batch_per_rank", r.batch_per_rank},
-           {"loss", r.loss},
-           {"accuracy", r.accuracy},
-           {"learning_rate", r.learning_rate},
-           {"loss_scale", r.loss_scale},
-           {"overflow", r.overflow},
-           {"iteration_s", r.time.value()},
-           {"exposed_communication_s", r.exposed.value()},
-           {"waiting_for_input_s", r.input.value()},
-           {"images_per_s", r.images.value()}});
-  }
+  if (metrics_) write(iteration_line(r));
   const double weight = first_ ? 1 : 0.1;
   first_ = false;
   const auto smooth = [weight](double& mean, double value) { mean += weight * (value - mean); };
@@ -144,9 +113,7 @@ void TrainingReport::iteration(const runtime::IterationReport& r) {
 
 void TrainingReport::epoch(const runtime::EpochReport& r) {
   clear_progress();
-  Json line = {{"event", "epoch"}};
-  line.update(to_json(r));
-  write(line);
+  if (metrics_) write(epoch_line(r));
   if (quiet_) return;
   if (!titles_shown_) {
     print(
@@ -161,7 +128,7 @@ void TrainingReport::epoch(const runtime::EpochReport& r) {
 }
 
 void TrainingReport::checkpoint(const std::string& path, std::int64_t iteration) {
-  write({{"event", "checkpoint"}, {"path", path}, {"iteration", iteration}});
+  if (metrics_) write(runtime::checkpoint_line(path, iteration));
 }
 
 }  // namespace paceline::cli

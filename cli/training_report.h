@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "runtime/training/trainer.h"
@@ -27,23 +26,23 @@ class TrainingReport final : public runtime::TrainingObserver {
   void checkpoint(const std::string& path, std::int64_t iteration) override;
 
   // Calls `say` once the training starts, with the arithmetic of its layers. `say` returns the job's
-  // facts, which are the first line of the metrics and are written with the second. A file of an
-  // earlier run is left alone until then.
-  using Start = std::function<nlohmann::ordered_json(models::NumberType arithmetic)>;
+  // facts, the first line of the metrics, which is written with the second. A file of an earlier run
+  // is left alone until then.
+  using Start = std::function<std::string(models::NumberType arithmetic)>;
   void on_start(Start say) { on_start_ = std::move(say); }
 
  private:
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
-  void write(const nlohmann::ordered_json& line);
+  void write(const std::string& line);
   void clear_progress();
   void open_metrics();
 
   std::string path_;
   std::unique_ptr<std::FILE, Close> metrics_;
   Start on_start_;
-  nlohmann::ordered_json facts_;  // not yet written
+  std::string facts_;  // not yet written
   bool goes_on_ = false;
   bool quiet_ = false;
   bool is_terminal_ = false;
@@ -56,7 +55,5 @@ class TrainingReport final : public runtime::TrainingObserver {
   double exposed_ = 0;  // share
   bool first_ = true;
 };
-
-[[nodiscard]] nlohmann::ordered_json to_json(const runtime::EpochReport& report);
 
 }  // namespace paceline::cli

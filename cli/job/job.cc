@@ -57,12 +57,13 @@ void scale_gradients(const std::string& text, Job& job) {
 
 }  // namespace
 
-void check_output_of(const JobOptions& job, const char* option, const std::string& path) {
-  std::vector<GivenPath> paths = {{option, path, PathUse::output},
-                                  {"--cluster", job.cluster, PathUse::name_or_input},
-                                  {"--placement", job.placement, PathUse::name_or_input},
-                                  {"--profile", job.profile, PathUse::name_or_input},
-                                  {"--plan", job.plan, PathUse::input}};
+void check_outputs_of(const JobOptions& job, const std::vector<OutputOption>& outputs) {
+  std::vector<GivenPath> paths;
+  for (const auto& [option, path] : outputs) paths.push_back({option, path, PathUse::output});
+  paths.insert(paths.end(), {{"--cluster", job.cluster, PathUse::name_or_input},
+                             {"--placement", job.placement, PathUse::name_or_input},
+                             {"--profile", job.profile, PathUse::name_or_input},
+                             {"--plan", job.plan, PathUse::input}});
   for (const std::string& model : comma_list(job.model))
     paths.push_back({"--model", model, PathUse::name_or_input});
   check_paths(paths);

@@ -70,8 +70,13 @@ struct Job {
 // cluster.
 [[nodiscard]] int ranks_of(const JobOptions& options, const Job& job);
 
-// Refuses a path to write that cannot be written, or that is a file which the job reads. Throws
-// InputError that names `option`.
-void check_output_of(const JobOptions& job, const char* option, const std::string& path);
+// Refuses a path to write that cannot be written, that is a file which the job reads, or that is
+// there twice. An empty path is an option that is not given. Throws InputError that names the
+// option.
+struct OutputOption {
+  const char* option;
+  std::string path;
+};
+void check_outputs_of(const JobOptions& job, const std::vector<OutputOption>& outputs);
 
 }  // namespace paceline::job

@@ -1,4 +1,6 @@
 set(replay_sources
-  replay/replay.cc)
+  replay/replay.cc
+  replay/script.cc)
 set(replay_headers
-  replay/replay.h)
+  replay/replay.h
+  replay/script.h)

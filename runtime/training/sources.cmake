@@ -13,7 +13,8 @@ set(training_sources
   training/recipe_json.cc
   training/shared_checkpoint.cc
   training/shipped_recipes.cc
-  training/trainer.cc)
+  training/trainer.cc
+  training/training_json.cc)
 set(training_headers
   training/atomic_file.h
   training/checkpoint.h
@@ -27,7 +28,8 @@ set(training_headers
   training/recipe.h
   training/recipe_json.h
   training/shared_checkpoint.h
-  training/trainer.h)
+  training/trainer.h
+  training/training_json.h)
 set(training_embedded
   training/recipes/akiba-2017.yaml
   training/recipes/chainermn-2018.yaml

@@ -1,0 +1,43 @@
+// The rows of a table of predictions, run one behind the other with synthetic compute.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/job/prediction_table.h"
+#include "runtime/channel/endpoint.h"
+#include "runtime/replay/replay.h"
+
+namespace paceline::job {
+
+struct ReplayRun {
+  models::Plan plan;
+  runtime::ReplayOutcome outcome;  // as this rank measured it
+};
+
+struct ReplaySettings {
+  int iterations = 5;  // that are measured, of each plan
+  int warm_up = 1;     // before those
+  runtime::Recorder* recorder = nullptr;
+  // Called on rank 0 before each run.
+  std::function<void(std::size_t run)> begin = {};
+};
+
+// All ranks call it. Rank 0 has the table, the others null: it tells them the plans of its rows and
+// how long their layers sleep, which is what the predictions take. Returns a run for each row, in
+// their order. Throws InputError where a rank has another network than rank 0; else as
+// runtime::replay.
+[[nodiscard]] std::vector<ReplayRun> replay_plans(const Job& job, const runtime::Endpoint& endpoint,
+                                                  const PredictionTable* table,
+                                                  const ReplaySettings& settings);
+
+// What rank 0 measured beside what was predicted, as JSON: the whole document (schema
+// paceline.replay/1, docs/formats.md).
+[[nodiscard]] std::string replay_json(const PredictionTable& table,
+                                      const std::vector<ReplayRun>& runs,
+                                      std::string_view transport);
+
+}  // namespace paceline::job
