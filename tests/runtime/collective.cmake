@@ -1,6 +1,6 @@
 # Tests of runtime/collective and of the transports that it runs on.
 paceline_runtime_test(executor_test SOURCES executor_test.cc)
-paceline_runtime_test(executor_late_test SOURCES executor_late_test.cc ../support/late_device.cc)
+paceline_runtime_test(executor_late_test SOURCES executor_late_test.cc LIBRARIES paceline_late_device)
 paceline_runtime_test(launcher_test SOURCES launcher_test.cc)
 paceline_runtime_test(thread_transport_test SOURCES thread_transport_test.cc)
 

@@ -4,4 +4,4 @@ paceline_runtime_test(device_test
     device/copies_test.cc
     device/cpu_device_test.cc
     device/late_device_test.cc
-    ../support/late_device.cc)
+  LIBRARIES paceline_late_device)

@@ -9,6 +9,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace paceline::test {
 
@@ -26,6 +27,15 @@ class TemporaryFolder {
   }
 
   [[nodiscard]] const std::string& path() const { return path_; }
+  // The path of a file in it, there or not.
+  [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  // The names of what is in it, in no order.
+  [[nodiscard]] std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const auto& entry : std::filesystem::directory_iterator(path_))
+      all.push_back(entry.path().filename().string());
+    return all;
+  }
 
   // Makes the folders on the way; returns the whole path.
   std::string write(const std::string& name, std::span<const std::uint8_t> bytes) const {

@@ -1,7 +1,6 @@
 #include "runtime/training/trainer.h"
 
 #include <gmock/gmock.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <atomic>
@@ -16,12 +15,14 @@
 #include "models/network/zoo.h"
 #include "models/plan/strategy.h"
 #include "tests/support/rank_threads.h"
+#include "tests/support/temporary_folder.h"
 
 namespace paceline::runtime {
 namespace {
 
 namespace fs = std::filesystem;
 using models::NumberType;
+using test::TemporaryFolder;
 using testing::on_endpoints;
 
 // Trains in less than a second, and has every kind of state: batch norm, dropout, a shortcut.
@@ -54,16 +55,6 @@ Recipe little_recipe() {
   recipe.augmentation.flip = true;
   return recipe;
 }
-
-struct TemporaryFolder {
-  TemporaryFolder() {
-    std::string pattern = (fs::temp_directory_path() / "paceline-trainer-XXXXXX").string();
-    path = ::mkdtemp(pattern.data());
-  }
-  ~TemporaryFolder() { fs::remove_all(path); }
-  [[nodiscard]] std::string file(const std::string& name) const { return (path / name).string(); }
-  fs::path path;
-};
 
 struct Setting {
   models::Network network = little_network();
@@ -169,7 +160,7 @@ TEST_P(Resume, EndsWithTheBitsOfAnUninterruptedRun) {
   setting.overlap = c.overlap;
   const auto whole = train_all(setting);
 
-  setting.checkpoint = folder.file("a.checkpoint");
+  setting.checkpoint = folder / "a.checkpoint";
   setting.most_iterations = c.stop;
   const auto part = train_all(setting);
   EXPECT_FALSE(part[0].complete);
@@ -217,7 +208,7 @@ TEST(Trainer, CheckpointsOnTheWayChangeNothing) {
     Setting setting;
     setting.overlap = overlap;
     const auto without = train_all(setting);
-    setting.checkpoint = folder.file(std::string(name(overlap)) + ".checkpoint");
+    setting.checkpoint = folder / (std::string(name(overlap)) + ".checkpoint");
     setting.checkpoint_every = 1;
     const auto with = train_all(setting);
     EXPECT_TRUE(same_bits(without[0].weights, with[0].weights));
@@ -302,7 +293,7 @@ TEST(Trainer, RefusesRanksWithDifferentJobsOnAllOfThem) {
 TEST(Trainer, RefusesACheckpointOfAnotherJob) {
   const TemporaryFolder folder;
   Setting setting;
-  setting.checkpoint = folder.file("a.checkpoint");
+  setting.checkpoint = folder / "a.checkpoint";
   setting.most_iterations = 2;
   train_all(setting);
   setting.resume = setting.checkpoint;
@@ -342,7 +333,7 @@ TEST(Trainer, RefusesACheckpointOfANetworkWithOtherAttributes) {
   const TemporaryFolder folder;
   Setting setting;
   setting.network = network(0.25, 5, 1);
-  setting.checkpoint = folder.file("a.checkpoint");
+  setting.checkpoint = folder / "a.checkpoint";
   setting.most_iterations = 1;
   train_all(setting);
   setting.resume = setting.checkpoint;
@@ -360,7 +351,7 @@ TEST(Trainer, RefusesACheckpointOfANetworkWithOtherAttributes) {
 TEST(Trainer, ReplacesNoFileThatIsNoCheckpointOfThisJob) {
   const TemporaryFolder folder;
   Setting setting;
-  setting.checkpoint = folder.file("a.checkpoint");
+  setting.checkpoint = folder / "a.checkpoint";
   setting.most_iterations = 1;
   const auto bytes = [&] {
     std::ifstream file(setting.checkpoint, std::ios::binary);
@@ -393,7 +384,7 @@ TEST(Trainer, StopsAllRanksAfterOneIterationWhereOneIsAskedTo) {
       setting.ranks = ranks;
       setting.overlap = overlap;
       setting.recipe.epochs = 400;
-      setting.checkpoint = folder.file("a.checkpoint");
+      setting.checkpoint = folder / "a.checkpoint";
       std::atomic<int> asked = 0;
       setting.stop = [&] { return ++asked < 2 ? StopReason::none : StopReason::terminated; };
       const auto stopped = train_all(setting);

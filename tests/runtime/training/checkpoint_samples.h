@@ -1,41 +1,16 @@
-// A folder that is gone after the test, bytes of files, and small checkpoints.
+// Bytes of files, and small checkpoints.
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <vector>
 
 #include "runtime/training/checkpoint.h"
+#include "tests/support/temporary_folder.h"
 
 namespace paceline::test {
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() : path_(std::filesystem::temp_directory_path() / "paceline.XXXXXX") {
-    if (::mkdtemp(path_.data()) == nullptr) std::abort();
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  [[nodiscard]] std::vector<std::string> names() const {
-    std::vector<std::string> all;
-    for (const auto& entry : std::filesystem::directory_iterator(path_))
-      all.push_back(entry.path().filename().string());
-    return all;
-  }
-
- private:
-  std::string path_;
-};
 
 inline std::vector<std::byte> bytes_of_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cstring>
+#include <filesystem>
 #include <random>
 
 #include "runtime/training/checkpoint_format.h"
