@@ -152,12 +152,13 @@ void show_platform(const std::string& file, bool json) {
 std::string links_text(const models::Cluster& cluster) {
   if (cluster.platform != nullptr)
     return fmt::format("platform {}: {}", cluster.platform->name, platform_text(*cluster.platform));
-  return fmt::format("inside a node {}{}; {} x {} per node ({}), {} fabric", cluster.intra.name,
-                     cluster.intra_kind == models::IntraKind::switched
-                         ? ""
-                         : fmt::format(" ({})", name(cluster.intra_kind)),
-                     cluster.nics_per_node, cluster.nic.name, name(cluster.nic_use),
-                     described_fabric(cluster));
+  const std::string inside = fmt::format("inside a node {}{}", cluster.intra.name,
+                                         cluster.intra_kind == models::IntraKind::switched
+                                             ? ""
+                                             : fmt::format(" ({})", name(cluster.intra_kind)));
+  if (!cluster.has_nic()) return inside + ", no NIC";
+  return fmt::format("{}; {} x {} per node ({}), {} fabric", inside, cluster.nics_per_node,
+                     cluster.nic.name, name(cluster.nic_use), described_fabric(cluster));
 }
 
 void show_cluster(const std::string& name_or_file, bool json) {

@@ -110,9 +110,14 @@ std::string given_thresholds(const simulator::ThresholdRequest& given) {
 std::string link_lines(const models::Cluster& cluster, const models::Profile& profile) {
   const auto time = [](Seconds v) { return to_text(v); };
   const auto rate = [](BytesPerSecond v) { return to_text(v); };
-  return figure_line("NIC latency", calibrated_or(profile.nic_latency, cluster.nic.latency), time) +
-         figure_line("NIC bandwidth", calibrated_or(profile.nic_bandwidth, cluster.nic.bandwidth),
-                     rate) +
+  const std::string nic =
+      !cluster.has_nic()
+          ? ""
+          : figure_line("NIC latency", calibrated_or(profile.nic_latency, cluster.nic.latency),
+                        time) +
+                figure_line("NIC bandwidth",
+                            calibrated_or(profile.nic_bandwidth, cluster.nic.bandwidth), rate);
+  return nic +
          figure_line("intra latency", calibrated_or(profile.intra_latency, cluster.intra.latency),
                      time) +
          figure_line("intra bandwidth",

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/base/figure.h"
@@ -16,6 +17,17 @@
 #include "models/cluster/platform.h"
 
 namespace paceline::models {
+
+// When a rank adds what it receives to what it has.
+enum class Reduction {
+  while_receiving,  // as NCCL's kernels do: it takes no time beside the transfer, and a measured bus
+                    // bandwidth has it in it
+  after_receiving,  // by a processor, message after message
+};
+
+// How a GPU is cooled: `geforce` cards have fans of their own and slow one another down where
+// several stand side by side.
+enum class Cooling { passive, geforce };
 
 // A processor that runs one rank. Rates are peaks from the datasheet; the two efficiencies
 // say what share of them a training step reaches on compute-bound and memory-bound layers.
@@ -31,7 +43,17 @@ struct Device {
   Figure<Bytes> memory;
   Figure<double> compute_efficiency;
   Figure<double> memory_efficiency;
+  std::optional<int> multiprocessors;  // of a GPU (NVIDIA's SMs)
+  Cooling cooling = Cooling::passive;
+  Reduction reduction = Reduction::after_receiving;
 };
+
+// What carries a link's bytes. `shared_memory` is a copy of the host's on the way between devices.
+enum class LinkKind { nvlink, pcie, ethernet, infiniband, omni_path, efa, shared_memory };
+[[nodiscard]] std::string_view name(LinkKind kind);
+
+// TCP passes the processors, which copy and so share the work of all ranks of a node.
+enum class Protocol { rdma, tcp };
 
 // A full-duplex link. In each direction, n bytes take latency + n / bandwidth.
 struct Link {
@@ -40,6 +62,30 @@ struct Link {
   Figure<BytesPerSecond> line_rate;  // nominal, per direction
   Figure<BytesPerSecond> bandwidth;  // what a message gets, per direction
   Figure<Seconds> latency;           // one way, per message
+  std::optional<LinkKind> kind;      // nothing where a user's link does not say
+  Protocol protocol = Protocol::rdma;
+  // How many TCP flows share the work, where the bandwidth follows the rule for them
+  // (link_rules.h).
+  std::optional<int> tcp_flows;
+  // Of a link inside a node, if its bandwidth depends on how many ranks of the node are in use: by
+  // the least number that it is for. bandwidth is then that of the most ranks.
+  std::map<int, Figure<BytesPerSecond>> bandwidth_by_ranks;
+
+  [[nodiscard]] bool is(LinkKind what) const { return kind && *kind == what; }
+};
+
+// What the ranks of a node share besides the links between them. A figure that is not there does
+// not bind.
+struct Host {
+  // Without it, each message between ranks of a node goes from the device to the host's memory and
+  // on to the other device.
+  bool peer_to_peer = true;
+  int sockets = 1;                                 // ranks of a node are dealt to them in blocks
+  std::optional<Figure<BytesPerSecond>> crossing;  // of a socket to the others, per direction
+  std::optional<Figure<BytesPerSecond>> memory_bandwidth;  // of the node
+  int switches = 0;  // PCIe switches, each above a block of ranks; 0: none to mention
+  std::optional<Figure<BytesPerSecond>> uplink;  // of a switch, per direction
+  std::optional<Link> lane;                      // of a rank to its host; if absent, `intra`
 };
 
 // How messages of a node's ranks use its NICs, where the node has several.
@@ -60,8 +106,9 @@ struct Cluster {
   int nodes = 1;
   int ranks_per_node = 1;  // g
   Device device;
-  Link intra;  // one port or lane inside the node (intra_kind)
-  Link nic;    // one NIC
+  Link intra;             // one port or lane inside the node (intra_kind)
+  Link nic;               // one NIC; without a name if there is none, which only one node may have
+  bool gpudirect = true;  // whether NICs reach the devices' memory without the host's
   int nics_per_node = 1;
   NicUse nic_use = NicUse::striped;
   IntraKind intra_kind = IntraKind::switched;
@@ -72,6 +119,7 @@ struct Cluster {
   std::map<int, double> slow_nodes;  // by node, the share of its NICs' bandwidth that is left
   // A platform takes the place of nodes, NICs and fabric: each host is a rank. Null if not given.
   std::shared_ptr<const Platform> platform;
+  std::optional<Host> host;
   std::optional<Link> host_link;                     // for copies to the device; if absent, `intra`
   std::optional<Figure<BytesPerSecond>> storage;     // read bandwidth of one node
   std::optional<Figure<PerSecond>> decode_per_node;  // samples that a node decodes and augments
@@ -79,6 +127,7 @@ struct Cluster {
   std::string source;   // where the description comes from
 
   [[nodiscard]] int ranks() const { return nodes * ranks_per_node; }
+  [[nodiscard]] bool has_nic() const { return !nic.name.empty(); }
 };
 
 }  // namespace paceline::models

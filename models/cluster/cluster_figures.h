@@ -20,7 +20,9 @@ void for_each_figure(const Cluster& cluster, Visit visit) {
   };
   const auto visit_link = [&visit](const char* part, const Link& link) {
     visit(part, "line rate", link.line_rate);
-    visit(part, "bandwidth", link.bandwidth);
+    if (link.bandwidth_by_ranks.empty()) visit(part, "bandwidth", link.bandwidth);
+    for (const auto& [ranks, bandwidth] : link.bandwidth_by_ranks)
+      visit(part, ("bandwidth from " + std::to_string(ranks) + " ranks").c_str(), bandwidth);
     visit(part, "latency", link.latency);
   };
   visit("device", "FP32", device.fp32);
@@ -34,7 +36,7 @@ void for_each_figure(const Cluster& cluster, Visit visit) {
   visit("device", "memory efficiency", device.memory_efficiency);
   if (cluster.platform == nullptr) {
     visit_link("intra link", cluster.intra);
-    visit_link("NIC", cluster.nic);
+    if (cluster.has_nic()) visit_link("NIC", cluster.nic);
   }
   visit_any("fabric", "hop latency", cluster.hop_latency);
   if (cluster.host_link) visit_link("host link", *cluster.host_link);

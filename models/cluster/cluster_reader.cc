@@ -9,6 +9,7 @@
 #include "models/base/parse_units.h"
 #include "models/cluster/catalog_parts.h"
 #include "models/cluster/figure_reader.h"
+#include "models/cluster/link_rules.h"
 #include "models/cluster/part_reader.h"
 #include "models/cluster/placement.h"
 #include "models/cluster/simgrid_xml.h"
@@ -45,16 +46,43 @@ Link cluster_link(const YamlMap& cluster, const std::string& key) {
   return cluster.parsed(key, [](const std::string& name) { return catalog_link(name); });
 }
 
+// The number of ranks in use is that of a node, so only `intra` can depend on it.
+void refuse_bandwidth_by_ranks(const YamlMap& map, const std::string& key, const Link& link) {
+  if (link.bandwidth_by_ranks.empty()) return;
+  throw InputError(map.place_of_key(key),
+                   fmt::format("{} with a bandwidth by the ranks of a node", key),
+                   "only intra takes bandwidth_by_ranks: state one bandwidth");
+}
+
+void read_gpudirect(const YamlMap& nic, Cluster& cluster) {
+  if (!nic.has("gpudirect")) return;
+  if (cluster.nic.protocol == Protocol::tcp)
+    throw InputError(nic.place_of_key("gpudirect"), "gpudirect of a NIC with TCP",
+                     "leave it out: TCP goes through the host");
+  cluster.gpudirect = nic.flag_or("gpudirect", true);
+  if (!cluster.gpudirect && !nic.has("bandwidth"))
+    cluster.nic.bandwidth = bandwidth_without_gpudirect(cluster.nic.line_rate);
+}
+
 void read_nics(const YamlMap& map, Cluster& cluster) {
   const YAML::Node node = map.at("nic");
+  const auto finish = [&] {
+    refuse_bandwidth_by_ranks(map, "nic", cluster.nic);
+    if (cluster.nic.tcp_flows)
+      cluster.nic.bandwidth =
+          tcp_bandwidth(cluster.nic.line_rate, *cluster.nic.tcp_flows, cluster.ranks_per_node);
+  };
   if (!node.IsMap()) {
     cluster.nic = cluster_link(map, "nic");
+    finish();
     return;
   }
   std::vector<std::string> keys = link_keys();
-  keys.insert(keys.end(), {"count", "use"});
+  keys.insert(keys.end(), {"count", "use", "gpudirect"});
   const YamlMap nic(node, map.file(), "nic", keys);
   cluster.nic = read_link(nic, "nic");
+  finish();
+  read_gpudirect(nic, cluster);
   if (nic.has("count")) cluster.nics_per_node = read_count(nic, "count", most_nics);
   if (nic.has("use")) {
     cluster.nic_use = nic.parsed("use", [](const std::string& use) {
@@ -283,7 +311,7 @@ Cluster read_cluster(const YAML::Node& node, const std::string& file, const std:
                      : map.parsed("device", [](const std::string& n) { return catalog_device(n); });
   if (!has_platform) {
     read_intra(map, cluster);
-    read_nics(map, cluster);
+    if (map.has("nic") || cluster.nodes > 1) read_nics(map, cluster);
     if (has_fabric_map) {
       cluster.fabric = read_fabric(map, basis, cluster);
     } else if (map.has("fabric")) {
@@ -291,7 +319,10 @@ Cluster read_cluster(const YAML::Node& node, const std::string& file, const std:
     }
   }
   read_placement(map, cluster);
-  if (map.has("host_link")) cluster.host_link = cluster_link(map, "host_link");
+  if (map.has("host_link")) {
+    cluster.host_link = cluster_link(map, "host_link");
+    refuse_bandwidth_by_ranks(map, "host_link", *cluster.host_link);
+  }
   override_figure(map, "storage", basis, bandwidth, cluster.storage);
   override_figure(map, "decode", basis, rate, cluster.decode_per_node);
   cluster.profile = map.text_or("profile", "");

@@ -2,12 +2,33 @@
 // tests/models/cluster_catalog_test.cc.
 #include "models/cluster/part_reader.h"
 
+#include <fmt/core.h>
+
+#include <utility>
+
 #include "models/cluster/catalog_file.h"
 #include "models/cluster/catalog_parts.h"
 #include "models/cluster/figure_reader.h"
+#include "models/cluster/link_rules.h"
 
 namespace paceline::models {
 namespace {
+
+constexpr int most_multiprocessors = 10000;
+constexpr int most_tcp_flows = 64;  // NCCL's limit of sockets
+constexpr int most_ranks_of_an_entry = 4096;
+
+const std::vector<std::pair<const char*, LinkKind>>& link_kinds() {
+  static const std::vector<std::pair<const char*, LinkKind>> kinds = {
+      {"nvlink", LinkKind::nvlink},
+      {"pcie", LinkKind::pcie},
+      {"ethernet", LinkKind::ethernet},
+      {"infiniband", LinkKind::infiniband},
+      {"omni-path", LinkKind::omni_path},
+      {"efa", LinkKind::efa},
+      {"shared-memory", LinkKind::shared_memory}};
+  return kinds;
+}
 
 // The efficiency of devices that do not state theirs.
 Figure<double> default_efficiency(const char* key) {
@@ -19,7 +40,111 @@ Figure<double> default_efficiency(const char* key) {
                      share, Zero::refused);
 }
 
+// A word of a list of kinds, under `key`. `noun` is for errors.
+template <class Kind>
+Kind read_word(const YamlMap& map, const std::string& key, const char* noun,
+               const std::vector<std::pair<const char*, Kind>>& kinds) {
+  return map.parsed(key, [&](const std::string& text) {
+    std::vector<std::string> names;
+    for (const auto& [known, kind] : kinds) {
+      if (known == text) return kind;
+      names.emplace_back(known);
+    }
+    throw unknown_name(noun, text, names);
+  });
+}
+
+// GPUs are told from processors by what only they state.
+Reduction usual_reduction(const Device& device) {
+  const bool is_gpu = device.multiprocessors || device.tf32 || device.fp16_tensor;
+  return is_gpu ? Reduction::while_receiving : Reduction::after_receiving;
+}
+
+bool can_be_tcp(std::optional<LinkKind> kind) {
+  return !kind || *kind == LinkKind::ethernet || *kind == LinkKind::infiniband ||
+         *kind == LinkKind::omni_path;
+}
+
+void read_bandwidth_by_ranks(const YamlMap& map, const Basis& basis, Link& link) {
+  const std::string key = "bandwidth_by_ranks";
+  const YAML::Node node = map.at(key);
+  std::vector<std::string> counts;
+  if (node.IsMap()) {
+    for (const auto& entry : node) {
+      if (entry.first.IsScalar()) counts.push_back(entry.first.Scalar());
+    }
+  }
+  const YamlMap by_ranks(node, map.file(), key, counts);
+  if (counts.empty())
+    throw InputError(map.place_of_key(key), "bandwidth_by_ranks has no entry",
+                     "write {2: 18 GB/s, 4: 36 GB/s}, each from so many ranks in use on");
+  link.bandwidth_by_ranks.clear();
+  for (const std::string& text : counts) {
+    int count = 0;
+    try {
+      count = static_cast<int>(parse_count(text, 1, most_ranks_of_an_entry));
+    } catch (const InputError& error) {
+      throw InputError(by_ranks.place_of_key(text), key + ": " + error.problem(), error.remedy());
+    }
+    if (!link.bandwidth_by_ranks
+             .emplace(count, read_figure(by_ranks, text, basis, bandwidth, Zero::refused))
+             .second) {
+      throw InputError(by_ranks.place_of_key(text), fmt::format("{} ranks stand twice", count),
+                       "write each number once");
+    }
+  }
+  link.bandwidth = link.bandwidth_by_ranks.rbegin()->second;
+}
+
+// What the link is, and a bandwidth that is stated, listed by ranks, or follows from TCP.
+void read_kind_and_bandwidth(const YamlMap& map, const Basis& basis, Link& link) {
+  if (map.has("link")) link.kind = read_word(map, "link", "kind of link", link_kinds());
+  const Protocol before = link.protocol;
+  if (map.has("protocol"))
+    link.protocol = read_word<Protocol>(map, "protocol", "protocol",
+                                        {{"rdma", Protocol::rdma}, {"tcp", Protocol::tcp}});
+  const bool is_tcp = link.protocol == Protocol::tcp;
+  if (is_tcp && !can_be_tcp(link.kind)) {
+    throw InputError(map.has("protocol") ? map.place_of_key("protocol") : map.place_of_key("link"),
+                     fmt::format("TCP over a link of kind {}", name(*link.kind)),
+                     "write link: ethernet, infiniband or omni-path, or protocol: rdma");
+  }
+  if (is_tcp && !link.kind) link.kind = LinkKind::ethernet;
+  const bool is_stated = map.has("bandwidth") || map.has("bandwidth_by_ranks");
+  if (map.has("bandwidth") && map.has("bandwidth_by_ranks"))
+    throw InputError(map.place_of_key("bandwidth_by_ranks"), "bandwidth twice",
+                     "write bandwidth or bandwidth_by_ranks");
+  if (map.has("flows") && (!is_tcp || is_stated)) {
+    throw InputError(map.place_of_key("flows"),
+                     is_tcp ? "flows beside a bandwidth" : "flows of a link without TCP",
+                     is_tcp ? "leave one of the two out" : "write protocol: tcp, or leave it out");
+  }
+  if (is_stated) link.tcp_flows.reset();
+  if (map.has("bandwidth")) {
+    link.bandwidth_by_ranks.clear();
+    link.bandwidth = read_figure(map, "bandwidth", basis, bandwidth, Zero::refused);
+  } else if (map.has("bandwidth_by_ranks")) {
+    read_bandwidth_by_ranks(map, basis, link);
+  } else if (!is_tcp && link.tcp_flows) {
+    throw InputError(map.place_of_key("protocol"), "protocol: rdma, and the bandwidth is TCP's",
+                     "add bandwidth: ...");
+  } else if (is_tcp && (before != link.protocol || !map.has("base"))) {
+    link.tcp_flows = default_tcp_flows;
+  }
+  if (map.has("flows")) link.tcp_flows = read_count(map, "flows", most_tcp_flows);
+  if (!link.tcp_flows) return;
+  link.bandwidth_by_ranks.clear();
+  link.bandwidth = tcp_bandwidth(link.line_rate, *link.tcp_flows, 1);
+}
+
 }  // namespace
+
+std::string_view name(LinkKind kind) {
+  for (const auto& [text, known] : link_kinds()) {
+    if (known == kind) return text;
+  }
+  return "unknown";
+}
 
 Device catalog_device(std::string_view name) {
   const CatalogFile file("devices.yaml", "devices");
@@ -39,10 +164,10 @@ std::vector<CatalogEntry> catalog_links() {
 }
 
 Device read_device(const YAML::Node& node, const std::string& file, const std::string& name) {
-  const YamlMap map(
-      node, file, "device " + name,
-      {"base", "name", "description", "provenance", "source", "fp32", "tf32", "fp16", "fp16_tensor",
-       "bf16", "memory_bandwidth", "memory", "compute_efficiency", "memory_efficiency"});
+  const YamlMap map(node, file, "device " + name,
+                    {"base", "name", "description", "provenance", "source", "fp32", "tf32", "fp16",
+                     "fp16_tensor", "bf16", "memory_bandwidth", "memory", "compute_efficiency",
+                     "memory_efficiency", "multiprocessors", "cooling", "reduction"});
   const Basis basis = basis_of(map);
   Device device;
   device.name = name;
@@ -66,11 +191,25 @@ Device read_device(const YAML::Node& node, const std::string& file, const std::s
   override_figure(map, "memory", basis, bytes, device.memory);
   override_figure(map, "compute_efficiency", basis, share, device.compute_efficiency);
   override_figure(map, "memory_efficiency", basis, share, device.memory_efficiency);
+  if (map.has("multiprocessors"))
+    device.multiprocessors = read_count(map, "multiprocessors", most_multiprocessors);
+  if (map.has("cooling"))
+    device.cooling =
+        read_word<Cooling>(map, "cooling", "kind of cooling",
+                           {{"passive", Cooling::passive}, {"geforce", Cooling::geforce}});
+  if (map.has("reduction")) {
+    device.reduction = read_word<Reduction>(map, "reduction", "time of a reduction",
+                                            {{"while-receiving", Reduction::while_receiving},
+                                             {"after-receiving", Reduction::after_receiving}});
+  } else if (!map.has("base")) {
+    device.reduction = usual_reduction(device);
+  }
   return device;
 }
 
 std::vector<std::string> link_keys() {
-  return {"base", "description", "provenance", "source", "line_rate", "bandwidth", "latency"};
+  return {"base",    "description", "provenance", "source", "line_rate",         "bandwidth",
+          "latency", "link",        "protocol",   "flows",  "bandwidth_by_ranks"};
 }
 
 Link read_link(const YamlMap& map, const std::string& name) {
@@ -80,11 +219,13 @@ Link read_link(const YamlMap& map, const std::string& name) {
   if (map.has("base")) {
     link = map.parsed("base", [](const std::string& base) { return catalog_link(base); });
   } else {
-    require(map, {"line_rate", "bandwidth", "latency"});
+    require(map, {"line_rate", "latency"});
+    if (!map.has("bandwidth_by_ranks") && map.text_or("protocol", "") != "tcp")
+      require(map, {"bandwidth"});
   }
   link.description = map.text_or("description", link.description);
   override_figure(map, "line_rate", basis, bandwidth, link.line_rate);
-  override_figure(map, "bandwidth", basis, bandwidth, link.bandwidth);
+  read_kind_and_bandwidth(map, basis, link);
   override_figure(map, "latency", basis, seconds, link.latency, Zero::allowed);
   return link;
 }

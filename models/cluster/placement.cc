@@ -63,6 +63,11 @@ void check_ranks(const Cluster& cluster, std::int64_t ranks) {
         fmt::format("choose 1 to {}, or list more slots", cluster.slots.size()));
   }
   if (ranks >= 1 && ranks <= cluster.ranks()) return;
+  if (!cluster.has_nic() && cluster.platform == nullptr && ranks > 1) {
+    throw InputError(
+        fmt::format("{} ranks on cluster {}, one node without nic", ranks, cluster.name),
+        fmt::format("choose 1 to {}, or add nodes and nic to its file", cluster.ranks()));
+  }
   throw InputError(fmt::format("{} ranks do not fit cluster {}", ranks, cluster.name),
                    fmt::format("choose 1 to {} ({} nodes x {} ranks)", cluster.ranks(),
                                cluster.nodes, cluster.ranks_per_node));

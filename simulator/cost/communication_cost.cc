@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "models/base/interval.h"
+#include "models/cluster/link_rules.h"
 
 namespace paceline::simulator {
 namespace {
@@ -138,18 +139,24 @@ CommunicationCost communication_cost(const models::Cluster& cluster, const model
   cost.slow_nodes = cluster.slow_nodes;
   cost.platform = cluster.platform;
   cost.nodes = cluster.nodes;
+  const Figure<BytesPerSecond>& intra_bandwidth =
+      models::bandwidth_for(cluster.intra, models::most_ranks_on_a_node(cluster, ranks));
+  // Nothing passes the NIC of a cluster that has none, and no rate may be endless.
+  const models::Link& nic = cluster.has_nic() ? cluster.nic : cluster.intra;
   if (profile == nullptr) {
-    cost.intra = link_cost(cluster.intra.latency, cluster.intra.bandwidth, reading);
-    cost.nic = link_cost(cluster.nic.latency, cluster.nic.bandwidth, reading);
+    cost.intra = link_cost(cluster.intra.latency, intra_bandwidth, reading);
+    cost.nic = link_cost(nic.latency, nic.bandwidth, reading);
   } else {
-    cost.intra =
-        link_cost(or_catalogue(profile->intra_latency, cluster.intra.latency),
-                  or_catalogue(profile->intra_bandwidth, cluster.intra.bandwidth), reading);
-    cost.nic = link_cost(or_catalogue(profile->nic_latency, cluster.nic.latency),
-                         or_catalogue(profile->nic_bandwidth, cluster.nic.bandwidth), reading);
+    cost.intra = link_cost(or_catalogue(profile->intra_latency, cluster.intra.latency),
+                           or_catalogue(profile->intra_bandwidth, intra_bandwidth), reading);
+    cost.nic = link_cost(or_catalogue(profile->nic_latency, nic.latency),
+                         or_catalogue(profile->nic_bandwidth, nic.bandwidth), reading);
   }
   constexpr double bytes_moved_per_byte_reduced = 3;
-  cost.gamma = bytes_moved_per_byte_reduced / effective_memory_bandwidth(cluster.device, reading);
+  const bool reduces_beside = cluster.device.reduction == models::Reduction::while_receiving;
+  if (!reduces_beside || (profile != nullptr && profile->transport)) {
+    cost.gamma = bytes_moved_per_byte_reduced / effective_memory_bandwidth(cluster.device, reading);
+  }
   if (profile != nullptr) {
     for (const models::CalibratedRate& rate : profile->rates) {
       if (rate.kind == models::RateKind::reduce && rate.type == models::NumberType::fp32)

@@ -81,9 +81,17 @@ struct CommunicationCost {
 // With a calibrated transport, the alpha of a message between nodes is the time that the profile's
 // exchange of the nearest number of ranks took beyond that of the bytes on the NIC. The
 // oversubscription of a fat tree's leaf switches is the profile's, where it has one; levels above
-// keep theirs. gamma is the profile's rate of FP32 reductions, where it has one, or the time to
-// read two operands and write one at the device's memory bandwidth times its memory efficiency:
-// 3 bytes moved for each byte reduced.
+// keep theirs.
+//
+// gamma is the profile's rate of FP32 reductions, where it has one. Else it is 0 for a device that
+// reduces while it receives, unless the profile has a transport, which then reduces, and for other
+// devices the time to read two operands and write one at the device's memory bandwidth times its
+// memory efficiency: 3 bytes moved for each byte reduced.
+//
+// Where the intra link's bandwidth depends on the ranks in use, it is that of the node that has most
+// of the job's `ranks` (0: all of the cluster's). It is then an effective rate of a rank's port, the
+// same for all schedules: a ring's, which is what was measured. A cluster without NICs has the intra
+// link's cost in place of theirs.
 [[nodiscard]] CommunicationCost communication_cost(const models::Cluster& cluster,
                                                    const models::Profile* profile, Reading reading,
                                                    int ranks = 0);

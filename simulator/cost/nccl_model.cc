@@ -211,7 +211,7 @@ NcclModel::NcclModel(NcclTables tables, const models::Cluster& cluster, int rank
   compute_capability_ = simulator::compute_capability(cluster.device.name);
   knows_device_ = compute_capability_ > 0;
   if (!knows_device_) compute_capability_ = capability_by_rates(cluster.device);
-  on_nvlink_ = cluster.intra.name.starts_with("nvlink");
+  on_nvlink_ = cluster.intra.is(models::LinkKind::nvlink);
   if (ranks == 1) return;
 
   const double share =

@@ -23,8 +23,8 @@
 // ncclTopoCompute cuts that into channels of one of a few speeds. Of that search we keep the
 // counting of bandwidth (ports of GPUs, NICs), not the paths. What the search sees and a Cluster
 // does not say is taken to be: a NIC near each GPU (GPUDirect), Intel processors unless said
-// otherwise, no socket between GPUs on PCIe, and an NVSwitch between GPUs on NVLink. The link is
-// NVLink if its name begins with "nvlink". Profiles do not enter: NCCL does not know them.
+// otherwise, no socket between GPUs on PCIe, and an NVSwitch between GPUs on NVLink. Profiles do not
+// enter: NCCL does not know them.
 #pragma once
 
 #include <array>

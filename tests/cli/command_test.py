@@ -217,7 +217,11 @@ class Export(unittest.TestCase):
 
     def test_a_cluster_says_what_reductions_cost(self):
         self.assertNotIn("calc", self.export("ring", "goal"))
-        text = self.export("ring", "goal", "--size", "1 MiB", "--cluster", "jizhi-p40")
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "after.yaml")
+            path.write_text("cluster: after\nnodes: 1\nranks_per_node: 8\nintra: pcie3-x16\n"
+                            "device: {base: p40, reduction: after-receiving}\n")
+            text = self.export("ring", "goal", "--size", "1 MiB", "--cluster", str(path))
         self.assertEqual(text.count(": calc 1515\n"), 7 * 8)  # 3 x 131072 B at 0.75 x 346 GB/s
 
     def test_a_file_is_what_is_printed(self):

@@ -9,6 +9,7 @@
 #include "models/base/error.h"
 #include "models/base/parse_units.h"
 #include "models/cluster/catalog.h"
+#include "models/cluster/link_rules.h"
 #include "models/cluster/placement.h"
 
 namespace paceline::models {
@@ -45,14 +46,21 @@ TEST(Catalog, HasNoNameTwice) {
 }
 
 TEST(Catalog, HasTheDevicesLinksAndClustersOfTheDesign) {
-  for (const char* name : {"k80", "p40", "p100", "p100-pcie", "v100", "a100", "a100-80g", "h100",
-                           "h200", "knl-7250", "xeon-8160"}) {
+  for (const char* name :
+       {"k80",         "m40",       "titan-x",  "p40",       "gtx-1080-ti", "p100",
+        "p100-pcie",   "v100",      "v100-32g", "v100-pcie", "v100-sxm3",   "t4",
+        "rtx-2080-ti", "titan-rtx", "a100",     "a100-80g",  "a100-pcie",   "h100",
+        "h100-pcie",   "h200",      "b200",     "knl-7250",  "xeon-8160"}) {
     EXPECT_NO_THROW((void)catalog_device(name)) << name;
   }
   for (const char* name :
-       {"pcie3-x16", "pcie4-x16", "pcie5-x16", "nvlink1", "nvlink2", "nvlink3", "nvlink4",
-        "tcp-10g", "tcp-25g", "tcp-50g", "tcp-100g", "roce-25g", "roce-50g", "roce-100g",
-        "infiniband-fdr", "infiniband-edr", "infiniband-hdr", "infiniband-ndr"}) {
+       {"pcie3-x16",      "pcie3-x16-2s",   "pcie3-staged",   "pcie4-x16",      "pcie4-staged",
+        "pcie5-x16",      "nvlink1",        "nvlink1-mesh",   "nvlink2",        "nvlink2-mesh",
+        "nvlink2-bridge", "nvlink3",        "nvlink4",        "nvlink5",        "tcp-10g",
+        "tcp-25g",        "tcp-32g",        "tcp-40g",        "tcp-50g",        "tcp-100g",
+        "roce-25g",       "roce-50g",       "roce-100g",      "efa-100g",       "efa-400g",
+        "infiniband-qdr", "infiniband-fdr", "infiniband-edr", "infiniband-hdr", "infiniband-ndr",
+        "ipoib-100g",     "omni-path-100g"}) {
     EXPECT_NO_THROW((void)catalog_link(name)) << name;
   }
   for (const char* name : {"jizhi-p40", "goyal-p100", "pfn-mn1", "pfn-mn1-10g", "aws-p3-16xlarge",
@@ -79,7 +87,12 @@ void check(const Link& link, const std::string& what) {
   check(link.bandwidth, what + " bandwidth");
   check(link.latency, what + " latency");
   EXPECT_LE(link.bandwidth.high, link.line_rate.value) << what;
-  EXPECT_GE(link.bandwidth.low, 0.3 * link.line_rate.value) << what;
+  EXPECT_GE(link.bandwidth.value, 0.1 * link.line_rate.value) << what;
+  for (const auto& [ranks, bandwidth] : link.bandwidth_by_ranks) {
+    check(bandwidth, what + " bandwidth by ranks");
+    EXPECT_LE(bandwidth.high, link.line_rate.value) << what << " " << ranks;
+  }
+  EXPECT_TRUE(link.kind) << what;
 }
 
 void check(const Device& device, const std::string& what) {
@@ -155,9 +168,15 @@ TEST(Catalog, LinksAsTheDocumentsSay) {
   EXPECT_DOUBLE_EQ(catalog_link("nvlink4").line_rate.value.value(), 450e9);
   EXPECT_DOUBLE_EQ(catalog_link("nvlink2").latency.value.value(), 3.4e-6);
   EXPECT_DOUBLE_EQ(catalog_link("pcie3-x16").latency.value.value(), 5.7e-6);
-  for (const char* tcp : {"tcp-25g", "tcp-50g", "tcp-100g"}) {
-    EXPECT_DOUBLE_EQ(catalog_link(tcp).latency.low.value(), 10e-6) << tcp;
-    EXPECT_DOUBLE_EQ(catalog_link(tcp).latency.high.value(), 15e-6) << tcp;
+  EXPECT_DOUBLE_EQ(bandwidth_for(catalog_link("nvlink1-mesh"), 4).value.value(), 36e9);
+  EXPECT_DOUBLE_EQ(bandwidth_for(catalog_link("nvlink2-mesh"), 8).value.value(), 125e9);
+  EXPECT_DOUBLE_EQ(bandwidth_for(catalog_link("nvlink2-bridge"), 2).value.value(), 21.4e9);
+  EXPECT_DOUBLE_EQ(bandwidth_for(catalog_link("nvlink2-bridge"), 4).value.value(), 5.5e9);
+  for (const char* tcp : {"tcp-25g", "tcp-32g", "tcp-40g", "tcp-50g", "tcp-100g"}) {
+    const Link link = catalog_link(tcp);
+    EXPECT_EQ(link.protocol, Protocol::tcp) << tcp;
+    EXPECT_EQ(link.bandwidth, tcp_bandwidth(link.line_rate, link.tcp_flows.value(), 1)) << tcp;
+    EXPECT_DOUBLE_EQ(link.latency.value.value(), 40e-6) << tcp;
   }
 }
 

@@ -1,8 +1,12 @@
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include "models/cluster/catalog.h"
+#include "models/collective/algorithms.h"
 #include "simulator/cost/closed_form.h"
 #include "simulator/cost/communication_cost.h"
+#include "simulator/engine/step_engine.h"
+#include "tests/support/generators.h"
 
 namespace paceline::simulator {
 namespace {
@@ -51,7 +55,7 @@ TEST(CommunicationCost, ReadsFiguresAtEitherEnd) {
   EXPECT_EQ(fast.nic.alpha, cluster.nic.latency.low);
   EXPECT_EQ(slow.nic.alpha, cluster.nic.latency.high);
   EXPECT_DOUBLE_EQ(fast.nic.beta.value(), 1 / cluster.nic.bandwidth.high.value());
-  EXPECT_LT(fast.gamma, slow.gamma);
+  EXPECT_EQ(slow.gamma.value(), 0) << "a GPU reduces while it receives";
   models::Profile profile;
   profile.nic_latency = Figure<Seconds>::exact(Seconds{7e-6}, Provenance::calibrated, "test");
   EXPECT_EQ(communication_cost(cluster, &profile, Reading::stated).nic.alpha.value(), 7e-6);
@@ -76,7 +80,65 @@ TEST(CommunicationCost, ReducingMovesThreeBytes) {
   cluster.device.memory_bandwidth =
       Figure<BytesPerSecond>::exact(BytesPerSecond{100e9}, Provenance::datasheet, "test");
   cluster.device.memory_efficiency = Figure<double>::exact(0.5, Provenance::datasheet, "test");
+  cluster.device.reduction = models::Reduction::after_receiving;
   EXPECT_DOUBLE_EQ(communication_cost(cluster, nullptr, Reading::stated).gamma.value(), 60e-12);
+  // One that reduces while it receives takes no time of its own, unless something else reduces.
+  cluster.device.reduction = models::Reduction::while_receiving;
+  EXPECT_EQ(communication_cost(cluster, nullptr, Reading::stated).gamma.value(), 0);
+  models::Profile profile;
+  EXPECT_EQ(communication_cost(cluster, &profile, Reading::stated).gamma.value(), 0);
+  profile.transport.emplace();
+  EXPECT_DOUBLE_EQ(communication_cost(cluster, &profile, Reading::stated).gamma.value(), 60e-12);
+  profile.transport.reset();
+  profile.rates.push_back({.kind = models::RateKind::reduce,
+                           .bytes = Figure<BytesPerSecond>::exact(BytesPerSecond{4e9},
+                                                                  Provenance::calibrated, "test")});
+  EXPECT_DOUBLE_EQ(communication_cost(cluster, &profile, Reading::stated).gamma.value(), 1 / 4e9);
+}
+
+// A bus bandwidth has the reduction in it, so a ring must reach it as messages grow, and never more.
+RC_GTEST_PROP(CommunicationCost, ARingOnOneNodeReachesTheBusBandwidth, ()) {
+  const char* links[] = {"nvlink1", "nvlink2", "nvlink3", "nvlink4", "nvlink5"};
+  const char* gpus[] = {"p100", "v100", "a100", "h200", "b200"};
+  const auto generation = static_cast<std::size_t>(test::drawn(0, 4));
+  models::Cluster cluster;
+  cluster.device = models::catalog_device(gpus[generation]);
+  cluster.intra = models::catalog_link(links[generation]);
+  cluster.ranks_per_node = test::drawn(2, 16);
+  const int p = test::drawn(2, cluster.ranks_per_node);
+  const StepEngine engine(models::ring_all_reduce(p),
+                          communication_cost(cluster, nullptr, Reading::stated, p));
+  const double bandwidth = cluster.intra.bandwidth.value.value();
+  double before = 0;
+  for (double bytes = 1 << 20; bytes <= 1e12; bytes *= 16) {
+    const double seconds = engine.time(Bytes{bytes}).value();
+    const double bus = bytes / seconds * 2 * (p - 1) / p;
+    RC_ASSERT(bus >= before);
+    RC_ASSERT(bus <= bandwidth * (1 + 1e-12));
+    before = bus;
+  }
+  RC_ASSERT(before > 0.999 * bandwidth);
+}
+
+// The ranks of a job that sit on one node say how much a mesh gives each of them.
+TEST(CommunicationCost, AMeshIsAsFastAsTheRanksInUseMakeIt) {
+  const models::Cluster cluster = models::catalog_cluster("goyal-p100");
+  const auto rate = [&](int ranks) {
+    return 1 / communication_cost(cluster, nullptr, Reading::stated, ranks).intra.beta.value();
+  };
+  EXPECT_NEAR(rate(2), 18e9, 1);
+  EXPECT_NEAR(rate(4), 36e9, 1);
+  EXPECT_NEAR(rate(8), 66e9, 1);
+  EXPECT_NEAR(rate(64), 66e9, 1);
+  EXPECT_NEAR(rate(0), 66e9, 1);
+}
+
+TEST(CommunicationCost, AClusterWithoutNicsHasNoEndlessRates) {
+  models::Cluster cluster = models::catalog_cluster("h200-ndr");
+  cluster.nodes = 1;
+  cluster.nic = {};
+  const CommunicationCost cost = communication_cost(cluster, nullptr, Reading::stated, 8);
+  EXPECT_EQ(cost.nic.beta, cost.intra.beta);
 }
 
 // Each figure of a profile takes the place of one of the cluster's, and of no other.

@@ -1,0 +1,71 @@
+// Tests: tests/models/link_rules_test.cc.
+#include "models/cluster/link_rules.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+namespace paceline::models {
+namespace {
+
+Figure<BytesPerSecond> shares_of(BytesPerSecond whole, double value, double low, double high,
+                                 std::string source) {
+  return {value * whole, low * whole, high * whole, Provenance::assumed, std::move(source)};
+}
+
+}  // namespace
+
+Figure<BytesPerSecond> tcp_bandwidth(const Figure<BytesPerSecond>& line_rate, int flows,
+                                     int ranks_per_node) {
+  constexpr BytesPerSecond one_flow{13.7e9 / 8};
+  constexpr double most = 0.95;
+  constexpr double most_at_low = 0.85;
+  constexpr int many_ranks = 4;
+  const double share = flows * one_flow / line_rate.value;
+  const bool crowded = ranks_per_node >= many_ranks;
+  return shares_of(
+      line_rate.value, std::min(most, share) * (crowded ? 0.6 : 1),
+      std::min(most_at_low, share / 2) * (crowded ? 0.45 : 1),
+      std::min(most, share * 2) * (crowded ? 0.8 : 1),
+      fmt::format("rule: {} TCP flow{} of 13.7 Gbit/s (bytedance/byteps#29) up to 0.95 of the line "
+                  "rate{}",
+                  flows, flows == 1 ? "" : "s",
+                  crowded ? ", times 0.6 for 4 or more ranks a node (NVIDIA/nccl#209, "
+                            "NVIDIA/nccl-tests#83)"
+                          : ""));
+}
+
+Figure<BytesPerSecond> bandwidth_without_gpudirect(const Figure<BytesPerSecond>& line_rate) {
+  return shares_of(line_rate.value, 0.48, 0.42, 0.67,
+                   "rule: 0.48 of the line rate without GPUDirect (NVIDIA/nccl#465, #243, #412)");
+}
+
+Figure<BytesPerSecond> staged_bandwidth(const Figure<BytesPerSecond>& lane) {
+  return {lane.value / 1.4, lane.low / 1.45, lane.high / 1.35, Provenance::assumed,
+          "rule: 1/1.4 of the lane where copies through the host go both ways (NVIDIA/nccl#814)"};
+}
+
+const Figure<BytesPerSecond>& bandwidth_for(const Link& link, int ranks_in_use) {
+  if (link.bandwidth_by_ranks.empty()) return link.bandwidth;
+  const auto above = link.bandwidth_by_ranks.upper_bound(ranks_in_use);
+  return above == link.bandwidth_by_ranks.begin() ? above->second : std::prev(above)->second;
+}
+
+int most_ranks_on_a_node(const Cluster& cluster, int ranks) {
+  const int g = cluster.ranks_per_node;
+  if (!cluster.slots.empty()) {
+    const auto listed = static_cast<int>(cluster.slots.size());
+    std::vector<int> on_node(static_cast<std::size_t>(cluster.nodes));
+    for (int rank = 0; rank < (ranks == 0 ? listed : std::min(ranks, listed)); ++rank)
+      ++on_node[static_cast<std::size_t>(cluster.slots[static_cast<std::size_t>(rank)] / g)];
+    return std::max(1, *std::max_element(on_node.begin(), on_node.end()));
+  }
+  if (ranks == 0) return g;
+  const int nodes = (ranks - 1) / g + 1;
+  const bool dealt_out = cluster.placement == Placement::round_robin;
+  return dealt_out ? (ranks - 1) / nodes + 1 : std::min(ranks, g);
+}
+
+}  // namespace paceline::models

@@ -1,0 +1,38 @@
+// Bandwidths of links that follow from what they are, and from how many ranks use them.
+#pragma once
+
+#include "models/base/figure.h"
+#include "models/base/units.h"
+#include "models/cluster/cluster.h"
+
+namespace paceline::models {
+
+inline constexpr int default_tcp_flows = 2;
+
+// What a rank's collective gets of a NIC over TCP, assumed: a flow carries 13.7 Gbit/s (one on a
+// virtual machine with 25 Gbit/s, bytedance/byteps#29; NVIDIA/nccl-tests#83 says that sockets add
+// up), so that `flows` of them carry min(0.95, flows x 13.7 Gbit/s / line rate) of the line rate.
+// The interval is from half the flows, at most 0.85 (facebookincubator/gloo#21), to twice as many.
+// With 4 or more ranks a node, which share the processors that copy, it is 0.6 of that, 0.45 to 0.8
+// (nccl-tests#83, NVIDIA/nccl#209 and #450).
+[[nodiscard]] Figure<BytesPerSecond> tcp_bandwidth(const Figure<BytesPerSecond>& line_rate,
+                                                   int flows, int ranks_per_node);
+
+// What RDMA gets of a NIC that reaches no device's memory, assumed: 0.48 of the line rate, 0.42 to
+// 0.67 (5.7 to 6.1 GB/s of EDR, 16 GB/s of HDR: NVIDIA/nccl#465, #243, #412).
+[[nodiscard]] Figure<BytesPerSecond> bandwidth_without_gpudirect(
+    const Figure<BytesPerSecond>& line_rate);
+
+// What each direction of a lane gets while messages through the host's memory go both ways,
+// assumed: 1/1.4 of it, 1/1.45 to 1/1.35 (21 GB/s one way and 30 GB/s both ways together between two
+// RTX 4090 on PCIe 4, NVIDIA/nccl#814).
+[[nodiscard]] Figure<BytesPerSecond> staged_bandwidth(const Figure<BytesPerSecond>& lane);
+
+// The bandwidth of a link inside a node of which so many ranks are in use: that of the largest entry
+// of bandwidth_by_ranks up to it, of the smallest where none is, and else `bandwidth`.
+[[nodiscard]] const Figure<BytesPerSecond>& bandwidth_for(const Link& link, int ranks_in_use);
+
+// The ranks on the node that has most of a job's, at least 1; 0 ranks mean all of the cluster's.
+[[nodiscard]] int most_ranks_on_a_node(const Cluster& cluster, int ranks);
+
+}  // namespace paceline::models

@@ -1,0 +1,227 @@
+// Bandwidths that follow from what a link is, and the keys by which a cluster file says so.
+#include "models/cluster/link_rules.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "models/base/error.h"
+#include "models/cluster/catalog.h"
+#include "models/cluster/placement.h"
+#include "models/cluster/yaml.h"
+
+namespace paceline::models {
+namespace {
+
+const std::string box = "cluster: box\nnodes: 1\nranks_per_node: 4\ndevice: v100\n";
+const std::string pair =
+    "cluster: pair\nnodes: 2\nranks_per_node: 1\ndevice: v100\nintra: nvlink2\n";
+
+std::string error_of(const std::string& text) {
+  try {
+    (void)parse_cluster_yaml(text, "f");
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+std::string nic_error(const std::string& nic) {
+  return error_of(pair + "nic: " + nic + "\n");
+}
+std::string intra_error(const std::string& intra) {
+  return error_of(box + "intra: " + intra + "\n");
+}
+std::string device_error(const std::string& device) {
+  return error_of("cluster: box\nnodes: 1\nranks_per_node: 4\nintra: nvlink2\ndevice: " + device +
+                  "\n");
+}
+Figure<BytesPerSecond> line(double gigabits) {
+  return Figure<BytesPerSecond>::exact(BytesPerSecond{gigabits * 1e9 / 8}, Provenance::datasheet,
+                                       "nominal");
+}
+double share(BytesPerSecond bandwidth, double gigabits) {
+  return bandwidth / line(gigabits).value;
+}
+
+TEST(LinkRules, OneTcpFlowCarriesWhatAProcessorCan) {
+  const auto slow = tcp_bandwidth(line(10), 2, 1);
+  EXPECT_DOUBLE_EQ(share(slow.value, 10), 0.95);
+  EXPECT_DOUBLE_EQ(share(slow.low, 10), 0.85);
+  EXPECT_DOUBLE_EQ(share(slow.high, 10), 0.95);
+  const auto fast = tcp_bandwidth(line(100), 3, 1);
+  EXPECT_DOUBLE_EQ(share(fast.value, 100), 0.411);
+  EXPECT_DOUBLE_EQ(share(fast.low, 100), 0.2055);
+  EXPECT_DOUBLE_EQ(share(fast.high, 100), 0.822);
+  EXPECT_EQ(fast.provenance, Provenance::assumed);
+  EXPECT_NE(fast.source.find("3 TCP flows of 13.7 Gbit/s"), std::string::npos) << fast.source;
+}
+
+TEST(LinkRules, FourRanksANodeShareTheProcessorsOfTcp) {
+  for (const int flows : {1, 2, 4}) {
+    const auto alone = tcp_bandwidth(line(25), flows, 3);
+    const auto shared = tcp_bandwidth(line(25), flows, 4);
+    EXPECT_DOUBLE_EQ(shared.value / alone.value, 0.6);
+    EXPECT_DOUBLE_EQ(shared.low / alone.low, 0.45);
+    EXPECT_DOUBLE_EQ(shared.high / alone.high, 0.8);
+  }
+}
+
+TEST(LinkRules, ACatalogueLinkWithTcpKnowsTheRanksOfItsNode) {
+  const Cluster lone = parse_cluster_yaml(pair + "nic: tcp-25g\n", "f");
+  EXPECT_DOUBLE_EQ(share(lone.nic.bandwidth.value, 25), 0.95);
+  const Cluster full = catalog_cluster("aws-p3-16xlarge");
+  EXPECT_DOUBLE_EQ(share(full.nic.bandwidth.value, 25), 0.95 * 0.6);
+  const Cluster faster =
+      parse_cluster_yaml(pair + "nic: {base: tcp-25g, line_rate: 50 Gbit/s, flows: 1}\n", "f");
+  EXPECT_DOUBLE_EQ(share(faster.nic.bandwidth.value, 50), 0.274);
+  const Cluster stated =
+      parse_cluster_yaml(pair + "nic: {base: tcp-25g, bandwidth: 2 GB/s}\n", "f");
+  EXPECT_DOUBLE_EQ(stated.nic.bandwidth.value.value(), 2e9);
+  EXPECT_FALSE(stated.nic.tcp_flows);
+  const Cluster own = parse_cluster_yaml(
+      pair + "nic: {protocol: tcp, line_rate: 100 Gbit/s, latency: 40 us}\n", "f");
+  EXPECT_DOUBLE_EQ(share(own.nic.bandwidth.value, 100), 0.274);
+  EXPECT_TRUE(own.nic.is(LinkKind::ethernet));
+  const Cluster instead = parse_cluster_yaml(pair + "nic: {base: roce-100g, protocol: tcp}\n", "f");
+  EXPECT_DOUBLE_EQ(instead.nic.bandwidth.value.value(), own.nic.bandwidth.value.value());
+}
+
+TEST(LinkRules, WithoutGpudirectHalfOfRdmaIsLeft) {
+  const Cluster cluster =
+      parse_cluster_yaml(pair + "nic: {base: infiniband-edr, gpudirect: false}\n", "f");
+  EXPECT_FALSE(cluster.gpudirect);
+  EXPECT_DOUBLE_EQ(share(cluster.nic.bandwidth.value, 100), 0.48);
+  EXPECT_DOUBLE_EQ(share(cluster.nic.bandwidth.low, 100), 0.42);
+  EXPECT_DOUBLE_EQ(share(cluster.nic.bandwidth.high, 100), 0.67);
+  EXPECT_EQ(cluster.nic.bandwidth.provenance, Provenance::assumed);
+  const Cluster stated = parse_cluster_yaml(
+      pair + "nic: {base: infiniband-edr, gpudirect: false, bandwidth: 6 GB/s}\n", "f");
+  EXPECT_DOUBLE_EQ(stated.nic.bandwidth.value.value(), 6e9);
+  EXPECT_EQ(nic_error("{base: tcp-25g, gpudirect: false}"),
+            "f:6:33: gpudirect of a NIC with TCP; leave it out: TCP goes through the host");
+  EXPECT_NE(nic_error("{base: infiniband-edr, gpudirect: maybe}").find("f:6:"), std::string::npos);
+}
+
+TEST(LinkRules, ABandwidthMayDependOnTheRanksInUse) {
+  const Cluster cluster = parse_cluster_yaml(
+      box +
+          "intra: {line_rate: 80 GB/s, latency: 3 us, bandwidth_by_ranks: {4: 36 GB/s, 2: {value: "
+          "18 GB/s, low: 16 GB/s}}}\n",
+      "f");
+  EXPECT_DOUBLE_EQ(cluster.intra.bandwidth.value.value(), 36e9);
+  const auto at = [&](int ranks) { return bandwidth_for(cluster.intra, ranks).value.value(); };
+  EXPECT_DOUBLE_EQ(at(1), 18e9);
+  EXPECT_DOUBLE_EQ(at(2), 18e9);
+  EXPECT_DOUBLE_EQ(at(3), 18e9);
+  EXPECT_DOUBLE_EQ(at(4), 36e9);
+  EXPECT_DOUBLE_EQ(at(9), 36e9);
+  EXPECT_DOUBLE_EQ(bandwidth_for(cluster.intra, 2).low.value(), 16e9);
+  const Cluster one =
+      parse_cluster_yaml(box + "intra: {base: nvlink1-mesh, bandwidth: 30 GB/s}\n", "f");
+  EXPECT_DOUBLE_EQ(bandwidth_for(one.intra, 2).value.value(), 30e9);
+}
+
+TEST(LinkRules, RanksOnANodeByPlacement) {
+  Cluster cluster;
+  cluster.nodes = 4;
+  cluster.ranks_per_node = 8;
+  EXPECT_EQ(most_ranks_on_a_node(cluster, 0), 8);
+  EXPECT_EQ(most_ranks_on_a_node(cluster, 3), 3);
+  EXPECT_EQ(most_ranks_on_a_node(cluster, 12), 8);
+  cluster.placement = Placement::round_robin;
+  EXPECT_EQ(most_ranks_on_a_node(cluster, 12), 6);
+  EXPECT_EQ(most_ranks_on_a_node(cluster, 9), 5);
+  cluster.slots = {0, 8, 16, 1, 9, 2};
+  EXPECT_EQ(most_ranks_on_a_node(cluster, 0), 3);
+  EXPECT_EQ(most_ranks_on_a_node(cluster, 3), 1);
+}
+
+TEST(LinkRules, WrongLinksAreOneLine) {
+  EXPECT_EQ(nic_error("{base: roce-25g, link: nvlnk}"),
+            "f:6:29: link: unknown kind of link 'nvlnk'; did you mean 'nvlink'?");
+  EXPECT_EQ(nic_error("{base: roce-25g, protocol: udp}"),
+            "f:6:33: protocol: unknown protocol 'udp'; known: rdma, tcp");
+  EXPECT_EQ(nic_error("{base: roce-25g, protocl: tcp}"),
+            "f:6:23: unknown key 'protocl'; did you mean 'protocol'?");
+  EXPECT_EQ(
+      nic_error("{base: efa-100g, protocol: tcp}"),
+      "f:6:33: TCP over a link of kind efa; write link: ethernet, infiniband or omni-path, or "
+      "protocol: rdma");
+  EXPECT_EQ(nic_error("{base: tcp-25g, protocol: rdma}"),
+            "f:6:32: protocol: rdma, and the bandwidth is TCP's; add bandwidth: ...");
+  EXPECT_EQ(nic_error("{base: roce-25g, flows: 2}"),
+            "f:6:30: flows of a link without TCP; write protocol: tcp, or leave it out");
+  EXPECT_EQ(nic_error("{base: tcp-25g, flows: 2, bandwidth: 1 GB/s}"),
+            "f:6:29: flows beside a bandwidth; leave one of the two out");
+  EXPECT_EQ(nic_error("{base: tcp-25g, flows: 65}"),
+            "f:6:29: flows: '65' is not a whole number from 1 to 64");
+  EXPECT_EQ(nic_error("{line_rate: 1 GB/s, latency: 1 us}"),
+            "f:6:6: nic has no 'bandwidth'; add bandwidth: ...");
+  EXPECT_EQ(nic_error("nvlink1-mesh"),
+            "f:6:6: nic with a bandwidth by the ranks of a node; only intra takes "
+            "bandwidth_by_ranks: state one bandwidth");
+  EXPECT_EQ(intra_error("{base: nvlink1, bandwidth: 1 GB/s, bandwidth_by_ranks: {2: 1 GB/s}}"),
+            "f:5:63: bandwidth twice; write bandwidth or bandwidth_by_ranks");
+  EXPECT_EQ(intra_error("{base: nvlink1, bandwidth_by_ranks: {}}"),
+            "f:5:44: bandwidth_by_ranks has no entry; write {2: 18 GB/s, 4: 36 GB/s}, each from so "
+            "many ranks in use on");
+  EXPECT_EQ(intra_error("{base: nvlink1, bandwidth_by_ranks: {two: 1 GB/s}}"),
+            "f:5:50: bandwidth_by_ranks: 'two' is not a whole number from 1 to 4096");
+  EXPECT_EQ(intra_error("{base: nvlink1, bandwidth_by_ranks: {2: 1 GB/s, 02: 1 GB/s}}"),
+            "f:5:60: 2 ranks stand twice; write each number once");
+  EXPECT_NE(intra_error("{base: nvlink1, bandwidth_by_ranks: 3}").find("f:5:"), std::string::npos);
+  EXPECT_NE(intra_error("{base: nvlink1, bandwidth_by_ranks: {2: fast}}").find("f:5:"),
+            std::string::npos);
+  EXPECT_NE(intra_error("{base: nvlink1, bandwidth_by_ranks: {[2]: 1 GB/s}}").find("f:5:"),
+            std::string::npos);
+}
+
+TEST(LinkRules, WrongDevicesAreOneLine) {
+  EXPECT_EQ(device_error("{base: v100, multiprocessors: 0}"),
+            "f:5:39: multiprocessors: '0' is not a whole number from 1 to 10000");
+  EXPECT_EQ(device_error("{base: v100, cooling: geforc}"),
+            "f:5:31: cooling: unknown kind of cooling 'geforc'; did you mean 'geforce'?");
+  EXPECT_EQ(device_error("{base: v100, reduction: while-receivin}"),
+            "f:5:33: reduction: unknown time of a reduction 'while-receivin'; did you mean "
+            "'while-receiving'?");
+}
+
+TEST(LinkRules, GpusReduceWhileTheyReceive) {
+  for (const CatalogEntry& entry : catalog_devices()) {
+    const Device device = catalog_device(entry.name);
+    const bool is_gpu = entry.description.starts_with("NVIDIA");
+    EXPECT_EQ(device.multiprocessors.has_value(), is_gpu) << entry.name;
+    EXPECT_EQ(device.reduction == Reduction::while_receiving, is_gpu) << entry.name;
+    EXPECT_EQ(device.cooling == Cooling::geforce,
+              entry.description.starts_with("NVIDIA GeForce") || entry.name == "titan-rtx")
+        << entry.name;
+  }
+  const std::string own = "cluster: box\nnodes: 1\nranks_per_node: 4\nintra: nvlink2\ndevice: ";
+  const std::string core = "{fp32: 1 TFLOP/s, memory_bandwidth: 9 GB/s, memory: 4 GB";
+  const auto reduction = [&](const std::string& device) {
+    return parse_cluster_yaml(own + device + "\n", "f").device.reduction;
+  };
+  EXPECT_EQ(reduction(core + "}"), Reduction::after_receiving);
+  EXPECT_EQ(reduction(core + ", multiprocessors: 80}"), Reduction::while_receiving);
+  EXPECT_EQ(reduction("{base: v100, reduction: after-receiving}"), Reduction::after_receiving);
+}
+
+TEST(LinkRules, OneNodeNeedsNoNic) {
+  const Cluster cluster = parse_cluster_yaml(box + "intra: nvlink2\n", "f");
+  EXPECT_FALSE(cluster.has_nic());
+  EXPECT_NO_THROW(check_ranks(cluster, 4));
+  try {
+    check_ranks(cluster, 5);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "5 ranks on cluster box, one node without nic; choose 1 to 4, or add nodes and nic "
+        "to its file");
+  }
+  EXPECT_EQ(error_of("cluster: box\nnodes: 2\nranks_per_node: 4\ndevice: v100\nintra: nvlink2\n"),
+            "f:1:1: the cluster has no 'nic'; add nic: ...");
+}
+
+}  // namespace
+}  // namespace paceline::models
