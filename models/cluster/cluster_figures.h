@@ -38,6 +38,12 @@ void for_each_figure(const Cluster& cluster, Visit visit) {
     visit_link("intra link", cluster.intra);
     if (cluster.has_nic()) visit_link("NIC", cluster.nic);
   }
+  if (cluster.host) {
+    if (cluster.host->lane) visit_link("lane", *cluster.host->lane);
+    visit_any("host", "between sockets", cluster.host->crossing);
+    visit_any("host", "memory bandwidth", cluster.host->memory_bandwidth);
+    visit_any("host", "uplink of a switch", cluster.host->uplink);
+  }
   visit_any("fabric", "hop latency", cluster.hop_latency);
   if (cluster.host_link) visit_link("host link", *cluster.host_link);
   visit_any("node", "storage", cluster.storage);

@@ -121,6 +121,45 @@ void read_intra(const YamlMap& map, Cluster& cluster) {
   }
 }
 
+// What ranks of a node share, after `intra` was read.
+void read_host(const YamlMap& map, const Basis& basis, Cluster& cluster) {
+  const YamlMap read(
+      map.at("host"), map.file(), "host",
+      {"peer_to_peer", "sockets", "crossing", "memory_bandwidth", "lane", "switches", "uplink"});
+  if (cluster.platform != nullptr)
+    throw InputError(map.place_of_key("host"), "host beside a platform",
+                     "a platform has links of its own: leave it out");
+  if (cluster.intra_kind != IntraKind::switched)
+    throw InputError(map.place_of_key("host"), "host, and ranks joined by links between them",
+                     "write topology: switch for intra, or leave it out");
+  Host host;
+  host.peer_to_peer = read.flag_or("peer_to_peer", true);
+  const auto count = [&](const char* key, const char* figure, int& target) {
+    if (read.has(key)) target = read_count(read, key, most_nics);
+    if (read.has(figure) && !read.has(key))
+      throw InputError(read.place_of_key(figure), fmt::format("{} without {}", figure, key),
+                       fmt::format("add {}: 2, or as many as a node has", key));
+    if (target > cluster.ranks_per_node)
+      throw InputError(read.place_of_key(key),
+                       fmt::format("{} {} for {} ranks", target, key, cluster.ranks_per_node),
+                       "at most one for each rank of a node");
+  };
+  count("sockets", "crossing", host.sockets);
+  count("switches", "uplink", host.switches);
+  override_figure(read, "crossing", basis, bandwidth, host.crossing);
+  override_figure(read, "memory_bandwidth", basis, bandwidth, host.memory_bandwidth);
+  override_figure(read, "uplink", basis, bandwidth, host.uplink);
+  if (read.has("lane")) {
+    host.lane = cluster_link(read, "lane");
+    refuse_bandwidth_by_ranks(read, "lane", *host.lane);
+  }
+  if (!host.peer_to_peer && (host.lane ? *host.lane : cluster.intra).is(LinkKind::shared_memory))
+    throw InputError(read.place_of_key("peer_to_peer"),
+                     "the way through the host twice: the link has it in its bandwidth",
+                     "write lane: pcie3-x16 or as it is, or leave peer_to_peer out");
+  cluster.host = std::move(host);
+}
+
 double oversubscription(const YamlMap& map) {
   return map.parsed("oversubscription", [](const std::string& text) {
     return parse_number(text, 1, most_oversubscription);
@@ -281,9 +320,9 @@ void read_placement(const YamlMap& map, Cluster& cluster) {
 
 Cluster read_cluster(const YAML::Node& node, const std::string& file, const std::string& name,
                      const FileReader& read) {
-  std::vector<std::string> keys = {"description", "source", "nodes",  "ranks_per_node", "device",
-                                   "intra",       "nic",    "fabric", "placement",      "host_link",
-                                   "storage",     "decode", "profile"};
+  std::vector<std::string> keys = {
+      "description", "source",    "nodes",     "ranks_per_node", "device", "intra",   "nic",
+      "fabric",      "placement", "host_link", "storage",        "decode", "profile", "host"};
   if (name.empty()) keys.insert(keys.begin(), "cluster");
   const YamlMap map(node, file, "the cluster", keys);
   const Basis basis = basis_of(map);
@@ -318,6 +357,7 @@ Cluster read_cluster(const YAML::Node& node, const std::string& file, const std:
       read_plain_fabric(map);
     }
   }
+  if (map.has("host")) read_host(map, basis, cluster);
   read_placement(map, cluster);
   if (map.has("host_link")) {
     cluster.host_link = cluster_link(map, "host_link");

@@ -12,6 +12,7 @@
 //   host_link: pcie3-x16
 //   storage: 2 GB/s                     # read bandwidth of a node
 //   decode: 12000 images/s              # of a node
+//   host: {peer_to_peer: false}         # what ranks of a node share
 //   profile: my-profile.json
 //
 // A figure is a value with its unit, or {value, low, high, provenance, source}. Figures of a user's

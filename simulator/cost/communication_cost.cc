@@ -121,6 +121,32 @@ BytesPerSecond effective_memory_bandwidth(const models::Device& device, Reading 
          read_figure(device.memory_efficiency, reading, true);
 }
 
+namespace {
+
+HostCost host_cost(const models::Host& host, Reading reading) {
+  constexpr double memory_bytes_per_byte = 4;
+  const auto beta = [reading](const std::optional<Figure<BytesPerSecond>>& rate) {
+    return rate ? 1.0 / read_figure(*rate, reading, true) : SecondsPerByte{0};
+  };
+  return {.staged = !host.peer_to_peer,
+          .sockets = host.sockets,
+          .crossing = beta(host.crossing),
+          .memory = memory_bytes_per_byte * beta(host.memory_bandwidth),
+          .switches = host.switches,
+          .uplink = beta(host.uplink)};
+}
+
+// What a rank's port gets, if it sends and receives.
+Figure<BytesPerSecond> port_bandwidth(const models::Cluster& cluster, int ranks) {
+  const bool staged = cluster.host && !cluster.host->peer_to_peer;
+  const models::Link& link = staged && cluster.host->lane ? *cluster.host->lane : cluster.intra;
+  const Figure<BytesPerSecond>& bandwidth =
+      models::bandwidth_for(link, models::most_ranks_on_a_node(cluster, ranks));
+  return staged ? models::staged_bandwidth(bandwidth) : bandwidth;
+}
+
+}  // namespace
+
 CommunicationCost communication_cost(const models::Cluster& cluster, const models::Profile* profile,
                                      Reading reading, int ranks) {
   const auto or_catalogue = [](const auto& calibrated, const auto& stated) {
@@ -139,8 +165,9 @@ CommunicationCost communication_cost(const models::Cluster& cluster, const model
   cost.slow_nodes = cluster.slow_nodes;
   cost.platform = cluster.platform;
   cost.nodes = cluster.nodes;
-  const Figure<BytesPerSecond>& intra_bandwidth =
-      models::bandwidth_for(cluster.intra, models::most_ranks_on_a_node(cluster, ranks));
+  const Figure<BytesPerSecond> intra_bandwidth = port_bandwidth(cluster, ranks);
+  if (cluster.host && (profile == nullptr || !profile->intra_bandwidth))
+    cost.host = host_cost(*cluster.host, reading);
   // Nothing passes the NIC of a cluster that has none, and no rate may be endless.
   const models::Link& nic = cluster.has_nic() ? cluster.nic : cluster.intra;
   if (profile == nullptr) {

@@ -53,6 +53,17 @@ struct TransportCost {
   SecondsPerByte cast_bf16{0};
 };
 
+// What messages between ranks of one node share besides ports (models::Host). A beta of 0 does not
+// bind. Messages that leave the node do not pass it: the NIC's bandwidth has in it what they lose.
+struct HostCost {
+  bool staged = false;  // each message goes through the host's memory
+  int sockets = 1;
+  SecondsPerByte crossing{0};  // out of each socket, and into each
+  SecondsPerByte memory{0};    // of a node's memory, for each byte of a staged message
+  int switches = 0;
+  SecondsPerByte uplink{0};  // of each PCIe switch, each direction
+};
+
 struct CommunicationCost {
   int ranks_per_node = 1;  // g
   LinkCost intra = {};     // a rank's port into its node
@@ -70,6 +81,7 @@ struct CommunicationCost {
   models::Placement placement = models::Placement::node_major;
   int nodes = 0;  // how many nodes the fabric joins; 0: those that the ranks fill
   std::optional<TransportCost> transport = {};
+  std::optional<HostCost> host = {};  // only where nodes are switches
 
   // alpha of a message between nodes, by its size, without the hops after the first switch.
   [[nodiscard]] Seconds nic_alpha(Bytes bytes) const;
@@ -92,6 +104,13 @@ struct CommunicationCost {
 // of the job's `ranks` (0: all of the cluster's). It is then an effective rate of a rank's port, the
 // same for all schedules: a ring's, which is what was measured. A cluster without NICs has the intra
 // link's cost in place of theirs.
+//
+// Where ranks of a node cannot reach each other, a port has 1/1.4 of the lane (link_rules.h), and a
+// byte of a message takes four of the memory's bandwidth: it is written by one device and read by
+// the other, while both have messages the other way, and DMA reaches about half of the peak. So a
+// ring of p ranks gets min(lane / 1.4, crossing, memory bandwidth / 4p, uplink / ranks behind it);
+// engines find that, and what other schedules get, from the links (routes.h). A bandwidth of the
+// intra link that a profile has was measured with all of that in it, and takes its place.
 [[nodiscard]] CommunicationCost communication_cost(const models::Cluster& cluster,
                                                    const models::Profile* profile, Reading reading,
                                                    int ranks = 0);

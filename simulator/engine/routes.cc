@@ -48,6 +48,10 @@ Routes::Routes(const CommunicationCost& cost, int ranks)
   const int slots = nodes_ * per_node_;
   if (intra_ == IntraKind::switched) {
     port_ = add_family("port", slots, 2, 1, lane_beta);
+    if (cost.host) {
+      host_ = *cost.host;
+      add_host();
+    }
   } else if (intra_ == IntraKind::ring) {
     lane_ = add_family("lane", slots, 2, 1, lane_beta);
   } else {
@@ -104,6 +108,16 @@ int Routes::add_family(const char* name, int owners, int per_owner, int ranks_pe
   families_.push_back({name, links_, owners, per_owner, ranks_per_owner, beta_s});
   links_ += owners * per_owner;
   return static_cast<int>(families_.size()) - 1;
+}
+
+void Routes::add_host() {
+  if (host_.switches > 0 && host_.uplink.value() > 0)
+    uplink_ = add_family("uplink", nodes_, 2 * host_.switches, per_node_, host_.uplink.value());
+  if (host_.sockets > 1 && host_.crossing.value() > 0)
+    crossing_ =
+        add_family("crossing", nodes_, 2 * host_.sockets, per_node_, host_.crossing.value());
+  if (host_.staged && host_.memory.value() > 0)
+    memory_ = add_family("memory", nodes_, 1, per_node_, host_.memory.value());
 }
 
 void Routes::add_tree(const CommunicationCost& cost) {
@@ -223,7 +237,17 @@ double Routes::path(int from, int to, std::vector<int>& path) const {
 void Routes::path_inside(int node, int from, int to, std::vector<int>& path) const {
   const int first = node * per_node_;
   if (intra_ == IntraKind::switched) {
+    const auto part = [this](int place, int parts) { return place * parts / per_node_; };
+    const bool passes_uplinks =
+        uplink_ >= 0 && (host_.staged || part(from, host_.switches) != part(to, host_.switches));
     path.push_back(id(port_, first + from, 0));
+    if (passes_uplinks) path.push_back(id(uplink_, node, 2 * part(from, host_.switches)));
+    if (crossing_ >= 0 && part(from, host_.sockets) != part(to, host_.sockets)) {
+      path.push_back(id(crossing_, node, 2 * part(from, host_.sockets)));
+      path.push_back(id(crossing_, node, 2 * part(to, host_.sockets) + 1));
+    }
+    if (memory_ >= 0) path.push_back(id(memory_, node, 0));
+    if (passes_uplinks) path.push_back(id(uplink_, node, 2 * part(to, host_.switches) + 1));
     path.push_back(id(port_, first + to, 1));
   } else if (intra_ == IntraKind::all_to_all) {
     path.push_back(id(lane_, first + from, to));

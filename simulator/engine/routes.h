@@ -3,6 +3,10 @@
 // A slot is a place for a rank: slot s is place s mod g of node s div g, and the placement of
 // CommunicationCost says which rank sits where. Links, each in one direction:
 //   port out, in      of each rank, where the node is a switch (models::IntraKind)
+//   uplink up, down   of each PCIe switch of a node (HostCost): for messages between two of them, and
+//                     for all of a node's own messages if these are staged
+//   crossing out, in  of each socket of a node, for messages between two of them
+//   memory            of each node, for its own messages if these are staged
 //   lane              inside a node, between neighbouring places of a ring or between any two
 //   NIC out, in       of each node: one of the NICs' summed bandwidth if messages are striped,
 //                     else one for each NIC, NIC (place * nics) div g for a place
@@ -76,6 +80,7 @@ class Routes {
 
   void place(const CommunicationCost& cost);
   int add_family(const char* name, int owners, int per_owner, int ranks_per_owner, double beta_s);
+  void add_host();
   void add_tree(const CommunicationCost& cost);
   void add_grid(const CommunicationCost& cost);
   [[nodiscard]] int id(int family, int owner, int index) const {
@@ -105,6 +110,9 @@ class Routes {
   double nic_alpha_s_;
   std::vector<Family> families_;
   int port_ = -1;  // families, -1 if there are no such links
+  int uplink_ = -1;
+  int crossing_ = -1;
+  int memory_ = -1;
   int lane_ = -1;
   int nic_ = -1;
   int spine_ = -1;
@@ -114,6 +122,7 @@ class Routes {
     int nodes;   // under one switch
   };
   std::vector<TreeLevel> tree_;
+  HostCost host_;
   std::vector<int> slots_;          // of each rank; node-major if empty
   std::vector<double> slow_nodes_;  // factor of each node's NICs; empty if all are 1
   std::shared_ptr<const models::Platform> platform_;

@@ -71,7 +71,9 @@ InputTimes input_times(const PredictionRequest& request, int ranks, Reading read
   }
   if (cluster.decode_per_node)
     times.decode = node_samples / read_figure(*cluster.decode_per_node, reading, true);
-  const models::Link& host = cluster.host_link ? *cluster.host_link : cluster.intra;
+  const models::Link& host = cluster.host_link                    ? *cluster.host_link
+                             : cluster.host && cluster.host->lane ? *cluster.host->lane
+                                                                  : cluster.intra;
   const Bytes batch_bytes = static_cast<double>(request.batch_per_rank) *
                             static_cast<double>(request.network.input_elements) * Bytes{4};
   times.host_to_device = read_figure(host.latency, reading, false) +

@@ -206,6 +206,49 @@ TEST(LinkRules, GpusReduceWhileTheyReceive) {
   EXPECT_EQ(reduction("{base: v100, reduction: after-receiving}"), Reduction::after_receiving);
 }
 
+TEST(LinkRules, AHostSaysWhatRanksOfANodeShare) {
+  const Cluster cluster = parse_cluster_yaml(
+      box +
+          "intra: pcie3-x16\nhost: {peer_to_peer: false, sockets: 2, crossing: 9 GB/s, "
+          "memory_bandwidth: 60 GB/s, lane: pcie4-x16, switches: 2, uplink: {value: 12 GB/s, low: "
+          "10 GB/s, source: a manual}}\n",
+      "f");
+  ASSERT_TRUE(cluster.host);
+  EXPECT_FALSE(cluster.host->peer_to_peer);
+  EXPECT_EQ(cluster.host->sockets, 2);
+  EXPECT_EQ(cluster.host->switches, 2);
+  EXPECT_DOUBLE_EQ(cluster.host->crossing->value.value(), 9e9);
+  EXPECT_DOUBLE_EQ(cluster.host->memory_bandwidth->value.value(), 60e9);
+  EXPECT_EQ(cluster.host->uplink->source, "a manual");
+  EXPECT_EQ(cluster.host->lane->name, "pcie4-x16");
+}
+
+TEST(LinkRules, WrongHostsAreOneLine) {
+  const auto error = [](const std::string& host, const std::string& intra = "pcie3-x16") {
+    return error_of(box + "intra: " + intra + "\nhost: " + host + "\n");
+  };
+  EXPECT_EQ(error("{peer_to_per: false}"),
+            "f:6:8: unknown key 'peer_to_per'; did you mean 'peer_to_peer'?");
+  EXPECT_EQ(error("{crossing: 9 GB/s}"),
+            "f:6:18: crossing without sockets; add sockets: 2, or as many as a node has");
+  EXPECT_EQ(error("{uplink: 9 GB/s}"),
+            "f:6:16: uplink without switches; add switches: 2, or as many as a node has");
+  EXPECT_EQ(error("{sockets: 5}"),
+            "f:6:17: 5 sockets for 4 ranks; at most one for each rank of a node");
+  EXPECT_EQ(error("{sockets: 0}"), "f:6:17: sockets: '0' is not a whole number from 1 to 256");
+  EXPECT_EQ(error("{peer_to_peer: false}", "pcie3-staged"),
+            "f:6:22: the way through the host twice: the link has it in its bandwidth; write lane: "
+            "pcie3-x16 or as it is, or leave peer_to_peer out");
+  EXPECT_EQ(
+      error("{sockets: 2}", "{base: nvlink2, topology: ring}"),
+      "f:6:7: host, and ranks joined by links between them; write topology: switch for intra, "
+      "or leave it out");
+  EXPECT_NE(error("{memory_bandwidth: 60}").find("f:6:"), std::string::npos);
+  EXPECT_NE(error("{lane: pcie9}").find("unknown link 'pcie9'"), std::string::npos);
+  EXPECT_NE(error("{lane: nvlink1-mesh}").find("bandwidth_by_ranks"), std::string::npos);
+  EXPECT_NE(error("[1, 2]").find("f:6:"), std::string::npos);
+}
+
 TEST(LinkRules, OneNodeNeedsNoNic) {
   const Cluster cluster = parse_cluster_yaml(box + "intra: nvlink2\n", "f");
   EXPECT_FALSE(cluster.has_nic());

@@ -133,6 +133,55 @@ TEST(CommunicationCost, AMeshIsAsFastAsTheRanksInUseMakeIt) {
   EXPECT_NEAR(rate(0), 66e9, 1);
 }
 
+// RTX 2080 Ti that cannot reach each other: lanes of 11.1 GB/s, two sockets, host memory of 60 GB/s.
+models::Cluster staged_box(int ranks_per_node) {
+  const auto rate = [](double bytes_per_s) {
+    return Figure<BytesPerSecond>::exact(BytesPerSecond{bytes_per_s}, Provenance::datasheet,
+                                         "test");
+  };
+  models::Cluster cluster;
+  cluster.device = models::catalog_device("rtx-2080-ti");
+  cluster.intra = models::catalog_link("pcie3-x16");
+  cluster.ranks_per_node = ranks_per_node;
+  cluster.host = models::Host{.peer_to_peer = false,
+                              .sockets = 2,
+                              .crossing = rate(9e9),
+                              .memory_bandwidth = rate(60e9),
+                              .switches = 2,
+                              .uplink = rate(12e9),
+                              .lane = {}};
+  return cluster;
+}
+double large_ring_rate(const models::Cluster& cluster, int p) {
+  const double bytes = 1e12;
+  const StepEngine engine(models::ring_all_reduce(p),
+                          communication_cost(cluster, nullptr, Reading::stated, p));
+  return bytes * 2 * (p - 1) / p / engine.time(Bytes{bytes}).value();
+}
+
+// Each bound in turn: the lane, the memory, the uplinks of the switches, the way between sockets.
+TEST(CommunicationCost, ARingThroughTheHostIsAsFastAsItsNarrowestPart) {
+  models::Cluster cluster = staged_box(8);
+  cluster.host->uplink.reset();
+  EXPECT_NEAR(large_ring_rate(cluster, 2), 60e9 / 8, 1e6) << "memory carries two ranks";
+  EXPECT_NEAR(large_ring_rate(cluster, 4), 60e9 / 16, 1e6);
+  EXPECT_NEAR(large_ring_rate(cluster, 8), 60e9 / 32, 1e6);
+  cluster.host->memory_bandwidth.reset();
+  EXPECT_NEAR(large_ring_rate(cluster, 8), 11.1e9 / 1.4, 1e6) << "a lane carries both ways";
+  cluster.host->crossing->value = BytesPerSecond{6e9};
+  EXPECT_NEAR(large_ring_rate(cluster, 4), 11.1e9 / 1.4, 1e6) << "four ranks fill one socket";
+  EXPECT_NEAR(large_ring_rate(cluster, 8), 6e9, 1e6) << "one message crosses each way";
+  cluster.host->uplink =
+      Figure<BytesPerSecond>::exact(BytesPerSecond{12e9}, Provenance::datasheet, "test");
+  EXPECT_NEAR(large_ring_rate(cluster, 8), 12e9 / 4, 1e6) << "four ranks behind a switch";
+  cluster.host->peer_to_peer = true;
+  EXPECT_NEAR(large_ring_rate(cluster, 8), 6e9, 1e6) << "only one message leaves a switch";
+  models::Profile profile;
+  profile.intra_bandwidth =
+      Figure<BytesPerSecond>::exact(BytesPerSecond{5e9}, Provenance::calibrated, "test");
+  EXPECT_FALSE(communication_cost(cluster, &profile, Reading::stated).host);
+}
+
 TEST(CommunicationCost, AClusterWithoutNicsHasNoEndlessRates) {
   models::Cluster cluster = models::catalog_cluster("h200-ndr");
   cluster.nodes = 1;

@@ -82,6 +82,26 @@ TEST(Routes, NameWhatAMessagePasses) {
             (Names{"port-0-0", "NIC-0-0", "spine-0-0", "spine-0-3", "NIC-1-3", "port-7-1"}));
 }
 
+TEST(Routes, InsideANodeMayPassTheHost) {
+  CommunicationCost cost = by_hand(4);
+  cost.host = HostCost{.sockets = 2,
+                       .crossing = SecondsPerByte{1e-9},
+                       .memory = SecondsPerByte{1e-9},
+                       .switches = 4,
+                       .uplink = SecondsPerByte{1e-9}};
+  using Names = std::vector<std::string>;
+  const Routes direct(cost, 8);
+  EXPECT_EQ(names(direct, 4, 5), (Names{"port-4-0", "uplink-1-0", "uplink-1-3", "port-5-1"}));
+  EXPECT_EQ(names(direct, 0, 3), (Names{"port-0-0", "uplink-0-0", "crossing-0-0", "crossing-0-3",
+                                        "uplink-0-7", "port-3-1"}));
+  EXPECT_EQ(names(direct, 0, 4), (Names{"port-0-0", "NIC-0-0", "NIC-1-1", "port-4-1"}));
+  cost.host->switches = 2;
+  EXPECT_EQ(names(Routes(cost, 8), 0, 1), (Names{"port-0-0", "port-1-1"})) << "one switch";
+  cost.host->staged = true;
+  EXPECT_EQ(names(Routes(cost, 8), 0, 1),
+            (Names{"port-0-0", "uplink-0-0", "memory-0-0", "uplink-0-1", "port-1-1"}));
+}
+
 TEST(Routes, CountTheSwitchesOfAFatTree) {
   Fabric fabric = fat_tree({{4, 2.0}, {2, 1.0}});
   fabric.hop_latency = Seconds{1};
@@ -144,7 +164,11 @@ RC_GTEST_PROP(Routes, AreChainsFromSenderToReceiver, ()) {
     chain.erase(chain.begin());
     chain.pop_back();
   }
-  if (chain.empty() || chain.front().starts_with("lane")) return;
+  const auto is_inside = [](const std::string& link) {
+    return link.starts_with("lane") || link.starts_with("uplink") || link.starts_with("crossing") ||
+           link.starts_with("memory");
+  };
+  if (chain.empty() || is_inside(chain.front())) return;
   if (cost.fabric.kind == FabricKind::torus) {
     for (const std::string& link : chain) RC_ASSERT(link.starts_with("grid-"));
     return;

@@ -296,6 +296,10 @@ RC_GTEST_PROP(StepEngine, ShiftsAndScalesWithTheClock, ()) {
   }
   slow.fabric.hop_latency *= 4;
   slow.gamma *= 4;
+  if (slow.host) {
+    for (SecondsPerByte* beta : {&slow.host->crossing, &slow.host->memory, &slow.host->uplink})
+      *beta *= 4;
+  }
   const Completion scaled = StepEngine(schedule, slow, Collapse::none).completion(bytes);
   const Completion unscaled = engine.completion(bytes);
   for (int rank = 0; rank < schedule.ranks(); ++rank) {

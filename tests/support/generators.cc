@@ -219,6 +219,14 @@ simulator::CommunicationCost drawn_cost(int g, int nodes, bool alike) {
   simulator::CommunicationCost cost = drawn_flat_cost(g);
   cost.intra_kind = *rc::gen::element(models::IntraKind::switched, models::IntraKind::ring,
                                       models::IntraKind::all_to_all);
+  if (cost.intra_kind == models::IntraKind::switched && drawn(0, 2) == 0) {
+    cost.host = {.staged = drawn(0, 1) == 1,
+                 .sockets = drawn(1, g),
+                 .crossing = SecondsPerByte{drawn_up_to(1e-9)},
+                 .memory = SecondsPerByte{drawn_up_to(1e-9)},
+                 .switches = drawn(0, g),
+                 .uplink = SecondsPerByte{drawn_up_to(1e-9)}};
+  }
   draw_fabric(cost, nodes);
   if (alike) return cost;
   const int placement = drawn(0, 2);

@@ -59,6 +59,7 @@ class ReferenceRoutes {
   void inside(Way& way, int node, int from, int to) const {
     const int g = cost_.ranks_per_node;
     const double beta = cost_.intra.beta.value();
+    if (cost_.intra_kind == models::IntraKind::switched && cost_.host) host(way, node, from, to);
     if (cost_.intra_kind == models::IntraKind::all_to_all)
       way.links[fmt::format("node {}, {} to {}", node, from, to)] = beta;
     if (cost_.intra_kind != models::IntraKind::ring) return;
@@ -66,6 +67,29 @@ class ReferenceRoutes {
     const bool forward = clockwise <= g - clockwise;
     for (int at = from; at != to; at = (at + (forward ? 1 : g - 1)) % g)
       way.links[fmt::format("node {}, {} {}", node, at, forward ? "forward" : "back")] = beta;
+  }
+
+  void host(Way& way, int node, int from, int to) const {
+    const simulator::HostCost& host = *cost_.host;
+    const auto add = [&](const std::string& name, SecondsPerByte beta) {
+      if (beta.value() > 0) way.links[fmt::format("node {}, {}", node, name)] = beta.value();
+    };
+    const auto block = [&](int place, int blocks) { return place * blocks / cost_.ranks_per_node; };
+    if (host.switches > 0) {
+      const int a = block(from, host.switches);
+      const int b = block(to, host.switches);
+      if (host.staged || a != b) {
+        add(fmt::format("up from switch {}", a), host.uplink);
+        add(fmt::format("down to switch {}", b), host.uplink);
+      }
+    }
+    const int a = block(from, host.sockets);
+    const int b = block(to, host.sockets);
+    if (a != b) {
+      add(fmt::format("out of socket {}", a), host.crossing);
+      add(fmt::format("into socket {}", b), host.crossing);
+    }
+    if (host.staged) add("memory", host.memory);
   }
 
   [[nodiscard]] double share(int node) const {
