@@ -41,6 +41,7 @@ std::vector<CatalogList> catalog() {
           {"LINKS", entries(models::catalog_links(), described)},
           {"SCHEDULES", entries(models::collective_catalogue(), with_source)},
           {"STRATEGIES", entries(models::strategy_catalogue(), with_source)},
+          {"SYSTEMS", entries(models::other_system_catalogue(), with_source)},
           {"PROFILES", std::move(profiles)},
           {"EXPERIMENTS", entries(experiments::experiments(), summed_up)}};
 }

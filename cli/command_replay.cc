@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/job/files.h"
 #include "cli/job/option_values.h"
+#include "cli/job/plan_file.h"
 #include "cli/job/ranks.h"
 #include "cli/job/replay.h"
 #include "cli/output.h"
@@ -164,6 +165,12 @@ int most_streams(const job::Job& job) {
 // is Open MPI, under mpirun, and it adds only FP32.
 std::optional<InputError> why_not_run(const models::Strategy& strategy,
                                       const std::vector<models::WireType>& wires, bool is_mpi) {
+  if (strategy.other)
+    return InputError(
+        {"--strategy"},
+        fmt::format("{} models what another system does: it can be predicted, not run",
+                    strategy.name),
+        "choose a strategy of ours, such as fused-ring");
   if (!strategy.library()) return std::nullopt;
   if (strategy.library() != models::Library::open_mpi || !is_mpi)
     return InputError({"--strategy"},
@@ -197,6 +204,10 @@ job::Job load(const Options& options, bool is_mpi) {
   if (job.networks.size() > 1)
     throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()), "replay one");
   keep_what_runs(options, is_mpi, job);
+  if (job.plan) job::refuse_of_other_system(job.plan->plan, options.job.plan.c_str());
+  if (job.thresholds.through_host)
+    throw InputError({"--host-copies"}, "copies through the host can be predicted, not run",
+                     "leave it out");
   if (job.plan && job.plan->plan.overlap == models::Overlap::priority)
     throw InputError({options.job.plan}, "overlap priority cannot be run, only predicted",
                      "choose a plan with wait-free, double-buffered or none");

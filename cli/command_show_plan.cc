@@ -27,7 +27,8 @@ std::vector<Travel> travels(const simulator::StrategyRun& run) {
   for (std::size_t i = 0; i < run.dag.tasks().size(); ++i) {
     const simulator::Task& task = run.dag.tasks()[i];
     const bool travels = task.resource == simulator::Resource::communication &&
-                         task.kind != simulator::TaskKind::update;
+                         task.kind != simulator::TaskKind::update &&
+                         task.kind != simulator::TaskKind::wait;
     if (!travels) continue;
     const auto bucket = static_cast<std::size_t>(task.index);
     if (!seen[bucket]) list[bucket].start = run.steady.start[i];

@@ -22,7 +22,8 @@ std::string thresholds_text(const models::Strategy& strategy,
                             const models::Thresholds& thresholds) {
   std::string text;
   const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
-  if (strategy.fusion == models::Fusion::by_default || thresholds.fusion > Bytes{0})
+  if (thresholds.partition == Bytes{0} &&
+      (strategy.fusion == models::Fusion::by_default || thresholds.fusion > Bytes{0}))
     add("theta " + to_text_binary(thresholds.fusion));
   if (strategy.hybrid() != nullptr) add("eta " + to_text(thresholds.hybrid));
   if (strategy.takes_group()) add(fmt::format("k {}", thresholds.group_size));
@@ -33,6 +34,11 @@ std::string thresholds_text(const models::Strategy& strategy,
     add(fmt::format("{} servers, {}", thresholds.servers, name(thresholds.placement)));
   if (strategy.on_servers() == nullptr && thresholds.streams > 1)
     add(fmt::format("{} streams", thresholds.streams));
+  const models::Dispatch& dispatch = thresholds.dispatch;
+  if (dispatch.cycle > Seconds{0}) add("cycle " + to_text(dispatch.cycle));
+  if (thresholds.partition > Bytes{0}) add("partition " + to_text(thresholds.partition));
+  if (dispatch.credit) add("credit " + to_text(*dispatch.credit));
+  if (dispatch.through_host) add("host copies");
   return text;
 }
 
@@ -104,6 +110,12 @@ std::string given_thresholds(const simulator::ThresholdRequest& given) {
   if (given.servers) parts.push_back(fmt::format("{} servers", *given.servers));
   if (given.placement) parts.push_back(fmt::format("servers {}", name(*given.placement)));
   if (given.streams) parts.push_back(fmt::format("{} streams", *given.streams));
+  if (given.horovod)
+    parts.push_back(fmt::format("Horovod's cycle {}", to_text(given.horovod->cycle)));
+  if (given.cycle) parts.push_back("cycle " + to_text(*given.cycle));
+  if (given.partition) parts.push_back("partition " + to_text(*given.partition));
+  if (given.credit) parts.push_back("credit " + to_text(*given.credit));
+  if (given.through_host) parts.emplace_back("host copies");
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 

@@ -47,6 +47,29 @@ void add_threshold_options(Command& command, job::ThresholdOptions& options,
       .value("N (1)");
 }
 
+void add_system_options(Command& command, job::JobOptions& options) {
+  command.add_flag("--others", options.others,
+                   "Predict the models of other systems, too (paceline show catalog)");
+  job::ThresholdOptions& thresholds = options.thresholds;
+  command
+      .add_option("--cycle", thresholds.cycle, "How often Horovod looks for gradients; 0: at once")
+      .value("TIME (5 ms)");
+  command
+      .add_option("--horovod", thresholds.horovod,
+                  "Version of Horovod, whose cycle, theta and negotiation are then taken")
+      .value("VERSION (0.20)");
+  command
+      .add_option("--partition", thresholds.partition,
+                  "Size on the wire of the parts into which ByteScheduler and its like cut tensors")
+      .value("SIZE (the system's)");
+  command
+      .add_option("--credit", thresholds.credit,
+                  "Bytes of such parts that may be on their way; 0: one part at a time")
+      .value("SIZE (the system's)");
+  command.add_flag("--host-copies", thresholds.host_copies,
+                   "Buckets go through the host, which sums them, as with MPI without GPUs");
+}
+
 void add_job_options(Command& command, job::JobOptions& options) {
   command
       .add_option(
@@ -75,6 +98,7 @@ void add_job_options(Command& command, job::JobOptions& options) {
                          .group = "chosen",
                          .segments = "chosen",
                          .servers = "one for each node"});
+  add_system_options(command, options);
   command
       .add_option("--server-placement", options.server_placement,
                   "Which server holds a bucket: the next one, or the one with the fewest bytes")

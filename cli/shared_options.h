@@ -12,6 +12,10 @@
 
 namespace paceline::cli {
 
+// What models of other systems take: --others, --cycle, --horovod, --partition, --credit and
+// --host-copies.
+void add_system_options(Command& command, job::JobOptions& options);
+
 // The options of a job, without --ranks, which means different things in different commands.
 void add_job_options(Command& command, job::JobOptions& options);
 

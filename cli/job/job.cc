@@ -27,8 +27,14 @@ bool has_gpus(const models::Cluster& cluster) {
 // The strategies of --strategy. All of them are those that run on the cluster.
 std::vector<const models::Strategy*> load_strategies(const std::string& option,
                                                      const models::Cluster& cluster,
-                                                     const models::Profile* profile) {
+                                                     const models::Profile* profile, bool others) {
   std::vector<const models::Strategy*> chosen;
+  const auto add_others = [&] {
+    for (const models::Strategy& strategy : models::other_system_catalogue()) {
+      if (others && std::find(chosen.begin(), chosen.end(), &strategy) == chosen.end())
+        chosen.push_back(&strategy);
+    }
+  };
   if (option.empty() || option == "all") {
     for (const models::Strategy& strategy : models::strategy_catalogue()) {
       const auto library = strategy.library();
@@ -36,11 +42,13 @@ std::vector<const models::Strategy*> load_strategies(const std::string& option,
                         (library == models::Library::nccl && has_gpus(cluster));
       if (runs) chosen.push_back(&strategy);
     }
+    add_others();
     return chosen;
   }
   for (const std::string& name : comma_list(option)) {
     chosen.push_back(parsing_option("--strategy", [&] { return &models::strategy(name); }));
   }
+  add_others();
   return chosen;
 }
 
@@ -93,6 +101,7 @@ Job load_job(const JobOptions& options) {
   if (!options.plan.empty()) {
     refuse_beside_plan({{"--strategy", options.strategies},
                         {"--wire", options.wire},
+                        {"--others", options.others ? "given" : ""},
                         {"--server-placement", options.server_placement},
                         {"--overlap", options.overlap}},
                        options.thresholds);
@@ -108,8 +117,9 @@ Job load_job(const JobOptions& options) {
     });
   }
   job.names_strategies = job.plan || (!options.strategies.empty() && options.strategies != "all");
-  job.strategies = load_strategies(job.plan ? job.plan->plan.strategy : options.strategies,
-                                   job.cluster, job.profile ? &*job.profile : nullptr);
+  job.strategies =
+      load_strategies(job.plan ? job.plan->plan.strategy : options.strategies, job.cluster,
+                      job.profile ? &*job.profile : nullptr, options.others);
   job.thresholds = parse_thresholds(options.thresholds);
   if (!options.server_placement.empty())
     job.thresholds.placement = parsing_option("--server-placement", [&] {

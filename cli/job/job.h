@@ -24,6 +24,7 @@ struct JobOptions {
   std::string precision = "mixed";
   std::string wire;
   std::string strategies;
+  bool others = false;  // --others: models of other systems, too
   ThresholdOptions thresholds;
   std::string server_placement;
   std::string overlap;

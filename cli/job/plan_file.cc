@@ -1,6 +1,8 @@
 // Tests: tests/cli/plan_test.py (end to end).
 #include "cli/job/plan_file.h"
 
+#include <fmt/core.h>
+
 #include "cli/job/files.h"
 #include "models/base/error.h"
 
@@ -15,12 +17,25 @@ void refuse_beside_plan(const std::vector<std::pair<const char*, std::string>>& 
                          {"--segments", thresholds.segments},
                          {"--rings", thresholds.rings},
                          {"--servers", thresholds.servers},
-                         {"--streams", thresholds.streams}});
+                         {"--streams", thresholds.streams},
+                         {"--cycle", thresholds.cycle},
+                         {"--horovod", thresholds.horovod},
+                         {"--partition", thresholds.partition},
+                         {"--credit", thresholds.credit},
+                         {"--host-copies", thresholds.host_copies ? "given" : ""}});
   for (const auto& [option, value] : all) {
     if (!value.empty())
       throw InputError({option}, "the plan of --plan says this already",
                        "leave one of the two out");
   }
+}
+
+void refuse_of_other_system(const models::Plan& plan, const char* source) {
+  if (!plan.is_of_other_system()) return;
+  throw InputError({source},
+                   fmt::format("{} models what another system does: it can be predicted, not run",
+                               plan.strategy),
+                   "choose a strategy of ours, such as fused-ring, without --host-copies");
 }
 
 models::PlanDocument read_plan(const std::string& path) {

@@ -15,6 +15,10 @@ namespace paceline::job {
 void refuse_beside_plan(const std::vector<std::pair<const char*, std::string>>& given,
                         const ThresholdOptions& thresholds);
 
+// Refuses a plan that our runtime cannot run. Throws InputError that names `source`, an option or a
+// file.
+void refuse_of_other_system(const models::Plan& plan, const char* source);
+
 // The plan in a file. Throws InputError as models::parse_plan does. Whether it fits the job is
 // models::check_plan's question.
 [[nodiscard]] models::PlanDocument read_plan(const std::string& path);

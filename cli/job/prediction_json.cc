@@ -43,6 +43,11 @@ Json given_thresholds(const simulator::ThresholdRequest& given) {
   if (given.servers) json["servers"] = *given.servers;
   if (given.placement) json["server_placement"] = name(*given.placement);
   if (given.streams) json["streams"] = *given.streams;
+  if (given.horovod) json["horovod_negotiation"] = name(given.horovod->negotiation);
+  if (given.cycle) json["cycle_s"] = given.cycle->value();
+  if (given.partition) json["partition_bytes"] = given.partition->value();
+  if (given.credit) json["credit_bytes"] = given.credit->value();
+  if (given.through_host) json["host_copies"] = true;
   return json;
 }
 

@@ -1,6 +1,8 @@
 // Tests: tests/cli (end to end).
 #include "cli/job/thresholds.h"
 
+#include <fmt/core.h>
+
 #include "cli/job/option_values.h"
 #include "models/base/parse_units.h"
 #include "models/collective/algorithms.h"
@@ -10,6 +12,19 @@ namespace {
 
 // At most so many buckets may travel at the same time.
 constexpr int max_streams = 1024;
+constexpr Seconds shortest_cycle{1e-6};
+constexpr Seconds longest_cycle{60};
+
+Seconds parse_cycle(const std::string& text) {
+  const Seconds cycle = parse_seconds(text);
+  if (cycle > longest_cycle)
+    throw InputError(fmt::format("a cycle of {}", to_text(cycle)),
+                     fmt::format("choose at most {}", to_text(longest_cycle)));
+  if (cycle > Seconds{0} && cycle < shortest_cycle)
+    throw InputError(fmt::format("a cycle of {}", to_text(cycle)),
+                     fmt::format("choose 0 for none, or at least {}", to_text(shortest_cycle)));
+  return cycle;
+}
 
 }  // namespace
 
@@ -24,6 +39,17 @@ simulator::ThresholdRequest parse_thresholds(const ThresholdOptions& options) {
   request.rings = optional_count("--rings", options.rings, models::max_ranks);
   request.servers = optional_count("--servers", options.servers, models::max_ranks);
   request.streams = optional_count("--streams", options.streams, max_streams);
+  if (!options.cycle.empty())
+    request.cycle = parsing_option("--cycle", [&] { return parse_cycle(options.cycle); });
+  if (!options.horovod.empty())
+    request.horovod =
+        parsing_option("--horovod", [&] { return models::horovod_defaults(options.horovod); });
+  if (!options.partition.empty())
+    request.partition =
+        parsing_option("--partition", [&] { return parse_bytes(options.partition); });
+  if (!options.credit.empty())
+    request.credit = parsing_option("--credit", [&] { return parse_bytes(options.credit); });
+  request.through_host = options.host_copies;
   return request;
 }
 

@@ -1,5 +1,6 @@
 // The options that say how a strategy fuses gradients and which numbers its all-reduce takes:
-// --theta, --eta, --group, --segments, --rings, --servers, --streams.
+// --theta, --eta, --group, --segments, --rings, --servers, --streams; and what other systems do:
+// --cycle, --horovod, --partition, --credit, --host-copies.
 #pragma once
 
 #include <string>
@@ -17,6 +18,11 @@ struct ThresholdOptions {
   std::string rings;
   std::string servers;
   std::string streams;
+  std::string cycle;
+  std::string horovod;
+  std::string partition;
+  std::string credit;
+  bool host_copies = false;
 };
 
 // The thresholds that are given. Throws InputError that names the option.

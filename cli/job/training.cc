@@ -29,6 +29,7 @@ models::Plan load_planned(const TrainingOptions& options, const models::Network&
       options.thresholds);
   models::PlanDocument document = read_plan(options.plan);
   check_plan(document, options.plan, models::work(network), ranks);
+  refuse_of_other_system(document.plan, options.plan.c_str());
   return std::move(document.plan);
 }
 
@@ -78,6 +79,11 @@ models::Plan load_plan(const TrainingOptions& options, const models::Network& ne
   const models::Strategy& strategy = parsing_option("--strategy", [&]() -> const models::Strategy& {
     return models::strategy(options.strategy.empty() ? default_strategy : options.strategy);
   });
+  if (strategy.other)
+    throw InputError({"--strategy"},
+                     fmt::format("{} models what another system does: it can be predicted, not run",
+                                 strategy.name),
+                     "choose a strategy of ours, such as fused-ring");
   models::WireType wire = default_wire(recipe.precision);
   if (!options.wire.empty())
     wire = parsing_option("--wire", [&] { return models::wire_type_from_name(options.wire); });

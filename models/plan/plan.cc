@@ -1,6 +1,7 @@
 // Tests: tests/models/strategy_test.cc.
 #include "models/plan/plan.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -41,6 +42,14 @@ Library library_from_name(std::string_view text) {
     known.emplace_back(candidate);
   }
   throw unknown_name("library", text, known);
+}
+
+bool Plan::is_of_other_system() const {
+  const auto is_plain = [this](const Bucket& bucket) {
+    return bucket.wait == Seconds{0} && bucket.first_element == 0 &&
+           (&bucket == &buckets.back() || (&bucket)[1].first_gradient != bucket.first_gradient);
+  };
+  return dispatch != Dispatch{} || !std::all_of(buckets.begin(), buckets.end(), is_plain);
 }
 
 std::string described(const PlannedSchedule& schedule) {

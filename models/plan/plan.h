@@ -16,6 +16,7 @@
 #include "models/base/units.h"
 #include "models/collective/catalogue.h"
 #include "models/collective/schedule.h"
+#include "models/plan/dispatch.h"
 
 namespace paceline::models {
 
@@ -66,12 +67,18 @@ struct PlannedSchedule {
 [[nodiscard]] std::string described(const PlannedSchedule& schedule);
 
 // Gradients that one collective call moves: [first_gradient, first_gradient + gradient_count) in
-// backward order.
+// backward order, or a part of one gradient.
 struct Bucket {
   int first_gradient = 0;
-  int gradient_count = 0;
+  int gradient_count = 0;  // 1 for a part of a gradient
   std::int64_t elements = 0;
   int schedule = 0;  // index into Plan::schedules
+  // Of the first gradient. A part may begin further on, and has fewer elements than the gradient;
+  // the parts of a gradient stand one behind the other.
+  std::int64_t first_element = 0;
+  // From when the last gradient is there until the system that the plan is of takes the bucket;
+  // other buckets may travel meanwhile.
+  Seconds wait{0};
 
   bool operator==(const Bucket&) const = default;
 };
@@ -84,8 +91,13 @@ struct Plan {
   int streams = 1;  // buckets that may travel at the same time: bucket i is on stream i mod streams
   std::vector<PlannedSchedule> schedules;
   std::vector<Bucket> buckets;  // in backward order; together they hold every gradient once
+  Dispatch dispatch = {};       // as our runtime does it, unless the plan is another system's
 
   bool operator==(const Plan&) const = default;
+
+  // Whether the plan is one that our runtime cannot run: buckets that wait, go through the host, or
+  // are parts of gradients.
+  [[nodiscard]] bool is_of_other_system() const;
 
   // Bytes of a bucket on the wire.
   [[nodiscard]] Bytes bytes(const Bucket& bucket) const {

@@ -23,6 +23,7 @@ constexpr std::size_t longest_name = 256;
 constexpr std::size_t most_gradients = 100'000;
 constexpr std::int64_t most_elements = std::int64_t{1} << 40;  // of a gradient, as in work.cc
 constexpr std::int64_t most_streams = 1024;
+constexpr double longest_cycle_s = 3600;
 
 // The options of an algorithm. An option that is 0 is left to the algorithm's default.
 struct Option {
@@ -100,8 +101,55 @@ PlannedSchedule read_algorithm(const JsonValue& entry, const Strategy& strategy,
   }
 }
 
-Bucket read_bucket(const JsonValue& entry, int all_reduces, PlanDocument& document) {
-  entry.check_keys({"all_reduce", "gradients"});
+// What another system adds; documents of our own plans have no such keys.
+void add_dispatch(const Dispatch& dispatch, OrderedJson& json) {
+  if (dispatch == Dispatch{}) return;
+  json["dispatch"] = {{"cycle_s", dispatch.cycle.value()},
+                      {"negotiation", name(dispatch.negotiation)},
+                      {"through_host", dispatch.through_host}};
+  if (dispatch.credit) json["dispatch"]["credit_bytes"] = dispatch.credit->value();
+}
+
+Dispatch read_dispatch(const JsonValue& entry) {
+  entry.check_keys({"cycle_s", "negotiation", "through_host", "credit_bytes"});
+  Dispatch dispatch;
+  dispatch.cycle = Seconds{entry.at("cycle_s").number(0, longest_cycle_s)};
+  dispatch.negotiation = entry.at("negotiation").named([](const std::string& text) {
+    return negotiation_from_name(text);
+  });
+  dispatch.through_host = entry.at("through_host").flag();
+  if (entry.has("credit_bytes"))
+    dispatch.credit =
+        Bytes{entry.at("credit_bytes").number(0, static_cast<double>(most_elements) * 4)};
+  return dispatch;
+}
+
+// The part that a bucket holds of its one gradient. Parts of a gradient stand one behind the other:
+// one that does not begin with element 0 goes on with the gradient of the bucket before.
+void read_part(const JsonValue& part, PlanDocument& document, std::int64_t& parted,
+               Bucket& bucket) {
+  part.check_keys({"first_element", "elements"});
+  if (bucket.gradient_count != 1)
+    part.fail(fmt::format("a part of {} gradients", bucket.gradient_count),
+              "give a part of one gradient");
+  const PlannedGradient gradient = document.gradients.back();
+  bucket.first_element = part.at("first_element").whole(0, gradient.elements - 1);
+  bucket.elements = part.at("elements").whole(1, gradient.elements - bucket.first_element);
+  if (bucket.first_element == 0) return;
+  document.gradients.pop_back();
+  --bucket.first_gradient;
+  if (bucket.first_element != parted || document.gradients.empty() ||
+      document.gradients.back() != gradient)
+    part.at("first_element")
+        .fail(fmt::format("the part of {} begins with element {}", in_quotes(gradient.name),
+                          bucket.first_element),
+              "list the parts of a gradient one behind the other, the first from element 0");
+}
+
+// `parted` is the end of the part that the bucket before it holds of its gradient; 0 if it holds all.
+Bucket read_bucket(const JsonValue& entry, int all_reduces, PlanDocument& document,
+                   std::int64_t& parted) {
+  entry.check_keys({"all_reduce", "gradients", "part", "wait_s"});
   Bucket bucket{.first_gradient = static_cast<int>(document.gradients.size())};
   bucket.schedule = read_count(entry.at("all_reduce"), 0, all_reduces - 1);
   const JsonValue gradients = entry.at("gradients");
@@ -116,6 +164,13 @@ Bucket read_bucket(const JsonValue& entry, int all_reduces, PlanDocument& docume
       most_gradients - document.gradients.size());
   if (bucket.gradient_count == 0)
     gradients.fail("this bucket has no gradient", "leave the bucket out");
+  if (entry.has("wait_s")) bucket.wait = Seconds{entry.at("wait_s").number(0, longest_cycle_s)};
+  if (entry.has("part")) read_part(entry.at("part"), document, parted, bucket);
+  if (parted > 0 && bucket.first_element == 0)
+    entry.fail("the gradient of the bucket before it is not whole", "add its other parts");
+  const std::int64_t end = bucket.first_element + bucket.elements;
+  const bool is_whole = !entry.has("part") || end == document.gradients.back().elements;
+  parted = is_whole ? 0 : end;
   return bucket;
 }
 
@@ -136,7 +191,7 @@ PlanDocument plan_document(const Plan& plan, const NetworkWork& network) {
     document.gradients.push_back({gradient.name, gradient.elements});
   std::size_t planned = 0;
   for (const Bucket& bucket : plan.buckets)
-    planned += static_cast<std::size_t>(bucket.gradient_count);
+    planned += bucket.first_element > 0 ? 0 : static_cast<std::size_t>(bucket.gradient_count);
   PACELINE_ASSERT(planned == document.gradients.size(), "the plan is for this network");
   return document;
 }
@@ -152,6 +207,7 @@ std::string to_json(const PlanDocument& document) {
                       {"streams", plan.streams},
                       {"all_reduces", OrderedJson::array()},
                       {"buckets", OrderedJson::array()}};
+  add_dispatch(plan.dispatch, json);
   for (const PlannedSchedule& planned : plan.schedules)
     json["all_reduces"].push_back(all_reduce_json(planned));
   for (const Bucket& bucket : plan.buckets) {
@@ -161,8 +217,14 @@ std::string to_json(const PlanDocument& document) {
           document.gradients[static_cast<std::size_t>(bucket.first_gradient + i)];
       gradients.push_back({{"name", gradient.name}, {"elements", gradient.elements}});
     }
+    const std::int64_t whole =
+        document.gradients[static_cast<std::size_t>(bucket.first_gradient)].elements;
     json["buckets"].push_back(
         {{"all_reduce", bucket.schedule}, {"gradients", std::move(gradients)}});
+    if (bucket.gradient_count == 1 && bucket.elements < whole)
+      json["buckets"].back()["part"] = {{"first_element", bucket.first_element},
+                                        {"elements", bucket.elements}};
+    if (bucket.wait > Seconds{0}) json["buckets"].back()["wait_s"] = bucket.wait.value();
   }
   return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
@@ -176,7 +238,7 @@ PlanDocument parse_plan(std::string_view text, const std::string& file) {
     root.at("schema").fail(fmt::format("{} is not what this version reads", in_quotes(found)),
                            fmt::format("give a plan of schema {}", schema));
   root.check_keys({"schema", "network", "strategy", "ranks", "wire_type", "overlap", "streams",
-                   "all_reduces", "buckets"});
+                   "all_reduces", "buckets", "dispatch"});
   PlanDocument document;
   document.network = root.at("network").text(longest_name);
   Plan& plan = document.plan;
@@ -196,12 +258,16 @@ PlanDocument parse_plan(std::string_view text, const std::string& file) {
                                                       : read_algorithm(entry, chosen, plan.ranks));
       },
       most_gradients);
+  if (root.has("dispatch")) plan.dispatch = read_dispatch(root.at("dispatch"));
+  std::int64_t parted = 0;
   root.at("buckets").for_each(
       [&](const JsonValue& entry) {
         plan.buckets.push_back(
-            read_bucket(entry, static_cast<int>(plan.schedules.size()), document));
+            read_bucket(entry, static_cast<int>(plan.schedules.size()), document, parted));
       },
       most_gradients);
+  if (parted > 0)
+    root.at("buckets").fail("the gradient of the last bucket is not whole", "add its other parts");
   const auto buckets = static_cast<std::int64_t>(plan.buckets.size());
   plan.streams = read_count(root.at("streams"), 1, std::max(most_streams, buckets));
   check_all_are_used(all_reduces, plan);

@@ -1,12 +1,17 @@
 // Tests: tests/models/strategy_test.cc.
 #include "models/plan/strategy.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 #include <variant>
 
+#include "models/base/error.h"
 #include "models/base/names.h"
+#include "models/base/parse_units.h"
 #include "models/collective/algorithms.h"
 #include "models/collective/catalogue.h"
 
@@ -158,6 +163,17 @@ class Placer {
   std::size_t next_ = 0;
 };
 
+// Each part is a bucket of the plan, so that there may be no more than a plan has room for.
+void check_parts(std::span<const Gradient> gradients, std::int64_t part, Bytes partition) {
+  constexpr std::int64_t most_parts = 100'000;
+  std::int64_t parts = 0;
+  for (const Gradient& gradient : gradients) parts += (gradient.elements - 1) / part + 1;
+  if (parts > most_parts)
+    throw InputError(
+        fmt::format("partitions of {} cut the gradients into {} parts", to_text(partition), parts),
+        fmt::format("choose a size that gives at most {}", most_parts));
+}
+
 constexpr std::array<std::pair<ServerPlacement, std::string_view>, 2> placements = {
     {{ServerPlacement::round_robin, "round-robin"}, {ServerPlacement::balanced, "balanced"}}};
 
@@ -170,11 +186,15 @@ std::span<const Strategy> strategy_catalogue() {
 std::vector<std::string> strategy_names() {
   std::vector<std::string> names;
   for (const Strategy& entry : catalogue) names.emplace_back(entry.name);
+  for (const Strategy& entry : other_system_catalogue()) names.emplace_back(entry.name);
   return names;
 }
 
 const Strategy& strategy(std::string_view name) {
   for (const Strategy& entry : catalogue) {
+    if (entry.name == name) return entry;
+  }
+  for (const Strategy& entry : other_system_catalogue()) {
     if (entry.name == name) return entry;
   }
   throw unknown_name("strategy", name, strategy_names());
@@ -235,7 +255,8 @@ Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients, in
             .overlap = strategy.overlap,
             .streams = std::max(1, thresholds.streams),
             .schedules = {},
-            .buckets = {}};
+            .buckets = {},
+            .dispatch = thresholds.dispatch};
   const Bytes theta = strategy.fusion == Fusion::never ? Bytes{0} : thresholds.fusion;
   ScheduleOptions options{.ranks = ranks,
                           .group_size = thresholds.group_size,
@@ -258,8 +279,28 @@ Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients, in
                    [&](Library library) { return planned(plan, library); }},
         strategy.all_reduce);
   };
+  // A gradient by itself, cut into parts of `part` elements and a last one.
+  const auto part =
+      thresholds.partition > Bytes{0}
+          ? std::max<std::int64_t>(1, std::llround(thresholds.partition / element_size(wire)))
+          : 0;
+  if (part > 0) check_parts(gradients, part, thresholds.partition);
+  const auto add_parts = [&](std::int64_t elements, std::int64_t most, Bucket bucket) {
+    bucket.gradient_count = 1;
+    for (std::int64_t first = 0; first < elements; first += most) {
+      bucket.first_element = first;
+      bucket.elements = std::min(most, elements - first);
+      bucket.schedule = schedule_of(bucket);
+      plan.buckets.push_back(bucket);
+    }
+  };
   Bucket open;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (part > 0) {
+      add_parts(gradients[i].elements, part, open);
+      open = Bucket{.first_gradient = static_cast<int>(i) + 1};
+      continue;
+    }
     open.elements += gradients[i].elements;
     ++open.gradient_count;
     if (plan.bytes(open) < theta && i + 1 < gradients.size()) continue;

@@ -32,7 +32,9 @@ struct Thresholds {
   int rings = 0;       // disjoint rings of multi-ring; 0 takes the algorithm's default
   int servers = 1;     // servers among the ranks
   ServerPlacement placement = ServerPlacement::balanced;
-  int streams = 1;  // buckets that may be in flight at the same time
+  int streams = 1;         // buckets that may be in flight at the same time
+  Bytes partition{0};      // tensors that are larger are cut into parts of this size; 0 cuts none
+  Dispatch dispatch = {};  // of the strategies of other systems; `through_host` of all
 
   bool operator==(const Thresholds&) const = default;
 };
@@ -61,6 +63,18 @@ struct OnServers {
   std::string_view algorithm;  // name in all_reduce_catalogue()
 };
 
+// Systems whose way from a gradient to its collective is modelled, beside ours.
+enum class System { horovod, byte_scheduler };
+
+// What a strategy of another system takes where the user names nothing. Partition and credit are of
+// parameters, and so half as much on a wire of half the size.
+struct OtherSystem {
+  System system = System::horovod;
+  Bytes fusion{0};     // theta
+  Bytes partition{0};  // at FP32
+  Dispatch dispatch = {};
+};
+
 struct Strategy {
   std::string_view name;
   std::string_view summary;  // one line
@@ -68,6 +82,9 @@ struct Strategy {
   Fusion fusion = Fusion::if_asked;
   std::variant<Scheduled, Hybrid, OnServers, Library> all_reduce;
   Overlap overlap = Overlap::wait_free;
+  // Set where the strategy models another system. It is predicted where its name is asked for, and
+  // the runtime refuses it.
+  std::optional<OtherSystem> other = {};
 
   // The alternative of all_reduce, or null (empty) where it is another one.
   [[nodiscard]] const Hybrid* hybrid() const { return std::get_if<Hybrid>(&all_reduce); }
@@ -82,7 +99,11 @@ struct Strategy {
   [[nodiscard]] bool takes_rings() const;
 };
 
+// Those that the runtime runs, and the libraries' own all-reduces.
 [[nodiscard]] std::span<const Strategy> strategy_catalogue();
+// Models of other systems.
+[[nodiscard]] std::span<const Strategy> other_system_catalogue();
+// Of both.
 [[nodiscard]] std::vector<std::string> strategy_names();
 // Throw InputError that suggests the nearest name.
 [[nodiscard]] ServerPlacement server_placement_from_name(std::string_view text);
@@ -90,7 +111,8 @@ struct Strategy {
 [[nodiscard]] const Strategy& strategy(std::string_view name);
 
 // The plan of a strategy for these gradients (in backward order) on `ranks` ranks. Fusion follows
-// Jizhi (4.3): gradients join the open bucket, which is sent once it holds theta or more.
+// Jizhi (4.3): gradients join the open bucket, which is sent once it holds theta or more. Buckets of
+// a system with a cycle hang on when gradients are there; simulator/planner/cycles.h makes those.
 // Throws InputError if ranks < 1, if k does not divide the ranks, or if the servers are more than
 // the ranks. O(gradients x servers).
 [[nodiscard]] Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients,

@@ -23,6 +23,10 @@ std::string_view name(TaskKind kind) {
       return "forward";
     case TaskKind::backward:
       return "backward";
+    case TaskKind::wait:
+      return "wait";
+    case TaskKind::negotiation:
+      return "negotiation";
     case TaskKind::cast:
       return "cast";
     case TaskKind::pack:
@@ -115,8 +119,8 @@ Json metadata(const char* what, int process, int track, Json args) {
 }
 
 bool is_of_bucket(const TimelineEvent& event) {
-  return event.index >= 0 && (event.kind == TaskKind::cast || event.kind == TaskKind::pack ||
-                              event.kind == TaskKind::all_reduce ||
+  return event.index >= 0 && (event.kind == TaskKind::negotiation || event.kind == TaskKind::cast ||
+                              event.kind == TaskKind::pack || event.kind == TaskKind::all_reduce ||
                               event.kind == TaskKind::unpack || event.kind == TaskKind::update);
 }
 
@@ -129,6 +133,8 @@ std::string event_name(const TracedJob& job, const TimelineEvent& event) {
     case TaskKind::forward:
     case TaskKind::backward:
       return fmt::format("{} {}", name(event.kind), layer_of(job, event).name);
+    case TaskKind::wait:
+    case TaskKind::negotiation:
     case TaskKind::cast:
     case TaskKind::pack:
     case TaskKind::all_reduce:

@@ -22,6 +22,8 @@ enum class TaskKind {
   host_to_device,  // copy the decoded batch to the device
   forward,         // the forward pass of one layer
   backward,        // the backward pass of one layer; its gradients are there when it ends
+  wait,            // a bucket waits until the system that its plan is of takes it (dispatch.h)
+  negotiation,     // ranks agree on a bucket, or a system hands it over, before it travels
   cast,            // cast the gradients of a bucket to the wire type
   pack,            // copy a bucket's gradients into one buffer
   all_reduce,      // the all-reduce of a bucket

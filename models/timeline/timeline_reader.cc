@@ -102,6 +102,8 @@ std::pair<std::int64_t, std::int64_t> index_limits(const TracedJob& job, TaskKin
     case TaskKind::forward:
     case TaskKind::backward:
       return {0, std::ssize(job.layers) - 1};
+    case TaskKind::wait:
+    case TaskKind::negotiation:
     case TaskKind::cast:
     case TaskKind::pack:
     case TaskKind::all_reduce:
@@ -129,6 +131,8 @@ std::optional<Resource> resource_of(TaskKind kind) {
     case TaskKind::forward:
     case TaskKind::backward:
       return Resource::compute;
+    case TaskKind::wait:
+    case TaskKind::negotiation:
     case TaskKind::cast:
     case TaskKind::pack:
     case TaskKind::all_reduce:

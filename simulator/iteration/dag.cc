@@ -41,12 +41,17 @@ std::vector<int> communication_order(const models::NetworkWork& network, const m
   std::iota(order.begin(), order.end(), 0);
   if (plan.overlap != models::Overlap::priority) return order;
   std::vector<Seconds> durations;
+  std::vector<Seconds> waits;
+  std::vector<Bytes> sizes;
   std::vector<int> priorities;
   for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
     durations.push_back(buckets[i].total());
+    waits.push_back(buckets[i].wait);
+    sizes.push_back(plan.bytes(plan.buckets[i]));
     priorities.push_back(first_layer(network, plan.buckets[i]));
   }
-  return priority_order(ready_times(network, plan, compute), durations, priorities);
+  return priority_order(ready_times(network, plan, compute), durations, priorities,
+                        {waits, sizes, plan.dispatch.credit.value_or(Bytes{0})});
 }
 
 }  // namespace
@@ -112,17 +117,33 @@ void IterationDag::add_communication(const models::NetworkWork& network, const m
                                      const ComputeTimes& compute) {
   delivered_.resize(plan.buckets.size());
   int stream = 0;
-  for (const int bucket : communication_order(network, plan, buckets, compute)) {
+  const std::vector<int> order = communication_order(network, plan, buckets, compute);
+  std::vector<Bytes> sizes;
+  for (const int bucket : order)
+    sizes.push_back(plan.bytes(plan.buckets[static_cast<std::size_t>(bucket)]));
+  CreditWindow window(sizes, plan.dispatch.credit);
+  for (std::size_t position = 0; position < order.size(); ++position) {
+    const int bucket = order[position];
     const auto b = static_cast<std::size_t>(bucket);
     const int ready =
         plan.overlap == models::Overlap::none
             ? backward_.front()
             : backward_[static_cast<std::size_t>(last_gradient_layer(network, plan.buckets[b]))];
-    const std::array parts = {std::pair{TaskKind::cast, buckets[b].cast},
+    const std::array parts = {std::pair{TaskKind::negotiation, buckets[b].negotiation},
+                              std::pair{TaskKind::cast, buckets[b].cast},
                               std::pair{TaskKind::pack, buckets[b].pack},
                               std::pair{TaskKind::all_reduce, buckets[b].all_reduce},
                               std::pair{TaskKind::unpack, buckets[b].unpack}};
     int last = ready;
+    const int room = window.room_after(position);
+    if (buckets[b].wait > Seconds{0} || room >= 0) {
+      // On a stream of its own: others travel meanwhile.
+      last = add(TaskKind::wait, Resource::communication, bucket, buckets[b].wait);
+      tasks_.back().stream = plan.streams + bucket;
+      depend(ready, last);
+      if (room >= 0)
+        depend(delivered_[static_cast<std::size_t>(order[static_cast<std::size_t>(room)])], last);
+    }
     for (const auto& [kind, duration] : parts) {
       // The all-reduce is a task even if it takes no time, as on one rank.
       if (duration <= Seconds{0} && kind != TaskKind::all_reduce) continue;

@@ -9,6 +9,8 @@
 //   double buffering  the update needs the buckets of the iteration before (ChainerMN 1.3)
 //   priority          ready buckets go in the order of the layers that need them; updates are
 //                     for each bucket, and a layer's forward needs its own update only
+// A bucket that waits for the system that its plan is of does so beside its stream. With a credit
+// (models/plan/dispatch.h), it also waits for the bucket whose end leaves room for it.
 //
 // Boost.Graph holds the graph, checks that it is acyclic and orders it; it stays in the .cc.
 #pragma once
@@ -28,8 +30,11 @@ struct BucketTimes {
   Seconds pack;
   Seconds all_reduce;
   Seconds unpack;
+  Seconds wait = {};         // ahead of all else, beside whatever else travels
+  Seconds negotiation = {};  // next; the bucket has its stream from here on
 
-  [[nodiscard]] Seconds total() const { return cast + pack + all_reduce + unpack; }
+  // While the bucket has its stream.
+  [[nodiscard]] Seconds total() const { return negotiation + cast + pack + all_reduce + unpack; }
 };
 
 // The times of the input of one batch of a rank. A time is zero where the cluster says nothing about

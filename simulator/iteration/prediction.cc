@@ -9,8 +9,10 @@
 #include "models/base/error.h"
 #include "models/cluster/placement.h"
 #include "models/collective/algorithms.h"
+#include "simulator/cost/dispatch_cost.h"
 #include "simulator/engine/effort.h"
 #include "simulator/iteration/plan_timing.h"
+#include "simulator/planner/cycles.h"
 
 namespace paceline::simulator {
 namespace {
@@ -56,6 +58,24 @@ BucketTimes bucket_times(const models::Plan& plan, const models::Bucket& bucket,
     times.unpack = 2 * wire_bytes / memory;
   }
   return times;
+}
+
+// What the system that a plan is of adds to them.
+void add_dispatch(const models::Plan& plan, const models::Bucket& bucket,
+                  const CommunicationCost& cost, Reading reading, BucketTimes& times) {
+  if (plan.ranks == 1) return;
+  const Seconds agreed =
+      negotiation_time(plan.dispatch.negotiation, plan.ranks, bucket.gradient_count, cost, reading);
+  // What is handed over ahead, within a credit, is agreed on while others travel.
+  (plan.dispatch.credit ? times.wait : times.negotiation) = agreed;
+  times.wait += bucket.wait;
+  if (const auto& other = models::strategy(plan.strategy).other)
+    times.negotiation += hand_over_time(other->system, reading);
+  if (!plan.dispatch.through_host) return;
+  const HostWay way = host_way(plan.bytes(bucket), plan.ranks, reading);
+  times.pack += way.copy;
+  times.all_reduce += way.sum;
+  times.unpack += way.copy;
 }
 
 // The times to read, decode and copy the batches of all ranks of a node, which share its storage and
@@ -236,6 +256,7 @@ std::vector<BucketTimes> Predictor::buckets_alone(const models::Plan& plan, Timi
     if (plan.ranks > 1 && method.beside != Beside::buckets_behind)
       buckets.back().all_reduce =
           timer.time(plan.schedules[static_cast<std::size_t>(bucket.schedule)], plan.bytes(bucket));
+    add_dispatch(plan, bucket, timer.cost(), at.reading, buckets.back());
   }
   return buckets;
 }
@@ -246,12 +267,10 @@ models::Thresholds Predictor::thresholds(const models::Strategy& strategy, Setti
 }
 
 models::Plan Predictor::plan(const models::Strategy& strategy,
-                             const models::Thresholds& thresholds) const {
-  models::Plan plan = models::make_plan(strategy, request_.network.gradients, request_.ranks,
-                                        request_.wire, thresholds);
-  if (request_.overlap && strategy.overlap == models::Overlap::wait_free)
-    plan.overlap = *request_.overlap;
-  return plan;
+                             const models::Thresholds& thresholds) {
+  Setting& at = setting(strategy, request_.ranks, Reading::stated);
+  return make_timed_plan(strategy, request_.network, request_.ranks, request_.wire, thresholds,
+                         request_.overlap, at.compute, at.planner());
 }
 
 // Thresholds that the user named for p ranks are not used on p0. Where they are bad for p0, they
@@ -260,12 +279,19 @@ models::Plan Predictor::plan(const models::Strategy& strategy,
 models::Plan Predictor::baseline_plan(const models::Strategy& strategy, const models::Plan& plan,
                                       int p0) {
   Setting& at = setting(strategy, p0, Reading::stated);
-  ThresholdRequest open{.placement = request_.thresholds.placement};
+  ThresholdRequest open{
+      .placement = request_.thresholds.placement,
+      .horovod = models::HorovodDefaults{plan.dispatch.cycle,
+                                         strategy.other ? strategy.other->fusion : Bytes{0},
+                                         plan.dispatch.negotiation},
+      .through_host = plan.dispatch.through_host};
+  open.cycle = plan.dispatch.cycle;
+  open.credit = plan.dispatch.credit;
   if (strategy.on_servers() == nullptr) open.streams = plan.streams;
   const models::Thresholds chosen =
       resolve_thresholds(strategy, open, request_.network, p0, plan.wire, at.compute, at.planner());
-  models::Plan baseline =
-      models::make_plan(strategy, request_.network.gradients, p0, plan.wire, chosen);
+  models::Plan baseline = make_timed_plan(strategy, request_.network, p0, plan.wire, chosen,
+                                          plan.overlap, at.compute, at.planner());
   baseline.overlap = plan.overlap;
   return baseline;
 }

@@ -152,7 +152,7 @@ class Predictor {
                                          Setting& setting) const;
   [[nodiscard]] StragglerPrediction with_stragglers(const IterationDag& dag) const;
   models::Thresholds thresholds(const models::Strategy& strategy, Setting& at) const;
-  models::Plan plan(const models::Strategy& strategy, const models::Thresholds& thresholds) const;
+  models::Plan plan(const models::Strategy& strategy, const models::Thresholds& thresholds);
   // The planner's plan of the strategy on p0 ranks, for the efficiency of a plan on p ranks.
   models::Plan baseline_plan(const models::Strategy& strategy, const models::Plan& plan, int p0);
 

@@ -22,6 +22,13 @@ Json thresholds_json(const models::Strategy& strategy, const models::Thresholds&
   }
   if (strategy.on_servers() == nullptr && thresholds.streams > 1)
     json["streams"] = thresholds.streams;
+  const models::Dispatch& dispatch = thresholds.dispatch;
+  if (dispatch.cycle > Seconds{0}) json["cycle_s"] = dispatch.cycle.value();
+  if (dispatch.negotiation != models::Negotiation::none)
+    json["negotiation"] = name(dispatch.negotiation);
+  if (thresholds.partition > Bytes{0}) json["partition_bytes"] = thresholds.partition.value();
+  if (dispatch.credit) json["credit_bytes"] = dispatch.credit->value();
+  if (dispatch.through_host) json["host_copies"] = true;
   return json;
 }
 

@@ -148,6 +148,7 @@ Seconds communication_time(const IterationDag& dag, const SteadyIteration& stead
   for (std::size_t i = 0; i < dag.tasks().size(); ++i) {
     const Task& task = dag.tasks()[i];
     if (task.resource != Resource::communication || task.duration <= Seconds{0}) continue;
+    if (task.kind == TaskKind::wait) continue;
     if (task.duration >= steady.period) return steady.period;
     const Seconds start{std::fmod(steady.start[i].value(), steady.period.value())};
     const Seconds finish = start + task.duration;

@@ -25,6 +25,7 @@ models::Timeline predicted_timeline(const StrategyRun& run, std::string title) {
     if (tasks[i].resource == Resource::compute) origin = std::min(origin, run.steady.start[i]);
   }
   for (std::size_t i = 0; i < tasks.size(); ++i) {
+    if (tasks[i].kind == TaskKind::wait) continue;  // nothing runs
     const double ahead = (origin - run.steady.start[i]) / run.steady.period;
     const int first = std::max(0, static_cast<int>(std::ceil(ahead - 1e-9)));
     for (int iteration = first; iteration < first + iterations_shown; ++iteration) {

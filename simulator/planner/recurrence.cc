@@ -2,6 +2,9 @@
 #include "simulator/planner/recurrence.h"
 
 #include <algorithm>
+#include <numeric>
+#include <queue>
+#include <utility>
 
 #include "models/base/error.h"
 
@@ -43,28 +46,44 @@ Seconds last_finish(std::span<const Seconds> ready, std::span<const Seconds> dur
   return finish;
 }
 
+int CreditWindow::room_after(std::size_t position) {
+  if (!credit_) return -1;
+  for (; counted_ < position; ++counted_) held_ += sizes_[counted_];
+  while (done_ < position && held_ > Bytes{0} && held_ >= *credit_) held_ -= sizes_[done_++];
+  return static_cast<int>(done_) - 1;
+}
+
 std::vector<int> priority_order(std::span<const Seconds> ready, std::span<const Seconds> durations,
-                                std::span<const int> priorities) {
+                                std::span<const int> priorities, const HandedOver& handed_over) {
+  std::vector<int> by_time(ready.size());
+  std::iota(by_time.begin(), by_time.end(), 0);
+  const auto at = [](int bucket) { return static_cast<std::size_t>(bucket); };
+  std::stable_sort(by_time.begin(), by_time.end(),
+                   [&](int a, int b) { return ready[at(a)] < ready[at(b)]; });
+  const auto less_urgent = [&](int a, int b) {
+    return std::pair(priorities[at(a)], a) > std::pair(priorities[at(b)], b);
+  };
+  std::priority_queue<int, std::vector<int>, decltype(less_urgent)> there(less_urgent);
+
   std::vector<int> order;
-  std::vector<bool> sent(ready.size());
+  std::vector<Bytes> sizes;
+  std::vector<Seconds> finish;
   Seconds now;
-  while (order.size() < ready.size()) {
-    int best = -1;
-    int earliest = -1;
-    for (std::size_t i = 0; i < ready.size(); ++i) {
-      if (sent[i]) continue;
-      const int bucket = static_cast<int>(i);
-      if (earliest < 0 || ready[i] < ready[static_cast<std::size_t>(earliest)]) earliest = bucket;
-      const bool better = best < 0 || priorities[i] < priorities[static_cast<std::size_t>(best)];
-      if (ready[i] <= now && better) best = bucket;
-    }
-    if (best < 0) {
-      now = ready[static_cast<std::size_t>(earliest)];
-      continue;
-    }
-    order.push_back(best);
-    sent[static_cast<std::size_t>(best)] = true;
-    now += durations[static_cast<std::size_t>(best)];
+  for (auto next = by_time.begin(); order.size() < ready.size();) {
+    int room = static_cast<int>(order.size()) - 1;
+    Bytes held{0};
+    while (!handed_over.sizes.empty() && room >= 0 && held + sizes[at(room)] < handed_over.credit)
+      held += sizes[at(room--)];
+    if (room >= 0) now = std::max(now, finish[at(room)]);
+    if (there.empty() && ready[at(*next)] > now) now = ready[at(*next)];
+    for (; next != by_time.end() && ready[at(*next)] <= now; ++next) there.push(*next);
+    const int bucket = there.top();
+    there.pop();
+    const Seconds wait = handed_over.waits.empty() ? Seconds{0} : handed_over.waits[at(bucket)];
+    const Seconds free = finish.empty() ? Seconds{0} : finish.back();
+    finish.push_back(std::max(now + wait, free) + durations[at(bucket)]);
+    sizes.push_back(handed_over.sizes.empty() ? Bytes{0} : handed_over.sizes[at(bucket)]);
+    order.push_back(bucket);
   }
   return order;
 }

@@ -55,6 +55,28 @@ Bytes crossing(const models::PlannedSchedule& small, const models::PlannedSchedu
   return low;
 }
 
+// The system's own defaults, or those of the version that was named; single values that were named
+// take their place.
+void take_system(const models::OtherSystem& system, const ThresholdRequest& asked,
+                 models::WireType wire, models::Thresholds& chosen) {
+  chosen.dispatch = system.dispatch;
+  chosen.fusion = system.fusion;
+  chosen.streams = 1;
+  if (asked.horovod && system.system == models::System::horovod) {
+    chosen.dispatch.cycle = asked.horovod->cycle;
+    chosen.dispatch.negotiation = asked.horovod->negotiation;
+    chosen.fusion = asked.horovod->fusion;
+  }
+  if (asked.fusion && system.partition == Bytes{0}) chosen.fusion = *asked.fusion;
+  if (asked.cycle) chosen.dispatch.cycle = *asked.cycle;
+  const double of_fp32 = models::element_size(wire) / models::element_size(models::WireType::fp32);
+  if (system.partition > Bytes{0})
+    chosen.partition = asked.partition.value_or(of_fp32 * system.partition);
+  if (system.dispatch.credit)
+    chosen.dispatch.credit = asked.credit.value_or(of_fp32 * *system.dispatch.credit);
+  if (asked.through_host) chosen.dispatch.through_host = true;
+}
+
 }  // namespace
 
 int default_group(const models::Strategy& strategy, int ranks, int ranks_per_node) {
@@ -94,6 +116,13 @@ models::Thresholds resolve_thresholds(const models::Strategy& strategy,
                         : crossing(planned(hybrid->small, options), planned(hybrid->large, options),
                                    whole, timer);
   }
+  if (strategy.other) {
+    take_system(*strategy.other, asked, wire, chosen);
+    return chosen;
+  }
+  // NCCL does not go through the host, and servers are on hosts anyway.
+  chosen.dispatch.through_host =
+      asked.through_host && !strategy.library() && strategy.on_servers() == nullptr;
   if (strategy.fusion == models::Fusion::never) return chosen;
   if (asked.fusion) {
     chosen.fusion = *asked.fusion;

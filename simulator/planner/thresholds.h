@@ -24,6 +24,13 @@ struct ThresholdRequest {
   std::optional<int> servers = {};
   std::optional<models::ServerPlacement> placement = {};
   std::optional<int> streams = {};
+  // What strategies of other systems take (models/plan/dispatch.h); ours ignore it, but for
+  // `through_host`.
+  std::optional<Seconds> cycle = {};
+  std::optional<models::HorovodDefaults> horovod = {};  // of the version that is named
+  std::optional<Bytes> partition = {};
+  std::optional<Bytes> credit = {};
+  bool through_host = false;
 };
 
 // k for a strategy that takes one, on nodes of `ranks_per_node` ranks.
@@ -40,6 +47,7 @@ struct ThresholdRequest {
 //  - theta: 0 and the powers of two from 64 KiB to 256 MiB are tried with the recurrence. Of those
 //    whose last_finish() is within 0.1 % of the earliest, the largest is taken: a plan of fewer
 //    collectives depends less on an exact latency. A strategy that does not fuse by default takes 0.
+//  - strategies of other systems: their systems' defaults (models/plan/strategy.h), nothing searched.
 // Throws InputError if k does not divide the ranks.
 [[nodiscard]] models::Thresholds resolve_thresholds(const models::Strategy& strategy,
                                                     const ThresholdRequest& asked,

@@ -1,0 +1,67 @@
+// Tests: tests/simulator/cycles_test.cc.
+#include "simulator/cost/dispatch_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace paceline::simulator {
+namespace {
+
+struct Prior {
+  double value, low, high;
+};
+
+double at(const Prior& prior, Reading reading, bool faster_if_larger) {
+  if (reading == Reading::stated) return prior.value;
+  return (reading == Reading::fast) == faster_if_larger ? prior.high : prior.low;
+}
+
+constexpr Prior message_of_rank_s{2e-6, 1e-6, 10e-6};
+constexpr Prior gradient_of_rank_s{1e-6, 0.3e-6, 3e-6};
+constexpr Prior small_all_reduces{1.5, 1, 2};
+constexpr Prior byte_scheduler_task_s{0.085e-3, 0.05e-3, 0.3e-3};
+constexpr Prior pageable_bytes_per_s{5e9, 3e9, 6.8e9};
+constexpr Prior summed_bytes_per_s{3e9, 1.5e9, 7e9};
+
+// Up a tree over all ranks, and down again.
+Seconds tree_latency(int ranks, const CommunicationCost& cost) {
+  const double in_node = std::log2(std::min(ranks, cost.ranks_per_node));
+  return 2 * (in_node * cost.intra.alpha + (std::log2(ranks) - in_node) * cost.nic.alpha);
+}
+
+}  // namespace
+
+Seconds negotiation_time(models::Negotiation negotiation, int ranks, int gradients,
+                         const CommunicationCost& cost, Reading reading) {
+  if (ranks == 1) return Seconds{0};
+  switch (negotiation) {
+    case models::Negotiation::none:
+      break;
+    case models::Negotiation::messages:
+      return Seconds{at(message_of_rank_s, reading, false) * ranks};
+    case models::Negotiation::gather:
+      return 2 * tree_latency(ranks, cost) +
+             Seconds{at(gradient_of_rank_s, reading, false) * gradients * ranks};
+    case models::Negotiation::bits:
+      return at(small_all_reduces, reading, false) * tree_latency(ranks, cost);
+  }
+  return Seconds{0};
+}
+
+Seconds hand_over_time(models::System system, Reading reading) {
+  switch (system) {
+    case models::System::horovod:
+      break;
+    case models::System::byte_scheduler:
+      return Seconds{at(byte_scheduler_task_s, reading, false)};
+  }
+  return Seconds{0};
+}
+
+HostWay host_way(Bytes bytes, int ranks, Reading reading) {
+  const double others = static_cast<double>(ranks - 1) / ranks;
+  return {bytes / BytesPerSecond{at(pageable_bytes_per_s, reading, true)},
+          others * bytes / BytesPerSecond{at(summed_bytes_per_s, reading, true)}};
+}
+
+}  // namespace paceline::simulator

@@ -1,0 +1,46 @@
+// What other systems spend on a bucket beside its all-reduce (models/plan/dispatch.h).
+//
+// Values and intervals are priors, none of them fitted to a time of training: sources in the comments
+// of each, keys in docs/sources.md.
+#pragma once
+
+#include "models/plan/dispatch.h"
+#include "models/plan/strategy.h"
+#include "simulator/cost/communication_cost.h"
+
+namespace paceline::simulator {
+
+// The time that Horovod's ranks take to agree on a bucket of so many gradients. One rank agrees at
+// once. With N ranks, of which g are on a node, and L the latency of 2 log2 N messages that go up a
+// tree and down again, log2 g of its levels inside a node and the others between nodes:
+//   messages  2 us x N (1 to 10): rank 0 reads a message of each rank and answers each (assumed)
+//   gather    2 L, and 1 us (0.3 to 3) x gradients x N, which rank 0 reads (assumed)
+//   bits      1.5 L (1 to 2): one or two all-reduces of a few words a cycle (response_cache.cc)
+// It keeps a bucket's stream waiting, unless the plan has a credit: what is handed over ahead is agreed
+// on while others travel. It leaves out that a plan's cycle may hold several buckets, which agree once: then each of them is
+// of about theta bytes, and its all-reduce takes a hundred times as long.
+[[nodiscard]] Seconds negotiation_time(models::Negotiation negotiation, int ranks, int gradients,
+                                       const CommunicationCost& cost, Reading reading);
+
+// What a system spends to hand over one bucket, while its stream waits.
+//   ByteScheduler  0.085 ms (0.05 to 0.3): its Python thread, a lock and a callback for each task. From
+//                  161 tensors of ResNet-50 with the scheduler on and off (byteps#370). Its parts are
+//                  handed over one after the other; where a credit leaves room for several, some of
+//                  it may be hidden, which is left out
+//   Horovod        nothing beside its negotiation
+[[nodiscard]] Seconds hand_over_time(models::System system, Reading reading);
+
+// The copies of a bucket to the host and back, and its sum there, one after the other (Horovod without
+// NCCL, nccl_operations.cc: the host's buffer is not pinned).
+//   each copy  bytes / 5 GB/s (3 to 6.8): pageable memory over PCIe 3
+//   sum        bytes x (N - 1) / N / 3 GB/s (1.5 to 7): one core of a CPU for each rank, FP32, several
+//              ranks at once
+// It leaves out what threads of a framework do to MPI beside them, which was up to ten times as slow
+// in one report (horovod#2379).
+struct HostWay {
+  Seconds copy;  // one way
+  Seconds sum;
+};
+[[nodiscard]] HostWay host_way(Bytes bytes, int ranks, Reading reading);
+
+}  // namespace paceline::simulator

@@ -1,0 +1,132 @@
+"""Models of other systems, end to end: predict times them where they are named, plans hold them, and
+what runs plans refuses them.
+"""
+
+import json
+import pathlib
+import tempfile
+import unittest
+
+from paceline import predict, run
+
+
+class Systems(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.plan = pathlib.Path(folder.name) / "plan.json"
+        self.names = [entry["name"] for entry in json.loads(run("show", "catalog", "--json").stdout)["systems"]]
+
+    def done(self, result):
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def refused(self, result, *problems):
+        self.assertEqual((result.returncode, result.stdout, result.stderr.count("\n")), (2, "", 1), result.stderr)
+        for problem in problems:
+            self.assertIn(problem, result.stderr)
+
+    def row(self, *words, ranks="64"):
+        return json.loads(self.done(predict("--json", *words, ranks=ranks)))["strategies"][0]
+
+    def test_the_table_has_them_where_they_are_asked_for(self):
+        names = lambda *words: [row["name"] for row in json.loads(self.done(predict("--json", *words, ranks="16")))["strategies"]]
+        self.assertEqual(names("--strategy", "ring"), ["ring"])
+        self.assertEqual(names("--strategy", "ring", "--others"), ["ring", *self.names])
+        self.assertFalse(set(self.names) & set(names("--strategy", "all")))
+        self.assertIn("horovod", self.names)
+
+    def test_a_plan_is_predicted_as_the_row_that_wrote_it(self):
+        for name in self.names:
+            with self.subTest(name):
+                row = self.row("--strategy", name, "--plan-out", str(self.plan))
+                document = json.loads(self.done(run("predict", "--model", "resnet50", "--cluster", "jizhi-p40", "--json", "--plan", str(self.plan))))
+                self.assertEqual({**document["strategies"][0], "thresholds": row["thresholds"]}, row)
+                shown = self.done(run("show", "plan", "--model", "resnet50", "--cluster", "jizhi-p40", "--plan", str(self.plan)))
+                self.assertIn(f"{name}: resnet50 on jizhi-p40", shown)
+
+    def test_what_runs_plans_refuses_them(self):
+        small = ("--model", "cnn-small", "--cluster", "jizhi-p40", "--batch", "2", "--precision", "fp32", "--ranks", "2")
+        data = ("train", "--model", "cnn-small", "--data", "synthetic", "--ranks", "2")
+        for name in self.names:
+            with self.subTest(name):
+                problem = f"{name} models what another system does: it can be predicted, not run"
+                self.done(run("predict", *small, "--strategy", name, "--plan-out", str(self.plan)))
+                self.refused(run("replay", *small, "--strategy", name), "--strategy", problem)
+                self.refused(run("replay", *small, "--plan", str(self.plan)), str(self.plan), problem)
+                self.refused(run(*data, "--strategy", name), "--strategy", problem)
+                self.refused(run(*data, "--plan", str(self.plan)), str(self.plan), problem)
+        self.refused(run("replay", *small, "--strategy", "ring", "--host-copies"), "--host-copies")
+
+    def test_shorter_cycles_make_smaller_buckets(self):
+        slow = self.row("--strategy", "horovod")
+        fast = self.row("--strategy", "horovod", "--horovod", "0.21")
+        self.assertEqual((slow["thresholds"]["cycle_s"], slow["thresholds"]["theta_bytes"]), (0.005, 64 * 2**20))
+        self.assertEqual((fast["thresholds"]["cycle_s"], fast["thresholds"]["theta_bytes"]), (0.001, 128 * 2**20))
+        self.assertGreater(fast["buckets"], slow["buckets"])
+        given = self.row("--strategy", "horovod", "--cycle", "20ms")
+        self.assertEqual(given["thresholds"]["cycle_s"], 0.02)
+        self.assertGreater(given["iteration_s"], slow["iteration_s"])
+
+    def test_host_copies_cost(self):
+        for strategy in ("ring", "fused-ring", "no-overlap"):
+            bare = self.row("--strategy", strategy)
+            copied = self.row("--strategy", strategy, "--host-copies")
+            self.assertGreater(copied["iteration_s"], bare["iteration_s"])
+            self.assertTrue(copied["thresholds"]["host_copies"])
+
+    def test_tensors_are_cut_and_credit_is_kept(self):
+        whole = self.row("--strategy", "byte-scheduler", "--partition", "1GB", "--credit", "0B")
+        self.assertEqual(whole["buckets"], 161)
+        cut = self.row("--strategy", "byte-scheduler", "--plan-out", str(self.plan))
+        self.assertGreater(cut["buckets"], 161)
+        plan = json.loads(self.plan.read_text())
+        self.assertEqual(plan["dispatch"]["credit_bytes"], 8e6)  # 4e6 parameters in FP16
+        self.assertEqual(plan["overlap"], "priority")
+        parts = [bucket for bucket in plan["buckets"] if "part" in bucket]
+        self.assertTrue(parts)
+        self.assertLessEqual(max(part["part"]["elements"] for part in parts), 1_000_000)
+        self.assertLess(self.row("--strategy", "byte-scheduler")["iteration_s"],
+                        self.row("--strategy", "byte-scheduler", "--credit", "0B")["iteration_s"])
+
+    def test_plans_with_wrong_parts_are_one_line(self):
+        self.row("--strategy", "byte-scheduler", "--plan-out", str(self.plan))
+        good = json.loads(self.plan.read_text())
+        first = next(i for i, bucket in enumerate(good["buckets"]) if "part" in bucket)
+
+        def check(change, problem):
+            plan = json.loads(json.dumps(good))
+            change(plan)
+            self.plan.write_text(json.dumps(plan))
+            self.refused(run("show", "plan", "--model", "resnet50", "--cluster", "jizhi-p40", "--plan", str(self.plan)), problem)
+
+        def part(index, **values):
+            return lambda plan: plan["buckets"][index]["part"].update(values)
+
+        check(lambda plan: plan["buckets"].pop(first + 1), "")
+        check(lambda plan: plan["buckets"].pop(first), "begins with element")
+        check(part(first + 1, first_element=3), "begins with element")
+        check(part(first, elements=0), "")
+        check(part(first, first_element=-1), "")
+        check(part(first, elements=10**18), "")
+        check(lambda plan: plan["buckets"][first].pop("part"), "")
+        check(lambda plan: plan["dispatch"].update(cycle_s=-1), "")
+        check(lambda plan: plan["dispatch"].update(negotiation="telepathy"), "unknown negotiation")
+        check(lambda plan: plan["dispatch"].update(color=1), "color")
+        check(lambda plan: plan["buckets"][0].update(wait_s="long"), "")
+
+    def test_hostile_options_are_one_line(self):
+        for words in (("--cycle", "-1ms"), ("--cycle", "5"), ("--cycle", "1h"), ("--cycle", "2000s"), ("--cycle", "1ns"), ("--cycle", "nan ms"),
+                      ("--horovod", "0.8"), ("--horovod", "new"), ("--horovod", "0.21.0.0"), ("--partition", "-4MB"), ("--partition", "4"),
+                      ("--partition", "1B"), ("--credit", "much"), ("--credit", "-1MB")):
+            with self.subTest(words):
+                strategy = "byte-scheduler" if words[0] in ("--partition", "--credit") else "horovod"
+                self.refused(predict("--strategy", strategy, *words, ranks="16"), "" if words[1] == "1B" else words[0])
+        self.row("--strategy", "byte-scheduler", "--plan-out", str(self.plan))
+        job = ("predict", "--model", "resnet50", "--cluster", "jizhi-p40", "--plan", str(self.plan))
+        for words in (("--cycle", "1ms"), ("--horovod", "0.21"), ("--partition", "4MB"), ("--credit", "4MB"), ("--host-copies",), ("--others",)):
+            self.refused(run(*job, *words), words[0], "the plan of --plan says this already")
+
+
+if __name__ == "__main__":
+    unittest.main()
