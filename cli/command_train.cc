@@ -21,6 +21,7 @@
 #include "models/collective/algorithms.h"
 #include "runtime/channel/mpi_job.h"
 #include "runtime/channel/rank_threads.h"
+#include "runtime/network/trainable_network.h"
 #include "runtime/training/trainer.h"
 #include "runtime/training/training_json.h"
 
@@ -102,6 +103,7 @@ TrainingJob load(const job::TrainingOptions& options, int ranks, int ranks_here,
   };
   runtime::Recipe recipe = job::load_recipe(options);
   models::Network network = job::load_layers(options.model);
+  job::parsing_option("--model", [&] { runtime::check_trainable(network); });
   models::Plan plan = job::load_plan(options, network, recipe, ranks, ranks_here);
   std::unique_ptr<runtime::Dataset> dataset = job::load_dataset(options, network, recipe);
   TrainingJob job{.network = std::move(network),

@@ -15,6 +15,7 @@ constexpr std::array all = {
     ZooEntry{"alexnet-bn-refined", "AlexNet-BN with a batch norm after pool5 (Jizhi Fig. 3)",
              alexnet_bn_refined},
     ZooEntry{"vgg16", "VGG-16, configuration D (Simonyan & Zisserman 2014)", vgg16},
+    ZooEntry{"googlenet", "GoogLeNet with both auxiliary heads (Szegedy 2014; Caffe)", googlenet},
     ZooEntry{"inception-v3", "Inception v3 without auxiliary head, 299x299 (Szegedy 2015)",
              inception_v3},
     ZooEntry{"inception-v4", "Inception v4, 299x299 (Szegedy 2016)", inception_v4},

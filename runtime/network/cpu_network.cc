@@ -3,7 +3,6 @@
 
 #include <omp.h>
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -28,21 +27,6 @@ class ThreadCount {
  private:
   int before_;
 };
-
-void check_loss(const models::Network& network) {
-  const auto& layers = network.layers();
-  const auto is_loss = [](const models::Layer& layer) {
-    return std::holds_alternative<models::SoftmaxCrossEntropy>(layer.kind);
-  };
-  const auto loss = std::find_if(layers.begin(), layers.end(), is_loss);
-  if (loss == layers.end())
-    throw InputError("network '" + network.name() + "' ends in layer '" + layers.back().name +
-                         "', which is no loss",
-                     "add a softmax_cross_entropy");
-  if (loss != layers.end() - 1)
-    throw InputError("layer '" + loss->name + "' is a loss and not the last layer",
-                     "end the network there");
-}
 
 void check_options(const TrainableNetworkOptions& options) {
   if (options.batch < 1)
@@ -76,7 +60,7 @@ class CpuNetwork::Implementation {
   Implementation(const models::Network& network, const TrainableNetworkOptions& options)
       : options_(options),
         traits_{.batch = options.batch, .parameters = parameter_places(network)} {
-    check_loss(network);
+    check_trainable(network);
     check_options(options);
     const ThreadCount threads(options.threads);
     compile(network);

@@ -15,6 +15,7 @@ set(network_sources
   network/onednn/workshop.cc
   network/parameters.cc
   network/rounding.cc
+  network/check_trainable.cc
   network/cpu_network.cc)
 set(network_headers
   network/uneven_pool.h

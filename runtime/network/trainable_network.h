@@ -54,6 +54,10 @@ struct InitialWeights {
 [[nodiscard]] std::vector<float> initial_weights(const models::Network& network,
                                                  const InitialWeights& how);
 
+// Throws InputError that names a layer, unless the network is one that computes: it ends in its
+// only loss.
+void check_trainable(const models::Network& network);
+
 enum class Pass { training, evaluation };
 
 // The arithmetic of a storage type of 16 bits: the type's own where oneDNN has it on this CPU, and

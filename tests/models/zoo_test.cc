@@ -18,10 +18,10 @@ namespace {
 
 TEST(Zoo, ParameterTotalsAreExact) {
   const std::map<std::string, std::int64_t> totals = {
-      {"alexnet", 62378344},      {"alexnet-bn-refined", 62396616}, {"vgg16", 138357544},
-      {"resnet50", 25557032},     {"resnet101", 44549160},          {"resnet152", 60192808},
-      {"inception-v3", 23834568}, {"inception-v4", 42679816},       {"cnn-small", 215370},
-      {"resnet-small", 174970}};
+      {"alexnet", 62378344},   {"alexnet-bn-refined", 62396616}, {"vgg16", 138357544},
+      {"googlenet", 13378280}, {"resnet50", 25557032},           {"resnet101", 44549160},
+      {"resnet152", 60192808}, {"inception-v3", 23834568},       {"inception-v4", 42679816},
+      {"cnn-small", 215370},   {"resnet-small", 174970}};
   for (const auto& [name, total] : totals)
     EXPECT_EQ(work(zoo_network(name)).parameters(), total) << name;
   EXPECT_EQ(work(zoo_network("resnet50")).gradients.size(), 161u);
@@ -60,6 +60,23 @@ std::string shape_text(const ParameterTensor& tensor) {
   for (const std::int64_t size : tensor.shape)
     text += (text.empty() ? "" : "x") + std::to_string(size);
   return text;
+}
+
+// B-Caffe's log of GoogLeNet on K80 (shared/data/googlenet-k80-layers.csv) has what its all-reduces
+// moved: every tensor, rounded up to 64 elements.
+TEST(Zoo, GoogLeNetHasTheTensorsOfATracedRun) {
+  std::ifstream in(test::golden_path("tensors/googlenet-k80.csv"));
+  std::string line;
+  std::getline(in, line);
+  std::vector<std::int64_t> moved;
+  while (std::getline(in, line)) moved.push_back(std::stoll(line.substr(line.find(',') + 1)));
+  std::vector<std::int64_t> expected;
+  for (const LayerWork& layer : work(zoo_network("googlenet")).layers) {
+    for (const ParameterTensor& tensor : layer.parameters)
+      expected.push_back((tensor.elements + 63) / 64 * 64);
+  }
+  EXPECT_EQ(moved.size(), 128u);
+  EXPECT_EQ(moved, expected);
 }
 
 class TensorList : public testing::TestWithParam<std::pair<const char*, const char*>> {};

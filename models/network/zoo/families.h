@@ -9,6 +9,7 @@ namespace paceline::models {
 [[nodiscard]] Network alexnet_bn();
 [[nodiscard]] Network alexnet_bn_refined();
 [[nodiscard]] Network vgg16();
+[[nodiscard]] Network googlenet();
 [[nodiscard]] Network resnet50();
 [[nodiscard]] Network resnet101();
 [[nodiscard]] Network resnet152();
