@@ -53,8 +53,8 @@ std::string flops(std::int64_t count) {
   return count == 0 ? "." : fmt::format("{:.4g} M", static_cast<double>(count) / 1e6);
 }
 
-void show_network(const std::string& name_or_file, bool json) {
-  const models::NetworkWork network = job::load_network(name_or_file).work;
+void show_network(const std::string& name_or_file, const std::string& sequence, bool json) {
+  const models::NetworkWork network = job::load_network(name_or_file, sequence).work;
   if (json) {
     print("{}\n", to_json(network));
     return;
@@ -80,10 +80,11 @@ void show_network(const std::string& name_or_file, bool json) {
   }
   print("{}\n{}", network.name, table.text());
   print(
-      "\n{} parameters in {} tensors ({} in FP32); of one sample: {:.4g} GFLOP forward, {:.4g} "
+      "\n{} parameters in {} tensors ({} in FP32); of one sample{}: {:.4g} GFLOP forward, {:.4g} "
       "GFLOP backward, {} activations kept\n",
       grouped(network.parameters()), network.gradients.size(),
       to_text(static_cast<double>(network.parameters()) * Bytes{4}),
+      network.sequence > 0 ? fmt::format(" of {} tokens", network.sequence) : "",
       static_cast<double>(network.forward_flops()) / 1e9,
       static_cast<double>(network.backward_flops()) / 1e9, grouped(network.kept()));
   print(
@@ -226,16 +227,22 @@ void add_show(Command& app) {
       "show",
       "A network, cluster, schedule, plan, profile, NCCL's choices or the catalogue, for people");
   const auto add_named = [&show](const char* what, const char* help, const char* names,
-                                 auto action) {
+                                 auto action) -> Command& {
     Command& command = show.add_command(what, help);
     const auto name = std::make_shared<std::string>();
     const auto json = std::make_shared<bool>(false);
     command.add_option("name", *name, names).required().value("NAME|FILE");
     command.add_flag("--json", *json, "Print one JSON document");
     command.on_run([name, json, action] { action(*name, *json); });
+    return command;
   };
-  add_named("network", "Layer by layer: parameters, FLOPs, activations",
-            "A network of the zoo, or a YAML file", show_network);
+  const auto sequence = std::make_shared<std::string>();
+  Command& network = add_named("network", "Layer by layer: parameters, FLOPs, activations",
+                               "A network of the zoo, or a YAML file",
+                               [sequence](const std::string& name, bool as_json) {
+                                 show_network(name, *sequence, as_json);
+                               });
+  add_sequence_option(network, *sequence);
   add_named("cluster", "Nodes, links and devices with the source of each figure",
             "A cluster of the catalogue, a YAML file, or a SimGrid platform", show_cluster);
   add_named("profile", "A calibrated profile", "A shipped profile, or a JSON file",

@@ -202,10 +202,13 @@ Table table_of(const job::Job& job, std::span<const simulator::StrategyPredictio
 std::string title_text(const job::Job& job, const job::LoadedNetwork& network, int ranks) {
   const int g = job.cluster.ranks_per_node;
   const int nodes = (ranks + g - 1) / g;
+  const std::string sequence =
+      network.work.sequence > 0 ? fmt::format(" of {} tokens", network.work.sequence) : "";
   return fmt::format(
-      "{} on {}: {} rank{} ({} node{} of {} {}), batch {} per rank, {} precision\n\n",
+      "{} on {}: {} rank{} ({} node{} of {} {}), batch {}{} per rank, {} precision\n\n",
       network.work.name, job.cluster.name, ranks, ranks == 1 ? "" : "s", nodes,
-      nodes == 1 ? "" : "s", g, job.cluster.device.name, job.batch_per_rank, name(job.precision));
+      nodes == 1 ? "" : "s", g, job.cluster.device.name, job.batch_per_rank, sequence,
+      name(job.precision));
 }
 
 // Where the iteration of the fastest row goes, and what its plan is.

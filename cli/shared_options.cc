@@ -70,6 +70,14 @@ void add_system_options(Command& command, job::JobOptions& options) {
                    "Buckets go through the host, which sums them, as with MPI without GPUs");
 }
 
+void add_sequence_option(Command& command, std::string& sequence) {
+  command
+      .add_option("--sequence", sequence,
+                  "Tokens of a sample, for networks that read a sequence; by default what the "
+                  "network says: 512 for BERT, 1024 for GPT-2")
+      .value("N");
+}
+
 void add_job_options(Command& command, job::JobOptions& options) {
   command
       .add_option(
@@ -81,6 +89,7 @@ void add_job_options(Command& command, job::JobOptions& options) {
       .value("NAME|FILE");
   add_placement_option(command, options.placement);
   command.add_option("--batch", options.batch, "Samples per rank and iteration").value("N (64)");
+  add_sequence_option(command, options.sequence);
   command
       .add_option("--precision", options.precision,
                   "Precision of computation: fp32, or mixed (FP16 with FP32 master weights)")

@@ -19,6 +19,9 @@ void add_system_options(Command& command, job::JobOptions& options);
 // The options of a job, without --ranks, which means different things in different commands.
 void add_job_options(Command& command, job::JobOptions& options);
 
+// Declares --sequence.
+void add_sequence_option(Command& command, std::string& sequence);
+
 void add_placement_option(Command& command, std::string& placement);
 void add_profile_option(Command& command, std::string& profile);
 

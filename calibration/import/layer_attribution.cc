@@ -33,7 +33,7 @@ struct KindNames {
   std::array<std::string_view, 2> operators;
 };
 
-constexpr std::array<KindNames, 13> kinds = {{
+constexpr std::array<KindNames, 18> kinds = {{
     {"convolution", {"Conv2d", ""}, {"aten::conv2d", "aten::convolution"}},
     {"fully_connected", {"Linear", ""}, {"aten::linear", "aten::addmm"}},
     {"batch_norm", {"BatchNorm2d", "BatchNorm1d"}, {"aten::batch_norm", ""}},
@@ -46,6 +46,11 @@ constexpr std::array<KindNames, 13> kinds = {{
     {"add", {"", ""}, {"aten::add", "aten::add_"}},
     {"concat", {"", ""}, {"aten::cat", "aten::concat"}},
     {"flatten", {"Flatten", ""}, {"aten::flatten", ""}},
+    {"embedding", {"Embedding", ""}, {"aten::embedding", ""}},
+    {"linear", {"Linear", ""}, {"aten::linear", "aten::addmm"}},
+    {"layer_norm", {"LayerNorm", ""}, {"aten::layer_norm", ""}},
+    {"gelu", {"GELU", ""}, {"aten::gelu", ""}},
+    {"tanh", {"Tanh", ""}, {"aten::tanh", ""}},
     {"softmax_cross_entropy", {"CrossEntropyLoss", ""}, {"aten::cross_entropy_loss", ""}},
 }};
 

@@ -16,6 +16,7 @@
 #include "cli/job/named_things.h"
 #include "cli/job/option_values.h"
 #include "models/base/parse_units.h"
+#include "runtime/network/trainable_network.h"
 
 namespace paceline::job {
 namespace {
@@ -139,7 +140,10 @@ CalibrationRequest load_calibration(const CalibrationOptions& options) {
       if (cluster.nics_per_node == 1) request.stated_oversubscription = leaf.oversubscription;
     }
   }
-  if (!options.model.empty()) request.network = load_layers(options.model);
+  if (!options.model.empty()) {
+    request.network = load_layers(options.model);
+    parsing_option("--model", [&] { runtime::check_trainable(*request.network); });
+  }
   request.batch = static_cast<int>(
       parsing_option("--batch", [&] { return parse_count(options.batch, 1, 1 << 20); }));
   request.precision =

@@ -90,7 +90,7 @@ Job load_job(const JobOptions& options) {
   Job job;
   for (const std::string& name :
        parsing_option("--model", [&] { return comma_list(options.model); })) {
-    job.networks.push_back(load_network(name));
+    job.networks.push_back(load_network(name, options.sequence));
   }
   job.cluster = load_cluster(options.cluster, options.placement);
   job.profile = load_profile(options.profile, job.cluster);

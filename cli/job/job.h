@@ -21,6 +21,7 @@ struct JobOptions {
   std::string placement;
   std::string ranks;
   std::string batch = "64";
+  std::string sequence;
   std::string precision = "mixed";
   std::string wire;
   std::string strategies;

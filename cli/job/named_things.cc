@@ -67,9 +67,16 @@ models::Network load_layers(const std::string& name_or_file) {
   return parsing_option("--model", [&] { return models::zoo_network(name_or_file); });
 }
 
-LoadedNetwork load_network(const std::string& name_or_file) {
+LoadedNetwork load_network(const std::string& name_or_file, const std::string& sequence) {
   const models::Network network = load_layers(name_or_file);
-  return {models::work(network), network.stored_sample_bytes()};
+  const Bytes stored = network.stored_sample_bytes();
+  if (sequence.empty()) return {models::work(network), stored};
+  return parsing_option("--sequence", [&]() -> LoadedNetwork {
+    const std::int64_t elements = parse_count(sequence, 1, models::largest_size);
+    const double share =
+        static_cast<double>(elements) / static_cast<double>(network.input().height);
+    return {models::work(network.with_sequence(elements)), share * stored};
+  });
 }
 
 models::Cluster load_cluster(const std::string& name_or_file) {

@@ -22,7 +22,9 @@ struct LoadedNetwork {
 // Each takes a name of the zoo or the catalogue, or the path of a YAML file. They throw InputError
 // that names the option or the file.
 [[nodiscard]] models::Network load_layers(const std::string& name_or_file);
-[[nodiscard]] LoadedNetwork load_network(const std::string& name_or_file);
+// `sequence` is the text of --sequence; empty for the length that the network states.
+[[nodiscard]] LoadedNetwork load_network(const std::string& name_or_file,
+                                         const std::string& sequence = "");
 [[nodiscard]] models::Cluster load_cluster(const std::string& name_or_file);
 // The cluster with its ranks placed as --placement says; an empty placement is the cluster's own.
 [[nodiscard]] models::Cluster load_cluster(const std::string& name_or_file,

@@ -100,6 +100,7 @@ Json document_of(const char* schema, const PredictionTable& table, std::optional
                {"placement", described_placement(job.cluster)}};
   if (ranks) json["ranks"] = *ranks;
   json["batch_per_rank"] = job.batch_per_rank;
+  if (table.network.work.sequence > 0) json["sequence"] = table.network.work.sequence;
   json["precision"] = name(job.precision);
   json.update(setting(job));
   json["device_memory_bytes"] = job.cluster.device.memory.value.value();

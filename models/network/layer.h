@@ -94,14 +94,77 @@ struct Flatten {
   bool operator==(const Flatten&) const = default;
 };
 
-// The loss: it reads logits and gives one number.
+// Picks a row of a table for each number of a sequence: for what the number says (a token, or the
+// segment that it is in), or for where it stands. The table is one parameter tensor, which has the
+// layer's name; its gradient is dense.
+struct Embedding {
+  enum class Of { tokens, positions, segments };
+  Of of = Of::tokens;
+  std::int64_t entries = 1;
+  std::int64_t features = 1;
+  bool operator==(const Embedding&) const = default;
+};
+inline constexpr std::array<std::string_view, 3> embedding_names = {"tokens", "positions",
+                                                                    "segments"};
+
+// A fully connected layer for each element of a sequence, or for a vector.
+struct Linear {
+  std::int64_t outputs = 1;
+  bool bias = true;
+  bool operator==(const Linear&) const = default;
+};
+
+// A linear layer whose weight is the table of an embedding of tokens: one parameter tensor in two
+// places. It counts at the embedding, where its gradient is complete. The layer's inputs are what
+// it multiplies, and the embedding.
+struct TiedLinear {
+  bool bias = false;
+  bool operator==(const TiedLinear&) const = default;
+};
+
+// Normalises each element of a sequence, or a vector, over its features (Ba 2016).
+struct LayerNorm {
+  bool operator==(const LayerNorm&) const = default;
+};
+
+struct Gelu {
+  bool operator==(const Gelu&) const = default;
+};
+
+struct Tanh {
+  bool operator==(const Tanh&) const = default;
+};
+
+// softmax(q k^T / sqrt(d)) v in each head of d features (Vaswani 2017). It reads queries, keys and
+// values, or one sequence that has the three side by side. `causal` masks what comes later; the
+// whole square of scores is computed none the less. `dropout` is that of the softmax's output.
+struct Attention {
+  std::int64_t heads = 1;
+  bool causal = false;
+  double dropout = 0;
+  bool operator==(const Attention&) const = default;
+};
+
+// Picks a share of a sequence, rounded up to whole elements: what a masked language model predicts.
+struct SelectTokens {
+  double share = 1;
+  bool operator==(const SelectTokens&) const = default;
+};
+
+// The first element of a sequence, as a vector.
+struct FirstToken {
+  bool operator==(const FirstToken&) const = default;
+};
+
+// The loss: it reads logits, of one sample or of each element of a sequence, and gives one number.
 struct SoftmaxCrossEntropy {
   bool operator==(const SoftmaxCrossEntropy&) const = default;
 };
 
-using LayerKind =
-    std::variant<Convolution, FullyConnected, BatchNorm, Relu, MaxPool, AveragePool,
-                 AdaptiveAveragePool, Lrn, Dropout, Add, Concat, Flatten, SoftmaxCrossEntropy>;
+using LayerKind = std::variant<Convolution, FullyConnected, BatchNorm, Relu, MaxPool, AveragePool,
+                               AdaptiveAveragePool, Lrn, Dropout, Add, Concat, Flatten,
+                               SoftmaxCrossEntropy, Embedding, Linear, TiedLinear, LayerNorm, Gelu,
+                               Tanh, Attention, SelectTokens, FirstToken>;
 
 // The names of the kinds in YAML, in the order of LayerKind. Convolution is "convolution", MaxPool
 // "max_pool" and so on.
@@ -118,14 +181,33 @@ inline constexpr std::array<std::string_view, std::variant_size_v<LayerKind>> la
     "add",
     "concat",
     "flatten",
-    "softmax_cross_entropy"};
+    "softmax_cross_entropy",
+    "embedding",
+    "linear",
+    "tied_linear",
+    "layer_norm",
+    "gelu",
+    "tanh",
+    "attention",
+    "select_tokens",
+    "first_token"};
 
 [[nodiscard]] inline std::string_view name(const LayerKind& kind) {
   return layer_kind_names[kind.index()];
 }
-// Add and concat take two or more inputs, all others one.
+[[nodiscard]] inline std::string_view name(Embedding::Of of) {
+  return embedding_names[static_cast<std::size_t>(of)];
+}
+// Add and concat take two or more inputs.
 [[nodiscard]] inline bool takes_many(const LayerKind& kind) {
   return std::holds_alternative<Add>(kind) || std::holds_alternative<Concat>(kind);
+}
+// Whether a kind takes this number of inputs: attention one or three, a tied linear layer two, and
+// all that do not take many take one.
+[[nodiscard]] inline bool takes(const LayerKind& kind, std::size_t inputs) {
+  if (takes_many(kind)) return inputs >= 2;
+  if (std::holds_alternative<Attention>(kind)) return inputs == 1 || inputs == 3;
+  return inputs == (std::holds_alternative<TiedLinear>(kind) ? 2 : 1);
 }
 
 }  // namespace paceline::models

@@ -30,6 +30,23 @@ struct OutOfRange {
     const bool is_probability = d.probability >= 0 && d.probability <= 1;  // NaN is none
     return is_probability ? "" : fmt::format("probability {}", d.probability);
   }
+  std::string operator()(const Embedding& e) const {
+    return first({of("entries", e.entries), of("features", e.features)});
+  }
+  std::string operator()(const Linear& l) const { return of("outputs", l.outputs); }
+  std::string operator()(const Attention& a) const {
+    const bool is_probability = a.dropout >= 0 && a.dropout <= 1;
+    return is_probability ? of("heads", a.heads) : fmt::format("dropout {}", a.dropout);
+  }
+  std::string operator()(const SelectTokens& s) const {
+    const bool is_share = s.share > 0 && s.share <= 1;
+    return is_share ? "" : fmt::format("share {}", s.share);
+  }
+  std::string operator()(const TiedLinear&) const { return ""; }
+  std::string operator()(const LayerNorm&) const { return ""; }
+  std::string operator()(const Gelu&) const { return ""; }
+  std::string operator()(const Tanh&) const { return ""; }
+  std::string operator()(const FirstToken&) const { return ""; }
   std::string operator()(const BatchNorm&) const { return ""; }
   std::string operator()(const Relu&) const { return ""; }
   std::string operator()(const Add&) const { return ""; }
@@ -56,10 +73,36 @@ struct OutOfRange {
   }
 };
 
+// What a kind takes, in words.
+struct Taken {
+  const char* inputs;
+  const char* remedy;
+};
+
+Taken what_is_taken(const LayerKind& kind) {
+  if (takes_many(kind)) return {"two or more inputs", "write inputs: [a, b]"};
+  if (std::holds_alternative<Attention>(kind))
+    return {"one input or three", "write inputs: [queries, keys, values], or input: all_three"};
+  if (std::holds_alternative<TiedLinear>(kind))
+    return {"one input and the table of an embedding", "write input: a, table: embedding"};
+  return {"one input", "write input: a, or leave it out to read the layer before"};
+}
+
 }  // namespace
 
 bool is_name(std::string_view text) {
   return !text.empty() && in_quotes(text) == "'" + std::string(text) + "'";
+}
+
+Network Network::with_sequence(std::int64_t elements) const {
+  if (!input_.is_sequence)
+    throw InputError(fmt::format("network '{}' reads no sequence", name_),
+                     "leave the length of a sequence out");
+  if (!in_range(elements, 1))
+    throw InputError(fmt::format("a sequence of {}", elements), "use 1 to 1000000");
+  Network result = *this;
+  result.input_.height = elements;
+  return result;
 }
 
 NetworkBuilder::NetworkBuilder(std::string name, Shape input, Bytes stored_sample) {
@@ -70,7 +113,8 @@ NetworkBuilder::NetworkBuilder(std::string name, Shape input, Bytes stored_sampl
   // In this order no product overflows.
   const bool sizes_fit = in_range(input.channels, 1) && in_range(input.height, 1) &&
                          in_range(input.width, 1) && input.elements() <= most_elements &&
-                         (input.is_image || (input.height == 1 && input.width == 1));
+                         (input.is_image || input.width == 1) &&
+                         (input.is_image || input.is_sequence || input.height == 1);
   if (!sizes_fit) {
     throw InputError(fmt::format("network '{}': input {} is out of range", name, to_text(input)),
                      "sizes are from 1 to 1000000, with at most 2^40 elements in all");
@@ -105,12 +149,11 @@ std::string NetworkBuilder::add(std::string name, LayerKind kind,
     throw InputError(fmt::format("layer '{}': {} is out of range", name, fault),
                      "sizes are from 1 (padding: 0) to 1000000, probabilities from 0 to 1");
   }
-  const bool many = takes_many(kind);
-  if (many ? inputs.size() < 2 : inputs.size() != 1) {
-    throw InputError(
-        fmt::format("layer '{}': {} takes {}, and has {}", name, models::name(kind),
-                    many ? "two or more inputs" : "one input", inputs.size()),
-        many ? "write inputs: [a, b]" : "write input: a, or leave it out to read the layer before");
+  if (!takes(kind, inputs.size())) {
+    const Taken taken = what_is_taken(kind);
+    throw InputError(fmt::format("layer '{}': {} takes {}, and has {}", name, models::name(kind),
+                                 taken.inputs, inputs.size()),
+                     taken.remedy);
   }
   Layer layer{name, std::move(kind), {}};
   for (const std::string& input : inputs) {
@@ -125,9 +168,22 @@ std::string NetworkBuilder::add(std::string name, LayerKind kind,
     }
     layer.inputs.push_back(found->second);
   }
+  if (std::holds_alternative<TiedLinear>(layer.kind)) check_table(layer, inputs[1]);
   index_.emplace(name, static_cast<int>(network_.layers_.size()));
   network_.layers_.push_back(std::move(layer));
   return name;
+}
+
+// The second input of a tied linear layer is an embedding of tokens.
+void NetworkBuilder::check_table(const Layer& layer, const std::string& table) const {
+  const Embedding* embedding = nullptr;
+  if (layer.inputs[1] != network_input)
+    embedding =
+        std::get_if<Embedding>(&network_.layers_[static_cast<std::size_t>(layer.inputs[1])].kind);
+  if (embedding == nullptr || embedding->of != Embedding::Of::tokens)
+    throw InputError(
+        fmt::format("layer '{}': its table '{}' is no embedding of tokens", layer.name, table),
+        "name a layer of kind embedding");
 }
 
 Network NetworkBuilder::build() const {

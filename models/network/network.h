@@ -31,6 +31,10 @@ struct Layer {
 
 class Network {
  public:
+  // The same network for samples of another length. Throws InputError unless it reads a sequence,
+  // and the length is from 1 to largest_size; layers may bear fewer (shape_inference.h).
+  [[nodiscard]] Network with_sequence(std::int64_t elements) const;
+
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const Shape& input() const { return input_; }
   // Bytes of one training sample as stored; 0 if unknown.
@@ -64,6 +68,8 @@ class NetworkBuilder {
   [[nodiscard]] Network build() const;
 
  private:
+  void check_table(const Layer& layer, const std::string& table) const;
+
   Network network_;
   std::unordered_map<std::string, int> index_;
 };

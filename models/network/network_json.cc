@@ -25,6 +25,8 @@ Json layer_json(const LayerWork& layer) {
           {"forward_written_elements", layer.forward_written},
           {"backward_read_elements", layer.backward_read},
           {"backward_written_elements", layer.backward_written},
+          {"forward_weight_elements", layer.forward_weights()},
+          {"backward_weight_elements", layer.backward_weights()},
           {"kept_elements", layer.kept}};
 }
 
@@ -36,16 +38,14 @@ std::string to_json(const NetworkWork& network) {
   Json gradients = Json::array();
   for (const Gradient& gradient : network.gradients)
     gradients.push_back({{"name", gradient.name}, {"elements", gradient.elements}});
-  const Json document = {{"schema", "paceline.network/1"},
-                         {"name", network.name},
-                         {"parameters", network.parameters()},
-                         {"parameter_tensors", network.gradients.size()},
-                         {"forward_flops", network.forward_flops()},
-                         {"backward_flops", network.backward_flops()},
-                         {"kept_elements", network.kept()},
-                         {"input_elements", network.input_elements},
-                         {"layers", std::move(layers)},
-                         {"gradients", std::move(gradients)}};
+  Json document = {
+      {"schema", "paceline.network/1"},           {"name", network.name},
+      {"parameters", network.parameters()},       {"parameter_tensors", network.gradients.size()},
+      {"forward_flops", network.forward_flops()}, {"backward_flops", network.backward_flops()},
+      {"kept_elements", network.kept()},          {"input_elements", network.input_elements}};
+  if (network.sequence > 0) document["sequence"] = network.sequence;
+  document["layers"] = std::move(layers);
+  document["gradients"] = std::move(gradients);
   return document.dump(2);
 }
 

@@ -3,6 +3,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "models/base/error.h"
 
 namespace paceline::models {
@@ -33,8 +36,7 @@ std::int64_t windows(std::int64_t size, std::int64_t kernel, std::int64_t stride
 
 Shape windowed(const Layer& layer, const Shape& in, std::int64_t channels, const Window& w) {
   if (!in.is_image)
-    fail(layer,
-         fmt::format("{} needs an image, and reads a vector of {}", name(layer.kind), in.channels),
+    fail(layer, fmt::format("{} needs an image, and reads {}", name(layer.kind), described(in)),
          "put it before flatten");
   const std::int64_t height = windows(in.height, w.kernel.height, w.stride.height, w.padding.height,
                                       w.dilation.height, w.ceil);
@@ -55,6 +57,7 @@ Shape windowed(const Layer& layer, const Shape& in, std::int64_t channels, const
 }
 
 struct Inference {
+  const Network& network;
   const Layer& layer;
   const std::vector<Shape>& in;
 
@@ -68,20 +71,24 @@ struct Inference {
     }
     return windowed(layer, in[0], c.channels, {c.kernel, c.stride, c.padding, c.dilation});
   }
-  Shape operator()(const FullyConnected& f) const { return Shape::vector(f.outputs); }
+  Shape operator()(const FullyConnected& f) const {
+    if (in[0].is_sequence)
+      fail(layer, fmt::format("fully_connected reads {}", described(in[0])),
+           "write linear, which every element goes through, or put flatten before it");
+    return Shape::vector(f.outputs);
+  }
   Shape operator()(const MaxPool& p) const { return pooled(p); }
   Shape operator()(const AveragePool& p) const { return pooled(p); }
   Shape operator()(const AdaptiveAveragePool& p) const {
     if (!in[0].is_image)
       fail(layer,
-           fmt::format("adaptive_average_pool needs an image, and reads a vector of {}",
-                       in[0].channels),
+           fmt::format("adaptive_average_pool needs an image, and reads {}", described(in[0])),
            "put it before flatten");
     return Shape::image(in[0].channels, p.output.height, p.output.width);
   }
   Shape operator()(const Lrn&) const {
     if (!in[0].is_image)
-      fail(layer, fmt::format("lrn needs an image, and reads a vector of {}", in[0].channels),
+      fail(layer, fmt::format("lrn needs an image, and reads {}", described(in[0])),
            "put it before flatten");
     return in[0];
   }
@@ -97,8 +104,8 @@ struct Inference {
     Shape sum = in[0];
     sum.channels = 0;
     for (const Shape& shape : in) {
-      if (shape.is_image != in[0].is_image || shape.height != in[0].height ||
-          shape.width != in[0].width) {
+      if (shape.is_image != in[0].is_image || shape.is_sequence != in[0].is_sequence ||
+          shape.height != in[0].height || shape.width != in[0].width) {
         fail(layer, fmt::format("concatenates {} and {}", to_text(in[0]), to_text(shape)),
              "inputs of concat may differ in channels only");
       }
@@ -113,12 +120,76 @@ struct Inference {
            "put flatten or fully_connected before it");
     return Shape::vector(1);
   }
+  Shape operator()(const Embedding& e) const {
+    if (!in[0].is_sequence || in[0].channels != 1)
+      fail(layer,
+           fmt::format("embedding needs a sequence of numbers, and reads {}", described(in[0])),
+           "let it read the network's input, which has tokens");
+    if (e.of == Embedding::Of::positions && in[0].height > e.entries)
+      fail(layer,
+           fmt::format("a sequence of {}, and a table of {} positions", in[0].height, e.entries),
+           fmt::format("use at most {}", e.entries));
+    return Shape::sequence(in[0].height, e.features);
+  }
+  Shape operator()(const Linear& l) const { return for_each_element(l.outputs); }
+  Shape operator()(const TiedLinear&) const {
+    const auto& table =
+        std::get<Embedding>(network.layers()[static_cast<std::size_t>(layer.inputs[1])].kind);
+    const Shape out = for_each_element(table.entries);
+    if (in[0].channels != table.features)
+      fail(layer,
+           fmt::format("reads {} features, and its table has {}", in[0].channels, table.features),
+           "put a linear layer between them");
+    return out;
+  }
+  Shape operator()(const LayerNorm&) const { return for_each_element(in[0].channels); }
+  Shape operator()(const Attention& a) const {
+    for (const Shape& shape : in) {
+      if (!shape.is_sequence || shape != in[0])
+        fail(layer, fmt::format("attention reads {}", described(shape)),
+             "let it read three sequences of one shape, or one that has them side by side");
+    }
+    const std::int64_t features = in.size() == 1 ? in[0].channels / 3 : in[0].channels;
+    if (in.size() == 1 && in[0].channels % 3 != 0)
+      fail(layer, fmt::format("{} features are no three sequences", in[0].channels),
+           "let it read queries, keys and values side by side");
+    if (features % a.heads != 0)
+      fail(layer, fmt::format("{} heads do not divide {} features", a.heads, features),
+           "choose heads that do");
+    return Shape::sequence(in[0].height, features);
+  }
+  Shape operator()(const SelectTokens& s) const {
+    need_sequence();
+    // A product of a share as 0.15 may come out just above the whole number that is meant.
+    const double picked = std::ceil(s.share * static_cast<double>(in[0].height) - 1e-6);
+    return Shape::sequence(std::max<std::int64_t>(1, static_cast<std::int64_t>(picked)),
+                           in[0].channels);
+  }
+  Shape operator()(const FirstToken&) const {
+    need_sequence();
+    return Shape::vector(in[0].channels);
+  }
   template <class SameShape>
   Shape operator()(const SameShape&) const {
     return in[0];
   }
 
  private:
+  void need_sequence() const {
+    if (!in[0].is_sequence)
+      fail(layer,
+           fmt::format("{} needs a sequence, and reads {}", name(layer.kind), described(in[0])),
+           "let it read a sequence");
+  }
+  // The shape where each element of a sequence, or a vector, gets these features.
+  [[nodiscard]] Shape for_each_element(std::int64_t features) const {
+    if (in[0].is_image)
+      fail(layer,
+           fmt::format("{} needs a sequence or a vector, and reads {}", name(layer.kind),
+                       described(in[0])),
+           "put flatten before it");
+    return in[0].is_sequence ? Shape::sequence(in[0].height, features) : Shape::vector(features);
+  }
   [[nodiscard]] Shape pooled(const Pool& p) const {
     if (p.padding.height * 2 > p.kernel.height || p.padding.width * 2 > p.kernel.width) {
       fail(layer,
@@ -140,7 +211,7 @@ std::vector<Shape> infer_shapes(const Network& network) {
     for (const int input : layer.inputs)
       inputs.push_back(input == network_input ? network.input()
                                               : shapes[static_cast<std::size_t>(input)]);
-    const Shape shape = std::visit(Inference{layer, inputs}, layer.kind);
+    const Shape shape = std::visit(Inference{network, layer, inputs}, layer.kind);
     const bool huge = shape.channels > most_elements / shape.height ||
                       shape.channels * shape.height > most_elements / shape.width;
     if (huge)

@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <span>
+
 #include "models/base/error.h"
 #include "models/network/shape_inference.h"
 
@@ -27,6 +29,8 @@ std::int64_t product(const std::string& layer, std::initializer_list<std::int64_
 
 // Fills in what a layer does. `in` is the first input; `all_in` the elements of all inputs.
 struct Counting {
+  const Network& network;
+  const Layer& layer;
   LayerWork& work;
   const Shape& in;
   std::int64_t all_in;
@@ -87,15 +91,71 @@ struct Counting {
     work.kept = in.elements();
   }
 
+  // The gradient of each picked row is added to that of its table.
+  void operator()(const Embedding& e) const {
+    add_tensor(work.name, "table", {e.entries, e.features});
+    const std::int64_t numbers = e.of == Embedding::Of::positions ? 0 : in.elements();
+    work.picks_rows = true;
+    traffic(numbers + out.elements(), out.elements(), numbers + out.elements(), out.elements());
+    work.kept = numbers;
+  }
+  void operator()(const Linear& l) const {
+    add_parameter("weight", {l.outputs, in.channels});
+    if (l.bias) add_parameter("bias", {l.outputs});
+    matrix(product(work.name, {2, in.elements(), l.outputs}));
+  }
+  void operator()(const TiedLinear& l) const {
+    const auto& table =
+        std::get<Embedding>(network.layers()[static_cast<std::size_t>(layer.inputs[1])].kind);
+    if (l.bias) add_parameter("bias", {table.entries});
+    work.tied_elements = product(work.name, {table.entries, table.features});
+    matrix(product(work.name, {2, in.elements(), table.entries}));
+  }
+  // Its statistics are of one element of the sequence, so that one pass over the input will do.
+  void operator()(const LayerNorm&) const {
+    add_parameter("weight", {in.channels});
+    add_parameter("bias", {in.channels});
+    traffic(in.elements(), out.elements(), 2 * in.elements(), in.elements());
+    work.kept = in.elements();
+  }
+  void operator()(const Gelu&) const {
+    traffic(in.elements(), out.elements(), 2 * in.elements(), in.elements());
+    work.kept = in.elements();
+  }
+  void operator()(const Tanh&) const {
+    traffic(in.elements(), out.elements(), 2 * in.elements(), in.elements());
+    work.kept = out.elements();
+  }
+  // Forward: scores from queries and keys, softmax, dropout, and the sum of values. Backward: the
+  // gradients of the weights and values, through dropout and softmax, to queries and keys.
+  void operator()(const Attention& a) const {
+    const std::int64_t square = product(work.name, {a.heads, out.height, out.height});
+    const std::int64_t flops = product(work.name, {4, out.height, out.height, out.channels});
+    work.forward_flops = flops;
+    work.data_gradient_flops = needs_data_gradient ? 2 * flops : 0;
+    const std::int64_t dropped = a.dropout > 0 ? square : 0;
+    traffic(all_in + 2 * square + dropped, 2 * square + 2 * dropped + out.elements(),
+            out.elements() + all_in + 4 * square + 2 * dropped, all_in + 2 * square + dropped);
+    work.forward_passing = square;  // the scores: backward reads their softmax
+    work.kept = all_in + square + 2 * dropped;
+  }
+  // What is not picked gets a gradient of 0.
+  void operator()(const SelectTokens&) const { pick(); }
+  void operator()(const FirstToken&) const { pick(); }
+
  private:
+  void pick() const { traffic(out.elements(), out.elements(), out.elements(), in.elements()); }
   void add_parameter(const char* what, std::vector<std::int64_t> shape) const {
+    add_tensor(work.name + "." + what, what, std::move(shape));
+  }
+  void add_tensor(std::string name, const char* what, std::vector<std::int64_t> shape) const {
     std::int64_t elements = 1;
     for (const std::int64_t size : shape) elements = product(work.name, {elements, size});
     if (elements > most_elements)
       throw InputError(
           fmt::format("layer '{}': its {} has more than 2^40 elements", work.name, what),
           "use smaller sizes");
-    work.parameters.push_back({work.name + "." + what, std::move(shape), elements});
+    work.parameters.push_back({std::move(name), std::move(shape), elements});
   }
   // A matrix product, and its two gradients: of the input and of the weights.
   void matrix(std::int64_t flops) const {
@@ -149,6 +209,7 @@ NetworkWork work(const Network& network) {
   NetworkWork result;
   result.name = network.name();
   result.input_elements = network.input().elements();
+  result.sequence = network.input().is_sequence ? network.input().height : 0;
   result.layers.reserve(network.layers().size());
   std::int64_t flops = 0;
   for (std::size_t i = 0; i < network.layers().size(); ++i) {
@@ -158,7 +219,9 @@ NetworkWork work(const Network& network) {
     };
     std::int64_t all_in = 0;
     bool only_network_input = true;
-    for (const int input : layer.inputs) {
+    // A tied layer reads the table of its second input, and not that layer's output.
+    const bool is_tied = std::holds_alternative<TiedLinear>(layer.kind);
+    for (const int input : std::span(layer.inputs).first(is_tied ? 1 : layer.inputs.size())) {
       all_in += shape_of(input).elements();
       if (all_in > most_work) {
         throw InputError(
@@ -171,9 +234,9 @@ NetworkWork work(const Network& network) {
     entry.name = layer.name;
     entry.kind = name(layer.kind);
     entry.output = shapes[i];
-    std::visit(
-        Counting{entry, shape_of(layer.inputs.front()), all_in, shapes[i], !only_network_input},
-        layer.kind);
+    std::visit(Counting{network, layer, entry, shape_of(layer.inputs.front()), all_in, shapes[i],
+                        !only_network_input},
+               layer.kind);
     flops += entry.forward_flops;
     if (flops > most_work) {
       throw InputError(

@@ -3,17 +3,26 @@
 // This is all that the simulator reads of a network. Counts are exact, and for one sample where not
 // said otherwise. Elements become bytes where a precision is known.
 //
-// FLOPs: a multiply-add is 2. As the field counts, only convolutions and fully connected layers
-// have any, and their bias adds none: all other layers are memory traffic. Each of the two
-// gradients of such a layer costs as much as its forward pass.
+// FLOPs: a multiply-add is 2. As the field counts, only convolutions, fully connected and linear
+// layers and the two products of attention have any, and a bias adds none: all other layers are
+// memory traffic. Each of the two gradients of such a layer costs as much as its forward pass;
+// attention has no weights, and each of its products has the gradients of two inputs.
 //
 // Traffic: it counts activations, not parameters, each operand once for each pass. Batch norm makes
 // two passes over its input. An add has no backward traffic (its gradient is that of each input),
-// and a flatten has none at all (it is a view).
+// and a flatten has none at all (it is a view). Attention computes its scores, their softmax and
+// its dropout one after the other, each of heads x elements^2 (Vaswani 2017; no fused kernel).
+// Rows that an embedding picks are traffic. Beside it a pass moves weights once for a batch:
+// forward_weights() and backward_weights().
 //
-// Kept for backward: the input of convolution, fully connected, batch norm, LRN (which keeps its
-// scale too) and the loss; the output of ReLU (in place); one element for each output of max
-// pooling (its index) and of dropout (its mask). Others keep nothing.
+// Kept for backward: the input of convolution, fully connected, linear, batch norm, layer norm,
+// GELU, embedding, LRN (which keeps its scale too) and the loss; the output of ReLU (in place) and
+// tanh; one element for each output of max pooling (its index) and of dropout (its mask). Attention
+// keeps its inputs, the softmax, and with dropout its mask and output. Others keep nothing.
+//
+// A tied linear layer has no parameter of its own but its bias: the weight is the table of its
+// embedding, which counts there. The gradient is complete once both layers have been backward, that
+// is at the embedding, which comes earlier in the network.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +38,7 @@ namespace paceline::models {
 struct ParameterTensor {
   std::string name;  // "layer1.0.conv2.weight"
   std::vector<std::int64_t>
-      shape;  // (out, in / groups, kernel h, kernel w), (out, in) or (channels)
+      shape;  // (out, in / groups, kernel h, kernel w), (out, in), (entries, features) or (channels)
   std::int64_t elements = 0;
 };
 
@@ -48,10 +57,25 @@ struct LayerWork {
   std::int64_t forward_written = 0;
   std::int64_t backward_read = 0;
   std::int64_t backward_written = 0;
+  // Of what forward writes, what nobody reads after it: it takes time, and is not kept.
+  std::int64_t forward_passing = 0;
   // Activation elements that forward must keep for backward.
   std::int64_t kept = 0;
+  // Weight elements that are parameters of another layer (tied).
+  std::int64_t tied_elements = 0;
+  // Whether forward reads only some rows of the parameters, which forward_read has.
+  bool picks_rows = false;
 
   [[nodiscard]] std::int64_t parameter_elements() const;
+  // Weight elements that a pass moves, once for a batch of any size: forward reads the weights;
+  // backward reads them and writes their gradients. An embedding's backward pass writes a dense
+  // gradient and reads no weights.
+  [[nodiscard]] std::int64_t forward_weights() const {
+    return (picks_rows ? 0 : parameter_elements()) + tied_elements;
+  }
+  [[nodiscard]] std::int64_t backward_weights() const {
+    return (picks_rows ? 1 : 2) * parameter_elements() + 2 * tied_elements;
+  }
   [[nodiscard]] std::int64_t backward_flops() const {
     return data_gradient_flops + weight_gradient_flops;
   }
@@ -70,6 +94,7 @@ struct NetworkWork {
   std::vector<LayerWork> layers;  // forward (topological) order
   std::vector<Gradient> gradients;
   std::int64_t input_elements = 0;  // of one sample
+  std::int64_t sequence = 0;        // elements of one sample's sequence; 0 where it has none
 
   [[nodiscard]] std::int64_t parameters() const;
   [[nodiscard]] std::int64_t forward_flops() const;

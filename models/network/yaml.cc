@@ -68,6 +68,11 @@ std::vector<std::string> attributes(std::string_view kind) {
   if (kind == "adaptive_average_pool") return {"output"};
   if (kind == "lrn") return {"size"};
   if (kind == "dropout") return {"probability"};
+  if (kind == "embedding") return {"of", "entries", "features"};
+  if (kind == "linear") return {"outputs", "bias"};
+  if (kind == "tied_linear") return {"table", "bias"};
+  if (kind == "attention") return {"heads", "causal", "dropout"};
+  if (kind == "select_tokens") return {"share"};
   return {};
 }
 
@@ -77,6 +82,43 @@ Pool pool(const YamlMap& map) {
           .stride = extent_or(map, "stride", size, kernel),
           .padding = extent_or(map, "padding", size_or_zero, {0, 0}),
           .ceil = map.flag_or("ceil", false)};
+}
+
+double probability(const std::string& text) {
+  return parse_number(text, 0, 1);
+}
+
+Embedding::Of embedding_of(const std::string& text) {
+  const auto found = std::find(embedding_names.begin(), embedding_names.end(), text);
+  if (found == embedding_names.end())
+    throw unknown_name("embedding", text, {embedding_names.begin(), embedding_names.end()});
+  return static_cast<Embedding::Of>(found - embedding_names.begin());
+}
+
+// The kinds of networks that read a sequence; nothing for others.
+std::optional<LayerKind> kind_of_sequences(const YamlMap& map, std::string_view kind) {
+  if (kind == "embedding") {
+    return Embedding{.of = map.has("of") ? map.parsed("of", embedding_of) : Embedding::Of::tokens,
+                     .entries = map.parsed("entries", size),
+                     .features = map.parsed("features", size)};
+  }
+  if (kind == "linear")
+    return Linear{.outputs = map.parsed("outputs", size), .bias = map.flag_or("bias", true)};
+  if (kind == "tied_linear") return TiedLinear{map.flag_or("bias", false)};
+  if (kind == "layer_norm") return LayerNorm{};
+  if (kind == "gelu") return Gelu{};
+  if (kind == "tanh") return Tanh{};
+  if (kind == "attention") {
+    return Attention{.heads = map.parsed("heads", size),
+                     .causal = map.flag_or("causal", false),
+                     .dropout = map.has("dropout") ? map.parsed("dropout", probability) : 0};
+  }
+  if (kind == "select_tokens") {
+    const auto share = [](const std::string& text) { return parse_number(text, 1e-6, 1); };
+    return SelectTokens{map.parsed("share", share)};
+  }
+  if (kind == "first_token") return FirstToken{};
+  return std::nullopt;
 }
 
 LayerKind layer_kind(const YamlMap& map, std::string_view kind) {
@@ -99,10 +141,9 @@ LayerKind layer_kind(const YamlMap& map, std::string_view kind) {
   if (kind == "average_pool") return AveragePool{pool(map)};
   if (kind == "adaptive_average_pool") return AdaptiveAveragePool{extent(map, "output", size)};
   if (kind == "lrn") return Lrn{map.has("size") ? map.parsed("size", size) : 5};
-  if (kind == "dropout") {
-    const auto probability = [](const std::string& text) { return parse_number(text, 0, 1); };
+  if (kind == "dropout")
     return Dropout{map.has("probability") ? map.parsed("probability", probability) : 0.5};
-  }
+  if (const auto of_sequences = kind_of_sequences(map, kind)) return *of_sequences;
   if (kind == "add") return Add{};
   if (kind == "concat") return Concat{};
   if (kind == "flatten") return Flatten{};
@@ -151,6 +192,11 @@ Entry read_layer(const YAML::Node& node, const std::string& file, const std::str
     entry.inputs.clear();
     for (const YAML::Node& input : inputs)
       entry.inputs.push_back(YamlMap::scalar(input, file, "inputs"));
+  }
+  if (std::holds_alternative<TiedLinear>(entry.kind)) {
+    if (map.has("inputs"))
+      throw InputError(map.place(), "a tied_linear has 'inputs'", "write input: a, table: b");
+    entry.inputs.push_back(map.text("table"));
   }
   return entry;
 }
@@ -218,7 +264,13 @@ class Sorter {
 
 Shape read_input(const YamlMap& root) {
   const YAML::Node node = root.at("input");
-  const char* remedy = "write input: [channels, height, width], or input: [features]";
+  const char* remedy =
+      "write input: [channels, height, width], input: [features] or input: {tokens: N}";
+  if (node.IsMap()) {
+    const YamlMap map(node, root.file(), "the input", {"tokens", "features"});
+    return Shape::sequence(map.parsed("tokens", size),
+                           map.has("features") ? map.parsed("features", size) : 1);
+  }
   if (!node.IsSequence() || (node.size() != 3 && node.size() != 1))
     throw InputError(place_of(node, root.file()), "input is no shape", remedy);
   std::vector<std::int64_t> sizes;
@@ -275,6 +327,13 @@ std::string extent_text(Extent e) {
                              : fmt::format("[{}, {}]", e.height, e.width);
 }
 
+std::string input_text(const Shape& in) {
+  if (in.is_image) return fmt::format("[{}, {}, {}]", in.channels, in.height, in.width);
+  if (!in.is_sequence) return fmt::format("[{}]", in.channels);
+  return in.channels == 1 ? fmt::format("{{tokens: {}}}", in.height)
+                          : fmt::format("{{tokens: {}, features: {}}}", in.height, in.channels);
+}
+
 std::string attributes_text(const LayerKind& kind) {
   std::string text;
   const auto add = [&text](const char* key, const std::string& value) {
@@ -307,6 +366,21 @@ std::string attributes_text(const LayerKind& kind) {
     add("size", fmt::format("{}", lrn->size));
   } else if (const auto* dropout = std::get_if<Dropout>(&kind)) {
     add("probability", fmt::format("{}", dropout->probability));
+  } else if (const auto* embedding = std::get_if<Embedding>(&kind)) {
+    if (embedding->of != Embedding::Of::tokens) add("of", std::string(name(embedding->of)));
+    add("entries", fmt::format("{}", embedding->entries));
+    add("features", fmt::format("{}", embedding->features));
+  } else if (const auto* linear = std::get_if<Linear>(&kind)) {
+    add("outputs", fmt::format("{}", linear->outputs));
+    if (!linear->bias) add("bias", "false");
+  } else if (const auto* tied = std::get_if<TiedLinear>(&kind)) {
+    if (tied->bias) add("bias", "true");
+  } else if (const auto* attention = std::get_if<Attention>(&kind)) {
+    add("heads", fmt::format("{}", attention->heads));
+    if (attention->causal) add("causal", "true");
+    if (attention->dropout != 0) add("dropout", fmt::format("{}", attention->dropout));
+  } else if (const auto* select = std::get_if<SelectTokens>(&kind)) {
+    add("share", fmt::format("{}", select->share));
   }
   return text;
 }
@@ -356,12 +430,11 @@ Network parse_network_yaml(std::string_view text, const std::string& file) {
 std::string to_yaml(const Network& network) {
   std::string text = fmt::format("network: {}\n", name_text(network.name()));
   const Shape& in = network.input();
-  text += in.is_image ? fmt::format("input: [{}, {}, {}]\n", in.channels, in.height, in.width)
-                      : fmt::format("input: [{}]\n", in.channels);
+  text += "input: " + input_text(in) + "\n";
   if (network.stored_sample_bytes() > Bytes{0})
     text += fmt::format("stored_sample: {} B\n", network.stored_sample_bytes().value());
   text += "layers:\n";
-  const auto input_text = [&](int input) {
+  const auto source_text = [&](int input) {
     return input == network_input
                ? std::string("input")
                : name_text(network.layers()[static_cast<std::size_t>(input)].name);
@@ -370,12 +443,15 @@ std::string to_yaml(const Network& network) {
   for (const Layer& layer : network.layers()) {
     text += fmt::format("  - {{name: {}, kind: {}{}", name_text(layer.name), name(layer.kind),
                         attributes_text(layer.kind));
-    if (layer.inputs.size() == 1 && layer.inputs[0] != above)
-      text += ", input: " + input_text(layer.inputs[0]);
-    if (layer.inputs.size() > 1) {
+    const bool is_tied = std::holds_alternative<TiedLinear>(layer.kind);
+    if ((layer.inputs.size() == 1 || is_tied) && layer.inputs[0] != above)
+      text += ", input: " + source_text(layer.inputs[0]);
+    if (is_tied) {
+      text += ", table: " + source_text(layer.inputs[1]);
+    } else if (layer.inputs.size() > 1) {
       text += ", inputs: [";
       for (std::size_t i = 0; i < layer.inputs.size(); ++i)
-        text += (i == 0 ? "" : ", ") + input_text(layer.inputs[i]);
+        text += (i == 0 ? "" : ", ") + source_text(layer.inputs[i]);
       text += "]";
     }
     text += "}\n";

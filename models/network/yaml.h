@@ -1,7 +1,7 @@
 // Networks as people write them (docs/formats.md, "Network").
 //
 //   network: my-net
-//   input: [3, 224, 224]
+//   input: [3, 224, 224]           # or [features], or {tokens: 512}
 //   stored_sample: 112 kB          # optional
 //   layers:
 //     - {name: conv1, kind: convolution, channels: 64, kernel: 7, stride: 2, padding: 3,

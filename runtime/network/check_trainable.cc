@@ -2,12 +2,22 @@
 #include <algorithm>
 
 #include "models/base/error.h"
+#include "runtime/network/computed_kinds.h"
 #include "runtime/network/trainable_network.h"
 
 namespace paceline::runtime {
 
 void check_trainable(const models::Network& network) {
   const auto& layers = network.layers();
+  const auto computes = [](const models::Layer& layer) {
+    return std::visit([](const auto& kind) { return is_computed<std::decay_t<decltype(kind)>>; },
+                      layer.kind);
+  };
+  const auto unknown = std::find_if_not(layers.begin(), layers.end(), computes);
+  if (unknown != layers.end())
+    throw InputError("layer '" + unknown->name + "' is of kind " +
+                         std::string(models::name(unknown->kind)) + ", which is not trained yet",
+                     "predict, scale and replay take such networks");
   const auto is_loss = [](const models::Layer& layer) {
     return std::holds_alternative<models::SoftmaxCrossEntropy>(layer.kind);
   };

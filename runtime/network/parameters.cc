@@ -9,7 +9,9 @@ namespace paceline::runtime {
 namespace {
 
 ParameterRole role_of(const models::LayerKind& kind, bool is_bias) {
-  const bool normalises = std::holds_alternative<models::BatchNorm>(kind);
+  const bool normalises = std::holds_alternative<models::BatchNorm>(kind) ||
+                          std::holds_alternative<models::LayerNorm>(kind);
+  is_bias = is_bias || std::holds_alternative<models::TiedLinear>(kind);  // all that it has
   if (is_bias) return normalises ? ParameterRole::beta : ParameterRole::bias;
   return normalises ? ParameterRole::gamma : ParameterRole::weight;
 }

@@ -18,6 +18,7 @@ set(network_sources
   network/check_trainable.cc
   network/cpu_network.cc)
 set(network_headers
+  network/computed_kinds.h
   network/uneven_pool.h
   network/dropout.h
   network/loss.h

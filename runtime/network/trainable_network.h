@@ -54,8 +54,8 @@ struct InitialWeights {
 [[nodiscard]] std::vector<float> initial_weights(const models::Network& network,
                                                  const InitialWeights& how);
 
-// Throws InputError that names a layer, unless the network is one that computes: it ends in its
-// only loss.
+// Throws InputError that names a layer, unless the network is one that computes: its kinds of
+// layers are in computed_kinds.h, and it ends in its only loss.
 void check_trainable(const models::Network& network);
 
 enum class Pass { training, evaluation };

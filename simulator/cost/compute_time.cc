@@ -164,16 +164,15 @@ ComputeTimes roofline_times(const ComputeRequest& request, Reading reading) {
   ComputeTimes times;
   times.layers.reserve(request.network.layers.size());
   for (const models::LayerWork& layer : request.network.layers) {
-    const auto parameters = static_cast<double>(layer.parameter_elements());
-    const auto moved = [&](std::int64_t read, std::int64_t written, double parameter_passes) {
-      return (batch * static_cast<double>(read + written) + parameter_passes * parameters) *
-             element;
+    const auto moved = [&](std::int64_t activations, std::int64_t weights) {
+      return (batch * static_cast<double>(activations) + static_cast<double>(weights)) * element;
     };
-    // Forward reads the weights; backward reads them and writes their gradients.
-    times.layers.push_back({roofline.time(batch * static_cast<double>(layer.forward_flops),
-                                          moved(layer.forward_read, layer.forward_written, 1)),
-                            roofline.time(batch * static_cast<double>(layer.backward_flops()),
-                                          moved(layer.backward_read, layer.backward_written, 2))});
+    times.layers.push_back(
+        {roofline.time(batch * static_cast<double>(layer.forward_flops),
+                       moved(layer.forward_read + layer.forward_written, layer.forward_weights())),
+         roofline.time(
+             batch * static_cast<double>(layer.backward_flops()),
+             moved(layer.backward_read + layer.backward_written, layer.backward_weights()))});
   }
   times.update = static_cast<double>(request.network.parameters()) *
                  update_bytes(request.precision) / roofline.memory;

@@ -10,7 +10,7 @@
 //
 // Roofline: a pass over a layer takes max(FLOPs / (peak * compute efficiency),
 // bytes / (memory bandwidth * memory efficiency)) (Williams et al. 2009). Bytes are activations of
-// the batch and parameters, each moved once. The peak of mixed precision is the best of the
+// the batch and weights, each moved once (models/network/work.h). The peak of mixed precision is the best of the
 // device's FP16 matrix, FP16 vector and FP32 rates, for FP16 storage can be computed in FP32.
 #pragma once
 

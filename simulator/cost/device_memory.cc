@@ -16,7 +16,8 @@ constexpr Bytes fp32_size = models::element_size(models::NumberType::fp32);
 double kept_elements(const models::NetworkWork& network) {
   double kept = 0;
   for (const models::LayerWork& layer : network.layers) {
-    if (layer.kind != "relu") kept += static_cast<double>(layer.forward_written);
+    if (layer.kind != "relu")
+      kept += static_cast<double>(layer.forward_written - layer.forward_passing);
   }
   return kept;
 }

@@ -8,7 +8,8 @@
 //  - optimizer: N FP32 values for each state of the optimizer;
 //  - activations: b times what the forward pass writes, all of which is kept for the backward pass:
 //    the output of every layer but ReLU (in place) and flatten (a view), and beside them the index
-//    of a max pooling, the mask of a dropout and the scale of an LRN, as large as their output;
+//    of a max pooling, the mask of a dropout and the scale of an LRN, as large as their output, and
+//    of attention the softmax of its scores, with its dropout's output and mask;
 //  - input: b samples in FP32, as they are copied to the device;
 //  - workspace: the gradients of activations that one layer's backward pass reads and writes, of
 //    the layer where they are largest. They live only from layer to layer;

@@ -39,6 +39,16 @@ class BadInput(unittest.TestCase):
         self.check(predict("--theta", "64"), "--theta: '64' has no unit; write one of B, kB, MB, GB, TB, KiB, MiB, GiB, TiB, as in 64 MiB")
         self.check(predict("--batch", "0"), "--batch: '0' is not a whole number from 1 to 1048576")
         self.check(predict("--precision", "fp8"), "--precision: unknown precision 'fp8'; known: fp32, mixed")
+        self.check(predict("--sequence", "128"), "--sequence: network 'resnet50' reads no sequence; leave the length of a sequence out")
+        self.check(predict("--sequence", "0", model="bert-base"), "--sequence: '0' is not a whole number from 1 to 1000000")
+        self.check(run("show", "network", "gpt2-small", "--sequence", "1025"),
+                   "--sequence: layer 'wpe': a sequence of 1025, and a table of 1024 positions; use at most 1024")
+        self.check(run("show", "network", "vgg16", "--sequence", "8"), "--sequence: network 'vgg16' reads no sequence; leave the length of a sequence out")
+        for network, layer in (("bert-large", "word_embeddings"), ("gpt2-small", "wte")):
+            self.check(run("train", "--model", network, "--data", "synthetic"),
+                       f"--model: layer '{layer}' is of kind embedding, which is not trained yet; predict, scale and replay take such networks")
+        self.check(run("train", "--model", "googlenet", "--data", "synthetic"),
+                   "--model: layer 'loss1/loss' is a loss and not the last layer; end the network there: training takes one loss")
         self.check(predict("--strategy", "rign"), "--strategy: unknown strategy 'rign'; did you mean 'ring'?")
         nccl = ("show", "nccl", "--cluster", "h200-ndr", "--ranks", "8")
         self.check(run(*nccl, "--nccl", "2.21"), "--nccl: unknown NCCL version '2.21'; did you mean '2.20'?")

@@ -55,6 +55,16 @@ class Prediction(unittest.TestCase):
         rows = json.loads(predict("--json", "--strategy", "hybrid", "--theta", "4MiB", "--eta", "1 MB", "--group", "32").stdout)["strategies"]
         self.assertEqual(rows[0]["thresholds"], {"theta_bytes": 4194304.0, "eta_bytes": 1e6, "group": 32})
 
+    def test_the_sequence_is_in_the_document_of_networks_that_have_one(self):
+        self.assertNotIn("sequence", json.loads(predict("--json", "--strategy", "ring").stdout))
+        documents = [json.loads(predict("--json", "--strategy", "ring", *words, model="bert-base").stdout) for words in ((), ("--sequence", "128"))]
+        self.assertEqual([d["sequence"] for d in documents], [512, 128])
+        self.assertLess(documents[1]["strategies"][0]["compute_s"], documents[0]["strategies"][0]["compute_s"] / 3)
+        self.assertEqual(documents[0]["strategies"][0]["buckets"], 206)
+        self.assertIn("batch 64 of 128 tokens per rank", predict("--sequence", "128", "--strategy", "ring", model="bert-base").stdout)
+        curve = run("scale", "--model", "gpt2-small", "--cluster", "jizhi-p40", "--ranks", "8,16", "--strategy", "ring", "--sequence", "256", "--json")
+        self.assertEqual(json.loads(curve.stdout)["sequence"], 256, curve.stderr)
+
     def test_several_networks_are_one_document(self):
         document = json.loads(predict("--json", model="resnet50,alexnet").stdout)
         self.assertEqual([p["model"] for p in document["predictions"]], ["resnet50", "alexnet"])

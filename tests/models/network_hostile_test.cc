@@ -61,8 +61,8 @@ TEST(NetworkYamlFaults, OfItsHead) {
             "net.yaml:1:10: 'a?b' is no name for a network; choose another, up to 60 printable "
             "characters");
   EXPECT_EQ(yaml_error("network: a\ninput: [3, 8]\nlayers: []\n"),
-            "net.yaml:2:8: input is no shape; write input: [channels, height, width], or input: "
-            "[features]");
+            "net.yaml:2:8: input is no shape; write input: [channels, height, width], input: "
+            "[features] or input: {tokens: N}");
   EXPECT_EQ(yaml_error("network: a\ninput: [3, x, 8]\nlayers: []\n"),
             "net.yaml:2:12: input: 'x' is not a whole number from 1 to 1000000");
   EXPECT_EQ(yaml_error("network: a\ninput: [1000000, 1000000, 2]\nlayers: []\n"),
@@ -243,6 +243,13 @@ TEST(NetworkBuilderFaults, AttributesAreInRange) {
       {AveragePool{{.kernel = square(1), .stride = square(0)}}, "stride 0x0"},
       {AdaptiveAveragePool{{0, 1}}, "output 0x1"},
       {Lrn{0}, "size 0"},
+      {Embedding{.entries = 0}, "entries 0"},
+      {Embedding{.features = 1000001}, "features 1000001"},
+      {Linear{0}, "outputs 0"},
+      {Attention{.heads = 0}, "heads 0"},
+      {Attention{.dropout = 1.5}, "dropout 1.5"},
+      {SelectTokens{0}, "share 0"},
+      {SelectTokens{std::numeric_limits<double>::quiet_NaN()}, "share nan"},
       {Dropout{-0.5}, "probability -0.5"},
       {Dropout{std::numeric_limits<double>::quiet_NaN()}, "probability nan"}};
   for (const auto& [kind, fault] : faults)
@@ -333,6 +340,11 @@ TEST(NetworkYaml, ShuffledFilesGiveANetworkOrOneShortLine) {
                                            "kernel",
                                            "channels",
                                            "add",
+                                           "tokens",
+                                           "embedding",
+                                           "table",
+                                           "input",
+                                           "0.5",
                                            "0",
                                            "-1",
                                            "1e9",
@@ -358,9 +370,16 @@ TEST(NetworkYaml, ShuffledFilesGiveANetworkOrOneShortLine) {
       "network: n\ninput: [3, 8, 8]\nlayers:\n"
       "  - {name: a, kind: convolution, channels: 4, kernel: [3, 1], stride: 2, bias: false}\n"
       "  - {name: b, kind: relu}\n  - {name: c, kind: concat, inputs: [a, b]}\n";
+  const std::string of_sequences =
+      "network: n\ninput: {tokens: 8}\nlayers:\n"
+      "  - {name: e, kind: embedding, entries: 9, features: 6}\n"
+      "  - {name: a, kind: attention, heads: 2, causal: true, dropout: 0.5}\n"
+      "  - {name: s, kind: select_tokens, share: 0.3}\n"
+      "  - {name: l, kind: linear, outputs: 6, bias: false}\n"
+      "  - {name: t, kind: tied_linear, table: e}\n";
   int networks = 0;
   for (int trial = 0; trial < 6000; ++trial) {
-    std::string text = trial % 3 == 0 ? "" : base;
+    std::string text = trial % 3 == 0 ? "" : trial % 3 == 1 ? base : of_sequences;
     const int edits = 1 + static_cast<int>(random() % (trial % 3 == 0 ? 30 : 4));
     for (int i = 0; i < edits; ++i)
       text.insert(random() % (text.size() + 1), pieces[random() % pieces.size()]);

@@ -48,8 +48,8 @@ TEST(NetworkYaml, FaultsNameLineAndColumn) {
   EXPECT_EQ(error_of("network: net\ninputs: [3, 8, 8]\n"),
             "net.yaml:2:1: unknown key 'inputs'; did you mean 'input'?");
   EXPECT_EQ(error_of("network: net\ninput: 8\nlayers: []\n"),
-            "net.yaml:2:8: input is no shape; write input: [channels, height, width], or input: "
-            "[features]");
+            "net.yaml:2:8: input is no shape; write input: [channels, height, width], input: "
+            "[features] or input: {tokens: N}");
   EXPECT_EQ(error_of("network: net\ninput: [3, 0, 8]\nlayers: []\n"),
             "net.yaml:2:12: input: '0' is not a whole number from 1 to 1000000");
   EXPECT_EQ(error_of(with_layers("  - {name: a, kind: convolutoin, channels: 3}\n")),

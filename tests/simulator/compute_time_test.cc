@@ -53,6 +53,30 @@ TEST(Roofline, ComputeBoundByHand) {
   EXPECT_DOUBLE_EQ(times.update.value(), 100 * 20 / 1e11);
 }
 
+// An embedding moves the rows that it picks, and its backward pass writes the whole table: 8 x 4
+// numbers, rows read and rows written, of 2 features. A tied layer reads the table itself.
+TEST(Roofline, OfAnEmbeddingMovesRowsForwardAndTheTableBackward) {
+  const auto times_of = [](std::int64_t entries) {
+    models::NetworkBuilder net("toy", models::Shape::sequence(4));
+    net.add("table", models::Embedding{.entries = entries, .features = 2});
+    net.add("logits", models::TiedLinear{}, {"table", "table"});
+    net.add("loss", models::SoftmaxCrossEntropy{});
+    const models::NetworkWork network = models::work(net.build());
+    models::Device d = device();
+    d.fp32 = Figure<FlopsPerSecond>::exact(FlopsPerSecond{1e30}, Provenance::datasheet, "test");
+    return roofline_times({network, d, nullptr, Precision::fp32, 8}, Reading::stated).layers;
+  };
+  for (const std::int64_t entries : {10, 1000}) {
+    const std::vector<LayerTime> layers = times_of(entries);
+    EXPECT_DOUBLE_EQ(layers[0].forward.value(), 8 * (4 + 8 + 8) * 4 / 1e11);
+    const auto table = 2.0 * static_cast<double>(entries);
+    EXPECT_DOUBLE_EQ(layers[0].backward.value(), (8 * (4 + 8 + 8) + table) * 4 / 1e11);
+    const auto logits = 4.0 * static_cast<double>(entries);
+    EXPECT_DOUBLE_EQ(layers[1].forward.value(), (8 * (8 + logits) + table) * 4 / 1e11);
+    EXPECT_DOUBLE_EQ(layers[1].backward.value(), (8 * (8 + 2 * logits + 8) + 2 * table) * 4 / 1e11);
+  }
+}
+
 TEST(Roofline, MemoryBoundByHand) {
   models::NetworkWork network = one_layer();
   network.layers[0].forward_flops = 0;

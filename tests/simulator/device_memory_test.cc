@@ -45,6 +45,28 @@ TEST(DeviceMemory, OfASmallNetworkIsWhatOneCountsByHand) {
   EXPECT_EQ(memory.total().value(), 11133304);
 }
 
+// Four tokens of 4 features in 2 heads. Attention keeps the softmax of its 2 x 4 x 4 scores (not the
+// scores), what dropout makes of it and its mask, and writes 4 x 4 features. The loss writes as
+// many elements as it has logits.
+TEST(DeviceMemory, OfAttentionIsTheSoftmaxOfItsScores) {
+  models::NetworkBuilder net("toy", models::Shape::sequence(4));
+  net.add("embedding", models::Embedding{.entries = 9, .features = 4});
+  net.add("qkv", models::Linear{12});
+  net.add("attention", models::Attention{.heads = 2, .dropout = 0.1});
+  net.add("logits", models::Linear{5});
+  net.add("loss", models::SoftmaxCrossEntropy{});
+  const models::NetworkWork network = models::work(net.build());
+  const models::Plan plan =
+      models::make_plan(models::strategy("ring"), network.gradients, 1, models::WireType::fp32, {});
+  const DeviceMemory memory =
+      device_memory({network, plan, models::Precision::fp32, /*batch_per_rank=*/3});
+  const double embedding = 4 * 4;
+  const double attention = 3 * 2 * 4 * 4 + 4 * 4;
+  EXPECT_EQ(memory.activations.value(), 3 * 4 * (embedding + 4 * 12 + attention + 2 * 4 * 5));
+  // The gradient of the table is dense.
+  EXPECT_EQ(memory.gradients.value(), 4.0 * (9 * 4 + (4 + 1) * 12 + (4 + 1) * 5));
+}
+
 // Mixed precision halves what the passes work on, and adds the masters. Buffers are of the wire.
 TEST(DeviceMemory, OfMixedPrecisionHasMasters) {
   Job job("cnn-small", "ring", 4, models::WireType::fp16);

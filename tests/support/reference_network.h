@@ -13,6 +13,7 @@
 
 #include "models/network/network.h"
 #include "models/network/shape_inference.h"
+#include "runtime/network/computed_kinds.h"
 #include "runtime/network/trainable_network.h"
 
 namespace paceline::test {
@@ -47,7 +48,11 @@ class ReferenceNetwork {
     statistics_used_ = 0;
     for (layer_ = 0; layer_ < layers(); ++layer_) {
       value(layer_).assign(elements(shape(layer_)), 0);
-      std::visit([this](const auto& kind) { forward(kind); }, here().kind);
+      std::visit(
+          [this](const auto& kind) {
+            if constexpr (runtime::is_computed<std::decay_t<decltype(kind)>>) forward(kind);
+          },
+          here().kind);
     }
     return values_.back()[0];
   }
@@ -59,7 +64,11 @@ class ReferenceNetwork {
     weight_gradients_.assign(weights_.size(), 0);
     gradients_.back()[0] = 1;
     for (layer_ = layers() - 1; layer_ >= 0; --layer_)
-      std::visit([this](const auto& kind) { backward(kind); }, here().kind);
+      std::visit(
+          [this](const auto& kind) {
+            if constexpr (runtime::is_computed<std::decay_t<decltype(kind)>>) backward(kind);
+          },
+          here().kind);
     return weight_gradients_;
   }
 

@@ -15,6 +15,12 @@ namespace paceline::models {
 [[nodiscard]] Network resnet152();
 [[nodiscard]] Network inception_v3();
 [[nodiscard]] Network inception_v4();
+[[nodiscard]] Network bert_base();
+[[nodiscard]] Network bert_large();
+[[nodiscard]] Network gpt2_small();
+[[nodiscard]] Network gpt2_medium();
+[[nodiscard]] Network gpt2_large();
+[[nodiscard]] Network gpt2_xl();
 [[nodiscard]] Network cnn_small();
 [[nodiscard]] Network resnet_small();
 

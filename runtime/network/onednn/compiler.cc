@@ -5,6 +5,7 @@
 
 #include "models/base/error.h"
 #include "models/network/shape_inference.h"
+#include "runtime/network/computed_kinds.h"
 #include "runtime/network/onednn/layers.h"
 #include "runtime/network/rounding.h"
 
@@ -24,8 +25,13 @@ Compiler::Compiler(const models::Network& network, const TrainableNetworkOptions
   for (std::size_t i = 0; i < places.size(); ++i)
     programs_[static_cast<std::size_t>(places[i].layer)].parameters.push_back(static_cast<int>(i));
   for (const models::Layer& layer : network.layers())
-    planners_.push_back(
-        std::visit([](const auto& kind) { return make_planner(kind); }, layer.kind));
+    planners_.push_back(std::visit(
+        [](const auto& kind) -> Planner {
+          if constexpr (is_computed<std::decay_t<decltype(kind)>>) return make_planner(kind);
+          PACELINE_ASSERT(false, "check_trainable has refused this kind");
+          return nullptr;
+        },
+        layer.kind));
   make_values();
   number_statistics();
 }

@@ -1,0 +1,19 @@
+// Which kinds of layers runtime/network computes. The others are predicted, and not trained yet.
+#pragma once
+
+#include <type_traits>
+
+#include "models/network/layer.h"
+
+namespace paceline::runtime {
+
+template <class Kind, class... Kinds>
+inline constexpr bool is_one_of = (std::is_same_v<Kind, Kinds> || ...);
+
+template <class Kind>
+inline constexpr bool is_computed =
+    !is_one_of<Kind, models::Embedding, models::Linear, models::TiedLinear, models::LayerNorm,
+               models::Gelu, models::Tanh, models::Attention, models::SelectTokens,
+               models::FirstToken>;
+
+}  // namespace paceline::runtime
