@@ -54,6 +54,7 @@ std::vector<std::pair<std::string, std::string>> option_values() {
           {"--topology", joined(topologies)},
           {"--precision", "fp32 mixed"},
           {"--wire", "fp32 fp16 bf16"},
+          {"--dtype", "fp32 fp16 bf16"},
           {"--overlap", "wait-free none double-buffered priority"},
           {"--engine", "auto step flow executor simgrid"},
           {"--format", "goal msccl svg"},

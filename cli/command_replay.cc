@@ -68,9 +68,8 @@ void print_table(const job::Job& job, const job::PredictionTable& table,
     rows.add({plan.strategy, std::string(name(plan.wire)), to_text(measured),
               fmt::format("{} - {}", to_text(*low), to_text(*high)),
               to_text(calibration::median(outcome.exposed)), to_text(predicted.iteration.value),
-              predicted.by_library_model ? "-"
-                                         : fmt::format("{} - {}", to_text(predicted.iteration.low),
-                                                       to_text(predicted.iteration.high)),
+              fmt::format("{} - {}", to_text(predicted.iteration.low),
+                          to_text(predicted.iteration.high)),
               signed_percent(predicted.iteration.value / measured - 1),
               fmt::format("{}", plan.buckets.size()), predicted.timed_by});
   }

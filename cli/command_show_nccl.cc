@@ -4,7 +4,9 @@
 #include "cli/command.h"
 #include "cli/job/job.h"
 #include "cli/job/option_values.h"
+#include "cli/job/sizes.h"
 #include "cli/output.h"
+#include "cli/shared_options.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
 #include "simulator/cost/nccl_json.h"
@@ -26,33 +28,6 @@ struct Options {
 };
 
 constexpr double micro = 1e-6;
-constexpr Bytes largest{1e15};
-
-Bytes parse_size(const std::string& text) {
-  const Bytes size = parse_bytes(text);
-  if (size < Bytes{1} || size > largest)
-    throw InputError(fmt::format("a message of {}", to_text(size)), "choose 1 B to 1 PB");
-  return size;
-}
-
-// Reads "1KiB,1MiB", or "256B-1GiB", which means the first size, four times as much each time, and
-// the last size.
-std::vector<Bytes> parse_sizes(const std::string& text) {
-  std::vector<Bytes> sizes;
-  const std::size_t dash = text.find('-', 1);
-  if (dash == std::string::npos) {
-    for (const std::string& part : job::comma_list(text)) sizes.push_back(parse_size(part));
-    return sizes;
-  }
-  const Bytes first = parse_size(text.substr(0, dash));
-  const Bytes last = parse_size(text.substr(dash + 1));
-  if (last < first)
-    throw InputError(fmt::format("'{}' goes down", text),
-                     fmt::format("write {}-{}", text.substr(dash + 1), text.substr(0, dash)));
-  for (Bytes size = first; size < last; size *= 4) sizes.push_back(size);
-  sizes.push_back(last);
-  return sizes;
-}
 
 std::string graph_text(const NcclModel& model, NcclAlgorithm algorithm) {
   const simulator::NcclGraph& graph = model.graph(algorithm);
@@ -109,7 +84,7 @@ void show(const Options& options) {
   job::require_option(options.ranks, "--ranks", "64");
   const int ranks = job::parse_ranks(options.ranks, cluster);
   const std::vector<Bytes> sizes =
-      job::parsing_option("--sizes", [&] { return parse_sizes(options.sizes); });
+      job::parsing_option("--sizes", [&] { return job::parse_sizes(options.sizes, 4); });
   const NcclModel model(
       job::parsing_option("--nccl",
                           [&] {
@@ -140,8 +115,7 @@ void add_show_nccl(Command& show_command) {
       .add_option("--sizes", options->sizes,
                   "Bytes of the all-reduce: 1KiB,25MiB or 256B-1GiB (times four)")
       .value("LIST|RANGE (256B-1GiB)");
-  command.add_option("--nccl", options->version, "Version of NCCL's tables")
-      .value("2.20|2.28 (2.28)");
+  add_nccl_option(command, options->version);
   command.add_option("--cpu", options->cpu, "Whose processors the nodes have")
       .value("intel|amd (intel)");
   command.add_flag("--json", options->json, "Print one JSON document");

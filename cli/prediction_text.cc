@@ -83,12 +83,9 @@ std::string straggler_note(const job::PredictionTable& table) {
   if (!stragglers.slow_ranks.empty())
     text += fmt::format(", slow ranks {}", assignments_text(stragglers.slow_ranks));
   text += "; all other columns are without them\n";
-  const bool has_library = std::any_of(table.rows.begin(), table.rows.end(),
-                                       [](const auto& row) { return row.by_library_model; });
   if (!table.job.cluster.slow_nodes.empty())
-    text +=
-        fmt::format("slow nodes, in every column{}: {} of the NICs' bandwidth\n",
-                    has_library ? " of ours" : "", assignments_text(table.job.cluster.slow_nodes));
+    text += fmt::format("slow nodes, in every column: {} of the NICs' bandwidth\n",
+                        assignments_text(table.job.cluster.slow_nodes));
   const int counted = table.ranks - stragglers.backup;
   if (stragglers.backup > 0)
     text += fmt::format(
@@ -142,9 +139,8 @@ std::string engine_text(const simulator::StrategyPrediction& row) {
   return row.by_library_model ? "own model" : "own curve";
 }
 
-// "313.4 - 315.6 ms", or "985 us - 1.2 ms". Another program's model says nothing of its error: "-".
+// "313.4 - 315.6 ms", or "985 us - 1.2 ms".
 std::string interval_text(const simulator::StrategyPrediction& row) {
-  if (row.by_library_model) return "-";
   const std::string low = to_text(row.iteration.low);
   const std::string high = to_text(row.iteration.high);
   const std::size_t unit = low.find(' ');
@@ -337,11 +333,8 @@ std::string library_note(const job::PredictionTable& table) {
   std::set<std::string> noted;
   for (const simulator::StrategyPrediction& row : table.rows) {
     if (!models::strategy(row.name).library() || !noted.insert(row.name).second) continue;
-    text +=
-        fmt::format("{}: all-reduces timed by {}{}\n", row.name, row.timed_by,
-                    row.by_library_model ? " from the line rates: another program's prediction, "
-                                           "without an interval and not ranked with ours"
-                                         : "");
+    text += fmt::format("{}: all-reduces timed by {}{}\n", row.name, row.timed_by,
+                        row.by_library_model ? "; not ranked with ours" : "");
   }
   return text;
 }

@@ -22,6 +22,21 @@ void add_profile_option(Command& command, std::string& profile) {
       .value("NAME|FILE|none");
 }
 
+void add_engine_option(Command& command, std::string& engine) {
+  command
+      .add_option("--engine", engine,
+                  "Engine that times schedules: auto is executor with a profile that calibrated a "
+                  "transport; else step where no link is ever shared, else flow")
+      .value("auto|step|flow|executor|simgrid (auto)");
+}
+
+void add_nccl_option(Command& command, std::string& version) {
+  command
+      .add_option("--nccl", version,
+                  "Version of NCCL whose tuning model chooses NCCL's own all-reduce")
+      .value("2.20|2.28 (2.28)");
+}
+
 void add_threshold_options(Command& command, job::ThresholdOptions& options,
                            const ThresholdDefaults& defaults) {
   command
@@ -125,11 +140,8 @@ void add_job_options(Command& command, job::JobOptions& options) {
   command.add_flag(
       "--exact-compute", options.compute_is_exact,
       "Take compute times as stated, without their interval and without input, as a replay does");
-  command
-      .add_option("--engine", options.engine,
-                  "Engine that times schedules: auto is executor with a profile that calibrated a "
-                  "transport; else step where no link is ever shared, else flow")
-      .value("auto|step|flow|executor|simgrid (auto)");
+  add_engine_option(command, options.engine);
+  add_nccl_option(command, options.nccl);
 }
 
 void add_plan_option(Command& command, std::string& plan) {

@@ -23,6 +23,9 @@ void add_job_options(Command& command, job::JobOptions& options);
 void add_sequence_option(Command& command, std::string& sequence);
 
 void add_placement_option(Command& command, std::string& placement);
+void add_engine_option(Command& command, std::string& engine);
+// --nccl, the version of NCCL's tables.
+void add_nccl_option(Command& command, std::string& version);
 void add_profile_option(Command& command, std::string& profile);
 
 // What a command takes where a threshold is not given, in the words of its help.

@@ -11,18 +11,10 @@
 #include "cli/job/plan_file.h"
 #include "models/base/parse_units.h"
 #include "simulator/cost/library_curve.h"
-#include "simulator/cost/nccl_tables.h"
+#include "simulator/cost/nccl_model.h"
 
 namespace paceline::job {
 namespace {
-
-// Whether ranks are GPUs, as far as can be told: NCCL's tables know the device as one of NVIDIA's,
-// or it has matrix units.
-bool has_gpus(const models::Cluster& cluster) {
-  const models::Device& device = cluster.device;
-  return simulator::runs_nccl(device.name) &&
-         (simulator::compute_capability(device.name) > 0 || device.tf32 || device.fp16_tensor);
-}
 
 // The strategies of --strategy. All of them are those that run on the cluster.
 std::vector<const models::Strategy*> load_strategies(const std::string& option,
@@ -39,7 +31,7 @@ std::vector<const models::Strategy*> load_strategies(const std::string& option,
     for (const models::Strategy& strategy : models::strategy_catalogue()) {
       const auto library = strategy.library();
       const bool runs = !library || simulator::has_library_curve(profile, *library) ||
-                        (library == models::Library::nccl && has_gpus(cluster));
+                        (library == models::Library::nccl && simulator::is_gpu(cluster.device));
       if (runs) chosen.push_back(&strategy);
     }
     add_others();
@@ -133,6 +125,9 @@ Job load_job(const JobOptions& options) {
   if (!options.gradient_scale.empty()) scale_gradients(options.gradient_scale, job);
   job.engine =
       parsing_option("--engine", [&] { return simulator::engine_from_name(options.engine); });
+  if (!options.nccl.empty())
+    parsing_option("--nccl", [&] { return simulator::nccl_tables(options.nccl); });
+  job.nccl_version = options.nccl;
   return job;
 }
 
@@ -147,6 +142,7 @@ simulator::PredictionRequest Job::request(const LoadedNetwork& network, int rank
           .wire = wire,
           .thresholds = thresholds,
           .engine = engine,
+          .nccl_version = nccl_version,
           .overlap = overlap,
           .stored_sample = network.stored_sample,
           .compute_is_exact = compute_is_exact,

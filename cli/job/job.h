@@ -35,6 +35,7 @@ struct JobOptions {
   std::string gradient_scale;
   bool compute_is_exact = false;
   std::string engine = "auto";
+  std::string nccl;  // version of its tables
 };
 
 // What the options name, loaded and checked. Predictions refer into it: it must outlive them, and
@@ -57,6 +58,7 @@ struct Job {
   bool compute_is_exact = false;  // as in simulator::PredictionRequest
   double gradient_scale = 1;      // by which the networks' gradients are already multiplied
   simulator::EngineKind engine = simulator::EngineKind::automatic;
+  std::string nccl_version;  // as in simulator::PredictionRequest
   std::optional<simulator::MonteCarloRequest> stragglers;
   std::optional<int> baseline_ranks;  // as in simulator::PredictionRequest
 

@@ -195,6 +195,11 @@ CpuVendor cpu_vendor_from_name(std::string_view text) {
   throw unknown_name("processor", text, {"intel", "amd"});
 }
 
+bool is_gpu(const models::Device& device) {
+  return runs_nccl(device.name) &&
+         (simulator::compute_capability(device.name) > 0 || device.tf32 || device.fp16_tensor);
+}
+
 std::string described(const NcclTables& tables) {
   return fmt::format("NCCL {}'s own tuning model (tuning.cc)", tables.version);
 }
@@ -331,8 +336,8 @@ Seconds NcclModel::latency(NcclAlgorithm algorithm, NcclProtocol protocol) const
   return Seconds{micro * cost(algorithm, protocol).latency_us};
 }
 
-std::optional<Seconds> NcclModel::time(NcclAlgorithm algorithm, NcclProtocol protocol,
-                                       Bytes bytes) const {
+std::optional<NcclTime> NcclModel::parts(NcclAlgorithm algorithm, NcclProtocol protocol,
+                                         Bytes bytes) const {
   const Cost& cost = this->cost(algorithm, protocol);
   if (cost.bandwidth_gbps == 0) return std::nullopt;
   double latency_us = cost.latency_us;
@@ -351,12 +356,20 @@ std::optional<Seconds> NcclModel::time(NcclAlgorithm algorithm, NcclProtocol pro
       latency_us *= compute_capability_ < ampere ? tables_.latency.plateau_before_ampere
                                                  : tables_.latency.plateau;
   }
-  return Seconds{micro * latency_us + bytes.value() / (giga * bandwidth_gbps)};
+  return NcclTime{Seconds{micro * latency_us}, Seconds{bytes.value() / (giga * bandwidth_gbps)}};
 }
 
-std::optional<NcclChoice> NcclModel::choice(Bytes bytes) const {
+std::optional<Seconds> NcclModel::time(NcclAlgorithm algorithm, NcclProtocol protocol,
+                                       Bytes bytes) const {
+  const std::optional<NcclTime> time = parts(algorithm, protocol, bytes);
+  if (!time) return std::nullopt;
+  return time->latency + time->transfer;
+}
+
+std::optional<NcclChoice> NcclModel::choice(Bytes bytes, std::optional<NcclAlgorithm> only) const {
   std::optional<NcclChoice> best;
   for (const NcclAlgorithm algorithm : nccl_algorithms) {
+    if (only && algorithm != *only) continue;
     for (const NcclProtocol protocol : nccl_protocols) {
       const std::optional<Seconds> time = this->time(algorithm, protocol, bytes);
       if (time && (!best || *time < best->time))

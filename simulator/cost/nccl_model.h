@@ -45,12 +45,22 @@ enum class CpuVendor { intel, amd };
 // Throws InputError that suggests the nearest name.
 [[nodiscard]] CpuVendor cpu_vendor_from_name(std::string_view text);
 
+// Whether a device is a GPU, as far as can be told: NCCL's tables know it as one of NVIDIA's, or it
+// has matrix units.
+[[nodiscard]] bool is_gpu(const models::Device& device);
+
 // What the topology search gives an algorithm: channels, and what one of them carries.
 struct NcclGraph {
   int channels = 0;
   double intra_gbps = 0;          // of one channel, inside a node
   double inter_gbps = 0;          // of one channel, between nodes
   bool through_one_rank = false;  // in trees, all traffic of a NIC, both ways, passes one GPU
+};
+
+// What a time is made of: `transfer` is that of the bytes.
+struct NcclTime {
+  Seconds latency;
+  Seconds transfer;
 };
 
 struct NcclChoice {
@@ -71,8 +81,13 @@ class NcclModel {
   // together, and for one rank.
   [[nodiscard]] std::optional<Seconds> time(NcclAlgorithm algorithm, NcclProtocol protocol,
                                             Bytes bytes) const;
-  // The least of these, the first in NCCL's order at a tie; nothing for one rank.
-  [[nodiscard]] std::optional<NcclChoice> choice(Bytes bytes) const;
+  // The same in two parts, whose sum it is.
+  [[nodiscard]] std::optional<NcclTime> parts(NcclAlgorithm algorithm, NcclProtocol protocol,
+                                              Bytes bytes) const;
+  // The least of these, the first in NCCL's order at a tie; nothing for one rank. With `only`, of
+  // that algorithm, as NCCL_ALGO makes it.
+  [[nodiscard]] std::optional<NcclChoice> choice(Bytes bytes,
+                                                 std::optional<NcclAlgorithm> only = {}) const;
   // The time of the choice; 0 for one rank.
   [[nodiscard]] Seconds time(Bytes bytes) const;
 

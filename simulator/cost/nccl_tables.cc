@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
@@ -226,6 +227,31 @@ std::vector<std::string> nccl_versions() {
   return {"2.20", "2.28"};
 }
 
+std::string nearest_nccl_version(std::string_view version) {
+  // Releases count as one number: 2.20.3 is 2020.
+  const auto number = [](std::string_view text) {
+    constexpr int most_digits = 4;
+    const auto digits = [&] {
+      int value = 0;
+      int count = 0;
+      while (!text.empty() && text.front() >= '0' && text.front() <= '9') {
+        if (++count <= most_digits) value = 10 * value + (text.front() - '0');
+        text.remove_prefix(1);
+      }
+      return value;
+    };
+    constexpr int minors = 1000;
+    const int major = digits();
+    if (!text.empty() && text.front() == '.') text.remove_prefix(1);
+    return major * minors + digits();
+  };
+  const std::vector<std::string> known = nccl_versions();
+  const int wanted = number(version);
+  return *std::ranges::min_element(known, {}, [&](const std::string& candidate) {
+    return std::abs(number(candidate) - wanted);
+  });
+}
+
 NcclTables nccl_tables(std::string_view version) {
   for (const std::string& known : nccl_versions()) {
     if (known != version) continue;
@@ -234,7 +260,8 @@ NcclTables nccl_tables(std::string_view version) {
     PACELINE_ASSERT(!text.empty(), "the tables are part of the program");
     return parse_nccl_tables(text, file);
   }
-  throw unknown_name("NCCL version", version, nccl_versions());
+  throw InputError(fmt::format("unknown NCCL version {}", in_quotes(version)),
+                   fmt::format("did you mean '{}'?", nearest_nccl_version(version)));
 }
 
 bool runs_nccl(std::string_view device) {

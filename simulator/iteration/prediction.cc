@@ -140,8 +140,8 @@ struct Predictor::Setting {
   BytesPerSecond memory;
   CollectiveTimer by_steps;  // the step engine, for the planner, which times hundreds of buckets
   CollectiveTimer engine;
-  LibraryCurves curves;           // set once a strategy of the library needs one
-  std::optional<NcclModel> nccl;  // set once a strategy needs it and NCCL has no curve
+  LibraryCurves curves;              // set once a strategy of the library needs one
+  std::optional<NcclPractice> nccl;  // set once a strategy needs it and NCCL has no curve
 
   [[nodiscard]] BucketTimer planner() { return {by_steps, nccl ? &*nccl : nullptr, &curves}; }
   [[nodiscard]] BucketTimer timer() { return {engine, nccl ? &*nccl : nullptr, &curves}; }
@@ -212,8 +212,10 @@ Predictor::Setting& Predictor::setting(const models::Strategy& strategy, int ran
   if (curve) {
     at.curves.emplace(*library, *std::move(curve));
   } else if (library == models::Library::nccl && !at.nccl) {
-    if (!nccl_tables_) nccl_tables_ = nccl_tables(nccl_versions().back());
-    at.nccl.emplace(*nccl_tables_, request_.cluster, ranks);
+    if (!nccl_tables_)
+      nccl_tables_ = nccl_tables(request_.nccl_version.empty() ? nccl_versions().back()
+                                                               : request_.nccl_version);
+    at.nccl.emplace(*nccl_tables_, request_.cluster, ranks, at.engine.cost(), reading);
   }
   return at;
 }
@@ -234,7 +236,7 @@ StrategyRun Predictor::run(models::Plan plan, Setting& at) const {
   if (const auto library = models::strategy(plan.strategy).library()) {
     const auto curve = at.curves.find(*library);
     timed_by = curve != at.curves.end() ? described(curve->second, plan)
-               : at.nccl                ? described(*nccl_tables_)
+               : at.nccl                ? described(*at.nccl)
                                         : "nothing, for one rank sends nothing";
   }
   return {std::move(plan), std::move(iteration.dag), std::move(iteration.steady),

@@ -16,7 +16,7 @@
 #include "models/plan/strategy.h"
 #include "models/profile/profile.h"
 #include "simulator/cost/device_memory.h"
-#include "simulator/cost/nccl_model.h"
+#include "simulator/cost/nccl_tables.h"
 #include "simulator/iteration/dag.h"
 #include "simulator/iteration/plan_timing.h"
 #include "simulator/iteration/steady_state.h"
@@ -37,6 +37,7 @@ struct PredictionRequest {
   models::WireType wire = models::WireType::fp32;
   ThresholdRequest thresholds = {};
   EngineKind engine = EngineKind::automatic;
+  std::string nccl_version = {};  // of nccl_versions(); empty: the newest
   // Takes the place of wait-free overlap, in strategies that have it.
   std::optional<models::Overlap> overlap = {};
   Bytes stored_sample{0};  // bytes of one sample on storage
@@ -90,10 +91,10 @@ struct StrategyPrediction {
   // place to answer at once (Haste::in_time); else 0.
   double not_followed = 0;
   // What timed the all-reduces, in words: "flow engine"; a library's calibrated curve, with whatever
-  // of it is not the job's (library_curve.h); or the library's own model, which has no interval and
-  // does not use the profile.
+  // of it is not the job's (library_curve.h); or what the library's own model chooses
+  // (engine/nccl_practice.h).
   std::string timed_by;
-  bool by_library_model = false;  // timed by another program's model (NCCL's), not by ours
+  bool by_library_model = false;  // another program's model (NCCL's) chose and timed, in part
   bool converged = true;          // whether a steady state was reached
   DeviceMemory memory;            // that a rank needs, with an optimizer of one state (momentum)
   bool fits = true;               // the memory is at most the device's

@@ -74,12 +74,10 @@ void add_straggler_fields(Json& json, const StragglerPrediction& row) {
 }  // namespace
 
 std::string to_json(const StrategyPrediction& row) {
-  Json json = {{"name", row.name}, {"iteration_s", row.iteration.value.value()}};
-  // Another program's model says nothing of how far off it may be.
-  if (!row.by_library_model) {
-    json["iteration_low_s"] = row.iteration.low.value();
-    json["iteration_high_s"] = row.iteration.high.value();
-  }
+  Json json = {{"name", row.name},
+               {"iteration_s", row.iteration.value.value()},
+               {"iteration_low_s", row.iteration.low.value()},
+               {"iteration_high_s", row.iteration.high.value()}};
   const Json others = {
       {"throughput_per_s", row.throughput.value()},
       {"efficiency", row.efficiency},

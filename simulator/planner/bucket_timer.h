@@ -1,13 +1,14 @@
 // The time of a bucket's all-reduce, whatever it is: a schedule, by an engine; or a library's own,
-// by its calibrated curve where there is one, else by the library's own model.
+// by its calibrated curve where there is one, else by what is known of the library
+// (nccl_practice.h).
 #pragma once
 
 #include <map>
 
 #include "models/plan/plan.h"
 #include "simulator/cost/library_curve.h"
-#include "simulator/cost/nccl_model.h"
 #include "simulator/engine/collective_timer.h"
+#include "simulator/engine/nccl_practice.h"
 
 namespace paceline::simulator {
 
@@ -18,7 +19,7 @@ class BucketTimer {
  public:
   // A timer of schedules is one of buckets, hence not explicit. `nccl` may be null where no plan
   // asks for NCCL, or NCCL has a curve; `curves` may be null where no library has one.
-  BucketTimer(CollectiveTimer& engine, const NcclModel* nccl = nullptr,
+  BucketTimer(CollectiveTimer& engine, const NcclPractice* nccl = nullptr,
               const LibraryCurves* curves = nullptr)
       : engine_(&engine), nccl_(nccl), curves_(curves) {}
 
@@ -29,7 +30,7 @@ class BucketTimer {
 
  private:
   CollectiveTimer* engine_;
-  const NcclModel* nccl_;
+  const NcclPractice* nccl_;
   const LibraryCurves* curves_;
 };
 

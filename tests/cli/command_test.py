@@ -52,6 +52,7 @@ class BadInput(unittest.TestCase):
         self.check(predict("--strategy", "rign"), "--strategy: unknown strategy 'rign'; did you mean 'ring'?")
         nccl = ("show", "nccl", "--cluster", "h200-ndr", "--ranks", "8")
         self.check(run(*nccl, "--nccl", "2.21"), "--nccl: unknown NCCL version '2.21'; did you mean '2.20'?")
+        self.check(predict("--nccl", "2.27"), "--nccl: unknown NCCL version '2.27'; did you mean '2.28'?")
         self.check(run(*nccl, "--sizes", "1MiB-1KiB"), "--sizes: '1MiB-1KiB' goes down; write 1KiB-1MiB")
         self.check(run(*nccl, "--sizes", "0 B"), "--sizes: a message of 0 B; choose 1 B to 1 PB")
         self.check(run(*nccl, "--cpu", "arm"), "--cpu: unknown processor 'arm'; known: intel, amd")
@@ -173,11 +174,14 @@ class Show(unittest.TestCase):
 
     def test_nccl_is_not_ranked_with_our_strategies(self):
         row = json.loads(predict("--json", "--strategy", "nccl").stdout)["strategies"][0]
-        self.assertEqual(row["timed_by"], "NCCL 2.28.3-1's own tuning model (tuning.cc)")
+        self.assertEqual(row["timed_by"], "NCCL 2.28.3-1's own choice (tuning.cc), at the links' rates and at latencies as measured")
+        self.assertLess(row["iteration_low_s"], row["iteration_high_s"])
         self.assertEqual(json.loads(predict("--json", "--strategy", "ring").stdout)["strategies"][0]["timed_by"], "step engine")
         text = predict("--strategy", "ring,nccl").stdout
         self.assertRegex(text, r"(?m)^\* ring ")
-        self.assertIn("nccl: all-reduces timed by NCCL 2.28.3-1's own tuning model (tuning.cc)", text)
+        self.assertIn("nccl: all-reduces timed by NCCL 2.28.3-1's own choice (tuning.cc), at the links' rates and at latencies as measured; not ranked with ours\n", text)
+        old = predict("--json", "--strategy", "nccl", "--nccl", "2.20")
+        self.assertIn("NCCL 2.20.3-1's own choice", json.loads(old.stdout)["strategies"][0]["timed_by"])
         plan = run("show", "plan", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "64", "--strategy", "nccl").stdout
         self.assertIn("nccl (timed by its own model)", plan)
         self.assertIn("not by an engine of ours", plan)
@@ -195,7 +199,7 @@ class Show(unittest.TestCase):
             self.assertIn("NCCL does not run on xeon-8160; choose a cluster of GPUs, or another strategy", refused.stderr)
 
     def test_help_everywhere(self):
-        for words in ((), ("predict",), ("scale",), ("show",), ("show", "network"), ("show", "nccl"), ("verify",), ("export",), ("reproduce",), ("agree",), ("completion",)):
+        for words in ((), ("predict",), ("scale",), ("show",), ("show", "network"), ("show", "nccl"), ("verify",), ("time",), ("export",), ("reproduce",), ("agree",), ("completion",)):
             result = run(*words, "--help")
             self.assertEqual(result.returncode, 0)
             self.assertIn("Usage", result.stdout)

@@ -186,20 +186,24 @@ TEST(Prediction, OneRankDoesNotCommunicate) {
   EXPECT_EQ(p.buckets, 161);
 }
 
-// Communication is the sum of what NCCL's model says of the buckets, and what we pack and unpack.
-TEST(Prediction, NcclIsTimedByItsOwnModel) {
+// Communication is the sum of what NCCL takes for the buckets.
+TEST(Prediction, NcclIsTimedByItsOwnChoice) {
   const Job job;
   PredictionRequest request = job.request(64);
   request.thresholds.fusion = Bytes{0};
   Predictor predictor(request);
   const StrategyPrediction p = predictor.predict(models::strategy("nccl"));
   const StrategyRun run = predictor.run(models::strategy("nccl"));
-  const NcclModel model(nccl_tables(nccl_versions().back()), job.cluster, 64);
+  const NcclPractice nccl(nccl_tables(nccl_versions().back()), job.cluster, 64,
+                          communication_cost(job.cluster, request.profile, Reading::stated, 64),
+                          Reading::stated);
   Seconds all;
-  for (const models::Bucket& bucket : run.plan.buckets) all += model.time(run.plan.bytes(bucket));
+  for (const models::Bucket& bucket : run.plan.buckets) all += nccl.time(run.plan.bytes(bucket));
   EXPECT_NEAR(p.spent.communication.value(), all.value(), 1e-12);
   EXPECT_TRUE(p.by_library_model);
-  EXPECT_EQ(p.timed_by, "NCCL 2.28.3-1's own tuning model (tuning.cc)");
+  EXPECT_EQ(p.timed_by, described(nccl));
+  EXPECT_LT(p.iteration.low, p.iteration.value);
+  EXPECT_GT(p.iteration.high, p.iteration.value);
   EXPECT_EQ(run.timed_by, p.timed_by);
   const StrategyPrediction ring = predictor.predict(models::strategy("fused-ring"));
   EXPECT_FALSE(ring.by_library_model);

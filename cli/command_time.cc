@@ -1,0 +1,182 @@
+// paceline time: how long one all-reduce takes, size by size, as nccl-tests prints it.
+#include <fmt/core.h>
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/job/time_table.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/shared_options.h"
+#include "cli/table.h"
+#include "models/base/parse_units.h"
+#include "simulator/cost/nccl_model.h"
+
+namespace paceline::cli {
+namespace {
+
+struct Options {
+  job::TimeOptions time;
+  bool wide = false;
+  bool json = false;
+  bool csv = false;
+};
+
+constexpr double micro = 1e-6;
+
+// Like nccl-tests: two digits after the point, fewer for long times.
+std::string microseconds(Seconds time) {
+  const double us = time.value() / micro;
+  return us < 1000    ? fmt::format("{:.2f}", us)
+         : us < 10000 ? fmt::format("{:.1f}", us)
+                      : fmt::format("{:.0f}", us);
+}
+
+std::string gigabytes(BytesPerSecond bandwidth) {
+  return fmt::format("{:.2f}", bandwidth.value() / 1e9);
+}
+
+std::vector<std::string> size_cells(const job::TimeTable& table, Bytes size) {
+  return {to_text_binary(size), fmt::format("{:.15g}", size / models::element_size(table.type)),
+          std::string(name(table.type))};
+}
+
+// One algorithm with all that is known of its times; what stands beside it as times.
+Table one_algorithm(const job::TimeTable& table) {
+  std::vector<Table::Column> columns = {{"size"},       {"count", Align::right, 2},
+                                        {"type"},       {"time us"},
+                                        {"algbw GB/s"}, {"busbw GB/s"},
+                                        {"interval us"}};
+  for (std::size_t i = 1; i < table.columns.size(); ++i)
+    columns.push_back({fmt::format("{} us", table.columns[i].name)});
+  columns.push_back({"timed by", Align::left, 1, true});
+  Table rows(std::move(columns));
+  const bool by_nccl = simulator::nccl_all_reduce(table.columns.front().name).has_value();
+  for (std::size_t i = 0; i < table.sizes.size(); ++i) {
+    const Bytes size = table.sizes[i];
+    const simulator::AllReduceTime& at = table.columns.front().times[i];
+    std::vector<std::string> cells = size_cells(table, size);
+    cells.insert(
+        cells.end(),
+        {microseconds(at.time.value), gigabytes(job::algorithm_bandwidth(size, at.time.value)),
+         gigabytes(simulator::bus_bandwidth(table.ranks, size, at.time.value)),
+         fmt::format("{} - {}", microseconds(at.time.low), microseconds(at.time.high))});
+    for (std::size_t j = 1; j < table.columns.size(); ++j)
+      cells.push_back(microseconds(table.columns[j].times[i].time.value));
+    cells.push_back(by_nccl ? "NCCL " + table.nccl_version : at.timed_by);
+    rows.add(std::move(cells));
+  }
+  return rows;
+}
+
+Table all_algorithms(const job::TimeTable& table) {
+  std::vector<Table::Column> columns = {{"size"}};
+  for (const job::TimedColumn& column : table.columns) columns.push_back({column.name});
+  Table rows(std::move(columns));
+  for (std::size_t i = 0; i < table.sizes.size(); ++i) {
+    std::vector<std::string> cells = {to_text_binary(table.sizes[i])};
+    const std::size_t best = table.best(i);
+    for (std::size_t j = 0; j < table.columns.size(); ++j)
+      cells.push_back(fmt::format("{}{}", j == best ? "* " : "",
+                                  microseconds(table.columns[j].times[i].time.value)));
+    rows.add(std::move(cells));
+  }
+  return rows;
+}
+
+std::string notes(const job::TimeTable& table, bool is_all) {
+  std::string text;
+  if (is_all) text += "times in us; * the least of ours\n";
+  for (const job::TimedColumn& column : table.columns) {
+    const std::string& first = column.times.front().timed_by;
+    const std::string& last = column.times.back().timed_by;
+    if (is_all || column.as != job::TimedAs::asked)
+      text += fmt::format(
+          "{}: {}{}\n", column.name, first == last ? first : "timed by " + last,
+          column.is_hasty ? ", for the flow engine would take long (name it alone)" : "");
+  }
+  for (const job::UntimedAlgorithm& algorithm : table.left_out)
+    text += fmt::format("left out: {}: {}\n", algorithm.name, algorithm.why);
+  if (!table.nccl_version.empty()) text += "NCCL's own model as it is: paceline show nccl\n";
+  return text +
+         "All times are predicted, of one all-reduce with nothing else in flight; algbw and busbw "
+         "as nccl-tests defines them.\n";
+}
+
+std::string to_text(const job::TimeTable& table, const Options& options, int width) {
+  const bool is_all = options.time.algorithm == "all";
+  const int nodes = (table.ranks - 1) / table.cluster.ranks_per_node + 1;
+  std::string text =
+      fmt::format("{} on {}: {} ranks ({} node{} of {} {}){}\n\n",
+                  is_all ? "every all-reduce" : "all-reduce " + table.columns.front().name,
+                  table.cluster.name, table.ranks, nodes, nodes == 1 ? "" : "s",
+                  table.cluster.ranks_per_node, table.cluster.device.name,
+                  table.profile ? ", profile " + table.profile->name : std::string());
+  if (is_all) {
+    text += all_algorithms(table).blocks(width);
+  } else {
+    const Table::Fitted rows = one_algorithm(table).fitted(width);
+    text += rows.text;
+    if (!rows.left_out.empty())
+      text += fmt::format("not shown in {} columns: {} (--wide shows them)\n", width,
+                          fmt::join(rows.left_out, ", "));
+    text += fmt::format("\ntimed by: {}\n", table.columns.front().times.back().timed_by);
+  }
+  return text + (is_all ? "\n" : "") + notes(table, is_all);
+}
+
+void run(const Options& options) {
+  if (options.json && options.csv)
+    throw InputError({"--csv"}, "--json is given, too", "choose one");
+  Progress progress;
+  const job::TimeTable table =
+      job::time_table(options.time, [&](std::string_view algorithm, double share) {
+        progress.show(fmt::format("timing {}", algorithm), share);
+      });
+  progress.end();
+  if (options.json) {
+    print("{}\n", to_json(table));
+  } else if (options.csv) {
+    print("{}", to_csv(table));
+  } else {
+    const int width = options.wide ? unlimited_width : table_width();
+    print("{}",
+          wrapped(to_text(table, options, width), output_is_terminal() ? width : unlimited_width));
+  }
+}
+
+}  // namespace
+
+void add_time(Command& app) {
+  Command& command = app.add_command(
+      "time", "How long one all-reduce takes, size by size: a table like that of nccl-tests");
+  const auto options = std::make_shared<Options>();
+  job::TimeOptions& time = options->time;
+  command
+      .add_option("algorithm", time.algorithm,
+                  "Name of an all-reduce (paceline show catalog); nccl, nccl-ring or nccl-tree: "
+                  "NCCL's own; or all")
+      .required()
+      .value("ALGORITHM|all");
+  command.add_option("--cluster", time.cluster, "Cluster: a name of the catalogue or a YAML file")
+      .value("NAME|FILE");
+  add_placement_option(command, time.placement);
+  add_schedule_options(command, time.build);
+  command
+      .add_option("--size", time.sizes,
+                  "Bytes of the all-reduce: 4KiB,25MiB, or 8-1GiB, which doubles (--factor)")
+      .value("LIST|RANGE (8-1GiB)");
+  command.add_option("--factor", time.factor, "Ratio of a size of a range to the one before it")
+      .value("F (2)");
+  command.add_option("--dtype", time.type, "Type of the elements").value("fp32|fp16|bf16 (fp32)");
+  add_nccl_option(command, time.nccl);
+  add_profile_option(command, time.profile);
+  add_engine_option(command, time.engine);
+  add_wide_option(command, options->wide);
+  command.add_flag("--json", options->json, "Print one JSON document");
+  command.add_flag("--csv", options->csv, "Print comma-separated values");
+  command.on_run([options] { run(*options); });
+}
+
+}  // namespace paceline::cli

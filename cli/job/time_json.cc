@@ -1,0 +1,104 @@
+// Tests: tests/cli/time_test.py.
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/job/time_table.h"
+#include "simulator/cost/nccl_model.h"
+
+namespace paceline::job {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string_view name(TimedAs as) {
+  switch (as) {
+    case TimedAs::asked:
+      return "asked";
+    case TimedAs::nccl:
+      return "nccl";
+    case TimedAs::library:
+      return "curve";
+  }
+  return "unknown";
+}
+
+std::int64_t elements(const TimeTable& table, Bytes size) {
+  return std::llround(size / models::element_size(table.type));
+}
+
+std::string in_csv(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+}  // namespace
+
+std::string to_json(const TimeTable& table) {
+  Json columns = Json::array();
+  for (const TimedColumn& column : table.columns)
+    columns.push_back(
+        {{"name", column.name}, {"as", name(column.as)}, {"in_haste", column.is_hasty}});
+  Json left_out = Json::array();
+  for (const UntimedAlgorithm& algorithm : table.left_out)
+    left_out.push_back({{"name", algorithm.name}, {"why", algorithm.why}});
+  Json sizes = Json::array();
+  for (std::size_t i = 0; i < table.sizes.size(); ++i) {
+    const Bytes size = table.sizes[i];
+    Json times = Json::array();
+    for (const TimedColumn& column : table.columns) {
+      const simulator::AllReduceTime& at = column.times[i];
+      times.push_back({{"name", column.name},
+                       {"time_s", at.time.value.value()},
+                       {"time_low_s", at.time.low.value()},
+                       {"time_high_s", at.time.high.value()},
+                       {"algbw_bytes_per_s", algorithm_bandwidth(size, at.time.value).value()},
+                       {"busbw_bytes_per_s",
+                        simulator::bus_bandwidth(table.ranks, size, at.time.value).value()},
+                       {"timed_by", at.timed_by}});
+    }
+    sizes.push_back({{"bytes", size.value()},
+                     {"count", elements(table, size)},
+                     {"best", table.columns[table.best(i)].name},
+                     {"times", std::move(times)}});
+  }
+  const Json document = {
+      {"schema", "paceline.time/1"},
+      {"cluster", table.cluster.name},
+      {"ranks", table.ranks},
+      {"type", name(table.type)},
+      {"engine", name(table.engine)},
+      {"profile", table.profile ? Json(table.profile->name) : Json(nullptr)},
+      {"nccl_version", table.nccl_version.empty() ? Json(nullptr) : Json(table.nccl_version)},
+      {"provenance", "predicted"},
+      {"columns", std::move(columns)},
+      {"left_out", std::move(left_out)},
+      {"sizes", std::move(sizes)}};
+  return document.dump(2);
+}
+
+std::string to_csv(const TimeTable& table) {
+  constexpr double micro = 1e-6;
+  constexpr double giga = 1e9;
+  std::string text =
+      "size_bytes,count,type,algorithm,as,time_us,time_low_us,time_high_us,algbw_gb_per_s,"
+      "busbw_gb_per_s,timed_by,provenance\n";
+  for (std::size_t i = 0; i < table.sizes.size(); ++i) {
+    const Bytes size = table.sizes[i];
+    for (const TimedColumn& column : table.columns) {
+      const simulator::AllReduceTime& at = column.times[i];
+      text += fmt::format("{:.15g},{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{},predicted\n",
+                          size.value(), elements(table, size), name(table.type),
+                          in_csv(column.name), name(column.as), at.time.value.value() / micro,
+                          at.time.low.value() / micro, at.time.high.value() / micro,
+                          algorithm_bandwidth(size, at.time.value).value() / giga,
+                          simulator::bus_bandwidth(table.ranks, size, at.time.value).value() / giga,
+                          in_csv(at.timed_by));
+    }
+  }
+  return text;
+}
+
+}  // namespace paceline::job

@@ -1,0 +1,178 @@
+// Tests: tests/cli/time_test.py.
+#include "cli/job/time_table.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/job/named_things.h"
+#include "cli/job/option_values.h"
+#include "cli/job/sizes.h"
+#include "models/base/names.h"
+#include "models/base/parse_units.h"
+#include "models/collective/algorithms.h"
+#include "models/collective/catalogue.h"
+#include "simulator/cost/library_curve.h"
+#include "simulator/engine/effort.h"
+#include "simulator/engine/prepare.h"
+
+namespace paceline::job {
+namespace {
+
+using simulator::AllReduceTimer;
+
+std::vector<Bytes> whole_elements(std::vector<Bytes> sizes, models::WireType type) {
+  const double element = models::element_size(type).value();
+  for (const Bytes size : sizes) {
+    if (std::fmod(size.value(), element) != 0)
+      throw InputError(
+          {"--size"},
+          fmt::format("{:.15g} B are no whole elements of {} bytes", size.value(), element),
+          fmt::format("give multiples of {} B", element));
+  }
+  return sizes;
+}
+
+models::ScheduleOptions schedule_options(const ScheduleOptions& options, int ranks) {
+  return {
+      .ranks = ranks,
+      .group_size = optional_count("--group", options.group, ranks).value_or(0),
+      .segments = optional_count("--segments", options.segments, models::max_segments).value_or(0),
+      .rings = optional_count("--rings", options.rings, ranks).value_or(0),
+      .servers = optional_count("--servers", options.servers, ranks).value_or(0)};
+}
+
+// Fills in columns.
+class Columns {
+ public:
+  Columns(TimeTable& table, simulator::AllReduceRequest request, models::ScheduleOptions options)
+      : table_(table), request_(request), options_(options), timer_(request) {}
+
+  void add_schedule(std::string_view algorithm) {
+    const models::PlannedSchedule schedule = simulator::planned_all_reduce(algorithm, options_);
+    TimedColumn column{.name = models::described(schedule.algorithm, schedule.options)};
+    const bool is_limited = request_.haste == simulator::Haste::in_time &&
+                            request_.engine == simulator::EngineKind::automatic;
+    const double followed =
+        is_limited ? timer_.followed(schedule) * static_cast<double>(table_.sizes.size()) : 0;
+    column.is_hasty = followed > simulator::most_followed_in_time;
+    if (column.is_hasty && !by_steps_) {
+      simulator::AllReduceRequest by_steps = request_;
+      by_steps.engine = simulator::EngineKind::step;
+      by_steps_.emplace(by_steps);
+    }
+    AllReduceTimer& timer = column.is_hasty ? *by_steps_ : timer_;
+    for (const Bytes size : table_.sizes) column.times.push_back(timer.by_engine(schedule, size));
+    table_.columns.push_back(std::move(column));
+  }
+
+  void add_nccl(const std::string& name, TimedAs as) {
+    const simulator::NcclAllReduce all_reduce = *simulator::nccl_all_reduce(name);
+    TimedColumn column{.name = name, .as = as};
+    for (const Bytes size : table_.sizes) column.times.push_back(timer_.by_nccl(all_reduce, size));
+    table_.nccl_version = timer_.nccl_model().tables().version;
+    table_.columns.push_back(std::move(column));
+  }
+
+  void add_curve(models::Library library) {
+    TimedColumn column{.name = fmt::format("{} curve", name(library)), .as = TimedAs::library};
+    for (const Bytes size : table_.sizes) {
+      auto time = timer_.by_curve(library, size);
+      if (!time) return;
+      column.times.push_back(*std::move(time));
+    }
+    table_.columns.push_back(std::move(column));
+  }
+
+  // An algorithm that these ranks do not allow, or with too much to follow, is left out.
+  void add_or_leave_out(std::string_view algorithm) {
+    try {
+      add_schedule(algorithm);
+    } catch (const InputError& error) {
+      table_.left_out.push_back({std::string(algorithm), error.problem()});
+    }
+  }
+
+ private:
+  TimeTable& table_;
+  simulator::AllReduceRequest request_;
+  models::ScheduleOptions options_;
+  AllReduceTimer timer_;
+  std::optional<AllReduceTimer> by_steps_;
+};
+
+}  // namespace
+
+std::size_t TimeTable::asked() const {
+  return static_cast<std::size_t>(std::ranges::count(columns, TimedAs::asked, &TimedColumn::as));
+}
+
+std::size_t TimeTable::best(std::size_t size) const {
+  const auto end = columns.begin() + static_cast<std::ptrdiff_t>(asked());
+  const auto least = std::min_element(columns.begin(), end, [&](const auto& a, const auto& b) {
+    return a.times[size].time.value < b.times[size].time.value;
+  });
+  return static_cast<std::size_t>(least - columns.begin());
+}
+
+BytesPerSecond algorithm_bandwidth(Bytes bytes, Seconds time) {
+  return bytes / time;
+}
+
+TimeTable time_table(const TimeOptions& options, const TimeObserver& observer) {
+  require_option(options.cluster, "--cluster", "h200-ndr");
+  TimeTable table;
+  table.cluster = load_cluster(options.cluster, options.placement);
+  require_option(options.build.ranks, "--ranks", "16");
+  table.ranks = parse_ranks(options.build.ranks, table.cluster);
+  if (table.ranks < 2) throw InputError({"--ranks"}, "one rank sends nothing", "give at least 2");
+  table.type = parsing_option("--dtype", [&] { return models::wire_type_from_name(options.type); });
+  constexpr double least_factor = 1.1;
+  constexpr double largest_factor = 1e6;
+  const double factor = parsing_option(
+      "--factor", [&] { return parse_number(options.factor, least_factor, largest_factor); });
+  table.sizes = whole_elements(
+      parsing_option("--size", [&] { return parse_sizes(options.sizes, factor); }), table.type);
+  table.engine =
+      parsing_option("--engine", [&] { return simulator::engine_from_name(options.engine); });
+  table.profile = load_profile(options.profile, table.cluster);
+  const std::string version =
+      options.nccl.empty() ? simulator::nccl_versions().back() : options.nccl;
+  parsing_option("--nccl", [&] { return simulator::nccl_tables(version); });
+
+  const bool is_all = options.algorithm == "all";
+  Columns columns(table,
+                  {.cluster = table.cluster,
+                   .profile = table.profile ? &*table.profile : nullptr,
+                   .ranks = table.ranks,
+                   .wire = table.type,
+                   .engine = table.engine,
+                   .nccl_version = version,
+                   .haste = is_all ? simulator::Haste::in_time : simulator::Haste::none},
+                  schedule_options(options.build, table.ranks));
+  const auto begin = [&](std::string_view algorithm, double share) {
+    if (observer) observer(algorithm, share);
+  };
+  if (is_all) {
+    const auto catalogue = models::all_reduce_catalogue();
+    for (std::size_t i = 0; i < catalogue.size(); ++i) {
+      begin(catalogue[i].name, static_cast<double>(i) / static_cast<double>(catalogue.size()));
+      columns.add_or_leave_out(catalogue[i].name);
+    }
+  } else {
+    begin(options.algorithm, 0);
+    if (simulator::nccl_all_reduce(options.algorithm)) {
+      columns.add_nccl(options.algorithm, TimedAs::asked);
+    } else {
+      columns.add_schedule(options.algorithm);
+    }
+  }
+  if (options.algorithm != "nccl" && simulator::is_gpu(table.cluster.device))
+    columns.add_nccl("nccl", TimedAs::nccl);
+  columns.add_curve(models::Library::nccl);
+  columns.add_curve(models::Library::open_mpi);
+  return table;
+}
+
+}  // namespace paceline::job

@@ -1,0 +1,81 @@
+// Times of single all-reduces over a list of sizes: what `paceline time` prints.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/job/schedule.h"
+#include "models/base/precision.h"
+#include "models/cluster/cluster.h"
+#include "models/profile/profile.h"
+#include "simulator/iteration/all_reduce_time.h"
+
+namespace paceline::job {
+
+// As typed; an empty text is an option that is not given.
+struct TimeOptions {
+  std::string algorithm;  // of the catalogue, one of NCCL's, or "all"
+  ScheduleOptions build;
+  std::string cluster;
+  std::string placement;
+  std::string sizes = "8-1GiB";
+  std::string factor = "2";
+  std::string type = "fp32";
+  std::string profile;
+  std::string engine = "auto";
+  std::string nccl;  // version
+};
+
+// Where the times of a column come from.
+enum class TimedAs {
+  asked,    // an algorithm that was asked for
+  nccl,     // NCCL's own choice, beside it
+  library,  // the profile's all-reduce curve of a library, beside it
+};
+
+struct TimedColumn {
+  std::string name;  // "ring", "hierarchical k=8", "nccl", "open-mpi curve"
+  TimedAs as = TimedAs::asked;
+  std::vector<simulator::AllReduceTime> times = {};  // for each size
+  // The step engine took the place of the flow engine to answer at once.
+  bool is_hasty = false;
+};
+
+struct UntimedAlgorithm {
+  std::string name;
+  std::string why;
+};
+
+struct TimeTable {
+  models::Cluster cluster;
+  std::optional<models::Profile> profile;
+  int ranks = 1;
+  models::WireType type = models::WireType::fp32;
+  simulator::EngineKind engine = simulator::EngineKind::automatic;
+  std::string nccl_version;  // of the tables, where there is a column of NCCL's
+  std::vector<Bytes> sizes;
+  std::vector<TimedColumn> columns;
+  std::vector<UntimedAlgorithm> left_out;  // of "all"
+
+  // The index of the column of least time among those that were asked for.
+  [[nodiscard]] std::size_t best(std::size_t size) const;
+  [[nodiscard]] std::size_t asked() const;  // columns that were asked for; they come first
+};
+
+// Bytes of the all-reduce over its time; the bus bandwidth is simulator::bus_bandwidth().
+[[nodiscard]] BytesPerSecond algorithm_bandwidth(Bytes bytes, Seconds time);
+
+// Is told which algorithm is timed next, and the share of the work behind it.
+using TimeObserver = std::function<void(std::string_view algorithm, double share)>;
+
+// Throws InputError that names the option.
+[[nodiscard]] TimeTable time_table(const TimeOptions& options, const TimeObserver& observer = {});
+
+[[nodiscard]] std::string to_json(const TimeTable& table);
+// A header and one record for each size and column (RFC 4180).
+[[nodiscard]] std::string to_csv(const TimeTable& table);
+
+}  // namespace paceline::job

@@ -1,0 +1,136 @@
+// Tests: tests/simulator/nccl_practice_test.cc.
+#include "simulator/engine/nccl_practice.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "models/collective/algorithms.h"
+#include "simulator/engine/collective_timer.h"
+
+namespace paceline::simulator {
+namespace {
+
+constexpr double giga = 1e9;
+constexpr double micro = 1e-6;
+
+std::size_t index(NcclAlgorithm algorithm) {
+  return static_cast<std::size_t>(algorithm);
+}
+
+// The time of a byte more in a ring over so many ranks of one node, by the engine that a bucket is
+// timed by, as nccl-tests counts it.
+BytesPerSecond ring_bus_bandwidth(CommunicationCost cost, int ranks) {
+  cost.slots.clear();
+  cost.placement = models::Placement::node_major;
+  cost.transport.reset();
+  cost.gamma = SecondsPerByte{0};
+  CollectiveTimer timer(cost, EngineKind::automatic);
+  const models::PlannedSchedule ring{"ring", {.ranks = ranks}, models::ring_all_reduce(ranks)};
+  constexpr Bytes large{268435456};
+  const Seconds time = timer.time(ring, 2 * large) - timer.time(ring, large);
+  return bus_bandwidth(ranks, large, time);
+}
+
+// The bandwidth of a node's NICs, that of the slowest node.
+BytesPerSecond network_bandwidth(const CommunicationCost& cost, int nics) {
+  double share = 1;
+  for (const auto& [node, left] : cost.slow_nodes) share = std::min(share, left);
+  return share * nics / cost.nic.beta;
+}
+
+}  // namespace
+
+const Figure<double>& nccl_latency_factor() {
+  static const Figure<double> factor{
+      1.6, 1.0, 2.6, Provenance::published,
+      "small all-reduces over NCCL's own model: 1.3 to 2.2 on a DGX A100 (nccl-tests#123), 2.6 and "
+      "2.0 on PCIe (NVIDIA/nccl#1439, #1530), 1.6, 1.2 and 1.0 over InfiniBand (nccl-tests#150, "
+      "NVIDIA/nccl#1291, #757)"};
+  return factor;
+}
+
+const Figure<Seconds>& nccl_tcp_step() {
+  static const Figure<Seconds> step{
+      Seconds{40e-6}, Seconds{20e-6}, Seconds{200e-6}, Provenance::assumed,
+      "a broadcast of 8 B between 2 ranks over TCP takes 38 to 46 us (nccl-tests#82); to 200 us "
+      "where 16 ranks share a NIC (gloo#158)"};
+  return step;
+}
+
+NcclTables with_practical_latencies(NcclTables tables, const models::Cluster& cluster,
+                                    Reading reading) {
+  const double factor = read_figure(nccl_latency_factor(), reading, false);
+  const auto slow_down = [&](NcclTables::Pair& pair) {
+    for (NcclTables::Row& row : pair) {
+      for (double& latency : row) latency *= factor;
+    }
+  };
+  for (NcclTables::Pair* const pair : {&tables.base_latency_us, &tables.nvlink_latency_us,
+                                       &tables.pci_latency_us, &tables.network_latency_us})
+    slow_down(*pair);
+  tables.latency.net_overhead_intel_us *= factor;
+  tables.latency.net_overhead_amd_us *= factor;
+
+  const bool is_efa = cluster.nic.is(models::LinkKind::efa);
+  const bool is_tcp = cluster.has_nic() && cluster.nic.protocol == models::Protocol::tcp;
+  if (!is_efa && !is_tcp) return tables;
+  Seconds step = read_figure(cluster.nic.latency, reading, false);
+  if (is_tcp) step = std::max(step, read_figure(nccl_tcp_step(), reading, false));
+  for (NcclTables::Row& row : tables.network_latency_us) {
+    for (const NcclProtocol protocol : nccl_protocols) {
+      const bool completes = is_efa && protocol == NcclProtocol::simple;
+      const Seconds whole = step + (completes ? nccl_efa_completion : Seconds{0});
+      double& latency_us = row[static_cast<std::size_t>(protocol)];
+      latency_us = std::max(latency_us, whole.value() / micro);
+    }
+  }
+  return tables;
+}
+
+NcclPractice::NcclPractice(const NcclTables& tables, const models::Cluster& cluster, int ranks,
+                           const CommunicationCost& cost, Reading reading)
+    : model_(tables, cluster, ranks),
+      slowed_(with_practical_latencies(tables, cluster, reading), cluster, ranks) {
+  // The hosts of a platform have links of their own, and no node around them.
+  if (ranks == 1 || cluster.platform != nullptr) return;
+  const int on_a_node = std::min(ranks, cluster.ranks_per_node);
+  std::optional<BytesPerSecond> node;
+  if (on_a_node > 1) {
+    const bool ends_at_nics = model_.nodes() > 1 && model_.on_nvlink();
+    node =
+        ring_bus_bandwidth(cost, on_a_node) * (ends_at_nics ? on_a_node / (on_a_node - 1.0) : 1.0);
+  }
+  const int nics = on_a_node == 1 ? 1 : cluster.nics_per_node;
+  for (const NcclAlgorithm algorithm : nccl_algorithms) {
+    const NcclGraph& graph = model_.graph(algorithm);
+    double eta = algorithm == NcclAlgorithm::tree ? 1 : std::numeric_limits<double>::infinity();
+    const auto bound = [&](BytesPerSecond links, double channel_gbps) {
+      eta = std::min(eta, links.value() / (giga * channel_gbps * graph.channels));
+    };
+    if (node) bound(*node, graph.intra_gbps);
+    if (model_.nodes() > 1) bound(network_bandwidth(cost, nics), graph.inter_gbps);
+    eta_[index(algorithm)] = eta;
+  }
+}
+
+Seconds NcclPractice::time(Bytes bytes, std::optional<NcclAlgorithm> only) const {
+  const std::optional<NcclChoice> choice = model_.choice(bytes, only);
+  if (!choice) return Seconds{0};
+  const NcclTime time = *slowed_.parts(choice->algorithm, choice->protocol, bytes);
+  return time.latency + time.transfer / eta_[index(choice->algorithm)];
+}
+
+double NcclPractice::eta(NcclAlgorithm algorithm) const {
+  return eta_[index(algorithm)];
+}
+
+std::string described(const NcclPractice& practice) {
+  return fmt::format(
+      "NCCL {}'s own choice (tuning.cc), at the links' rates and at latencies as measured",
+      practice.model().tables().version);
+}
+
+}  // namespace paceline::simulator

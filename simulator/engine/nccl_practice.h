@@ -1,0 +1,70 @@
+// What an all-reduce by NCCL takes on a cluster. It chooses ring or tree and a protocol by its own
+// tuning model (simulator/cost/nccl_model.h), which is left as it is; what it has chosen then takes
+// longer than that model expects, in two ways:
+//
+//   time = latency + transfer / eta
+//
+// latency: NCCL's own, base and steps, times nccl_latency_factor(). A step over EFA or TCP, for
+// which NCCL has no constants (its network row is InfiniBand's), takes at least what is known of
+// these: the link's latency, over TCP nccl_tcp_step() at least; with protocol Simple over EFA,
+// nccl_efa_completion more.
+//
+// transfer: NCCL's own, with its shares for protocols and trees, but with the bandwidth that links
+// have in place of the channels that the search counts from line rates. eta is the least of
+//   node    what an engine gets from a ring over the g ranks of one node, over the channels' C b;
+//           between nodes times g / (g-1) on NVLink, where a channel's last rank in a node sends by
+//           its NIC, and last ranks are spread over the GPUs
+//   network the NICs' bandwidth of a node, over the channels' C b between nodes
+// and at most 1 for trees, whose speed kernels limit, too. Reduction takes no time of its own.
+//
+// The interval is that of the factor, of the steps and of the links, all at their fast or slow end.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "models/base/figure.h"
+#include "models/base/units.h"
+#include "models/cluster/cluster.h"
+#include "simulator/cost/communication_cost.h"
+#include "simulator/cost/nccl_model.h"
+
+namespace paceline::simulator {
+
+// Time of a small all-reduce over what NCCL's model says, inside nodes and over InfiniBand: seven
+// systems with 2 to 24 ranks, none of which is a row that predictions are compared with.
+[[nodiscard]] const Figure<double>& nccl_latency_factor();
+// A step of NCCL over TCP.
+[[nodiscard]] const Figure<Seconds>& nccl_tcp_step();
+// What waiting for a completion adds to a step of protocol Simple over EFA.
+inline constexpr Seconds nccl_efa_completion{3e-6};
+
+// The tables with the latencies of practice at a reading.
+[[nodiscard]] NcclTables with_practical_latencies(NcclTables tables, const models::Cluster& cluster,
+                                                  Reading reading);
+
+class NcclPractice {
+ public:
+  // `cost` is that of the cluster for these ranks at `reading`, with whatever a profile calibrated.
+  // Throws as NcclModel does.
+  NcclPractice(const NcclTables& tables, const models::Cluster& cluster, int ranks,
+               const CommunicationCost& cost, Reading reading);
+
+  // The time of NCCL's choice; 0 for one rank. With `only`, of its choice among the protocols of
+  // that algorithm, as NCCL_ALGO makes it.
+  [[nodiscard]] Seconds time(Bytes bytes, std::optional<NcclAlgorithm> only = {}) const;
+  // NCCL's own model, untouched.
+  [[nodiscard]] const NcclModel& model() const { return model_; }
+  [[nodiscard]] int ranks() const { return model_.ranks(); }
+  [[nodiscard]] double eta(NcclAlgorithm algorithm) const;
+
+ private:
+  NcclModel model_;
+  NcclModel slowed_;  // with the latencies of practice
+  std::array<double, 2> eta_ = {1, 1};
+};
+
+// "NCCL 2.28.3-1's own choice (tuning.cc), at the links' rates and at latencies as measured"
+[[nodiscard]] std::string described(const NcclPractice& practice);
+
+}  // namespace paceline::simulator

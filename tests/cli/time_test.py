@@ -1,0 +1,113 @@
+"""paceline time, end to end: a table like that of nccl-tests, as text, JSON and CSV, and what it refuses."""
+
+import csv
+import io
+import json
+import unittest
+
+from paceline import run
+
+
+def time(algorithm, *words, cluster="h200-ndr", ranks="16"):
+    return run("time", algorithm, "--cluster", cluster, "--ranks", ranks, *words)
+
+
+class Time(unittest.TestCase):
+    def done(self, result):
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return result.stdout
+
+    def document(self, *words, **job):
+        document = json.loads(self.done(time(*words, "--json", **job)))
+        self.assertEqual((document["schema"], document["provenance"]), ("paceline.time/1", "predicted"))
+        return document
+
+    def test_the_columns_of_nccl_tests(self):
+        document = self.document("ring", "--size", "8-1GiB")
+        self.assertEqual([row["bytes"] for row in document["sizes"]], [8 * 2**i for i in range(28)])
+        self.assertEqual([(column["name"], column["as"]) for column in document["columns"]], [("ring", "asked"), ("nccl", "nccl")])
+        for row in document["sizes"]:
+            self.assertEqual(row["count"], row["bytes"] / 4)
+            for at in row["times"]:
+                self.assertLessEqual(at["time_low_s"], at["time_s"])
+                self.assertLessEqual(at["time_s"], at["time_high_s"])
+                self.assertAlmostEqual(at["algbw_bytes_per_s"], row["bytes"] / at["time_s"], delta=1)
+                self.assertAlmostEqual(at["busbw_bytes_per_s"], at["algbw_bytes_per_s"] * 2 * 15 / 16, delta=1)
+        last = document["sizes"][-1]["times"][0]
+        text = self.done(time("ring", "--size", "8-1GiB"))
+        self.assertIn("all-reduce ring on h200-ndr: 16 ranks (2 nodes of 8 h200)", text)
+        self.assertRegex(text, r"(?m)^ *1 GiB +268435456 +fp32 +%.1f " % (last["time_s"] * 1e6))
+        self.assertIn("All times are predicted", text)
+
+    def test_csv_has_the_same_numbers(self):
+        document = self.document("nccl", "--size", "1KiB,64MiB", "--dtype", "fp16")
+        rows = list(csv.DictReader(io.StringIO(self.done(time("nccl", "--size", "1KiB,64MiB", "--dtype", "fp16", "--csv")))))
+        self.assertEqual([(row["size_bytes"], row["count"], row["type"], row["provenance"]) for row in rows],
+                         [("1024", "512", "fp16", "predicted"), ("67108864", "33554432", "fp16", "predicted")])
+        for row, size in zip(rows, document["sizes"]):
+            self.assertAlmostEqual(float(row["time_us"]), size["times"][0]["time_s"] * 1e6, delta=1e-5 * float(row["time_us"]))
+            self.assertEqual(row["timed_by"], size["times"][0]["timed_by"])
+
+    def test_all_marks_the_best_and_says_what_is_left_out(self):
+        document = self.document("all", "--size", "1KiB,64MiB", cluster="jizhi-p40")
+        names = [column["name"] for column in document["columns"]]
+        self.assertIn("ring", names)
+        self.assertIn("nccl", names)
+        for row in document["sizes"]:
+            ours = {at["name"]: at["time_s"] for at in row["times"] if at["name"] != "nccl"}
+            self.assertEqual(ours[row["best"]], min(ours.values()))
+        text = self.done(time("all", "--size", "1KiB,64MiB", cluster="jizhi-p40"))
+        self.assertEqual(text.count("* "), 3)  # one a size, and what it means
+        catalogue = {entry["name"] for entry in json.loads(run("show", "catalog", "--json").stdout)["schedules"]}
+        odd = self.document("all", "--size", "1KiB", "--group", "7")
+        self.assertTrue({entry["name"] for entry in odd["left_out"]} <= catalogue)
+        self.assertIn("group size 7 does not divide 16 ranks", odd["left_out"][0]["why"])
+
+    def test_sizes(self):
+        def sizes(*words):
+            return [row["bytes"] for row in self.document("ring", *words)["sizes"]]
+        self.assertEqual(sizes("--size", "4"), [4])
+        self.assertEqual(sizes("--size", "8-100", "--factor", "3"), [8, 24, 72, 100])
+        self.assertEqual(sizes("--size", "25MiB,1kB"), [25 * 2**20, 1000])
+
+    def test_nccls_version_changes_its_choice_only(self):
+        new, old = (self.document("ring", "--size", "16MiB", "--nccl", version)["sizes"][0]["times"] for version in ("2.28", "2.20"))
+        self.assertEqual(new[0], old[0])
+        self.assertNotEqual(new[1]["time_s"], old[1]["time_s"])
+
+    def test_hostile_input(self):
+        for words, problem in (
+            (("rong",), "unknown all-reduce 'rong'; did you mean 'ring'?"),
+            (("ring", "--size", "0"), "--size: a message of 0 B; choose 1 B to 1 PB"),
+            (("ring", "--size", "6"), "--size: 6 B are no whole elements of 4 bytes; give multiples of 4 B"),
+            (("ring", "--size", "1GiB-8"), "--size: '1GiB-8' goes down; write 8-1GiB"),
+            (("ring", "--size", "1-1-1"), "--size: "),
+            (("ring", "--size", ","), "--size: "),
+            (("ring", "--size", "nan"), "--size: "),
+            (("ring", "--size", "9" * 400), "--size: "),
+            (("ring", "--size", "4," * 1001 + "4"), "--size: more than 1000 sizes; give fewer"),
+            (("ring", "--size", "1B-1PB", "--factor", "1"), "--factor: "),
+            (("ring", "--size", "4-1TB", "--factor", "1.0000001"), "--factor: "),
+            (("ring", "--factor", "-2"), "--factor: "),
+            (("ring", "--dtype", "fp8"), "--dtype: unknown"),
+            (("ring", "--nccl", "2.27"), "--nccl: unknown NCCL version '2.27'; did you mean '2.28'?"),
+            (("ring", "--nccl", "two"), "--nccl: unknown NCCL version 'two'; did you mean '2.20'?"),
+            (("ring", "--engine", "flaw"), "--engine: unknown engine 'flaw'; did you mean 'flow'?"),
+            (("ring", "--profile", "/nowhere.json"), "/nowhere.json"),
+            (("hierarchical", "--group", "7"), "group size 7 does not divide 16 ranks"),
+            (("ring", "--json", "--csv"), "--csv: --json is given, too; choose one"),
+        ):
+            with self.subTest(words=str(words)[:80]):
+                result = time(*words)
+                self.assertEqual((result.returncode, result.stdout, result.stderr.count("\n")), (2, "", 1), result.stderr)
+                self.assertIn(problem, result.stderr)
+        for words, problem in ((("ring", "--ranks", "8"), "--cluster is missing"), (("ring", "--cluster", "h200-ndr"), "--ranks is missing"),
+                               (("ring", "--cluster", "h200-ndr", "--ranks", "1"), "--ranks: one rank sends nothing; give at least 2"),
+                               (("ring", "--cluster", "h200-ndr", "--ranks", "70000"), "do not fit cluster h200-ndr")):
+            result = run("time", *words)
+            self.assertEqual((result.returncode, result.stderr.count("\n")), (2, 1), result.stderr)
+            self.assertIn(problem, result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
