@@ -204,6 +204,9 @@ job::Job load(const Options& options, bool is_mpi) {
     throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()), "replay one");
   keep_what_runs(options, is_mpi, job);
   if (job.plan) job::refuse_of_other_system(job.plan->plan, options.job.plan.c_str());
+  if (job.accumulate > 1)
+    throw InputError({"--accumulate"}, "several batches of an update can be predicted, not run",
+                     "leave it out");
   if (job.thresholds.through_host)
     throw InputError({"--host-copies"}, "copies through the host can be predicted, not run",
                      "leave it out");

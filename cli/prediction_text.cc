@@ -39,6 +39,9 @@ std::string thresholds_text(const models::Strategy& strategy,
   if (thresholds.partition > Bytes{0}) add("partition " + to_text(thresholds.partition));
   if (dispatch.credit) add("credit " + to_text(*dispatch.credit));
   if (dispatch.through_host) add("host copies");
+  if (strategy.served() != nullptr)
+    add(fmt::format("{} servers{}, {}", thresholds.servers,
+                    thresholds.own_machines ? " of their own" : "", name(thresholds.transport)));
   return text;
 }
 
@@ -93,7 +96,8 @@ std::string straggler_note(const job::PredictionTable& table) {
         "all {} ranks\n",
         counted, table.ranks, table.ranks);
   return text + fmt::format("mean throughput: {} samples in the mean iteration\n",
-                            static_cast<std::int64_t>(counted) * table.job.batch_per_rank);
+                            static_cast<std::int64_t>(counted) * table.job.batch_per_rank *
+                                table.job.accumulate);
 }
 
 // The thresholds that the user gave, with their values.
@@ -112,6 +116,9 @@ std::string given_thresholds(const simulator::ThresholdRequest& given) {
   if (given.cycle) parts.push_back("cycle " + to_text(*given.cycle));
   if (given.partition) parts.push_back("partition " + to_text(*given.partition));
   if (given.credit) parts.push_back("credit " + to_text(*given.credit));
+  if (given.server_machines)
+    parts.push_back(fmt::format("{} machines of servers", *given.server_machines));
+  if (given.transport) parts.push_back(fmt::format("servers over {}", name(*given.transport)));
   if (given.through_host) parts.emplace_back("host copies");
   return fmt::format("{}", fmt::join(parts, ", "));
 }
@@ -135,6 +142,7 @@ std::string link_lines(const models::Cluster& cluster, const models::Profile& pr
 
 // What times the all-reduces of a row, in two words at most.
 std::string engine_text(const simulator::StrategyPrediction& row) {
+  if (models::strategy(row.name).served() != nullptr) return "closed form";
   if (!models::strategy(row.name).library()) return std::string(name(row.engine));
   return row.by_library_model ? "own model" : "own curve";
 }
@@ -203,7 +211,8 @@ std::string title_text(const job::Job& job, const job::LoadedNetwork& network, i
   return fmt::format(
       "{} on {}: {} rank{} ({} node{} of {} {}), batch {}{} per rank, {} precision\n\n",
       network.work.name, job.cluster.name, ranks, ranks == 1 ? "" : "s", nodes,
-      nodes == 1 ? "" : "s", g, job.cluster.device.name, job.batch_per_rank, sequence,
+      nodes == 1 ? "" : "s", g, job.cluster.device.name, job.batch_per_rank,
+      sequence + (job.accumulate > 1 ? fmt::format(" x {} accumulated", job.accumulate) : ""),
       name(job.precision));
 }
 

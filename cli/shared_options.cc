@@ -81,6 +81,14 @@ void add_system_options(Command& command, job::JobOptions& options) {
       .add_option("--credit", thresholds.credit,
                   "Bytes of such parts that may be on their way; 0: one part at a time")
       .value("SIZE (the system's)");
+  command
+      .add_option("--server-machines", thresholds.server_machines,
+                  "Machines of their own for the servers of byteps, kvstore and their like")
+      .value("N (on the workers' machines)");
+  command
+      .add_option("--server-transport", thresholds.server_transport,
+                  "What such servers and their workers speak")
+      .value("grpc|tcp|rdma (the system's)");
   command.add_flag("--host-copies", thresholds.host_copies,
                    "Buckets go through the host, which sums them, as with MPI without GPUs");
 }
@@ -105,6 +113,10 @@ void add_job_options(Command& command, job::JobOptions& options) {
   add_placement_option(command, options.placement);
   command.add_option("--batch", options.batch, "Samples per rank and iteration").value("N (64)");
   add_sequence_option(command, options.sequence);
+  command
+      .add_option("--accumulate", options.accumulate,
+                  "Batches of a rank whose gradients are added up before they travel and are used")
+      .value("K (1)");
   command
       .add_option("--precision", options.precision,
                   "Precision of computation: fp32, or mixed (FP16 with FP32 master weights)")

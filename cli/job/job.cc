@@ -88,6 +88,9 @@ Job load_job(const JobOptions& options) {
   job.profile = load_profile(options.profile, job.cluster);
   job.batch_per_rank = static_cast<int>(
       parsing_option("--batch", [&] { return parse_count(options.batch, 1, 1 << 20); }));
+  constexpr int most_batches = 1 << 16;
+  job.accumulate =
+      optional_count("--accumulate", options.accumulate, most_batches).value_or(job.accumulate);
   job.precision =
       parsing_option("--precision", [&] { return models::precision_from_name(options.precision); });
   if (!options.plan.empty()) {
@@ -138,6 +141,7 @@ simulator::PredictionRequest Job::request(const LoadedNetwork& network, int rank
           .profile = profile ? &*profile : nullptr,
           .ranks = ranks,
           .batch_per_rank = batch_per_rank,
+          .accumulate = accumulate,
           .precision = precision,
           .wire = wire,
           .thresholds = thresholds,

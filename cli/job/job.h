@@ -22,6 +22,7 @@ struct JobOptions {
   std::string ranks;
   std::string batch = "64";
   std::string sequence;
+  std::string accumulate;
   std::string precision = "mixed";
   std::string wire;
   std::string strategies;
@@ -45,6 +46,7 @@ struct Job {
   models::Cluster cluster;
   std::optional<models::Profile> profile;
   int batch_per_rank = 1;
+  int accumulate = 1;  // as in simulator::PredictionRequest
   models::Precision precision = models::Precision::mixed;
   // The plan of --plan, which is then the only one: `strategies` has its strategy and `wires` its
   // wire type. It is not checked against networks and ranks yet: predict_table does so.

@@ -22,6 +22,8 @@ void refuse_beside_plan(const std::vector<std::pair<const char*, std::string>>& 
                          {"--horovod", thresholds.horovod},
                          {"--partition", thresholds.partition},
                          {"--credit", thresholds.credit},
+                         {"--server-machines", thresholds.server_machines},
+                         {"--server-transport", thresholds.server_transport},
                          {"--host-copies", thresholds.host_copies ? "given" : ""}});
   for (const auto& [option, value] : all) {
     if (!value.empty())

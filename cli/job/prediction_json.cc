@@ -47,6 +47,8 @@ Json given_thresholds(const simulator::ThresholdRequest& given) {
   if (given.cycle) json["cycle_s"] = given.cycle->value();
   if (given.partition) json["partition_bytes"] = given.partition->value();
   if (given.credit) json["credit_bytes"] = given.credit->value();
+  if (given.server_machines) json["server_machines"] = *given.server_machines;
+  if (given.transport) json["server_transport"] = name(*given.transport);
   if (given.through_host) json["host_copies"] = true;
   return json;
 }
@@ -101,6 +103,7 @@ Json document_of(const char* schema, const PredictionTable& table, std::optional
   if (ranks) json["ranks"] = *ranks;
   json["batch_per_rank"] = job.batch_per_rank;
   if (table.network.work.sequence > 0) json["sequence"] = table.network.work.sequence;
+  if (job.accumulate > 1) json["accumulate"] = job.accumulate;
   json["precision"] = name(job.precision);
   json.update(setting(job));
   json["device_memory_bytes"] = job.cluster.device.memory.value.value();

@@ -50,6 +50,15 @@ simulator::ThresholdRequest parse_thresholds(const ThresholdOptions& options) {
   if (!options.credit.empty())
     request.credit = parsing_option("--credit", [&] { return parse_bytes(options.credit); });
   request.through_host = options.host_copies;
+  request.server_machines =
+      optional_count("--server-machines", options.server_machines, models::most_servers);
+  if (request.server_machines && request.servers)
+    throw InputError({"--server-machines"}, "servers are on machines of their own or of workers",
+                     "leave --servers or --server-machines out");
+  if (!options.server_transport.empty())
+    request.transport = parsing_option("--server-transport", [&] {
+      return models::server_transport_from_name(options.server_transport);
+    });
   return request;
 }
 

@@ -1,6 +1,6 @@
 // The options that say how a strategy fuses gradients and which numbers its all-reduce takes:
 // --theta, --eta, --group, --segments, --rings, --servers, --streams; and what other systems do:
-// --cycle, --horovod, --partition, --credit, --host-copies.
+// --cycle, --horovod, --partition, --credit, --host-copies, --server-machines, --server-transport.
 #pragma once
 
 #include <string>
@@ -23,6 +23,8 @@ struct ThresholdOptions {
   std::string partition;
   std::string credit;
   bool host_copies = false;
+  std::string server_machines;
+  std::string server_transport;
 };
 
 // The thresholds that are given. Throws InputError that names the option.

@@ -8,6 +8,9 @@ namespace {
 
 constexpr Bytes mebibyte{1024.0 * 1024};
 
+// No tensor is this large: each stays whole.
+constexpr std::int64_t whole = std::int64_t{1} << 62;
+
 constexpr std::array catalogue = {
     Strategy{.name = "horovod",
              .summary = "every 5 ms: what is there, fused up to 64 MiB, by a ring",
@@ -39,6 +42,39 @@ constexpr std::array catalogue = {
                                   .dispatch = {.cycle = Seconds{5e-3},
                                                .negotiation = Negotiation::bits,
                                                .credit = Bytes{16e6}}}},
+    Strategy{.name = "byteps",
+             .summary = "summed in nodes, then parts of 4 MB in shares on one server a machine",
+             .source = "Jiang 2020; bytedance/byteps f5df52f",
+             .fusion = Fusion::never,
+             .all_reduce = Served{},
+             .other = OtherSystem{.system = System::byteps, .partition = Bytes{4'096'000}}},
+    Strategy{.name = "tf-parameter-server",
+             .summary = "summed on the CPU, each variable on the server with the fewest bytes",
+             .source = "tensorflow/benchmarks 8fb7907, variable_mgr.py",
+             .fusion = Fusion::never,
+             .all_reduce = Served{whole, ServerPlacement::balanced},
+             .other = OtherSystem{.system = System::tf_parameter_server,
+                                  .transport = ServerTransport::grpc}},
+    Strategy{.name = "tf-distributed-replicated",
+             .summary = "summed in the worker, one push a variable, servers in turns",
+             .source = "tensorflow/benchmarks 8fb7907, VariableMgrDistributedReplicated",
+             .fusion = Fusion::never,
+             .all_reduce = Served{whole, ServerPlacement::round_robin},
+             .other = OtherSystem{.system = System::tf_distributed_replicated,
+                                  .transport = ServerTransport::grpc}},
+    Strategy{.name = "kvstore",
+             .summary = "MXNet dist_sync: one push a key; from 1e6 elements on, all servers",
+             .source = "Li 2014; apache/mxnet kvstore_dist.h; dmlc/ps-lite 15b8adf",
+             .fusion = Fusion::never,
+             .all_reduce = Served{1'000'000},
+             .other = OtherSystem{.system = System::kvstore}},
+    Strategy{.name = "p3",
+             .summary = "MXNet dist_p3: slices of 40,000 parameters by priority",
+             .source = "Jayarajan 2019; apache/mxnet p3store_dist.h",
+             .fusion = Fusion::never,
+             .all_reduce = Served{1'000'000},
+             .overlap = Overlap::priority,
+             .other = OtherSystem{.system = System::p3, .partition = Bytes{160e3}}},
 };
 
 }  // namespace

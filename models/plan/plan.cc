@@ -1,6 +1,8 @@
 // Tests: tests/models/strategy_test.cc.
 #include "models/plan/plan.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -49,6 +51,10 @@ bool Plan::is_of_other_system() const {
     return bucket.wait == Seconds{0} && bucket.first_element == 0 &&
            (&bucket == &buckets.back() || (&bucket)[1].first_gradient != bucket.first_gradient);
   };
+  const auto is_served = [](const PlannedSchedule& schedule) {
+    return schedule.served.has_value();
+  };
+  if (std::any_of(schedules.begin(), schedules.end(), is_served)) return true;
   return dispatch != Dispatch{} || !std::all_of(buckets.begin(), buckets.end(), is_plain);
 }
 
@@ -57,6 +63,12 @@ std::string described(const PlannedSchedule& schedule) {
     return schedule.algorithm + (*schedule.library == Library::nccl
                                      ? " (timed by its own model)"
                                      : " (timed as it was calibrated)");
+  if (schedule.served)
+    return fmt::format("{}, {} over {}", schedule.algorithm,
+                       schedule.served->server < 0
+                           ? fmt::format("{} servers", schedule.served->servers)
+                           : fmt::format("server {}", schedule.served->server),
+                       name(schedule.served->transport));
   return described(schedule.algorithm, schedule.options);
 }
 

@@ -17,6 +17,7 @@
 #include "models/collective/catalogue.h"
 #include "models/collective/schedule.h"
 #include "models/plan/dispatch.h"
+#include "models/plan/servers.h"
 
 namespace paceline::models {
 
@@ -50,16 +51,21 @@ enum class Library {
 [[nodiscard]] Library library_from_name(std::string_view text);
 
 // An all-reduce that buckets of the plan use: either an entry of the catalogue with its options,
-// which engines time, or a library's own.
+// which engines time, or a library's own, or the servers of another system.
 struct PlannedSchedule {
-  std::string algorithm;                // name in all_reduce_catalogue(), or of the library
-  ScheduleOptions options;              // the ranks, and the options that the algorithm takes
-  Schedule schedule;                    // has no steps where the all-reduce is a library's own
-  std::optional<Library> library = {};  // set where the all-reduce is a library's own
+  std::string algorithm;                 // name in all_reduce_catalogue(), or of the library
+  ScheduleOptions options;               // the ranks, and the options that the algorithm takes
+  Schedule schedule;                     // has no steps unless it is an entry of the catalogue
+  std::optional<Library> library = {};   // set where the all-reduce is a library's own
+  std::optional<ServerUse> served = {};  // set where servers of another system sum
+
+  // Whether it is an entry of the catalogue.
+  [[nodiscard]] bool has_steps() const { return !library && !served; }
 
   // Two are equal where their names and options are, for these define the schedule.
   bool operator==(const PlannedSchedule& other) const {
-    return algorithm == other.algorithm && options == other.options && library == other.library;
+    return algorithm == other.algorithm && options == other.options && library == other.library &&
+           served == other.served;
   }
 };
 

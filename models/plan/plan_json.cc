@@ -39,6 +39,13 @@ constexpr Option options[] = {
 
 OrderedJson all_reduce_json(const PlannedSchedule& planned) {
   if (planned.library) return {{"library", name(*planned.library)}};
+  if (planned.served) {
+    OrderedJson json = {{"served_by", planned.served->servers},
+                        {"own_machines", planned.served->own_machines},
+                        {"transport", name(planned.served->transport)}};
+    if (planned.served->server >= 0) json["server"] = planned.served->server;
+    return json;
+  }
   OrderedJson json = {{"algorithm", planned.algorithm}};
   for (const Option& option : options) {
     if (planned.options.*option.value != 0) json[option.key] = planned.options.*option.value;
@@ -64,6 +71,21 @@ PlannedSchedule read_library(const JsonValue& entry, const Strategy& strategy, i
   return {std::string(name(library)), {.ranks = ranks}, {}, library};
 }
 
+PlannedSchedule read_served(const JsonValue& entry, const Strategy& strategy, int ranks) {
+  entry.check_keys({"served_by", "own_machines", "transport", "server"});
+  if (strategy.served() == nullptr)
+    entry.fail(fmt::format("strategy {} has no servers of this kind", strategy.name),
+               "write an algorithm of the strategy");
+  ServerUse use;
+  use.servers = read_count(entry.at("served_by"), 1, most_servers);
+  use.own_machines = entry.at("own_machines").flag();
+  use.transport = entry.at("transport").named([](const std::string& text) {
+    return server_transport_from_name(text);
+  });
+  if (entry.has("server")) use.server = read_count(entry.at("server"), 0, use.servers - 1);
+  return {std::string(strategy.name), {.ranks = ranks}, {}, std::nullopt, use};
+}
+
 std::string joined(const std::vector<std::string_view>& names) {
   std::string text;
   for (const std::string_view entry : names)
@@ -79,8 +101,9 @@ PlannedSchedule read_algorithm(const JsonValue& entry, const Strategy& strategy,
   if (std::find(used.begin(), used.end(), algorithm.name) == used.end()) {
     entry.at("algorithm")
         .fail(fmt::format("strategy {} does not use {}", strategy.name, algorithm.name),
-              used.empty() ? fmt::format(R"(write {{"library": "{}"}})", strategy.name)
-                           : "write " + joined(used));
+              strategy.served() != nullptr ? "write its servers"
+              : used.empty() ? fmt::format(R"(write {{"library": "{}"}})", strategy.name)
+                             : "write " + joined(used));
   }
   ScheduleOptions read{.ranks = ranks};
   std::vector<std::string> keys = {"algorithm"};
@@ -255,7 +278,9 @@ PlanDocument parse_plan(std::string_view text, const std::string& file) {
   all_reduces.for_each(
       [&](const JsonValue& entry) {
         plan.schedules.push_back(entry.has("library") ? read_library(entry, chosen, plan.ranks)
-                                                      : read_algorithm(entry, chosen, plan.ranks));
+                                 : entry.has("served_by")
+                                     ? read_served(entry, chosen, plan.ranks)
+                                     : read_algorithm(entry, chosen, plan.ranks));
       },
       most_gradients);
   if (root.has("dispatch")) plan.dispatch = read_dispatch(root.at("dispatch"));

@@ -130,6 +130,21 @@ int planned(Plan& plan, Library library) {
   return 0;
 }
 
+// The same for servers of another system.
+int planned(Plan& plan, const ServerUse& use) {
+  for (std::size_t i = 0; i < plan.schedules.size(); ++i) {
+    if (plan.schedules[i].served == use) return static_cast<int>(i);
+  }
+  plan.schedules.push_back({plan.strategy, {.ranks = plan.ranks}, {}, std::nullopt, use});
+  return static_cast<int>(plan.schedules.size()) - 1;
+}
+
+void check_served(int servers) {
+  if (servers < 1 || servers > most_servers)
+    throw InputError({"--servers"}, fmt::format("{} servers", servers),
+                     fmt::format("choose 1 to {}", most_servers));
+}
+
 template <class... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;
@@ -207,13 +222,14 @@ std::optional<Library> Strategy::library() const {
 
 std::vector<std::string_view> Strategy::algorithms() const {
   using Names = std::vector<std::string_view>;
-  return std::visit(Overloaded{[](const Scheduled& s) { return Names{s.algorithm}; },
-                               [](const Hybrid& h) {
-                                 return Names{h.small, h.large};
-                               },
-                               [](const OnServers& s) { return Names{s.algorithm}; },
-                               [](Library) { return Names{}; }},
-                    all_reduce);
+  return std::visit(
+      Overloaded{[](const Scheduled& s) { return Names{s.algorithm}; },
+                 [](const Hybrid& h) {
+                   return Names{h.small, h.large};
+                 },
+                 [](const OnServers& s) { return Names{s.algorithm}; },
+                 [](Library) { return Names{}; }, [](const Served&) { return Names{}; }},
+      all_reduce);
 }
 
 bool Strategy::takes_group() const {
@@ -263,7 +279,21 @@ Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients, in
                           .segments = thresholds.segments,
                           .rings = thresholds.rings,
                           .servers = 1};
-  Placer placer(on_servers ? thresholds.servers : 1, thresholds.placement);
+  const Served* served = strategy.served();
+  if (served != nullptr) check_served(thresholds.servers);
+  Placer placer(on_servers || served != nullptr ? thresholds.servers : 1,
+                served != nullptr ? served->placement.value_or(ServerPlacement::balanced)
+                                  : thresholds.placement);
+  // Of a tensor that is not summed by all; -1 if it is. What is cut counts as its part.
+  const auto server_of = [&](const Served& s, const Bucket& bucket, Placer& by_bytes) {
+    if (bucket.elements >= s.shared_from) return -1;
+    if (s.placement) return by_bytes.place(bucket.elements);
+    // Slices are keys of their own.
+    const auto key = thresholds.partition > Bytes{0}
+                         ? static_cast<std::int64_t>(plan.buckets.size())
+                         : static_cast<std::int64_t>(gradients.size()) - 1 - bucket.first_gradient;
+    return static_cast<int>(9973 * key % thresholds.servers);
+  };
   const auto schedule_of = [&](const Bucket& bucket) {
     return std::visit(
         Overloaded{[&](const Scheduled& s) { return planned(plan, s.algorithm, options); },
@@ -276,7 +306,11 @@ Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients, in
                          server_rank(placer.place(bucket.elements), ranks, thresholds.servers);
                      return planned(plan, s.algorithm, options);
                    },
-                   [&](Library library) { return planned(plan, library); }},
+                   [&](Library library) { return planned(plan, library); },
+                   [&](const Served& s) {
+                     return planned(plan, {thresholds.servers, thresholds.own_machines,
+                                           server_of(s, bucket, placer), thresholds.transport});
+                   }},
         strategy.all_reduce);
   };
   // A gradient by itself, cut into parts of `part` elements and a last one.

@@ -35,6 +35,8 @@ struct Thresholds {
   int streams = 1;         // buckets that may be in flight at the same time
   Bytes partition{0};      // tensors that are larger are cut into parts of this size; 0 cuts none
   Dispatch dispatch = {};  // of the strategies of other systems; `through_host` of all
+  bool own_machines = false;  // of servers of other systems; so is the next
+  ServerTransport transport = ServerTransport::tcp;
 
   bool operator==(const Thresholds&) const = default;
 };
@@ -64,15 +66,34 @@ struct OnServers {
 };
 
 // Systems whose way from a gradient to its collective is modelled, beside ours.
-enum class System { horovod, byte_scheduler };
+enum class System {
+  horovod,
+  byte_scheduler,
+  byteps,
+  tf_parameter_server,
+  tf_distributed_replicated,
+  kvstore,
+  p3,
+};
 
 // What a strategy of another system takes where the user names nothing. Partition and credit are of
-// parameters, and so half as much on a wire of half the size.
+// parameters, and so half as much on a wire of half the size, but for BytePS, which counts bytes.
 struct OtherSystem {
   System system = System::horovod;
   Bytes fusion{0};     // theta
   Bytes partition{0};  // at FP32
   Dispatch dispatch = {};
+  ServerTransport transport = ServerTransport::tcp;
+};
+
+// Each bucket is summed by servers of another system, on machines (models/plan/servers.h).
+struct Served {
+  // Tensors of at least so many elements are summed by all servers, an equal share each; smaller ones
+  // by one server. 0: all of them by all.
+  std::int64_t shared_from = 0;
+  // That one server: by `key`, number (9973 x key) mod s, keys counting tensors in forward order; or
+  // as the servers of a parameter-server plan are chosen.
+  std::optional<ServerPlacement> placement = {};
 };
 
 struct Strategy {
@@ -80,7 +101,7 @@ struct Strategy {
   std::string_view summary;  // one line
   std::string_view source;   // paper and section
   Fusion fusion = Fusion::if_asked;
-  std::variant<Scheduled, Hybrid, OnServers, Library> all_reduce;
+  std::variant<Scheduled, Hybrid, OnServers, Library, Served> all_reduce;
   Overlap overlap = Overlap::wait_free;
   // Set where the strategy models another system. It is predicted where its name is asked for, and
   // the runtime refuses it.
@@ -90,8 +111,10 @@ struct Strategy {
   [[nodiscard]] const Hybrid* hybrid() const { return std::get_if<Hybrid>(&all_reduce); }
   [[nodiscard]] const OnServers* on_servers() const { return std::get_if<OnServers>(&all_reduce); }
   [[nodiscard]] std::optional<Library> library() const;
+  [[nodiscard]] const Served* served() const { return std::get_if<Served>(&all_reduce); }
 
-  // The algorithms that its buckets may take, that of small buckets first. Empty for a library.
+  // The algorithms that its buckets may take, that of small buckets first. Empty for a library, and
+  // for servers of another system.
   [[nodiscard]] std::vector<std::string_view> algorithms() const;
   // Whether any of these algorithms takes the option.
   [[nodiscard]] bool takes_group() const;

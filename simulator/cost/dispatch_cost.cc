@@ -4,22 +4,20 @@
 #include <algorithm>
 #include <cmath>
 
+#include "simulator/cost/prior.h"
+
 namespace paceline::simulator {
 namespace {
 
-struct Prior {
-  double value, low, high;
-};
-
 double at(const Prior& prior, Reading reading, bool faster_if_larger) {
-  if (reading == Reading::stated) return prior.value;
-  return (reading == Reading::fast) == faster_if_larger ? prior.high : prior.low;
+  return read_prior(prior, reading, faster_if_larger);
 }
 
 constexpr Prior message_of_rank_s{2e-6, 1e-6, 10e-6};
 constexpr Prior gradient_of_rank_s{1e-6, 0.3e-6, 3e-6};
 constexpr Prior small_all_reduces{1.5, 1, 2};
 constexpr Prior byte_scheduler_task_s{0.085e-3, 0.05e-3, 0.3e-3};
+constexpr Prior p3_slice_s{50e-6, 20e-6, 100e-6};
 constexpr Prior pageable_bytes_per_s{5e9, 3e9, 6.8e9};
 constexpr Prior summed_bytes_per_s{3e9, 1.5e9, 7e9};
 
@@ -50,12 +48,13 @@ Seconds negotiation_time(models::Negotiation negotiation, int ranks, int gradien
 
 Seconds hand_over_time(models::System system, Reading reading) {
   switch (system) {
-    case models::System::horovod:
-      break;
+    case models::System::p3:
+      return Seconds{at(p3_slice_s, reading, false)};
     case models::System::byte_scheduler:
       return Seconds{at(byte_scheduler_task_s, reading, false)};
+    default:
+      return Seconds{0};
   }
-  return Seconds{0};
 }
 
 HostWay host_way(Bytes bytes, int ranks, Reading reading) {

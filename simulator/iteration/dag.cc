@@ -45,13 +45,18 @@ std::vector<int> communication_order(const models::NetworkWork& network, const m
   std::vector<Bytes> sizes;
   std::vector<int> priorities;
   for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
-    durations.push_back(buckets[i].total());
+    durations.push_back(buckets[i].total() + longest_on_a_lane(buckets[i].served));
     waits.push_back(buckets[i].wait);
     sizes.push_back(plan.bytes(plan.buckets[i]));
     priorities.push_back(first_layer(network, plan.buckets[i]));
   }
   return priority_order(ready_times(network, plan, compute), durations, priorities,
                         {waits, sizes, plan.dispatch.credit.value_or(Bytes{0})});
+}
+
+// Streams of a DAG: those of the plan, one for each bucket, one for what all wait for, and lanes.
+int first_lane_stream(const models::Plan& plan) {
+  return plan.streams + static_cast<int>(plan.buckets.size()) + 1;
 }
 
 }  // namespace
@@ -144,19 +149,84 @@ void IterationDag::add_communication(const models::NetworkWork& network, const m
       if (room >= 0)
         depend(delivered_[static_cast<std::size_t>(order[static_cast<std::size_t>(room)])], last);
     }
+    int on = stream;
     for (const auto& [kind, duration] : parts) {
+      if (kind == TaskKind::all_reduce && !buckets[b].served.empty()) {
+        last = add_served(plan, buckets[b].served, bucket, last);
+        // What comes back keeps nothing waiting that is still to be pushed.
+        on = plan.streams + bucket;
+        continue;
+      }
       // The all-reduce is a task even if it takes no time, as on one rank.
       if (duration <= Seconds{0} && kind != TaskKind::all_reduce) continue;
       const int task = add(kind, Resource::communication, bucket, duration);
-      tasks_.back().stream = stream;
+      tasks_.back().stream = on;
       depend(last, task);
       last = task;
     }
-    if (plan.overlap == models::Overlap::priority)
+    if (plan.overlap == models::Overlap::priority) {
       last = add_bucket_update(network, plan.buckets[b], bucket, last, compute.update);
-    tasks_.back().stream = stream;
+      tasks_.back().stream = on;
+    }
     delivered_[b] = last;
     stream = (stream + 1) % plan.streams;
+  }
+  add_after_all(network, plan, buckets);
+}
+
+// The phases up to one that is after all buckets. Returns the task at whose end they are done.
+int IterationDag::add_served(const models::Plan& plan, const std::vector<ServedPhase>& phases,
+                             int bucket, int ready) {
+  const int first_lane = first_lane_stream(plan);
+  for (const ServedPhase& phase : phases) {
+    if (phase.after_all) break;
+    std::vector<int> lanes;
+    for (const Occupied& occupied : phase.lanes) {
+      lanes.push_back(add(TaskKind::all_reduce, Resource::communication, bucket, occupied.time));
+      tasks_.back().stream = first_lane + occupied.lane;
+      depend(ready, lanes.back());
+    }
+    ready = lanes.front();
+    if (lanes.size() == 1) continue;
+    // Joined on the stream that the bucket has to itself.
+    ready = add(TaskKind::wait, Resource::communication, bucket, Seconds{0});
+    tasks_.back().stream = plan.streams + bucket;
+    for (const int lane : lanes) depend(lane, ready);
+  }
+  return ready;
+}
+
+void IterationDag::add_after_all(const models::NetworkWork& network, const models::Plan& plan,
+                                 const std::vector<BucketTimes>& buckets) {
+  const auto is_after_all = [](const ServedPhase& phase) { return phase.after_all; };
+  int all = -1;  // once all are through the phase before
+  for (std::size_t b = buckets.size(); b-- > 0;) {
+    const std::vector<ServedPhase>& phases = buckets[b].served;
+    auto phase = std::find_if(phases.begin(), phases.end(), is_after_all);
+    if (phase == phases.end()) continue;
+    const int bucket = static_cast<int>(b);
+    const int first_lane = first_lane_stream(plan);
+    if (all < 0) {
+      all = add(TaskKind::wait, Resource::communication, bucket, Seconds{0});
+      tasks_.back().stream = first_lane - 1;
+      for (const int done : delivered_) depend(done, all);
+    }
+    std::vector<int> before = {all};
+    for (; phase != phases.end(); ++phase) {
+      std::vector<int> lanes;
+      for (const Occupied& occupied : phase->lanes) {
+        lanes.push_back(add(TaskKind::all_reduce, Resource::communication, bucket, occupied.time));
+        tasks_.back().stream = first_lane + occupied.lane;
+        for (const int done : before) depend(done, lanes.back());
+      }
+      before = std::move(lanes);
+    }
+    const models::Bucket& part = plan.buckets[b];
+    for (int i = 0; i < part.gradient_count; ++i) {
+      const auto gradient = static_cast<std::size_t>(part.first_gradient + i);
+      const auto layer = static_cast<std::size_t>(network.gradients[gradient].layer);
+      for (const int done : before) depend(done, forward_[layer], 1);
+    }
   }
 }
 

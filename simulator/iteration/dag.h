@@ -10,7 +10,9 @@
 //   priority          ready buckets go in the order of the layers that need them; updates are
 //                     for each bucket, and a layer's forward needs its own update only
 // A bucket that waits for the system that its plan is of does so beside its stream. With a credit
-// (models/plan/dispatch.h), it also waits for the bucket whose end leaves room for it.
+// (models/plan/dispatch.h), it also waits for the bucket whose end leaves room for it. Where servers
+// hand nothing back before all buckets are summed, the update waits for these, and a layer's next
+// forward pass for its own parameters; they come in forward order.
 //
 // Boost.Graph holds the graph, checks that it is acyclic and orders it; it stays in the .cc.
 #pragma once
@@ -20,6 +22,7 @@
 #include "models/network/work.h"
 #include "models/plan/plan.h"
 #include "simulator/cost/compute_time.h"
+#include "simulator/cost/server_cost.h"
 #include "simulator/iteration/task.h"
 
 namespace paceline::simulator {
@@ -32,6 +35,9 @@ struct BucketTimes {
   Seconds unpack;
   Seconds wait = {};         // ahead of all else, beside whatever else travels
   Seconds negotiation = {};  // next; the bucket has its stream from here on
+  // Take the place of all_reduce where servers of another system sum (server_cost.h). Each lane is a
+  // stream of its own.
+  std::vector<ServedPhase> served = {};
 
   // While the bucket has its stream.
   [[nodiscard]] Seconds total() const { return negotiation + cast + pack + all_reduce + unpack; }
@@ -70,6 +76,10 @@ class IterationDag {
   int add_input(const InputTimes& input);
   void add_communication(const models::NetworkWork& network, const models::Plan& plan,
                          const std::vector<BucketTimes>& buckets, const ComputeTimes& compute);
+  int add_served(const models::Plan& plan, const std::vector<ServedPhase>& phases, int bucket,
+                 int ready);
+  void add_after_all(const models::NetworkWork& network, const models::Plan& plan,
+                     const std::vector<BucketTimes>& buckets);
   int add_bucket_update(const models::NetworkWork& network, const models::Bucket& bucket, int index,
                         int delivered, Seconds whole_update);
   void add_update(const models::Plan& plan, const ComputeTimes& compute);
@@ -84,7 +94,7 @@ class IterationDag {
 
   std::vector<int> forward_;    // task of each layer
   std::vector<int> backward_;   // task of each layer
-  std::vector<int> delivered_;  // last task of each bucket
+  std::vector<int> delivered_;  // last task of each bucket that the update waits for
 };
 
 }  // namespace paceline::simulator

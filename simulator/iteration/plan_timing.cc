@@ -24,7 +24,7 @@ std::size_t at(int index) {
 std::vector<models::Schedule> followed_schedules(const models::Plan& plan) {
   std::vector<models::Schedule> schedules;
   for (const models::PlannedSchedule& schedule : plan.schedules)
-    if (!schedule.library) schedules.push_back(schedule.schedule);
+    if (schedule.has_steps()) schedules.push_back(schedule.schedule);
   return schedules;
 }
 
@@ -49,7 +49,7 @@ double followed_together(const models::Plan& plan, const CommunicationCost& cost
 double followed_alone(const models::Plan& plan, const CommunicationCost& cost) {
   std::vector<double> of_schedule;
   for (const models::PlannedSchedule& schedule : plan.schedules)
-    of_schedule.push_back(schedule.library ? 0 : followed_messages(schedule.schedule, cost));
+    of_schedule.push_back(!schedule.has_steps() ? 0 : followed_messages(schedule.schedule, cost));
   std::set<std::pair<int, std::int64_t>> timed;  // buckets of one size take the same time
   double followed = 0;
   for (const models::Bucket& bucket : plan.buckets) {
@@ -87,7 +87,7 @@ TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine, Ha
   }
   TimingMethod method;
   for (const models::PlannedSchedule& schedule : plan.schedules) {
-    if (!schedule.library) method.engine = more_detailed(method.engine, engine.engine(schedule));
+    if (schedule.has_steps()) method.engine = more_detailed(method.engine, engine.engine(schedule));
   }
   if (!is_limited || method.engine != EngineKind::flow) return method;
   const double followed = followed_alone(plan, engine.cost());

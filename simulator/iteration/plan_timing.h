@@ -48,7 +48,7 @@ class TogetherTakesLong : public TooManyMessages {
 };
 
 // Chooses by these rules, in this order:
-//  1. No schedule travels (one rank, or a library's own all-reduces only): there is nothing to
+//  1. No schedule travels (one rank, or a library's own all-reduces or servers only): there is nothing to
 //     follow, and a library's model times its all-reduces.
 //  2. The transport is calibrated, the executor engine is allowed and suits all schedules, the
 //     update waits for all buckets, and our runtime can run the plan: buckets_behind, by the executor engine.

@@ -78,12 +78,39 @@ void add_dispatch(const models::Plan& plan, const models::Bucket& bucket,
   times.unpack += way.copy;
 }
 
+std::optional<BytesPerSecond> host_link(const models::Cluster& cluster, Reading reading) {
+  if (!cluster.host_link) return std::nullopt;
+  return read_figure(cluster.host_link->bandwidth, reading, true);
+}
+
+// BytePS speaks what the NIC does; others what they always speak.
+void take_transport(const models::Strategy& strategy, const models::Cluster& cluster,
+                    ThresholdRequest& request) {
+  if (!strategy.other || strategy.other->system != models::System::byteps) return;
+  if (request.transport) return;
+  request.transport = cluster.nic.protocol == models::Protocol::rdma ? models::ServerTransport::rdma
+                                                                     : models::ServerTransport::tcp;
+}
+
+// The passes of all batches but the last stand before its forward pass: none of them sends anything.
+ComputeTimes accumulated(ComputeTimes compute, int batches) {
+  Seconds pass;
+  for (const LayerTime& layer : compute.layers) pass += layer.forward + layer.backward;
+  if (!compute.layers.empty())
+    compute.layers.front().forward += static_cast<double>(batches - 1) * pass;
+  if (!compute.beside_traffic.empty())
+    compute.beside_traffic.front().forward += static_cast<double>(batches - 1) * pass;
+  return compute;
+}
+
 // The times to read, decode and copy the batches of all ranks of a node, which share its storage and
 // its CPUs. Decoded samples are copied to the device as FP32, over its host link.
 InputTimes input_times(const PredictionRequest& request, int ranks, Reading reading) {
+  // Of all batches of an iteration.
   const models::Cluster& cluster = request.cluster;
-  const double node_samples =
-      static_cast<double>(request.batch_per_rank) * std::min(ranks, cluster.ranks_per_node);
+  const double batches = request.accumulate;
+  const double node_samples = batches * static_cast<double>(request.batch_per_rank) *
+                              std::min(ranks, cluster.ranks_per_node);
   InputTimes times;
   if (cluster.storage && request.stored_sample > Bytes{0}) {
     times.read =
@@ -96,8 +123,8 @@ InputTimes input_times(const PredictionRequest& request, int ranks, Reading read
                                                                   : cluster.intra;
   const Bytes batch_bytes = static_cast<double>(request.batch_per_rank) *
                             static_cast<double>(request.network.input_elements) * Bytes{4};
-  times.host_to_device = read_figure(host.latency, reading, false) +
-                         batch_bytes / read_figure(host.bandwidth, reading, true);
+  times.host_to_device = batches * read_figure(host.latency, reading, false) +
+                         batches * batch_bytes / read_figure(host.bandwidth, reading, true);
   return times;
 }
 
@@ -157,6 +184,9 @@ Predictor::Predictor(const PredictionRequest& request) : request_(request) {
     throw InputError(fmt::format("a batch of {} samples", request.batch_per_rank),
                      "choose at least 1 per rank");
   }
+  if (request.accumulate < 1)
+    throw InputError({"--accumulate"}, fmt::format("{} batches", request.accumulate),
+                     "choose at least 1");
   if (request.baseline_ranks &&
       (*request.baseline_ranks < 1 || *request.baseline_ranks > request.ranks))
     throw InputError(
@@ -189,16 +219,17 @@ Predictor::Setting& Predictor::setting(int ranks, Reading reading) {
       communication_cost(request_.cluster, request_.profile, reading, ranks);
   const std::int64_t most_messages =
       request_.haste == Haste::in_time ? most_prepared_in_time : most_prepared_messages;
-  settings_.push_back(std::make_shared<Setting>(
-      Setting{ranks,
-              reading,
-              compute_times(compute, request_.compute_is_exact ? Reading::stated : reading),
-              request_.compute_is_exact ? InputTimes{} : input_times(request_, ranks, reading),
-              effective_memory_bandwidth(request_.cluster.device, reading),
-              CollectiveTimer(cost, EngineKind::step, most_messages),
-              CollectiveTimer(cost, request_.engine),
-              {},
-              std::nullopt}));
+  settings_.push_back(std::make_shared<Setting>(Setting{
+      ranks,
+      reading,
+      accumulated(compute_times(compute, request_.compute_is_exact ? Reading::stated : reading),
+                  request_.accumulate),
+      request_.compute_is_exact ? InputTimes{} : input_times(request_, ranks, reading),
+      effective_memory_bandwidth(request_.cluster.device, reading),
+      CollectiveTimer(cost, EngineKind::step, most_messages),
+      CollectiveTimer(cost, request_.engine),
+      {},
+      std::nullopt}));
   return *settings_.back();
 }
 
@@ -239,6 +270,8 @@ StrategyRun Predictor::run(models::Plan plan, Setting& at) const {
                : at.nccl                ? described(*at.nccl)
                                         : "nothing, for one rank sends nothing";
   }
+  if (models::strategy(plan.strategy).served() != nullptr)
+    timed_by = "a closed form on the busiest machine";
   return {std::move(plan), std::move(iteration.dag), std::move(iteration.steady),
           method.engine,   method.not_followed,      std::move(timed_by)};
 }
@@ -255,17 +288,25 @@ std::vector<BucketTimes> Predictor::buckets_alone(const models::Plan& plan, Timi
   buckets.reserve(plan.buckets.size());
   for (const models::Bucket& bucket : plan.buckets) {
     buckets.push_back(bucket_times(plan, bucket, request_.precision, at.memory, timer.cost()));
-    if (plan.ranks > 1 && method.beside != Beside::buckets_behind)
-      buckets.back().all_reduce =
-          timer.time(plan.schedules[static_cast<std::size_t>(bucket.schedule)], plan.bytes(bucket));
+    const models::PlannedSchedule& schedule =
+        plan.schedules[static_cast<std::size_t>(bucket.schedule)];
+    if (plan.ranks > 1 && schedule.served)
+      buckets.back().served =
+          served_phases({models::strategy(plan.strategy).other->system, *schedule.served,
+                         plan.bytes(bucket), plan.ranks, host_link(request_.cluster, at.reading)},
+                        timer.cost(), at.reading);
+    else if (plan.ranks > 1 && method.beside != Beside::buckets_behind)
+      buckets.back().all_reduce = timer.time(schedule, plan.bytes(bucket));
     add_dispatch(plan, bucket, timer.cost(), at.reading, buckets.back());
   }
   return buckets;
 }
 
 models::Thresholds Predictor::thresholds(const models::Strategy& strategy, Setting& at) const {
-  return resolve_thresholds(strategy, request_.thresholds, request_.network, at.ranks,
-                            request_.wire, at.compute, at.planner());
+  ThresholdRequest asked = request_.thresholds;
+  take_transport(strategy, request_.cluster, asked);
+  return resolve_thresholds(strategy, asked, request_.network, at.ranks, request_.wire, at.compute,
+                            at.planner());
 }
 
 models::Plan Predictor::plan(const models::Strategy& strategy,
@@ -289,6 +330,11 @@ models::Plan Predictor::baseline_plan(const models::Strategy& strategy, const mo
       .through_host = plan.dispatch.through_host};
   open.cycle = plan.dispatch.cycle;
   open.credit = plan.dispatch.credit;
+  if (!plan.schedules.empty() && plan.schedules.front().served) {
+    const models::ServerUse& use = *plan.schedules.front().served;
+    open.transport = use.transport;
+    if (use.own_machines) open.server_machines = use.servers;
+  }
   if (strategy.on_servers() == nullptr) open.streams = plan.streams;
   const models::Thresholds chosen =
       resolve_thresholds(strategy, open, request_.network, p0, plan.wire, at.compute, at.planner());
@@ -312,8 +358,8 @@ StragglerPrediction Predictor::with_stragglers(const IterationDag& dag) const {
   StragglerPrediction prediction;
   prediction.iteration = summary(iteration_times(dag, request_.ranks, request));
   prediction.counted_ranks = request_.ranks - request.stragglers.backup;
-  prediction.throughput = static_cast<double>(prediction.counted_ranks) *
-                          static_cast<double>(request_.batch_per_rank) / prediction.iteration.mean;
+  prediction.throughput = static_cast<double>(prediction.counted_ranks) * samples_per_rank() /
+                          prediction.iteration.mean;
   return prediction;
 }
 
@@ -346,8 +392,7 @@ StrategyPrediction Predictor::predict(models::Plan plan,
   prediction.buckets = static_cast<int>(plan.buckets.size());
   prediction.iteration = {period, std::min(fast, period), std::max(slow, period),
                           Provenance::predicted, stated.compute.source};
-  prediction.throughput =
-      static_cast<double>(request_.ranks) * static_cast<double>(request_.batch_per_rank) / period;
+  prediction.throughput = static_cast<double>(request_.ranks) * samples_per_rank() / period;
   // Each rank has the same batch on p as on p0, so that throughputs are as the iteration times.
   const models::Plan baseline_plan = this->baseline_plan(strategy, plan, p0);
   const Seconds baseline =

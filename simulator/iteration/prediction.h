@@ -33,6 +33,9 @@ struct PredictionRequest {
   const models::Profile* profile = nullptr;
   int ranks = 1;  // must fit the cluster
   int batch_per_rank = 1;
+  // K batches of a rank, whose gradients are added up on it, make one iteration: K forward and backward
+  // passes, of which the last has the all-reduces beside it, and one update.
+  int accumulate = 1;
   models::Precision precision = models::Precision::fp32;
   models::WireType wire = models::WireType::fp32;
   ThresholdRequest thresholds = {};
@@ -151,6 +154,10 @@ class Predictor {
   StrategyPrediction predict(models::Plan plan, std::optional<models::Thresholds> thresholds);
   std::vector<BucketTimes> buckets_alone(const models::Plan& plan, TimingMethod method,
                                          Setting& setting) const;
+  // Of an iteration, with all its batches.
+  [[nodiscard]] double samples_per_rank() const {
+    return static_cast<double>(request_.batch_per_rank) * request_.accumulate;
+  }
   [[nodiscard]] StragglerPrediction with_stragglers(const IterationDag& dag) const;
   models::Thresholds thresholds(const models::Strategy& strategy, Setting& at) const;
   models::Plan plan(const models::Strategy& strategy, const models::Thresholds& thresholds);

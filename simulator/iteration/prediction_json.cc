@@ -29,6 +29,11 @@ Json thresholds_json(const models::Strategy& strategy, const models::Thresholds&
   if (thresholds.partition > Bytes{0}) json["partition_bytes"] = thresholds.partition.value();
   if (dispatch.credit) json["credit_bytes"] = dispatch.credit->value();
   if (dispatch.through_host) json["host_copies"] = true;
+  if (strategy.served() != nullptr) {
+    json["servers"] = thresholds.servers;
+    json["own_machines"] = thresholds.own_machines;
+    json["transport"] = name(thresholds.transport);
+  }
   return json;
 }
 

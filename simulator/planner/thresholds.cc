@@ -1,10 +1,13 @@
 // Tests: tests/simulator/planner_test.cc.
 #include "simulator/planner/thresholds.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "models/base/error.h"
 #include "models/collective/algorithms.h"
 #include "models/collective/catalogue.h"
 #include "simulator/planner/recurrence.h"
@@ -69,12 +72,30 @@ void take_system(const models::OtherSystem& system, const ThresholdRequest& aske
   }
   if (asked.fusion && system.partition == Bytes{0}) chosen.fusion = *asked.fusion;
   if (asked.cycle) chosen.dispatch.cycle = *asked.cycle;
-  const double of_fp32 = models::element_size(wire) / models::element_size(models::WireType::fp32);
+  // BytePS counts bytes, the others parameters.
+  const double of_fp32 =
+      system.system == models::System::byteps
+          ? 1
+          : models::element_size(wire) / models::element_size(models::WireType::fp32);
   if (system.partition > Bytes{0})
     chosen.partition = asked.partition.value_or(of_fp32 * system.partition);
   if (system.dispatch.credit)
     chosen.dispatch.credit = asked.credit.value_or(of_fp32 * *system.dispatch.credit);
-  if (asked.through_host) chosen.dispatch.through_host = true;
+  const bool has_servers =
+      system.system != models::System::horovod && system.system != models::System::byte_scheduler;
+  if (asked.through_host && !has_servers) chosen.dispatch.through_host = true;
+}
+
+// One server on each machine of workers, unless the user says otherwise.
+void take_servers(const models::OtherSystem& system, const ThresholdRequest& asked, int nodes,
+                  models::Thresholds& chosen) {
+  chosen.own_machines = asked.server_machines.has_value();
+  chosen.servers = asked.server_machines.value_or(asked.servers.value_or(nodes));
+  if (!chosen.own_machines && chosen.servers > nodes)
+    throw InputError({"--servers"},
+                     fmt::format("{} servers on {} machines of workers", chosen.servers, nodes),
+                     fmt::format("choose 1 to {}, or --server-machines", nodes));
+  chosen.transport = asked.transport.value_or(system.transport);
 }
 
 }  // namespace
@@ -118,6 +139,8 @@ models::Thresholds resolve_thresholds(const models::Strategy& strategy,
   }
   if (strategy.other) {
     take_system(*strategy.other, asked, wire, chosen);
+    const int nodes = (ranks - 1) / timer.cost().ranks_per_node + 1;
+    if (strategy.served() != nullptr) take_servers(*strategy.other, asked, nodes, chosen);
     return chosen;
   }
   // NCCL does not go through the host, and servers are on hosts anyway.

@@ -31,6 +31,8 @@ struct ThresholdRequest {
   std::optional<Bytes> partition = {};
   std::optional<Bytes> credit = {};
   bool through_host = false;
+  std::optional<int> server_machines = {};  // servers on machines of their own, so many
+  std::optional<models::ServerTransport> transport = {};
 };
 
 // k for a strategy that takes one, on nodes of `ranks_per_node` ranks.

@@ -89,6 +89,33 @@ class Systems(unittest.TestCase):
         self.assertLess(self.row("--strategy", "byte-scheduler")["iteration_s"],
                         self.row("--strategy", "byte-scheduler", "--credit", "0B")["iteration_s"])
 
+    def test_servers_of_their_own_and_what_they_speak(self):
+        among = self.row("--strategy", "byteps", "--wire", "fp32")
+        own = self.row("--strategy", "byteps", "--wire", "fp32", "--server-machines", "32")
+        self.assertEqual((among["thresholds"]["servers"], among["thresholds"]["own_machines"]), (8, False))
+        self.assertEqual((own["thresholds"]["servers"], own["thresholds"]["own_machines"]), (32, True))
+        self.assertLess(own["communication_s"], among["communication_s"])
+        times = [self.row("--strategy", "tf-parameter-server", "--wire", "fp32", "--server-transport", speech)["iteration_s"] for speech in ("rdma", "grpc")]
+        self.assertLess(*times)
+        # One machine: nothing is pushed.
+        self.row("--strategy", "tf-parameter-server", ranks="8")
+        self.refused(predict("--strategy", "byteps", "--servers", "9", ranks="64"), "--servers", "9 servers on 8 machines of workers")
+        self.refused(predict("--strategy", "byteps", "--servers", "2", "--server-machines", "2", ranks="64"), "--server-machines")
+        for words in (("--server-machines", "0"), ("--server-machines", "-1"), ("--server-machines", "1e9"), ("--server-transport", "pigeon")):
+            self.refused(predict("--strategy", "byteps", *words, ranks="64"), words[0])
+
+    def test_accumulated_batches_share_an_update(self):
+        one = self.row("--strategy", "ring")
+        four = self.row("--strategy", "ring", "--accumulate", "4")
+        passes = one["compute_s"] - one["update_s"]
+        self.assertAlmostEqual(four["compute_s"], one["compute_s"] + 3 * passes, delta=1e-9)
+        self.assertAlmostEqual(four["throughput_per_s"], 64 * 64 * 4 / four["iteration_s"], delta=1e-3)
+        self.assertAlmostEqual(four["exposed_communication_s"], one["exposed_communication_s"], delta=1e-6)
+        for wrong in ("0", "-1", "two", "1e9", "1.5"):
+            self.refused(predict("--strategy", "ring", "--accumulate", wrong), "--accumulate")
+        self.refused(run("replay", "--model", "cnn-small", "--cluster", "jizhi-p40", "--batch", "2", "--ranks", "2", "--strategy", "ring", "--accumulate", "2"),
+                     "--accumulate")
+
     def test_plans_with_wrong_parts_are_one_line(self):
         self.row("--strategy", "byte-scheduler", "--plan-out", str(self.plan))
         good = json.loads(self.plan.read_text())

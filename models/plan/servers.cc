@@ -1,0 +1,37 @@
+// Tests: tests/simulator/server_cost_test.cc.
+#include "models/plan/servers.h"
+
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/base/names.h"
+
+namespace paceline::models {
+namespace {
+
+constexpr std::array<std::pair<ServerTransport, std::string_view>, 3> transports = {
+    {{ServerTransport::grpc, "grpc"},
+     {ServerTransport::tcp, "tcp"},
+     {ServerTransport::rdma, "rdma"}}};
+
+}  // namespace
+
+std::string_view name(ServerTransport transport) {
+  for (const auto& [value, text] : transports) {
+    if (value == transport) return text;
+  }
+  return "unknown";
+}
+
+ServerTransport server_transport_from_name(std::string_view text) {
+  std::vector<std::string> known;
+  for (const auto& [value, candidate] : transports) {
+    if (candidate == text) return value;
+    known.emplace_back(candidate);
+  }
+  throw unknown_name("server transport", text, known);
+}
+
+}  // namespace paceline::models

@@ -1,0 +1,32 @@
+// Servers of other systems: how they sum a bucket (models/plan/strategy.h has the systems).
+#pragma once
+
+#include <string_view>
+
+namespace paceline::models {
+
+// What workers and servers speak.
+enum class ServerTransport {
+  grpc,  // a channel between each worker and each server (TensorFlow)
+  tcp,   // ZMQ (ps-lite)
+  rdma,
+};
+
+// As users type it: "grpc", "tcp", "rdma".
+[[nodiscard]] std::string_view name(ServerTransport transport);
+// Throws InputError that suggests the nearest name.
+[[nodiscard]] ServerTransport server_transport_from_name(std::string_view text);
+
+// How a bucket is summed: an entry of a plan's all-reduces.
+struct ServerUse {
+  int servers = 1;            // at most one on each machine
+  bool own_machines = false;  // servers have machines to themselves, with NICs as those of workers
+  int server = -1;            // that sums the bucket; -1: each server sums an equal share of it
+  ServerTransport transport = ServerTransport::tcp;
+
+  bool operator==(const ServerUse&) const = default;
+};
+
+inline constexpr int most_servers = 4096;
+
+}  // namespace paceline::models

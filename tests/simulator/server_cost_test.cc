@@ -1,0 +1,188 @@
+#include "simulator/cost/server_cost.h"
+
+#include <gtest/gtest.h>
+
+#include "models/collective/algorithms.h"
+#include "models/collective/catalogue.h"
+#include "simulator/engine/collective_timer.h"
+#include "simulator/iteration/dag.h"
+#include "simulator/iteration/steady_state.h"
+#include "tests/simulator/small_job.h"
+#include "tests/support/error_of.h"
+
+namespace paceline::simulator {
+namespace {
+
+using namespace paceline::literals;
+using models::ServerTransport;
+using models::ServerUse;
+using models::System;
+
+// 4 ranks a node, 10 GB/s between them; a NIC of 1 GB/s; no latency.
+CommunicationCost machines_of_four() {
+  return {.ranks_per_node = 4,
+          .intra = {0_s, SecondsPerByte{1e-10}},
+          .nic = {0_s, SecondsPerByte{1e-9}},
+          .nics_per_node = 1};
+}
+
+std::vector<Seconds> times(System system, const ServerUse& use, int ranks,
+                           const CommunicationCost& cost = machines_of_four()) {
+  std::vector<Seconds> longest;
+  for (const ServedPhase& phase :
+       served_phases({system, use, 120e6 * 1_B, ranks, 10e9 * 1_B / 1_s}, cost, Reading::stated)) {
+    Seconds most;
+    for (const Occupied& occupied : phase.lanes) most = std::max(most, occupied.time);
+    longest.push_back(most);
+  }
+  return longest;
+}
+
+void expect_ms(const std::vector<Seconds>& found, const std::vector<double>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i)
+    EXPECT_NEAR(found[i].value() * 1e3, expected[i], 1e-9) << "phase " << i;
+}
+
+// 120 MB on 3 machines of 4 ranks, a server on each. In a node 3/4 x 12 ms; each rank copies 30 MB in
+// 3 ms; a server gets 2 + 2 shares of 40 MB over 1 GB/s; it adds 3 x 40 MB at 12.5 GB/s.
+TEST(ServerCost, BytePsByHand) {
+  expect_ms(times(System::byteps, {3, false, -1, ServerTransport::rdma}, 12),
+            {9, 3, 160, 9.6, 160, 3, 9});
+  // Twelve servers of their own: a worker's NIC takes 120 ms, a server's 3 x 10 ms.
+  expect_ms(times(System::byteps, {12, true, -1, ServerTransport::rdma}, 12),
+            {9, 3, 120, 2.4, 120, 3, 9});
+  // One machine: a ring inside it.
+  expect_ms(times(System::byteps, {1, false, -1, ServerTransport::rdma}, 4), {9, 9});
+}
+
+// Each tower copies 120 MB to the CPU in 12 ms, which adds 480 MB at 15 GB/s, and back.
+TEST(ServerCost, ParameterServerOfTensorFlowByHand) {
+  expect_ms(times(System::tf_parameter_server, {1, false, 0, ServerTransport::grpc}, 4),
+            {12, 32, 12});
+  // On 3 machines: a channel carries 120 MB at 0.55 GB/s; the server's NIC gets two of them in 240 ms,
+  // and its process would do so in 2 x 120 / 2.6.
+  expect_ms(times(System::tf_parameter_server, {3, false, 1, ServerTransport::grpc}, 12),
+            {12, 32, 240, 24, 240, 12});
+  CommunicationCost fast = machines_of_four();
+  fast.nic.beta = SecondsPerByte{1e-11};
+  expect_ms(times(System::tf_parameter_server, {3, false, 1, ServerTransport::grpc}, 12, fast),
+            {12, 32, 120 / 0.55, 24, 120 / 0.55, 12});
+}
+
+// Summed on the devices, round-robin; one rank of the node copies each variable.
+TEST(ServerCost, DistributedReplicatedByHand) {
+  expect_ms(times(System::tf_distributed_replicated, {2, true, 0, ServerTransport::rdma}, 12),
+            {9, 3, 360, 24, 360, 12});
+}
+
+TEST(ServerCost, KvstoreByHand) {
+  // 4 x 120 MB on the host at 12.5 GB/s. The server of the key gets 2 + 2 times 120 MB.
+  expect_ms(times(System::kvstore, {3, false, 2, ServerTransport::rdma}, 12),
+            {12, 38.4, 480, 28.8, 480, 12});
+  // Over ZMQ a process gets 2.25 GB/s, which is more than the NIC here.
+  expect_ms(times(System::kvstore, {3, false, -1, ServerTransport::tcp}, 12),
+            {12, 38.4, 160, 9.6, 160, 12});
+}
+
+TEST(ServerCost, ReadingsAreOrdered) {
+  for (const System system : {System::byteps, System::tf_parameter_server,
+                              System::tf_distributed_replicated, System::kvstore, System::p3}) {
+    const ServerUse use{3, false, system == System::byteps ? -1 : 1, ServerTransport::grpc};
+    const auto at = [&](Reading reading) {
+      return time_alone(served_phases({system, use, 1_MiB, 12}, machines_of_four(), reading));
+    };
+    EXPECT_LT(at(Reading::fast), at(Reading::stated));
+    EXPECT_LT(at(Reading::stated), at(Reading::slow));
+  }
+}
+
+// Where both apply: one rank a machine, one bucket on one server among the workers, nothing added and
+// nothing copied. The flow engine follows p - 1 messages to the server and back, one after the other.
+TEST(ServerCost, IsTheFlowEnginesTimeWhereBothApply) {
+  for (const int ranks : {2, 3, 8, 16}) {
+    const CommunicationCost cost = {.ranks_per_node = 1,
+                                    .intra = {0_s, SecondsPerByte{1e-10}},
+                                    .nic = {0_s, SecondsPerByte{1e-9}},
+                                    .nics_per_node = 1};
+    const auto& entry = models::all_reduce_algorithm("parameter-server");
+    const auto options = models::taken_options(entry, {.ranks = ranks, .servers = 1});
+    CollectiveTimer engine(cost, EngineKind::flow);
+    const Bytes bytes = 64_MiB;
+    const Seconds flow = engine.time({"parameter-server", options, entry.build(options)}, bytes);
+    const ServerUse use{1, false, 0, ServerTransport::rdma};
+    Seconds wire;
+    for (const ServedPhase& phase :
+         served_phases({System::kvstore, use, bytes, ranks}, cost, Reading::stated)) {
+      for (const Occupied& occupied : phase.lanes)
+        if (phase.lanes.size() > 1) wire += occupied.lane >= 7 ? occupied.time : Seconds{0};
+    }
+    EXPECT_NEAR(wire.value(), flow.value(), 1e-6 * flow.value()) << ranks;
+  }
+}
+
+// Two buckets on two servers; push 4 s on the workers' lane and 6 s on each server's, pull as much after
+// all. Layer 0's forward starts at 0. Its pull, which goes first, took 6 s from when all was pushed;
+// that of layer 1 takes until 2. Forward 0-1 and 2-4, backward 4-6 and 6-10. Pushes 6-12 and 10-16, then
+// the update to 17 beside the pull of layer 0, which is there at 22.
+TEST(ServedDag, ALayerWaitsForItsOwnPullByHand) {
+  const models::NetworkWork network = test::chain_network({10, 10});
+  ComputeTimes compute{
+      .layers = {{1_s, 4_s}, {2_s, 2_s}}, .update = 1_s, .provenance = {}, .source = {}};
+  models::Plan plan = models::make_plan(models::strategy("tf-parameter-server"), network.gradients,
+                                        2, models::WireType::fp32, {.servers = 2});
+  ASSERT_EQ(plan.buckets.size(), 2u);
+  std::vector<BucketTimes> buckets(2);
+  for (int b = 0; b < 2; ++b)
+    buckets[static_cast<std::size_t>(b)].served = {{{{0, 4_s}, {2 + b, 6_s}}},
+                                                   {{{1, 4_s}, {4 + b, 6_s}}, true}};
+  const IterationDag dag(network, plan, compute, buckets, {});
+  EXPECT_DOUBLE_EQ(steady_state(dag).period.value(), 22);
+}
+
+// Three parts of a gradient by priority, each 1 s on its stream to be handed over, then 2 s on each of
+// two lanes. Handed over at 2, 3, 4: lane 0 takes 3-5, 5-7, 7-9, lane 1 two seconds later.
+TEST(ServedDag, UpdatesKeepNothingWaitingByHand) {
+  const models::NetworkWork network = test::chain_network({30});
+  ComputeTimes compute;
+  compute.layers.assign(1, {1_s, 1_s});
+  models::Plan plan = models::make_plan(models::strategy("p3"), network.gradients, 2,
+                                        models::WireType::fp32, {.partition = 40_B});
+  ASSERT_EQ(plan.buckets.size(), 3u);
+  BucketTimes times;
+  times.negotiation = 1_s;
+  times.served = {{{{0, 2_s}}}, {{{1, 2_s}}}};
+  const IterationDag dag(network, plan, compute, std::vector<BucketTimes>(3, times), {});
+  EXPECT_DOUBLE_EQ(steady_state(dag).period.value(), 11);
+}
+
+TEST(Served, PlansChooseServersAsTheirSystems) {
+  std::vector<std::int64_t> elements = {2'000'000, 10, 500'000, 10};
+  const auto gradients = test::chain_network(elements).gradients;  // backward: 10, 500000, 10, 2e6
+  const auto servers = [&](const char* name) {
+    const models::Plan plan = models::make_plan(models::strategy(name), gradients, 8,
+                                                models::WireType::fp32, {.servers = 4});
+    std::vector<int> found;
+    for (const models::Bucket& bucket : plan.buckets)
+      found.push_back(plan.schedules[static_cast<std::size_t>(bucket.schedule)].served->server);
+    return found;
+  };
+  // 9973 mod 4 is 1: keys 3, 2, 1; key 0 is large.
+  EXPECT_EQ(servers("kvstore"), (std::vector<int>{3, 2, 1, -1}));
+  EXPECT_EQ(servers("tf-distributed-replicated"), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(servers("tf-parameter-server"), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(servers("byteps"), (std::vector<int>{-1, -1, -1, -1}));
+}
+
+TEST(ServerTransport, HasNames) {
+  for (const ServerTransport transport :
+       {ServerTransport::grpc, ServerTransport::tcp, ServerTransport::rdma})
+    EXPECT_EQ(models::server_transport_from_name(name(transport)), transport);
+  EXPECT_NE(test::error_of([] {
+              (void)models::server_transport_from_name("rmda");
+            }).find("did you mean 'rdma'"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace paceline::simulator
