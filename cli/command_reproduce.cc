@@ -2,17 +2,17 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
+#include <thread>
 #include <vector>
 
-#include "calibration/fit/statistics.h"
 #include "cli/command.h"
 #include "cli/job/files.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/reproduce_convergence.h"
+#include "cli/reproduction_text.h"
 #include "cli/table.h"
+#include "experiments/published/source.h"
 #include "experiments/reproduction.h"
 #include "experiments/reproduction_json.h"
 #include "models/base/error.h"
@@ -25,82 +25,85 @@ namespace {
 // experiments().
 constexpr std::string_view convergence_name = "convergence";
 
+// The name that stands for all published results but convergence.
+constexpr std::string_view all_name = "all";
+
 struct Options {
   std::string name;
   std::string profile_out;
   ConvergenceOptions convergence;
+  bool commands = false;
   bool json = false;
 };
 
-std::string with_unit(double value, const std::string& unit) {
-  return fmt::format("{:.4g} {}", value, unit);
-}
-
-std::string to_text(const experiments::Reproduction& result, int width) {
-  std::string text = result.title + "\n\n";
-  Table table({{.title = "source", .align = Align::left},
-               {.title = "what", .align = Align::left, .wraps = true},
-               {.title = "", .align = Align::left},
-               {.title = "published"},
-               {.title = "ours"},
-               {.title = "error"}});
-  std::vector<double> errors;  // of the predicted rows
-  for (const experiments::Row& row : result.rows) {
-    const double error = row.relative_error();
-    table.add({row.source, row.what, std::string(name(row.provenance)),
-               with_unit(row.published, row.unit), with_unit(row.ours, row.unit),
-               signed_percent(error)});
-    if (row.provenance == Provenance::predicted) errors.push_back(std::abs(error));
-  }
-  text += table.fitted(width).text;
-  if (!errors.empty()) {
-    const double sum = std::accumulate(errors.begin(), errors.end(), 0.0);
-    text += fmt::format(
-        "\n{} predicted rows: absolute error median {:.1f} %, mean {:.1f} %, worst {:.1f} %\n",
-        errors.size(), 100 * calibration::median(errors),
-        100 * sum / static_cast<double>(errors.size()), 100 * *std::ranges::max_element(errors));
-  }
-  text += "\nHow ours was made:\n";
-  for (const experiments::Row& row : result.rows)
-    text += fmt::format("  {}: {}\n", row.what, row.configuration);
-  bool any = false;
-  for (const experiments::Row& row : result.rows) {
-    if (row.note.empty()) continue;
-    if (!any) text += "\nWhy some are off:\n";
-    any = true;
-    text +=
-        fmt::format("  {} ({}): {}\n", row.what, signed_percent(row.relative_error()), row.note);
-  }
-  for (const std::string& note : result.notes) text += "\n" + note + "\n";
-  return text;
-}
-
-// The experiment of that name. Throws InputError that suggests the nearest name, of the
-// reproduction that trains, too.
-const experiments::Experiment& experiment_named(const std::string& name) {
+// Every name that may be given.
+std::vector<std::string> known_names() {
   std::vector<std::string> names;
-  for (const experiments::Experiment& entry : experiments::experiments()) {
-    if (entry.name == name) return entry;
-    names.emplace_back(entry.name);
-  }
+  for (const experiments::Experiment& entry : experiments::experiments())
+    names.push_back(entry.name);
+  names.emplace_back(all_name);
   names.emplace_back(convergence_name);
-  throw unknown_name("experiment", name, names);
+  return names;
+}
+
+int threads() {
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+// One source: that of a folder of the user, whose faults are errors, or of the program.
+experiments::Reproduction reproduced(const std::string& name) {
+  Progress progress(fmt::format("predicting the rows of {}", name));
+  if (job::names_a_file(name)) {
+    const experiments::Source source =
+        experiments::read_source(experiments::source_files(name, job::read_input_file));
+    return experiments::predict_source(
+        source, {.faults = experiments::Faults::are_errors, .threads = threads()});
+  }
+  return experiments::reproduce(name,
+                                {.faults = experiments::Faults::are_listed, .threads = threads()});
+}
+
+std::vector<experiments::Reproduction> all_reproduced() {
+  Progress progress;
+  std::vector<experiments::Reproduction> results;
+  const std::vector<experiments::Experiment> all = experiments::experiments();
+  for (const experiments::Experiment& entry : all) {
+    progress.show(fmt::format("predicting the rows of {}", entry.name),
+                  static_cast<double>(results.size()) / static_cast<double>(all.size()));
+    results.push_back(experiments::reproduce(
+        entry.name, {.faults = experiments::Faults::are_listed, .threads = threads()}));
+  }
+  return results;
+}
+
+void print_results(const std::vector<experiments::Reproduction>& results, const Options& options) {
+  if (options.commands) {
+    print("{}", commands_text(results));
+  } else if (options.name == all_name) {
+    print("{}", options.json ? experiments::to_json(results) + "\n"
+                             : wrapped(summary_text(results, table_width()), table_width()));
+  } else {
+    print("{}", options.json ? experiments::to_json(results.front()) + "\n"
+                             : wrapped(to_text(results.front(), table_width()), table_width()));
+  }
 }
 
 void run(const Options& options) {
   if (options.name == convergence_name)
     return reproduce_convergence(options.convergence, options.json);
-  const experiments::Experiment& experiment = experiment_named(options.name);
-  Progress progress(fmt::format("predicting the rows of {}", experiment.name));
-  const experiments::Reproduction result = experiment.reproduce();
-  progress.end();
-  if (!options.profile_out.empty()) {
-    if (!result.profile)
-      throw InputError({"--profile-out"}, fmt::format("{} calibrates nothing", options.name), "");
-    job::write_output_file(options.profile_out, models::to_json(*result.profile));
+  if (!job::names_a_file(options.name)) {
+    const std::vector<std::string> names = known_names();
+    if (std::find(names.begin(), names.end(), options.name) == names.end())
+      throw unknown_name("experiment", options.name, names);
   }
-  print("{}", options.json ? experiments::to_json(result) + "\n"
-                           : wrapped(to_text(result, table_width()), table_width()));
+  const std::vector<experiments::Reproduction> results =
+      options.name == all_name ? all_reproduced() : std::vector{reproduced(options.name)};
+  if (!options.profile_out.empty()) {
+    if (results.size() != 1 || !results.front().profile)
+      throw InputError({"--profile-out"}, fmt::format("{} has no one profile", options.name), "");
+    job::write_output_file(options.profile_out, models::to_json(*results.front().profile));
+  }
+  print_results(results, options);
 }
 
 }  // namespace
@@ -112,9 +115,12 @@ void add_reproduce(Command& app) {
   for (const experiments::Experiment& entry : experiments::experiments())
     list += fmt::format("{}{}: {}", list.empty() ? "" : "; ", entry.name, entry.summary);
   list +=
-      "; convergence: what the papers say of mixed precision, LARS, weight decay and double "
-      "buffering, trained at our scale (half an hour on two cores)";
-  command.add_option("name", options->name, list).required().value("NAME");
+      "; all: a line for each of these; FOLDER: a folder of yours with expected.csv; convergence: "
+      "what the papers say of mixed precision, LARS, weight decay and double buffering, trained at "
+      "our scale (half an hour on two cores)";
+  command.add_option("name", options->name, list).required().value("NAME|all|FOLDER");
+  command.add_flag("--commands", options->commands,
+                   "Print the paceline command of each row in place of its prediction");
   command
       .add_option("--profile-out", options->profile_out,
                   "Write what was calibrated as a profile (JSON)")

@@ -145,6 +145,21 @@ void add_job_options(Command& command, job::JobOptions& options) {
       .value("wait-free|none|double-buffered|priority");
   add_profile_option(command, options.profile);
   command
+      .add_option("--throughput", options.compute.throughput,
+                  "What one rank computes alone, in place of a profile's: samples/s at --batch, or "
+                  "at the batches that are named, as in 253.1@64,31@8")
+      .value("RATE[@BATCH],...");
+  command
+      .add_option("--node-throughput", options.compute.node_throughput,
+                  "What one full node trains, in samples/s: computation is solved for with the "
+                  "strategy that --strategy names, or else fused-ring; beside --throughput it says "
+                  "how much slower ranks of a node compute")
+      .value("RATE[@BATCH]");
+  command
+      .add_option("--slowdown", options.compute.slowdown,
+                  "How many times as long a rank of a job of several computes as one alone")
+      .value("F");
+  command
       .add_option("--scale-gradients", options.gradient_scale,
                   "Multiply the elements of every gradient, to keep proportions on a slow network "
                   "(as in 0.0625); computation stays as it is")

@@ -3,19 +3,17 @@
 
 #include <fmt/core.h>
 
-#include <array>
+#include <algorithm>
 
 #include "experiments/jizhi/jizhi.h"
+#include "experiments/published/source.h"
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
 
 namespace paceline::experiments {
 namespace {
 
-constexpr std::array all = {
-    Experiment{"jizhi", "ImageNet in four minutes on 1,024 and 2,048 P40 (Jia et al. 2018)",
-               reproduce_jizhi},
-};
+constexpr std::string_view jizhi = "jizhi";
 
 std::vector<std::string> fields(std::string_view line) {
   std::vector<std::string> parts(1);
@@ -31,16 +29,22 @@ std::vector<std::string> fields(std::string_view line) {
 
 }  // namespace
 
-std::span<const Experiment> experiments() {
+std::vector<Experiment> experiments() {
+  std::vector<Experiment> all = {
+      {std::string(jizhi), "ImageNet in four minutes on 1,024 and 2,048 P40 (Jia et al. 2018)"}};
+  for (const std::string& name : shipped_source_names())
+    all.push_back({name, shipped_source_title(name)});
+  std::sort(all.begin(), all.end(),
+            [](const Experiment& a, const Experiment& b) { return a.name < b.name; });
   return all;
 }
 
-const Experiment& experiment(std::string_view name) {
-  std::vector<std::string> names;
-  for (const Experiment& entry : all) {
-    if (entry.name == name) return entry;
-    names.emplace_back(entry.name);
-  }
+Reproduction reproduce(std::string_view name, const PredictOptions& options) {
+  if (name == jizhi) return reproduce_jizhi();
+  std::vector<std::string> names = shipped_source_names();
+  if (std::find(names.begin(), names.end(), name) != names.end())
+    return predict_source(read_source(shipped_source_files(name)), options);
+  names.emplace_back(jizhi);
   throw unknown_name("experiment", name, names);
 }
 
@@ -66,8 +70,7 @@ std::vector<Row> parse_expected(std::string_view text, const std::string& file) 
                       .provenance = role,
                       .unit = parts[4],
                       .published = parse_number(parts[5], 1e-12, 1e12),
-                      .configuration = {},
-                      .note = {}});
+                      .is_time = parts[4] == "min"});
     } catch (const InputError& error) {
       throw error.at(place);
     }

@@ -1,32 +1,99 @@
-// Tests: tests/cli/command_test.py.
+// Tests: tests/cli/command_test.py, tests/cli/reproduce_test.py.
 #include "experiments/reproduction_json.h"
 
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
+
+#include "experiments/published/summary.h"
 
 namespace paceline::experiments {
+namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string to_json(const Reproduction& result) {
-  Json rows = Json::array();
-  for (const Row& row : result.rows) {
-    rows.push_back({{"id", row.id},
-                    {"source", row.source},
-                    {"what", row.what},
-                    {"provenance", name(row.provenance)},
-                    {"unit", row.unit},
-                    {"published", row.published},
-                    {"ours", row.ours},
-                    {"relative_error", row.relative_error()},
-                    {"configuration", row.configuration},
-                    {"note", row.note}});
+Json row_json(const Row& row) {
+  Json json = {{"id", row.id},
+               {"source", row.source},
+               {"what", row.what},
+               {"provenance", name(row.provenance)},
+               {"unit", row.unit},
+               {"published", row.published},
+               {"ours", row.ours},
+               {"low", row.low},
+               {"high", row.high},
+               {"inside", row.is_inside()},
+               {"relative_error", row.relative_error()},
+               {"speed_error", row.speed_error()},
+               {"kind", row.kind == RowKind::training ? "training" : "all-reduce"},
+               {"series", row.series},
+               {"strategy", row.strategy},
+               {"configuration", row.configuration},
+               {"command", row.command},
+               {"note", row.note}};
+  if (row.kind == RowKind::all_reduce) json["bytes"] = row.bytes;
+  return json;
+}
+
+Json without_json(const std::vector<RowWithout>& rows) {
+  Json list = Json::array();
+  for (const RowWithout& row : rows)
+    list.push_back({{"id", row.id}, {"what", row.what}, {"why", row.why}});
+  return list;
+}
+
+Json summary_json(const Summary& s) {
+  Json json = {{"rows", s.rows}, {"calibrated", s.calibrated}};
+  if (s.rows > 0) {
+    json["median_error"] = s.median;
+    json["p90_error"] = s.p90;
+    json["worst_error"] = s.worst;
+    json["bias"] = s.bias;
+    json["inside"] = s.inside;
+    json["pairs"] = s.pairs;
+    json["ordered"] = s.ordered;
   }
-  const Json document = {{"schema", "paceline.reproduction/1"},
-                         {"name", result.name},
-                         {"title", result.title},
-                         {"rows", std::move(rows)}};
-  return document.dump(2);
+  return json;
+}
+
+Json summaries_json(std::span<const Row> rows) {
+  return {{"training", summary_json(summary_of(rows, is_training))},
+          {"small_all_reduces", summary_json(summary_of(rows, is_small_all_reduce))},
+          {"large_all_reduces", summary_json(summary_of(rows, is_large_all_reduce))}};
+}
+
+Json reproduction_json(const Reproduction& result) {
+  Json rows = Json::array();
+  for (const Row& row : result.rows) rows.push_back(row_json(row));
+  return {{"schema", "paceline.reproduction/2"},
+          {"name", result.name},
+          {"title", result.title},
+          {"rows", std::move(rows)},
+          {"left_out", without_json(result.left_out)},
+          {"failed", without_json(result.failed)},
+          {"summary", summaries_json(result.rows)}};
+}
+
+std::string text_of(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string to_json(const Reproduction& result) {
+  return text_of(reproduction_json(result));
+}
+
+std::string to_json(std::span<const Reproduction> results) {
+  Json sources = Json::array();
+  std::vector<Row> rows;
+  for (const Reproduction& result : results) {
+    sources.push_back(reproduction_json(result));
+    rows.insert(rows.end(), result.rows.begin(), result.rows.end());
+  }
+  return text_of({{"schema", "paceline.reproductions/1"},
+                  {"sources", std::move(sources)},
+                  {"summary", summaries_json(rows)}});
 }
 
 }  // namespace paceline::experiments

@@ -1,12 +1,16 @@
-// A reproduction as JSON (schema paceline.reproduction/1, docs/formats.md).
+// Reproductions as JSON (docs/formats.md).
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "experiments/reproduction.h"
 
 namespace paceline::experiments {
 
+// Schema paceline.reproduction/2.
 [[nodiscard]] std::string to_json(const Reproduction& reproduction);
+// Schema paceline.reproductions/1: those of all sources, and the summary of all rows.
+[[nodiscard]] std::string to_json(std::span<const Reproduction> reproductions);
 
 }  // namespace paceline::experiments

@@ -104,7 +104,7 @@ Job load_job(const JobOptions& options) {
     job.plan_file = options.plan;
     job.wires = {job.plan->plan.wire};
   } else if (options.wire.empty()) {
-    job.wires = {default_wire(job.precision)};
+    job.wires = {models::default_wire(job.precision)};
   } else {
     parsing_option("--wire", [&] {
       for (const std::string& name : comma_list(options.wire))
@@ -131,6 +131,18 @@ Job load_job(const JobOptions& options) {
   if (!options.nccl.empty())
     parsing_option("--nccl", [&] { return simulator::nccl_tables(options.nccl); });
   job.nccl_version = options.nccl;
+  // The strategy that a job trained with is the one that is named, or else what frameworks do.
+  const bool names_one = job.names_strategies && job.strategies.size() == 1;
+  state_compute(
+      options.compute,
+      {.networks = job.networks,
+       .cluster = job.cluster,
+       .precision = job.precision,
+       .batch_per_rank = job.batch_per_rank,
+       .strategy = names_one ? *job.strategies.front() : models::strategy("fused-ring"),
+       .request = [&job](const LoadedNetwork& network,
+                         int ranks) { return job.request(network, ranks, job.wires.front()); }},
+      job.profile);
   return job;
 }
 

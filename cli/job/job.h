@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/job/named_things.h"
+#include "cli/job/stated_compute.h"
 #include "cli/job/thresholds.h"
 #include "models/plan/plan_json.h"
 #include "models/plan/strategy.h"
@@ -33,6 +34,7 @@ struct JobOptions {
   std::string plan;
   std::string baseline;
   std::string profile;
+  StatedComputeOptions compute;
   std::string gradient_scale;
   bool compute_is_exact = false;
   std::string engine = "auto";

@@ -117,8 +117,4 @@ std::optional<models::Profile> load_profile(const std::string& option,
              : calibration::shipped_profile(cluster.profile);
 }
 
-models::WireType default_wire(models::Precision precision) {
-  return precision == models::Precision::mixed ? models::WireType::fp16 : models::WireType::fp32;
-}
-
 }  // namespace paceline::job

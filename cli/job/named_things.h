@@ -38,7 +38,4 @@ struct LoadedNetwork {
 // A number of ranks that fits the cluster. Throws InputError that names --ranks.
 [[nodiscard]] int parse_ranks(const std::string& text, const models::Cluster& cluster);
 
-// The type of gradients on the wire where --wire is not given: FP16 for mixed precision, else FP32.
-[[nodiscard]] models::WireType default_wire(models::Precision precision);
-
 }  // namespace paceline::job

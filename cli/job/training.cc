@@ -84,7 +84,7 @@ models::Plan load_plan(const TrainingOptions& options, const models::Network& ne
                      fmt::format("{} models what another system does: it can be predicted, not run",
                                  strategy.name),
                      "choose a strategy of ours, such as fused-ring");
-  models::WireType wire = default_wire(recipe.precision);
+  models::WireType wire = models::default_wire(recipe.precision);
   if (!options.wire.empty())
     wire = parsing_option("--wire", [&] { return models::wire_type_from_name(options.wire); });
   const simulator::ThresholdRequest asked = parse_thresholds(options.thresholds);

@@ -15,6 +15,7 @@
 #include <limits>
 
 #include "calibration/one_point.h"
+#include "experiments/reproduction.h"
 #include "models/base/error.h"
 #include "models/base/parse_units.h"
 #include "models/cluster/catalog.h"
@@ -88,7 +89,7 @@ Row& row(Reproduction& result, std::string_view id) {
 void set(Reproduction& result, std::string_view id, double ours, std::string configuration,
          std::string note = {}) {
   Row& target = row(result, id);
-  target.ours = ours;
+  target.ours = target.low = target.high = ours;
   target.configuration = std::move(configuration);
   target.note = std::move(note);
 }
@@ -249,7 +250,8 @@ Reproduction reproduce_jizhi() {
   result.name = "jizhi";
   result.title =
       "Jia et al. 2018: Highly scalable deep learning training system with mixed-precision";
-  result.rows = parse_expected(embedded_file("expected.csv"), "experiments/jizhi/expected.csv");
+  result.rows =
+      parse_expected(embedded_file("jizhi/expected.csv"), "experiments/jizhi/expected.csv");
   Study study;
   calibrate(study, result);
   predict_group_size(study, result);

@@ -1,7 +1,7 @@
 // What Jia et al. 2018 (the Jizhi paper) measured, beside what we predict.
 #pragma once
 
-#include "experiments/reproduction.h"
+#include "experiments/published/result.h"
 
 namespace paceline::experiments {
 

@@ -31,6 +31,8 @@ class JsonValue {
 
   [[noreturn]] void fail(const std::string& problem, const std::string& remedy) const;
 
+  [[nodiscard]] bool is_number() const { return json_.is_number(); }
+  [[nodiscard]] bool is_object() const { return json_.is_object(); }
   // Whether the key is there, with any value or null.
   [[nodiscard]] bool has(const char* key) const;
   // Whether the key is there with a value other than null.

@@ -22,6 +22,11 @@ using WireType = NumberType;
 [[nodiscard]] Precision precision_from_name(std::string_view text);
 [[nodiscard]] WireType wire_type_from_name(std::string_view text);
 
+// The type of gradients in an all-reduce where nobody says it: FP16 for mixed precision, else FP32.
+[[nodiscard]] constexpr WireType default_wire(Precision precision) {
+  return precision == Precision::mixed ? WireType::fp16 : WireType::fp32;
+}
+
 [[nodiscard]] constexpr Bytes element_size(NumberType type) {
   return Bytes{type == NumberType::fp32 ? 4.0 : 2.0};
 }

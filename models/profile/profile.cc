@@ -67,12 +67,22 @@ std::string limit_text(Q quantity) {
   }
 }
 
+// A figure, or the number alone where its interval is not known.
 template <class Q>
 Figure<Q> read_figure(const JsonValue& value, bool positive) {
-  value.check_keys({"value", "low", "high", "provenance", "source"});
-  const double stated = value.at("value").number();
-  const double low = value.has_value("low") ? value.at("low").number() : stated;
-  const double high = value.has_value("high") ? value.at("high").number() : stated;
+  const bool is_short = value.is_number();
+  if (!is_short && !value.is_object())
+    value.fail(
+        "this is no figure",
+        R"(write a number, or {"value": 2, "low": 1.9, "high": 2.1, "provenance": "measured", )"
+        R"("source": "where it is from"})");
+  if (!is_short) value.check_keys({"value", "low", "high", "provenance", "source"});
+  const double stated = is_short ? value.number() : value.at("value").number();
+  const auto end = [&](const char* key) {
+    return !is_short && value.has_value(key) ? value.at(key).number() : stated;
+  };
+  const double low = end("low");
+  const double high = end("high");
   if (low < 0 || (positive && low <= 0))
     value.fail(fmt::format("{} is too small", low),
                positive ? "it must be more than 0" : "it must be at least 0");
@@ -83,6 +93,8 @@ Figure<Q> read_figure(const JsonValue& value, bool positive) {
                fmt::format("it must be {} to {}", limit_text(Limits<Q>::least),
                            limit_text(Limits<Q>::most)));
   }
+  if (is_short)
+    return Figure<Q>::exact(Q{stated}, Provenance::calibrated, "the profile, without an interval");
   return {Q{stated}, Q{low}, Q{high}, value.at("provenance").named([](const std::string& s) {
             return provenance_from_name(s);
           }),
@@ -200,9 +212,16 @@ CalibratedLayer read_layer(const JsonValue& entry) {
 }
 
 CalibratedThroughput read_throughput(const JsonValue& entry) {
-  entry.check_keys({"network", "precision", "batch_per_rank", "samples_per_s"});
+  entry.check_keys({"network", "precision", "batch_per_rank", "samples_per_s", "ranks"});
   return {entry.at("network").text(), precision_of(entry), count_of(entry.at("batch_per_rank")),
-          read_figure<PerSecond>(entry.at("samples_per_s"), true)};
+          read_figure<PerSecond>(entry.at("samples_per_s"), true),
+          entry.has_value("ranks") ? count_of(entry.at("ranks")) : 1};
+}
+
+CalibratedSlowdown read_slowdown(const JsonValue& entry) {
+  entry.check_keys({"network", "precision", "factor"});
+  return {entry.at("network").text(), precision_of(entry),
+          read_figure<double>(entry.at("factor"), true)};
 }
 
 // Reads an array that may be left out. No two of its entries may be about the same thing, for
@@ -331,7 +350,7 @@ Profile parse_profile(std::string_view text, const std::string& file) {
   const std::string what = "the profile";
   const JsonValue root(json, file, what);
   root.check_keys({"schema", "name", "cluster", "device", "origin", "links", "transport", "curves",
-                   "rates", "throughputs", "layers"});
+                   "rates", "throughputs", "slowdowns", "layers"});
   const std::string found = root.at("schema").text();
   if (found != schema)
     root.at("schema").fail(fmt::format("{} is not what this version reads", in_quotes(found)),
@@ -358,8 +377,10 @@ Profile parse_profile(std::string_view text, const std::string& file) {
             [](const CalibratedRate& r) { return std::tuple(r.kind, r.type); });
   read_each(root, "throughputs", read_throughput, profile.throughputs,
             [](const CalibratedThroughput& t) {
-              return std::tuple(t.network, t.precision, t.batch_per_rank);
+              return std::tuple(t.network, t.precision, t.batch_per_rank, t.ranks);
             });
+  read_each(root, "slowdowns", read_slowdown, profile.slowdowns,
+            [](const CalibratedSlowdown& s) { return std::tuple(s.network, s.precision); });
   read_each(root, "layers", read_layer, profile.layers, [](const CalibratedLayer& l) {
     return std::tuple(l.network, l.precision, l.batch_per_rank, l.layer);
   });
@@ -389,10 +410,18 @@ std::string to_json(const Profile& profile) {
   }
   json["throughputs"] = OrderedJson::array();
   for (const CalibratedThroughput& entry : profile.throughputs) {
-    json["throughputs"].push_back({{"network", entry.network},
-                                   {"precision", name(entry.precision)},
-                                   {"batch_per_rank", entry.batch_per_rank},
-                                   {"samples_per_s", figure_json(entry.samples)}});
+    OrderedJson throughput = {{"network", entry.network},
+                              {"precision", name(entry.precision)},
+                              {"batch_per_rank", entry.batch_per_rank},
+                              {"samples_per_s", figure_json(entry.samples)}};
+    if (entry.ranks != 1) throughput["ranks"] = entry.ranks;
+    json["throughputs"].push_back(std::move(throughput));
+  }
+  if (!profile.slowdowns.empty()) json["slowdowns"] = OrderedJson::array();
+  for (const CalibratedSlowdown& entry : profile.slowdowns) {
+    json["slowdowns"].push_back({{"network", entry.network},
+                                 {"precision", name(entry.precision)},
+                                 {"factor", figure_json(entry.factor)}});
   }
   json["layers"] = OrderedJson::array();
   for (const CalibratedLayer& entry : profile.layers) json["layers"].push_back(layer_json(entry));

@@ -14,12 +14,22 @@
 
 namespace paceline::models {
 
-// Samples per second of one rank, computation alone, for a whole network.
+// Samples per second for a whole network: of one rank, computation alone, or of all ranks of a
+// training job, with its communication. What a job of several ranks says of computation depends on
+// how its gradients travelled (simulator/iteration/matched_compute.h).
 struct CalibratedThroughput {
   std::string network;
   Precision precision = Precision::fp32;
   int batch_per_rank = 0;
   Figure<PerSecond> samples;
+  int ranks = 1;
+};
+
+// How many times as long a rank of a job of several ranks computes as one alone.
+struct CalibratedSlowdown {
+  std::string network;
+  Precision precision = Precision::fp32;
+  Figure<double> factor;
 };
 
 // Forward and backward time of one layer at a batch size while no message travels, and, where it
@@ -121,6 +131,7 @@ struct Profile {
   std::vector<CalibratedCurve> curves = {};
   std::vector<CalibratedRate> rates = {};
   std::vector<CalibratedThroughput> throughputs = {};
+  std::vector<CalibratedSlowdown> slowdowns = {};
   std::vector<CalibratedLayer> layers = {};
 };
 

@@ -49,6 +49,10 @@ void scale(ComputeTimes& times, double factor) {
     layer.forward *= factor;
     layer.backward *= factor;
   }
+  for (LayerTime& layer : times.beside_traffic) {
+    layer.forward *= factor;
+    layer.backward *= factor;
+  }
   times.update *= factor;
 }
 
@@ -90,7 +94,7 @@ const models::CalibratedThroughput* throughput(const models::Profile& profile,
                                                int batch) {
   const models::CalibratedThroughput* best = nullptr;
   for (const models::CalibratedThroughput& entry : profile.throughputs) {
-    if (entry.network != network || entry.precision != precision) continue;
+    if (entry.network != network || entry.precision != precision || entry.ranks != 1) continue;
     const auto distance = [batch](const models::CalibratedThroughput& t) {
       return std::abs(t.batch_per_rank - batch);
     };
@@ -116,8 +120,8 @@ std::optional<ComputeTimes> throughput_times(const ComputeRequest& request, Read
           : fmt::format(" (at batch {}; the time of a sample is taken to be the same)",
                         entry->batch_per_rank);
   times.source = fmt::format(
-      "calibrated throughput {:.4g} samples/s of profile {}{}, spread over layers by roofline",
-      entry->samples.value.value(), request.profile->name, transfer);
+      "calibrated throughput {:.4g} samples/s of profile {} ({}){}, spread over layers by roofline",
+      entry->samples.value.value(), request.profile->name, entry->samples.source, transfer);
   return times;
 }
 
@@ -125,7 +129,9 @@ std::optional<ComputeTimes> transferred_times(const ComputeRequest& request, Rea
   if (request.profile == nullptr || request.profile->device != request.device.name)
     return std::nullopt;
   for (const models::CalibratedThroughput& entry : request.profile->throughputs) {
-    if (entry.precision != request.precision || !models::is_in_zoo(entry.network)) continue;
+    if (entry.precision != request.precision || entry.ranks != 1 ||
+        !models::is_in_zoo(entry.network))
+      continue;
     const models::NetworkWork reference = models::work(models::zoo_network(entry.network));
     const ComputeRequest at_reference{reference, request.device, nullptr, entry.precision,
                                       entry.batch_per_rank};
@@ -142,6 +148,14 @@ std::optional<ComputeTimes> transferred_times(const ComputeRequest& request, Rea
     return times;
   }
   return std::nullopt;
+}
+
+// The times of a rank that computes alone.
+ComputeTimes times_alone(const ComputeRequest& request, Reading reading) {
+  if (auto times = layer_profile_times(request, reading)) return *std::move(times);
+  if (auto times = throughput_times(request, reading)) return *std::move(times);
+  if (auto times = transferred_times(request, reading)) return *std::move(times);
+  return roofline_times(request, reading);
 }
 
 }  // namespace
@@ -184,10 +198,15 @@ ComputeTimes roofline_times(const ComputeRequest& request, Reading reading) {
 }
 
 ComputeTimes compute_times(const ComputeRequest& request, Reading reading) {
-  if (auto times = layer_profile_times(request, reading)) return *std::move(times);
-  if (auto times = throughput_times(request, reading)) return *std::move(times);
-  if (auto times = transferred_times(request, reading)) return *std::move(times);
-  return roofline_times(request, reading);
+  ComputeTimes times = times_alone(request, reading);
+  if (request.profile == nullptr || request.ranks == 1) return times;
+  for (const models::CalibratedSlowdown& entry : request.profile->slowdowns) {
+    if (entry.network != request.network.name || entry.precision != request.precision) continue;
+    scale(times, read_figure(entry.factor, reading, false));
+    times.source += fmt::format(", x {:.4g} in a job of several ranks as calibrated ({})",
+                                entry.factor.value, entry.factor.source);
+  }
+  return times;
 }
 
 }  // namespace paceline::simulator

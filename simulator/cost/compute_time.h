@@ -2,11 +2,13 @@
 //
 // Times come from the first of these that there is (docs/design.md, "The iteration DAG"):
 //  1. per-layer times of the profile, for this network, precision and batch;
-//  2. a calibrated throughput of the whole network, spread over the layers by the roofline (at
-//     another batch size, the time of a sample is taken to be the same);
+//  2. a calibrated throughput of the whole network on one rank, spread over the layers by the
+//     roofline (at another batch size, the time of a sample is taken to be the same);
 //  3. the roofline of the device, times the ratio of calibrated to roofline time of the
 //     network that the profile does have a throughput for, on the same device and precision;
 //  4. the roofline of the device with the efficiencies of the catalogue.
+// In a job of several ranks, they are multiplied by the profile's slowdown of the network, where it
+// has one.
 //
 // Roofline: a pass over a layer takes max(FLOPs / (peak * compute efficiency),
 // bytes / (memory bandwidth * memory efficiency)) (Williams et al. 2009). Bytes are activations of
@@ -48,6 +50,7 @@ struct ComputeRequest {
   const models::Profile* profile = nullptr;  // may be null
   models::Precision precision = models::Precision::fp32;
   int batch_per_rank = 1;
+  int ranks = 1;  // of the job
 };
 
 [[nodiscard]] ComputeTimes compute_times(const ComputeRequest& request, Reading reading);

@@ -213,8 +213,8 @@ Predictor::Setting& Predictor::setting(int ranks, Reading reading) {
   for (const auto& known : settings_) {
     if (known->ranks == ranks && known->reading == reading) return *known;
   }
-  const ComputeRequest compute{request_.network, request_.cluster.device, request_.profile,
-                               request_.precision, request_.batch_per_rank};
+  const ComputeRequest compute{request_.network,   request_.cluster.device, request_.profile,
+                               request_.precision, request_.batch_per_rank, ranks};
   const CommunicationCost cost =
       communication_cost(request_.cluster, request_.profile, reading, ranks);
   const std::int64_t most_messages =
@@ -351,6 +351,10 @@ StrategyRun Predictor::run(const models::Strategy& strategy) {
 
 StrategyRun Predictor::run(const models::Plan& plan) {
   return run(plan, setting(models::strategy(plan.strategy), request_.ranks, Reading::stated));
+}
+
+Seconds Predictor::iteration(const models::Strategy& strategy) {
+  return run(strategy).steady.period;
 }
 
 StragglerPrediction Predictor::with_stragglers(const IterationDag& dag) const {

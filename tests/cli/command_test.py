@@ -278,7 +278,7 @@ class Completion(unittest.TestCase):
             return subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=HANG_S).stdout.split()
 
         self.assertEqual(complete("paceline", "pre"), ["predict"])
-        self.assertEqual(complete("paceline", "predict", "--th"), ["--theta"])
+        self.assertEqual(complete("paceline", "predict", "--the"), ["--theta"])
         self.assertIn("jizhi-p40", complete("paceline", "predict", "--cluster", "ji"))
         self.assertEqual(complete("paceline", "show", "net"), ["network"])
         self.assertIn("executor", complete("paceline", "predict", "--engine", "ex"))

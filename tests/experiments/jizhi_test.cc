@@ -5,6 +5,7 @@
 #include <set>
 
 #include "calibration/shipped_profiles.h"
+#include "experiments/reproduction.h"
 #include "models/base/error.h"
 
 namespace paceline::experiments {

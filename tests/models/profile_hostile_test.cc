@@ -149,7 +149,11 @@ TEST(Profile, FiguresMustBeFiniteAndWithinTheirInterval) {
   EXPECT_EQ(latency_error(R"({"value": 1, "provenance": "measurd", "source": ""})"),
             at + ".provenance: unknown provenance 'measurd'; did you mean 'measured'?");
   EXPECT_EQ(latency_error(R"({"valeu": 1})"), at + ": unknown key 'valeu'; did you mean 'value'?");
-  EXPECT_EQ(latency_error("3"), at + ": this is no object; write {...}");
+  EXPECT_EQ(latency_error("3e-6"), "no error");
+  EXPECT_EQ(latency_error("-1"), at + ": -1 is too small; it must be at least 0");
+  EXPECT_EQ(latency_error("\"3 us\""),
+            at + ": this is no figure; write a number, or {\"value\": 2, \"low\": 1.9, \"high\": "
+                 "2.1, \"provenance\": \"measured\", \"source\": \"where it is from\"}");
   EXPECT_EQ(bandwidth_error(R"({"value": 0, "provenance": "measured", "source": "run"})"),
             "p.json: links.intra.bandwidth_bytes_per_s: 0 is too small; it must be more than 0");
   EXPECT_EQ(bandwidth_error(R"({"value": 1e-9, "provenance": "measured", "source": "run"})"),

@@ -1,0 +1,39 @@
+// What the options --throughput, --node-throughput and --slowdown say of computation, in place of a
+// profile that somebody would have to write; and what a profile's throughputs of several ranks say.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "cli/job/named_things.h"
+#include "simulator/iteration/prediction.h"
+
+namespace paceline::job {
+
+// As typed; an empty text is an option that is not given.
+struct StatedComputeOptions {
+  std::string throughput;       // "253.1", "253.1 images/s", "253.1@64,31@8": at batch 64 and at 8
+  std::string node_throughput;  // likewise, of one full node that trains
+  std::string slowdown;         // "1.05"
+};
+
+// The job whose computation is stated.
+struct StatedJob {
+  std::span<const LoadedNetwork> networks;
+  const models::Cluster& cluster;
+  models::Precision precision = models::Precision::mixed;
+  int batch_per_rank = 1;            // of rates that name no batch
+  const models::Strategy& strategy;  // that a job trained with whose throughput was measured
+  // What is predicted of a network on so many ranks. Its profile is the one that is being made.
+  std::function<simulator::PredictionRequest(const LoadedNetwork& network, int ranks)> request;
+};
+
+// Puts what the options say into the profile, which is made where there is none, and solves for
+// what throughputs of several ranks say of computation (simulator/iteration/matched_compute.h),
+// also those that the profile had. Throws InputError that names the option.
+void state_compute(const StatedComputeOptions& options, const StatedJob& job,
+                   std::optional<models::Profile>& profile);
+
+}  // namespace paceline::job

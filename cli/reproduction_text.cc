@@ -1,0 +1,173 @@
+// Tests: tests/cli/reproduce_test.py.
+#include "cli/reproduction_text.h"
+
+#include <fmt/core.h>
+
+#include <vector>
+
+#include "cli/table.h"
+#include "experiments/published/summary.h"
+
+namespace paceline::cli {
+namespace {
+
+using experiments::Reproduction;
+using experiments::Row;
+using experiments::Summary;
+
+std::string with_unit(double value, const std::string& unit) {
+  return fmt::format("{:.4g} {}", value, unit);
+}
+
+std::string percent_of(int part, int whole) {
+  return whole == 0 ? "-" : fmt::format("{:.0f} %", 100.0 * part / whole);
+}
+
+bool has_intervals(const Reproduction& result) {
+  for (const Row& row : result.rows) {
+    if (row.low < row.high) return true;
+  }
+  return false;
+}
+
+std::string rows_text(const Reproduction& result, int width) {
+  const bool intervals = has_intervals(result);
+  std::vector<Table::Column> columns = {
+      {.title = "source", .align = Align::left, .least_important = 1},
+      {.title = "what", .align = Align::left, .wraps = true},
+      {.title = "", .align = Align::left},
+      {.title = "published"},
+      {.title = "ours"}};
+  if (intervals) columns.push_back({.title = "interval"});
+  columns.push_back({.title = "error"});
+  if (intervals) columns.push_back({.title = "", .align = Align::left});
+  Table table(std::move(columns));
+  for (const Row& row : result.rows) {
+    std::vector<std::string> cells = {row.source, row.what, std::string(name(row.provenance)),
+                                      with_unit(row.published, row.unit),
+                                      with_unit(row.ours, row.unit)};
+    if (intervals) cells.push_back(fmt::format("{:.4g} to {:.4g}", row.low, row.high));
+    cells.push_back(signed_percent(row.relative_error()));
+    if (intervals)
+      cells.emplace_back(row.provenance != Provenance::predicted ? ""
+                         : row.is_inside()                       ? "inside"
+                                                                 : "outside");
+    table.add(std::move(cells));
+  }
+  return table.fitted(width).text;
+}
+
+// "12 rows: error of the speed median 3.1 %, ...".
+std::string summary_line(const char* what, const Summary& s) {
+  if (s.rows == 0) return "";
+  std::string text = fmt::format(
+      "{} predicted {}: error of the speed median {:.1f} %, p90 {:.1f} %, worst {}, bias {}; {} of "
+      "{} published values inside the interval",
+      s.rows, what, 100 * s.median, 100 * s.p90, signed_percent(s.worst), signed_percent(s.bias),
+      s.inside, s.rows);
+  if (s.pairs > 0)
+    text +=
+        fmt::format("; {} of {} pairs of strategies in the published order", s.ordered, s.pairs);
+  return text + "\n";
+}
+
+std::string summary_lines(std::span<const Row> rows) {
+  return summary_line("rows", summary_of(rows, experiments::is_training)) +
+         summary_line("all-reduces up to 64 KiB",
+                      summary_of(rows, experiments::is_small_all_reduce)) +
+         summary_line("all-reduces above 64 KiB",
+                      summary_of(rows, experiments::is_large_all_reduce));
+}
+
+std::string without_text(const char* title, const std::vector<experiments::RowWithout>& rows) {
+  if (rows.empty()) return "";
+  std::string text = fmt::format("\n{}:\n", title);
+  for (const experiments::RowWithout& row : rows)
+    text += fmt::format("  {} ({}): {}\n", row.what, row.id, row.why);
+  return text;
+}
+
+std::vector<std::string> summary_cells(const std::string& name, const Summary& s) {
+  return {name,
+          fmt::format("{}", s.rows),
+          fmt::format("{:.1f}", 100 * s.median),
+          fmt::format("{:.1f}", 100 * s.p90),
+          fmt::format("{:+.1f}", 100 * s.worst),
+          fmt::format("{:+.1f}", 100 * s.bias),
+          percent_of(s.inside, s.rows),
+          s.pairs == 0 ? "-" : fmt::format("{} of {}", s.ordered, s.pairs)};
+}
+
+}  // namespace
+
+std::string to_text(const Reproduction& result, int width) {
+  std::string text = result.title + "\n\n" + rows_text(result, width);
+  const std::string summary = summary_lines(result.rows);
+  if (!summary.empty()) text += "\n" + summary;
+  text += "\nHow ours was made:\n";
+  for (const Row& row : result.rows) text += fmt::format("  {}: {}\n", row.what, row.configuration);
+  bool any = false;
+  for (const Row& row : result.rows) {
+    if (row.note.empty()) continue;
+    if (!any) text += "\nWhy some are off:\n";
+    any = true;
+    text +=
+        fmt::format("  {} ({}): {}\n", row.what, signed_percent(row.relative_error()), row.note);
+  }
+  text += without_text("Left out", result.left_out);
+  text += without_text("Could not be predicted", result.failed);
+  for (const std::string& note : result.notes) text += "\n" + note + "\n";
+  return text;
+}
+
+std::string summary_text(std::span<const Reproduction> results, int width) {
+  Table table({{.title = "source", .align = Align::left},
+               {.title = "rows"},
+               {.title = "median %"},
+               {.title = "p90"},
+               {.title = "worst"},
+               {.title = "bias"},
+               {.title = "inside"},
+               {.title = "in order"}});
+  std::vector<Row> all;
+  for (const Reproduction& result : results) {
+    all.insert(all.end(), result.rows.begin(), result.rows.end());
+    const std::pair<const char*, bool (*)(const Row&)> classes[] = {
+        {"", experiments::is_training},
+        {", all-reduces up to 64 KiB", experiments::is_small_all_reduce},
+        {", all-reduces above", experiments::is_large_all_reduce}};
+    for (const auto& [suffix, counts] : classes) {
+      const Summary s = summary_of(result.rows, counts);
+      if (s.rows > 0) table.add(summary_cells(result.name + suffix, s));
+    }
+  }
+  std::string text = table.fitted(width).text + "\n" + summary_lines(all);
+  std::size_t left_out = 0;
+  std::size_t failed = 0;
+  std::size_t calibrated = 0;
+  for (const Reproduction& result : results) {
+    left_out += result.left_out.size();
+    failed += result.failed.size();
+  }
+  for (const Row& row : all) {
+    if (row.provenance == Provenance::calibrated) ++calibrated;
+  }
+  text += fmt::format("{} rows were spent on calibration, {} are left out", calibrated, left_out);
+  if (failed > 0) text += fmt::format(", {} could not be predicted", failed);
+  return text + "\n";
+}
+
+std::string commands_text(std::span<const Reproduction> results) {
+  std::string text;
+  for (const Reproduction& result : results) {
+    for (const Row& row : result.rows) {
+      if (row.command.empty()) continue;
+      text += fmt::format("# {} {}: published {}, ours {}\n{}\n", result.name, row.id,
+                          with_unit(row.published, row.unit), with_unit(row.ours, row.unit),
+                          row.command);
+    }
+  }
+  return text;
+}
+
+}  // namespace paceline::cli

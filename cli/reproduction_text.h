@@ -1,0 +1,21 @@
+// Published results beside ours, as text for people.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "experiments/reproduction.h"
+
+namespace paceline::cli {
+
+// One source, row by row, in a table of at most `width` characters a line.
+[[nodiscard]] std::string to_text(const experiments::Reproduction& result, int width);
+
+// One line for each source, and one for all of them.
+[[nodiscard]] std::string summary_text(std::span<const experiments::Reproduction> results,
+                                       int width);
+
+// The command of each row that has one, with the row above it as a comment.
+[[nodiscard]] std::string commands_text(std::span<const experiments::Reproduction> results);
+
+}  // namespace paceline::cli

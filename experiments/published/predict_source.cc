@@ -1,0 +1,332 @@
+// Tests: tests/experiments/published_test.cc.
+#include "experiments/published/predict_source.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+
+#include "experiments/published/for_all.h"
+#include "experiments/published/predict_all_reduces.h"
+#include "experiments/published/row_job.h"
+#include "models/base/error.h"
+#include "models/base/interval.h"
+#include "models/base/parse_units.h"
+#include "simulator/cost/compute_time.h"
+#include "simulator/iteration/matched_compute.h"
+
+namespace paceline::experiments {
+namespace {
+
+using models::Profile;
+using simulator::Predictor;
+using simulator::StrategyPrediction;
+
+// What is known of a row on the way to its result.
+struct Work {
+  const TrainingRow* row = nullptr;
+  RowJob job;
+  const Profile* profile = nullptr;  // of its series
+  Figure<PerSecond> throughput;      // ours
+  std::string configuration;
+  std::string fault;  // why there is none of these
+};
+
+// What all rows of a series rest on.
+struct Series {
+  Profile profile;
+  std::string fault;  // why it could not be calibrated
+};
+
+// The published throughput of a row that calibrates, with the middle 90 % of what rounds to it.
+Figure<PerSecond> published_throughput(const TrainingRow& row, const RowJob& job) {
+  const PublishedUnit unit = published_unit(row.quantity, row.unit);
+  const double reach = interval_level * row.rounding;
+  const double samples = job.samples();
+  const auto rate = [&](double published) {
+    const double value = unit.factor * published;
+    switch (row.quantity) {
+      case Quantity::throughput:
+        return PerSecond{value};
+      case Quantity::iteration:
+        return PerSecond{samples / value};
+      case Quantity::minutes:
+        return PerSecond{*job.options.epochs * *job.options.dataset / value};
+      case Quantity::efficiency:
+      case Quantity::ratio:
+        break;
+    }
+    throw InputError(fmt::format("a row of {} calibrates nothing", name(row.quantity)),
+                     "calibrate on a throughput, an iteration or a time to train");
+  };
+  const PerSecond ends[] = {rate(row.published - reach), rate(row.published + reach)};
+  return {rate(row.published), std::min(ends[0], ends[1]), std::max(ends[0], ends[1]),
+          Provenance::calibrated, fmt::format("row {}, {}", row.id, row.where)};
+}
+
+// Calibrates a series on its rows, which come in the order of their ranks.
+Series calibrated(const Source& source, const std::string& name,
+                  const std::vector<const Work*>& rows) {
+  Series series;
+  series.profile.name = source.files.name + ", " + name;
+  series.profile.origin = "paceline reproduce " + source.files.name;
+  for (const Work* work : rows) {
+    series.profile.cluster = work->job.cluster->name;
+    series.profile.device = work->job.cluster->device.name;
+    const simulator::PredictionRequest request = work->job.request(&series.profile);
+    series.profile = simulator::calibrated_with(request, *work->job.options.strategy,
+                                                published_throughput(*work->row, work->job));
+  }
+  return series;
+}
+
+std::string described(const StrategyPrediction& p, const models::Strategy& strategy) {
+  std::string text = fmt::format("{}, {} on the wire", p.name, name(p.wire));
+  if (p.overlap != strategy.overlap) text += fmt::format(", overlap {}", name(p.overlap));
+  if (p.thresholds) {
+    if (strategy.fusion != models::Fusion::never && p.thresholds->fusion > Bytes{0})
+      text += ", theta " + to_text_binary(p.thresholds->fusion);
+    if (strategy.hybrid() != nullptr) text += ", eta " + to_text(p.thresholds->hybrid);
+    if (strategy.takes_group()) text += fmt::format(", k {}", p.thresholds->group_size);
+    if (strategy.on_servers() != nullptr)
+      text += fmt::format(", {} servers", p.thresholds->servers);
+    if (p.thresholds->streams > 1) text += fmt::format(", {} streams", p.thresholds->streams);
+  }
+  return fmt::format("{}; {}; {}", text, p.timed_by, p.compute_source);
+}
+
+void predict(Work& work, Predictor& predictor) {
+  const StrategyPrediction p = predictor.predict(*work.job.options.strategy);
+  const double samples = work.job.samples();
+  work.throughput = {p.throughput, PerSecond{samples / p.iteration.high.value()},
+                     PerSecond{samples / p.iteration.low.value()}, Provenance::predicted, ""};
+  work.configuration = described(p, *work.job.options.strategy);
+}
+
+// Predicts rows that share a predictor.
+void predict_group(const std::vector<Work*>& group) {
+  std::optional<Predictor> predictor;
+  std::map<std::string_view, const Work*> known;  // by the strategy
+  for (Work* work : group) {
+    if (const Work*& same = known[work->job.options.strategy->name]; same == nullptr) {
+      same = work;
+    } else {
+      work->throughput = same->throughput;
+      work->configuration = same->configuration;
+      work->fault = same->fault;
+      continue;
+    }
+    try {
+      if (!predictor) predictor.emplace(work->job.request(work->profile));
+      predict(*work, *predictor);
+    } catch (const InputError& error) {
+      work->fault = error.what();
+    } catch (const UnavailableError& error) {
+      work->fault = error.what();
+    }
+  }
+}
+
+std::vector<std::vector<Work*>> groups_of(std::vector<Work>& works) {
+  std::vector<std::vector<Work*>> groups;
+  for (Work& work : works) {
+    if (!work.fault.empty()) continue;
+    const auto fits = [&](const std::vector<Work*>& group) {
+      return group.front()->profile == work.profile &&
+             group.front()->job.shares_predictor(work.job);
+    };
+    const auto group = std::find_if(groups.begin(), groups.end(), fits);
+    if (group == groups.end()) {
+      groups.push_back({&work});
+    } else {
+      group->push_back(&work);
+    }
+  }
+  return groups;
+}
+
+// Ours, in the unit of the row. `against` is the row that it is against, or null.
+Figure<double> ours_of(const Work& work, const Work* against) {
+  const TrainingRow& row = *work.row;
+  const double factor = published_unit(row.quantity, row.unit).factor;
+  const auto at = [&](auto end) {
+    const double rate = (work.throughput.*end).value();
+    switch (row.quantity) {
+      case Quantity::throughput:
+        return rate / factor;
+      case Quantity::iteration:
+        return work.job.samples() / rate / factor;
+      case Quantity::minutes:
+        return *work.job.options.epochs * *work.job.options.dataset / rate / factor;
+      case Quantity::efficiency:
+        return rate / row.ranks / ((against->throughput.*end).value() / against->row->ranks) /
+               factor;
+      case Quantity::ratio:
+        return rate / (against->throughput.*end).value() / factor;
+    }
+    return 0.0;
+  };
+  const double value = at(&Figure<PerSecond>::value);
+  const double ends[] = {at(&Figure<PerSecond>::low), at(&Figure<PerSecond>::high)};
+  return {value, std::min({value, ends[0], ends[1]}), std::max({value, ends[0], ends[1]}),
+          Provenance::predicted, ""};
+}
+
+// The command that prints ours. Its profile is given by the two figures that a profile of this
+// program's own calibrations has: the rate of one rank, and the slowdown of several.
+std::string command_of(const Work& work, const SourceParts& parts) {
+  const RowJob& job = work.job;
+  const simulator::ComputeTimes alone = simulator::compute_times(
+      {job.network->work, job.cluster->device, work.profile, job.precision, job.batch, 1},
+      simulator::Reading::stated);
+  std::string text = fmt::format(
+      "paceline predict --model {} --cluster {} --ranks {} --batch {} --precision {} {}{} "
+      "--throughput {:.10g}",
+      parts.network_word(work.row->model), parts.cluster_word(work.row->cluster), job.ranks,
+      job.batch, name(job.precision), job.options.strategy_words, job.options.words,
+      job.batch / alone.total().value());
+  if (job.ranks > 1) {
+    for (const models::CalibratedSlowdown& entry : work.profile->slowdowns) {
+      if (entry.network == job.network->work.name && entry.precision == job.precision)
+        text += fmt::format(" --slowdown {:.10g}", entry.factor.value);
+    }
+  }
+  if (work.row->sequence) text += fmt::format(" --sequence {}", *work.row->sequence);
+  if (!job.cluster->profile.empty()) text += " --profile none";
+  return text;
+}
+
+Row result_of(const Work& work, const Work* against, const SourceParts& parts) {
+  const TrainingRow& row = *work.row;
+  const Figure<double> ours = ours_of(work, against);
+  Row result;
+  result.id = row.id;
+  result.source = row.where;
+  result.what = row.what;
+  result.provenance = row.role == Role::calibrates ? Provenance::calibrated : Provenance::predicted;
+  result.unit = row.unit;
+  result.published = row.published;
+  result.ours = ours.value;
+  result.low = ours.low;
+  result.high = ours.high;
+  result.configuration = work.configuration;
+  result.note = row.note;
+  result.is_time = row.quantity == Quantity::iteration || row.quantity == Quantity::minutes;
+  result.command = command_of(work, parts);
+  result.series = row.series;
+  result.strategy = work.job.options.strategy->name;
+  result.contest = fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", row.series, row.cluster,
+                               row.model, row.batch, row.sequence.value_or(0), row.ranks,
+                               name(row.quantity), row.unit, name(row.precision));
+  return result;
+}
+
+class SourcePredictor {
+ public:
+  SourcePredictor(const Source& source, const PredictOptions& options)
+      : source_(source), options_(options), parts_(source) {}
+
+  Reproduction predict() {
+    read_jobs();
+    calibrate();
+    std::vector<std::vector<Work*>> groups = groups_of(works_);
+    for_all(groups, options_.threads, predict_group);
+    Reproduction all = result();
+    const bool lists = options_.faults == Faults::are_listed;
+    std::vector<Row> all_reduces =
+        predict_all_reduces(source_, parts_, options_.threads, lists ? &all.failed : nullptr);
+    std::move(all_reduces.begin(), all_reduces.end(), std::back_inserter(all.rows));
+    return all;
+  }
+
+ private:
+  void read_jobs() {
+    for (const TrainingRow& row : source_.training) {
+      if (row.role == Role::left_out) continue;
+      Work work;
+      work.row = &row;
+      try {
+        work.job = parts_.job(row);
+      } catch (const InputError& error) {
+        if (options_.faults == Faults::are_errors) throw;
+        work.fault = error.what();
+      }
+      works_.push_back(std::move(work));
+    }
+  }
+
+  void calibrate() {
+    std::map<std::string, std::vector<const Work*>> spent;
+    for (const Work& work : works_) {
+      series_.try_emplace(work.row->series);
+      if (work.row->role == Role::calibrates && work.fault.empty())
+        spent[work.row->series].push_back(&work);
+    }
+    for (auto& [name, rows] : spent) {
+      std::stable_sort(rows.begin(), rows.end(),
+                       [](const Work* a, const Work* b) { return a->row->ranks < b->row->ranks; });
+      try {
+        series_[name] = calibrated(source_, name, rows);
+      } catch (const InputError& error) {
+        if (options_.faults == Faults::are_errors) throw;
+        series_[name].fault = fmt::format("series {} cannot be calibrated: {}", name, error.what());
+      }
+    }
+    for (Work& work : works_) {
+      const Series& series = series_[work.row->series];
+      work.profile = &series.profile;
+      if (work.fault.empty()) work.fault = series.fault;
+    }
+  }
+
+  [[nodiscard]] const Work* work_of(const std::string& id) const {
+    for (const Work& work : works_) {
+      if (work.row->id == id) return &work;
+    }
+    return nullptr;
+  }
+
+  [[nodiscard]] Reproduction result() const {
+    Reproduction result{.name = source_.files.name, .title = source_.title};
+    for (const TrainingRow& row : source_.training) {
+      if (row.role == Role::left_out) result.left_out.push_back({row.id, row.what, row.note});
+    }
+    for (const AllReduceRow& row : source_.all_reduces) {
+      if (row.role == Role::left_out)
+        result.left_out.push_back(
+            {row.id, fmt::format("{} of {} ranks", row.library, row.ranks), row.note});
+    }
+    for (const auto& [name, series] : series_) {
+      if (series.fault.empty() && series.profile.throughputs.empty())
+        result.notes.push_back(fmt::format(
+            "No row calibrates series {}: computation there is the device's roofline.", name));
+    }
+    for (const Work& work : works_) {
+      const Work* against = work.row->against.empty() ? nullptr : work_of(work.row->against);
+      const std::string& fault =
+          against != nullptr && work.fault.empty() ? against->fault : work.fault;
+      if (!fault.empty()) {
+        if (options_.faults == Faults::are_errors) throw InputError(fault, "");
+        result.failed.push_back({work.row->id, work.row->what, fault});
+      } else if (work.row->role != Role::reference) {
+        result.rows.push_back(result_of(work, against, parts_));
+      }
+    }
+    return result;
+  }
+
+  const Source& source_;
+  PredictOptions options_;
+  SourceParts parts_;
+  std::vector<Work> works_;
+  std::map<std::string, Series> series_;
+};
+
+}  // namespace
+
+Reproduction predict_source(const Source& source, const PredictOptions& options) {
+  return SourcePredictor(source, options).predict();
+}
+
+}  // namespace paceline::experiments

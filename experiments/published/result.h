@@ -1,0 +1,64 @@
+// Published numbers beside ours, as values: what `paceline reproduce` prints.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/base/figure.h"
+#include "models/profile/profile.h"
+
+namespace paceline::experiments {
+
+// Whether a row tells of training or of one all-reduce.
+enum class RowKind { training, all_reduce };
+
+struct Row {
+  std::string id = {};      // in its table
+  std::string source = {};  // section, table or figure
+  std::string what = {};
+  Provenance provenance = Provenance::predicted;  // calibrated: the row was spent on a fit
+  std::string unit = {};                          // "%", "min", "x", "images/s", "us"
+  double published = 0;
+  double ours = 0;
+  double low = 0;  // the interval of ours; both ends are `ours` where it has none
+  double high = 0;
+  std::string configuration = {};  // how ours was made
+  std::string note = {};           // why it is off, if it is
+  RowKind kind = RowKind::training;
+  // Whether more of it is slower, as of a time. An error is then that of its reciprocal, a speed.
+  bool is_time = false;
+  std::string command = {};  // of the `paceline` command that prints ours; empty: there is none
+  std::string series = {};
+  std::string strategy = {};  // its name alone
+  // What two rows have in common that differ in their strategies alone; empty: nothing is.
+  std::string contest = {};
+  double bytes = 0;  // of an all-reduce
+
+  // ours / published - 1
+  [[nodiscard]] double relative_error() const { return ours / published - 1; }
+  // The same of the speed: more than 0 where the prediction is too fast.
+  [[nodiscard]] double speed_error() const {
+    return is_time ? published / ours - 1 : ours / published - 1;
+  }
+  [[nodiscard]] bool is_inside() const { return low <= published && published <= high; }
+};
+
+// A row without ours: left out by its table, or one that could not be predicted.
+struct RowWithout {
+  std::string id;
+  std::string what;
+  std::string why;
+};
+
+struct Reproduction {
+  std::string name;
+  std::string title;
+  std::vector<Row> rows = {};
+  std::optional<models::Profile> profile = {};  // what was calibrated on the way
+  std::vector<std::string> notes = {};
+  std::vector<RowWithout> left_out = {};
+  std::vector<RowWithout> failed = {};
+};
+
+}  // namespace paceline::experiments

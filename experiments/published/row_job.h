@@ -1,0 +1,91 @@
+// From the words of a row to what is predicted: its network, its cluster, its strategy and options.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "experiments/published/source.h"
+#include "models/cluster/cluster.h"
+#include "models/network/work.h"
+#include "models/plan/strategy.h"
+#include "simulator/iteration/prediction.h"
+
+namespace paceline::experiments {
+
+struct SourceNetwork {
+  models::NetworkWork work;
+  Bytes stored_sample{0};
+};
+
+// The strategy and the options of a row, read.
+struct RowOptions {
+  const models::Strategy* strategy = nullptr;
+  std::optional<models::WireType> wire;  // by default that of the precision
+  simulator::ThresholdRequest thresholds;
+  simulator::EngineKind engine = simulator::EngineKind::automatic;
+  std::optional<models::Overlap> overlap;
+  std::optional<models::Placement> placement;
+  int accumulate = 1;
+  std::string nccl_version;
+  // Of a time to train.
+  std::optional<double> epochs;
+  std::optional<double> dataset;  // samples of an epoch
+  // The words that `paceline predict` takes: the strategy's, and all others.
+  std::string strategy_words;
+  std::string words;
+};
+
+// Reads "fused-ring --theta 64MiB" and "--wire fp16" into options. Throws InputError.
+[[nodiscard]] RowOptions row_options(const TrainingRow& row);
+
+// The job of a row. It refers into the SourceParts that made it.
+struct RowJob {
+  const SourceNetwork* network = nullptr;
+  const models::Cluster* cluster = nullptr;
+  RowOptions options;
+  int ranks = 1;
+  int batch = 1;
+  models::Precision precision = models::Precision::fp32;
+
+  [[nodiscard]] models::WireType wire() const;
+  // Samples of all ranks in an iteration.
+  [[nodiscard]] double samples() const {
+    return static_cast<double>(ranks) * batch * options.accumulate;
+  }
+  // `profile` may be null. It must outlive the request, as must the job.
+  [[nodiscard]] simulator::PredictionRequest request(const models::Profile* profile) const;
+  // Whether two rows can share a Predictor, if their series are the same.
+  [[nodiscard]] bool shares_predictor(const RowJob& other) const;
+};
+
+// The clusters and networks of a source's rows, each read once. Reading is not for several threads
+// at once; what was read may be used by all.
+class SourceParts {
+ public:
+  explicit SourceParts(const Source& source) : source_(source) {}
+  SourceParts(const SourceParts&) = delete;
+  SourceParts& operator=(const SourceParts&) = delete;
+
+  // Throws InputError that names expected.csv and the row's line, or the file and line of a
+  // cluster or network.
+  [[nodiscard]] RowJob job(const TrainingRow& row);
+  // With its ranks placed as `placement` says, where it does.
+  [[nodiscard]] const models::Cluster& cluster(const std::string& name,
+                                               std::optional<models::Placement> placement = {});
+  [[nodiscard]] const SourceNetwork& network(const std::string& name, std::optional<int> sequence);
+
+  // The words by which `paceline predict` knows them: a path or a name.
+  [[nodiscard]] std::string cluster_word(const std::string& name) const;
+  [[nodiscard]] std::string network_word(const std::string& name) const;
+
+ private:
+  const Source& source_;
+  std::map<std::pair<std::string, std::optional<models::Placement>>,
+           std::unique_ptr<models::Cluster>>
+      clusters_;
+  std::map<std::pair<std::string, int>, std::unique_ptr<SourceNetwork>> networks_;
+};
+
+}  // namespace paceline::experiments

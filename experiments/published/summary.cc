@@ -1,0 +1,76 @@
+// Tests: tests/experiments/published_test.cc.
+#include "experiments/published/summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include "calibration/fit/statistics.h"
+
+namespace paceline::experiments {
+namespace {
+
+// Published speeds that differ by no more than this share are not told apart.
+constexpr double told_apart = 0.05;
+
+double speed(double value, bool is_time) {
+  return is_time ? 1 / value : value;
+}
+
+void count_pair(const Row& a, const Row& b, Summary& summary) {
+  if (a.strategy == b.strategy) return;
+  const double published = speed(a.published, a.is_time) / speed(b.published, b.is_time);
+  if (std::max(published, 1 / published) <= 1 + told_apart) return;
+  const double ours = speed(a.ours, a.is_time) / speed(b.ours, b.is_time);
+  ++summary.pairs;
+  if ((published > 1 && ours > 1) || (published < 1 && ours < 1)) ++summary.ordered;
+}
+
+}  // namespace
+
+Summary summary_of(std::span<const Row> rows, const std::function<bool(const Row&)>& counts) {
+  Summary summary;
+  std::vector<double> errors;
+  std::vector<double> absolute;
+  std::map<std::string, std::vector<const Row*>> contests;
+  for (const Row& row : rows) {
+    if (!counts(row)) continue;
+    if (row.provenance != Provenance::predicted) {
+      ++summary.calibrated;
+      continue;
+    }
+    const double error = row.speed_error();
+    errors.push_back(error);
+    absolute.push_back(std::abs(error));
+    if (std::abs(error) >= std::abs(summary.worst)) summary.worst = error;
+    if (row.is_inside()) ++summary.inside;
+    if (row.contest.empty()) continue;
+    std::vector<const Row*>& contest = contests[row.contest];
+    for (const Row* other : contest) count_pair(*other, row, summary);
+    contest.push_back(&row);
+  }
+  summary.rows = static_cast<int>(errors.size());
+  if (errors.empty()) return summary;
+  std::sort(errors.begin(), errors.end());
+  std::sort(absolute.begin(), absolute.end());
+  constexpr double most = 0.9;
+  summary.median = calibration::quantile(absolute, 0.5);
+  summary.p90 = calibration::quantile(absolute, most);
+  summary.bias = calibration::quantile(errors, 0.5);
+  return summary;
+}
+
+bool is_training(const Row& row) {
+  return row.kind == RowKind::training;
+}
+
+bool is_small_all_reduce(const Row& row) {
+  return row.kind == RowKind::all_reduce && row.bytes <= small_all_reduce_bytes;
+}
+
+bool is_large_all_reduce(const Row& row) {
+  return row.kind == RowKind::all_reduce && row.bytes > small_all_reduce_bytes;
+}
+
+}  // namespace paceline::experiments

@@ -1,0 +1,38 @@
+// How good predictions of many rows are, in a few numbers.
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "experiments/published/result.h"
+
+namespace paceline::experiments {
+
+// Of rows that were predicted; those that were spent on calibration do not count. Errors are of
+// speeds, as shares: 0.1 is a speed that is predicted 10 % too high.
+struct Summary {
+  int rows = 0;
+  int calibrated = 0;  // rows that were spent
+  double median = 0;   // of absolute errors
+  double p90 = 0;      // likewise
+  double worst = 0;    // the error of the largest absolute value, with its sign
+  double bias = 0;     // median of the errors with their signs
+  int inside = 0;      // rows whose published value is in the interval of ours
+  // Pairs of rows that differ in their strategies alone, and whose published speeds differ by more
+  // than 5 %; and how many of these we order alike.
+  int pairs = 0;
+  int ordered = 0;
+};
+
+// Of the rows for which `counts` is true. O(n log n + n x rows of a contest).
+[[nodiscard]] Summary summary_of(std::span<const Row> rows,
+                                 const std::function<bool(const Row&)>& counts);
+
+// The size up to which an all-reduce is small.
+inline constexpr double small_all_reduce_bytes = 65536;
+
+[[nodiscard]] bool is_training(const Row& row);
+[[nodiscard]] bool is_small_all_reduce(const Row& row);
+[[nodiscard]] bool is_large_all_reduce(const Row& row);
+
+}  // namespace paceline::experiments

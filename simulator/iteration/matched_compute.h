@@ -1,0 +1,36 @@
+// What the throughput of a training job of several ranks says of computation.
+//
+// Frameworks print the samples per second of a job on a node, with its communication in it. How
+// fast a rank computes is then solved for: the rate at which the prediction of the same job, with
+// the same strategy, has the throughput that was measured.
+#pragma once
+
+#include "models/base/units.h"
+#include "models/plan/strategy.h"
+#include "models/profile/profile.h"
+#include "simulator/iteration/prediction.h"
+
+namespace paceline::simulator {
+
+// The samples per second of one rank that computes alone, such that the request's job under the
+// strategy has a throughput of `samples`, to 1e-9. The request's profile says everything but the
+// throughputs and layer times of its network. Throws InputError if no computation is fast enough,
+// because communication alone takes longer. About ten iterations are simulated.
+[[nodiscard]] PerSecond matched_throughput(const PredictionRequest& request,
+                                           const models::Strategy& strategy, PerSecond samples);
+
+// The same for what a job of several ranks takes longer than one rank alone, whose throughput the
+// request's profile has: the factor of models::CalibratedSlowdown.
+[[nodiscard]] double matched_slowdown(const PredictionRequest& request,
+                                      const models::Strategy& strategy, PerSecond samples);
+
+// The request's profile with one more throughput of its job: at several ranks it is what `samples`
+// make of it by one of the functions above. The second is taken where the profile has a throughput
+// of the network on one rank at the request's batch and precision. The ends of the interval of
+// `samples` become the ends of the calibrated figure. Layer times of the network, which would take
+// precedence, are dropped. Throws InputError as above.
+[[nodiscard]] models::Profile calibrated_with(const PredictionRequest& request,
+                                              const models::Strategy& strategy,
+                                              const Figure<PerSecond>& samples);
+
+}  // namespace paceline::simulator
