@@ -12,6 +12,7 @@
 #include "cli/reproduce_convergence.h"
 #include "cli/reproduction_text.h"
 #include "cli/table.h"
+#include "experiments/published/plot.h"
 #include "experiments/published/source.h"
 #include "experiments/reproduction.h"
 #include "experiments/reproduction_json.h"
@@ -32,6 +33,8 @@ struct Options {
   std::string name;
   std::string profile_out;
   ConvergenceOptions convergence;
+  std::string plot;
+  bool leave_one_out = false;
   bool commands = false;
   bool json = false;
 };
@@ -63,16 +66,26 @@ experiments::Reproduction reproduced(const std::string& name) {
                                 {.faults = experiments::Faults::are_listed, .threads = threads()});
 }
 
-std::vector<experiments::Reproduction> all_reproduced() {
+std::vector<experiments::Reproduction> all_reproduced(bool leave_one_out) {
   Progress progress;
-  std::vector<experiments::Reproduction> results;
-  const std::vector<experiments::Experiment> all = experiments::experiments();
-  for (const experiments::Experiment& entry : all) {
-    progress.show(fmt::format("predicting the rows of {}", entry.name),
-                  static_cast<double>(results.size()) / static_cast<double>(all.size()));
-    results.push_back(experiments::reproduce(
-        entry.name, {.faults = experiments::Faults::are_listed, .threads = threads()}));
-  }
+  const auto show = [&](const std::string& name, double share) {
+    progress.show(fmt::format("predicting the rows of {}", name), share);
+  };
+  const experiments::PredictOptions options{.faults = experiments::Faults::are_listed,
+                                            .threads = threads()};
+  return leave_one_out ? experiments::reproduce_leaving_one_out(options, show)
+                       : experiments::reproduce_all(options, show);
+}
+
+// What the options ask for: all sources, or one. Leaving one out needs the others.
+std::vector<experiments::Reproduction> results_of(const Options& options) {
+  if (options.name != all_name && !options.leave_one_out) return {reproduced(options.name)};
+  if (job::names_a_file(options.name))
+    throw InputError({"--leave-one-out"}, "a folder of yours is no source that priors come from",
+                     "leave it out");
+  std::vector<experiments::Reproduction> results = all_reproduced(options.leave_one_out);
+  if (options.name != all_name)
+    std::erase_if(results, [&](const auto& result) { return result.name != options.name; });
   return results;
 }
 
@@ -96,13 +109,16 @@ void run(const Options& options) {
     if (std::find(names.begin(), names.end(), options.name) == names.end())
       throw unknown_name("experiment", options.name, names);
   }
-  const std::vector<experiments::Reproduction> results =
-      options.name == all_name ? all_reproduced() : std::vector{reproduced(options.name)};
+  job::check_paths({{"--profile-out", options.profile_out, job::PathUse::output},
+                    {"--plot", options.plot, job::PathUse::output}});
+  const std::vector<experiments::Reproduction> results = results_of(options);
   if (!options.profile_out.empty()) {
     if (results.size() != 1 || !results.front().profile)
       throw InputError({"--profile-out"}, fmt::format("{} has no one profile", options.name), "");
     job::write_output_file(options.profile_out, models::to_json(*results.front().profile));
   }
+  if (!options.plot.empty())
+    job::write_output_file(options.plot, experiments::published_svg(results));
   print_results(results, options);
 }
 
@@ -119,6 +135,12 @@ void add_reproduce(Command& app) {
       "what the papers say of mixed precision, LARS, weight decay and double buffering, trained at "
       "our scale (half an hour on two cores)";
   command.add_option("name", options->name, list).required().value("NAME|all|FOLDER");
+  command.add_flag("--leave-one-out", options->leave_one_out,
+                   "Take whatever is fitted to published rows from other sources than the one that "
+                   "is predicted");
+  command
+      .add_option("--plot", options->plot, "Write predicted over published values as a plot (SVG)")
+      .value("FILE");
   command.add_flag("--commands", options->commands,
                    "Print the paceline command of each row in place of its prediction");
   command

@@ -15,44 +15,40 @@ using experiments::Reproduction;
 using experiments::Row;
 using experiments::Summary;
 
+// Four digits, and a whole number is never shortened to an exponent.
+std::string number(double value) {
+  constexpr double many = 1e4;
+  return value >= many ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
+}
+
 std::string with_unit(double value, const std::string& unit) {
-  return fmt::format("{:.4g} {}", value, unit);
+  return number(value) + " " + unit;
+}
+
+// "calibrated" of a row that was spent; else whether the published value is in the interval of ours.
+std::string verdict(const Row& row) {
+  if (row.provenance != Provenance::predicted) return std::string(name(row.provenance));
+  if (row.low == row.high) return "predicted";
+  return row.is_inside() ? "inside" : "outside";
 }
 
 std::string percent_of(int part, int whole) {
   return whole == 0 ? "-" : fmt::format("{:.0f} %", 100.0 * part / whole);
 }
 
-bool has_intervals(const Reproduction& result) {
-  for (const Row& row : result.rows) {
-    if (row.low < row.high) return true;
-  }
-  return false;
-}
-
 std::string rows_text(const Reproduction& result, int width) {
-  const bool intervals = has_intervals(result);
-  std::vector<Table::Column> columns = {
-      {.title = "source", .align = Align::left, .least_important = 1},
-      {.title = "what", .align = Align::left, .wraps = true},
-      {.title = "", .align = Align::left},
-      {.title = "published"},
-      {.title = "ours"}};
-  if (intervals) columns.push_back({.title = "interval"});
-  columns.push_back({.title = "error"});
-  if (intervals) columns.push_back({.title = "", .align = Align::left});
-  Table table(std::move(columns));
+  Table table({{.title = "source", .align = Align::left, .least_important = 2},
+               {.title = "what", .align = Align::left, .wraps = true},
+               {.title = "published"},
+               {.title = "ours"},
+               {.title = "interval", .least_important = 1},
+               {.title = "error"},
+               {.title = "", .align = Align::left}});
   for (const Row& row : result.rows) {
-    std::vector<std::string> cells = {row.source, row.what, std::string(name(row.provenance)),
-                                      with_unit(row.published, row.unit),
-                                      with_unit(row.ours, row.unit)};
-    if (intervals) cells.push_back(fmt::format("{:.4g} to {:.4g}", row.low, row.high));
-    cells.push_back(signed_percent(row.relative_error()));
-    if (intervals)
-      cells.emplace_back(row.provenance != Provenance::predicted ? ""
-                         : row.is_inside()                       ? "inside"
-                                                                 : "outside");
-    table.add(std::move(cells));
+    table.add(
+        {row.source, row.what, with_unit(row.published, row.unit), with_unit(row.ours, row.unit),
+         row.low == row.high ? "" : fmt::format("{} to {}", number(row.low), number(row.high)),
+         signed_percent(row.relative_error()), verdict(row)});
   }
   return table.fitted(width).text;
 }
@@ -109,7 +105,7 @@ std::string to_text(const Reproduction& result, int width) {
   bool any = false;
   for (const Row& row : result.rows) {
     if (row.note.empty()) continue;
-    if (!any) text += "\nWhy some are off:\n";
+    if (!any) text += "\nNotes:\n";
     any = true;
     text +=
         fmt::format("  {} ({}): {}\n", row.what, signed_percent(row.relative_error()), row.note);

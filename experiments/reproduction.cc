@@ -48,6 +48,38 @@ Reproduction reproduce(std::string_view name, const PredictOptions& options) {
   throw unknown_name("experiment", name, names);
 }
 
+std::vector<Reproduction> reproduce_all(const PredictOptions& options,
+                                        const SourceObserver& begin) {
+  std::vector<Reproduction> results;
+  const std::vector<Experiment> all = experiments();
+  for (const Experiment& entry : all) {
+    if (begin)
+      begin(entry.name, static_cast<double>(results.size()) / static_cast<double>(all.size()));
+    results.push_back(reproduce(entry.name, options));
+  }
+  return results;
+}
+
+std::vector<Reproduction> reproduce_leaving_one_out(const PredictOptions& options,
+                                                    const SourceObserver& begin) {
+  PredictOptions unfitted = options;
+  unfitted.fitted = {};
+  std::vector<Reproduction> results = reproduce_all(unfitted, begin);
+  const std::vector<Reproduction> evidence = results;
+  for (Reproduction& result : results) {
+    std::vector<const Reproduction*> others;
+    for (const Reproduction& other : evidence) {
+      if (other.name != result.name) others.push_back(&other);
+    }
+    PredictOptions fitted = options;
+    fitted.fitted = fitted_from(others);
+    if (fitted.fitted == Fitted{}) continue;
+    if (begin) begin(result.name, 1);
+    result = reproduce(result.name, fitted);
+  }
+  return results;
+}
+
 std::vector<Row> parse_expected(std::string_view text, const std::string& file) {
   std::vector<Row> rows;
   int line_number = 0;

@@ -5,6 +5,7 @@
 // or is predicted.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,18 @@ struct Experiment {
 // Reproduces one of them. Rows that cannot be predicted are listed. Throws InputError that suggests
 // the nearest name.
 [[nodiscard]] Reproduction reproduce(std::string_view name, const PredictOptions& options);
+
+// Called before a source is predicted, with the share of the work that is done.
+using SourceObserver = std::function<void(const std::string& name, double share)>;
+
+// Reproduces all of them, in their order.
+[[nodiscard]] std::vector<Reproduction> reproduce_all(const PredictOptions& options,
+                                                      const SourceObserver& begin = {});
+
+// The same, where whatever is fitted to published rows comes from other sources than the one that is
+// predicted (published/fitted.h). The options' own `fitted` has no effect.
+[[nodiscard]] std::vector<Reproduction> reproduce_leaving_one_out(const PredictOptions& options,
+                                                                  const SourceObserver& begin = {});
 
 // The rows of an expected.csv: "id,source,what,role,unit,published" with `ours` still 0. Fields
 // have no commas. Throws InputError with file and line.

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "experiments/published/fitted.h"
 #include "experiments/published/result.h"
 #include "experiments/published/source.h"
 
@@ -18,6 +19,7 @@ enum class Faults {
 struct PredictOptions {
   Faults faults = Faults::are_errors;
   int threads = 1;
+  Fitted fitted = {};  // from rows of other sources
 };
 
 // Throws InputError.
