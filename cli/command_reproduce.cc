@@ -113,9 +113,11 @@ void run(const Options& options) {
                     {"--plot", options.plot, job::PathUse::output}});
   const std::vector<experiments::Reproduction> results = results_of(options);
   if (!options.profile_out.empty()) {
-    if (results.size() != 1 || !results.front().profile)
-      throw InputError({"--profile-out"}, fmt::format("{} has no one profile", options.name), "");
-    job::write_output_file(options.profile_out, models::to_json(*results.front().profile));
+    const std::optional<models::Profile> profile = experiments::fitted_profile(options.name);
+    if (!profile)
+      throw InputError({"--profile-out"}, fmt::format("no profile is fitted to {}", options.name),
+                       "that of jizhi ships");
+    job::write_output_file(options.profile_out, models::to_json(*profile));
   }
   if (!options.plot.empty())
     job::write_output_file(options.plot, experiments::published_svg(results));
@@ -145,7 +147,7 @@ void add_reproduce(Command& app) {
                    "Print the paceline command of each row in place of its prediction");
   command
       .add_option("--profile-out", options->profile_out,
-                  "Write what was calibrated as a profile (JSON)")
+                  "Write the profile that ships and is fitted to rows of jizhi (JSON)")
       .value("FILE");
   add_convergence_options(command, options->convergence);
   command.add_flag("--json", options->json, "Print one JSON document");

@@ -25,7 +25,8 @@ std::string with_unit(double value, const std::string& unit) {
   return number(value) + " " + unit;
 }
 
-// "calibrated" of a row that was spent; else whether the published value is in the interval of ours.
+// "calibrated" of a row that was spent; else whether the published value is in the interval of
+// ours.
 std::string verdict(const Row& row) {
   if (row.provenance != Provenance::predicted) return std::string(name(row.provenance));
   if (row.low == row.high) return "predicted";

@@ -1,17 +1,17 @@
-// Sets a published result beside ours, row by row.
+// The published results that are part of the program, ours beside theirs.
 //
-// The published figures are data (the folders of published/source.h, and expected.csv of those that
-// compute in code): they are read, never written, and each row says whether it was used to calibrate
-// or is predicted.
+// They are data: the folders of experiments/ that published/source.h describes.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "experiments/published/predict_source.h"
 #include "experiments/published/result.h"
+#include "models/profile/profile.h"
 
 namespace paceline::experiments {
 
@@ -27,6 +27,10 @@ struct Experiment {
 // the nearest name.
 [[nodiscard]] Reproduction reproduce(std::string_view name, const PredictOptions& options);
 
+// The profile that ships and was fitted to rows of this one; nothing for most. Takes about a
+// second.
+[[nodiscard]] std::optional<models::Profile> fitted_profile(std::string_view name);
+
 // Called before a source is predicted, with the share of the work that is done.
 using SourceObserver = std::function<void(const std::string& name, double share)>;
 
@@ -34,13 +38,9 @@ using SourceObserver = std::function<void(const std::string& name, double share)
 [[nodiscard]] std::vector<Reproduction> reproduce_all(const PredictOptions& options,
                                                       const SourceObserver& begin = {});
 
-// The same, where whatever is fitted to published rows comes from other sources than the one that is
-// predicted (published/fitted.h). The options' own `fitted` has no effect.
+// The same, where whatever is fitted to published rows comes from other sources than the one that
+// is predicted (published/fitted.h). The options' own `fitted` has no effect.
 [[nodiscard]] std::vector<Reproduction> reproduce_leaving_one_out(const PredictOptions& options,
                                                                   const SourceObserver& begin = {});
-
-// The rows of an expected.csv: "id,source,what,role,unit,published" with `ours` still 0. Fields
-// have no commas. Throws InputError with file and line.
-[[nodiscard]] std::vector<Row> parse_expected(std::string_view text, const std::string& file);
 
 }  // namespace paceline::experiments

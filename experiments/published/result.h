@@ -1,12 +1,10 @@
 // Published numbers beside ours, as values: what `paceline reproduce` prints.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "models/base/figure.h"
-#include "models/profile/profile.h"
 
 namespace paceline::experiments {
 
@@ -55,7 +53,6 @@ struct Reproduction {
   std::string name;
   std::string title;
   std::vector<Row> rows = {};
-  std::optional<models::Profile> profile = {};  // what was calibrated on the way
   std::vector<std::string> notes = {};
   std::vector<RowWithout> left_out = {};
   std::vector<RowWithout> failed = {};

@@ -340,7 +340,7 @@ class Agreement(unittest.TestCase):
 class Reproduction(unittest.TestCase):
     def test_json_has_the_rows(self):
         document = json.loads(run("reproduce", "jizhi", "--json").stdout)
-        self.assertEqual(len(document["rows"]), 15)
+        self.assertEqual(len(document["rows"]), 14)
         for row in document["rows"]:
             for key in ("source", "what", "provenance", "published", "ours", "relative_error"):
                 self.assertIn(key, row)
