@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "experiments/published/csv.h"
 #include "experiments/published/row_job.h"
 #include "experiments/published/source.h"
@@ -130,6 +132,45 @@ TEST(PublishedSource, OptionsAreReadByOneTable) {
   EXPECT_THAT(error("", ""), HasSubstr("a row without a strategy"));
   row.quantity = Quantity::minutes;
   EXPECT_THAT(error("ring", "--epochs 90"), HasSubstr("without epochs or dataset"));
+}
+
+// Whatever stands in a table, it is read or refused.
+TEST(PublishedSource, DamagedTablesAreReadOrRefused) {
+  const std::string good =
+      header + one +
+      "b,\"p. \"\"2\"\"\",8,s,predicted,jizhi-p40,resnet50,64,,fp32,8,fused-ring,--theta "
+      "64MiB,ratio,a,7.9,x,\n";
+  std::mt19937 random(1);
+  const auto draw = [&random](std::size_t most) { return random() % (most + 1); };
+  int refused = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string text = good;
+    for (std::size_t change = 0; change <= draw(2); ++change) {
+      const std::size_t at = draw(text.size() - 1);
+      switch (draw(2)) {
+        case 0:
+          text[at] = static_cast<char>(draw(255));
+          break;
+        case 1:
+          text.erase(at, 1 + draw(20));
+          break;
+        default:
+          text.insert(at, 1, "\",\n\r#-"[draw(5)]);
+      }
+    }
+    const std::string error = error_of([&] {
+      const Source source = read_source(files_of(text));
+      SourceParts parts(source);
+      for (const TrainingRow& row : source.training) {
+        if (row.role != Role::left_out) (void)parts.job(row);
+      }
+    });
+    if (error == "no error") continue;
+    ++refused;
+    EXPECT_EQ(error.find('\n'), std::string::npos);
+    EXPECT_THAT(error, HasSubstr("t/expected.csv:"));
+  }
+  EXPECT_GT(refused, 1000);
 }
 
 TEST(PublishedSource, EveryShippedSourceIsRead) {
