@@ -23,10 +23,7 @@ constexpr std::array<std::pair<ImportFormat, std::string_view>, 4> formats = {
 }  // namespace
 
 std::string_view name(ImportFormat format) {
-  for (const auto& [value, text] : formats) {
-    if (value == format) return text;
-  }
-  return "unknown";
+  return name_in(formats, format);
 }
 
 std::vector<std::string> import_format_names() {

@@ -20,19 +20,11 @@ constexpr std::array<std::pair<Provenance, std::string_view>, 6> names = {{
 }  // namespace
 
 std::string_view name(Provenance provenance) {
-  for (const auto& [value, text] : names) {
-    if (value == provenance) return text;
-  }
-  return "unknown";
+  return name_in(names, provenance);
 }
 
 Provenance provenance_from_name(std::string_view text) {
-  std::vector<std::string> known;
-  for (const auto& [value, candidate] : names) {
-    if (candidate == text) return value;
-    known.emplace_back(candidate);
-  }
-  throw unknown_name("provenance", text, known);
+  return value_named(names, "provenance", text);
 }
 
 }  // namespace paceline

@@ -29,16 +29,6 @@ auto parsed_item(const YAML::Node& node, const YamlMap& map, const std::string& 
   return YamlMap::parsed_scalar(node, map.file(), what, parse);
 }
 
-template <class Kinds>
-auto kind_of(const Kinds& kinds, const char* noun, const std::string& text) {
-  std::vector<std::string> names;
-  for (const auto& [kind, known] : kinds) {
-    if (known == text) return kind;
-    names.emplace_back(known);
-  }
-  throw unknown_name(noun, text, names);
-}
-
 // A link of a cluster: the name of one in the catalogue, or a mapping.
 Link cluster_link(const YamlMap& cluster, const std::string& key) {
   const YAML::Node node = cluster.at(key);
@@ -111,7 +101,7 @@ void read_intra(const YamlMap& map, Cluster& cluster) {
   cluster.intra = read_link(intra, "intra");
   if (!intra.has("topology")) return;
   cluster.intra_kind = intra.parsed("topology", [](const std::string& text) {
-    return kind_of(intra_kinds, "topology of a node", text);
+    return value_named(intra_kinds, "topology of a node", text);
   });
   if (cluster.intra_kind == IntraKind::all_to_all && cluster.ranks_per_node > most_all_to_all) {
     throw InputError(
@@ -219,7 +209,7 @@ Fabric read_fabric(const YamlMap& cluster_map, const Basis& basis, Cluster& clus
                     {"kind", "levels", "shape", "oversubscription", "hop_latency", "platform"});
   Fabric fabric;
   fabric.kind = any.parsed(
-      "kind", [](const std::string& text) { return kind_of(fabric_kinds, "fabric", text); });
+      "kind", [](const std::string& text) { return value_named(fabric_kinds, "fabric", text); });
   std::vector<std::string> keys = {"kind"};
   if (fabric.kind != FabricKind::flat) keys.emplace_back("hop_latency");
   if (fabric.kind == FabricKind::fat_tree) keys.emplace_back("levels");
@@ -248,7 +238,7 @@ Fabric read_fabric(const YamlMap& cluster_map, const Basis& basis, Cluster& clus
 // Reads a fabric that is a word. It must be flat, for the others need more than a name.
 void read_plain_fabric(const YamlMap& map) {
   const FabricKind kind = map.parsed(
-      "fabric", [](const std::string& text) { return kind_of(fabric_kinds, "fabric", text); });
+      "fabric", [](const std::string& text) { return value_named(fabric_kinds, "fabric", text); });
   if (kind == FabricKind::flat) return;
   throw InputError(map.place_of_key("fabric"),
                    fmt::format("fabric: {} needs more than its name", name(kind)),

@@ -4,18 +4,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "models/base/names.h"
+
 namespace paceline::models {
-namespace {
-
-template <class Pairs, class Kind>
-std::string_view name_in(const Pairs& pairs, Kind kind) {
-  for (const auto& [value, text] : pairs) {
-    if (value == kind) return text;
-  }
-  return "unknown";
-}
-
-}  // namespace
 
 std::string_view name(FabricKind kind) {
   return name_in(fabric_kinds, kind);

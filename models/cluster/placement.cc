@@ -11,10 +11,7 @@
 namespace paceline::models {
 
 std::string_view name(Placement placement) {
-  for (const auto& [value, text] : placements) {
-    if (value == placement) return text;
-  }
-  return "unknown";
+  return name_in(placements, placement);
 }
 
 Placement placement_from_name(std::string_view text) {

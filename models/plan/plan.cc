@@ -24,26 +24,15 @@ constexpr std::array<std::pair<Overlap, std::string_view>, 4> overlap_names = {
 }  // namespace
 
 std::string_view name(Overlap overlap) {
-  for (const auto& [value, text] : overlap_names) {
-    if (value == overlap) return text;
-  }
-  return "unknown";
+  return name_in(overlap_names, overlap);
 }
 
 std::string_view name(Library library) {
-  for (const auto& [value, text] : library_names) {
-    if (value == library) return text;
-  }
-  return "unknown";
+  return name_in(library_names, library);
 }
 
 Library library_from_name(std::string_view text) {
-  std::vector<std::string> known;
-  for (const auto& [value, candidate] : library_names) {
-    if (candidate == text) return value;
-    known.emplace_back(candidate);
-  }
-  throw unknown_name("library", text, known);
+  return value_named(library_names, "library", text);
 }
 
 bool Plan::is_of_other_system() const {
@@ -73,12 +62,7 @@ std::string described(const PlannedSchedule& schedule) {
 }
 
 Overlap overlap_from_name(std::string_view text) {
-  std::vector<std::string> known;
-  for (const auto& [value, candidate] : overlap_names) {
-    if (candidate == text) return value;
-    known.emplace_back(candidate);
-  }
-  throw unknown_name("overlap policy", text, known);
+  return value_named(overlap_names, "overlap policy", text);
 }
 
 }  // namespace paceline::models

@@ -245,19 +245,11 @@ bool Strategy::takes_rings() const {
 }
 
 std::string_view name(ServerPlacement placement) {
-  for (const auto& [value, text] : placements) {
-    if (value == placement) return text;
-  }
-  return "unknown";
+  return name_in(placements, placement);
 }
 
 ServerPlacement server_placement_from_name(std::string_view text) {
-  std::vector<std::string> known;
-  for (const auto& [value, candidate] : placements) {
-    if (candidate == text) return value;
-    known.emplace_back(candidate);
-  }
-  throw unknown_name("placement", text, known);
+  return value_named(placements, "placement", text);
 }
 
 Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients, int ranks,

@@ -29,16 +29,6 @@ constexpr std::array<std::pair<CurveKind, std::string_view>, 3> curve_kinds = {
 constexpr std::array<std::pair<RateKind, std::string_view>, 3> rate_kinds = {
     {{RateKind::copy, "copy"}, {RateKind::cast, "cast"}, {RateKind::reduce, "reduce"}}};
 
-template <class Names>
-auto kind_from_name(const Names& names, const char* what, std::string_view text) {
-  std::vector<std::string> known;
-  for (const auto& [kind, name] : names) {
-    if (name == text) return kind;
-    known.emplace_back(name);
-  }
-  throw unknown_name(what, text, known);
-}
-
 double at_least_0(const JsonValue& value) {
   const double number = value.number();
   if (number < 0) value.fail(fmt::format("{} is too small", number), "it must be at least 0");
@@ -169,7 +159,7 @@ CalibratedCurve read_curve(const JsonValue& entry) {
                     "most_bytes", "pieces", "residual", "source"});
   CalibratedCurve curve{
       .kind = entry.at("kind").named(
-          [](const std::string& s) { return kind_from_name(curve_kinds, "kind of curve", s); }),
+          [](const std::string& s) { return value_named(curve_kinds, "kind of curve", s); }),
       .between_nodes = entry.at("between_nodes").flag(),
       .library = entry.has_value("library") ? entry.at("library").text() : "",
       .wire = entry.has_value("wire_type") ? type_of(entry, "wire_type") : WireType::fp32,
@@ -194,7 +184,7 @@ CalibratedCurve read_curve(const JsonValue& entry) {
 CalibratedRate read_rate(const JsonValue& entry) {
   entry.check_keys({"kind", "type", "bytes_per_s"});
   return {entry.at("kind").named(
-              [](const std::string& s) { return kind_from_name(rate_kinds, "kind of rate", s); }),
+              [](const std::string& s) { return value_named(rate_kinds, "kind of rate", s); }),
           type_of(entry, "type"), read_figure<BytesPerSecond>(entry.at("bytes_per_s"), true)};
 }
 
@@ -317,17 +307,11 @@ OrderedJson link_json(const std::optional<Figure<Seconds>>& latency,
 }  // namespace
 
 std::string_view name(CurveKind kind) {
-  for (const auto& [value, text] : curve_kinds) {
-    if (value == kind) return text;
-  }
-  return "unknown";
+  return name_in(curve_kinds, kind);
 }
 
 std::string_view name(RateKind kind) {
-  for (const auto& [value, text] : rate_kinds) {
-    if (value == kind) return text;
-  }
-  return "unknown";
+  return name_in(rate_kinds, kind);
 }
 
 const CurvePiece& CalibratedCurve::piece(Bytes bytes) const {

@@ -48,10 +48,7 @@ EngineKind more_detailed(EngineKind a, EngineKind b) {
 }
 
 std::string_view name(EngineKind kind) {
-  for (const auto& [value, text] : kinds) {
-    if (value == kind) return text;
-  }
-  return "unknown";
+  return name_in(kinds, kind);
 }
 
 std::string described(EngineKind kind) {
@@ -59,12 +56,7 @@ std::string described(EngineKind kind) {
 }
 
 EngineKind engine_from_name(std::string_view text) {
-  std::vector<std::string> known;
-  for (const auto& [value, candidate] : kinds) {
-    if (candidate == text) return value;
-    known.emplace_back(candidate);
-  }
-  throw unknown_name("engine", text, known);
+  return value_named(kinds, "engine", text);
 }
 
 EngineKind network_engine_kind(EngineKind kind, std::span<const models::Schedule> schedules,

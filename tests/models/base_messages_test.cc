@@ -3,7 +3,10 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "models/base/error.h"
@@ -71,6 +74,21 @@ TEST(UnknownName, SuggestsOrListsWhatIsKnown) {
                "unknown network 'bert'; known: resnet50, vgg16");
   EXPECT_STREQ(unknown_name("network", "a\nb", known).what(),
                "unknown network 'a?b'; known: resnet50, vgg16");
+}
+
+TEST(TableOfNames, IsReadInBothDirections) {
+  enum class Colour { red, green, blue };
+  constexpr std::array<std::pair<Colour, std::string_view>, 2> colours = {
+      {{Colour::red, "red"}, {Colour::green, "green"}}};
+  EXPECT_EQ(name_in(colours, Colour::green), "green");
+  EXPECT_EQ(name_in(colours, Colour::blue), "unknown");
+  EXPECT_EQ(value_named(colours, "colour", "green"), Colour::green);
+  try {
+    (void)value_named(colours, "colour", "mauve");
+    FAIL() << "no colour of the table has that name";
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "unknown colour 'mauve'; known: red, green");
+  }
 }
 
 TEST(NearestName, CountsASwapOfNeighboursOnceAndTakesTheFirstOfTies) {
