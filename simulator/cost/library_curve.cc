@@ -30,6 +30,12 @@ std::size_t rank_of_name(const CalibratedCurve& curve, models::Library library) 
   return static_cast<std::size_t>(std::ranges::find(names, curve.library) - names.begin());
 }
 
+// Whether the curve is one of the library's all-reduces, between two ranks at least.
+bool is_of(const CalibratedCurve& curve, models::Library library) {
+  return curve.kind == models::CurveKind::all_reduce && curve.ranks > 1 &&
+         rank_of_name(curve, library) < names_of(library).size();
+}
+
 double log2_of(int ranks) {
   return std::log2(static_cast<double>(std::max(2, ranks)));
 }
@@ -68,8 +74,7 @@ double doublings_outside(const CalibratedCurve& curve, Bytes bytes) {
 
 bool has_library_curve(const models::Profile* profile, models::Library library) {
   return profile != nullptr && std::ranges::any_of(profile->curves, [&](const auto& curve) {
-           return curve.kind == models::CurveKind::all_reduce && curve.ranks > 1 &&
-                  rank_of_name(curve, library) < names_of(library).size();
+           return is_of(curve, library);
          });
 }
 
@@ -86,9 +91,7 @@ std::optional<LibraryCurve> LibraryCurve::find(const models::Profile* profile,
     };
     const CalibratedCurve* found = nullptr;
     for (const CalibratedCurve& curve : profile->curves) {
-      const bool serves = curve.kind == models::CurveKind::all_reduce && curve.ranks > 1 &&
-                          curve.between_nodes == between_nodes &&
-                          rank_of_name(curve, library) < names_of(library).size();
+      const bool serves = curve.between_nodes == between_nodes && is_of(curve, library);
       if (serves && (found == nullptr || distance(curve) < distance(*found))) found = &curve;
     }
     return found;

@@ -7,8 +7,7 @@ namespace paceline::simulator {
 
 CollectiveTimer::Prepared& CollectiveTimer::prepared(const models::PlannedSchedule& schedule) {
   for (const auto& known : prepared_) {
-    const models::PlannedSchedule& s = known->schedule;
-    if (s.algorithm == schedule.algorithm && s.options == schedule.options) return *known;
+    if (known->schedule == schedule) return *known;
   }
   auto prepared = std::make_unique<Prepared>();
   prepared->schedule = schedule;

@@ -35,21 +35,29 @@ bool update_waits_for_all(const models::Plan& plan) {
 // A prediction is made at three readings of the figures.
 constexpr double readings = 3;
 
+// messages(schedule) for each schedule of the plan; 0 where it has no steps.
+template <class F>
+std::vector<double> of_each_schedule(const models::Plan& plan, F messages) {
+  std::vector<double> of_schedule;
+  for (const models::PlannedSchedule& schedule : plan.schedules)
+    of_schedule.push_back(schedule.has_steps() ? messages(schedule.schedule) : 0);
+  return of_schedule;
+}
+
 double followed_together(const models::Plan& plan, const CommunicationCost& cost) {
+  // In flight with others, ranks are in equal positions for all schedules together, or not at all.
+  const bool may_collapse = plan.schedules.size() == 1;
+  const auto of_schedule = of_each_schedule(plan, [&](const models::Schedule& schedule) {
+    return may_collapse ? followed_messages(schedule, cost) : message_count(schedule).all;
+  });
   double followed = 0;
-  for (const models::Bucket& bucket : plan.buckets) {
-    // In flight with others, ranks are in equal positions for all schedules together, or not at all.
-    const models::PlannedSchedule& schedule = plan.schedules[at(bucket.schedule)];
-    followed += plan.schedules.size() > 1 ? message_count(schedule.schedule).all
-                                          : followed_messages(schedule.schedule, cost);
-  }
+  for (const models::Bucket& bucket : plan.buckets) followed += of_schedule[at(bucket.schedule)];
   return readings * followed;
 }
 
 double followed_alone(const models::Plan& plan, const CommunicationCost& cost) {
-  std::vector<double> of_schedule;
-  for (const models::PlannedSchedule& schedule : plan.schedules)
-    of_schedule.push_back(!schedule.has_steps() ? 0 : followed_messages(schedule.schedule, cost));
+  const auto of_schedule = of_each_schedule(
+      plan, [&](const models::Schedule& schedule) { return followed_messages(schedule, cost); });
   std::set<std::pair<int, std::int64_t>> timed;  // buckets of one size take the same time
   double followed = 0;
   for (const models::Bucket& bucket : plan.buckets) {
