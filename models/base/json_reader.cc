@@ -120,6 +120,14 @@ void JsonValue::check_keys(const std::vector<std::string>& keys) const {
   }
 }
 
+void JsonValue::check_schema(std::string_view schema, std::string_view noun) const {
+  const JsonValue value = at("schema");
+  const std::string found = value.text();
+  if (found == schema) return;
+  value.fail(fmt::format("{} is not what this version reads", in_quotes(found)),
+             fmt::format("give a {} of schema {}", noun, schema));
+}
+
 std::size_t JsonValue::size(std::size_t largest) const {
   if (!json_.is_array()) fail("this is no array", "write [...]");
   if (json_.size() > largest)

@@ -41,6 +41,8 @@ class JsonValue {
   [[nodiscard]] JsonValue at(const char* key) const;
   // Fails unless this is an object without other keys. The error suggests the nearest key.
   void check_keys(const std::vector<std::string>& keys) const;
+  // Fails unless the value of the key "schema" is this text. `noun` says what the document is.
+  void check_schema(std::string_view schema, std::string_view noun) const;
 
   [[nodiscard]] std::size_t size(
       std::size_t largest = std::numeric_limits<std::size_t>::max()) const;

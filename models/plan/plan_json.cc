@@ -256,10 +256,7 @@ PlanDocument parse_plan(std::string_view text, const std::string& file) {
   const nlohmann::json json = parse_json(text, file, remedy);
   const std::string what = "the plan";
   const JsonValue root(json, file, what);
-  const std::string found = root.at("schema").text(longest_name);
-  if (found != schema)
-    root.at("schema").fail(fmt::format("{} is not what this version reads", in_quotes(found)),
-                           fmt::format("give a plan of schema {}", schema));
+  root.check_schema(schema, "plan");
   root.check_keys({"schema", "network", "strategy", "ranks", "wire_type", "overlap", "streams",
                    "all_reduces", "buckets", "dispatch"});
   PlanDocument document;

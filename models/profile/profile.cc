@@ -335,10 +335,7 @@ Profile parse_profile(std::string_view text, const std::string& file) {
   const JsonValue root(json, file, what);
   root.check_keys({"schema", "name", "cluster", "device", "origin", "links", "transport", "curves",
                    "rates", "throughputs", "slowdowns", "layers"});
-  const std::string found = root.at("schema").text();
-  if (found != schema)
-    root.at("schema").fail(fmt::format("{} is not what this version reads", in_quotes(found)),
-                           fmt::format("give a profile of schema {}", schema));
+  root.check_schema(schema, "profile");
   Profile profile;
   profile.name = root.at("name").text();
   profile.cluster = root.at("cluster").text();

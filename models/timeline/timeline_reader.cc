@@ -188,10 +188,7 @@ std::vector<TracedTimeline> parse_chrome_trace(std::string_view text, const std:
   if (!root.has("traceEvents") || !root.has("otherData") || !root.at("otherData").has("schema"))
     root.fail("this is no timeline that paceline wrote, or one of an earlier version", origin);
   const JsonValue other = root.at("otherData");
-  const std::string schema = name_of(other.at("schema"));
-  if (schema != timeline_schema)
-    other.at("schema").fail(fmt::format("{} is not what this version reads", in_quotes(schema)),
-                            fmt::format("give a timeline of schema {}", timeline_schema));
+  other.check_schema(timeline_schema, "timeline");
   std::vector<TracedTimeline> timelines;
   other.at("timelines").for_each([&](const JsonValue& process) {
     timelines.push_back(read_timeline(process));

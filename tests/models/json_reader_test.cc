@@ -85,6 +85,15 @@ TEST(JsonReader, KeysAreKnownOrSuggested) {
   EXPECT_EQ(error_of("3", check), "f.json: the document: this is no object; write {...}");
 }
 
+TEST(JsonReader, ASchemaIsTheOneThatIsRead) {
+  const auto check = [](const JsonValue& root) { root.check_schema("a.plan/1", "plan"); };
+  EXPECT_EQ(error_of(R"({"schema": "a.plan/1"})", check), "no error");
+  EXPECT_EQ(error_of(R"({"schema": "a.plan/2"})", check),
+            "f.json: schema: 'a.plan/2' is not what this version reads; give a plan of schema "
+            "a.plan/1");
+  EXPECT_EQ(error_of("{}", check), "f.json: the document: 'schema' is missing; add \"schema\"");
+}
+
 TEST(JsonReader, NullIsThereButIsNoValue) {
   const std::string file = "f.json";
   const std::string what = "the document";
