@@ -344,12 +344,11 @@ class Compiler {
       sent[receives_.list[i].peer].push_back(receives_.list[i].span);
     for (const auto& [sender, spans] : sent) {
       bool found = false;
-      for_each_receive(schedule_, sender, step, Elements{0, elements_},
-                       [&](const Transfer<std::int64_t>& t) {
-                         found = found || std::any_of(spans.begin(), spans.end(), [&](Elements s) {
-                                   return s.begin < t.span.end() && t.span.begin < s.end();
-                                 });
-                       });
+      for_each_receive(
+          schedule_, sender, step, Elements{0, elements_}, [&](const Transfer<std::int64_t>& t) {
+            found = found || std::any_of(spans.begin(), spans.end(),
+                                         [&](Elements s) { return overlap(s, t.span); });
+          });
       if (found) return true;
     }
     return false;

@@ -17,6 +17,12 @@ struct Span {
   bool operator==(const Span&) const = default;
 };
 
+// Whether two spans have something in common. An empty one has where it is inside the other.
+template <class T>
+[[nodiscard]] constexpr bool overlap(Span<T> a, Span<T> b) {
+  return a.begin < b.end() && b.begin < a.end();
+}
+
 // Part `index` of `of` nearly equal parts, 0 <= index < of. Whole elements are never cut: parts
 // differ by at most one element, and some are empty where there are fewer elements than parts.
 // Fractions are equal.

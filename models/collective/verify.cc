@@ -14,10 +14,6 @@ namespace {
 
 using Elements = Span<std::int64_t>;
 
-[[nodiscard]] bool overlap(Elements a, Elements b) {
-  return a.begin < b.end() && b.begin < a.end();
-}
-
 [[nodiscard]] Elements clipped(Elements span, Elements block) {
   const std::int64_t begin = std::max(span.begin, block.begin);
   return {begin, std::max<std::int64_t>(0, std::min(span.end(), block.end()) - begin)};
