@@ -3,11 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "models/collective/algorithms.h"
+#include "models/collective/enumerate.h"
 #include "models/collective/export/messages.h"
 #include "tests/support/error_of.h"
 #include "tests/support/goal_replay.h"
@@ -15,6 +19,24 @@
 
 namespace paceline::models {
 namespace {
+
+// The messages of each rank, from a list of all that is made step by step.
+std::vector<RankMessages> messages_of_ranks(const Schedule& schedule, std::int64_t units) {
+  std::vector<RankMessages> all(static_cast<std::size_t>(schedule.ranks()));
+  std::map<std::pair<int, int>, int> in_all;  // messages so far, by sender and receiver
+  for (int step = 0; step < schedule.steps(); ++step) {
+    std::map<std::pair<int, int>, int> in_step;
+    const auto add = [&](const Transfer<std::int64_t>& t) {
+      if (t.span.size == 0) return;
+      const std::pair pair(t.from, t.to);
+      const Message m{step, t.from, t.to, in_step[pair]++, in_all[pair]++, t.reduce, t.span};
+      all[static_cast<std::size_t>(t.from)].sent.push_back(m);
+      all[static_cast<std::size_t>(t.to)].received.push_back(m);
+    };
+    for_each_transfer(schedule, step, Span<std::int64_t>{0, units}, add);
+  }
+  return all;
+}
 
 // docs/formats.md, "GOAL", describes this file.
 TEST(ExportGoal, RingOfThreeByHand) {
@@ -135,6 +157,23 @@ TEST(ExportGoal, ManyMessagesAreJoined) {
       << text;
 }
 
+// Exporters go rank by rank.
+TEST(ExportedMessages, OfOneRankAreThoseOfTheWholeListInItsOrder) {
+  for (const int p : {2, 3, 6, 8, 12}) {
+    for (const auto& [name, schedule] : test::all_reduces(p)) {
+      for (const std::int64_t units : {5, 100}) {
+        const std::vector<RankMessages> expected = messages_of_ranks(schedule, units);
+        for (int rank = 0; rank < p; ++rank) {
+          const RankMessages found = messages_of_rank(schedule, rank, units);
+          const RankMessages& listed = expected[static_cast<std::size_t>(rank)];
+          EXPECT_EQ(found.sent, listed.sent) << name << " p=" << p << " rank " << rank;
+          EXPECT_EQ(found.received, listed.received) << name << " p=" << p << " rank " << rank;
+        }
+      }
+    }
+  }
+}
+
 // The blocks are made rank by rank; the list of all messages is made step by step.
 TEST(ExportGoal, EveryRankHasItsMessagesOfTheWholeList) {
   using Line = std::tuple<char, int, std::uint64_t, std::uint32_t>;
@@ -142,7 +181,7 @@ TEST(ExportGoal, EveryRankHasItsMessagesOfTheWholeList) {
     for (const auto& [name, schedule] : test::all_reduces(p)) {
       const std::int64_t elements = 100;
       const test::GoalFile file = test::parse_goal(goal(schedule, {.elements = elements}));
-      const std::vector<RankMessages> expected = by_rank(messages(schedule, elements), p);
+      const std::vector<RankMessages> expected = messages_of_ranks(schedule, elements);
       for (std::size_t rank = 0; rank < file.size(); ++rank) {
         std::multiset<Line> in_file;
         for (const test::GoalOperation& o : file[rank])
@@ -181,7 +220,9 @@ TEST(ExportGoal, IsWrittenRankByRank) {
 TEST(ExportGoal, LinesGrowWithTheMessages) {
   for (const auto& [name, schedule] : test::all_reduces(24)) {
     const std::int64_t elements = 1000;
-    const std::size_t count = messages(schedule, elements).size();
+    std::size_t count = 0;
+    for (const RankMessages& rank : messages_of_ranks(schedule, elements))
+      count += rank.sent.size();
     const std::string text = goal(schedule, {.title = name, .elements = elements});
     const auto lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
     EXPECT_LE(lines, 8 * count + 3 * 24 + 10) << name;

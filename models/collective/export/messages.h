@@ -1,4 +1,4 @@
-// The messages of a schedule as lists, of all ranks or of one, for the exporters.
+// The messages of a schedule as lists, rank by rank, for the exporters.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "models/collective/enumerate.h"
+#include "models/collective/schedule.h"
+#include "models/collective/span.h"
 
 namespace paceline::models {
 
@@ -19,6 +20,8 @@ struct Message {
   int serial = 0;  // among the messages of all steps from the same rank to the same rank
   bool reduce = false;
   Span<std::int64_t> span;
+
+  bool operator==(const Message&) const = default;
 };
 
 // Files with more messages take more memory and time than the tools that read them have.
@@ -28,18 +31,13 @@ inline constexpr std::int64_t most_exported_messages = 3'000'000;
 void check_exported_messages(const Schedule& schedule, std::int64_t units,
                              std::int64_t most = most_exported_messages);
 
-// All messages of a bucket of `units` elements or chunks, step by step, in a step in the order of
-// for_each_transfer. Throws InputError where there are more than `most`.
-[[nodiscard]] std::vector<Message> messages(const Schedule& schedule, std::int64_t units,
-                                            std::int64_t most = most_exported_messages);
-
-// The messages that one rank sends and receives, each in the order of for_each_transfer.
+// The messages of a bucket of `units` elements or chunks that one rank sends and receives, step by
+// step, each in the order of for_each_transfer.
 struct RankMessages {
   std::vector<Message> sent;
   std::vector<Message> received;
 };
 [[nodiscard]] RankMessages messages_of_rank(const Schedule& schedule, int rank, std::int64_t units);
-[[nodiscard]] std::vector<RankMessages> by_rank(const std::vector<Message>& list, int ranks);
 
 // Calls visit(sent, received), as spans, for each step in which the rank takes part.
 template <class F>

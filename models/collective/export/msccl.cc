@@ -245,7 +245,7 @@ std::string msccl(Collective collective, const Schedule& schedule, std::string_v
     return std::pair<Cell, Cell>{{'i', column * block + inside}, {'o', row * block + inside}};
   };
 
-  const std::vector<RankMessages> all = by_rank(messages(schedule, chunks), schedule.ranks());
+  check_exported_messages(schedule, chunks);
   std::string text = fmt::format(
       "<algo name=\"{}\" proto=\"Simple\" nchannels=\"1\" nchunksperloop=\"{}\" ngpus=\"{}\" "
       "coll=\"{}\" inplace=\"{}\" outofplace=\"{}\" minBytes=\"0\" maxBytes=\"{}\">\n",
@@ -254,7 +254,8 @@ std::string msccl(Collective collective, const Schedule& schedule, std::string_v
       form.in_place ? 0 : 1, MscclLimits::bytes);
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
     Gpu gpu(rank, chunks);
-    for_each_step(all[static_cast<std::size_t>(rank)], [&](auto sent, auto received) {
+    const RankMessages all = messages_of_rank(schedule, rank, chunks);
+    for_each_step(all, [&](auto sent, auto received) {
       // Sends stand before receives: they read what was held before the step.
       for (const Message& m : sent) {
         for_each_piece(m.span, [&](Span<std::int64_t> piece) {

@@ -15,7 +15,6 @@
 #include "models/base/error.h"
 #include "models/base/xml_text.h"
 #include "models/collective/enumerate.h"
-#include "models/collective/export/messages.h"
 
 namespace paceline::models {
 namespace {
