@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "simulator/engine/effort.h"
-#include "simulator/engine/executor_engine.h"
 #include "simulator/engine/prepare.h"
 #include "simulator/iteration/beside_traffic.h"
 #include "simulator/iteration/in_flight.h"
@@ -103,20 +102,23 @@ TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine, Ha
   return method;
 }
 
-IterationDag timed(IterationDag dag, const models::Plan& plan, TimingMethod method,
-                   const CommunicationCost& cost) {
-  switch (method.beside) {
+PlanTimer::PlanTimer(const models::Plan& plan, TimingMethod method, const CommunicationCost& cost)
+    : plan_(plan), method_(method), cost_(cost) {
+  if (method.beside == Beside::buckets_behind)
+    executor_.emplace(followed_schedules(plan), cost,
+                      std::llround(models::element_size(plan.wire).value()));
+}
+
+IterationDag PlanTimer::timed(IterationDag dag) {
+  switch (method_.beside) {
     case Beside::nothing:
       break;
     case Beside::other_buckets: {
-      const auto engine = make_network_engine(method.engine, followed_schedules(plan), cost);
-      return with_buckets_in_flight(dag, plan, *engine);
+      const auto engine = make_network_engine(method_.engine, followed_schedules(plan_), cost_);
+      return with_buckets_in_flight(dag, plan_, *engine);
     }
-    case Beside::buckets_behind: {
-      ExecutorEngine engine(followed_schedules(plan), cost,
-                            std::llround(models::element_size(plan.wire).value()));
-      return with_buckets_in_order(dag, plan, engine);
-    }
+    case Beside::buckets_behind:
+      return with_buckets_in_order(dag, plan_, *executor_);
   }
   return dag;
 }

@@ -1,17 +1,19 @@
 // How the all-reduces of a plan are timed, and their times in an iteration.
 //
 // Three parts, in this order: timing_method() chooses how, from the plan and the engine that was
-// asked for; timed() gives every all-reduce of a DAG its time; and stretched() repeats that with the
-// layers as slow as they are beside traffic, until the period stays.
+// asked for; a PlanTimer gives every all-reduce of a DAG its time; and stretched() repeats that with
+// the layers as slow as they are beside traffic, until the period stays.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "models/plan/plan.h"
 #include "simulator/cost/compute_time.h"
 #include "simulator/engine/collective_timer.h"
 #include "simulator/engine/engine_kind.h"
+#include "simulator/engine/executor_engine.h"
 #include "simulator/engine/prepare.h"
 #include "simulator/iteration/dag.h"
 #include "simulator/iteration/steady_state.h"
@@ -62,10 +64,22 @@ class TogetherTakesLong : public TooManyMessages {
 [[nodiscard]] TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine,
                                          Haste haste = Haste::none);
 
-// The DAG with the time of each all-reduce in it, by the method. `dag` has the times of buckets
-// alone, which order them where they are in flight together.
-[[nodiscard]] IterationDag timed(IterationDag dag, const models::Plan& plan, TimingMethod method,
-                                 const CommunicationCost& cost);
+// Times the all-reduces of one plan by one method. An executor engine compiles the plan's schedules
+// once, for all DAGs; an engine of buckets in flight together is made for each DAG.
+class PlanTimer {
+ public:
+  // Keeps references to the plan and the cost.
+  PlanTimer(const models::Plan& plan, TimingMethod method, const CommunicationCost& cost);
+  // The DAG with the time of each all-reduce in it. `dag` has the times of buckets alone, which order
+  // them where they are in flight together.
+  [[nodiscard]] IterationDag timed(IterationDag dag);
+
+ private:
+  const models::Plan& plan_;
+  TimingMethod method_;
+  const CommunicationCost& cost_;
+  std::optional<ExecutorEngine> executor_;  // where the method is buckets_behind
+};
 
 struct TimedIteration {
   IterationDag dag;

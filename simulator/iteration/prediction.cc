@@ -254,9 +254,10 @@ Predictor::Setting& Predictor::setting(const models::Strategy& strategy, int ran
 StrategyRun Predictor::run(models::Plan plan, Setting& at) const {
   const TimingMethod method = timing_method(plan, at.engine, request_.haste);
   const std::vector<BucketTimes> buckets = buckets_alone(plan, method, at);
+  PlanTimer timer(plan, method, at.engine.cost());
   const auto timed_with = [&](const ComputeTimes& compute) {
     IterationDag dag(request_.network, plan, compute, buckets, at.input);
-    return timed(std::move(dag), plan, method, at.engine.cost());
+    return timer.timed(std::move(dag));
   };
   TimedIteration iteration{timed_with(at.compute), {}};
   iteration.steady = steady_state(iteration.dag);
