@@ -146,14 +146,12 @@ std::vector<PathShare> path_shares(const IterationDag& dag, const CriticalPath& 
 
 // A library's curve, for the buckets of a plan.
 std::string described(const LibraryCurve& curve, const models::Plan& plan) {
-  Bytes least{0};
-  Bytes most{0};
-  for (const models::Bucket& bucket : plan.buckets) {
-    const Bytes bytes = plan.bytes(bucket);
-    least = &bucket == &plan.buckets.front() ? bytes : std::min(least, bytes);
-    most = std::max(most, bytes);
-  }
-  return curve.described(least, most);
+  if (plan.buckets.empty()) return curve.described(Bytes{0}, Bytes{0});
+  const auto smaller = [](const models::Bucket& a, const models::Bucket& b) {
+    return a.elements < b.elements;
+  };
+  const auto [least, most] = std::minmax_element(plan.buckets.begin(), plan.buckets.end(), smaller);
+  return curve.described(plan.bytes(*least), plan.bytes(*most));
 }
 
 }  // namespace
@@ -170,6 +168,11 @@ struct Predictor::Setting {
   LibraryCurves curves;              // set once a strategy of the library needs one
   std::optional<NcclPractice> nccl;  // set once a strategy needs it and NCCL has no curve
 
+  // The library's calibrated curve; null if the profile has none that serves.
+  [[nodiscard]] const LibraryCurve* curve_of(models::Library library) const {
+    const auto found = curves.find(library);
+    return found == curves.end() ? nullptr : &found->second;
+  }
   [[nodiscard]] BucketTimer planner() { return {by_steps, nccl ? &*nccl : nullptr, &curves}; }
   [[nodiscard]] BucketTimer timer() { return {engine, nccl ? &*nccl : nullptr, &curves}; }
 };
@@ -237,7 +240,7 @@ Predictor::Setting& Predictor::setting(const models::Strategy& strategy, int ran
                                        Reading reading) {
   Setting& at = setting(ranks, reading);
   const auto library = strategy.library();
-  if (!library || at.curves.contains(*library)) return at;
+  if (!library || at.curve_of(*library) != nullptr) return at;
   const LibraryJob job{ranks, ranks > request_.cluster.ranks_per_node, request_.wire};
   auto curve = LibraryCurve::find(request_.profile, *library, job, reading);
   if (curve) {
@@ -266,10 +269,10 @@ StrategyRun Predictor::run(models::Plan plan, Setting& at) const {
   if (slows) iteration = stretched(std::move(iteration), at.compute, timed_with);
   std::string timed_by = described(method.engine);
   if (const auto library = models::strategy(plan.strategy).library()) {
-    const auto curve = at.curves.find(*library);
-    timed_by = curve != at.curves.end() ? described(curve->second, plan)
-               : at.nccl                ? described(*at.nccl)
-                                        : "nothing, for one rank sends nothing";
+    const LibraryCurve* curve = at.curve_of(*library);
+    timed_by = curve != nullptr ? described(*curve, plan)
+               : at.nccl        ? described(*at.nccl)
+                                : "nothing, for one rank sends nothing";
   }
   if (models::strategy(plan.strategy).served() != nullptr)
     timed_by = "a closed form on the busiest machine";
@@ -409,8 +412,8 @@ StrategyPrediction Predictor::predict(models::Plan plan,
   prediction.spent = time_spent(at_stated.dag, at_stated.steady);
   prediction.critical_path =
       path_shares(at_stated.dag, critical_path(at_stated.dag, at_stated.steady));
-  prediction.by_library_model =
-      strategy.library() == models::Library::nccl && !stated.curves.contains(models::Library::nccl);
+  prediction.by_library_model = strategy.library() == models::Library::nccl &&
+                                stated.curve_of(models::Library::nccl) == nullptr;
   prediction.timed_by = at_stated.timed_by;
   prediction.compute_source = stated.compute.source;
   prediction.engine = at_stated.engine;

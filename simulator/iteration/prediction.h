@@ -136,8 +136,9 @@ class Predictor {
   // Throws InputError if k does not divide the ranks, or a schedule is too large for the engine;
   // UnavailableError.
   [[nodiscard]] StrategyPrediction predict(const models::Strategy& strategy);
-  // Predicts a plan as it is: the request's wire type, thresholds and overlap have no effect. The
-  // plan must be for the request's network and ranks (models::check_plan). Throws as above.
+  // Predicts a plan as it is: the request's thresholds and overlap have no effect. The plan must be
+  // for the request's network and ranks (models::check_plan), and of its wire type, by which a
+  // library's curve is chosen. Throws as above.
   [[nodiscard]] StrategyPrediction predict(const models::Plan& plan);
   // The stated value of predict().iteration alone, in a fraction of the time.
   [[nodiscard]] Seconds iteration(const models::Strategy& strategy);
