@@ -27,11 +27,11 @@ struct Options {
 // Writes the timeline of the fastest row.
 void write_timeline(const job::PredictionTable& table, const std::string& path) {
   const simulator::StrategyPrediction& row = table.rows[table.best()];
-  simulator::Predictor predictor(table.job.request(table.network, table.ranks, row.wire));
+  simulator::Predictor predictor(table.job.request(table.network, table.ranks, row.plan.wire));
   const simulator::StrategyRun run = predictor.run(row.plan);
   const std::string title = fmt::format(
       "{} on {}, {} ranks, batch {}, {}, {} on the wire", table.network.work.name,
-      table.job.cluster.name, table.ranks, table.job.batch_per_rank, row.name, name(row.wire));
+      table.job.cluster.name, table.ranks, table.job.batch_per_rank, row.name, name(row.plan.wire));
   models::Timeline timeline = simulator::predicted_timeline(run, title);
   timeline.batch_per_rank = table.job.batch_per_rank;
   job::write_output_file(path, models::chrome_trace(table.network.work, run.plan, {timeline}));

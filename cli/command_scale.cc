@@ -56,7 +56,7 @@ std::string points_text(const job::Job& job, const std::vector<job::PredictionTa
     for (const models::WireType wire : job.wires) {
       for (const models::Strategy* strategy : job.strategies) {
         if (i == table.rows.size() || table.rows[i].name != strategy->name ||
-            table.rows[i].wire != wire) {
+            table.rows[i].plan.wire != wire) {
           cells.emplace_back("-");
           continue;
         }

@@ -184,8 +184,8 @@ Table table_of(const job::Job& job, std::span<const simulator::StrategyPredictio
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const simulator::StrategyPrediction& row = rows[i];
     std::vector<std::string> cells = {(i == best ? "* " : "  ") + row.name,
-                                      std::string(name(row.wire)), to_text(row.iteration.value),
-                                      interval_text(row)};
+                                      std::string(name(row.plan.wire)),
+                                      to_text(row.iteration.value), interval_text(row)};
     if (row.stragglers) {
       const simulator::IterationSummary& simulated = row.stragglers->iteration;
       cells.insert(cells.end(), {fmt::format("{} ± {}", to_text(simulated.mean),
@@ -197,7 +197,7 @@ Table table_of(const job::Job& job, std::span<const simulator::StrategyPredictio
                  {to_text(row.throughput),
                   percent(row.stragglers ? row.stragglers->efficiency : row.efficiency),
                   to_text(row.spent.exposed_communication), to_text(row.spent.communication),
-                  fmt::format("{}", row.buckets), engine_text(row), plan_text(row)});
+                  fmt::format("{}", row.plan.buckets.size()), engine_text(row), plan_text(row)});
     table.add(std::move(cells));
   }
   return table;
@@ -236,12 +236,12 @@ std::string winner_text(const job::PredictionTable& table) {
   for (const std::size_t i : table.tied()) {
     const simulator::StrategyPrediction& row = table.rows[i];
     tied += (tied.empty() ? "" : ", ") + row.name;
-    if (table.job.wires.size() > 1) tied += fmt::format(" {}", name(row.wire));
+    if (table.job.wires.size() > 1) tied += fmt::format(" {}", name(row.plan.wire));
   }
   if (!tied.empty()) text += fmt::format("  within 0.1 %, and so no worse: {}\n", tied);
-  return text + fmt::format("  its plan: {} bucket{}{}{}\n", winner.buckets,
-                            winner.buckets == 1 ? "" : "s", thresholds.empty() ? "" : ", ",
-                            thresholds);
+  const std::size_t buckets = winner.plan.buckets.size();
+  return text + fmt::format("  its plan: {} bucket{}{}{}\n", buckets, buckets == 1 ? "" : "s",
+                            thresholds.empty() ? "" : ", ", thresholds);
 }
 
 // What the starred row needs of its device's memory, part by part, and the largest batch that fits.

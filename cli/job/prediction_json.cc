@@ -83,7 +83,7 @@ Json left_out_json(const PredictionTable& table) {
 // The row with a star, and those that no prediction tells from it.
 Json best_json(const PredictionTable& table) {
   const auto named = [&](std::size_t row) -> Json {
-    return {{"name", table.rows[row].name}, {"wire_type", name(table.rows[row].wire)}};
+    return {{"name", table.rows[row].name}, {"wire_type", name(table.rows[row].plan.wire)}};
   };
   Json json = named(table.best());
   json["tied"] = Json::array();

@@ -82,8 +82,8 @@ Series calibrated(const Source& source, const std::string& name,
 }
 
 std::string described(const StrategyPrediction& p, const models::Strategy& strategy) {
-  std::string text = fmt::format("{}, {} on the wire", p.name, name(p.wire));
-  if (p.overlap != strategy.overlap) text += fmt::format(", overlap {}", name(p.overlap));
+  std::string text = fmt::format("{}, {} on the wire", p.name, name(p.plan.wire));
+  if (p.plan.overlap != strategy.overlap) text += fmt::format(", overlap {}", name(p.plan.overlap));
   if (p.thresholds) {
     if (strategy.fusion != models::Fusion::never && p.thresholds->fusion > Bytes{0})
       text += ", theta " + to_text_binary(p.thresholds->fusion);

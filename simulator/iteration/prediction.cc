@@ -394,10 +394,7 @@ StrategyPrediction Predictor::predict(models::Plan plan,
 
   StrategyPrediction prediction;
   prediction.name = strategy.name;
-  prediction.wire = plan.wire;
-  prediction.overlap = plan.overlap;
   prediction.thresholds = thresholds;
-  prediction.buckets = static_cast<int>(plan.buckets.size());
   prediction.iteration = {period, std::min(fast, period), std::max(slow, period),
                           Provenance::predicted, stated.compute.source};
   prediction.throughput = static_cast<double>(request_.ranks) * samples_per_rank() / period;

@@ -73,12 +73,9 @@ struct StragglerPrediction {
 };
 
 struct StrategyPrediction {
-  std::string name;
-  models::WireType wire = models::WireType::fp32;
-  models::Overlap overlap = models::Overlap::wait_free;
+  std::string name;  // of the strategy
   // What the plan was made with; nothing where the plan was given.
   std::optional<models::Thresholds> thresholds;
-  int buckets = 0;
   models::Plan plan;
   Figure<Seconds> iteration;  // interval: every figure at its fast, or every one at its slow end
   PerSecond throughput;       // samples of all ranks

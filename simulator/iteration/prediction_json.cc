@@ -93,9 +93,9 @@ std::string to_json(const StrategyPrediction& row) {
       {"input_wait_s", row.spent.input_wait.value()},
       {"communication_s", row.spent.communication.value()},
       {"critical_path", critical_path_json(row)},
-      {"buckets", row.buckets},
-      {"wire_type", name(row.wire)},
-      {"overlap", name(row.overlap)},
+      {"buckets", row.plan.buckets.size()},
+      {"wire_type", name(row.plan.wire)},
+      {"overlap", name(row.plan.overlap)},
       {"thresholds", row.thresholds ? thresholds_json(models::strategy(row.name), *row.thresholds)
                                     : Json(nullptr)},
       {"memory", memory_json(row.memory)},

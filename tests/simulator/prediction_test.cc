@@ -73,7 +73,8 @@ TEST(Prediction, ACalibratedTransportChoosesTheExecutorEngineAndKnowsTheLibrary)
   EXPECT_FALSE(library.by_library_model);
   // One bucket after the other, each alpha + n beta.
   const double gradients = static_cast<double>(request.network.parameters()) * 2;
-  EXPECT_NEAR(library.spent.communication.value(), library.buckets * 1e-3 + gradients * 4e-8,
+  EXPECT_NEAR(library.spent.communication.value(),
+              static_cast<double>(library.plan.buckets.size()) * 1e-3 + gradients * 4e-8,
               0.02 * gradients * 4e-8);
   request.engine = EngineKind::executor;
   request.profile = nullptr;
@@ -125,7 +126,8 @@ TEST(Prediction, AnImportedCurveNeedsNoTransportAndGivesNcclAnInterval) {
   EXPECT_LT(by_curve.iteration.low, by_curve.iteration.value);
   // One bucket after the other, each alpha + n beta.
   const double gradients = static_cast<double>(request.network.parameters()) * 2;
-  EXPECT_NEAR(by_curve.spent.communication.value(), by_curve.buckets * 1e-3 + gradients * 4e-8,
+  EXPECT_NEAR(by_curve.spent.communication.value(),
+              static_cast<double>(by_curve.plan.buckets.size()) * 1e-3 + gradients * 4e-8,
               0.02 * gradients * 4e-8);
   request.profile = nullptr;
   const StrategyPrediction by_model = Predictor(request).predict(models::strategy("nccl"));
@@ -183,7 +185,7 @@ TEST(Prediction, OneRankDoesNotCommunicate) {
   const StrategyPrediction p = predictor.predict(models::strategy("ring"));
   EXPECT_EQ(p.spent.communication.value(), 0);
   EXPECT_EQ(p.efficiency, 1);
-  EXPECT_EQ(p.buckets, 161);
+  EXPECT_EQ(p.plan.buckets.size(), 161u);
 }
 
 // Communication is the sum of what NCCL takes for the buckets.
