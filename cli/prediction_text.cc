@@ -140,6 +140,28 @@ std::string link_lines(const models::Cluster& cluster, const models::Profile& pr
                      calibrated_or(profile.intra_bandwidth, cluster.intra.bandwidth), rate);
 }
 
+// The effects that count in the job's predictions; null if none do.
+const models::Effects* effects_of(const job::Job& job) {
+  return simulator::effects_of(job.cluster, job.profile ? &*job.profile : nullptr,
+                               job.compute_is_exact);
+}
+
+std::string effect_lines(const models::Effects& effects) {
+  const auto share = [](double v) { return fmt::format("{:.3g} %", 100 * v); };
+  const auto factor = [](double v) { return fmt::format("{:.3g} x", v); };
+  const auto time = [](Seconds v) { return to_text(v); };
+  return figure_line("rank spread", effects.rank_spread, share) +
+         figure_line("jitter", effects.jitter, share) +
+         figure_line("crowding", effects.crowding, factor) +
+         figure_line("slowdown", effects.slowdown, factor) +
+         figure_line("memory-bound", effects.memory_bound, share) +
+         figure_line("launch", effects.collective_launch, time) +
+         figure_line("fixed per layer", effects.layer_launch, time) +
+         figure_line("unexplained", effects.unexplained, share) +
+         figure_line("per doubling", effects.unexplained_doubling, share) +
+         figure_line("per exposed", effects.unexplained_exposed, share);
+}
+
 // What times the all-reduces of a row, in two words at most.
 std::string engine_text(const simulator::StrategyPrediction& row) {
   if (models::strategy(row.name).served() != nullptr) return "closed form";
@@ -298,6 +320,7 @@ std::string basis_text(const job::Job& job) {
     text += fmt::format("  {:<18} {}\n", "placement", described_placement(cluster));
   text += figure_line("memory bandwidth", cluster.device.memory_bandwidth, rate);
   text += figure_line("memory efficiency", cluster.device.memory_efficiency, number);
+  if (const models::Effects* effects = effects_of(job)) text += effect_lines(*effects);
   return text;
 }
 
@@ -378,9 +401,12 @@ std::string to_text(const job::PredictionTable& table, int width) {
   const simulator::StrategyPrediction& winner = table.rows[table.best()];
   text += fmt::format(
       "efficiency: {}against p0 = {} rank{} with the best plan of the same strategy{}\n"
-      "interval: all figures at their fast or slow end\n",
+      "interval: {}\n",
       table.job.stragglers ? "mean throughput " : "", winner.baseline_ranks,
-      winner.baseline_ranks == 1 ? "" : "s", table.job.stragglers ? " and without stragglers" : "");
+      winner.baseline_ranks == 1 ? "" : "s", table.job.stragglers ? " and without stragglers" : "",
+      effects_of(table.job) != nullptr
+          ? "the middle 90 % of samples of all figures below, and of what none of them explains"
+          : "all figures at their fast or slow end");
   text += memory_text(table);
   const std::string given = given_thresholds(table.job.thresholds);
   text += table.job.plan ? fmt::format("plan: {} (--plan)\n", table.job.plan_file)

@@ -13,6 +13,7 @@
 
 #include "models/base/figure.h"
 #include "models/base/units.h"
+#include "models/cluster/effects.h"
 #include "models/cluster/fabric.h"
 #include "models/cluster/platform.h"
 
@@ -123,6 +124,9 @@ struct Cluster {
   std::optional<Link> host_link;                     // for copies to the device; if absent, `intra`
   std::optional<Figure<BytesPerSecond>> storage;     // read bandwidth of one node
   std::optional<Figure<PerSecond>> decode_per_node;  // samples that a node decodes and augments
+  // What iterations lose on this cluster beside FLOPs and bytes; none where its devices are no GPUs,
+  // or its file says so.
+  std::optional<Effects> effects;
   std::string profile;  // name of the shipped profile that calibrates it; may be empty
   std::string source;   // where the description comes from
 

@@ -8,6 +8,7 @@
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
 #include "models/cluster/catalog_parts.h"
+#include "models/cluster/effects_reader.h"
 #include "models/cluster/figure_reader.h"
 #include "models/cluster/link_rules.h"
 #include "models/cluster/part_reader.h"
@@ -248,6 +249,27 @@ void read_plain_fabric(const YamlMap& map) {
                                                : "write {kind: rail, oversubscription: 1}");
 }
 
+// `effects: none`, or a mapping of those that differ from the catalogue's.
+void read_cluster_effects(const YamlMap& map, Cluster& cluster) {
+  if (cluster.device.multiprocessors)
+    cluster.effects =
+        catalog_effects(cluster.device.cooling == Cooling::geforce, cluster.ranks_per_node);
+  if (!map.has("effects")) return;
+  const YAML::Node node = map.at("effects");
+  if (!cluster.effects)
+    throw InputError(map.place_of_key("effects"), "effects of a device that is no GPU",
+                     "give the device its multiprocessors, or leave the effects out");
+  if (node.IsMap()) {
+    cluster.effects = read_effects(node, map.file(), *std::move(cluster.effects));
+  } else if (map.text("effects") == "none") {
+    cluster.effects.reset();
+  } else {
+    throw InputError(map.place_of_key("effects"),
+                     fmt::format("effects: {}", in_quotes(map.text("effects"))),
+                     "write none, or those that differ, as in {rank_spread: 0.02}");
+  }
+}
+
 // The path of a file that `file` names relative to itself.
 std::string beside(const std::string& file, const std::string& name) {
   return (std::filesystem::path(file).parent_path() / name).string();
@@ -310,9 +332,10 @@ void read_placement(const YamlMap& map, Cluster& cluster) {
 
 Cluster read_cluster(const YAML::Node& node, const std::string& file, const std::string& name,
                      const FileReader& read) {
-  std::vector<std::string> keys = {
-      "description", "source",    "nodes",     "ranks_per_node", "device", "intra",   "nic",
-      "fabric",      "placement", "host_link", "storage",        "decode", "profile", "host"};
+  std::vector<std::string> keys = {"description", "source",    "nodes",   "ranks_per_node",
+                                   "device",      "intra",     "nic",     "fabric",
+                                   "placement",   "host_link", "storage", "decode",
+                                   "profile",     "host",      "effects"};
   if (name.empty()) keys.insert(keys.begin(), "cluster");
   const YamlMap map(node, file, "the cluster", keys);
   const Basis basis = basis_of(map);
@@ -348,6 +371,7 @@ Cluster read_cluster(const YAML::Node& node, const std::string& file, const std:
     }
   }
   if (map.has("host")) read_host(map, basis, cluster);
+  read_cluster_effects(map, cluster);
   read_placement(map, cluster);
   if (map.has("host_link")) {
     cluster.host_link = cluster_link(map, "host_link");

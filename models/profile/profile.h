@@ -23,6 +23,9 @@ struct CalibratedThroughput {
   int batch_per_rank = 0;
   Figure<PerSecond> samples;
   int ranks = 1;
+  // Of a rate of one rank: the ranks of the job that it was solved from. What they wait for each
+  // other is in the job's throughput.
+  int solved_from = 1;
 };
 
 // How many times as long a rank of a job of several ranks computes as one alone.
@@ -30,6 +33,7 @@ struct CalibratedSlowdown {
   std::string network;
   Precision precision = Precision::fp32;
   Figure<double> factor;
+  int solved_from = 1;  // the ranks of the job, as above
 };
 
 // Forward and backward time of one layer at a batch size while no message travels, and, where it

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/parse_units.h"
 #include "models/network/zoo.h"
 
 namespace paceline::simulator {
@@ -88,40 +89,87 @@ std::optional<ComputeTimes> layer_profile_times(const ComputeRequest& request, R
   return times;
 }
 
-// The throughput that applies to a network best: at the same batch size, or else at the nearest.
-const models::CalibratedThroughput* throughput(const models::Profile& profile,
-                                               std::string_view network, Precision precision,
-                                               int batch) {
-  const models::CalibratedThroughput* best = nullptr;
-  for (const models::CalibratedThroughput& entry : profile.throughputs) {
-    if (entry.network != network || entry.precision != precision || entry.ranks != 1) continue;
-    const auto distance = [batch](const models::CalibratedThroughput& t) {
-      return std::abs(t.batch_per_rank - batch);
-    };
-    if (best == nullptr || distance(entry) < distance(*best)) best = &entry;
+// The throughputs of a network, that at the batch nearest to the wanted one first.
+std::vector<const models::CalibratedThroughput*> throughputs(const ComputeRequest& request) {
+  std::vector<const models::CalibratedThroughput*> found;
+  for (const models::CalibratedThroughput& entry : request.profile->throughputs) {
+    if (entry.network == request.network.name && entry.precision == request.precision &&
+        entry.ranks == 1)
+      found.push_back(&entry);
   }
-  return best;
+  const auto distance = [&](const models::CalibratedThroughput* entry) {
+    return std::abs(entry->batch_per_rank - request.batch_per_rank);
+  };
+  std::stable_sort(found.begin(), found.end(),
+                   [&](const auto* a, const auto* b) { return distance(a) < distance(b); });
+  return found;
 }
 
 Seconds sample_time(const models::CalibratedThroughput& entry, Reading reading) {
   return 1.0 / read_figure(entry.samples, reading, true);
 }
 
+Seconds batch_time(const models::CalibratedThroughput& entry, Reading reading) {
+  return entry.batch_per_rank * sample_time(entry, reading);
+}
+
+int layers_with_weights(const models::NetworkWork& network) {
+  return static_cast<int>(
+      std::count_if(network.layers.begin(), network.layers.end(),
+                    [](const models::LayerWork& layer) { return layer.forward_flops > 0; }));
+}
+
+// The part of a batch's time that does not grow with the batch, and where it is from. However much
+// the effects say, most of a calibrated time grows with the batch.
+struct FixedTime {
+  Seconds time;
+  std::string source;
+};
+
+FixedTime fixed_time(const ComputeRequest& request,
+                     const std::vector<const models::CalibratedThroughput*>& known,
+                     Reading reading) {
+  constexpr double most = 0.8;
+  const models::CalibratedThroughput& nearest = *known.front();
+  const Seconds time = batch_time(nearest, reading);
+  const auto other = std::find_if(known.begin(), known.end(), [&](const auto* entry) {
+    return entry->batch_per_rank != nearest.batch_per_rank;
+  });
+  if (other != known.end()) {
+    const Seconds slope = (time - batch_time(**other, reading)) /
+                          static_cast<double>(nearest.batch_per_rank - (*other)->batch_per_rank);
+    return {std::clamp(time - nearest.batch_per_rank * slope, Seconds{0}, most * time),
+            fmt::format("by the line through batch {} and {}", nearest.batch_per_rank,
+                        (*other)->batch_per_rank)};
+  }
+  if (request.effects == nullptr)
+    return {Seconds{0}, "the time of a sample is taken to be the same"};
+  // More fixed time makes a larger batch faster, and a smaller one slower.
+  const bool is_larger = request.batch_per_rank > nearest.batch_per_rank;
+  const Seconds each = read_figure(request.effects->layer_launch, reading, is_larger);
+  const Seconds all = std::min(most * time, layers_with_weights(request.network) * each);
+  return {all, fmt::format("{} of it do not grow with the batch", to_text(all))};
+}
+
 std::optional<ComputeTimes> throughput_times(const ComputeRequest& request, Reading reading) {
   if (request.profile == nullptr) return std::nullopt;
-  const auto* entry =
-      throughput(*request.profile, request.network.name, request.precision, request.batch_per_rank);
-  if (entry == nullptr) return std::nullopt;
+  const auto known = throughputs(request);
+  if (known.empty()) return std::nullopt;
+  const models::CalibratedThroughput& entry = *known.front();
   ComputeTimes times = roofline_times(request, reading);
-  scale(times, request.batch_per_rank * sample_time(*entry, reading) / times.total());
-  const std::string transfer =
-      entry->batch_per_rank == request.batch_per_rank
-          ? ""
-          : fmt::format(" (at batch {}; the time of a sample is taken to be the same)",
-                        entry->batch_per_rank);
+  Seconds total = batch_time(entry, reading);
+  std::string transfer;
+  if (entry.batch_per_rank != request.batch_per_rank) {
+    const FixedTime fixed = fixed_time(request, known, reading);
+    total = fixed.time + (static_cast<double>(request.batch_per_rank) / entry.batch_per_rank) *
+                             (total - fixed.time);
+    transfer = fmt::format(" (at batch {}; {})", entry.batch_per_rank, fixed.source);
+  }
+  scale(times, total / times.total());
+  times.calibrated_ranks = entry.solved_from;
   times.source = fmt::format(
       "calibrated throughput {:.4g} samples/s of profile {} ({}){}, spread over layers by roofline",
-      entry->samples.value.value(), request.profile->name, entry->samples.source, transfer);
+      entry.samples.value.value(), request.profile->name, entry.samples.source, transfer);
   return times;
 }
 
@@ -203,6 +251,7 @@ ComputeTimes compute_times(const ComputeRequest& request, Reading reading) {
   for (const models::CalibratedSlowdown& entry : request.profile->slowdowns) {
     if (entry.network != request.network.name || entry.precision != request.precision) continue;
     scale(times, read_figure(entry.factor, reading, false));
+    times.calibrated_ranks = entry.solved_from;
     times.source += fmt::format(", x {:.4g} in a job of several ranks as calibrated ({})",
                                 entry.factor.value, entry.factor.source);
   }

@@ -3,7 +3,10 @@
 // Times come from the first of these that there is (docs/design.md, "The iteration DAG"):
 //  1. per-layer times of the profile, for this network, precision and batch;
 //  2. a calibrated throughput of the whole network on one rank, spread over the layers by the
-//     roofline (at another batch size, the time of a sample is taken to be the same);
+//     roofline; at
+//     another batch b, the time is a + c b: a and c from calibrated throughputs at two batches, or
+//     a from the effects (`layer_launch` for each layer with weights) and c from the one
+//     throughput, or else a = 0;
 //  3. the roofline of the device, times the ratio of calibrated to roofline time of the
 //     network that the profile does have a throughput for, on the same device and precision;
 //  4. the roofline of the device with the efficiencies of the catalogue.
@@ -39,7 +42,8 @@ struct ComputeTimes {
   std::vector<LayerTime> beside_traffic = {};
   Seconds update;
   Provenance provenance = Provenance::predicted;
-  std::string source;  // for people: what the times rest on
+  std::string source;        // for people: what the times rest on
+  int calibrated_ranks = 1;  // whose computation, waiting for the slowest included, was calibrated
 
   [[nodiscard]] Seconds total() const;
 };
@@ -50,7 +54,8 @@ struct ComputeRequest {
   const models::Profile* profile = nullptr;  // may be null
   models::Precision precision = models::Precision::fp32;
   int batch_per_rank = 1;
-  int ranks = 1;  // of the job
+  int ranks = 1;                             // of the job
+  const models::Effects* effects = nullptr;  // null: no time of a layer is fixed
 };
 
 [[nodiscard]] ComputeTimes compute_times(const ComputeRequest& request, Reading reading);

@@ -187,13 +187,15 @@ Profile calibrated_with(const PredictionRequest& request, const models::Strategy
         samples, [&](PerSecond rate) { return matched_slowdown(with, strategy, rate); });
     std::swap(factor.low, factor.high);
     factor.source = source;
-    profile.slowdowns.push_back({request.network.name, request.precision, std::move(factor)});
+    profile.slowdowns.push_back(
+        {request.network.name, request.precision, std::move(factor), request.ranks});
     return profile;
   }
   Figure<PerSecond> rate = ends_of<PerSecond>(
       samples, [&](PerSecond of_job) { return matched_throughput(with, strategy, of_job); });
   rate.source = source;
   profile.throughputs.push_back(throughput_of(request, std::move(rate)));
+  profile.throughputs.back().solved_from = request.ranks;
   return profile;
 }
 

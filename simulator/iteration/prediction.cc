@@ -10,8 +10,11 @@
 #include "models/cluster/placement.h"
 #include "models/collective/algorithms.h"
 #include "simulator/cost/dispatch_cost.h"
+#include "simulator/cost/losses.h"
 #include "simulator/engine/effort.h"
 #include "simulator/iteration/plan_timing.h"
+#include "simulator/iteration/sampled_interval.h"
+#include "simulator/iteration/sketch.h"
 #include "simulator/planner/cycles.h"
 
 namespace paceline::simulator {
@@ -38,9 +41,9 @@ BucketTimes runtime_bucket_times(const models::Plan& plan, const models::Bucket&
   return times;
 }
 
-// The times of a bucket besides its all-reduce. A cast reads one type and writes the other. Packing
-// and unpacking read and write each byte once; a bucket of one tensor is sent from where it lies.
-// In mixed precision gradients are FP16, and the update reads the wire type itself.
+// The times of a bucket besides its all-reduce and the start of it. A cast reads one type and writes
+// the other. Packing and unpacking read and write each byte once; a bucket of one tensor is sent from
+// where it lies. In mixed precision gradients are FP16, and the update reads the wire type itself.
 BucketTimes bucket_times(const models::Plan& plan, const models::Bucket& bucket,
                          Precision precision, BytesPerSecond memory,
                          const CommunicationCost& cost) {
@@ -144,6 +147,11 @@ std::vector<PathShare> path_shares(const IterationDag& dag, const CriticalPath& 
   return shares;
 }
 
+// Whether compute times differ by it at all.
+bool spreads(const models::ComputeSpread& spread) {
+  return spread.kind == models::SpreadKind::empirical || spread.parameter > 0;
+}
+
 // A library's curve, for the buckets of a plan.
 std::string described(const LibraryCurve& curve, const models::Plan& plan) {
   if (plan.buckets.empty()) return curve.described(Bytes{0}, Bytes{0});
@@ -160,7 +168,9 @@ std::string described(const LibraryCurve& curve, const models::Plan& plan) {
 struct Predictor::Setting {
   int ranks;
   Reading reading;
-  ComputeTimes compute;
+  ComputeTimes alone;    // of a rank that computes alone
+  ComputeTimes compute;  // of the slowest of all ranks
+  Seconds launch;        // of one collective
   InputTimes input;
   BytesPerSecond memory;
   CollectiveTimer by_steps;  // the step engine, for the planner, which times hundreds of buckets
@@ -173,9 +183,21 @@ struct Predictor::Setting {
     const auto found = curves.find(library);
     return found == curves.end() ? nullptr : &found->second;
   }
-  [[nodiscard]] BucketTimer planner() { return {by_steps, nccl ? &*nccl : nullptr, &curves}; }
+  // The planner counts what it takes to start each collective.
+  [[nodiscard]] BucketTimer planner() {
+    return {by_steps, nccl ? &*nccl : nullptr, &curves, launch};
+  }
+  [[nodiscard]] BucketTimer alone_by_steps() {
+    return {by_steps, nccl ? &*nccl : nullptr, &curves};
+  }
   [[nodiscard]] BucketTimer timer() { return {engine, nccl ? &*nccl : nullptr, &curves}; }
 };
+
+const models::Effects* effects_of(const models::Cluster& cluster, const models::Profile* profile,
+                                  bool compute_is_exact) {
+  const bool is_known = compute_is_exact || (profile != nullptr && profile->transport.has_value());
+  return cluster.effects && !is_known ? &*cluster.effects : nullptr;
+}
 
 int baseline_ranks(const models::Cluster& cluster, int ranks) {
   return ranks >= cluster.ranks_per_node ? cluster.ranks_per_node : 1;
@@ -216,24 +238,46 @@ Predictor::Setting& Predictor::setting(int ranks, Reading reading) {
   for (const auto& known : settings_) {
     if (known->ranks == ranks && known->reading == reading) return *known;
   }
-  const ComputeRequest compute{request_.network,   request_.cluster.device, request_.profile,
-                               request_.precision, request_.batch_per_rank, ranks};
+  const ComputeRequest request{request_.network,   request_.cluster.device, request_.profile,
+                               request_.precision, request_.batch_per_rank, ranks,
+                               effects()};
   const CommunicationCost cost =
       communication_cost(request_.cluster, request_.profile, reading, ranks);
+  const ComputeTimes alone = accumulated(
+      compute_times(request, request_.compute_is_exact ? Reading::stated : reading),
+      request_.accumulate);
   const std::int64_t most_messages =
       request_.haste == Haste::in_time ? most_prepared_in_time : most_prepared_messages;
-  settings_.push_back(std::make_shared<Setting>(Setting{
-      ranks,
-      reading,
-      accumulated(compute_times(compute, request_.compute_is_exact ? Reading::stated : reading),
-                  request_.accumulate),
-      request_.compute_is_exact ? InputTimes{} : input_times(request_, ranks, reading),
-      effective_memory_bandwidth(request_.cluster.device, reading),
-      CollectiveTimer(cost, EngineKind::step, most_messages),
-      CollectiveTimer(cost, request_.engine),
-      {},
-      std::nullopt}));
+  settings_.push_back(std::make_shared<Setting>(
+      Setting{ranks,
+              reading,
+              alone,
+              slowest(alone, cost, ranks),
+              effects() != nullptr ? effects()->collective_launch.value : Seconds{0},
+              request_.compute_is_exact ? InputTimes{} : input_times(request_, ranks, reading),
+              effective_memory_bandwidth(request_.cluster.device, reading),
+              CollectiveTimer(cost, EngineKind::step, most_messages),
+              CollectiveTimer(cost, request_.engine),
+              {},
+              std::nullopt}));
   return *settings_.back();
+}
+
+const models::Effects* Predictor::effects() const {
+  return effects_of(request_.cluster, request_.profile, request_.compute_is_exact);
+}
+
+// Where the request has a spread of its own, ranks differ by that alone.
+ComputeTimes Predictor::slowest(const ComputeTimes& alone, const CommunicationCost& cost,
+                                int ranks) const {
+  if (effects() == nullptr || ranks == 1) return alone;
+  Losses losses = stated_losses(*effects());
+  if (request_.stragglers && spreads(request_.stragglers->stragglers.spread))
+    losses.rank_spread = losses.jitter = 0;
+  const models::Device& device = request_.cluster.device;
+  return slowed(alone, waiting_factor(losses, {ranks, request_.cluster.ranks_per_node}),
+                beside_collective(losses, device.multiprocessors.value_or(0),
+                                  device.memory_bandwidth.value, bus_bandwidth(cost, ranks)));
 }
 
 Predictor::Setting& Predictor::setting(const models::Strategy& strategy, int ranks,
@@ -276,8 +320,9 @@ StrategyRun Predictor::run(models::Plan plan, Setting& at) const {
   }
   if (models::strategy(plan.strategy).served() != nullptr)
     timed_by = "a closed form on the busiest machine";
-  return {std::move(plan), std::move(iteration.dag), std::move(iteration.steady),
-          method.engine,   method.not_followed,      std::move(timed_by)};
+  return {std::move(plan),  std::move(iteration.dag), std::move(iteration.steady),
+          method.engine,    method.not_followed,      std::move(timed_by),
+          at.compute.source};
 }
 
 // The times of each bucket, with its all-reduce timed as if it were alone. Where other buckets travel
@@ -287,11 +332,12 @@ StrategyRun Predictor::run(models::Plan plan, Setting& at) const {
 std::vector<BucketTimes> Predictor::buckets_alone(const models::Plan& plan, TimingMethod method,
                                                   Setting& at) const {
   const bool by_planners_engine = method.beside != Beside::nothing || method.not_followed > 0;
-  const BucketTimer timer = by_planners_engine ? at.planner() : at.timer();
+  const BucketTimer timer = by_planners_engine ? at.alone_by_steps() : at.timer();
   std::vector<BucketTimes> buckets;
   buckets.reserve(plan.buckets.size());
   for (const models::Bucket& bucket : plan.buckets) {
     buckets.push_back(bucket_times(plan, bucket, request_.precision, at.memory, timer.cost()));
+    if (plan.ranks > 1) buckets.back().pack += at.launch;
     const models::PlannedSchedule& schedule =
         plan.schedules[static_cast<std::size_t>(bucket.schedule)];
     if (plan.ranks > 1 && schedule.served)
@@ -388,15 +434,14 @@ StrategyPrediction Predictor::predict(models::Plan plan,
   Setting& stated = setting(strategy, request_.ranks, Reading::stated);
   const StrategyRun at_stated = run(plan, stated);
   const Seconds period = at_stated.steady.period;
-  const Seconds fast = run(plan, setting(strategy, request_.ranks, Reading::fast)).steady.period;
-  const Seconds slow = run(plan, setting(strategy, request_.ranks, Reading::slow)).steady.period;
   const int p0 = request_.baseline_ranks.value_or(baseline_ranks(request_.cluster, request_.ranks));
 
   StrategyPrediction prediction;
   prediction.name = strategy.name;
   prediction.thresholds = thresholds;
-  prediction.iteration = {period, std::min(fast, period), std::max(slow, period),
-                          Provenance::predicted, stated.compute.source};
+  prediction.spent = time_spent(at_stated.dag, at_stated.steady);
+  prediction.iteration =
+      effects() != nullptr ? sampled(at_stated, prediction.spent) : at_ends(at_stated);
   prediction.throughput = static_cast<double>(request_.ranks) * samples_per_rank() / period;
   // Each rank has the same batch on p as on p0, so that throughputs are as the iteration times.
   const models::Plan baseline_plan = this->baseline_plan(strategy, plan, p0);
@@ -406,13 +451,12 @@ StrategyPrediction Predictor::predict(models::Plan plan,
           : run(baseline_plan, setting(strategy, p0, Reading::stated)).steady.period;
   prediction.efficiency = baseline / period;
   prediction.baseline_ranks = p0;
-  prediction.spent = time_spent(at_stated.dag, at_stated.steady);
   prediction.critical_path =
       path_shares(at_stated.dag, critical_path(at_stated.dag, at_stated.steady));
   prediction.by_library_model = strategy.library() == models::Library::nccl &&
                                 stated.curve_of(models::Library::nccl) == nullptr;
   prediction.timed_by = at_stated.timed_by;
-  prediction.compute_source = stated.compute.source;
+  prediction.compute_source = at_stated.compute_source;
   prediction.engine = at_stated.engine;
   prediction.not_followed = at_stated.not_followed;
   prediction.converged = at_stated.steady.converged;
@@ -430,6 +474,52 @@ StrategyPrediction Predictor::predict(models::Plan plan,
   prediction.largest_batch = largest_batch(memory, capacity);
   prediction.plan = std::move(plan);
   return prediction;
+}
+
+// The interval whose ends have every figure at its fast, or every one at its slow end.
+Figure<Seconds> Predictor::at_ends(const StrategyRun& stated) {
+  const models::Strategy& strategy = models::strategy(stated.plan.strategy);
+  const auto period = [&](Reading reading) {
+    return run(stated.plan, setting(strategy, request_.ranks, reading)).steady.period;
+  };
+  const Seconds value = stated.steady.period;
+  return {value, std::min(period(Reading::fast), value), std::max(period(Reading::slow), value),
+          Provenance::predicted, stated.compute_source};
+}
+
+Figure<Seconds> Predictor::sampled(const StrategyRun& stated, const TimeSpent& spent) {
+  const models::Strategy& strategy = models::strategy(stated.plan.strategy);
+  const auto setting_at = [&](Reading reading) -> Setting& {
+    return setting(strategy, request_.ranks, reading);
+  };
+  const auto buckets_at = [&](Reading reading) {
+    Setting& at = setting_at(reading);
+    const TimingMethod method = timing_method(stated.plan, at.engine, request_.haste);
+    std::vector<Seconds> times;
+    for (const BucketTimes& bucket : buckets_alone(stated.plan, method, at))
+      times.push_back(bucket.total() + longest_on_a_lane(bucket.served) - at.launch);
+    return times;
+  };
+  const ComputeTimes& alone = setting_at(Reading::stated).alone;
+  const IterationSketch sketch(request_.network, stated.plan, alone);
+  const models::Device& device = request_.cluster.device;
+  const Seconds value = stated.steady.period;
+  const IntervalFactors factors = sampled_interval(
+      {.sketch = sketch,
+       .buckets = {buckets_at(Reading::stated), buckets_at(Reading::fast),
+                   buckets_at(Reading::slow)},
+       .fast_compute = setting_at(Reading::fast).alone.total() / alone.total(),
+       .slow_compute = setting_at(Reading::slow).alone.total() / alone.total(),
+       .effects = *effects(),
+       .ranks = request_.ranks,
+       .calibrated_ranks = alone.calibrated_ranks,
+       .ranks_per_node = request_.cluster.ranks_per_node,
+       .multiprocessors = device.multiprocessors.value_or(0),
+       .memory = device.memory_bandwidth.value,
+       .bus_bandwidth = bus_bandwidth(setting_at(Reading::stated).engine.cost(), request_.ranks),
+       .exposed = spent.exposed_communication / value});
+  return {value, factors.low * value, factors.high * value, Provenance::predicted,
+          stated.compute_source};
 }
 
 std::variant<StrategyPrediction, LeftOut> Predictor::row(const models::Strategy& strategy) {

@@ -77,7 +77,10 @@ struct StrategyPrediction {
   // What the plan was made with; nothing where the plan was given.
   std::optional<models::Thresholds> thresholds;
   models::Plan plan;
-  Figure<Seconds> iteration;  // interval: every figure at its fast, or every one at its slow end
+  // Its interval is the middle 90 % of samples of everything that is not known
+  // (sampled_interval.h); without effects (models/cluster/effects.h), its ends have every figure at
+  // its fast, or every one at its slow end.
+  Figure<Seconds> iteration;
   PerSecond throughput;       // samples of all ranks
   // throughput(p) / (p / p0 * throughput(p0)). The baseline is the same job on p0 ranks with the
   // plan that the planner chooses there for the same strategy, whatever thresholds were named for p.
@@ -118,6 +121,7 @@ struct StrategyRun {
   EngineKind engine = EngineKind::step;  // as in StrategyPrediction
   double not_followed = 0;               // likewise
   std::string timed_by;
+  std::string compute_source;
 };
 
 // Shares what strategies have in common (engines, compute times). Use one in each thread.
@@ -154,6 +158,11 @@ class Predictor {
   StrategyPrediction predict(models::Plan plan, std::optional<models::Thresholds> thresholds);
   std::vector<BucketTimes> buckets_alone(const models::Plan& plan, TimingMethod method,
                                          Setting& setting) const;
+  [[nodiscard]] const models::Effects* effects() const;  // effects_of() the request
+  [[nodiscard]] ComputeTimes slowest(const ComputeTimes& alone, const CommunicationCost& cost,
+                                     int ranks) const;
+  [[nodiscard]] Figure<Seconds> at_ends(const StrategyRun& stated);
+  [[nodiscard]] Figure<Seconds> sampled(const StrategyRun& stated, const TimeSpent& spent);
   // Of an iteration, with all its batches.
   [[nodiscard]] double samples_per_rank() const {
     return static_cast<double>(request_.batch_per_rank) * request_.accumulate;
@@ -168,6 +177,13 @@ class Predictor {
   std::vector<std::shared_ptr<Setting>> settings_;
   std::optional<NcclTables> nccl_tables_;
 };
+
+// The effects that count in predictions on the cluster: none where layers were calibrated beside
+// traffic by a profile of our transport, or are slept as in a replay, for their times then say what
+// is lost. `profile` may be null.
+[[nodiscard]] const models::Effects* effects_of(const models::Cluster& cluster,
+                                                const models::Profile* profile,
+                                                bool compute_is_exact);
 
 // The number of ranks that efficiencies are against by default: one full node, or 1 rank where the
 // ranks do not fill a node.

@@ -6,6 +6,10 @@
 namespace paceline::simulator {
 
 Seconds BucketTimer::time(const models::PlannedSchedule& schedule, Bytes bytes) const {
+  return launch_ + launched_time(schedule, bytes);
+}
+
+Seconds BucketTimer::launched_time(const models::PlannedSchedule& schedule, Bytes bytes) const {
   if (!schedule.library) return engine_->time(schedule, bytes);
   if (schedule.options.ranks == 1) return Seconds{0};
   if (curves_ != nullptr) {

@@ -18,10 +18,11 @@ using LibraryCurves = std::map<models::Library, LibraryCurve>;
 class BucketTimer {
  public:
   // A timer of schedules is one of buckets, hence not explicit. `nccl` may be null where no plan
-  // asks for NCCL, or NCCL has a curve; `curves` may be null where no library has one.
+  // asks for NCCL, or NCCL has a curve; `curves` may be null where no library has one. Each
+  // all-reduce takes `launch` more.
   BucketTimer(CollectiveTimer& engine, const NcclPractice* nccl = nullptr,
-              const LibraryCurves* curves = nullptr)
-      : engine_(&engine), nccl_(nccl), curves_(curves) {}
+              const LibraryCurves* curves = nullptr, Seconds launch = Seconds{0})
+      : engine_(&engine), nccl_(nccl), curves_(curves), launch_(launch) {}
 
   // Completion time of an all-reduce of `bytes`, all ranks ready at once. Throws InputError for a
   // library that has neither a curve nor a model, and as CollectiveTimer::time does.
@@ -29,9 +30,13 @@ class BucketTimer {
   [[nodiscard]] const CommunicationCost& cost() const { return engine_->cost(); }
 
  private:
+  // Once it is launched.
+  [[nodiscard]] Seconds launched_time(const models::PlannedSchedule& schedule, Bytes bytes) const;
+
   CollectiveTimer* engine_;
   const NcclPractice* nccl_;
   const LibraryCurves* curves_;
+  Seconds launch_;
 };
 
 }  // namespace paceline::simulator

@@ -108,7 +108,9 @@ class Systems(unittest.TestCase):
         one = self.row("--strategy", "ring")
         four = self.row("--strategy", "ring", "--accumulate", "4")
         passes = one["compute_s"] - one["update_s"]
-        self.assertAlmostEqual(four["compute_s"], one["compute_s"] + 3 * passes, delta=1e-9)
+        # Only the last of the four backward passes runs beside the all-reduces, which slow it.
+        self.assertLessEqual(four["compute_s"], one["compute_s"] + 3 * passes + 1e-9)
+        self.assertGreater(four["compute_s"], one["compute_s"] + 2.5 * passes)
         self.assertAlmostEqual(four["throughput_per_s"], 64 * 64 * 4 / four["iteration_s"], delta=1e-3)
         self.assertAlmostEqual(four["exposed_communication_s"], one["exposed_communication_s"], delta=1e-6)
         for wrong in ("0", "-1", "two", "1e9", "1.5"):

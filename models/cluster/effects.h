@@ -1,0 +1,41 @@
+// What an iteration on GPUs loses beside FLOPs and bytes: ranks that wait for the slowest, cards
+// that heat each other, kernels that share the device with a collective, and fixed costs.
+//
+// Each effect is a Figure with a 90 % interval, from sources other than the published results that
+// predictions are compared with (catalog/effects.yaml). simulator/cost/losses.h says what
+// each does to an iteration.
+#pragma once
+
+#include "models/base/figure.h"
+#include "models/base/units.h"
+
+namespace paceline::models {
+
+struct Effects {
+  // Standard deviation of the compute time between ranks of one kind, over its mean. A rank keeps
+  // its place in the distribution.
+  Figure<double> rank_spread;
+  // Standard deviation of one rank's compute time from iteration to iteration, over its mean.
+  Figure<double> jitter;
+  // Compute time while all ranks of a node compute, over that of a rank alone; at least 1.
+  Figure<double> crowding;
+  // Slowdown of computation beside a collective, over the structural estimate of losses.h.
+  Figure<double> slowdown;
+  // Share of the compute time that is bound by memory.
+  Figure<double> memory_bound;
+  // Time to start one collective.
+  Figure<Seconds> collective_launch;
+  // Time of a layer with weights (forward, backward, update) that does not grow with the batch.
+  Figure<Seconds> layer_launch;
+  // What no other effect explains: standard deviations of the logarithm of predicted over measured
+  // iteration time. The first is there always, the second is for each doubling of ranks beyond those
+  // that computation was calibrated on, the third for each unit of exposed communication over the
+  // iteration. Their squares add, and so do those of several doublings.
+  Figure<double> unexplained;
+  Figure<double> unexplained_doubling;
+  Figure<double> unexplained_exposed;
+
+  bool operator==(const Effects&) const = default;
+};
+
+}  // namespace paceline::models

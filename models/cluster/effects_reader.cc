@@ -1,0 +1,66 @@
+// Tests: tests/models/cluster_effects_test.cc.
+#include "models/cluster/effects_reader.h"
+
+#include "models/cluster/catalog_file.h"
+#include "models/cluster/figure_reader.h"
+
+namespace paceline::models {
+namespace {
+
+// From how many cards on GeForce cards of one box heat each other.
+constexpr int crowded_cards = 4;
+
+// A standard deviation, a factor or a share; none is more than 10.
+constexpr auto factor = [](const std::string& s) { return parse_number(s, 0, 10); };
+
+// The figure of one entry of the catalogue.
+template <class F>
+auto catalog_figure(const char* name, F parse) {
+  const CatalogFile file("effects.yaml", "effects");
+  YAML::Node entry = file.entry(name, "effect");
+  entry.remove("description");
+  YAML::Node mapping;
+  mapping[name] = entry;
+  return read_figure(YamlMap(mapping, file.file(), "the effects", {name}), name, {}, parse,
+                     Zero::allowed);
+}
+
+}  // namespace
+
+Effects catalog_effects(bool geforce, int ranks_per_node) {
+  const bool is_crowded = geforce && ranks_per_node >= crowded_cards;
+  return {.rank_spread = catalog_figure("rank_spread", factor),
+          .jitter = catalog_figure("jitter", factor),
+          .crowding = catalog_figure(is_crowded ? "crowding_geforce" : "crowding", factor),
+          .slowdown = catalog_figure("slowdown", factor),
+          .memory_bound = catalog_figure("memory_bound", factor),
+          .collective_launch = catalog_figure("collective_launch", seconds),
+          .layer_launch = catalog_figure("layer_launch", seconds),
+          .unexplained = catalog_figure("unexplained", factor),
+          .unexplained_doubling = catalog_figure("unexplained_doubling", factor),
+          .unexplained_exposed = catalog_figure("unexplained_exposed", factor)};
+}
+
+Effects read_effects(const YAML::Node& node, const std::string& file, Effects effects) {
+  const YamlMap map(
+      node, file, "the effects",
+      {"rank_spread", "jitter", "crowding", "slowdown", "memory_bound", "collective_launch",
+       "layer_launch", "unexplained", "unexplained_doubling", "unexplained_exposed"});
+  const Basis basis;
+  override_figure(map, "rank_spread", basis, factor, effects.rank_spread, Zero::allowed);
+  override_figure(map, "jitter", basis, factor, effects.jitter, Zero::allowed);
+  override_figure(map, "crowding", basis, factor, effects.crowding);
+  override_figure(map, "slowdown", basis, factor, effects.slowdown, Zero::allowed);
+  override_figure(map, "memory_bound", basis, factor, effects.memory_bound, Zero::allowed);
+  override_figure(map, "collective_launch", basis, seconds, effects.collective_launch,
+                  Zero::allowed);
+  override_figure(map, "layer_launch", basis, seconds, effects.layer_launch, Zero::allowed);
+  override_figure(map, "unexplained", basis, factor, effects.unexplained, Zero::allowed);
+  override_figure(map, "unexplained_doubling", basis, factor, effects.unexplained_doubling,
+                  Zero::allowed);
+  override_figure(map, "unexplained_exposed", basis, factor, effects.unexplained_exposed,
+                  Zero::allowed);
+  return effects;
+}
+
+}  // namespace paceline::models

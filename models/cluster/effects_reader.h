@@ -1,0 +1,20 @@
+// Reads the effects of a cluster (effects.h), of users' files and of the catalogue. Private to .cc
+// files of models/cluster (it shows yaml-cpp).
+#pragma once
+
+#include <string>
+
+#include "models/base/yaml_reader.h"
+#include "models/cluster/effects.h"
+
+namespace paceline::models {
+
+// The catalogue's effects, for cards that are cooled as those of a server, or for GeForce cards
+// of which `ranks_per_node` share a box.
+[[nodiscard]] Effects catalog_effects(bool geforce, int ranks_per_node);
+
+// `effects` with those of a cluster file's mapping in their place. Throws InputError.
+[[nodiscard]] Effects read_effects(const YAML::Node& node, const std::string& file,
+                                   Effects effects);
+
+}  // namespace paceline::models

@@ -1,0 +1,149 @@
+// Tests: tests/simulator/sampled_interval_test.cc.
+#include "simulator/iteration/sampled_interval.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "models/base/interval.h"
+#include "models/base/random.h"
+
+namespace paceline::simulator {
+namespace {
+
+constexpr int sample_pairs = 256;
+constexpr std::uint64_t seed = 17;
+
+// Whatever is slow or fast by itself, as standard deviations from the median.
+struct Draw {
+  double compute = 0;
+  double links = 0;
+  double rank_spread = 0;
+  double jitter = 0;
+  double crowding = 0;
+  double slowdown = 0;
+  double memory_bound = 0;
+  double collective_launch = 0;
+  double unexplained = 0;
+};
+
+Draw drawn(Random& random) {
+  Draw draw;
+  for (double* z : {&draw.compute, &draw.links, &draw.rank_spread, &draw.jitter, &draw.crowding,
+                    &draw.slowdown, &draw.memory_bound, &draw.collective_launch, &draw.unexplained})
+    *z = random.normal();
+  return draw;
+}
+
+Draw mirrored(const Draw& draw) {
+  return {-draw.compute,    -draw.links,    -draw.rank_spread,  -draw.jitter,
+          -draw.crowding,   -draw.slowdown, -draw.memory_bound, -draw.collective_launch,
+          -draw.unexplained};
+}
+
+// The quantile of a figure at z standard deviations: log-normal on either side of the median, or
+// normal where an end is 0.
+double quantile(double value, double low, double high, double z) {
+  const double end = z < 0 ? low : high;
+  const double reach = std::abs(z) / normal_reach;
+  if (value > 0 && end > 0) return value * std::pow(end / value, reach);
+  return std::max(0.0, value + (end - value) * reach);
+}
+
+double quantile(const Figure<double>& figure, double z) {
+  return quantile(figure.value, figure.low, figure.high, z);
+}
+
+class Sampler {
+ public:
+  explicit Sampler(const UncertainIteration& iteration)
+      : it_(iteration),
+        ranks_(iteration.ranks, iteration.ranks_per_node),
+        calibrated_(iteration.calibrated_ranks, iteration.ranks_per_node),
+        stated_waiting_(waiting_factor(stated_losses(iteration.effects), calibrated_)),
+        buckets_(iteration.buckets.stated) {}
+
+  // The period of the sketch at the stated figures.
+  [[nodiscard]] double stated() { return period(Draw{}); }
+  [[nodiscard]] double period(const Draw& draw) {
+    const Losses losses = losses_of(draw);
+    // What was calibrated on several ranks has their waiting in it, however much that is.
+    const double compute = quantile(1, it_.fast_compute, it_.slow_compute, draw.compute) *
+                           waiting_factor(losses, ranks_) * stated_waiting_ /
+                           waiting_factor(losses, calibrated_);
+    const double beside =
+        beside_collective(losses, it_.multiprocessors, it_.memory, it_.bus_bandwidth);
+    set_buckets(draw.links, losses.collective_launch);
+    return it_.sketch.period(compute, beside, buckets_).value() *
+           std::exp(unexplained() * draw.unexplained);
+  }
+
+ private:
+  [[nodiscard]] Losses losses_of(const Draw& draw) const {
+    const models::Effects& effects = it_.effects;
+    const Figure<Seconds>& launch = effects.collective_launch;
+    return {.rank_spread = quantile(effects.rank_spread, draw.rank_spread),
+            .jitter = quantile(effects.jitter, draw.jitter),
+            .crowding = quantile(effects.crowding, draw.crowding),
+            .slowdown = quantile(effects.slowdown, draw.slowdown),
+            .memory_bound = quantile(effects.memory_bound, draw.memory_bound),
+            .collective_launch = Seconds{quantile(launch.value.value(), launch.low.value(),
+                                                  launch.high.value(), draw.collective_launch)}};
+  }
+
+  void set_buckets(double z, Seconds launch) {
+    const BucketRange& range = it_.buckets;
+    const std::vector<Seconds>& end = z < 0 ? range.fast : range.slow;
+    const double reach = std::abs(z) / normal_reach;
+    // However fast the links are, they are not much faster than their fast end.
+    constexpr double least = 0.5;
+    for (std::size_t i = 0; i < buckets_.size(); ++i)
+      buckets_[i] =
+          std::max(least * range.fast[i], range.stated[i] + reach * (end[i] - range.stated[i])) +
+          launch;
+  }
+
+  [[nodiscard]] double unexplained() const {
+    const models::Effects& effects = it_.effects;
+    const double doublings =
+        std::log2(std::max(1.0, static_cast<double>(it_.ranks) / it_.calibrated_ranks));
+    return std::hypot(effects.unexplained.value,
+                      effects.unexplained_doubling.value * std::sqrt(doublings),
+                      effects.unexplained_exposed.value * it_.exposed);
+  }
+
+  const UncertainIteration& it_;
+  WaitingRanks ranks_;
+  WaitingRanks calibrated_;
+  double stated_waiting_;
+  std::vector<Seconds> buckets_;  // of the sample
+};
+
+// The quantile of sorted samples, by linear interpolation.
+double at_share(const std::vector<double>& sorted, double share) {
+  const double place = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
+}
+
+}  // namespace
+
+IntervalFactors sampled_interval(const UncertainIteration& iteration) {
+  Sampler sampler(iteration);
+  Random random(seed);
+  std::vector<double> samples;
+  samples.reserve(2 * sample_pairs);
+  for (int i = 0; i < sample_pairs; ++i) {
+    const Draw draw = drawn(random);
+    samples.push_back(sampler.period(draw));
+    samples.push_back(sampler.period(mirrored(draw)));
+  }
+  std::sort(samples.begin(), samples.end());
+  const double stated = sampler.stated();
+  constexpr double tail = (1 - interval_level) / 2;
+  return {std::min(1.0, at_share(samples, tail) / stated),
+          std::max(1.0, at_share(samples, 1 - tail) / stated)};
+}
+
+}  // namespace paceline::simulator

@@ -1,0 +1,82 @@
+// The effects of a cluster: which count where nothing is said, and what a cluster file says of them.
+#include "models/cluster/effects.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "models/base/error.h"
+#include "models/cluster/catalog.h"
+#include "models/cluster/yaml.h"
+
+namespace paceline::models {
+namespace {
+
+std::string cluster(const std::string& device, int ranks_per_node, const std::string& effects) {
+  return "cluster: lab\nnodes: 4\nranks_per_node: " + std::to_string(ranks_per_node) +
+         "\ndevice: " + device + "\nintra: pcie3-x16\nnic: roce-25g\n" + effects;
+}
+
+Cluster parsed(const std::string& device, int ranks_per_node, const std::string& effects = "") {
+  return parse_cluster_yaml(cluster(device, ranks_per_node, effects), "f");
+}
+
+std::string error_of(const std::string& effects, const std::string& device = "v100") {
+  try {
+    (void)parsed(device, 4, effects);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(ClusterEffects, CountOnGpusAndOnNothingElse) {
+  EXPECT_TRUE(parsed("v100", 4).effects.has_value());
+  EXPECT_FALSE(parsed("knl-7250", 4).effects.has_value());
+  EXPECT_FALSE(parsed("v100", 4, "effects: none\n").effects.has_value());
+}
+
+TEST(ClusterEffects, NameTheirSources) {
+  const Effects effects = *parsed("a100", 8).effects;
+  for (const Figure<double>* figure :
+       {&effects.rank_spread, &effects.jitter, &effects.crowding, &effects.slowdown,
+        &effects.memory_bound, &effects.unexplained, &effects.unexplained_doubling,
+        &effects.unexplained_exposed}) {
+    EXPECT_GT(figure->source.size(), 10U);
+    EXPECT_LE(figure->low, figure->value);
+    EXPECT_LE(figure->value, figure->high);
+  }
+}
+
+// Four blower cards in a box heat each other; two do not.
+TEST(ClusterEffects, OfGeforceCardsHaveCrowdingFromFourInABox) {
+  EXPECT_GT(parsed("rtx-2080-ti", 4).effects->crowding.value, 1);
+  EXPECT_EQ(parsed("rtx-2080-ti", 2).effects->crowding.value, 1);
+  EXPECT_EQ(parsed("v100", 8).effects->crowding.value, 1);
+}
+
+TEST(ClusterEffects, AreTheFilesWhereItNamesThem) {
+  const Effects effects =
+      *parsed("v100", 4,
+              "effects: {rank_spread: 0.02, collective_launch: {value: 30 us, low: 20 us, high: 50 "
+              "us, provenance: measured, source: nsys}}\n")
+           .effects;
+  EXPECT_EQ(effects.rank_spread.value, 0.02);
+  EXPECT_NEAR(effects.collective_launch.high.value(), 50e-6, 1e-15);
+  EXPECT_EQ(effects.collective_launch.provenance, Provenance::measured);
+  EXPECT_EQ(effects.jitter, catalog_cluster("jizhi-p40").effects->jitter);
+}
+
+TEST(ClusterEffects, AreRefusedInOneLine) {
+  EXPECT_EQ(error_of("effects: some\n"),
+            "f:7:10: effects: 'some'; write none, or those that differ, as in {rank_spread: 0.02}");
+  EXPECT_NE(error_of("effects: {rank_sprad: 0.02}\n").find("did you mean 'rank_spread'"),
+            std::string::npos);
+  EXPECT_NE(error_of("effects: {jitter: -1}\n").find("f:7"), std::string::npos);
+  EXPECT_NE(error_of("effects: {crowding: 0}\n").find("not more than 0"), std::string::npos);
+  EXPECT_NE(error_of("effects: {layer_launch: 5}\n").find("f:7"), std::string::npos);
+  EXPECT_NE(error_of("effects: {jitter: 0.01}\n", "knl-7250").find("no GPU"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace paceline::models

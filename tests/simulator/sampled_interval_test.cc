@@ -1,0 +1,132 @@
+#include "simulator/iteration/sampled_interval.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "models/base/interval.h"
+#include "tests/simulator/small_job.h"
+
+namespace paceline::simulator {
+namespace {
+
+Figure<double> figure(double value, double low, double high) {
+  return {value, low, high, Provenance::assumed, "test"};
+}
+
+// Effects that neither slow anything nor are uncertain.
+models::Effects no_effects() {
+  const Figure<double> none = figure(0, 0, 0);
+  const auto no_time = Figure<Seconds>::exact(Seconds{0}, Provenance::assumed, "test");
+  return {.rank_spread = none,
+          .jitter = none,
+          .crowding = figure(1, 1, 1),
+          .slowdown = none,
+          .memory_bound = none,
+          .collective_launch = no_time,
+          .layer_launch = no_time,
+          .unexplained = none,
+          .unexplained_doubling = none,
+          .unexplained_exposed = none};
+}
+
+struct Job {
+  models::NetworkWork network = test::chain_network({10, 10});
+  models::Plan plan = models::make_plan(models::strategy("ring"), network.gradients, 16,
+                                        models::WireType::fp32, {});
+  ComputeTimes compute{.layers = {{Seconds{1}, Seconds{4}}, {Seconds{2}, Seconds{3}}},
+                       .update = Seconds{0.5},
+                       .provenance = {},
+                       .source = {}};
+  models::Effects effects = no_effects();
+  std::vector<Seconds> buckets = std::vector<Seconds>(2, Seconds{5});
+  double links = 1;  // slow over stated
+  double slow_compute = 1;
+  int ranks = 16;
+  int calibrated_ranks = 1;
+  double exposed = 0;
+
+  [[nodiscard]] IntervalFactors factors() const {
+    const IterationSketch sketch(network, plan, compute);
+    BucketRange range{buckets, buckets, buckets};
+    for (Seconds& time : range.slow) time *= links;
+    for (Seconds& time : range.fast) time /= links;
+    return sampled_interval({.sketch = sketch,
+                             .buckets = range,
+                             .fast_compute = 1 / slow_compute,
+                             .slow_compute = slow_compute,
+                             .effects = effects,
+                             .ranks = ranks,
+                             .calibrated_ranks = calibrated_ranks,
+                             .ranks_per_node = 8,
+                             .multiprocessors = 80,
+                             .memory = BytesPerSecond{900e9},
+                             .bus_bandwidth = BytesPerSecond{12e9},
+                             .exposed = exposed});
+  }
+  [[nodiscard]] double width() const { return factors().high - factors().low; }
+};
+
+TEST(SampledInterval, IsAPointWhereEverythingIsKnown) {
+  const IntervalFactors factors = Job().factors();
+  EXPECT_DOUBLE_EQ(factors.low, 1);
+  EXPECT_DOUBLE_EQ(factors.high, 1);
+}
+
+TEST(SampledInterval, HoldsTheMiddle90PercentOfWhatIsUnexplained) {
+  Job job;
+  job.effects.unexplained = figure(0.05, 0.05, 0.05);
+  EXPECT_NEAR(std::log(job.factors().high), 0.05 * normal_reach, 0.006);
+  EXPECT_NEAR(std::log(job.factors().low), -0.05 * normal_reach, 0.006);
+}
+
+TEST(SampledInterval, WidensWithWhateverIsUncertain) {
+  Job job;
+  double before = job.width();
+  job.slow_compute = 1.05;
+  EXPECT_LT(before, job.width());
+  before = job.width();
+  job.links = 1.5;
+  EXPECT_LT(before, job.width());
+  before = job.width();
+  job.effects.jitter = figure(0.001, 0.0005, 0.3);
+  EXPECT_LT(before, job.width());
+  before = job.width();
+  job.effects.unexplained_exposed = figure(0.2, 0.2, 0.2);
+  job.exposed = 0.5;
+  EXPECT_LT(before, job.width());
+}
+
+TEST(SampledInterval, WidensWithTheDistanceFromWhatWasCalibrated) {
+  Job near;
+  near.effects.rank_spread = figure(0.02, 0.01, 0.05);
+  near.effects.unexplained_doubling = figure(0.02, 0.02, 0.02);
+  near.calibrated_ranks = 8;
+  Job far = near;
+  far.calibrated_ranks = 1;
+  EXPECT_LT(near.width(), far.width());
+  far.ranks = 1024;
+  Job farther = far;
+  farther.ranks = 65536;
+  EXPECT_LT(far.width(), farther.width());
+}
+
+// A ring of slow links whose buckets are all exposed: the interval is that of the links.
+TEST(SampledInterval, IsThatOfTheLinksWhereOnlyTheyCount) {
+  Job job;
+  job.compute.layers = {{Seconds{0}, Seconds{0}}, {Seconds{0}, Seconds{0}}};
+  job.compute.update = Seconds{0};
+  job.links = 1.1;
+  EXPECT_NEAR(job.factors().high, 1.1, 0.01);
+  EXPECT_NEAR(job.factors().low, 1 / 1.1, 0.01);
+}
+
+TEST(SampledInterval, RepeatsItself) {
+  Job job;
+  job.effects.jitter = figure(0.02, 0.01, 0.05);
+  EXPECT_EQ(job.factors().low, job.factors().low);
+  EXPECT_EQ(job.factors().high, job.factors().high);
+}
+
+}  // namespace
+}  // namespace paceline::simulator
