@@ -29,7 +29,7 @@ struct RowOptions {
   std::optional<models::Placement> placement;
   int accumulate = 1;
   std::string nccl_version;
-  // Of a time to train.
+  // The length of the training, in rows that are a time to train.
   std::optional<double> epochs;
   std::optional<double> dataset;  // samples of an epoch
   // The words that `paceline predict` takes: the strategy's, and all others.

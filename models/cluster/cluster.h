@@ -68,8 +68,8 @@ struct Link {
   // How many TCP flows share the work, where the bandwidth follows the rule for them
   // (link_rules.h).
   std::optional<int> tcp_flows;
-  // Of a link inside a node, if its bandwidth depends on how many ranks of the node are in use: by
-  // the least number that it is for. bandwidth is then that of the most ranks.
+  // The bandwidths of a link inside a node, if they depend on how many ranks of the node are in
+  // use, by the least number of ranks that each is for. `bandwidth` is then that of the most ranks.
   std::map<int, Figure<BytesPerSecond>> bandwidth_by_ranks;
 
   [[nodiscard]] bool is(LinkKind what) const { return kind && *kind == what; }

@@ -57,7 +57,7 @@ struct LayerWork {
   std::int64_t forward_written = 0;
   std::int64_t backward_read = 0;
   std::int64_t backward_written = 0;
-  // Of what forward writes, what nobody reads after it: it takes time, and is not kept.
+  // The part of forward_written that nobody reads after the pass. It takes time, and is not kept.
   std::int64_t forward_passing = 0;
   // Activation elements that forward must keep for backward.
   std::int64_t kept = 0;

@@ -79,8 +79,8 @@ struct Bucket {
   int gradient_count = 0;  // 1 for a part of a gradient
   std::int64_t elements = 0;
   int schedule = 0;  // index into Plan::schedules
-  // Of the first gradient. A part may begin further on, and has fewer elements than the gradient;
-  // the parts of a gradient stand one behind the other.
+  // The element of the first gradient at which the bucket begins. It is more than 0 only where the
+  // bucket is a later part of that gradient; the parts of a gradient stand one behind the other.
   std::int64_t first_element = 0;
   // From when the last gradient is there until the system that the plan is of takes the bucket;
   // other buckets may travel meanwhile.

@@ -276,7 +276,8 @@ Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients, in
   Placer placer(on_servers || served != nullptr ? thresholds.servers : 1,
                 served != nullptr ? served->placement.value_or(ServerPlacement::balanced)
                                   : thresholds.placement);
-  // Of a tensor that is not summed by all; -1 if it is. What is cut counts as its part.
+  // The server that sums a bucket, or -1 if all servers share it. A slice of a tensor counts with
+  // its own size.
   const auto server_of = [&](const Served& s, const Bucket& bucket, Placer& by_bytes) {
     if (bucket.elements >= s.shared_from) return -1;
     if (s.placement) return by_bytes.place(bucket.elements);

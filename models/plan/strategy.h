@@ -91,8 +91,8 @@ struct Served {
   // Tensors of at least so many elements are summed by all servers, an equal share each; smaller ones
   // by one server. 0: all of them by all.
   std::int64_t shared_from = 0;
-  // That one server: by `key`, number (9973 x key) mod s, keys counting tensors in forward order; or
-  // as the servers of a parameter-server plan are chosen.
+  // How the one server of a smaller tensor is chosen: as in a parameter-server plan; or, where this
+  // is empty, number (9973 x key) mod s, for keys that count tensors in forward order.
   std::optional<ServerPlacement> placement = {};
 };
 

@@ -23,8 +23,8 @@ struct CalibratedThroughput {
   int batch_per_rank = 0;
   Figure<PerSecond> samples;
   int ranks = 1;
-  // Of a rate of one rank: the ranks of the job that it was solved from. What they wait for each
-  // other is in the job's throughput.
+  // A rate of one rank may be solved from the throughput of a job: the ranks of that job. The time
+  // that they wait for each other is then in the rate.
   int solved_from = 1;
 };
 

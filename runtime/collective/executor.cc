@@ -146,7 +146,7 @@ class Run {
     finished_sends_ = 0;
   }
 
-  // As many elements as fill whole cache lines.
+  // The number of elements that fill whole cache lines and hold at least `elements`.
   [[nodiscard]] std::size_t whole_lines(std::size_t elements) const {
     return (elements * element_ + 63) / 64 * 64 / element_;
   }

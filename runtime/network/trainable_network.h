@@ -96,7 +96,7 @@ struct NetworkTraits {
   models::NumberType arithmetic = models::NumberType::fp32;
   std::vector<ParameterPlace> parameters = {};
 
-  // Of all parameters: the length of the flat arrays.
+  // The number of elements of all parameters, which is the length of the flat arrays.
   [[nodiscard]] std::int64_t parameter_elements() const {
     return parameters.empty() ? 0 : parameters.back().offset + parameters.back().elements;
   }

@@ -51,14 +51,15 @@ class AllReduceTimer {
   // fit the cluster.
   explicit AllReduceTimer(const AllReduceRequest& request);
 
-  // By an engine. Throws as CollectiveTimer::time() does.
+  // The time by an engine. Throws as CollectiveTimer::time() does.
   [[nodiscard]] AllReduceTime by_engine(const models::PlannedSchedule& schedule, Bytes bytes);
-  // By what NCCL chooses (engine/nccl_practice.h). Throws InputError where NCCL does not run.
+  // The time of what NCCL chooses (engine/nccl_practice.h). Throws InputError where NCCL does not
+  // run.
   [[nodiscard]] AllReduceTime by_nccl(NcclAllReduce all_reduce, Bytes bytes);
-  // By the library's all-reduce curve in the profile; nothing where there is none.
+  // The time by the library's all-reduce curve in the profile; nothing where there is none.
   [[nodiscard]] std::optional<AllReduceTime> by_curve(models::Library library, Bytes bytes) const;
-  // By a name: an all-reduce of the catalogue, with the options that it takes, or NCCL's. Throws
-  // InputError for other names, and as the above do.
+  // The time of the all-reduce of that name, which is one of the catalogue's, with the options that
+  // it takes, or one of NCCL's. Throws InputError for other names, and as the above do.
   [[nodiscard]] AllReduceTime by_name(std::string_view algorithm, models::ScheduleOptions options,
                                       Bytes bytes);
 

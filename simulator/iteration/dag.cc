@@ -153,7 +153,8 @@ void IterationDag::add_communication(const models::NetworkWork& network, const m
     for (const auto& [kind, duration] : parts) {
       if (kind == TaskKind::all_reduce && !buckets[b].served.empty()) {
         last = add_served(plan, buckets[b].served, bucket, last);
-        // What comes back keeps nothing waiting that is still to be pushed.
+        // The parts that follow have a stream of their own, so that they do not delay buckets that
+        // are still to be pushed.
         on = plan.streams + bucket;
         continue;
       }

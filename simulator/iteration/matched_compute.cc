@@ -133,7 +133,7 @@ PerSecond matched_throughput(const PredictionRequest& request, const models::Str
   Profile profile = without_compute(request);
   profile.throughputs.insert(profile.throughputs.begin(),
                              throughput_of(request, trial(PerSecond{1})));
-  // As if the iteration were nothing but computation.
+  // The rate of a rank if the iteration were nothing but computation.
   const PerSecond least = samples / static_cast<double>(request.ranks);
   const double factor = matched_factor(request, strategy, samples, [&](double compute) {
     profile.throughputs.front().samples = trial(least / compute);

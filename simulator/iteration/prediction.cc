@@ -109,9 +109,8 @@ ComputeTimes accumulated(ComputeTimes compute, int batches) {
 // The times to read, decode and copy the batches of all ranks of a node, which share its storage and
 // its CPUs. Decoded samples are copied to the device as FP32, over its host link.
 InputTimes input_times(const PredictionRequest& request, int ranks, Reading reading) {
-  // Of all batches of an iteration.
   const models::Cluster& cluster = request.cluster;
-  const double batches = request.accumulate;
+  const double batches = request.accumulate;  // of an iteration
   const double node_samples = batches * static_cast<double>(request.batch_per_rank) *
                               std::min(ranks, cluster.ranks_per_node);
   InputTimes times;

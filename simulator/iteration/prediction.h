@@ -163,7 +163,7 @@ class Predictor {
                                      int ranks) const;
   [[nodiscard]] Figure<Seconds> at_ends(const StrategyRun& stated);
   [[nodiscard]] Figure<Seconds> sampled(const StrategyRun& stated, const TimeSpent& spent);
-  // Of an iteration, with all its batches.
+  // The samples of a rank in an iteration, which may have several batches.
   [[nodiscard]] double samples_per_rank() const {
     return static_cast<double>(request_.batch_per_rank) * request_.accumulate;
   }

@@ -67,7 +67,8 @@ class Sampler {
   [[nodiscard]] double stated() { return period(Draw{}); }
   [[nodiscard]] double period(const Draw& draw) {
     const Losses losses = losses_of(draw);
-    // What was calibrated on several ranks has their waiting in it, however much that is.
+    // A compute time that was calibrated on several ranks has their waiting in it, whatever the
+    // sample says of that.
     const double compute = quantile(1, it_.fast_compute, it_.slow_compute, draw.compute) *
                            waiting_factor(losses, ranks_) * stated_waiting_ /
                            waiting_factor(losses, calibrated_);

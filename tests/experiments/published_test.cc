@@ -162,7 +162,7 @@ TEST(Published, NoRowBothCalibratesAndIsPredicted) {
       if (r.kind == RowKind::training)
         EXPECT_EQ(spent.contains(r.id), r.provenance == Provenance::calibrated)
             << name << " " << r.id;
-      // What is calibrated on is met.
+      // A row that was spent on calibration is met.
       if (r.kind == RowKind::training && r.provenance == Provenance::calibrated)
         EXPECT_NEAR(r.relative_error(), 0, 1e-6) << name << " " << r.id;
     }

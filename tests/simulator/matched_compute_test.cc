@@ -24,7 +24,7 @@ struct Job {
             .precision = models::Precision::mixed,
             .wire = models::WireType::fp16};
   }
-  // Of the job on so many ranks, with another profile.
+  // The throughput of the job on so many ranks, with another profile.
   [[nodiscard]] double throughput(int ranks, const models::Strategy& strategy,
                                   const models::Profile& with) const {
     PredictionRequest asked = request(ranks);
