@@ -242,9 +242,9 @@ Predictor::Setting& Predictor::setting(int ranks, Reading reading) {
                                effects()};
   const CommunicationCost cost =
       communication_cost(request_.cluster, request_.profile, reading, ranks);
-  const ComputeTimes alone = accumulated(
-      compute_times(request, request_.compute_is_exact ? Reading::stated : reading),
-      request_.accumulate);
+  const ComputeTimes alone =
+      accumulated(compute_times(request, request_.compute_is_exact ? Reading::stated : reading),
+                  request_.accumulate);
   const std::int64_t most_messages =
       request_.haste == Haste::in_time ? most_prepared_in_time : most_prepared_messages;
   settings_.push_back(std::make_shared<Setting>(
@@ -319,9 +319,9 @@ StrategyRun Predictor::run(models::Plan plan, Setting& at) const {
   }
   if (models::strategy(plan.strategy).served() != nullptr)
     timed_by = "a closed form on the busiest machine";
-  return {std::move(plan),  std::move(iteration.dag), std::move(iteration.steady),
-          method.engine,    method.not_followed,      std::move(timed_by),
-          at.compute.source};
+  return {
+      std::move(plan),     std::move(iteration.dag), std::move(iteration.steady), method, buckets,
+      std::move(timed_by), at.compute.source};
 }
 
 // The times of each bucket, with its all-reduce timed as if it were alone. Where other buckets travel
@@ -456,8 +456,8 @@ StrategyPrediction Predictor::predict(models::Plan plan,
                                 stated.curve_of(models::Library::nccl) == nullptr;
   prediction.timed_by = at_stated.timed_by;
   prediction.compute_source = at_stated.compute_source;
-  prediction.engine = at_stated.engine;
-  prediction.not_followed = at_stated.not_followed;
+  prediction.engine = at_stated.method.engine;
+  prediction.not_followed = at_stated.method.not_followed;
   prediction.converged = at_stated.steady.converged;
   if (request_.stragglers) {
     prediction.stragglers = with_stragglers(at_stated.dag);
@@ -491,13 +491,16 @@ Figure<Seconds> Predictor::sampled(const StrategyRun& stated, const TimeSpent& s
   const auto setting_at = [&](Reading reading) -> Setting& {
     return setting(strategy, request_.ranks, reading);
   };
-  const auto buckets_at = [&](Reading reading) {
-    Setting& at = setting_at(reading);
-    const TimingMethod method = timing_method(stated.plan, at.engine, request_.haste);
+  // The times for which buckets keep their stream, without their launch, which is sampled.
+  const auto totals = [&](const std::vector<BucketTimes>& buckets) {
     std::vector<Seconds> times;
-    for (const BucketTimes& bucket : buckets_alone(stated.plan, method, at))
-      times.push_back(bucket.total() + longest_on_a_lane(bucket.served) - at.launch);
+    for (const BucketTimes& bucket : buckets)
+      times.push_back(bucket.total() + longest_on_a_lane(bucket.served) -
+                      setting_at(Reading::stated).launch);
     return times;
+  };
+  const auto totals_at = [&](Reading reading) {
+    return totals(buckets_alone(stated.plan, stated.method, setting_at(reading)));
   };
   const ComputeTimes& alone = setting_at(Reading::stated).alone;
   const IterationSketch sketch(request_.network, stated.plan, alone);
@@ -505,8 +508,7 @@ Figure<Seconds> Predictor::sampled(const StrategyRun& stated, const TimeSpent& s
   const Seconds value = stated.steady.period;
   const IntervalFactors factors = sampled_interval(
       {.sketch = sketch,
-       .buckets = {buckets_at(Reading::stated), buckets_at(Reading::fast),
-                   buckets_at(Reading::slow)},
+       .buckets = {totals(stated.buckets), totals_at(Reading::fast), totals_at(Reading::slow)},
        .fast_compute = setting_at(Reading::fast).alone.total() / alone.total(),
        .slow_compute = setting_at(Reading::slow).alone.total() / alone.total(),
        .effects = *effects(),

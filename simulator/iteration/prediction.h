@@ -81,7 +81,7 @@ struct StrategyPrediction {
   // (sampled_interval.h); without effects (models/cluster/effects.h), its ends have every figure at
   // its fast, or every one at its slow end.
   Figure<Seconds> iteration;
-  PerSecond throughput;       // samples of all ranks
+  PerSecond throughput;  // samples of all ranks
   // throughput(p) / (p / p0 * throughput(p0)). The baseline is the same job on p0 ranks with the
   // plan that the planner chooses there for the same strategy, whatever thresholds were named for p.
   double efficiency = 0;
@@ -118,9 +118,9 @@ struct StrategyRun {
   models::Plan plan;
   IterationDag dag;
   SteadyIteration steady;
-  EngineKind engine = EngineKind::step;  // as in StrategyPrediction
-  double not_followed = 0;               // likewise
-  std::string timed_by;
+  TimingMethod method;
+  std::vector<BucketTimes> buckets;  // the times of each, as if it were alone
+  std::string timed_by;              // as in StrategyPrediction
   std::string compute_source;
 };
 
