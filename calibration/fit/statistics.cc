@@ -39,15 +39,6 @@ Interval stretched(const std::vector<double>& ascending) {
 
 }  // namespace
 
-double quantile(std::span<const double> ascending, double share) {
-  PACELINE_ASSERT(!ascending.empty(), "a quantile is of at least one value");
-  const double at = share * static_cast<double>(ascending.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const std::size_t above = std::min(below + 1, ascending.size() - 1);
-  return ascending[below] +
-         (at - static_cast<double>(below)) * (ascending[above] - ascending[below]);
-}
-
 Interval median_interval(std::vector<double> samples) {
   PACELINE_ASSERT(!samples.empty(), "an interval is of at least one sample");
   std::sort(samples.begin(), samples.end());
@@ -73,8 +64,8 @@ Interval median_interval(std::vector<double> samples) {
 Interval bootstrap_interval(std::vector<double>& draws, double stated) {
   if (draws.empty()) return {stated, stated};
   std::sort(draws.begin(), draws.end());
-  constexpr double below = (1 - interval_level) / 2;
-  return {std::min(stated, quantile(draws, below)), std::max(stated, quantile(draws, 1 - below))};
+  return {std::min(stated, quantile(draws, interval_tail)),
+          std::max(stated, quantile(draws, 1 - interval_tail))};
 }
 
 }  // namespace paceline::calibration

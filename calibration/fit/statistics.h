@@ -42,10 +42,6 @@ template <class T>
   return (*std::max_element(values.begin(), middle) + *middle) / 2;
 }
 
-// The value below which the share `share` (0 to 1) of the ascending values lies, by linear
-// interpolation between order statistics (type 7 of hyndman). Needs at least one value.
-[[nodiscard]] double quantile(std::span<const double> ascending, double share);
-
 struct Interval {
   double low = 0;
   double high = 0;

@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "calibration/fit/statistics.h"
+#include "models/base/interval.h"
 
 namespace paceline::experiments {
 namespace {
@@ -55,9 +55,9 @@ Summary summary_of(std::span<const Row> rows, const std::function<bool(const Row
   std::sort(errors.begin(), errors.end());
   std::sort(absolute.begin(), absolute.end());
   constexpr double most = 0.9;
-  summary.median = calibration::quantile(absolute, 0.5);
-  summary.p90 = calibration::quantile(absolute, most);
-  summary.bias = calibration::quantile(errors, 0.5);
+  summary.median = quantile(absolute, 0.5);
+  summary.p90 = quantile(absolute, most);
+  summary.bias = quantile(errors, 0.5);
   return summary;
 }
 

@@ -41,17 +41,17 @@ Draw mirrored(const Draw& draw) {
           -draw.unexplained};
 }
 
-// The quantile of a figure at z standard deviations: log-normal on either side of the median, or
+// A figure at z standard deviations: log-normal on either side of the median, or
 // normal where an end is 0.
-double quantile(double value, double low, double high, double z) {
+double sampled(double value, double low, double high, double z) {
   const double end = z < 0 ? low : high;
   const double reach = std::abs(z) / normal_reach;
   if (value > 0 && end > 0) return value * std::pow(end / value, reach);
   return std::max(0.0, value + (end - value) * reach);
 }
 
-double quantile(const Figure<double>& figure, double z) {
-  return quantile(figure.value, figure.low, figure.high, z);
+double sampled(const Figure<double>& figure, double z) {
+  return sampled(figure.value, figure.low, figure.high, z);
 }
 
 class Sampler {
@@ -69,7 +69,7 @@ class Sampler {
     const Losses losses = losses_of(draw);
     // A compute time that was calibrated on several ranks has their waiting in it, whatever the
     // sample says of that.
-    const double compute = quantile(1, it_.fast_compute, it_.slow_compute, draw.compute) *
+    const double compute = sampled(1, it_.fast_compute, it_.slow_compute, draw.compute) *
                            waiting_factor(losses, ranks_) * stated_waiting_ /
                            waiting_factor(losses, calibrated_);
     const double beside =
@@ -83,13 +83,13 @@ class Sampler {
   [[nodiscard]] Losses losses_of(const Draw& draw) const {
     const models::Effects& effects = it_.effects;
     const Figure<Seconds>& launch = effects.collective_launch;
-    return {.rank_spread = quantile(effects.rank_spread, draw.rank_spread),
-            .jitter = quantile(effects.jitter, draw.jitter),
-            .crowding = quantile(effects.crowding, draw.crowding),
-            .slowdown = quantile(effects.slowdown, draw.slowdown),
-            .memory_bound = quantile(effects.memory_bound, draw.memory_bound),
-            .collective_launch = Seconds{quantile(launch.value.value(), launch.low.value(),
-                                                  launch.high.value(), draw.collective_launch)}};
+    return {.rank_spread = sampled(effects.rank_spread, draw.rank_spread),
+            .jitter = sampled(effects.jitter, draw.jitter),
+            .crowding = sampled(effects.crowding, draw.crowding),
+            .slowdown = sampled(effects.slowdown, draw.slowdown),
+            .memory_bound = sampled(effects.memory_bound, draw.memory_bound),
+            .collective_launch = Seconds{sampled(launch.value.value(), launch.low.value(),
+                                                 launch.high.value(), draw.collective_launch)}};
   }
 
   void set_buckets(double z, Seconds launch) {
@@ -120,14 +120,6 @@ class Sampler {
   std::vector<Seconds> buckets_;  // of the sample
 };
 
-// The quantile of sorted samples, by linear interpolation.
-double at_share(const std::vector<double>& sorted, double share) {
-  const double place = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
-}
-
 }  // namespace
 
 IntervalFactors sampled_interval(const UncertainIteration& iteration) {
@@ -142,9 +134,8 @@ IntervalFactors sampled_interval(const UncertainIteration& iteration) {
   }
   std::sort(samples.begin(), samples.end());
   const double stated = sampler.stated();
-  constexpr double tail = (1 - interval_level) / 2;
-  return {std::min(1.0, at_share(samples, tail) / stated),
-          std::max(1.0, at_share(samples, 1 - tail) / stated)};
+  return {std::min(1.0, quantile(samples, interval_tail) / stated),
+          std::max(1.0, quantile(samples, 1 - interval_tail) / stated)};
 }
 
 }  // namespace paceline::simulator
