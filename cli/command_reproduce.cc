@@ -34,6 +34,7 @@ struct Options {
   std::string profile_out;
   ConvergenceOptions convergence;
   std::string plot;
+  std::string points;
   bool leave_one_out = false;
   bool commands = false;
   bool json = false;
@@ -53,37 +54,49 @@ int threads() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+experiments::CalibrationPoints points_of(const Options& options) {
+  if (options.points.empty() || options.points == "2") return experiments::CalibrationPoints::two;
+  if (options.points == "1") return experiments::CalibrationPoints::one;
+  throw InputError({"--points"},
+                   fmt::format("{} is no number of points", in_quotes(options.points)),
+                   "write 1 or 2");
+}
+
+experiments::PredictOptions predict_options(const Options& options, experiments::Faults faults) {
+  return {.faults = faults, .threads = threads(), .points = points_of(options)};
+}
+
 // One source: that of a folder of the user, whose faults are errors, or of the program.
-experiments::Reproduction reproduced(const std::string& name) {
+experiments::Reproduction reproduced(const Options& options) {
+  const std::string& name = options.name;
   Progress progress(fmt::format("predicting the rows of {}", name));
   if (job::names_a_file(name)) {
     const experiments::Source source =
         experiments::read_source(experiments::source_files(name, job::read_input_file));
-    return experiments::predict_source(
-        source, {.faults = experiments::Faults::are_errors, .threads = threads()});
+    return experiments::predict_source(source,
+                                       predict_options(options, experiments::Faults::are_errors));
   }
-  return experiments::reproduce(name,
-                                {.faults = experiments::Faults::are_listed, .threads = threads()});
+  return experiments::reproduce(name, predict_options(options, experiments::Faults::are_listed));
 }
 
-std::vector<experiments::Reproduction> all_reproduced(bool leave_one_out) {
+std::vector<experiments::Reproduction> all_reproduced(const Options& chosen) {
   Progress progress;
   const auto show = [&](const std::string& name, double share) {
     progress.show(fmt::format("predicting the rows of {}", name), share);
   };
-  const experiments::PredictOptions options{.faults = experiments::Faults::are_listed,
-                                            .threads = threads()};
-  return leave_one_out ? experiments::reproduce_leaving_one_out(options, show)
-                       : experiments::reproduce_all(options, show);
+  const experiments::PredictOptions options =
+      predict_options(chosen, experiments::Faults::are_listed);
+  return chosen.leave_one_out ? experiments::reproduce_leaving_one_out(options, show)
+                              : experiments::reproduce_all(options, show);
 }
 
 // What the options ask for: all sources, or one. Leaving one out needs the others.
 std::vector<experiments::Reproduction> results_of(const Options& options) {
-  if (options.name != all_name && !options.leave_one_out) return {reproduced(options.name)};
+  if (options.name != all_name && !options.leave_one_out) return {reproduced(options)};
   if (job::names_a_file(options.name))
     throw InputError({"--leave-one-out"}, "a folder of yours is no source that priors come from",
                      "leave it out");
-  std::vector<experiments::Reproduction> results = all_reproduced(options.leave_one_out);
+  std::vector<experiments::Reproduction> results = all_reproduced(options);
   if (options.name != all_name)
     std::erase_if(results, [&](const auto& result) { return result.name != options.name; });
   return results;
@@ -137,6 +150,11 @@ void add_reproduce(Command& app) {
       "what the papers say of mixed precision, LARS, weight decay and double buffering, trained at "
       "our scale (half an hour on two cores)";
   command.add_option("name", options->name, list).required().value("NAME|all|FOLDER");
+  command
+      .add_option("--points", options->points,
+                  "How many scales of a series calibrate it: the smallest, or the two smallest "
+                  "where its table names a row of the second")
+      .value("1|2 (2)");
   command.add_flag("--leave-one-out", options->leave_one_out,
                    "Take whatever is fitted to published rows from other sources than the one that "
                    "is predicted");

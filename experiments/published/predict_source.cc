@@ -197,14 +197,15 @@ std::string command_of(const Work& work, const SourceParts& parts) {
   return text;
 }
 
-Row result_of(const Work& work, const Work* against, const SourceParts& parts) {
+Row result_of(const Work& work, const Work* against, CalibrationPoints points,
+              const SourceParts& parts) {
   const TrainingRow& row = *work.row;
   const Figure<double> ours = ours_of(work, against);
   Row result;
   result.id = row.id;
   result.source = row.where;
   result.what = row.what;
-  result.provenance = row.role == Role::calibrates ? Provenance::calibrated : Provenance::predicted;
+  result.provenance = is_spent(row.role, points) ? Provenance::calibrated : Provenance::predicted;
   result.unit = row.unit;
   result.published = row.published;
   result.ours = ours.value;
@@ -260,7 +261,7 @@ class SourcePredictor {
     std::map<std::string, std::vector<const Work*>> spent;
     for (const Work& work : works_) {
       series_.try_emplace(work.row->series);
-      if (work.row->role == Role::calibrates && work.fault.empty())
+      if (is_spent(work.row->role, options_.points) && work.fault.empty())
         spent[work.row->series].push_back(&work);
     }
     for (auto& [name, rows] : spent) {
@@ -310,7 +311,7 @@ class SourcePredictor {
         if (options_.faults == Faults::are_errors) throw InputError(fault, "");
         result.failed.push_back({work.row->id, work.row->what, fault});
       } else if (work.row->role != Role::reference) {
-        result.rows.push_back(result_of(work, against, parts_));
+        result.rows.push_back(result_of(work, against, options_.points, parts_));
       }
     }
     return result;

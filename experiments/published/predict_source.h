@@ -19,6 +19,7 @@ enum class Faults {
 struct PredictOptions {
   Faults faults = Faults::are_errors;
   int threads = 1;
+  CalibrationPoints points = CalibrationPoints::two;
   Fitted fitted = {};  // from rows of other sources
 };
 

@@ -20,8 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::pair<Role, std::string_view>, 4> roles = {
+constexpr std::array<std::pair<Role, std::string_view>, 5> roles = {
     {{Role::calibrates, "calibrates"},
+     {Role::second_point, "second-point"},
      {Role::predicted, "predicted"},
      {Role::reference, "reference"},
      {Role::left_out, "left-out"}}};
@@ -205,8 +206,9 @@ AllReduceRow all_reduce_row(const CsvRecord& record) {
   row.series = fields.text();
   row.role = fields.parsed([](std::string_view t) { return kind_in(roles, "role", t); });
   const bool out = row.role == Role::left_out;
-  if (row.role == Role::reference)
-    throw InputError("an all-reduce is no reference", "write calibrates, predicted or left-out");
+  if (row.role == Role::reference || row.role == Role::second_point)
+    throw InputError(fmt::format("an all-reduce is no {}", name(row.role)),
+                     "write calibrates, predicted or left-out");
   row.cluster = out ? fields.text() : fields.given();
   row.ranks = unless_left_out(
       row.role, fields, [&] { return fields.count(models::max_ranks); }, 0);
@@ -252,6 +254,23 @@ std::vector<Row> rows_of(const std::string& text, const std::string& file,
   return rows;
 }
 
+// A second point says what several ranks lose against the one that computes alone, and so there
+// must be a first: a row of the series on fewer ranks that calibrates.
+void check_second_points(const Source& source, const std::string& file) {
+  for (const TrainingRow& row : source.training) {
+    if (row.role != Role::second_point) continue;
+    const bool has_first = std::any_of(
+        source.training.begin(), source.training.end(), [&row](const TrainingRow& other) {
+          return other.role == Role::calibrates && other.series == row.series &&
+                 other.ranks < row.ranks;
+        });
+    if (!has_first)
+      throw InputError({file, row.line},
+                       fmt::format("series {} has no first point", in_quotes(row.series)),
+                       "let a row of it on fewer ranks calibrate");
+  }
+}
+
 // Every row that others are against must be there and be predicted as a throughput itself.
 void check_against(const Source& source, const std::string& file) {
   for (const TrainingRow& row : source.training) {
@@ -277,6 +296,11 @@ bool belongs(const std::string& path) {
 }
 
 }  // namespace
+
+bool is_spent(Role role, CalibrationPoints points) {
+  return role == Role::calibrates ||
+         (role == Role::second_point && points == CalibrationPoints::two);
+}
 
 PublishedUnit published_unit(Quantity quantity, std::string_view name) {
   std::vector<std::string> known;
@@ -325,6 +349,7 @@ Source read_source(SourceFiles files) {
     const std::string file = source.path("expected.csv");
     source.training = rows_of(training->second, file, training_columns, training_row);
     check_against(source, file);
+    check_second_points(source, file);
   }
   if (all_reduces != texts.end())
     source.all_reduces = rows_of(all_reduces->second, source.path("all_reduce.csv"),

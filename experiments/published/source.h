@@ -29,11 +29,18 @@ struct SourceFiles {
 };
 
 enum class Role {
-  calibrates,  // spent on the calibration of its series, and tests nothing
+  calibrates,    // spent on the calibration of its series, and tests nothing
+  second_point,  // of the second smallest scale: calibrates beside the first, or is predicted
   predicted,
   reference,  // has no published value: the ratios of other rows are against it
   left_out,   // cannot be expressed; its note says why
 };
+
+// How many scales of a series calibrate it: the smallest, or the two smallest where its table names
+// a row of the second.
+enum class CalibrationPoints { one, two };
+
+[[nodiscard]] bool is_spent(Role role, CalibrationPoints points);
 
 // What a row's published number is of.
 enum class Quantity {

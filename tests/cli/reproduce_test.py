@@ -77,6 +77,15 @@ class Folder(unittest.TestCase):
         for theirs, ours in self.commands():
             self.assertAlmostEqual(theirs / ours, 1, delta=1e-6)
 
+    def test_a_second_point_is_spent_or_predicted(self):
+        self.write(ROWS.replace("predicted,jizhi-p40,resnet50,64,,fp32,8", "second-point,jizhi-p40,resnet50,64,,fp32,8"))
+        for points, provenance in (((), "calibrated"), (("--points", "2"), "calibrated"), (("--points", "1"), "predicted")):
+            rows = json.loads(run("reproduce", str(self.folder), "--json", *points).stdout)["rows"]
+            self.assertEqual(rows[1]["provenance"], provenance)
+        result = run("reproduce", str(self.folder), "--points", "3")
+        self.assertEqual((result.returncode, result.stderr),
+                         (2, "paceline: --points: '3' is no number of points; write 1 or 2\n"))
+
     def test_a_folder_of_faults_is_one_line(self):
         for text, message in ((ROWS.replace("fused-ring", "fusedring"), "expected.csv:3: unknown strategy"),
                               (ROWS.replace("jizhi-p40", "lab"), "expected.csv:2: unknown cluster 'lab'"),

@@ -77,6 +77,36 @@ TEST(Published, ANodeCalibratesAndIsMet) {
   EXPECT_EQ(summary.ordered, 1);
 }
 
+TEST(Published, ASecondPointCalibratesOrIsPredicted) {
+  const Source source = read_source(
+      {"t",
+       "t",
+       {{"expected.csv",
+         header + line("one", "s", "calibrates", 1, "ring", "throughput,,172,images/s") +
+             line("node", "s", "second-point", 8, "fused-ring", "throughput,,1000,images/s") +
+             line("more", "s", "predicted", 64, "fused-ring", "throughput,,8000,images/s")}}});
+  const Reproduction two = predict_source(source, {.points = CalibrationPoints::two});
+  EXPECT_EQ(row(two, "node").provenance, Provenance::calibrated);
+  EXPECT_NEAR(row(two, "node").ours, 1000, 1000e-6);
+  const Reproduction one = predict_source(source, {.points = CalibrationPoints::one});
+  EXPECT_EQ(row(one, "node").provenance, Provenance::predicted);
+  EXPECT_GT(row(one, "node").ours, 1200);
+  // What the node loses is lost on all of them.
+  EXPECT_NEAR(row(two, "more").ours / row(one, "more").ours,
+              row(two, "node").ours / row(one, "node").ours, 0.05);
+}
+
+TEST(Published, ASecondPointNeedsAFirst) {
+  try {
+    (void)predicted(line("node", "s", "second-point", 8, "ring", "throughput,,1000,images/s"));
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "t/expected.csv:2: series 's' has no first point; let a row of it on fewer ranks "
+                 "calibrate");
+  }
+}
+
 TEST(Published, SeriesDoNotShareTheirCalibration) {
   const Reproduction result =
       predicted(line("a1", "a", "calibrates", 1, "ring", "throughput,,172,images/s") +
@@ -156,15 +186,16 @@ TEST(Published, NoRowBothCalibratesAndIsPredicted) {
     const Source source = read_source(shipped_source_files(name));
     std::set<std::string> spent;
     for (const TrainingRow& r : source.training) {
-      if (r.role == Role::calibrates) spent.insert(r.id);
+      if (is_spent(r.role, CalibrationPoints::two)) spent.insert(r.id);
     }
     for (const Row& r : reproduce(name, {.faults = Faults::are_listed, .threads = 2}).rows) {
       if (r.kind == RowKind::training)
         EXPECT_EQ(spent.contains(r.id), r.provenance == Provenance::calibrated)
             << name << " " << r.id;
-      // A row that was spent on calibration is met.
+      // A row that was spent on calibration is met, but for the jump of an iteration where a
+      // gradient misses a cycle of Horovod.
       if (r.kind == RowKind::training && r.provenance == Provenance::calibrated)
-        EXPECT_NEAR(r.relative_error(), 0, 1e-6) << name << " " << r.id;
+        EXPECT_NEAR(r.relative_error(), 0, 1e-4) << name << " " << r.id;
     }
   }
 }

@@ -23,7 +23,7 @@ ALL_REDUCE_COLUMNS = ("id,where,series,role,cluster,ranks,library,algorithm,byte
                       "note").split(",")
 # What a folder's own code reads; it is held by that code's test.
 OTHER_COLUMNS = "id,source,what,role,unit,published".split(",")
-ROLES = {"calibrates", "predicted", "reference", "left-out"}
+ROLES = {"calibrates", "second-point", "predicted", "reference", "left-out"}
 UNITS = {
     "throughput": {"images/s", "sequences/s"},
     "iteration": {"ms", "s"},
@@ -200,7 +200,7 @@ class SourceFolders(unittest.TestCase):
         if row["quantity"] in ("efficiency", "ratio") and row["role"] == "predicted":
             against = [r for r in training(folder) if r["id"] == row["against"]]
             self.assertEqual(len(against), 1, row["against"])
-            self.assertIn(against[0]["role"], {"reference", "calibrates", "predicted"})
+            self.assertIn(against[0]["role"], ROLES - {"left-out"})
             self.assertNotEqual(row["against"], row["id"])
         else:
             self.assertEqual(row["against"], "")
@@ -234,22 +234,25 @@ class SourceFolders(unittest.TestCase):
         for folder in sources():
             scales = defaultdict(list)
             for row in training(folder):
-                if row["role"] in ("calibrates", "predicted"):
+                if row["role"] in ("calibrates", "second-point", "predicted"):
                     scales[row["series"]].append((int(row["ranks"]), row["role"]))
             for series, points in scales.items():
                 with self.subTest(source=folder.name, series=series):
                     sizes = sorted({ranks for ranks, _ in points})
-                    spent = {ranks for ranks, role in points if role == "calibrates"}
+                    spent = {ranks for ranks, role in points if role != "predicted"}
                     if len(sizes) > 1:
                         self.assertNotIn(sizes[-1], spent)
                     self.assertLessEqual(len(spent), 2)
+                    first = {ranks for ranks, role in points if role == "calibrates"}
+                    second = {ranks for ranks, role in points if role == "second-point"}
+                    self.assertTrue(not second or max(first) < min(second))
                     self.assertEqual(sorted(spent), sizes[:len(spent)])
 
     def test_no_figure_is_both_spent_and_predicted(self):
         for folder in sources():
             of = defaultdict(set)
             for row in training(folder):
-                if row["role"] in ("calibrates", "predicted"):
+                if row["role"] in ("calibrates", "second-point", "predicted"):
                     key = tuple(row[c] for c in COLUMNS if c not in ("id", "role", "where", "what",
                                                                      "note"))
                     of[key].add(row["role"])
@@ -258,7 +261,7 @@ class SourceFolders(unittest.TestCase):
 
     @for_rows(all_reduces)
     def test_all_reduces_are_complete(self, _, row):
-        self.assertIn(row["role"], ROLES - {"reference"})
+        self.assertIn(row["role"], ROLES - {"reference", "second-point"})
         self.assertRegex(row["ranks"], r"^[1-9]\d*$")
         self.assertRegex(row["bytes"], r"^[1-9]\d*$")
         self.assertTrue(row["library"] and row["series"])
