@@ -23,14 +23,17 @@ Figure<BytesPerSecond> tcp_bandwidth(const Figure<BytesPerSecond>& line_rate, in
   constexpr double most = 0.95;
   constexpr double most_at_low = 0.85;
   constexpr int many_ranks = 4;
-  const double share = flows * one_flow / line_rate.value;
+  constexpr double shared = 0.6;
+  constexpr double off_alone = 2;
+  constexpr double off_shared = 2.1;  // exp(hypot(log 2, log(0.8 / 0.6)))
   const bool crowded = ranks_per_node >= many_ranks;
+  const double share = flows * one_flow / line_rate.value * (crowded ? shared : 1);
+  const double off = crowded ? off_shared : off_alone;
   return shares_of(
-      line_rate.value, std::min(most, share) * (crowded ? 0.6 : 1),
-      std::min(most_at_low, share / 2) * (crowded ? 0.45 : 1),
-      std::min(most, share * 2) * (crowded ? 0.8 : 1),
-      fmt::format("rule: {} TCP flow{} of 13.7 Gbit/s (bytedance/byteps#29) up to 0.95 of the line "
-                  "rate{}",
+      line_rate.value, std::min(most, share), std::min(most_at_low, share / off),
+      std::min(most, share * off),
+      fmt::format("rule: {} TCP flow{} of 13.7 Gbit/s (bytedance/byteps#29){}, up to 0.95 of the "
+                  "line rate",
                   flows, flows == 1 ? "" : "s",
                   crowded ? ", times 0.6 for 4 or more ranks a node (NVIDIA/nccl#209, "
                             "NVIDIA/nccl-tests#83)"

@@ -9,12 +9,17 @@ namespace paceline::models {
 
 inline constexpr int default_tcp_flows = 2;
 
-// What a rank's collective gets of a NIC over TCP, assumed: a flow carries 13.7 Gbit/s (one on a
-// virtual machine with 25 Gbit/s, bytedance/byteps#29; NVIDIA/nccl-tests#83 says that sockets add
-// up), so that `flows` of them carry min(0.95, flows x 13.7 Gbit/s / line rate) of the line rate.
-// The interval is from half the flows, at most 0.85 (facebookincubator/gloo#21), to twice as many.
-// With 4 or more ranks a node, which share the processors that copy, it is 0.6 of that, 0.45 to 0.8
-// (nccl-tests#83, NVIDIA/nccl#209 and #450).
+// What a rank's collective gets of a NIC over TCP, assumed: the least of what processors copy and of
+// 0.95 of the line rate, which is what frames of 1500 bytes leave to the data.
+//
+// Processors: a flow carries 13.7 Gbit/s (one on a virtual machine with 25 Gbit/s,
+// bytedance/byteps#29; NVIDIA/nccl-tests#83 says that sockets add up), and `flows` of them so many
+// times that. With 4 or more ranks a node, which share the processors that copy, they carry 0.6 of
+// that, 0.45 to 0.8: on lines of 25 to 100 Gbit/s such nodes reached 13.6 to 48 Gbit/s (nccl-tests#83,
+// NVIDIA/nccl#209 and #450), so that on one of 10 Gbit/s the line is the limit.
+//
+// The interval is from half the flows, at most 0.85 of the line rate (facebookincubator/gloo#21), to
+// twice as many; with 4 or more ranks a node, from 1 / 2.1 to 2.1 times, both being unknown at once.
 [[nodiscard]] Figure<BytesPerSecond> tcp_bandwidth(const Figure<BytesPerSecond>& line_rate,
                                                    int flows, int ranks_per_node);
 

@@ -58,19 +58,30 @@ TEST(LinkRules, OneTcpFlowCarriesWhatAProcessorCan) {
 
 TEST(LinkRules, FourRanksANodeShareTheProcessorsOfTcp) {
   for (const int flows : {1, 2, 4}) {
-    const auto alone = tcp_bandwidth(line(25), flows, 3);
-    const auto shared = tcp_bandwidth(line(25), flows, 4);
+    const auto alone = tcp_bandwidth(line(400), flows, 3);
+    const auto shared = tcp_bandwidth(line(400), flows, 4);
     EXPECT_DOUBLE_EQ(shared.value / alone.value, 0.6);
-    EXPECT_DOUBLE_EQ(shared.low / alone.low, 0.45);
-    EXPECT_DOUBLE_EQ(shared.high / alone.high, 0.8);
+    EXPECT_NEAR(shared.value / shared.low, 2.1, 1e-12);
+    EXPECT_NEAR(shared.high / shared.value, 2.1, 1e-12);
   }
+  // 1.2 flows of 13.7 Gbit/s, whatever the line.
+  EXPECT_DOUBLE_EQ(share(tcp_bandwidth(line(25), 2, 4).value, 25), 1.2 * 13.7 / 25);
+}
+
+TEST(LinkRules, AThinLineIsTheLimitAndNotTheProcessors) {
+  for (const int ranks_per_node : {1, 4, 8}) {
+    const auto bandwidth = tcp_bandwidth(line(10), 2, ranks_per_node);
+    EXPECT_DOUBLE_EQ(share(bandwidth.value, 10), 0.95);
+    EXPECT_DOUBLE_EQ(share(bandwidth.high, 10), 0.95);
+  }
+  EXPECT_NEAR(share(tcp_bandwidth(line(10), 2, 4).low, 10), 1.2 * 1.37 / 2.1, 1e-12);
 }
 
 TEST(LinkRules, ACatalogueLinkWithTcpKnowsTheRanksOfItsNode) {
   const Cluster lone = parse_cluster_yaml(pair + "nic: tcp-25g\n", "f");
   EXPECT_DOUBLE_EQ(share(lone.nic.bandwidth.value, 25), 0.95);
   const Cluster full = catalog_cluster("aws-p3-16xlarge");
-  EXPECT_DOUBLE_EQ(share(full.nic.bandwidth.value, 25), 0.95 * 0.6);
+  EXPECT_DOUBLE_EQ(share(full.nic.bandwidth.value, 25), 1.2 * 13.7 / 25);
   const Cluster faster =
       parse_cluster_yaml(pair + "nic: {base: tcp-25g, line_rate: 50 Gbit/s, flows: 1}\n", "f");
   EXPECT_DOUBLE_EQ(share(faster.nic.bandwidth.value, 50), 0.274);
