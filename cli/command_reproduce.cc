@@ -79,38 +79,49 @@ experiments::Reproduction reproduced(const Options& options) {
   return experiments::reproduce(name, predict_options(options, experiments::Faults::are_listed));
 }
 
-std::vector<experiments::Reproduction> all_reproduced(const Options& chosen) {
+experiments::LeftOneOut all_reproduced(const Options& chosen) {
   Progress progress;
   const auto show = [&](const std::string& name, double share) {
     progress.show(fmt::format("predicting the rows of {}", name), share);
   };
   const experiments::PredictOptions options =
       predict_options(chosen, experiments::Faults::are_listed);
-  return chosen.leave_one_out ? experiments::reproduce_leaving_one_out(options, show)
-                              : experiments::reproduce_all(options, show);
+  if (chosen.leave_one_out) return experiments::reproduce_leaving_one_out(options, show);
+  return {.sources = experiments::reproduce_all(options, show), .of_all = {}};
 }
 
 // What the options ask for: all sources, or one. Leaving one out needs the others.
-std::vector<experiments::Reproduction> results_of(const Options& options) {
-  if (options.name != all_name && !options.leave_one_out) return {reproduced(options)};
+experiments::LeftOneOut results_of(const Options& options) {
+  if (options.name != all_name && !options.leave_one_out)
+    return {.sources = {reproduced(options)}, .of_all = {}};
   if (job::names_a_file(options.name))
     throw InputError({"--leave-one-out"}, "a folder of yours is no source that priors come from",
                      "leave it out");
-  std::vector<experiments::Reproduction> results = all_reproduced(options);
+  experiments::LeftOneOut results = all_reproduced(options);
   if (options.name != all_name)
-    std::erase_if(results, [&](const auto& result) { return result.name != options.name; });
+    std::erase_if(results.sources, [&](const auto& result) { return result.name != options.name; });
   return results;
 }
 
-void print_results(const std::vector<experiments::Reproduction>& results, const Options& options) {
+std::string all_text(const experiments::LeftOneOut& results, const Options& options) {
+  std::string text = summary_text(results.sources, table_width());
+  if (options.leave_one_out)
+    text +=
+        fmt::format("what nothing explains is fitted to the other sources; to all of them: {}\n",
+                    experiments::to_text(results.of_all));
+  return wrapped(text, table_width());
+}
+
+void print_results(const experiments::LeftOneOut& results, const Options& options) {
   if (options.commands) {
-    print("{}", commands_text(results));
+    print("{}", commands_text(results.sources));
   } else if (options.name == all_name) {
-    print("{}", options.json ? experiments::to_json(results) + "\n"
-                             : wrapped(summary_text(results, table_width()), table_width()));
+    print("{}",
+          options.json ? experiments::to_json(results.sources) + "\n" : all_text(results, options));
   } else {
-    print("{}", options.json ? experiments::to_json(results.front()) + "\n"
-                             : wrapped(to_text(results.front(), table_width()), table_width()));
+    const experiments::Reproduction& only = results.sources.front();
+    print("{}", options.json ? experiments::to_json(only) + "\n"
+                             : wrapped(to_text(only, table_width()), table_width()));
   }
 }
 
@@ -124,7 +135,7 @@ void run(const Options& options) {
   }
   job::check_paths({{"--profile-out", options.profile_out, job::PathUse::output},
                     {"--plot", options.plot, job::PathUse::output}});
-  const std::vector<experiments::Reproduction> results = results_of(options);
+  const experiments::LeftOneOut results = results_of(options);
   if (!options.profile_out.empty()) {
     const std::optional<models::Profile> profile = experiments::fitted_profile(options.name);
     if (!profile)
@@ -133,7 +144,7 @@ void run(const Options& options) {
     job::write_output_file(options.profile_out, models::to_json(*profile));
   }
   if (!options.plot.empty())
-    job::write_output_file(options.plot, experiments::published_svg(results));
+    job::write_output_file(options.plot, experiments::published_svg(results.sources));
   print_results(results, options);
 }
 
@@ -156,8 +167,8 @@ void add_reproduce(Command& app) {
                   "where its table names a row of the second")
       .value("1|2 (2)");
   command.add_flag("--leave-one-out", options->leave_one_out,
-                   "Take whatever is fitted to published rows from other sources than the one that "
-                   "is predicted");
+                   "Fit what nothing explains to other sources than the one that is predicted, in "
+                   "place of the shipped fit to all of them");
   command
       .add_option("--plot", options->plot, "Write predicted over published values as a plot (SVG)")
       .value("FILE");

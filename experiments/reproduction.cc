@@ -40,24 +40,36 @@ std::vector<Reproduction> reproduce_all(const PredictOptions& options,
   return results;
 }
 
-std::vector<Reproduction> reproduce_leaving_one_out(const PredictOptions& options,
-                                                    const SourceObserver& begin) {
-  PredictOptions unfitted = options;
-  unfitted.fitted = {};
-  std::vector<Reproduction> results = reproduce_all(unfitted, begin);
-  const std::vector<Reproduction> evidence = results;
-  for (Reproduction& result : results) {
+LeftOneOut reproduce_leaving_one_out(const PredictOptions& options, const SourceObserver& begin) {
+  PredictOptions bare = options;
+  bare.unexplained = Unexplained{};
+  // The two passes share the progress.
+  const auto half = [&begin](double from) -> SourceObserver {
+    if (!begin) return {};
+    return
+        [&begin, from](const std::string& name, double share) { begin(name, from + 0.5 * share); };
+  };
+  const std::vector<Reproduction> evidence = reproduce_all(bare, half(0));
+  const auto fitted = [&evidence](std::string_view left_out) {
     std::vector<const Reproduction*> others;
-    for (const Reproduction& other : evidence) {
-      if (other.name != result.name) others.push_back(&other);
+    for (const Reproduction& source : evidence) {
+      if (source.name != left_out) others.push_back(&source);
     }
-    PredictOptions fitted = options;
-    fitted.fitted = fitted_from(others);
-    if (fitted.fitted == Fitted{}) continue;
-    if (begin) begin(result.name, 1);
-    result = reproduce(result.name, fitted);
+    return fitted_from(others);
+  };
+  LeftOneOut result{.sources = {}, .of_all = fitted("")};
+  const SourceObserver show = half(0.5);
+  for (const Reproduction& source : evidence) {
+    if (show)
+      show(source.name,
+           static_cast<double>(result.sources.size()) / static_cast<double>(evidence.size()));
+    PredictOptions with = options;
+    with.unexplained = fitted(source.name);
+    result.sources.push_back(reproduce(source.name, with));
+    result.sources.back().notes.push_back(
+        "What nothing explains, fitted to the other sources: " + to_text(*with.unexplained) + ".");
   }
-  return results;
+  return result;
 }
 
 }  // namespace paceline::experiments

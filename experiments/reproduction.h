@@ -38,9 +38,16 @@ using SourceObserver = std::function<void(const std::string& name, double share)
 [[nodiscard]] std::vector<Reproduction> reproduce_all(const PredictOptions& options,
                                                       const SourceObserver& begin = {});
 
-// The same, where whatever is fitted to published rows comes from other sources than the one that
-// is predicted (published/fitted.h). The options' own `fitted` has no effect.
-[[nodiscard]] std::vector<Reproduction> reproduce_leaving_one_out(const PredictOptions& options,
-                                                                  const SourceObserver& begin = {});
+struct LeftOneOut {
+  // In their order. Whatever is fitted to published rows (published/fitted.h) comes from other
+  // sources than the one that is predicted; a note of each says what it is.
+  std::vector<Reproduction> sources;
+  Unexplained of_all;  // fitted to all sources
+};
+
+// The same as reproduce_all(), leaving one source out of each fit. The options' own `unexplained` has
+// no effect. Takes about twice as long.
+[[nodiscard]] LeftOneOut reproduce_leaving_one_out(const PredictOptions& options,
+                                                   const SourceObserver& begin = {});
 
 }  // namespace paceline::experiments

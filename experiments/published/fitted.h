@@ -1,22 +1,42 @@
-// What predictions take from published rows beyond the calibration of their own series.
+// What predictions take from published rows beyond the calibration of their own series: how far they
+// are off where nothing explains it.
 //
-// A prior may be fitted to how far predictions of published rows are off. It must then come from
-// other sources than the one that is predicted: reproduce_leaving_one_out() predicts every source
-// with nothing fitted, and then each of them again with what fitted_from() makes of all others.
+// The logarithm of predicted over published speed has the deviation
+//
+//   sd^2 = known^2 + base^2 + doubling^2 log2(ranks / calibrated ranks) + exposed^2 share^2
+//
+// where `known` is what figures and effects make of the interval, and share the exposed
+// communication over the iteration. The three widths are those of models/cluster/effects.h; they move
+// no prediction. Since some rows are far off, errors are taken as Student's t with 3 degrees of
+// freedom.
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "experiments/published/result.h"
+#include "models/cluster/cluster.h"
 
 namespace paceline::experiments {
 
-// Nothing is fitted yet: all priors come from datasheets and microbenchmarks.
-struct Fitted {
-  bool operator==(const Fitted&) const = default;
+// Standard deviations of a normal distribution whose middle 90 % is that of the fitted one.
+struct Unexplained {
+  double base = 0;
+  double doubling = 0;  // for each doubling of ranks; squares add
+  double exposed = 0;   // for each unit of exposed communication over the iteration
+
+  bool operator==(const Unexplained&) const = default;
 };
 
-// Of rows that were predicted with Fitted{}.
-[[nodiscard]] Fitted fitted_from(std::span<const Reproduction* const> sources);
+// Of predicted rows of training, whose intervals were made without what is unexplained
+// (Unexplained{}), by maximum likelihood over a grid. A row weighs the inverse root of the number of
+// rows of its source. Unexplained{} where there are no rows.
+[[nodiscard]] Unexplained fitted_from(std::span<const Reproduction* const> sources);
+
+// "4.3 %, 4.3 % for each doubling of ranks, 100 % of exposed communication".
+[[nodiscard]] std::string to_text(const Unexplained& widths);
+
+// The cluster, where the widths take the place of those of its effects.
+void set_unexplained(models::Cluster& cluster, const Unexplained& widths);
 
 }  // namespace paceline::experiments

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 
@@ -15,6 +16,7 @@
 #include "models/base/parse_units.h"
 #include "simulator/cost/compute_time.h"
 #include "simulator/iteration/matched_compute.h"
+#include "simulator/iteration/sampled_interval.h"
 
 namespace paceline::experiments {
 namespace {
@@ -29,6 +31,7 @@ struct Work {
   RowJob job;
   const Profile* profile = nullptr;  // of its series
   Figure<PerSecond> throughput;      // ours
+  simulator::IterationSpread spread;
   std::string configuration;
   std::string fault;  // why there is none of these
 };
@@ -101,6 +104,7 @@ void predict(Work& work, Predictor& predictor) {
   const double samples = work.job.samples();
   work.throughput = {p.throughput, PerSecond{samples / p.iteration.high.value()},
                      PerSecond{samples / p.iteration.low.value()}, Provenance::predicted, ""};
+  work.spread = p.spread;
   work.configuration = described(p, *work.job.options.strategy);
 }
 
@@ -113,6 +117,7 @@ void predict_group(const std::vector<Work*>& group) {
       same = work;
     } else {
       work->throughput = same->throughput;
+      work->spread = same->spread;
       work->configuration = same->configuration;
       work->fault = same->fault;
       continue;
@@ -146,31 +151,66 @@ std::vector<std::vector<Work*>> groups_of(std::vector<Work>& works) {
   return groups;
 }
 
+// How far a row is from what calibrated it, for what nothing explains: for one that is against
+// another, from that one.
+struct Distance {
+  double doublings = 0;
+  double exposed = 0;
+};
+Distance distance_of(const Work& work, const Work* against) {
+  if (against == nullptr) return {work.spread.doublings, work.spread.exposed};
+  const double doublings = std::log2(static_cast<double>(work.row->ranks) / against->row->ranks);
+  return {std::abs(doublings), std::hypot(work.spread.exposed, against->spread.exposed)};
+}
+
+// The throughput of a row over that of another, whose samples go together.
+Figure<double> ratio_of(const Work& work, const Work& against) {
+  const double value = work.throughput.value / against.throughput.value;
+  const models::Effects* effects =
+      simulator::effects_of(*work.job.cluster, work.profile, /*compute_is_exact=*/false);
+  if (effects == nullptr) {
+    const double ends[] = {work.throughput.low / against.throughput.low,
+                           work.throughput.high / against.throughput.high};
+    return {value, std::min({value, ends[0], ends[1]}), std::max({value, ends[0], ends[1]}),
+            Provenance::predicted, ""};
+  }
+  const Distance distance = distance_of(work, &against);
+  const simulator::IntervalFactors times = simulator::ratio_interval(
+      work.spread, against.spread,
+      simulator::unexplained_deviation(*effects, distance.doublings, distance.exposed));
+  return {value, value / times.high, value / times.low, Provenance::predicted, ""};
+}
+
 // Ours, in the unit of the row. `against` is the row that it is against, or null.
 Figure<double> ours_of(const Work& work, const Work* against) {
   const TrainingRow& row = *work.row;
   const double factor = published_unit(row.quantity, row.unit).factor;
-  const auto at = [&](auto end) {
-    const double rate = (work.throughput.*end).value();
-    switch (row.quantity) {
-      case Quantity::throughput:
-        return rate / factor;
-      case Quantity::iteration:
-        return work.job.samples() / rate / factor;
-      case Quantity::minutes:
-        return *work.job.options.epochs * *work.job.options.dataset / rate / factor;
-      case Quantity::efficiency:
-        return rate / row.ranks / ((against->throughput.*end).value() / against->row->ranks) /
-               factor;
-      case Quantity::ratio:
-        return rate / (against->throughput.*end).value() / factor;
-    }
-    return 0.0;
+  const auto scaled = [](const Figure<double>& figure, double by) {
+    return Figure<double>{by * figure.value, by * figure.low, by * figure.high,
+                          Provenance::predicted, ""};
   };
-  const double value = at(&Figure<PerSecond>::value);
-  const double ends[] = {at(&Figure<PerSecond>::low), at(&Figure<PerSecond>::high)};
-  return {value, std::min({value, ends[0], ends[1]}), std::max({value, ends[0], ends[1]}),
-          Provenance::predicted, ""};
+  const Figure<PerSecond>& rate = work.throughput;
+  switch (row.quantity) {
+    case Quantity::throughput:
+      return scaled({rate.value.value(), rate.low.value(), rate.high.value(), {}, {}}, 1 / factor);
+    case Quantity::efficiency:
+      return scaled(ratio_of(work, *against),
+                    static_cast<double>(against->row->ranks) / row.ranks / factor);
+    case Quantity::ratio:
+      return scaled(ratio_of(work, *against), 1 / factor);
+    case Quantity::iteration:
+    case Quantity::minutes:
+      break;
+  }
+  const double samples = row.quantity == Quantity::iteration
+                             ? work.job.samples()
+                             : *work.job.options.epochs * *work.job.options.dataset;
+  return scaled({(samples / rate.value).value(),
+                 (samples / rate.high).value(),
+                 (samples / rate.low).value(),
+                 {},
+                 {}},
+                1 / factor);
 }
 
 // The command that prints ours. Its profile is given by the two figures that a profile of this
@@ -215,6 +255,9 @@ Row result_of(const Work& work, const Work* against, CalibrationPoints points,
   result.note = row.note;
   result.is_time = row.quantity == Quantity::iteration || row.quantity == Quantity::minutes;
   result.command = command_of(work, parts);
+  const Distance distance = distance_of(work, against);
+  result.doublings = distance.doublings;
+  result.exposed = distance.exposed;
   result.series = row.series;
   result.strategy = work.job.options.strategy->name;
   result.contest = fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", row.series, row.cluster,
@@ -223,10 +266,17 @@ Row result_of(const Work& work, const Work* against, CalibrationPoints points,
   return result;
 }
 
+ClusterEdit edit_of(const PredictOptions& options) {
+  if (!options.unexplained) return {};
+  return [widths = *options.unexplained](models::Cluster& cluster) {
+    set_unexplained(cluster, widths);
+  };
+}
+
 class SourcePredictor {
  public:
   SourcePredictor(const Source& source, const PredictOptions& options)
-      : source_(source), options_(options), parts_(source) {}
+      : source_(source), options_(options), parts_(source, edit_of(options)) {}
 
   Reproduction predict() {
     read_jobs();

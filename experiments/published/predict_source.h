@@ -2,7 +2,7 @@
 // other rows are predicted from that.
 #pragma once
 
-#include <functional>
+#include <optional>
 
 #include "experiments/published/fitted.h"
 #include "experiments/published/result.h"
@@ -20,7 +20,8 @@ struct PredictOptions {
   Faults faults = Faults::are_errors;
   int threads = 1;
   CalibrationPoints points = CalibrationPoints::two;
-  Fitted fitted = {};  // from rows of other sources
+  // Takes the place of what the effects of each cluster have, as a fit to other sources does.
+  std::optional<Unexplained> unexplained = {};
 };
 
 // Throws InputError.

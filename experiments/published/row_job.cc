@@ -238,6 +238,7 @@ const models::Cluster& SourceParts::cluster(const std::string& name,
     known->placement = *placement;
     known->slots.clear();
   }
+  if (edit_) edit_(*known);
   return *known;
 }
 

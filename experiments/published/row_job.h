@@ -1,10 +1,12 @@
 // From the words of a row to what is predicted: its network, its cluster, its strategy and options.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "experiments/published/source.h"
 #include "models/cluster/cluster.h"
@@ -60,11 +62,15 @@ struct RowJob {
   [[nodiscard]] bool shares_predictor(const RowJob& other) const;
 };
 
+// What is done to each cluster once it is read; empty: nothing.
+using ClusterEdit = std::function<void(models::Cluster&)>;
+
 // The clusters and networks of a source's rows, each read once. Reading is not for several threads
 // at once; what was read may be used by all.
 class SourceParts {
  public:
-  explicit SourceParts(const Source& source) : source_(source) {}
+  explicit SourceParts(const Source& source, ClusterEdit edit = {})
+      : source_(source), edit_(std::move(edit)) {}
   SourceParts(const SourceParts&) = delete;
   SourceParts& operator=(const SourceParts&) = delete;
 
@@ -82,6 +88,7 @@ class SourceParts {
 
  private:
   const Source& source_;
+  ClusterEdit edit_;
   std::map<std::pair<std::string, std::optional<models::Placement>>,
            std::unique_ptr<models::Cluster>>
       clusters_;

@@ -439,8 +439,14 @@ StrategyPrediction Predictor::predict(models::Plan plan,
   prediction.name = strategy.name;
   prediction.thresholds = thresholds;
   prediction.spent = time_spent(at_stated.dag, at_stated.steady);
-  prediction.iteration =
-      effects() != nullptr ? sampled(at_stated, prediction.spent) : at_ends(at_stated);
+  if (effects() != nullptr) {
+    prediction.spread = spread(at_stated, prediction.spent);
+    const IntervalFactors factors = prediction.spread.interval();
+    prediction.iteration = {period, factors.low * period, factors.high * period,
+                            Provenance::predicted, at_stated.compute_source};
+  } else {
+    prediction.iteration = at_ends(at_stated);
+  }
   prediction.throughput = static_cast<double>(request_.ranks) * samples_per_rank() / period;
   // Each rank has the same batch on p as on p0, so that throughputs are as the iteration times.
   const models::Plan baseline_plan = this->baseline_plan(strategy, plan, p0);
@@ -486,7 +492,7 @@ Figure<Seconds> Predictor::at_ends(const StrategyRun& stated) {
           Provenance::predicted, stated.compute_source};
 }
 
-Figure<Seconds> Predictor::sampled(const StrategyRun& stated, const TimeSpent& spent) {
+IterationSpread Predictor::spread(const StrategyRun& stated, const TimeSpent& spent) {
   const models::Strategy& strategy = models::strategy(stated.plan.strategy);
   const auto setting_at = [&](Reading reading) -> Setting& {
     return setting(strategy, request_.ranks, reading);
@@ -505,8 +511,7 @@ Figure<Seconds> Predictor::sampled(const StrategyRun& stated, const TimeSpent& s
   const ComputeTimes& alone = setting_at(Reading::stated).alone;
   const IterationSketch sketch(request_.network, stated.plan, alone);
   const models::Device& device = request_.cluster.device;
-  const Seconds value = stated.steady.period;
-  const IntervalFactors factors = sampled_interval(
+  return sampled_spread(
       {.sketch = sketch,
        .buckets = {totals(stated.buckets), totals_at(Reading::fast), totals_at(Reading::slow)},
        .fast_compute = setting_at(Reading::fast).alone.total() / alone.total(),
@@ -518,9 +523,7 @@ Figure<Seconds> Predictor::sampled(const StrategyRun& stated, const TimeSpent& s
        .multiprocessors = device.multiprocessors.value_or(0),
        .memory = device.memory_bandwidth.value,
        .bus_bandwidth = bus_bandwidth(setting_at(Reading::stated).engine.cost(), request_.ranks),
-       .exposed = spent.exposed_communication / value});
-  return {value, factors.low * value, factors.high * value, Provenance::predicted,
-          stated.compute_source};
+       .exposed = spent.exposed_communication / stated.steady.period});
 }
 
 std::variant<StrategyPrediction, LeftOut> Predictor::row(const models::Strategy& strategy) {

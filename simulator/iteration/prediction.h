@@ -19,6 +19,7 @@
 #include "simulator/cost/nccl_tables.h"
 #include "simulator/iteration/dag.h"
 #include "simulator/iteration/plan_timing.h"
+#include "simulator/iteration/sampled_interval.h"
 #include "simulator/iteration/steady_state.h"
 #include "simulator/planner/thresholds.h"
 #include "simulator/straggler/monte_carlo.h"
@@ -81,6 +82,8 @@ struct StrategyPrediction {
   // (sampled_interval.h); without effects (models/cluster/effects.h), its ends have every figure at
   // its fast, or every one at its slow end.
   Figure<Seconds> iteration;
+  IterationSpread
+      spread;  // what its interval is made from; without factors where there are no effects
   PerSecond throughput;  // samples of all ranks
   // throughput(p) / (p / p0 * throughput(p0)). The baseline is the same job on p0 ranks with the
   // plan that the planner chooses there for the same strategy, whatever thresholds were named for p.
@@ -162,7 +165,7 @@ class Predictor {
   [[nodiscard]] ComputeTimes slowest(const ComputeTimes& alone, const CommunicationCost& cost,
                                      int ranks) const;
   [[nodiscard]] Figure<Seconds> at_ends(const StrategyRun& stated);
-  [[nodiscard]] Figure<Seconds> sampled(const StrategyRun& stated, const TimeSpent& spent);
+  [[nodiscard]] IterationSpread spread(const StrategyRun& stated, const TimeSpent& spent);
   // The samples of a rank in an iteration, which may have several batches.
   [[nodiscard]] double samples_per_rank() const {
     return static_cast<double>(request_.batch_per_rank) * request_.accumulate;

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
+#include "models/base/error.h"
 #include "models/base/interval.h"
 #include "models/base/random.h"
 
@@ -13,6 +15,7 @@ namespace {
 
 constexpr int sample_pairs = 256;
 constexpr std::uint64_t seed = 17;
+constexpr std::uint64_t unexplained_seed = 18;
 
 // Whatever is slow or fast by itself, as standard deviations from the median.
 struct Draw {
@@ -24,21 +27,19 @@ struct Draw {
   double slowdown = 0;
   double memory_bound = 0;
   double collective_launch = 0;
-  double unexplained = 0;
 };
 
 Draw drawn(Random& random) {
   Draw draw;
   for (double* z : {&draw.compute, &draw.links, &draw.rank_spread, &draw.jitter, &draw.crowding,
-                    &draw.slowdown, &draw.memory_bound, &draw.collective_launch, &draw.unexplained})
+                    &draw.slowdown, &draw.memory_bound, &draw.collective_launch})
     *z = random.normal();
   return draw;
 }
 
 Draw mirrored(const Draw& draw) {
-  return {-draw.compute,    -draw.links,    -draw.rank_spread,  -draw.jitter,
-          -draw.crowding,   -draw.slowdown, -draw.memory_bound, -draw.collective_launch,
-          -draw.unexplained};
+  return {-draw.compute,  -draw.links,    -draw.rank_spread,  -draw.jitter,
+          -draw.crowding, -draw.slowdown, -draw.memory_bound, -draw.collective_launch};
 }
 
 // A figure at z standard deviations: log-normal on either side of the median, or
@@ -75,8 +76,7 @@ class Sampler {
     const double beside =
         beside_collective(losses, it_.multiprocessors, it_.memory, it_.bus_bandwidth);
     set_buckets(draw.links, losses.collective_launch);
-    return it_.sketch.period(compute, beside, buckets_).value() *
-           std::exp(unexplained() * draw.unexplained);
+    return it_.sketch.period(compute, beside, buckets_).value();
   }
 
  private:
@@ -104,15 +104,6 @@ class Sampler {
           launch;
   }
 
-  [[nodiscard]] double unexplained() const {
-    const models::Effects& effects = it_.effects;
-    const double doublings =
-        std::log2(std::max(1.0, static_cast<double>(it_.ranks) / it_.calibrated_ranks));
-    return std::hypot(effects.unexplained.value,
-                      effects.unexplained_doubling.value * std::sqrt(doublings),
-                      effects.unexplained_exposed.value * it_.exposed);
-  }
-
   const UncertainIteration& it_;
   WaitingRanks ranks_;
   WaitingRanks calibrated_;
@@ -120,22 +111,56 @@ class Sampler {
   std::vector<Seconds> buckets_;  // of the sample
 };
 
+// The middle 90 % of the factors, each with its own draw of what is unexplained.
+IntervalFactors interval_of(std::vector<double> factors, double unexplained) {
+  Random random(unexplained_seed);
+  for (std::size_t i = 0; i + 1 < factors.size(); i += 2) {
+    const double factor = std::exp(unexplained * random.normal());
+    factors[i] *= factor;
+    factors[i + 1] /= factor;
+  }
+  std::sort(factors.begin(), factors.end());
+  return {std::min(1.0, quantile(factors, interval_tail)),
+          std::max(1.0, quantile(factors, 1 - interval_tail))};
+}
+
 }  // namespace
 
-IntervalFactors sampled_interval(const UncertainIteration& iteration) {
+double unexplained_deviation(const models::Effects& effects, double doublings, double exposed) {
+  return std::hypot(effects.unexplained.value,
+                    effects.unexplained_doubling.value * std::sqrt(doublings),
+                    effects.unexplained_exposed.value * exposed);
+}
+
+IntervalFactors IterationSpread::interval() const {
+  return interval_of(factors, unexplained);
+}
+
+IterationSpread sampled_spread(const UncertainIteration& iteration) {
   Sampler sampler(iteration);
+  const double stated = sampler.stated();
   Random random(seed);
-  std::vector<double> samples;
-  samples.reserve(2 * sample_pairs);
+  IterationSpread spread;
+  spread.factors.reserve(2 * sample_pairs);
   for (int i = 0; i < sample_pairs; ++i) {
     const Draw draw = drawn(random);
-    samples.push_back(sampler.period(draw));
-    samples.push_back(sampler.period(mirrored(draw)));
+    spread.factors.push_back(sampler.period(draw) / stated);
+    spread.factors.push_back(sampler.period(mirrored(draw)) / stated);
   }
-  std::sort(samples.begin(), samples.end());
-  const double stated = sampler.stated();
-  return {std::min(1.0, quantile(samples, interval_tail) / stated),
-          std::max(1.0, quantile(samples, 1 - interval_tail) / stated)};
+  spread.doublings =
+      std::log2(std::max(1.0, static_cast<double>(iteration.ranks) / iteration.calibrated_ranks));
+  spread.exposed = iteration.exposed;
+  spread.unexplained = unexplained_deviation(iteration.effects, spread.doublings, spread.exposed);
+  return spread;
+}
+
+IntervalFactors ratio_interval(const IterationSpread& iteration, const IterationSpread& against,
+                               double unexplained) {
+  PACELINE_ASSERT(iteration.factors.size() == against.factors.size(),
+                  "both iterations have the same samples");
+  std::vector<double> ratios = iteration.factors;
+  for (std::size_t i = 0; i < ratios.size(); ++i) ratios[i] /= against.factors[i];
+  return interval_of(std::move(ratios), unexplained);
 }
 
 }  // namespace paceline::simulator

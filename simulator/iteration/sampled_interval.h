@@ -3,7 +3,9 @@
 //
 // Each figure has its value as the median and its interval as the middle 90 %. Links are slow or
 // fast together. A sample is a sketch (sketch.h) of the iteration; the interval is that of the ratio
-// of samples to the sketch at the stated figures, so that it is about the prediction itself.
+// of samples to the sketch at the stated figures, so that it is about the prediction itself. Sample i
+// of every iteration is drawn from the same i-th state of the world, so that ratios of iterations
+// have samples, too: what slows both alike cancels.
 #pragma once
 
 #include <span>
@@ -44,7 +46,30 @@ struct IntervalFactors {
   double high = 1;
 };
 
-// The middle 90 % of 512 samples, which are the same for every iteration. low <= 1 <= high.
-[[nodiscard]] IntervalFactors sampled_interval(const UncertainIteration& iteration);
+// The standard deviation of the logarithm of what no figure and no other effect explains of an
+// iteration, `doublings` doublings of ranks beyond the calibrated ones, and with `exposed`
+// communication as a share of it.
+[[nodiscard]] double unexplained_deviation(const models::Effects& effects, double doublings,
+                                           double exposed);
+
+// What is not known of one iteration.
+struct IterationSpread {
+  // Of each of 512 samples: its iteration time over the stated one, as far as figures and effects
+  // explain it.
+  std::vector<double> factors;
+  double doublings = 0;    // of ranks, beyond those that computation was calibrated on
+  double exposed = 0;      // communication, as a share of the stated iteration
+  double unexplained = 0;  // unexplained_deviation() of these
+
+  // The middle 90 % of the samples with what is unexplained. low <= 1 <= high.
+  [[nodiscard]] IntervalFactors interval() const;
+};
+
+[[nodiscard]] IterationSpread sampled_spread(const UncertainIteration& iteration);
+
+// The middle 90 % of the ratio of two iteration times, over the stated ratio. What is unexplained of
+// it is given, for that of the two iterations is largely the same. Both have as many samples.
+[[nodiscard]] IntervalFactors ratio_interval(const IterationSpread& iteration,
+                                             const IterationSpread& against, double unexplained);
 
 }  // namespace paceline::simulator

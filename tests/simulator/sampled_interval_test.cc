@@ -46,23 +46,24 @@ struct Job {
   int calibrated_ranks = 1;
   double exposed = 0;
 
-  [[nodiscard]] IntervalFactors factors() const {
+  [[nodiscard]] IntervalFactors factors() const { return spread().interval(); }
+  [[nodiscard]] IterationSpread spread() const {
     const IterationSketch sketch(network, plan, compute);
     BucketRange range{buckets, buckets, buckets};
     for (Seconds& time : range.slow) time *= links;
     for (Seconds& time : range.fast) time /= links;
-    return sampled_interval({.sketch = sketch,
-                             .buckets = range,
-                             .fast_compute = 1 / slow_compute,
-                             .slow_compute = slow_compute,
-                             .effects = effects,
-                             .ranks = ranks,
-                             .calibrated_ranks = calibrated_ranks,
-                             .ranks_per_node = 8,
-                             .multiprocessors = 80,
-                             .memory = BytesPerSecond{900e9},
-                             .bus_bandwidth = BytesPerSecond{12e9},
-                             .exposed = exposed});
+    return sampled_spread({.sketch = sketch,
+                           .buckets = range,
+                           .fast_compute = 1 / slow_compute,
+                           .slow_compute = slow_compute,
+                           .effects = effects,
+                           .ranks = ranks,
+                           .calibrated_ranks = calibrated_ranks,
+                           .ranks_per_node = 8,
+                           .multiprocessors = 80,
+                           .memory = BytesPerSecond{900e9},
+                           .bus_bandwidth = BytesPerSecond{12e9},
+                           .exposed = exposed});
   }
   [[nodiscard]] double width() const { return factors().high - factors().low; }
 };
@@ -119,6 +120,23 @@ TEST(SampledInterval, IsThatOfTheLinksWhereOnlyTheyCount) {
   job.links = 1.1;
   EXPECT_NEAR(job.factors().high, 1.1, 0.01);
   EXPECT_NEAR(job.factors().low, 1 / 1.1, 0.01);
+}
+
+TEST(SampledInterval, WhatSlowsTwoIterationsAlikeCancelsInTheirRatio) {
+  Job job;
+  job.slow_compute = 1.3;
+  job.effects.unexplained = figure(0.05, 0.05, 0.05);
+  const IntervalFactors same = ratio_interval(job.spread(), job.spread(), 0);
+  EXPECT_DOUBLE_EQ(same.low, 1);
+  EXPECT_DOUBLE_EQ(same.high, 1);
+  const IntervalFactors unexplained = ratio_interval(job.spread(), job.spread(), 0.05);
+  EXPECT_NEAR(std::log(unexplained.high), 0.05 * normal_reach, 0.006);
+  // What one of them does not have stays.
+  Job other = job;
+  other.links = 1.5;
+  const IntervalFactors links = ratio_interval(other.spread(), job.spread(), 0);
+  EXPECT_LT(links.low, 0.99);
+  EXPECT_GT(links.high, 1.01);
 }
 
 TEST(SampledInterval, RepeatsItself) {
