@@ -36,6 +36,7 @@ struct Options {
   std::string plot;
   std::string points;
   bool leave_one_out = false;
+  bool mechanisms = false;
   bool commands = false;
   bool json = false;
 };
@@ -125,6 +126,22 @@ void print_results(const experiments::LeftOneOut& results, const Options& option
   }
 }
 
+// All sources, and all of them without each mechanism.
+void print_mechanisms(const Options& options) {
+  if (options.name != all_name)
+    throw InputError({"--mechanisms"}, "mechanisms are shown by what they change for all sources",
+                     "write paceline reproduce all --mechanisms");
+  Progress progress;
+  const experiments::PredictOptions predict =
+      predict_options(options, experiments::Faults::are_listed);
+  const std::vector<experiments::Reproduction> with = experiments::reproduce_all(predict);
+  const std::vector<experiments::Without> without = experiments::reproduce_without_each(
+      predict, [&](const std::string& name, double share) { progress.show(name, share); });
+  progress.end();
+  print("{}", options.json ? experiments::to_json(with, without) + "\n"
+                           : wrapped(mechanisms_text(with, without, table_width()), table_width()));
+}
+
 void run(const Options& options) {
   if (options.name == convergence_name)
     return reproduce_convergence(options.convergence, options.json);
@@ -133,6 +150,7 @@ void run(const Options& options) {
     if (std::find(names.begin(), names.end(), options.name) == names.end())
       throw unknown_name("experiment", options.name, names);
   }
+  if (options.mechanisms) return print_mechanisms(options);
   job::check_paths({{"--profile-out", options.profile_out, job::PathUse::output},
                     {"--plot", options.plot, job::PathUse::output}});
   const experiments::LeftOneOut results = results_of(options);
@@ -169,6 +187,8 @@ void add_reproduce(Command& app) {
   command.add_flag("--leave-one-out", options->leave_one_out,
                    "Fit what nothing explains to other sources than the one that is predicted, in "
                    "place of the shipped fit to all of them");
+  command.add_flag("--mechanisms", options->mechanisms,
+                   "Of all sources: what becomes of them without each mechanism of the model");
   command
       .add_option("--plot", options->plot, "Write predicted over published values as a plot (SVG)")
       .value("FILE");

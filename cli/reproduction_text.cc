@@ -126,9 +126,8 @@ std::string summary_text(std::span<const Reproduction> results, int width) {
                {.title = "bias"},
                {.title = "inside"},
                {.title = "in order"}});
-  std::vector<Row> all;
+  const std::vector<Row> all = experiments::rows_of(results);
   for (const Reproduction& result : results) {
-    all.insert(all.end(), result.rows.begin(), result.rows.end());
     const std::pair<const char*, bool (*)(const Row&)> classes[] = {
         {"", experiments::is_training},
         {", all-reduces up to 64 KiB", experiments::is_small_all_reduce},
@@ -152,6 +151,53 @@ std::string summary_text(std::span<const Reproduction> results, int width) {
   text += fmt::format("{} rows were spent on calibration, {} are left out", calibrated, left_out);
   if (failed > 0) text += fmt::format(", {} could not be predicted", failed);
   return text + "\n";
+}
+
+std::string mechanisms_text(std::span<const Reproduction> with,
+                            std::span<const experiments::Without> without, int width) {
+  Table all({{.title = "without", .align = Align::left},
+             {.title = "rows moved"},
+             {.title = "training: median %"},
+             {.title = "p90"},
+             {.title = "bias"},
+             {.title = "inside"},
+             {.title = "all-reduces: median %"},
+             {.title = "bias"}});
+  const auto add = [&](std::string_view name, int moved, std::span<const Reproduction> sources) {
+    const std::vector<Row> rows = experiments::rows_of(sources);
+    const Summary training = summary_of(rows, experiments::is_training);
+    const Summary large = summary_of(rows, experiments::is_large_all_reduce);
+    all.add({std::string(name), moved < 0 ? "-" : fmt::format("{}", moved),
+             fmt::format("{:.1f}", 100 * training.median),
+             fmt::format("{:.1f}", 100 * training.p90), fmt::format("{:+.1f}", 100 * training.bias),
+             percent_of(training.inside, training.rows), fmt::format("{:.1f}", 100 * large.median),
+             fmt::format("{:+.1f}", 100 * large.bias)});
+  };
+  add("(nothing)", -1, with);
+  std::vector<Table::Column> columns = {{.title = "bias % of a source", .align = Align::left},
+                                        {.title = "all"}};
+  for (const experiments::Without& one : without) {
+    add(one.mechanism->name, experiments::rows_moved(with, one.sources), one.sources);
+    columns.push_back({.title = fmt::format("no {}", one.mechanism->name)});
+  }
+  Table by_source(columns);
+  for (std::size_t i = 0; i < with.size(); ++i) {
+    if (with[i].rows.empty()) continue;
+    const auto bias = [&](const Reproduction& source) {
+      return 100 * summary_of(source.rows, [](const Row&) { return true; }).bias;
+    };
+    std::vector<std::string> cells = {with[i].name, fmt::format("{:+.1f}", bias(with[i]))};
+    for (const experiments::Without& one : without) {
+      const int moved =
+          experiments::rows_moved(with.subspan(i, 1), std::span(one.sources).subspan(i, 1));
+      cells.push_back(moved == 0 ? "." : fmt::format("{:+.1f}", bias(one.sources[i])));
+    }
+    by_source.add(std::move(cells));
+  }
+  std::string text = all.fitted(width).text + "\n" + by_source.blocks(width) + "\n";
+  for (const experiments::Without& one : without)
+    text += fmt::format("without {}: {}\n", one.mechanism->name, one.mechanism->what);
+  return text + "a row is moved where it changes by more than 0.5 %; '.': none of the source is\n";
 }
 
 std::string commands_text(std::span<const Reproduction> results) {

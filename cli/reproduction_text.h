@@ -11,6 +11,11 @@ namespace paceline::cli {
 // One source, row by row, in a table of at most `width` characters a line.
 [[nodiscard]] std::string to_text(const experiments::Reproduction& result, int width);
 
+// What becomes of the rows of all sources without each mechanism: how many move, the errors of
+// training and of single all-reduces, and the bias of each source. `width` as above.
+[[nodiscard]] std::string mechanisms_text(std::span<const experiments::Reproduction> with,
+                                          std::span<const experiments::Without> without, int width);
+
 // One line for each source, and one for all of them.
 [[nodiscard]] std::string summary_text(std::span<const experiments::Reproduction> results,
                                        int width);

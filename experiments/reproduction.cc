@@ -1,6 +1,8 @@
 // Tests: tests/experiments/published_test.cc, tests/experiments/jizhi_test.cc.
 #include "experiments/reproduction.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "experiments/jizhi/jizhi_profile.h"
@@ -36,6 +38,22 @@ std::vector<Reproduction> reproduce_all(const PredictOptions& options,
     if (begin)
       begin(entry.name, static_cast<double>(results.size()) / static_cast<double>(all.size()));
     results.push_back(reproduce(entry.name, options));
+  }
+  return results;
+}
+
+std::vector<Without> reproduce_without_each(const PredictOptions& options,
+                                            const SourceObserver& begin) {
+  std::vector<Without> results;
+  const double count = static_cast<double>(mechanisms().size());
+  for (const Mechanism& mechanism : mechanisms()) {
+    PredictOptions without = options;
+    without.without = &mechanism;
+    const double done = static_cast<double>(results.size());
+    const auto show = [&](const std::string& name, double share) {
+      begin(fmt::format("{} without {}", name, mechanism.name), (done + share) / count);
+    };
+    results.push_back({&mechanism, reproduce_all(without, begin ? SourceObserver(show) : nullptr)});
   }
   return results;
 }

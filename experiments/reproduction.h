@@ -38,6 +38,10 @@ using SourceObserver = std::function<void(const std::string& name, double share)
 [[nodiscard]] std::vector<Reproduction> reproduce_all(const PredictOptions& options,
                                                       const SourceObserver& begin = {});
 
+// The same without each of the mechanisms (published/mechanisms.h), one at a time.
+[[nodiscard]] std::vector<Without> reproduce_without_each(const PredictOptions& options,
+                                                          const SourceObserver& begin = {});
+
 struct LeftOneOut {
   // In their order. Whatever is fitted to published rows (published/fitted.h) comes from other
   // sources than the one that is predicted; a note of each says what it is.

@@ -86,14 +86,31 @@ std::string to_json(const Reproduction& result) {
 
 std::string to_json(std::span<const Reproduction> results) {
   Json sources = Json::array();
-  std::vector<Row> rows;
-  for (const Reproduction& result : results) {
-    sources.push_back(reproduction_json(result));
-    rows.insert(rows.end(), result.rows.begin(), result.rows.end());
-  }
+  for (const Reproduction& result : results) sources.push_back(reproduction_json(result));
   return text_of({{"schema", "paceline.reproductions/1"},
                   {"sources", std::move(sources)},
-                  {"summary", summaries_json(rows)}});
+                  {"summary", summaries_json(rows_of(results))}});
+}
+
+std::string to_json(std::span<const Reproduction> with, std::span<const Without> without) {
+  Json list = Json::array();
+  for (const Without& one : without) {
+    Json sources = Json::object();
+    for (std::size_t i = 0; i < with.size(); ++i) {
+      const int moved = rows_moved(with.subspan(i, 1), std::span(one.sources).subspan(i, 1));
+      if (moved == 0) continue;
+      sources[with[i].name] = {{"rows_moved", moved},
+                               {"summary", summaries_json(one.sources[i].rows)}};
+    }
+    list.push_back({{"name", one.mechanism->name},
+                    {"what", one.mechanism->what},
+                    {"rows_moved", rows_moved(with, one.sources)},
+                    {"summary", summaries_json(rows_of(one.sources))},
+                    {"sources", std::move(sources)}});
+  }
+  return text_of({{"schema", "paceline.mechanisms/1"},
+                  {"summary", summaries_json(rows_of(with))},
+                  {"without", std::move(list)}});
 }
 
 }  // namespace paceline::experiments

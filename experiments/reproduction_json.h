@@ -13,4 +13,8 @@ namespace paceline::experiments {
 // Schema paceline.reproductions/1: those of all sources, and the summary of all rows.
 [[nodiscard]] std::string to_json(std::span<const Reproduction> reproductions);
 
+// Schema paceline.mechanisms/1: the summary of all rows with every mechanism, and without each.
+[[nodiscard]] std::string to_json(std::span<const Reproduction> with,
+                                  std::span<const Without> without);
+
 }  // namespace paceline::experiments

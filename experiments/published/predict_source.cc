@@ -267,9 +267,10 @@ Row result_of(const Work& work, const Work* against, CalibrationPoints points,
 }
 
 ClusterEdit edit_of(const PredictOptions& options) {
-  if (!options.unexplained) return {};
-  return [widths = *options.unexplained](models::Cluster& cluster) {
-    set_unexplained(cluster, widths);
+  auto* const remove = options.without == nullptr ? nullptr : options.without->from_cluster;
+  return [widths = options.unexplained, remove](models::Cluster& cluster) {
+    if (widths) set_unexplained(cluster, *widths);
+    if (remove != nullptr) remove(cluster);
   };
 }
 
@@ -299,6 +300,8 @@ class SourcePredictor {
       work.row = &row;
       try {
         work.job = parts_.job(row);
+        if (options_.without != nullptr && options_.without->from_job != nullptr)
+          options_.without->from_job(work.job);
       } catch (const InputError& error) {
         if (options_.faults == Faults::are_errors) throw;
         work.fault = error.what();

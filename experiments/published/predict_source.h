@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "experiments/published/fitted.h"
+#include "experiments/published/mechanisms.h"
 #include "experiments/published/result.h"
 #include "experiments/published/source.h"
 
@@ -22,6 +23,7 @@ struct PredictOptions {
   CalibrationPoints points = CalibrationPoints::two;
   // Takes the place of what the effects of each cluster have, as a fit to other sources does.
   std::optional<Unexplained> unexplained = {};
+  const Mechanism* without = nullptr;  // what the prediction leaves out; null: nothing
 };
 
 // Throws InputError.

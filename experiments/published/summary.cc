@@ -61,6 +61,13 @@ Summary summary_of(std::span<const Row> rows, const std::function<bool(const Row
   return summary;
 }
 
+std::vector<Row> rows_of(std::span<const Reproduction> sources) {
+  std::vector<Row> rows;
+  for (const Reproduction& source : sources)
+    rows.insert(rows.end(), source.rows.begin(), source.rows.end());
+  return rows;
+}
+
 bool is_training(const Row& row) {
   return row.kind == RowKind::training;
 }

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "experiments/published/result.h"
 
@@ -27,6 +28,9 @@ struct Summary {
 // Of the rows for which `counts` is true. O(n log n + n x rows of a contest).
 [[nodiscard]] Summary summary_of(std::span<const Row> rows,
                                  const std::function<bool(const Row&)>& counts);
+
+// The rows of all sources, in their order.
+[[nodiscard]] std::vector<Row> rows_of(std::span<const Reproduction> sources);
 
 // The size up to which an all-reduce is small.
 inline constexpr double small_all_reduce_bytes = 65536;

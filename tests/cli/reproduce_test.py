@@ -191,6 +191,12 @@ class Shipped(unittest.TestCase):
         result = run("reproduce", str(GOLDEN), "--leave-one-out")
         self.assertEqual((result.returncode, result.stderr.count("\n")), (2, 1))
 
+    def test_mechanisms_are_of_all_sources(self):
+        result = run("reproduce", "jizhi", "--mechanisms")
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
+        self.assertEqual(result.stderr, "paceline: --mechanisms: mechanisms are shown by what they change for all "
+                                        "sources; write paceline reproduce all --mechanisms\n")
+
     def test_all_has_a_line_for_each_source(self):
         result = run("reproduce", "all")
         self.assertEqual(result.returncode, 0, result.stderr)

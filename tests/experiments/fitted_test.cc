@@ -30,10 +30,9 @@ Reproduction source_of(const Unexplained& widths, double known, std::uint64_t se
   Reproduction source{.name = "made", .title = "made"};
   for (int i = 0; i < 4000; ++i) {
     Row row{.published = 100, .doublings = static_cast<double>(i % 8), .exposed = i % 3 / 4.0};
-    const double deviation =
-        std::sqrt(known * known + widths.base * widths.base +
-                  widths.doubling * widths.doubling * row.doublings +
-                  std::pow(widths.exposed * row.exposed, 2));
+    const double deviation = std::sqrt(known * known + widths.base * widths.base +
+                                       widths.doubling * widths.doubling * row.doublings +
+                                       std::pow(widths.exposed * row.exposed, 2));
     row.ours = row.published * std::exp(deviation * student(random));
     row.low = row.ours * std::exp(-normal_reach * known);
     row.high = row.ours * std::exp(normal_reach * known);
@@ -70,7 +69,8 @@ TEST(Fitted, RowsThatWereSpentAndSingleAllReducesSayNothing) {
 
 // What is unexplained widens intervals and moves nothing.
 TEST(Fitted, MovesNoPrediction) {
-  const PredictOptions bare{.faults = Faults::are_listed, .threads = 2, .unexplained = Unexplained{}};
+  const PredictOptions bare{
+      .faults = Faults::are_listed, .threads = 2, .unexplained = Unexplained{}};
   PredictOptions wide = bare;
   wide.unexplained = Unexplained{0.1, 0.1, 0.5};
   const Reproduction narrow_rows = reproduce("mlperf", bare);
