@@ -8,6 +8,10 @@
     study.py coverage                                covered cells by the width of the profiles' intervals
     study.py list                                    the cells
 
+With --seed S, all of these are of another study: --clusters N clusters, and what runs on them, drawn from
+a range by the seed, with profiles and results of their own. Nobody has chosen its cells, and so it is
+the one to ask whether intervals cover.
+
 Each cluster is calibrated by microbenchmarks only (paceline calibrate; again by the next `run` if
 the lab calls it disturbed) and its profile kept in profiles/. Then paceline replay runs each cell's
 plan with synthetic compute, and prints its prediction, made from that profile before the run, beside
@@ -24,7 +28,9 @@ import dataclasses
 import datetime
 import fnmatch
 import json
+import math
 import pathlib
+import random as randomness
 import signal
 import subprocess
 import sys
@@ -34,8 +40,6 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 LAB = HERE.parent / "lab.py"
 PROJECT = HERE.parents[2]
-RESULTS = HERE / "results.jsonl"
-PROFILES = HERE / "profiles"
 DEVICE = "v100"  # whose computation is replayed
 
 
@@ -44,17 +48,17 @@ class Place:
     """A lab cluster."""
     hosts: int
     mbit: int
-    latency_ms: int
+    latency_ms: float
     racks: int = 1
 
     @property
     def name(self):
         racks = f"-{self.racks}racks" if self.racks > 1 else ""
-        return f"{self.hosts}x{self.mbit}mbit-{self.latency_ms}ms{racks}"
+        return f"{self.hosts}x{self.mbit}mbit-{self.latency_ms:g}ms{racks}"
 
     def options(self):
         options = ["--hosts", self.hosts, "--rate", f"{self.mbit}mbit", "--latency",
-                   f"{self.latency_ms}ms" if self.latency_ms else "0"]
+                   f"{self.latency_ms:g}ms" if self.latency_ms else "0"]
         if self.racks > 1:
             # The hosts of a rack together are four times as fast as its uplink.
             uplink = self.mbit * -(-self.hosts // self.racks) / 4
@@ -85,6 +89,7 @@ CALMING_SECONDS = 20  # to wait after a calibration that was disturbed; twice as
 TRANSFER_S = 0.35
 
 FUSED = ("fused-ring", "bidirectional-ring", "hybrid", "open-mpi")
+FEW = ("alexnet", "vgg16")  # networks of few gradients
 WIDE = ("ring", "halving-doubling", "parameter-server")
 
 
@@ -98,17 +103,16 @@ def scale(place, model):
     return share
 
 
-def jobs_at(place):
+def designed_jobs(place):
     """The designed subset: each cluster gets two of the networks in turn, one of them with FP16 on
     the wire, fused strategies and those for each tensor, and hierarchies of each k that fits."""
     turn = (place.hosts // 2 + place.mbit // 50 + place.latency_ms) % 4
     models = ("alexnet", "resnet50", "vgg16", "inception-v3")
     first, second = models[turn], models[(turn + 1) % 4]
     # Where steps are many and slow, a collective for each of 160 tensors would take seconds.
-    few = ("alexnet", "vgg16")
     slow = place.hosts * max(place.latency_ms, 0.3) > 5
     jobs = [Job(first, "fp32", FUSED), Job(second, "fp16", ("fused-ring", "no-overlap"))]
-    wide = first if first in few or not slow else second if second in few else "alexnet"
+    wide = first if first in FEW or not slow else second if second in FEW else "alexnet"
     jobs.append(Job(wide, "fp32", WIDE))
     if place.hosts in (6, 12):
         jobs.append(Job(second, "fp32", ("binary-blocks",)))
@@ -119,7 +123,7 @@ def jobs_at(place):
     return jobs
 
 
-def places():
+def designed_places():
     for hosts in (2, 4, 8):
         for mbit in (50, 100, 250):
             for latency in (0, 1, 2):
@@ -137,34 +141,92 @@ def cells(place, job):
     return [f"{place.name}/{job.name}/{strategy}" for strategy in job.strategies]
 
 
-def all_cells():
-    return [cell for place in places() for job in jobs_at(place) for cell in cells(place, job)]
+@dataclasses.dataclass(frozen=True)
+class Study:
+    """What is calibrated, predicted and measured, and where it is kept."""
+    jobs: dict  # of each place
+    results: pathlib.Path
+    profiles: pathlib.Path
+
+    def cells(self):
+        return [cell for place, jobs in self.jobs.items() for job in jobs for cell in cells(place, job)]
+
+    def read_results(self):
+        """The last line of each cell in the results."""
+        found = {}
+        if self.results.exists():
+            for line in self.results.read_text().splitlines():
+                entry = json.loads(line)
+                found[entry["cell"]] = entry
+        return found
+
+    def write_results(self, results):
+        """Writes the whole file or nothing."""
+        temporary = self.results.with_suffix(".new")
+        temporary.write_text("".join(json.dumps(entry) + "\n" for entry in results.values()))
+        temporary.rename(self.results)
+
+    def cluster_file(self, place):
+        return self.profiles / f"{place.name}.yaml"
+
+    def profile_files(self, place):
+        """The profile, and the lab's report of the run that made it."""
+        profile = self.profiles / f"{place.name}.json"
+        return profile, profile.with_suffix(".report.json")
+
+    def is_calibrated(self, place):
+        profile, report = self.profile_files(place)
+        return profile.exists() and report.exists() and not json.loads(report.read_text())["disturbed"]
 
 
-def read_results():
-    """The last line of each cell in results.jsonl."""
-    results = {}
-    if RESULTS.exists():
-        for line in RESULTS.read_text().splitlines():
-            entry = json.loads(line)
-            results[entry["cell"]] = entry
-    return results
+def designed_study():
+    return Study({place: designed_jobs(place) for place in designed_places()}, HERE / "results.jsonl",
+                 HERE / "profiles")
 
 
-def write_results(results):
-    """Writes the whole file or nothing."""
-    temporary = RESULTS.with_suffix(".new")
-    temporary.write_text("".join(json.dumps(entry) + "\n" for entry in results.values()))
-    temporary.rename(RESULTS)
+def drawn_place(random):
+    """A cluster that the lab's machine can carry: at most 1200 Mbit/s over all hosts."""
+    while True:
+        hosts = random.randint(2, 12)
+        mbit = round(math.exp(random.uniform(math.log(40), math.log(250))))
+        racks = 2 if hosts % 2 == 0 and hosts >= 4 and random.random() < 0.2 else 1
+        if hosts * mbit <= 1200:
+            return Place(hosts, mbit, round(random.uniform(0, 2), 1), racks)
+
+
+def drawn_job(random, place):
+    """A network, a wire type, and three strategies; k is a divisor where one of them takes it."""
+    model = random.choice(sorted(BATCH))
+    is_slow = place.hosts * max(place.latency_ms, 0.3) > 5
+    # A collective for each of 160 tensors would take seconds where steps are many and slow.
+    wide = () if is_slow and model not in FEW else WIDE
+    divisors = [k for k in range(2, place.hosts) if place.hosts % k == 0]
+    grouped = ("hierarchical", "torus-2d", "hierarchical-scatter") if divisors else ()
+    pool = FUSED + wide + grouped + ("no-overlap", "binary-blocks", "double-binary-tree")
+    strategies = tuple(random.sample(pool, 3))
+    group = random.choice(divisors) if set(strategies) & set(grouped) else 0
+    return Job(model, random.choice(("fp32", "fp16")), strategies, group)
+
+
+def drawn_study(seed, clusters):
+    """The first clusters of the seed: those of a smaller number are the same."""
+    random = randomness.Random(seed)
+    jobs = {}
+    while len(jobs) < clusters:
+        place = drawn_place(random)
+        of_place = {job.name: job for job in (drawn_job(random, place) for _ in range(2))}
+        jobs.setdefault(place, list(of_place.values()))
+    return Study(jobs, HERE / f"results-seed{seed}.jsonl", HERE / f"profiles-seed{seed}")
 
 
 class Lab:
     def __init__(self, options):
+        self.study = options.study
         self.paceline = str(options.build.resolve() / "paceline")
         self.wait_quiet = options.wait_quiet
 
     def cluster_file(self, place):
-        path = PROFILES / f"{place.name}.yaml"
+        path = self.study.cluster_file(place)
         if not path.exists():
             run([sys.executable, LAB, "cluster", *place.options(), "--device", DEVICE, "--out", path])
         return path
@@ -181,7 +243,7 @@ class Lab:
 
     def calibrate(self, place, seconds):
         """Calibrates a cluster in three tries at most. The profile of a disturbed run never replaces one of a quiet run."""
-        profile, report = profile_files(place)
+        profile, report = self.study.profile_files(place)
         fresh = profile.with_suffix(".tmp")
         for attempt in range(3):
             time.sleep(CALMING_SECONDS * attempt)
@@ -191,7 +253,7 @@ class Lab:
             if not figures["disturbed"]:
                 break
             say(f"calibration of {place.name} was disturbed: {'; '.join(figures['why'])}")
-        if figures["disturbed"] and is_calibrated(place):
+        if figures["disturbed"] and self.study.is_calibrated(place):
             fresh.unlink()
             say(f"{place.name} keeps the profile that it has")
             return
@@ -200,22 +262,10 @@ class Lab:
 
     def arguments(self, place, job, profile=None):
         arguments = ["--model", job.model, "--cluster", self.cluster_file(place), "--profile",
-                     profile or profile_files(place)[0], "--precision", "fp32", "--wire", job.wire,
+                     profile or self.study.profile_files(place)[0], "--precision", "fp32", "--wire", job.wire,
                      "--batch", BATCH[job.model], "--scale-gradients", scale(place, job.model),
                      "--strategy", ",".join(job.strategies)]
         return arguments + (["--group", job.group] if job.group else [])
-
-
-def profile_files(place):
-    """The profile, and the lab's report of the run that made it."""
-    profile = PROFILES / f"{place.name}.json"
-    return profile, profile.with_suffix(".report.json")
-
-
-def is_calibrated(place):
-    profile, report = profile_files(place)
-    return (profile.exists() and report.exists()
-            and not json.loads(report.read_text())["disturbed"])
 
 
 def run(command):
@@ -246,8 +296,9 @@ def predicted(row):
 
 def measure(options):
     lab = Lab(options)
-    PROFILES.mkdir(exist_ok=True)
-    results = read_results()
+    study = options.study
+    study.profiles.mkdir(exist_ok=True)
+    results = study.read_results()
     end = time.monotonic() + 60 * options.minutes
 
     def wanted(place, job):
@@ -261,16 +312,16 @@ def measure(options):
             return True
         return False
 
-    for place in places():
+    for place, jobs in study.jobs.items():
         if not fnmatch.fnmatch(place.name, options.only):
             continue
-        if not any(wanted(place, job) for job in jobs_at(place)):
+        if not any(wanted(place, job) for job in jobs):
             continue
         if is_over():
             return
-        if not is_calibrated(place) and not calibrate(lab, place, results, options):
+        if not study.is_calibrated(place) and not calibrate(lab, place, results, options):
             continue
-        for job in jobs_at(place):
+        for job in jobs:
             if not wanted(place, job):
                 continue
             if is_over():
@@ -287,7 +338,7 @@ def measure(options):
                 ratio = entry["predicted"]["iteration_s"] / entry["measured"]["iteration_s"]
                 say(f"{entry['cell']:<55} {entry['measured']['iteration_s'] * 1e3:8.1f} ms measured, "
                     f"{100 * (ratio - 1):+6.1f} %{' disturbed' if figures['disturbed'] else ''}")
-            write_results(results)
+            study.write_results(results)
 
 
 def calibrate(lab, place, results, options):
@@ -298,21 +349,22 @@ def calibrate(lab, place, results, options):
         say(f"calibration of {place.name}: exit code {error.returncode}")
         return False
     predict_anew(lab, place, results)
-    write_results(results)
+    lab.study.write_results(results)
     return True
 
 
 def calibrate_all(options):
     lab = Lab(options)
-    results = read_results()
-    for place in places():
+    options.study.profiles.mkdir(exist_ok=True)
+    results = options.study.read_results()
+    for place in options.study.jobs:
         if fnmatch.fnmatch(place.name, options.only) and calibrate(lab, place, results, options):
             say(f"{place.name}: a new profile")
 
 
 def predict_anew(lab, place, results, profile=None):
     """Predicts the measured cells of the place, from its profile or from the file that is given."""
-    for job in jobs_at(place):
+    for job in lab.study.jobs[place]:
         if not any(cell in results for cell in cells(place, job)):
             continue
         output = run([lab.paceline, "predict", *lab.arguments(place, job, profile), "--ranks", place.hosts,
@@ -329,34 +381,38 @@ def predict_anew(lab, place, results, profile=None):
 
 def repredict(options):
     lab = Lab(options)
-    results = read_results()
-    for place in places():
+    results = options.study.read_results()
+    for place in options.study.jobs:
         if fnmatch.fnmatch(place.name, options.only):
             predict_anew(lab, place, results)
-    write_results(results)
+    options.study.write_results(results)
 
 
 def report_coverage(options):
     from coverage import coverage
     from report import covered
     lab = Lab(options)
+    study = options.study
 
     def predict(profiles):
-        results = read_results()
+        results = study.read_results()
         with tempfile.TemporaryDirectory() as folder:
-            for place in places():
+            for place in study.jobs:
                 file = pathlib.Path(folder) / f"{place.name}.json"
                 file.write_text(json.dumps(profiles[place]))
                 predict_anew(lab, place, results, file)
         return [entry for entry in results.values() if not entry["lab"]["disturbed"]]
 
-    coverage(predict, {place: json.loads(profile_files(place)[0].read_text()) for place in places()}, covered)
+    coverage(predict, {place: json.loads(study.profile_files(place)[0].read_text()) for place in study.jobs},
+             covered)
 
 
 def parser():
     root = argparse.ArgumentParser(description=__doc__,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
     root.add_argument("verb", choices=["run", "calibrate", "repredict", "report", "coverage", "list"])
+    root.add_argument("--seed", type=int, help="the study of clusters that are drawn by this seed")
+    root.add_argument("--clusters", type=int, default=12, help="how many of them are drawn (12)")
     root.add_argument("--only", default="*", help="clusters, as in '4x*' (all)")
     root.add_argument("--minutes", type=float, default=600, help="stop after so long")
     root.add_argument("--again", type=int, default=1, help="tries of a disturbed cell, beyond one")
@@ -369,9 +425,11 @@ def parser():
 
 def main():
     options = parser().parse_args()
+    options.study = (designed_study() if options.seed is None
+                     else drawn_study(options.seed, options.clusters))
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # ends the lab, too
     if options.verb == "list":
-        print("\n".join(all_cells()))
+        print("\n".join(options.study.cells()))
     elif options.verb == "run":
         measure(options)
     elif options.verb == "calibrate":
@@ -382,7 +440,7 @@ def main():
         report_coverage(options)
     else:
         from report import report
-        report(read_results(), len(all_cells()), options.plot)
+        report(options.study.read_results(), len(options.study.cells()), options.plot)
 
 
 if __name__ == "__main__":

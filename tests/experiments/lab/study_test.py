@@ -14,6 +14,7 @@ sys.path.insert(0, str(SOURCE / "experiments/lab/study"))
 import coverage  # noqa: E402
 import figures  # noqa: E402
 import report  # noqa: E402
+import study  # noqa: E402
 
 
 class Figures(unittest.TestCase):
@@ -46,6 +47,30 @@ class Figures(unittest.TestCase):
             for end in figures.share_interval(successes, count):
                 deviation = math.sqrt(max(0, end * (1 - end)) / count)
                 self.assertAlmostEqual(abs(successes / count - end), 1.6449 * deviation, delta=1e-4)
+
+
+class Drawn(unittest.TestCase):
+    def test_a_seed_draws_the_same_study_and_more_clusters_go_on_from_fewer(self):
+        few, many = study.drawn_study(5, 6), study.drawn_study(5, 12)
+        self.assertEqual(list(few.jobs.items()), list(many.jobs.items())[:6])
+        self.assertNotEqual(few.cells(), study.drawn_study(6, 6).cells())
+        self.assertEqual((few.results.name, few.profiles.name), ("results-seed5.jsonl", "profiles-seed5"))
+
+    def test_what_is_drawn_fits_the_lab_and_the_strategies(self):
+        takes_group = {"hierarchical", "torus-2d", "hierarchical-scatter"}
+        for seed in range(50):
+            for place, jobs in study.drawn_study(seed, 10).jobs.items():
+                self.assertTrue(2 <= place.hosts <= 12 and place.hosts * place.mbit <= 1200, place)
+                self.assertTrue(40 <= place.mbit <= 250 and 0 <= place.latency_ms <= 2, place)
+                for job in jobs:
+                    self.assertEqual(len(set(job.strategies)), 3)
+                    self.assertEqual(bool(job.group), bool(set(job.strategies) & takes_group))
+                    if job.group:
+                        self.assertTrue(1 < job.group < place.hosts and place.hosts % job.group == 0)
+
+    def test_cells_have_names_of_their_own(self):
+        for chosen in (study.designed_study(), study.drawn_study(3, 20)):
+            self.assertEqual(len(set(chosen.cells())), len(chosen.cells()))
 
 
 def cell(measured, predicted, strategy="ring", disturbed=False):
