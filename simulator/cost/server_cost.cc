@@ -2,7 +2,10 @@
 #include "simulator/cost/server_cost.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
+#include "models/base/error.h"
 #include "simulator/cost/prior.h"
 
 namespace paceline::simulator {
@@ -13,14 +16,14 @@ using models::System;
 
 constexpr Prior tensorflow_adds{15e9, 5e9, 26e9};
 constexpr Prior others_add{12.5e9, 6e9, 20e9};
-constexpr Prior grpc_channel{0.55e9, 0.1e9, 0.9e9};
-constexpr Prior grpc_process{2.6e9, 1.5e9, 3e9};
+constexpr Prior grpc_receives{0.55e9, 0.1e9, 0.9e9};
+constexpr Prior grpc_sends{2.6e9, 1.5e9, 3e9};
+constexpr Prior grpc_gdr_receives{3.4e9, 2.5e9, 10e9};
 constexpr Prior zmq_process{2.25e9, 1e9, 4e9};
 constexpr Prior rdma_process{8.1e9, 6.25e9, 11.25e9};
-constexpr Prior rdma_channel_of_tensorflow{3.4e9, 2.5e9, 10e9};
 constexpr Prior pinned_copy{11e9, 10e9, 12.3e9};
 
-// Lanes, and from first_of_server on five for each server.
+// Lanes, and from first_of_server on three for each server.
 enum Lane {
   node,
   to_host,
@@ -31,7 +34,7 @@ enum Lane {
   back_in_node,
   first_of_server
 };
-enum OfServer { channel_out, in, add, out, channel_in, lanes_of_server };
+enum OfServer { in, add, out, lanes_of_server };
 
 bool is_tensorflow(System system) {
   return system == System::tf_parameter_server || system == System::tf_distributed_replicated;
@@ -39,6 +42,20 @@ bool is_tensorflow(System system) {
 
 bool sums_on_host(System system) {
   return system == System::tf_parameter_server || system == System::kvstore || system == System::p3;
+}
+
+// Seconds per byte of a rank's part in a ring among so many ranks of a node.
+SecondsPerByte ring_beta(const CommunicationCost& cost, int ranks) {
+  SecondsPerByte most = cost.intra.beta;
+  if (!cost.host) return most;
+  const HostCost& host = *cost.host;
+  const int of_socket = (cost.ranks_per_node - 1) / std::max(1, host.sockets) + 1;
+  const int of_switch = (cost.ranks_per_node - 1) / std::max(1, host.switches) + 1;
+  if (ranks > of_socket) most = std::max(most, host.crossing);
+  if (host.staged) most = std::max(most, ranks * host.memory);
+  if (host.staged || ranks > of_switch)
+    most = std::max(most, (host.staged ? std::min(ranks, of_switch) : 1) * host.uplink);
+  return most;
 }
 
 class Phases {
@@ -51,7 +68,7 @@ class Phases {
 
   std::vector<ServedPhase> all() {
     const bool is_over_network = machines_ > 1 || bucket_.use.own_machines;
-    const bool stays_on_devices = bucket_.system == System::byteps && !is_over_network;
+    const bool stays_on_devices = bucket_.system == System::byteps && machines_ == 1;
     const bool sums_on_devices = !sums_on_host(bucket_.system);
     if (sums_on_devices) phase({{node, reduce_in_node()}});
     if (!stays_on_devices) {
@@ -71,9 +88,12 @@ class Phases {
     phases_.push_back({std::move(lanes), after_all});
   }
 
-  // The ranks of a node reduce a bucket and each keeps its part; or, backwards, they gather it.
+  // The ranks of a node reduce a bucket and each keeps its part; or, backwards, they gather it. BytePS
+  // does both at once, for different buckets.
   [[nodiscard]] Seconds reduce_in_node() const {
-    return (in_node_ - 1) * (cost_.intra.alpha + bucket_.bytes / in_node_ * cost_.intra.beta);
+    const double at_once = bucket_.system == System::byteps ? 2 : 1;
+    return (in_node_ - 1) *
+           (cost_.intra.alpha + at_once * bucket_.bytes / in_node_ * ring_beta(cost_, in_node_));
   }
 
   [[nodiscard]] Seconds copy(int shared_by) const {
@@ -93,59 +113,57 @@ class Phases {
     const int senders = use.own_machines ? machines_ : machines_ - 1;
     const int beside = use.own_machines || waits_for_all ? 0 : use.servers - 1;
     const Bytes at_server = share * bucket_.bytes;
-    // A worker with a server keeps that share; where some have none, those are the busiest.
+    // A worker with a server keeps that share off the wire; where some have none, those are the
+    // busiest.
     const bool all_serve = !use.own_machines && use.servers >= machines_ && use.server < 0;
     const Bytes of_worker = (all_serve ? 1 - share : 1.0) * bucket_.bytes;
 
-    const BytesPerSecond worker_rate =
-        use.transport == ServerTransport::grpc ? std::min(nic, at(grpc_process, true)) : nic;
-    const Seconds worker = cost_.nic.alpha + of_worker / worker_rate;
-    const Seconds server =
-        std::max(senders * at_server / process_rate(), (senders + beside) * at_server / nic);
-    const Seconds channel = channel_time(at_server);
-    const Seconds added = machines_ * at_server / add_rate();
+    const Seconds wire = cost_.nic.alpha + of_worker / nic;
+    const Seconds server_wire = (senders + beside) * at_server / nic;
+    const Bytes through_server = machines_ * at_server;
+    const Seconds added = through_server / add_rate();
     // Servers with equal shares do the same at the same time: the first stands for all, unless other
     // buckets of the system are on single servers.
     const bool all_are_alike = use.server < 0 && bucket_.system == System::byteps;
     const int first = std::max(0, use.server);
     const int last = use.server >= 0 || all_are_alike ? first : use.servers - 1;
 
-    std::vector<Occupied> push = {{worker_out, worker}};
+    std::vector<Occupied> push = {
+        {worker_out, std::max(wire, cost_.nic.alpha + sending(bucket_.bytes))}};
     std::vector<Occupied> adds;
-    std::vector<Occupied> pull = {{worker_in, worker}};
+    std::vector<Occupied> pull = {
+        {worker_in, std::max(wire, cost_.nic.alpha + receiving(bucket_.bytes))}};
     for (int s = first; s <= last; ++s) {
       const auto lane = [s](OfServer which) {
         return first_of_server + s * lanes_of_server + which;
       };
-      push.push_back({lane(in), server});
+      push.push_back({lane(in), std::max(server_wire, receiving(through_server))});
       adds.push_back({lane(add), added});
-      pull.push_back({lane(out), server});
-      if (channel <= Seconds{0}) continue;
-      push.push_back({lane(channel_out), channel});
-      pull.push_back({lane(channel_in), channel});
+      pull.push_back({lane(out), std::max(server_wire, sending(through_server))});
     }
     phase(std::move(push));
     phase(std::move(adds));
     phase(std::move(pull), waits_for_all);
+    phases_.back().is_requested =
+        bucket_.system == System::byteps || bucket_.system == System::kvstore;
   }
 
-  [[nodiscard]] Seconds channel_time(Bytes bytes) const {
-    if (bucket_.use.transport == ServerTransport::grpc) return bytes / at(grpc_channel, true);
-    if (bucket_.use.transport == ServerTransport::rdma && is_tensorflow(bucket_.system))
-      return bytes / at(rdma_channel_of_tensorflow, true);
-    return Seconds{0};
-  }
-
-  [[nodiscard]] BytesPerSecond process_rate() const {
+  // By one process.
+  [[nodiscard]] Seconds receiving(Bytes bytes) const {
     switch (bucket_.use.transport) {
       case ServerTransport::grpc:
-        return at(grpc_process, true);
+        return bytes / at(grpc_receives, true);
       case ServerTransport::tcp:
-        return at(zmq_process, true);
+        return bytes / at(zmq_process, true);
       case ServerTransport::rdma:
         break;
     }
-    return at(rdma_process, true);
+    return bytes / at(is_tensorflow(bucket_.system) ? grpc_gdr_receives : rdma_process, true);
+  }
+
+  [[nodiscard]] Seconds sending(Bytes bytes) const {
+    return bucket_.use.transport == ServerTransport::grpc ? bytes / at(grpc_sends, true)
+                                                          : receiving(bytes);
   }
 
   [[nodiscard]] BytesPerSecond at(const Prior& prior, bool faster_if_larger) const {
@@ -183,6 +201,56 @@ Seconds longest_on_a_lane(const std::vector<ServedPhase>& phases) {
   Seconds most;
   for (const ServedPhase& phase : phases) most = std::max(most, longest(phase));
   return most;
+}
+
+Seconds longest_on_lanes_in_turn(const std::vector<ServedPhase>& phases) {
+  Seconds sum;
+  Seconds most;
+  for (const ServedPhase& phase : phases) {
+    if (phase.after_all || phase.is_requested) sum += std::exchange(most, Seconds{0});
+    most = std::max(most, longest(phase));
+  }
+  return sum + most;
+}
+
+std::optional<std::size_t> push_before_request(const std::vector<ServedPhase>& phases) {
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    if (!phases[i].is_requested) continue;
+    for (std::size_t push = i; push-- > 0;) {
+      if (phases[push].lanes.front().lane == worker_out) return push;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<std::size_t> last_push_before_request(
+    std::span<const Seconds> ready, std::span<const std::vector<ServedPhase>* const> phases) {
+  PACELINE_ASSERT(ready.size() == phases.size(), "every bucket has its phases");
+  std::map<int, Seconds> free;  // by lane
+  std::vector<Seconds> queued;  // when each push waits for its lane, at the latest
+  std::vector<Seconds> acknowledged;
+  for (std::size_t b = 0; b < phases.size(); ++b) {
+    Seconds now = ready[b];
+    const std::size_t push = push_before_request(*phases[b]).value_or(0);
+    for (std::size_t i = 0; i <= push; ++i) {
+      if (i == push) queued.push_back(now);
+      Seconds done;
+      for (const Occupied& occupied : (*phases[b])[i].lanes) {
+        Seconds& lane = free[occupied.lane];
+        lane = std::max(lane, now) + occupied.time;
+        done = std::max(done, lane);
+      }
+      now = done;
+    }
+    acknowledged.push_back(now);
+  }
+  std::vector<std::size_t> last(phases.size());
+  for (std::size_t b = 0, behind = 0; b < phases.size(); ++b) {
+    behind = std::max(behind, b);
+    while (behind + 1 < phases.size() && queued[behind + 1] <= acknowledged[b]) ++behind;
+    last[b] = behind;
+  }
+  return last;
 }
 
 }  // namespace paceline::simulator

@@ -8,35 +8,50 @@
 // rate inside a node, H the copy to or from a host, B the rate of a machine's NICs each way:
 //
 //   phase          BytePS            distributed_replicated  parameter_server      MXNet kvstore
-//   in the node    (g-1)/g b/I       (g-1)/g b/I             -                     -
+//   in the node    2(g-1)/g b/I      (g-1)/g b/I             -                     -
 //   to the host    b/(g H)           b/(g H)                 b/H                   b/H
 //   sum on a CPU   -                 -                       g b/A                 g b/A
-//   push           worker b/B; channel f b/C; server max(f b m / P, f b (m + s - 1) / B)
+//   push           worker max(b/B, b/S); server max(f b n / R, f b (m + s - 1) / B)
 //   add            f b n / A
 //   (all buckets)  -                 -                       wait for all          -
-//   pull           as push
+//   pull           worker max(b/B, b/R); server max(f b n / S, f b (m + s - 1) / B)
 //   to the device  b/(g H)           b/H                     b/H                   b/H
-//   in the node    (g-1)/g b/I       -                       -                     -
+//   in the node    2(g-1)/g b/I      -                       -                     -
 //
 // s - 1 stands for what the machine of a server sends and receives as a worker at the same time; it is
 // 0 where servers have machines of their own, or where pushes and pulls do not meet (parameter_server).
-// On one machine nothing is pushed, added or pulled, and BytePS stays on its devices.
+// On one machine nothing is pushed, added or pulled. BytePS stays on the devices of a lone machine of
+// workers, whatever servers there are (global.cc).
+//
+// BytePS scatters sums of some parts in a node while it gathers others, in one group of NCCL calls
+// (core_loops.cc), so that both share the ports: each has half of a ring's rate I. A ring has what
+// binds it first: a port, the crossing between sockets, the host's memory where messages are staged,
+// a switch's uplink (communication_cost.h).
+//
+// ps-lite sends to a server over one connection, in the order in which messages are handed over, and
+// BytePS hands over all pushes that it has (its credit is 32 GB, scheduled_queue.cc). It asks for a part
+// when the push of that part is acknowledged, so that the request waits behind the pushes that are
+// queued by then (last_push_before_request). Where the network is slow, all is pushed first, and then
+// all is pulled. P3 sends by priority, and so do its requests.
 //
 //   A  servers' additions, bytes that come in: BytePS and MXNet 12.5 GB/s (6 to 20), TensorFlow 15
 //      (5 to 26)
-//   C  a gRPC channel between one worker and one server: 0.55 GB/s (0.1 to 0.9)
-//   P  a server's process: 2.6 GB/s (1.5 to 3) over gRPC, which is also what a worker's channels get
-//      together; 2.25 (1 to 4) over ZMQ; 8.1 (6.25 to 11.25) over RDMA (ps-lite), for TensorFlow 3.4
-//      (2.5 to 10) for a channel
+//   R  what a process receives. gRPC 0.55 GB/s (0.1 to 0.9), from however many: TensorFlow up to 1.4
+//      has one thread for all replies (grpc_worker_cache.cc); grpc+gdr 3.4 (2.5 to 10). ps-lite over ZMQ
+//      2.25 (1 to 4), over RDMA 8.1 (6.25 to 11.25)
+//   S  what a process sends. gRPC 2.6 GB/s (1.5 to 3), to 8 others that receive; ps-lite as R
 //   H  the cluster's host link, or pinned memory over PCIe 3, 11 GB/s (10 to 12.3)
 // Sources: key "servers" in docs/sources.md. None is fitted to a time of training.
 //
 // What is left out: that a phase may begin before the one before has ended, within a bucket; unequal
-// loads by BytePS's hash of keys; PCIe switches and memory that GPUs of a node share; that TensorFlow's
-// next forward pass can start before its last variables are back; what threads take from each other.
+// loads by BytePS's hash of keys; that copies to the host share PCIe with messages in the node; that
+// TensorFlow's next forward pass can start before its last variables are back; what a message costs
+// whatever its size, and what threads take from each other.
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "models/plan/plan.h"
@@ -53,6 +68,8 @@ struct Occupied {
 struct ServedPhase {
   std::vector<Occupied> lanes;  // at least one
   bool after_all = false;  // begins when all buckets of the iteration are through the one before
+  bool is_requested =
+      false;  // begins when a request has passed the pushes that were queued before it
 };
 
 struct ServedBucket {
@@ -72,5 +89,17 @@ struct ServedBucket {
 [[nodiscard]] Seconds time_alone(const std::vector<ServedPhase>& phases);
 // The longest that the bucket keeps any lane: buckets in a row follow each other at this distance.
 [[nodiscard]] Seconds longest_on_a_lane(const std::vector<ServedPhase>& phases);
+// The same where a phase that is after all, or requested, does not begin before all buckets are through
+// those before it: the sum of the longest before and the longest from there on.
+[[nodiscard]] Seconds longest_on_lanes_in_turn(const std::vector<ServedPhase>& phases);
+
+// For each bucket, in the order in which they travel, the last whose push is queued when it is asked
+// for: itself, or one behind it. `ready` is when each may enter its first phase.
+// O(buckets x lanes).
+[[nodiscard]] std::vector<std::size_t> last_push_before_request(
+    std::span<const Seconds> ready, std::span<const std::vector<ServedPhase>* const> phases);
+// The place among a bucket's phases of the push before the one that is requested; nothing if none is.
+[[nodiscard]] std::optional<std::size_t> push_before_request(
+    const std::vector<ServedPhase>& phases);
 
 }  // namespace paceline::simulator

@@ -127,6 +127,8 @@ void IterationDag::add_communication(const models::NetworkWork& network, const m
   for (const int bucket : order)
     sizes.push_back(plan.bytes(plan.buckets[static_cast<std::size_t>(bucket)]));
   CreditWindow window(sizes, plan.dispatch.credit);
+  pushes_.assign(order.size(), -1);
+  pulls_.assign(order.size(), {});
   for (std::size_t position = 0; position < order.size(); ++position) {
     const int bucket = order[position];
     const auto b = static_cast<std::size_t>(bucket);
@@ -152,7 +154,7 @@ void IterationDag::add_communication(const models::NetworkWork& network, const m
     int on = stream;
     for (const auto& [kind, duration] : parts) {
       if (kind == TaskKind::all_reduce && !buckets[b].served.empty()) {
-        last = add_served(plan, buckets[b].served, bucket, last);
+        last = add_served(plan, buckets[b].served, bucket, last, position);
         // The parts that follow have a stream of their own, so that they do not delay buckets that
         // are still to be pushed.
         on = plan.streams + bucket;
@@ -172,21 +174,24 @@ void IterationDag::add_communication(const models::NetworkWork& network, const m
     delivered_[b] = last;
     stream = (stream + 1) % plan.streams;
   }
+  if (!plan.dispatch.credit) add_requests(network, plan, buckets, compute, order);
   add_after_all(network, plan, buckets);
 }
 
 // The phases up to one that is after all buckets. Returns the task at whose end they are done.
 int IterationDag::add_served(const models::Plan& plan, const std::vector<ServedPhase>& phases,
-                             int bucket, int ready) {
+                             int bucket, int ready, std::size_t position) {
   const int first_lane = first_lane_stream(plan);
-  for (const ServedPhase& phase : phases) {
-    if (phase.after_all) break;
+  const auto push = push_before_request(phases);
+  for (std::size_t i = 0; i < phases.size() && !phases[i].after_all; ++i) {
     std::vector<int> lanes;
-    for (const Occupied& occupied : phase.lanes) {
+    for (const Occupied& occupied : phases[i].lanes) {
       lanes.push_back(add(TaskKind::all_reduce, Resource::communication, bucket, occupied.time));
       tasks_.back().stream = first_lane + occupied.lane;
       depend(ready, lanes.back());
     }
+    if (push == i) pushes_[position] = lanes.front();
+    if (phases[i].is_requested) pulls_[position] = lanes;
     ready = lanes.front();
     if (lanes.size() == 1) continue;
     // Joined on the stream that the bucket has to itself.
@@ -195,6 +200,28 @@ int IterationDag::add_served(const models::Plan& plan, const std::vector<ServedP
     for (const int lane : lanes) depend(lane, ready);
   }
   return ready;
+}
+
+// A pull waits for the last push that was queued when it was asked for.
+void IterationDag::add_requests(const models::NetworkWork& network, const models::Plan& plan,
+                                const std::vector<BucketTimes>& buckets,
+                                const ComputeTimes& compute, const std::vector<int>& order) {
+  if (std::find(pushes_.begin(), pushes_.end(), -1) != pushes_.end()) return;
+  const std::vector<Seconds> gradients = ready_times(network, plan, compute);
+  std::vector<Seconds> ready;
+  std::vector<const std::vector<ServedPhase>*> phases;
+  Seconds free;  // the stream, of what stands before the phases
+  for (const int bucket : order) {
+    const auto b = static_cast<std::size_t>(bucket);
+    const BucketTimes& times = buckets[b];
+    free = std::max(free, gradients[b] + times.wait) + times.negotiation + times.cast + times.pack;
+    ready.push_back(free);
+    phases.push_back(&times.served);
+  }
+  const std::vector<std::size_t> last = last_push_before_request(ready, phases);
+  for (std::size_t position = 0; position < order.size(); ++position) {
+    for (const int pull : pulls_[position]) depend(pushes_[last[position]], pull);
+  }
 }
 
 void IterationDag::add_after_all(const models::NetworkWork& network, const models::Plan& plan,

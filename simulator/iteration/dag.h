@@ -10,7 +10,8 @@
 //   priority          ready buckets go in the order of the layers that need them; updates are
 //                     for each bucket, and a layer's forward needs its own update only
 // A bucket that waits for the system that its plan is of does so beside its stream. With a credit
-// (models/plan/dispatch.h), it also waits for the bucket whose end leaves room for it. Where servers
+// (models/plan/dispatch.h), it also waits for the bucket whose end leaves room for it. A pull that is asked
+// for waits for the pushes that were queued before its request (server_cost.h). Where servers
 // hand nothing back before all buckets are summed, the update waits for these, and a layer's next
 // forward pass for its own parameters; they come in forward order.
 //
@@ -77,7 +78,10 @@ class IterationDag {
   void add_communication(const models::NetworkWork& network, const models::Plan& plan,
                          const std::vector<BucketTimes>& buckets, const ComputeTimes& compute);
   int add_served(const models::Plan& plan, const std::vector<ServedPhase>& phases, int bucket,
-                 int ready);
+                 int ready, std::size_t position);
+  void add_requests(const models::NetworkWork& network, const models::Plan& plan,
+                    const std::vector<BucketTimes>& buckets, const ComputeTimes& compute,
+                    const std::vector<int>& order);
   void add_after_all(const models::NetworkWork& network, const models::Plan& plan,
                      const std::vector<BucketTimes>& buckets);
   int add_bucket_update(const models::NetworkWork& network, const models::Bucket& bucket, int index,
@@ -95,6 +99,10 @@ class IterationDag {
   std::vector<int> forward_;    // task of each layer
   std::vector<int> backward_;   // task of each layer
   std::vector<int> delivered_;  // last task of each bucket that the update waits for
+  // Of each bucket that is asked for (server_cost.h), in the order in which they travel: the task of
+  // the worker's push, or -1, and those of its pull.
+  std::vector<int> pushes_;
+  std::vector<std::vector<int>> pulls_;
 };
 
 }  // namespace paceline::simulator

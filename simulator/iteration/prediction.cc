@@ -501,7 +501,7 @@ IterationSpread Predictor::spread(const StrategyRun& stated, const TimeSpent& sp
   const auto totals = [&](const std::vector<BucketTimes>& buckets) {
     std::vector<Seconds> times;
     for (const BucketTimes& bucket : buckets)
-      times.push_back(bucket.total() + longest_on_a_lane(bucket.served) -
+      times.push_back(bucket.total() + longest_on_lanes_in_turn(bucket.served) -
                       setting_at(Reading::stated).launch);
     return times;
   };

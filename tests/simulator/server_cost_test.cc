@@ -44,30 +44,43 @@ void expect_ms(const std::vector<Seconds>& found, const std::vector<double>& exp
     EXPECT_NEAR(found[i].value() * 1e3, expected[i], 1e-9) << "phase " << i;
 }
 
-// 120 MB on 3 machines of 4 ranks, a server on each. In a node 3/4 x 12 ms; each rank copies 30 MB in
-// 3 ms; a server gets 2 + 2 shares of 40 MB over 1 GB/s; it adds 3 x 40 MB at 12.5 GB/s.
+// 120 MB on 3 machines of 4 ranks, a server on each. In a node 3/4 x 12 ms at half the rate; each rank
+// copies 30 MB in 3 ms; a server gets 2 + 2 shares of 40 MB over 1 GB/s; it adds 3 x 40 MB at 12.5 GB/s.
 TEST(ServerCost, BytePsByHand) {
   expect_ms(times(System::byteps, {3, false, -1, ServerTransport::rdma}, 12),
-            {9, 3, 160, 9.6, 160, 3, 9});
+            {18, 3, 160, 9.6, 160, 3, 18});
   // Twelve servers of their own: a worker's NIC takes 120 ms, a server's 3 x 10 ms.
   expect_ms(times(System::byteps, {12, true, -1, ServerTransport::rdma}, 12),
-            {9, 3, 120, 2.4, 120, 3, 9});
-  // One machine: a ring inside it.
-  expect_ms(times(System::byteps, {1, false, -1, ServerTransport::rdma}, 4), {9, 9});
+            {18, 3, 120, 2.4, 120, 3, 18});
+  // One machine: a ring inside it, also where there are servers.
+  expect_ms(times(System::byteps, {1, false, -1, ServerTransport::rdma}, 4), {18, 18});
+  expect_ms(times(System::byteps, {1, true, -1, ServerTransport::rdma}, 4), {18, 18});
 }
 
 // Each tower copies 120 MB to the CPU in 12 ms, which adds 480 MB at 15 GB/s, and back.
 TEST(ServerCost, ParameterServerOfTensorFlowByHand) {
   expect_ms(times(System::tf_parameter_server, {1, false, 0, ServerTransport::grpc}, 4),
             {12, 32, 12});
-  // On 3 machines: a channel carries 120 MB at 0.55 GB/s; the server's NIC gets two of them in 240 ms,
-  // and its process would do so in 2 x 120 / 2.6.
+  // On 3 machines the server receives 3 x 120 MB at 0.55 GB/s, its own machine's among them. It sends
+  // two over its NIC in 240 ms; a worker receives one in 218 ms.
   expect_ms(times(System::tf_parameter_server, {3, false, 1, ServerTransport::grpc}, 12),
-            {12, 32, 240, 24, 240, 12});
+            {12, 32, 360 / 0.55, 24, 240, 12});
   CommunicationCost fast = machines_of_four();
   fast.nic.beta = SecondsPerByte{1e-11};
   expect_ms(times(System::tf_parameter_server, {3, false, 1, ServerTransport::grpc}, 12, fast),
-            {12, 32, 120 / 0.55, 24, 120 / 0.55, 12});
+            {12, 32, 360 / 0.55, 24, 120 / 0.55, 12});
+}
+
+// A ring in a node has what binds it first.
+TEST(ServerCost, ARingInANodeKnowsWhatItsRanksShare) {
+  CommunicationCost cost = machines_of_four();
+  const ServerUse use{1, false, -1, ServerTransport::rdma};
+  cost.host = HostCost{.sockets = 2, .crossing = SecondsPerByte{2e-10}};
+  expect_ms(times(System::byteps, use, 4, cost), {36, 36});
+  expect_ms(times(System::byteps, use, 2, cost), {12, 12});  // on one socket
+  cost.host->staged = true;
+  cost.host->memory = SecondsPerByte{1e-10};
+  expect_ms(times(System::byteps, use, 4, cost), {72, 72});
 }
 
 // Summed on the devices, round-robin; one rank of the node copies each variable.
@@ -83,6 +96,23 @@ TEST(ServerCost, KvstoreByHand) {
   // Over ZMQ a process gets 2.25 GB/s, which is more than the NIC here.
   expect_ms(times(System::kvstore, {3, false, -1, ServerTransport::tcp}, 12),
             {12, 38.4, 160, 9.6, 160, 12});
+}
+
+// Three buckets that are pushed in 2 s each; the first two are there at 0, the third at 5. The first is
+// acknowledged at 2, when the second was queued; the second at 4, before the third is there.
+TEST(ServerCost, ARequestPassesThePushesThatAreQueued) {
+  const std::vector<ServedPhase> phases = {
+      {{{3, 2_s}, {7, 1_s}}}, {{{8, 1_s}}}, {{{4, 2_s}}, false, true}};
+  const std::vector<const std::vector<ServedPhase>*> three(3, &phases);
+  EXPECT_EQ(push_before_request(phases), 0u);
+  EXPECT_EQ(last_push_before_request(std::vector{0_s, 0_s, 5_s}, three),
+            (std::vector<std::size_t>{1, 1, 2}));
+  EXPECT_EQ(last_push_before_request(std::vector{0_s, 0_s, 0_s}, three),
+            (std::vector<std::size_t>{2, 2, 2}));
+  EXPECT_EQ(last_push_before_request(std::vector{0_s, 10_s, 20_s}, three),
+            (std::vector<std::size_t>{0, 1, 2}));
+  EXPECT_EQ(longest_on_a_lane(phases), 2_s);
+  EXPECT_EQ(longest_on_lanes_in_turn(phases), 4_s);
 }
 
 TEST(ServerCost, ReadingsAreOrdered) {
@@ -138,6 +168,25 @@ TEST(ServedDag, ALayerWaitsForItsOwnPullByHand) {
                                                    {{{1, 4_s}, {4 + b, 6_s}}, true}};
   const IterationDag dag(network, plan, compute, buckets, {});
   EXPECT_DOUBLE_EQ(steady_state(dag).period.value(), 22);
+}
+
+// Four buckets of which all are there at 2 s, pushed and pulled in 1 s each. Without requests the last
+// pull ends at 2 + 4 + 1; behind the queue the first begins at 6, and the last ends at 10.
+TEST(ServedDag, WhereTheNetworkIsSlowAllIsPushedFirstByHand) {
+  const models::NetworkWork network = test::chain_network({40});
+  ComputeTimes compute;
+  compute.layers.assign(1, {1_s, 1_s});
+  const models::Plan plan = models::make_plan(models::strategy("byteps"), network.gradients, 2,
+                                              models::WireType::fp32, {.partition = 40_B});
+  ASSERT_EQ(plan.buckets.size(), 4u);
+  const auto period = [&](bool is_requested) {
+    BucketTimes times;
+    times.served = {{{{3, 1_s}}}, {{{4, 1_s}}, false, is_requested}};
+    const IterationDag dag(network, plan, compute, std::vector<BucketTimes>(4, times), {});
+    return steady_state(dag).period.value();
+  };
+  EXPECT_DOUBLE_EQ(period(false), 7);
+  EXPECT_DOUBLE_EQ(period(true), 10);
 }
 
 // Three parts of a gradient by priority, each 1 s on its stream to be handed over, then 2 s on each of
