@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
+#include <vector>
 
 #include "experiments/published/summary.h"
 #include "models/base/xml_text.h"
@@ -14,148 +16,140 @@ namespace paceline::experiments {
 namespace {
 
 // Sizes of the picture and of the frame within it, in pixels.
-constexpr double left = 86;
-constexpr double right = 686;
-constexpr double top = 52;
-constexpr double bottom = 652;
-constexpr double legend = 706;
-constexpr double width = 1010;
-constexpr double line_height = 17;
+constexpr double left = 236;
+constexpr double right = 836;
+constexpr double top = 76;
+constexpr double strip = 30;
+constexpr double width = 1090;
+
+// The ratios at the ends of the axis. What is beyond stands at an end.
+constexpr double least = 0.25;
+constexpr double most = 4;
+constexpr std::array ticks = {0.25, 0.5, 0.8, 0.9, 1.0, 1.1, 1.25, 2.0, 4.0};
 
 using Buffer = fmt::memory_buffer;
 
-// A decimal logarithmic axis, on which whole powers of ten have pixels `begin` to `end`.
-struct Axis {
-  double least = 1;
-  double most = 10;
-
-  [[nodiscard]] double share(double value) const {
-    return std::clamp(std::log10(value / least) / std::log10(most / least), 0.0, 1.0);
-  }
-  [[nodiscard]] double x(double value) const { return left + share(value) * (right - left); }
-  [[nodiscard]] double y(double value) const { return bottom - share(value) * (bottom - top); }
-};
+double x_of(double ratio) {
+  const double share = std::log(std::clamp(ratio, least, most) / least) / std::log(most / least);
+  return left + share * (right - left);
+}
 
 bool is_drawn(const Row& row) {
   return row.provenance == Provenance::predicted && row.published > 0 && row.ours > 0;
 }
 
-// Both axes have the same range, so that the line of equal values is the diagonal.
-Axis axis_of(std::span<const Reproduction> sources) {
-  double least = 1e300;
-  double most = 0;
+// The speed that a value of ours stands for, over the published one.
+double ratio_of(const Row& row, double ours) {
+  return row.is_time ? row.published / ours : ours / row.published;
+}
+
+// The rows of one source that are of one kind.
+struct Strip {
+  std::string name;
+  std::vector<const Row*> rows;
+  Summary summary;
+};
+
+std::vector<Strip> strips_of(std::span<const Reproduction> sources) {
+  constexpr std::array<std::pair<const char*, bool (*)(const Row&)>, 3> kinds = {
+      {{"", is_training},
+       {", up to 64 KiB", is_small_all_reduce},
+       {", above 64 KiB", is_large_all_reduce}}};
+  std::vector<Strip> strips;
   for (const Reproduction& source : sources) {
-    for (const Row& row : source.rows) {
-      if (!is_drawn(row)) continue;
-      least = std::min({least, row.published, row.ours});
-      most = std::max({most, row.published, row.ours});
+    for (const auto& [suffix, counts] : kinds) {
+      Strip one{source.name + suffix, {}, summary_of(source.rows, counts)};
+      for (const Row& row : source.rows) {
+        if (is_drawn(row) && counts(row)) one.rows.push_back(&row);
+      }
+      if (!one.rows.empty()) strips.push_back(std::move(one));
     }
   }
-  if (most == 0) return {};
-  return {std::pow(10, std::floor(std::log10(least))),
-          std::pow(10, std::floor(std::log10(most)) + 1)};
+  return strips;
 }
 
-// Hues are a golden angle apart, so that neighbours in the legend differ.
-std::string colour(std::size_t source) {
-  constexpr double golden_angle = 137.508;
-  return fmt::format("hsl({:.0f},70%,{}%)",
-                     std::fmod(golden_angle * static_cast<double>(source), 360),
-                     source % 2 == 0 ? 38 : 48);
+// Where the n-th of a strip's points stands across it, from 0 to 1: the van der Corput sequence in
+// base 2, whose neighbours are far apart.
+double across(std::size_t n) {
+  double at = 0;
+  for (double part = 0.5; n > 0; n /= 2, part /= 2) at += part * static_cast<double>(n % 2);
+  return at;
 }
 
-void write_frame(Buffer& out, const Axis& axis) {
+void write_frame(Buffer& out, double bottom) {
   auto to = std::back_inserter(out);
-  for (double decade = axis.least; decade <= axis.most * 1.001; decade *= 10) {
+  fmt::format_to(to,
+                 "<rect class=\"near\" x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"{}\"/>\n",
+                 x_of(0.9), top, x_of(1.1) - x_of(0.9), bottom - top);
+  for (const double tick : ticks)
     fmt::format_to(
         to,
-        "<line class=\"grid\" x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\"/>\n"
-        "<line class=\"grid\" x1=\"{3}\" y1=\"{5:.1f}\" x2=\"{4}\" y2=\"{5:.1f}\"/>\n"
-        "<text class=\"tick\" x=\"{0:.1f}\" y=\"{6}\" text-anchor=\"middle\">{8:g}</text>\n"
-        "<text class=\"tick\" x=\"{7}\" y=\"{9:.1f}\" text-anchor=\"end\">{8:g}</text>\n",
-        axis.x(decade), top, bottom, left, right, axis.y(decade), bottom + 17, left - 7, decade,
-        axis.y(decade) + 4);
-  }
-  for (const auto& [factor, kind] : {std::pair{1.0, "equal"}, {1.1, "off"}, {1 / 1.1, "off"}}) {
-    const double from = axis.least * std::max(1.0, 1 / factor);
-    const double until = axis.most / std::max(1.0, factor);
-    fmt::format_to(
-        to, "<line class=\"{}\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"/>\n", kind,
-        axis.x(from), axis.y(from * factor), axis.x(until), axis.y(until * factor));
-  }
+        "<line class=\"{4}\" x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\"/>\n"
+        "<text class=\"tick\" x=\"{0:.1f}\" y=\"{3}\" text-anchor=\"middle\">{5:g}</text>\n",
+        x_of(tick), top, bottom, top - 8, tick == 1 ? "equal" : "grid", tick);
+}
+
+void write_row(Buffer& out, const Row& row, double y) {
+  auto to = std::back_inserter(out);
+  const std::string kind = row.is_inside() ? "inside" : "outside";
+  if (row.low < row.high)
+    fmt::format_to(to,
+                   "<line class=\"bar {0}\" x1=\"{1:.1f}\" y1=\"{3:.1f}\" x2=\"{2:.1f}\" "
+                   "y2=\"{3:.1f}\"/>",
+                   kind, x_of(ratio_of(row, row.low)), x_of(ratio_of(row, row.high)), y);
+  fmt::format_to(
+      to, "<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.6\"><title>{}</title></circle>\n",
+      kind, x_of(ratio_of(row, row.ours)), y,
+      xml_text(fmt::format("{} {}: published {:.4g} {}, predicted {:.4g} ({:.4g} to {:.4g})",
+                           row.id, row.what, row.published, row.unit, row.ours, row.low,
+                           row.high)));
+}
+
+void write_strip(Buffer& out, const Strip& one, double y) {
+  auto to = std::back_inserter(out);
+  const Summary& summary = one.summary;
   fmt::format_to(
       to,
-      "<rect x=\"{0}\" y=\"{1}\" width=\"{2}\" height=\"{3}\" fill=\"none\" "
-      "stroke=\"#444\"/>\n"
-      "<text class=\"axis\" x=\"{4}\" y=\"{5}\" text-anchor=\"middle\">published, in the "
-      "row's unit</text>\n"
-      "<text class=\"axis\" transform=\"translate(20 {6}) rotate(-90)\" "
-      "text-anchor=\"middle\">predicted</text>\n",
-      left, top, right - left, bottom - top, (left + right) / 2, bottom + 38, (top + bottom) / 2);
-}
-
-void write_row(Buffer& out, const Row& row, const Axis& axis) {
-  auto to = std::back_inserter(out);
-  const double x = axis.x(row.published);
-  const double y = axis.y(row.ours);
-  if (row.low < row.high)
-    fmt::format_to(to, "<line x1=\"{0:.1f}\" y1=\"{1:.1f}\" x2=\"{0:.1f}\" y2=\"{2:.1f}\"/>", x,
-                   axis.y(std::max(row.low, axis.least)), axis.y(row.high));
-  const char* const fill = row.is_inside() ? "" : " fill=\"#fff\"";
-  if (row.kind == RowKind::training) {
-    fmt::format_to(to, "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\"{}>", x, y, fill);
-  } else {
-    fmt::format_to(to, "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"5\" height=\"5\"{}>", x - 2.5,
-                   y - 2.5, fill);
-  }
-  fmt::format_to(to, "<title>{}</title></{}>\n",
-                 xml_text(fmt::format("{} {}: published {:.4g} {}, predicted {:.4g}", row.id,
-                                      row.what, row.published, row.unit, row.ours)),
-                 row.kind == RowKind::training ? "circle" : "rect");
-}
-
-void write_source(Buffer& out, const Reproduction& source, std::size_t index, std::size_t line,
-                  const Axis& axis) {
-  auto to = std::back_inserter(out);
-  const Summary summary = summary_of(source.rows, is_drawn);
-  const double y = top + 10 + line_height * static_cast<double>(line);
-  fmt::format_to(to,
-                 "<g fill=\"{0}\" stroke=\"{0}\">\n<circle cx=\"{1}\" cy=\"{2:.1f}\" r=\"4\"/>\n",
-                 colour(index), legend + 6, y - 4);
-  for (const Row& row : source.rows) {
-    if (is_drawn(row)) write_row(out, row, axis);
-  }
-  fmt::format_to(
-      to, "</g>\n<text class=\"tick\" x=\"{}\" y=\"{:.1f}\">{}</text>\n", legend + 18, y,
-      xml_text(fmt::format("{}: {}, median {:.1f} %, {:.0f} % inside", source.name, summary.rows,
+      "<line class=\"grid\" x1=\"{}\" y1=\"{:.1f}\" x2=\"{}\" y2=\"{:.1f}\"/>\n"
+      "<text class=\"name\" x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n"
+      "<text class=\"tick\" x=\"{}\" y=\"{:.1f}\">{}</text>\n",
+      left, y + strip, right, y + strip, left - 10, y + 0.5 * strip + 4, xml_text(one.name),
+      right + 10, y + 0.5 * strip + 4,
+      xml_text(fmt::format("{} rows, median {:.1f} %, {:.0f} % inside", summary.rows,
                            100 * summary.median, 100.0 * summary.inside / summary.rows)));
+  for (std::size_t i = 0; i < one.rows.size(); ++i)
+    write_row(out, *one.rows[i], y + 4 + (strip - 8) * across(i + 1));
+  fmt::format_to(
+      to, "<line class=\"bias\" x1=\"{0:.1f}\" y1=\"{1:.1f}\" x2=\"{0:.1f}\" y2=\"{2:.1f}\"/>\n",
+      x_of(1 + summary.bias), y + 2, y + strip - 2);
 }
 
 }  // namespace
 
 std::string published_svg(std::span<const Reproduction> sources) {
-  const Axis axis = axis_of(sources);
-  std::vector<std::size_t> drawn;
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    if (std::any_of(sources[i].rows.begin(), sources[i].rows.end(), is_drawn)) drawn.push_back(i);
-  }
-  const double height =
-      std::max(bottom + 54, top + line_height * static_cast<double>(drawn.size() + 2));
+  const std::vector<Strip> strips = strips_of(sources);
+  const double bottom = top + strip * static_cast<double>(std::max<std::size_t>(1, strips.size()));
   Buffer out;
   fmt::format_to(
       std::back_inserter(out),
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
       "viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"sans-serif\">\n"
-      "<style>.grid{{stroke:#ddd}}.tick{{font-size:11px;fill:#333}}"
-      ".axis{{font-size:12px;fill:#111}}.title{{font-size:15px;fill:#111}}"
-      ".equal{{stroke:#666}}.off{{stroke:#999;stroke-dasharray:4 3}}</style>\n"
+      "<style>.grid{{stroke:#ddd}}.equal{{stroke:#333}}.near{{fill:#f0f3f0}}"
+      ".tick{{font-size:11px;fill:#333}}.name{{font-size:12px;fill:#111}}"
+      ".title{{font-size:15px;fill:#111}}.bias{{stroke:#111;stroke-width:2}}"
+      "circle.inside{{fill:#2166ac}}circle.outside{{fill:#fff;stroke:#b2182b;stroke-width:1.2}}"
+      ".bar{{stroke-width:1;opacity:.3}}.bar.inside{{stroke:#2166ac}}.bar.outside{{stroke:#b2182b}}"
+      "</style>\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
-      "<text class=\"title\" x=\"{2}\" y=\"30\">Predicted over published, with intervals; "
-      "full points have the published value inside</text>\n",
-      width, height, left);
-  write_frame(out, axis);
-  for (std::size_t line = 0; line < drawn.size(); ++line)
-    write_source(out, sources[drawn[line]], drawn[line], line, axis);
+      "<text class=\"title\" x=\"20\" y=\"28\">Predicted speed over published speed, by "
+      "source</text>\n"
+      "<text class=\"tick\" x=\"20\" y=\"46\">a bar is the 90 % interval; full blue: the published "
+      "value is inside, hollow red: it is not; black: the median of the source; grey: within 10 %; "
+      "to the right of 1 the prediction is too fast</text>\n",
+      width, bottom + 14);
+  write_frame(out, bottom);
+  for (std::size_t i = 0; i < strips.size(); ++i)
+    write_strip(out, strips[i], top + strip * static_cast<double>(i));
   fmt::format_to(std::back_inserter(out), "</svg>\n");
   return fmt::to_string(out);
 }
