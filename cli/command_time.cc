@@ -171,6 +171,11 @@ void add_time(Command& app) {
       .value("F (2)");
   command.add_option("--dtype", time.type, "Type of the elements").value("fp32|fp16|bf16 (fp32)");
   add_nccl_option(command, time.nccl);
+  command
+      .add_option("--measured", time.measured,
+                  "All-reduces of ALGORITHM that were measured on this cluster, a small and a "
+                  "large one, which tell the pace of its links: 64B=40.5us@16,1GiB=11.1ms@16")
+      .value("SIZE=TIME@RANKS,...");
   add_profile_option(command, time.profile);
   add_engine_option(command, time.engine);
   add_wide_option(command, options->wide);

@@ -9,7 +9,6 @@
 #include "models/base/parse_units.h"
 
 namespace paceline::job {
-namespace {
 
 Bytes parse_size(const std::string& text) {
   const bool is_bare = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
@@ -18,6 +17,8 @@ Bytes parse_size(const std::string& text) {
     throw InputError(fmt::format("a message of {}", to_text(size)), "choose 1 B to 1 PB");
   return size;
 }
+
+namespace {
 
 void check_number(std::size_t sizes) {
   if (sizes > most_sizes)

@@ -54,6 +54,7 @@ std::string to_json(const TimeTable& table) {
                        {"time_s", at.time.value.value()},
                        {"time_low_s", at.time.low.value()},
                        {"time_high_s", at.time.high.value()},
+                       {"latency_s", at.latency.value()},
                        {"algbw_bytes_per_s", algorithm_bandwidth(size, at.time.value).value()},
                        {"busbw_bytes_per_s",
                         simulator::bus_bandwidth(table.ranks, size, at.time.value).value()},
@@ -64,6 +65,10 @@ std::string to_json(const TimeTable& table) {
                      {"best", table.columns[table.best(i)].name},
                      {"times", std::move(times)}});
   }
+  Json measured = Json::array();
+  for (const simulator::MeasuredAllReduce& one : table.measured)
+    measured.push_back(
+        {{"ranks", one.ranks}, {"bytes", one.bytes.value()}, {"time_s", one.time.value()}});
   const Json document = {
       {"schema", "paceline.time/1"},
       {"cluster", table.cluster.name},
@@ -71,6 +76,7 @@ std::string to_json(const TimeTable& table) {
       {"type", name(table.type)},
       {"engine", name(table.engine)},
       {"profile", table.profile ? Json(table.profile->name) : Json(nullptr)},
+      {"measured", std::move(measured)},
       {"nccl_version", table.nccl_version.empty() ? Json(nullptr) : Json(table.nccl_version)},
       {"provenance", "predicted"},
       {"columns", std::move(columns)},

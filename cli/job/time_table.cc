@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/job/measured.h"
 #include "cli/job/named_things.h"
 #include "cli/job/option_values.h"
 #include "cli/job/sizes.h"
@@ -46,8 +47,14 @@ models::ScheduleOptions schedule_options(const ScheduleOptions& options, int ran
 // Fills in columns.
 class Columns {
  public:
-  Columns(TimeTable& table, simulator::AllReduceRequest request, models::ScheduleOptions options)
-      : table_(table), request_(request), options_(options), timer_(request) {}
+  // What was measured is of the algorithm that is asked for, not of what stands beside it.
+  Columns(TimeTable& table, const simulator::AllReduceRequest& request,
+          models::ScheduleOptions options)
+      : table_(table),
+        request_(request),
+        options_(options),
+        timer_(request),
+        beside_(without_measured(request)) {}
 
   void add_schedule(std::string_view algorithm) {
     const models::PlannedSchedule schedule = simulator::planned_all_reduce(algorithm, options_);
@@ -70,8 +77,9 @@ class Columns {
   void add_nccl(const std::string& name, TimedAs as) {
     const simulator::NcclAllReduce all_reduce = *simulator::nccl_all_reduce(name);
     TimedColumn column{.name = name, .as = as};
-    for (const Bytes size : table_.sizes) column.times.push_back(timer_.by_nccl(all_reduce, size));
-    table_.nccl_version = timer_.nccl_model().tables().version;
+    AllReduceTimer& timer = as == TimedAs::asked ? timer_ : beside_;
+    for (const Bytes size : table_.sizes) column.times.push_back(timer.by_nccl(all_reduce, size));
+    table_.nccl_version = timer.nccl_model().tables().version;
     table_.columns.push_back(std::move(column));
   }
 
@@ -95,10 +103,16 @@ class Columns {
   }
 
  private:
+  static simulator::AllReduceRequest without_measured(simulator::AllReduceRequest request) {
+    request.measured.clear();
+    return request;
+  }
+
   TimeTable& table_;
   simulator::AllReduceRequest request_;
   models::ScheduleOptions options_;
   AllReduceTimer timer_;
+  AllReduceTimer beside_;
   std::optional<AllReduceTimer> by_steps_;
 };
 
@@ -141,7 +155,11 @@ TimeTable time_table(const TimeOptions& options, const TimeObserver& observer) {
       options.nccl.empty() ? simulator::nccl_versions().back() : options.nccl;
   parsing_option("--nccl", [&] { return simulator::nccl_tables(version); });
 
+  table.measured = parse_measured(options.measured, table.ranks, table.cluster);
   const bool is_all = options.algorithm == "all";
+  if (is_all && !options.measured.empty())
+    throw InputError({"--measured"}, "all-reduces of every algorithm are asked for",
+                     "name the one that was measured");
   Columns columns(table,
                   {.cluster = table.cluster,
                    .profile = table.profile ? &*table.profile : nullptr,
@@ -149,7 +167,8 @@ TimeTable time_table(const TimeOptions& options, const TimeObserver& observer) {
                    .wire = table.type,
                    .engine = table.engine,
                    .nccl_version = version,
-                   .haste = is_all ? simulator::Haste::in_time : simulator::Haste::none},
+                   .haste = is_all ? simulator::Haste::in_time : simulator::Haste::none,
+                   .measured = table.measured},
                   schedule_options(options.build, table.ranks));
   const auto begin = [&](std::string_view algorithm, double share) {
     if (observer) observer(algorithm, share);

@@ -27,6 +27,7 @@ struct TimeOptions {
   std::string profile;
   std::string engine = "auto";
   std::string nccl;  // version
+  std::string measured;
 };
 
 // Where the times of a column come from.
@@ -55,6 +56,7 @@ struct TimeTable {
   int ranks = 1;
   models::WireType type = models::WireType::fp32;
   simulator::EngineKind engine = simulator::EngineKind::automatic;
+  std::vector<simulator::MeasuredAllReduce> measured;
   std::string nccl_version;  // of the tables, where there is a column of NCCL's
   std::vector<Bytes> sizes;
   std::vector<TimedColumn> columns;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <optional>
 #include <tuple>
 
 #include "experiments/published/for_all.h"
@@ -26,6 +25,8 @@ struct Sweep {
   const models::Cluster* cluster = nullptr;
   std::string cluster_word;
   std::vector<const AllReduceRow*> rows;
+  // Rows of the same cluster and algorithm that calibrate.
+  std::vector<const AllReduceRow*> measured = {};
   std::vector<Row> results = {};  // as `rows`
   std::string fault;
 };
@@ -59,9 +60,15 @@ bool is_nccls(const std::string& algorithm) {
   return simulator::nccl_all_reduce(algorithm).has_value();
 }
 
-std::string command_of(const AllReduceRow& row, const std::string& cluster, int segments) {
+std::string command_of(const AllReduceRow& row, const Sweep& sweep, int segments) {
+  constexpr double us = 1e-6;
   std::string text = fmt::format("paceline time {} --cluster {} --ranks {} --size {:.0f}B",
-                                 row.algorithm, cluster, row.ranks, row.bytes);
+                                 row.algorithm, sweep.cluster_word, row.ranks, row.bytes);
+  for (std::size_t i = 0; i < sweep.measured.size(); ++i) {
+    const AllReduceRow& measured = *sweep.measured[i];
+    text += fmt::format("{}{:.0f}B={:.10g}us@{}", i == 0 ? " --measured " : ",", measured.bytes,
+                        measured.published_s / us, measured.ranks);
+  }
   if (segments > 0) text += fmt::format(" --segments {}", segments);
   const std::string version = is_nccls(row.algorithm) ? version_for(row.library) : "";
   if (!version.empty()) text += " --nccl " + version;
@@ -104,26 +111,39 @@ std::vector<models::ScheduleOptions> options_of(const AllReduceRow& row) {
   return options;
 }
 
+std::vector<simulator::MeasuredAllReduce> measured_of(const Sweep& sweep) {
+  std::vector<simulator::MeasuredAllReduce> measured;
+  for (const AllReduceRow* row : sweep.measured)
+    measured.push_back({row->ranks, Bytes{row->bytes}, Seconds{row->published_s}});
+  return measured;
+}
+
+// Without what was measured: each of the options would be as fast as that.
+const models::ScheduleOptions& fastest_of(const std::vector<models::ScheduleOptions>& all_options,
+                                          simulator::AllReduceTimer& timer,
+                                          const std::string& algorithm, Bytes bytes) {
+  if (all_options.size() == 1) return all_options.front();
+  return *std::ranges::min_element(all_options, {}, [&](const models::ScheduleOptions& options) {
+    return timer.by_name(algorithm, options, bytes).time.value;
+  });
+}
+
 void time_rows(Sweep& sweep) {
   const AllReduceRow& first = *sweep.rows.front();
-  simulator::AllReduceTimer timer({.cluster = *sweep.cluster,
-                                   .ranks = first.ranks,
-                                   .nccl_version = version_for(first.library)});
+  simulator::AllReduceRequest request{
+      .cluster = *sweep.cluster, .ranks = first.ranks, .nccl_version = version_for(first.library)};
+  simulator::AllReduceTimer choosing(request);
+  request.measured = measured_of(sweep);
+  simulator::AllReduceTimer timer(request);
   const std::vector<models::ScheduleOptions> all_options = options_of(first);
   for (const AllReduceRow* row : sweep.rows) {
-    std::optional<simulator::AllReduceTime> best;
-    std::string configuration;
-    std::string command;
-    for (const models::ScheduleOptions& options : all_options) {
-      const simulator::AllReduceTime time =
-          timer.by_name(row->algorithm, options, Bytes{row->bytes});
-      if (best && best->time.value <= time.time.value) continue;
-      best = time;
-      configuration = fmt::format("{}; {}", described(row->algorithm, options), time.timed_by);
-      command = command_of(*row, sweep.cluster_word, options.segments);
-    }
-    sweep.results.push_back(row_of(*row, best->time, std::move(configuration)));
-    sweep.results.back().command = std::move(command);
+    const Bytes bytes{row->bytes};
+    const models::ScheduleOptions& options =
+        fastest_of(all_options, choosing, row->algorithm, bytes);
+    const simulator::AllReduceTime time = timer.by_name(row->algorithm, options, bytes);
+    sweep.results.push_back(row_of(
+        *row, time.time, fmt::format("{}; {}", described(row->algorithm, options), time.timed_by)));
+    sweep.results.back().command = command_of(*row, sweep, options.segments);
   }
 }
 
@@ -164,6 +184,14 @@ std::vector<Row> predict_all_reduces(const Source& source, SourceParts& parts, i
       const InputError placed = error.at({source.path("all_reduce.csv"), row.line});
       if (failed == nullptr) throw placed;
       fault(row, placed.what());
+    }
+  }
+  for (auto& [key, sweep] : sweeps) {
+    for (const AllReduceRow& row : source.all_reduces) {
+      const AllReduceRow& first = *sweep.rows.front();
+      if (row.role == Role::calibrates && row.cluster == first.cluster &&
+          row.algorithm == first.algorithm)
+        sweep.measured.push_back(&row);
     }
   }
   std::vector<Sweep*> work;

@@ -12,7 +12,8 @@ namespace paceline::experiments {
 // Rows of ours for the all-reduces that are not left out, in their order, as `paceline time` times
 // them (simulator/iteration/all_reduce_time.h): our algorithms by an engine, trees in the power of
 // two of segments up to 256 that is fastest, and NCCL's own with the tables of the version that is
-// nearest to the row's library. What cannot be read or timed is thrown as InputError, or, where
+// nearest to the row's library. Rows that calibrate tell the pace of their cluster's links for all
+// rows of the same algorithm there (simulator/iteration/measured_all_reduce.h). What cannot be read or timed is thrown as InputError, or, where
 // `failed` is not null, listed there.
 [[nodiscard]] std::vector<Row> predict_all_reduces(const Source& source, SourceParts& parts,
                                                    int threads, std::vector<RowWithout>* failed);

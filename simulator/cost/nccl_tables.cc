@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
+#include <set>
 
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
@@ -184,9 +186,23 @@ void read_rules(const YamlMap& root, NcclTables& tables) {
     tables.sources.push_back(section.source());
 }
 
-YAML::Node devices_file() {
-  const std::string file = "devices.yaml";
-  return parse_yaml(embedded_file(file), file);
+struct KnownDevices {
+  std::set<std::string, std::less<>> processors;
+  std::map<std::string, int, std::less<>> capabilities;
+};
+
+const KnownDevices& known_devices() {
+  static const KnownDevices known = [] {
+    const std::string file = "devices.yaml";
+    const YAML::Node root = parse_yaml(embedded_file(file), file);
+    KnownDevices read;
+    for (const auto& entry : root["processors"]) read.processors.insert(entry.Scalar());
+    for (const auto& entry : root["devices"])
+      read.capabilities[entry.first.Scalar()] =
+          static_cast<int>(parse_count(entry.second.Scalar(), 0, 1000));
+    return read;
+  }();
+  return known;
 }
 
 }  // namespace
@@ -265,18 +281,13 @@ NcclTables nccl_tables(std::string_view version) {
 }
 
 bool runs_nccl(std::string_view device) {
-  const YAML::Node processors = devices_file()["processors"];
-  return std::none_of(processors.begin(), processors.end(),
-                      [&](const YAML::Node& entry) { return entry.Scalar() == device; });
+  return !known_devices().processors.contains(device);
 }
 
 int compute_capability(std::string_view device) {
-  const YAML::Node devices = devices_file()["devices"];
-  for (const auto& entry : devices) {
-    if (entry.first.Scalar() == device)
-      return static_cast<int>(parse_count(entry.second.Scalar(), 0, 1000));
-  }
-  return 0;
+  const auto& capabilities = known_devices().capabilities;
+  const auto found = capabilities.find(device);
+  return found == capabilities.end() ? 0 : found->second;
 }
 
 }  // namespace paceline::simulator

@@ -61,28 +61,36 @@ const Figure<Seconds>& nccl_tcp_step() {
 }
 
 NcclTables with_practical_latencies(NcclTables tables, const models::Cluster& cluster,
-                                    Reading reading) {
-  const double factor = read_figure(nccl_latency_factor(), reading, false);
-  const auto slow_down = [&](NcclTables::Pair& pair) {
+                                    Reading reading, const Pace& pace) {
+  const auto slow_down = [](NcclTables::Pair& pair, double factor, double small) {
     for (NcclTables::Row& row : pair) {
-      for (double& latency : row) latency *= factor;
+      const double host = (small - 1) * row[static_cast<std::size_t>(NcclProtocol::ll)];
+      for (double& latency : row) latency = factor * std::max(0.0, latency + host);
     }
   };
-  for (NcclTables::Pair* const pair : {&tables.base_latency_us, &tables.nvlink_latency_us,
-                                       &tables.pci_latency_us, &tables.network_latency_us})
-    slow_down(*pair);
-  tables.latency.net_overhead_intel_us *= factor;
-  tables.latency.net_overhead_amd_us *= factor;
+  const double node = read_figure(nccl_latency_factor(), node_reading(pace, reading), false);
+  for (NcclTables::Pair* const pair :
+       {&tables.base_latency_us, &tables.nvlink_latency_us, &tables.pci_latency_us})
+    slow_down(*pair, node, pace.latency);
+  auto& rules = tables.latency;
+  rules.net_overhead_intel_us *= node * pace.latency;
+  rules.net_overhead_amd_us *= node * pace.latency;
+  rules.net_overhead_simple =
+      std::max(0.0, rules.net_overhead_simple + pace.latency - 1) / pace.latency;
 
+  const Reading network = network_reading(pace, reading);
+  const double network_pace = pace.between_nodes ? pace.latency : 1;
+  slow_down(tables.network_latency_us, read_figure(nccl_latency_factor(), network, false),
+            network_pace);
   const bool is_efa = cluster.nic.is(models::LinkKind::efa);
   const bool is_tcp = cluster.has_nic() && cluster.nic.protocol == models::Protocol::tcp;
   if (!is_efa && !is_tcp) return tables;
-  Seconds step = read_figure(cluster.nic.latency, reading, false);
-  if (is_tcp) step = std::max(step, read_figure(nccl_tcp_step(), reading, false));
+  Seconds step = read_figure(cluster.nic.latency, network, false);
+  if (is_tcp) step = std::max(step, read_figure(nccl_tcp_step(), network, false));
   for (NcclTables::Row& row : tables.network_latency_us) {
     for (const NcclProtocol protocol : nccl_protocols) {
       const bool completes = is_efa && protocol == NcclProtocol::simple;
-      const Seconds whole = step + (completes ? nccl_efa_completion : Seconds{0});
+      const Seconds whole = network_pace * (step + (completes ? nccl_efa_completion : Seconds{0}));
       double& latency_us = row[static_cast<std::size_t>(protocol)];
       latency_us = std::max(latency_us, whole.value() / micro);
     }
@@ -91,9 +99,9 @@ NcclTables with_practical_latencies(NcclTables tables, const models::Cluster& cl
 }
 
 NcclPractice::NcclPractice(const NcclTables& tables, const models::Cluster& cluster, int ranks,
-                           const CommunicationCost& cost, Reading reading)
+                           const CommunicationCost& cost, Reading reading, const Pace& pace)
     : model_(tables, cluster, ranks),
-      slowed_(with_practical_latencies(tables, cluster, reading), cluster, ranks) {
+      slowed_(with_practical_latencies(tables, cluster, reading, pace), cluster, ranks) {
   // The hosts of a platform have links of their own, and no node around them.
   if (ranks == 1 || cluster.platform != nullptr) return;
   const int on_a_node = std::min(ranks, cluster.ranks_per_node);
@@ -116,11 +124,16 @@ NcclPractice::NcclPractice(const NcclTables& tables, const models::Cluster& clus
   }
 }
 
-Seconds NcclPractice::time(Bytes bytes, std::optional<NcclAlgorithm> only) const {
+NcclTime NcclPractice::parts(Bytes bytes, std::optional<NcclAlgorithm> only) const {
   const std::optional<NcclChoice> choice = model_.choice(bytes, only);
-  if (!choice) return Seconds{0};
+  if (!choice) return {};
   const NcclTime time = *slowed_.parts(choice->algorithm, choice->protocol, bytes);
-  return time.latency + time.transfer / eta_[index(choice->algorithm)];
+  return {time.latency, time.transfer / eta_[index(choice->algorithm)]};
+}
+
+Seconds NcclPractice::time(Bytes bytes, std::optional<NcclAlgorithm> only) const {
+  const NcclTime time = parts(bytes, only);
+  return time.latency + time.transfer;
 }
 
 double NcclPractice::eta(NcclAlgorithm algorithm) const {

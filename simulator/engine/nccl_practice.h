@@ -9,6 +9,10 @@
 // these: the link's latency, over TCP nccl_tcp_step() at least; with protocol Simple over EFA,
 // nccl_efa_completion more.
 //
+// Where an all-reduce was measured (Pace), LL's latencies are multiplied by what it tells, and the
+// other protocols' grow by as much: what a host and its hops add is theirs, too, and the rest of
+// their constants is the time of a chunk, which it does not change.
+//
 // transfer: NCCL's own, with its shares for protocols and trees, but with the bandwidth that links
 // have in place of the channels that the search counts from line rates. eta is the least of
 //   node    what an engine gets from a ring over the g ranks of one node, over the channels' C b;
@@ -28,6 +32,7 @@
 #include "models/cluster/cluster.h"
 #include "simulator/cost/communication_cost.h"
 #include "simulator/cost/nccl_model.h"
+#include "simulator/cost/pace.h"
 
 namespace paceline::simulator {
 
@@ -39,20 +44,22 @@ namespace paceline::simulator {
 // What waiting for a completion adds to a step of protocol Simple over EFA.
 inline constexpr Seconds nccl_efa_completion{3e-6};
 
-// The tables with the latencies of practice at a reading.
+// The tables with the latencies of practice at a reading, and at the pace of what was measured.
 [[nodiscard]] NcclTables with_practical_latencies(NcclTables tables, const models::Cluster& cluster,
-                                                  Reading reading);
+                                                  Reading reading, const Pace& pace = {});
 
 class NcclPractice {
  public:
-  // `cost` is that of the cluster for these ranks at `reading`, with whatever a profile calibrated.
-  // Throws as NcclModel does.
+  // `cost` is that of the cluster for these ranks at `reading` and `pace`, with whatever a profile
+  // calibrated. Throws as NcclModel does.
   NcclPractice(const NcclTables& tables, const models::Cluster& cluster, int ranks,
-               const CommunicationCost& cost, Reading reading);
+               const CommunicationCost& cost, Reading reading, const Pace& pace = {});
 
   // The time of NCCL's choice; 0 for one rank. With `only`, of its choice among the protocols of
   // that algorithm, as NCCL_ALGO makes it.
   [[nodiscard]] Seconds time(Bytes bytes, std::optional<NcclAlgorithm> only = {}) const;
+  // The same in its two parts.
+  [[nodiscard]] NcclTime parts(Bytes bytes, std::optional<NcclAlgorithm> only = {}) const;
   // NCCL's own model, untouched.
   [[nodiscard]] const NcclModel& model() const { return model_; }
   [[nodiscard]] int ranks() const { return model_.ranks(); }

@@ -1,11 +1,14 @@
 // Tests: tests/simulator/all_reduce_time_test.cc.
 #include "simulator/iteration/all_reduce_time.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
-#include <functional>
+#include <cmath>
 
 #include "models/base/error.h"
+#include "models/base/interval.h"
 #include "models/base/names.h"
 #include "models/cluster/placement.h"
 #include "models/collective/catalogue.h"
@@ -22,12 +25,20 @@ constexpr std::array<std::pair<std::string_view, std::optional<NcclAlgorithm>>, 
      {"nccl-ring", NcclAlgorithm::ring},
      {"nccl-tree", NcclAlgorithm::tree}}};
 
-// A time is within its interval, also where a piece of the model is not monotonic.
-AllReduceTime with_interval(const std::function<Seconds(Reading)>& time, std::string timed_by) {
-  const Seconds stated = time(Reading::stated);
-  return {.time = {stated, std::min(time(Reading::fast), stated),
-                   std::max(time(Reading::slow), stated), Provenance::predicted, timed_by},
-          .timed_by = timed_by};
+// The middle 90 % where the figures' ends give `with_figures`, and where what they do not explain
+// has the deviation `spread`: the reach from the stated time in either direction.
+double reach(Seconds stated, Seconds with_figures, double spread) {
+  const double known = std::abs(std::log(with_figures / stated));
+  return std::exp(std::hypot(known, normal_reach * spread));
+}
+
+AllReduceTime predicted(Seconds time, Seconds low, Seconds high, Seconds latency,
+                        std::string timed_by) {
+  AllReduceTime result{.time = {time, low, high, Provenance::predicted, timed_by},
+                       .latency = latency,
+                       .timed_by = {}};
+  result.timed_by = std::move(timed_by);
+  return result;
 }
 
 }  // namespace
@@ -45,25 +56,62 @@ std::vector<std::string> nccl_all_reduce_names() {
   return names;
 }
 
+AllReduceSpread all_reduce_spread(bool is_measured) {
+  return is_measured ? AllReduceSpread{.transfer = 0.143, .latency = 0.358}
+                     : AllReduceSpread{.transfer = 0.358, .latency = 0.286};
+}
+
 AllReduceTimer::AllReduceTimer(const AllReduceRequest& request) : request_(request) {
   models::check_ranks(request.cluster, request.ranks);
-  for (const Reading reading : readings)
-    engines_.emplace(
-        reading,
-        CollectiveTimer(
-            communication_cost(request.cluster, request.profile, reading, request.ranks),
-            request.engine,
-            request.haste == Haste::in_time ? most_prepared_in_time : most_prepared_messages));
+  for (const MeasuredAllReduce& measured : request.measured)
+    models::check_ranks(request.cluster, measured.ranks);
+  (void)unpaced();
+}
+
+AllReduceTime AllReduceTimer::with_interval(Timers& timers, const Parts& parts,
+                                            std::string timed_by) const {
+  const auto whole = [](const NcclTime& time) { return time.latency + time.transfer; };
+  const NcclTime stated = parts(timers, Reading::stated);
+  const Seconds time = whole(stated);
+  if (time <= Seconds{0}) return predicted(time, time, time, time, std::move(timed_by));
+  const AllReduceSpread spread = all_reduce_spread(timers.pace.is_measured);
+  const double unexplained = std::hypot(spread.latency * (stated.latency / time),
+                                        spread.transfer * (stated.transfer / time));
+  const Seconds fast = std::min(time, whole(parts(timers, Reading::fast)));
+  const Seconds slow = std::max(time, whole(parts(timers, Reading::slow)));
+  return predicted(time, time / reach(time, fast, unexplained),
+                   time * reach(time, slow, unexplained), stated.latency, std::move(timed_by));
 }
 
 AllReduceTime AllReduceTimer::by_engine(const models::PlannedSchedule& schedule, Bytes bytes) {
-  const auto time = [&](Reading reading) { return engines_.at(reading).time(schedule, bytes); };
-  return with_interval(time, described(engines_.at(Reading::stated).engine(schedule)));
+  const auto parts_of = [](CollectiveTimer& engine, const models::PlannedSchedule& of, Bytes n) {
+    const Seconds latency = engine.time(of, Bytes{0});
+    return NcclTime{latency, engine.time(of, n) - latency};
+  };
+  const auto paced = [&](const Pace& pace, const MeasuredAllReduce& of) {
+    models::ScheduleOptions options = schedule.options;
+    options.ranks = of.ranks;
+    return engine_at(pace, of.ranks, Reading::stated)
+        .time(planned_all_reduce(schedule.algorithm, options), of.bytes);
+  };
+  Timers& timers = timers_for(described(schedule.algorithm, schedule.options), paced);
+  const auto parts = [&](Timers& at, Reading reading) {
+    return parts_of(at.engines.at(reading), schedule, bytes);
+  };
+  return with_interval(timers, parts,
+                       described(timers.engines.at(Reading::stated).engine(schedule)));
 }
 
 AllReduceTime AllReduceTimer::by_nccl(NcclAllReduce all_reduce, Bytes bytes) {
-  const auto time = [&](Reading reading) { return practice(reading).time(bytes, all_reduce.only); };
-  return with_interval(time, described(practice(Reading::stated)));
+  const auto paced = [&](const Pace& pace, const MeasuredAllReduce& of) {
+    return practice_at(pace, of.ranks, Reading::stated).time(of.bytes, all_reduce.only);
+  };
+  Timers& timers =
+      timers_for(fmt::format("nccl {}", all_reduce.only ? name(*all_reduce.only) : ""), paced);
+  const auto parts = [&](Timers& at, Reading reading) {
+    return practice(at, reading).parts(bytes, all_reduce.only);
+  };
+  return with_interval(timers, parts, described(practice(timers, Reading::stated)));
 }
 
 std::optional<AllReduceTime> AllReduceTimer::by_curve(models::Library library, Bytes bytes) const {
@@ -74,7 +122,10 @@ std::optional<AllReduceTime> AllReduceTimer::by_curve(models::Library library, B
   const auto time = [&](Reading reading) {
     return LibraryCurve::find(request_.profile, library, job, reading)->time(bytes);
   };
-  return with_interval(time, stated->described(bytes, bytes));
+  const Seconds value = time(Reading::stated);
+  const Seconds latency = std::min(value, stated->time(Bytes{0}));
+  return predicted(value, std::min(time(Reading::fast), value),
+                   std::max(time(Reading::slow), value), latency, stated->described(bytes, bytes));
 }
 
 AllReduceTime AllReduceTimer::by_name(std::string_view algorithm, models::ScheduleOptions options,
@@ -85,23 +136,59 @@ AllReduceTime AllReduceTimer::by_name(std::string_view algorithm, models::Schedu
 }
 
 const NcclModel& AllReduceTimer::nccl_model() {
-  return practice(Reading::stated).model();
+  return practice(unpaced(), Reading::stated).model();
 }
 
 double AllReduceTimer::followed(const models::PlannedSchedule& schedule) {
-  CollectiveTimer& engine = engines_.at(Reading::stated);
+  CollectiveTimer& engine = unpaced().engines.at(Reading::stated);
   if (engine.engine(schedule) != EngineKind::flow) return 0;
   return readings.size() * followed_messages(schedule.schedule, engine.cost());
 }
 
-const NcclPractice& AllReduceTimer::practice(Reading reading) {
-  const auto known = nccl_.find(reading);
-  if (known != nccl_.end()) return known->second;
-  const NcclTables tables =
-      nccl_tables(request_.nccl_version.empty() ? nccl_versions().back() : request_.nccl_version);
-  return nccl_
-      .emplace(reading, NcclPractice(tables, request_.cluster, request_.ranks,
-                                     engines_.at(reading).cost(), reading))
+AllReduceTimer::Timers& AllReduceTimer::unpaced() {
+  const auto known = timers_.find("");
+  if (known != timers_.end()) return known->second;
+  return timers_.emplace("", timers_at({}, request_.ranks)).first->second;
+}
+
+AllReduceTimer::Timers& AllReduceTimer::timers_for(const std::string& algorithm,
+                                                   const PacedTime& paced) {
+  const std::vector<MeasuredAllReduce> told =
+      telling(request_.measured, request_.cluster, request_.ranks);
+  if (told.empty()) return unpaced();
+  const auto known = timers_.find(algorithm);
+  if (known != timers_.end()) return known->second;
+  const bool between_nodes = told.front().ranks > request_.cluster.ranks_per_node;
+  const Pace pace = pace_of(told, between_nodes, paced);
+  return timers_.emplace(algorithm, timers_at(pace, request_.ranks)).first->second;
+}
+
+AllReduceTimer::Timers AllReduceTimer::timers_at(const Pace& pace, int ranks) const {
+  Timers timers{.pace = pace, .engines = {}, .nccl = {}};
+  for (const Reading reading : readings)
+    timers.engines.emplace(reading, engine_at(pace, ranks, reading));
+  return timers;
+}
+
+CollectiveTimer AllReduceTimer::engine_at(const Pace& pace, int ranks, Reading reading) const {
+  return CollectiveTimer(
+      paced_cost(request_.cluster, request_.profile, reading, ranks, pace), request_.engine,
+      request_.haste == Haste::in_time ? most_prepared_in_time : most_prepared_messages);
+}
+
+NcclPractice AllReduceTimer::practice_at(const Pace& pace, int ranks, Reading reading) {
+  if (!tables_)
+    tables_ =
+        nccl_tables(request_.nccl_version.empty() ? nccl_versions().back() : request_.nccl_version);
+  return {*tables_, request_.cluster,
+          ranks,    paced_cost(request_.cluster, request_.profile, reading, ranks, pace),
+          reading,  pace};
+}
+
+const NcclPractice& AllReduceTimer::practice(Timers& timers, Reading reading) {
+  const auto known = timers.nccl.find(reading);
+  if (known != timers.nccl.end()) return known->second;
+  return timers.nccl.emplace(reading, practice_at(timers.pace, request_.ranks, reading))
       .first->second;
 }
 

@@ -1,7 +1,12 @@
 // The time of a single all-reduce on a cluster, all ranks ready at once and nothing else in flight:
 // what nccl-tests measures. One definition for `paceline time` and for published all-reduces.
+//
+// The interval is the middle 90 % of what is not known: every figure of the links and of the library
+// at its fast or slow end together, and what no figure explains (all_reduce_spread()), which is
+// independent of them. Both count as deviations of the logarithm of the time, whose squares add.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,6 +20,7 @@
 #include "models/profile/profile.h"
 #include "simulator/engine/collective_timer.h"
 #include "simulator/engine/nccl_practice.h"
+#include "simulator/iteration/measured_all_reduce.h"
 #include "simulator/iteration/plan_timing.h"
 
 namespace paceline::simulator {
@@ -29,10 +35,24 @@ struct AllReduceRequest {
   // In haste, the step engine takes the place of the flow engine for sizes that would take long
   // together.
   Haste haste = Haste::none;
+  // All-reduces of the asked algorithm that were measured on this cluster: they tell the pace of its
+  // links, of a library its latency, too. Curves of a profile do not change.
+  std::vector<MeasuredAllReduce> measured = {};
 };
 
+// What no figure explains: standard deviations of the logarithm of the time that bytes take and of
+// the latency's. An all-reduce has the one or the other by the share of its time; their squares add.
+struct AllReduceSpread {
+  double transfer = 0;
+  double latency = 0;
+};
+// They differ with whether an all-reduce of the cluster was measured. Fitted to published
+// all-reduces (experiments/unexplained_all_reduces.py); they move no prediction.
+[[nodiscard]] AllReduceSpread all_reduce_spread(bool is_measured);
+
 struct AllReduceTime {
-  Figure<Seconds> time;  // predicted; the interval has every figure at its fast or slow end
+  Figure<Seconds> time;  // predicted
+  Seconds latency;       // its part that there is without any bytes
   std::string timed_by;  // "flow engine", or in words what is known of the library
 };
 
@@ -70,11 +90,28 @@ class AllReduceTimer {
   [[nodiscard]] double followed(const models::PlannedSchedule& schedule);
 
  private:
-  const NcclPractice& practice(Reading reading);
+  // Engines and NCCL at the pace of one algorithm, by the reading of figures.
+  struct Timers {
+    Pace pace;
+    std::map<Reading, CollectiveTimer> engines;
+    std::map<Reading, NcclPractice> nccl;
+  };
+  // The time in two parts, `latency` and `transfer`, of an all-reduce at a reading.
+  using Parts = std::function<NcclTime(Timers& timers, Reading reading)>;
+
+  [[nodiscard]] AllReduceTime with_interval(Timers& timers, const Parts& parts,
+                                            std::string timed_by) const;
+  Timers& timers_for(const std::string& algorithm, const PacedTime& paced);
+  [[nodiscard]] Timers timers_at(const Pace& pace, int ranks) const;
+  [[nodiscard]] CollectiveTimer engine_at(const Pace& pace, int ranks, Reading reading) const;
+  const NcclPractice& practice(Timers& timers, Reading reading);
+  [[nodiscard]] NcclPractice practice_at(const Pace& pace, int ranks, Reading reading);
+  Timers& unpaced();
 
   AllReduceRequest request_;
-  std::map<Reading, CollectiveTimer> engines_;
-  std::map<Reading, NcclPractice> nccl_;
+  std::optional<NcclTables> tables_;  // once they are needed
+  std::map<std::string, Timers>
+      timers_;  // by algorithm with its options; "" at the links' own pace
 };
 
 // The schedule that a catalogue's all-reduce makes with those of the options that it takes. Throws

@@ -75,6 +75,18 @@ class Time(unittest.TestCase):
         self.assertEqual(new[0], old[0])
         self.assertNotEqual(new[1]["time_s"], old[1]["time_s"])
 
+    def test_what_was_measured_is_what_comes_out(self):
+        measured = "64B=50us,1GiB=6.5ms@16"
+        document = self.document("nccl-ring", "--size", "64,1GiB", "--measured", measured)
+        self.assertEqual([(one["ranks"], one["bytes"]) for one in document["measured"]], [(16, 64), (16, 2**30)])
+        asked = [row["times"][0] for row in document["sizes"]]
+        for at, time_s in zip(asked, (50e-6, 6.5e-3)):
+            self.assertAlmostEqual(at["time_s"] / time_s, 1, delta=1e-4)
+            self.assertLessEqual(at["latency_s"], at["time_s"])
+        plain = self.document("nccl-ring", "--size", "64,1GiB")
+        for row, without in zip(document["sizes"], plain["sizes"]):
+            self.assertEqual(row["times"][1], without["times"][1])  # NCCL's choice beside it
+
     def test_hostile_input(self):
         for words, problem in (
             (("rong",), "unknown all-reduce 'rong'; did you mean 'ring'?"),
@@ -96,6 +108,15 @@ class Time(unittest.TestCase):
             (("ring", "--profile", "/nowhere.json"), "/nowhere.json"),
             (("hierarchical", "--group", "7"), "group size 7 does not divide 16 ranks"),
             (("ring", "--json", "--csv"), "--csv: --json is given, too; choose one"),
+            (("all", "--measured", "8B=1us"), "--measured: all-reduces of every algorithm are asked for; name the one that was measured"),
+            (("ring", "--measured", "8B"), "--measured: '8B' has no time; write SIZE=TIME@RANKS, such as 64B=40.5us@16"),
+            (("ring", "--measured", "8B=4"), "--measured: "),
+            (("ring", "--measured", "8B=0us"), "--measured: an all-reduce of 0 s; give more than 0 s and at most a day"),
+            (("ring", "--measured", "0B=1us"), "--measured: a message of 0 B; choose 1 B to 1 PB"),
+            (("ring", "--measured", "8B=1us@1"), "--measured: "),
+            (("ring", "--measured", "8B=1us@99999"), "--measured: "),
+            (("ring", "--measured", "8B=1us,"), "--measured: "),
+            (("ring", "--measured", "=@"), "--measured: "),
         ):
             with self.subTest(words=str(words)[:80]):
                 result = time(*words)

@@ -270,6 +270,20 @@ class SourceFolders(unittest.TestCase):
         if row["role"] == "left-out":
             self.assertTrue(row["note"].endswith("."))
 
+    def test_only_the_fewest_ranks_of_all_reduces_calibrate(self):
+        """For each algorithm on a cluster: two at most, of its fewest ranks there."""
+        for folder in sources():
+            jobs = defaultdict(list)
+            for row in all_reduces(folder):
+                if row["role"] != "left-out":
+                    jobs[row["cluster"], row["algorithm"]].append(row)
+            for job, rows in jobs.items():
+                spent = [row for row in rows if row["role"] == "calibrates"]
+                fewest = min(int(row["ranks"]) for row in rows)
+                with self.subTest(folder=folder.name, job=job):
+                    self.assertLessEqual(len(spent), 2)
+                    self.assertTrue(all(int(row["ranks"]) == fewest for row in spent))
+
 
 FOLDERS = []
 

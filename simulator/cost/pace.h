@@ -1,0 +1,32 @@
+// By how much the links of a cluster are slower than their figures say, as all-reduces that were
+// measured on it show.
+#pragma once
+
+#include "simulator/cost/communication_cost.h"
+
+namespace paceline::simulator {
+
+// Factors on stated figures. All-reduces inside a node say nothing of the network; those between
+// nodes do not tell the node's share from the network's, and slow down both.
+struct Pace {
+  double latency = 1;   // alpha, and what a library takes before its first byte
+  double transfer = 1;  // beta of ports and NICs; what ranks share otherwise keeps its rate
+  bool is_measured = false;
+  bool between_nodes = false;
+};
+
+// The reading of figures that a pace multiplies: the stated one, for their interval is of what the
+// pace tells.
+[[nodiscard]] constexpr Reading node_reading(const Pace& pace, Reading reading) {
+  return pace.is_measured ? Reading::stated : reading;
+}
+[[nodiscard]] constexpr Reading network_reading(const Pace& pace, Reading reading) {
+  return pace.is_measured && pace.between_nodes ? Reading::stated : reading;
+}
+
+// communication_cost() at that pace.
+[[nodiscard]] CommunicationCost paced_cost(const models::Cluster& cluster,
+                                           const models::Profile* profile, Reading reading,
+                                           int ranks, const Pace& pace);
+
+}  // namespace paceline::simulator
