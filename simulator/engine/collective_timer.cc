@@ -1,7 +1,7 @@
 // Tests: tests/simulator/prediction_test.cc.
 #include "simulator/engine/collective_timer.h"
 
-#include "simulator/engine/prepare.h"
+#include "simulator/engine/flow_engine.h"
 
 namespace paceline::simulator {
 
@@ -9,14 +9,13 @@ CollectiveTimer::Prepared& CollectiveTimer::prepared(const models::PlannedSchedu
   for (const auto& known : prepared_) {
     if (known->schedule == schedule) return *known;
   }
-  auto prepared = std::make_unique<Prepared>();
-  prepared->schedule = schedule;
   const models::Schedule& s = schedule.schedule;
+  auto prepared = std::make_unique<Prepared>(schedule, Routes(cost_, s.ranks()));
   const auto kind = [&] {
     if (kind_ == EngineKind::step) return EngineKind::step;
     const EngineKind sharing = network_engine_kind(kind_, {&s, 1}, cost_);
     const bool may_step = kind_ == EngineKind::automatic && sharing == EngineKind::flow;
-    return may_step && !shares_links(s, cost_) ? EngineKind::step : sharing;
+    return may_step && !schedules_->shares_links(schedule, prepared->routes) ? EngineKind::step : sharing;
   };
   prepared->kind = kind();
   prepared_.push_back(std::move(prepared));
@@ -27,10 +26,15 @@ Seconds CollectiveTimer::time(const models::PlannedSchedule& schedule, Bytes byt
   Prepared& p = prepared(schedule);
   const models::Schedule& s = p.schedule.schedule;
   if (p.kind == EngineKind::step) {
-    if (!p.step) p.step.emplace(s, cost_, Collapse::equal_positions, most_messages_);
+    if (!p.step)
+      p.step.emplace(schedules_->step(p.schedule, p.routes, most_messages_), p.routes,
+                     cost_.gamma.value());
     const auto by_engine = [&](double size) { return p.step->time(Bytes{size}).value(); };
     return Seconds{p.step_times.at(bytes.value(), by_engine)};
   }
+  if (!p.sharing && p.kind == EngineKind::flow)
+    p.sharing = std::make_unique<FlowEngine>(schedules_->flow(p.schedule, p.routes), p.routes,
+                                             cost_.gamma.value());
   if (!p.sharing) p.sharing = make_network_engine(p.kind, {&s, 1}, cost_);
   const auto [entry, is_new] = p.times.try_emplace(bytes.value());
   if (is_new) entry->second = p.sharing->completion(0, bytes).last();

@@ -9,22 +9,28 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "models/plan/plan.h"
 #include "simulator/cost/communication_cost.h"
 #include "simulator/engine/convex_curve.h"
 #include "simulator/engine/engine_kind.h"
+#include "simulator/engine/prepared_schedules.h"
+#include "simulator/engine/routes.h"
 #include "simulator/engine/step_engine.h"
 
 namespace paceline::simulator {
 
 class CollectiveTimer {
  public:
-  // The step engine prepares `most_messages` for a schedule at most.
-  explicit CollectiveTimer(const CommunicationCost& cost, EngineKind kind = EngineKind::step,
-                           std::int64_t most_messages = most_prepared_messages)
-      : cost_(cost), kind_(kind), most_messages_(most_messages) {}
+  // The step engine prepares `most_messages` for a schedule at most. `schedules` are shared with
+  // timers at other readings of the figures, or with other engines.
+  explicit CollectiveTimer(
+      const CommunicationCost& cost, EngineKind kind = EngineKind::step,
+      std::int64_t most_messages = most_prepared_messages,
+      std::shared_ptr<PreparedSchedules> schedules = std::make_shared<PreparedSchedules>())
+      : cost_(cost), kind_(kind), most_messages_(most_messages), schedules_(std::move(schedules)) {}
 
   // Completion time of an all-reduce of `bytes`, all ranks ready at once, nothing else in flight.
   // Throws InputError where the schedule is too large for the engine, UnavailableError where that
@@ -38,7 +44,10 @@ class CollectiveTimer {
 
  private:
   struct Prepared {
+    Prepared(models::PlannedSchedule timed, Routes ways)
+        : schedule(std::move(timed)), routes(std::move(ways)) {}
     models::PlannedSchedule schedule;
+    Routes routes;
     EngineKind kind = EngineKind::step;
     std::optional<StepEngine> step;  // one of the two, once a time was asked for
     std::unique_ptr<NetworkEngine> sharing;
@@ -50,6 +59,7 @@ class CollectiveTimer {
   CommunicationCost cost_;
   EngineKind kind_;
   std::int64_t most_messages_;
+  std::shared_ptr<PreparedSchedules> schedules_;
   std::vector<std::unique_ptr<Prepared>> prepared_;
 };
 

@@ -71,13 +71,12 @@ struct Snapshot {
 
 class FlowEngine::Simulation final : public Launcher {
  public:
-  Simulation(std::span<const models::Schedule> schedules, const CommunicationCost& cost,
-             Collapse collapse);
+  Simulation(std::shared_ptr<const FlowPrograms> programs, const Routes& routes, double gamma_s);
 
   Completion completion(int schedule, Bytes bucket, std::span<const Seconds> ready);
   void run(const std::function<void(Launcher&)>& begin, const Finished& finished);
   void launch(int id, const Launch& collective) override;
-  [[nodiscard]] int positions() const { return positions_.count(); }
+  [[nodiscard]] int positions() const { return made_->positions.count(); }
   [[nodiscard]] std::int64_t flows() const { return flows_; }
 
  private:
@@ -106,8 +105,9 @@ class FlowEngine::Simulation final : public Launcher {
   };
 
   [[nodiscard]] const FlowProgram& program(const Instance& i) const {
-    return programs_[at(i.schedule)];
+    return made_->programs[at(i.schedule)];
   }
+  [[nodiscard]] double bound(int kind) const { return 1 / ways_[at(kind)].per_byte_s; }
   Instance& idle_instance(int schedule, bool is_alone);
   void start(Instance& instance, int id, double bytes);
   void simulate(const Finished& finished);
@@ -122,8 +122,9 @@ class FlowEngine::Simulation final : public Launcher {
   bool photograph(const Instance& instance, int run, Snapshot& snapshot) const;
   void cut_short();
 
-  std::vector<FlowProgram> programs_;
-  Positions positions_{1};
+  std::shared_ptr<const FlowPrograms> made_;
+  std::vector<WayTime> ways_;  // of each kind of lanes
+  double gamma_s_;             // for each byte that is reduced
   FairSharing sharing_;
   EventHeap events_;
   double now_ = 0;
@@ -141,21 +142,11 @@ class FlowEngine::Simulation final : public Launcher {
   std::int64_t flows_ = 0;
 };
 
-FlowEngine::Simulation::Simulation(std::span<const models::Schedule> schedules,
-                                   const CommunicationCost& cost, Collapse collapse) {
-  PACELINE_ASSERT(!schedules.empty(), "there is a schedule to follow");
-  const int ranks = schedules.front().ranks();
-  for (const models::Schedule& schedule : schedules)
-    PACELINE_ASSERT(schedule.ranks() == ranks, "all schedules are over the same ranks");
-  const Routes routes(cost, ranks);
-  positions_ = collapse == Collapse::none ? Positions(ranks) : positions_of(schedules, routes);
-  LinkNumbers numbers(routes, positions_);
-  for (const models::Schedule& schedule : schedules) {
-    programs_.push_back(
-        make_flow_program(schedule, routes, positions_, cost.gamma.value(), numbers));
-  }
-  for (const int link : numbers.links()) sharing_.add_link(1 / routes.beta_s(link));
-  idle_.resize(2 * programs_.size());
+FlowEngine::Simulation::Simulation(std::shared_ptr<const FlowPrograms> programs,
+                                   const Routes& routes, double gamma_s)
+    : made_(std::move(programs)), ways_(made_->kinds.times(routes)), gamma_s_(gamma_s) {
+  for (const int link : made_->links) sharing_.add_link(1 / routes.beta_s(link));
+  idle_.resize(2 * made_->programs.size());
 }
 
 FlowEngine::Simulation::Instance& FlowEngine::Simulation::idle_instance(int schedule,
@@ -166,23 +157,23 @@ FlowEngine::Simulation::Instance& FlowEngine::Simulation::idle_instance(int sche
     idle.pop_back();
     return instance;
   }
-  const FlowProgram& program = programs_[at(schedule)];
+  const FlowProgram& program = made_->programs[at(schedule)];
   instances_.push_back(std::make_unique<Instance>());
   Instance& instance = *instances_.back();
   instance.schedule = schedule;
   instance.is_alone = is_alone;
   instance.first_slot = static_cast<int>(owners_.size());
   instance.lanes.resize(program.lanes.size());
-  instance.positions.resize(at(positions_.count()));
+  instance.positions.resize(at(positions()));
   for (const FlowProgram::Lane& lane : program.lanes) {
     const std::size_t end = is_alone ? lane.end_own : lane.end_link;
     sharing_.add_flow(std::span(program.links).subspan(lane.first_link, end - lane.first_link),
                       std::span(program.weights).subspan(lane.first_link, end - lane.first_link),
-                      lane.bound);
+                      bound(lane.kind));
   }
   // Positions are no flows, but have slots.
-  for (int position = 0; position < positions_.count(); ++position) sharing_.add_flow({}, 0);
-  const std::size_t slots = program.lanes.size() + at(positions_.count());
+  for (int position = 0; position < positions(); ++position) sharing_.add_flow({}, 0);
+  const std::size_t slots = program.lanes.size() + at(positions());
   owners_.resize(owners_.size() + slots, &instance);
   events_.add_slots(static_cast<int>(slots));
   return instance;
@@ -191,7 +182,7 @@ FlowEngine::Simulation::Instance& FlowEngine::Simulation::idle_instance(int sche
 void FlowEngine::Simulation::start(Instance& instance, int id, double bytes) {
   instance.id = id;
   instance.bytes = bytes;
-  instance.positions_left = positions_.count();
+  instance.positions_left = positions();
   std::fill(instance.positions.begin(), instance.positions.end(), Position{});
   instance.before.clear();
   ++in_flight_;
@@ -203,13 +194,13 @@ Completion FlowEngine::Simulation::completion(int schedule, Bytes bucket,
   Instance& instance = idle_instance(schedule, true);
   start(instance, 0, bucket.value());
   const int first_position = instance.first_slot + static_cast<int>(instance.lanes.size());
-  for (int position = 0; position < positions_.count(); ++position)
+  for (int position = 0; position < positions(); ++position)
     events_.set(first_position + position, ready.empty() ? 0 : ready[at(position)].value());
   simulate([](int, Seconds, Launcher&) {});
   std::vector<double> finish_s;
   finish_s.reserve(instance.positions.size());
   for (const Position& position : instance.positions) finish_s.push_back(position.finish);
-  return completion_of(positions_, finish_s);
+  return completion_of(made_->positions, finish_s);
 }
 
 void FlowEngine::Simulation::run(const std::function<void(Launcher&)>& begin,
@@ -220,7 +211,7 @@ void FlowEngine::Simulation::run(const std::function<void(Launcher&)>& begin,
 }
 
 void FlowEngine::Simulation::launch(int id, const Launch& collective) {
-  PACELINE_ASSERT(collective.schedule >= 0 && at(collective.schedule) < programs_.size(),
+  PACELINE_ASSERT(collective.schedule >= 0 && at(collective.schedule) < made_->programs.size(),
                   "a collective is one of the engine's schedules");
   pending_.push({std::max(now_, collective.at.value()), launches_++, id, collective.schedule,
                  collective.bytes.value()});
@@ -258,7 +249,7 @@ void FlowEngine::Simulation::take_launches(double until) {
     Instance& instance = idle_instance(launch.schedule, false);
     start(instance, launch.id, launch.bytes);
     const int first_position = instance.first_slot + static_cast<int>(instance.lanes.size());
-    for (int position = 0; position < positions_.count(); ++position)
+    for (int position = 0; position < positions(); ++position)
       events_.set(first_position + position, now_);
   }
 }
@@ -300,9 +291,10 @@ void FlowEngine::Simulation::begin_message(Instance& instance, int message) {
   state.phase = Phase::latency;
   state.remaining = m.fraction * instance.bytes;
   // What no link bounds takes no time.
-  if (std::isinf(lane.bound)) state.remaining = 0;
+  const WayTime& way = ways_[at(lane.kind)];
+  if (way.per_byte_s == 0) state.remaining = 0;
   ++flows_;
-  events_.set(instance.first_slot + m.lane, now_ + lane.alpha_s);
+  events_.set(instance.first_slot + m.lane, now_ + way.alpha_s);
 }
 
 void FlowEngine::Simulation::arrive(Instance& instance, int message) {
@@ -312,7 +304,8 @@ void FlowEngine::Simulation::arrive(Instance& instance, int message) {
   Position& receiver = instance.positions[at(m.to)];
   if (--receiver.receives == 0) {
     const int part = program(instance).program_of(m.to)[at(receiver.done_parts)];
-    const double reduction = program(instance).parts[at(part)].reduce_per_byte_s * instance.bytes;
+    const double reduction =
+        program(instance).parts[at(part)].reduced * gamma_s_ * instance.bytes;
     if (reduction > 0) {
       receiver.reduces = true;
       events_.set(instance.first_slot + static_cast<int>(instance.lanes.size()) + m.to,
@@ -459,8 +452,17 @@ void FlowEngine::Simulation::cut_short() {
 }
 
 FlowEngine::FlowEngine(std::span<const models::Schedule> schedules, const CommunicationCost& cost,
-                       Collapse collapse)
-    : simulation_(std::make_unique<Simulation>(schedules, cost, collapse)) {}
+                       Collapse collapse) {
+  PACELINE_ASSERT(!schedules.empty(), "there is a schedule to follow");
+  const Routes routes(cost, schedules.front().ranks());
+  simulation_ = std::make_unique<Simulation>(
+      std::make_shared<FlowPrograms>(make_flow_programs(schedules, routes, collapse)), routes,
+      cost.gamma.value());
+}
+
+FlowEngine::FlowEngine(std::shared_ptr<const FlowPrograms> programs, const Routes& routes,
+                       double gamma_s)
+    : simulation_(std::make_unique<Simulation>(std::move(programs), routes, gamma_s)) {}
 
 FlowEngine::~FlowEngine() = default;
 

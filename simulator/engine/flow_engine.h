@@ -27,6 +27,7 @@
 #include "models/collective/schedule.h"
 #include "simulator/cost/communication_cost.h"
 #include "simulator/engine/equivalence.h"
+#include "simulator/engine/flow_program.h"
 #include "simulator/engine/network_engine.h"
 
 namespace paceline::simulator {
@@ -37,6 +38,9 @@ class FlowEngine final : public NetworkEngine {
   // Throws TooManyMessages where it would have to follow more than 1 million messages.
   FlowEngine(std::span<const models::Schedule> schedules, const CommunicationCost& cost,
              Collapse collapse = Collapse::equal_positions);
+  // Schedules that were prepared on a cluster with the same links, with the figures of `routes`; each
+  // byte takes gamma_s to reduce.
+  FlowEngine(std::shared_ptr<const FlowPrograms> programs, const Routes& routes, double gamma_s);
   ~FlowEngine() override;
 
   Completion completion(int schedule, Bytes bucket) override;

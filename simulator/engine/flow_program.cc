@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <numeric>
 #include <unordered_map>
 
@@ -15,7 +14,7 @@ namespace paceline::simulator {
 namespace {
 
 // The messages of each participant, sent or received.
-void add_parts(FlowProgram& program, const PreparedRun& prepared, int first_message, double gamma_s,
+void add_parts(FlowProgram& program, const PreparedRun& prepared, int first_message,
                std::vector<int>& part_of_position) {
   const int run = static_cast<int>(program.runs.size());
   const auto part_of = [&](int position) -> FlowProgram::Part& {
@@ -25,7 +24,7 @@ void add_parts(FlowProgram& program, const PreparedRun& prepared, int first_mess
   for (const PreparedRun::Participant& p : prepared.participants) {
     part_of_position[static_cast<std::size_t>(p.position)] = static_cast<int>(program.parts.size());
     program.parts.push_back(
-        {.position = p.position, .run = run, .reduce_per_byte_s = p.reduced * gamma_s});
+        {.position = p.position, .run = run, .reduced = p.reduced});
   }
   for (const PreparedRun::Message& m : prepared.messages) {
     ++part_of(m.from).sends;
@@ -51,8 +50,8 @@ void add_parts(FlowProgram& program, const PreparedRun& prepared, int first_mess
 // has yet.
 class Lanes {
  public:
-  Lanes(const Routes& routes, Sharing& sharing, LinkNumbers& numbers)
-      : routes_(routes), sharing_(sharing), numbers_(numbers) {}
+  Lanes(const Routes& routes, Sharing& sharing, LinkNumbers& numbers, WayKinds& kinds)
+      : routes_(routes), sharing_(sharing), numbers_(numbers), kinds_(kinds) {}
 
   int of(const PreparedRun& run, int run_number, const PreparedRun::Message& m,
          FlowProgram& program) {
@@ -84,11 +83,10 @@ class Lanes {
   };
 
   int add(const PreparedRun& run, const PreparedRun::Message& m, FlowProgram& program) {
-    FlowProgram::Lane lane{.alpha_s = m.alpha_s,
-                           .bound = std::numeric_limits<double>::infinity(),
-                           .first_link = program.links.size()};
+    way_.clear();
     for (std::size_t i = m.first_link; i < m.end_link; ++i)
-      lane.bound = std::min(lane.bound, 1 / (routes_.beta_s(run.links[i]) * run.weights[i]));
+      add_load(way_, {routes_.rate(run.links[i]), run.weights[i]});
+    FlowProgram::Lane lane{.kind = kinds_.of(m.distance, way_), .first_link = program.links.size()};
     for (const bool own : {true, false}) {
       for (std::size_t i = m.first_link; i < m.end_link; ++i) {
         const int link = run.links[i];
@@ -109,6 +107,8 @@ class Lanes {
   const Routes& routes_;
   Sharing& sharing_;
   LinkNumbers& numbers_;
+  WayKinds& kinds_;
+  std::vector<RateLoad> way_;
   std::unordered_map<std::int64_t, int> first_;  // of the lanes from a rank to another
   std::vector<Use> uses_;                        // of each lane
 };
@@ -127,10 +127,8 @@ void order_by_position(FlowProgram& program, int positions) {
   }
 }
 
-}  // namespace
-
 FlowProgram make_flow_program(const models::Schedule& schedule, const Routes& routes,
-                              const Positions& positions, double gamma_s, LinkNumbers& numbers) {
+                              const Positions& positions, LinkNumbers& numbers, WayKinds& kinds) {
   Sharing sharing(routes, positions);
   for_each_run(schedule, routes, positions, [&](const PreparedRun& run) {
     sharing.add(run);
@@ -138,7 +136,7 @@ FlowProgram make_flow_program(const models::Schedule& schedule, const Routes& ro
   });
 
   FlowProgram program;
-  Lanes lanes(routes, sharing, numbers);
+  Lanes lanes(routes, sharing, numbers, kinds);
   std::vector<int> part_of_position(static_cast<std::size_t>(positions.count()));
   for_each_run(schedule, routes, positions, [&](const PreparedRun& run) {
     const int first_message = static_cast<int>(program.messages.size());
@@ -156,13 +154,31 @@ FlowProgram make_flow_program(const models::Schedule& schedule, const Routes& ro
       program.messages.push_back(
           {.from = m.from, .to = m.to, .lane = lane, .fraction = m.fraction});
     }
-    add_parts(program, run, first_message, gamma_s, part_of_position);
+    add_parts(program, run, first_message, part_of_position);
     program.runs.push_back({first_message, static_cast<int>(program.messages.size()), first_part,
                             static_cast<int>(program.parts.size()), run.repeats});
     return true;
   });
   order_by_position(program, positions.count());
   return program;
+}
+
+}  // namespace
+
+FlowPrograms make_flow_programs(std::span<const models::Schedule> schedules, const Routes& routes,
+                                Collapse collapse) {
+  PACELINE_ASSERT(!schedules.empty(), "there is a schedule to follow");
+  FlowPrograms made;
+  made.positions =
+      collapse == Collapse::none ? Positions(routes.ranks()) : positions_of(schedules, routes);
+  LinkNumbers numbers(routes, made.positions);
+  for (const models::Schedule& schedule : schedules) {
+    PACELINE_ASSERT(schedule.ranks() == routes.ranks(), "all schedules are over the same ranks");
+    made.programs.push_back(
+        make_flow_program(schedule, routes, made.positions, numbers, made.kinds));
+  }
+  made.links.assign(numbers.links().begin(), numbers.links().end());
+  return made;
 }
 
 }  // namespace paceline::simulator

@@ -10,7 +10,10 @@
 #include <vector>
 
 #include "models/collective/schedule.h"
+#include "simulator/engine/equivalence.h"
+#include "simulator/engine/positions.h"
 #include "simulator/engine/prepare.h"
+#include "simulator/engine/way_kinds.h"
 
 namespace paceline::simulator {
 
@@ -22,8 +25,9 @@ struct FlowProgram {
     double fraction = 0;  // of the bucket
   };
   struct Lane {
-    double alpha_s = 0;
-    double bound = 0;  // bytes/s that its narrowest link lets through; infinite if none bounds it
+    // In FlowPrograms::kinds: alpha, and the seconds for each byte of a message on the narrowest link;
+    // the loads of a way are as many alike messages as pass its links.
+    int kind = 0;
     // Its part of `links`. First come links on which other messages of the same schedule may be at
     // the same time, up to end_own; then those that only messages of another collective may be on.
     std::size_t first_link = 0;
@@ -36,7 +40,7 @@ struct FlowProgram {
     int run = 0;
     int sends = 0;  // in each step
     int receives = 0;
-    double reduce_per_byte_s = 0;
+    double reduced = 0;  // share of the bucket that each rank reduces
     std::size_t first_message = 0;  // of `mine`
     std::size_t end_message = 0;
   };
@@ -50,7 +54,7 @@ struct FlowProgram {
 
   std::vector<Message> messages;
   std::vector<Lane> lanes;
-  std::vector<int> links;       // numbered by the `numbers` that it was made with
+  std::vector<int> links;       // of FlowPrograms::links
   std::vector<double> weights;  // how many alike messages pass each of `links`
   std::vector<Part> parts;
   std::vector<int>
@@ -69,9 +73,17 @@ struct FlowProgram {
 // Messages that the flow engine takes at most: about 200 MB with what it keeps of each in flight.
 inline constexpr std::size_t most_flow_messages = 1'000'000;
 
-// Throws TooManyMessages beyond most_flow_messages.
-[[nodiscard]] FlowProgram make_flow_program(const models::Schedule& schedule, const Routes& routes,
-                                            const Positions& positions, double gamma_s,
-                                            LinkNumbers& numbers);
+// Schedules over the same ranks, which may be in flight together.
+struct FlowPrograms {
+  Positions positions{1};
+  std::vector<FlowProgram> programs;
+  std::vector<int> links;  // those that messages share
+  WayKinds kinds;
+};
+
+// Throws TooManyMessages beyond most_flow_messages for one of the schedules.
+[[nodiscard]] FlowPrograms make_flow_programs(std::span<const models::Schedule> schedules,
+                                              const Routes& routes,
+                                              Collapse collapse = Collapse::equal_positions);
 
 }  // namespace paceline::simulator

@@ -69,7 +69,10 @@ bool Sharing::any() const {
 }
 
 bool shares_links(const models::Schedule& schedule, const CommunicationCost& cost) {
-  const Routes routes(cost, schedule.ranks());
+  return shares_links(schedule, Routes(cost, schedule.ranks()));
+}
+
+bool shares_links(const models::Schedule& schedule, const Routes& routes) {
   const Positions positions = positions_of({&schedule, 1}, routes);
   Sharing sharing(routes, positions);
   for_each_run(schedule, routes, positions, [&](const PreparedRun& run) {
@@ -94,14 +97,18 @@ std::string fewer_messages(const models::Schedule& schedule, const Routes& route
   return "choose fewer ranks, or another strategy";
 }
 
-TooManyMessages too_many(const models::Schedule& schedule, const Routes& routes,
-                         std::int64_t most) {
+}  // namespace
+
+TooManyMessages too_many_messages(const models::Schedule& schedule, const Routes& routes,
+                                  std::int64_t most) {
   return {
       fmt::format("{} ranks have too little in common to be timed as a few: they have more than "
                   "{:.2g} million messages",
                   schedule.ranks(), static_cast<double>(most) / 1e6),
       fewer_messages(schedule, routes)};
 }
+
+namespace {
 
 // Puts the messages of a step together.
 class Gatherer {
@@ -113,7 +120,9 @@ class Gatherer {
         positions_(positions),
         most_(most),
         reduced_(static_cast<std::size_t>(positions.count())),
-        takes_part_(static_cast<std::size_t>(positions.count())) {}
+        takes_part_(static_cast<std::size_t>(positions.count())),
+        to_another_unit_(positions.is_collapsed() ? static_cast<std::size_t>(positions.count()) : 0) {
+  }
 
   const PreparedRun& gather(int step) {
     run_.messages.clear();
@@ -127,6 +136,7 @@ class Gatherer {
     if (positions_.is_collapsed()) {
       for (int position = 0; position < positions_.count(); ++position) {
         first_of_sender_ = run_.messages.size();
+        ++senders_;
         models::for_each_send(schedule_, positions_.rank(position), step, bucket, see);
       }
     } else {
@@ -143,16 +153,19 @@ class Gatherer {
   static constexpr std::size_t most_compared = 64;
 
   void add(const models::Transfer<double>& t) {
-    if (++seen_ > most_) throw too_many(schedule_, routes_, most_);
+    if (++seen_ > most_) throw too_many_messages(schedule_, routes_, most_);
     PreparedRun::Message message{.from = positions_.of(t.from),
                                  .to = positions_.of(t.to),
                                  .from_rank = t.from,
                                  .to_rank = t.to,
                                  .fraction = t.span.size,
-                                 .alpha_s = routes_.path(t.from, t.to, path_),
+                                 .distance = {},
                                  .first_link = run_.links.size(),
-                                 .end_link = run_.links.size() + path_.size()};
+                                 .end_link = run_.links.size()};
     if (t.reduce) reduced_[static_cast<std::size_t>(message.to)] += reduced_by_each(message);
+    if (joins_one_to_another_unit(message)) return;
+    message.distance = routes_.way(t.from, t.to, path_);
+    message.end_link += path_.size();
     if (!positions_.is_collapsed()) {
       run_.links.insert(run_.links.end(), path_.begin(), path_.end());
       run_.messages.push_back(message);
@@ -165,7 +178,29 @@ class Gatherer {
     }
     for (const int link : path_) run_.shifts.push_back(routes_.shift(link, positions_));
     for (const int link : path_) run_.weights.push_back(routes_.alike(link, positions_));
+    if (is_to_another_unit(message))
+      to_another_unit_[static_cast<std::size_t>(message.to)] = {senders_, run_.messages.size()};
     run_.messages.push_back(message);
+  }
+
+  // To ranks of one position outside the sender's unit all ways are alike (Routes::unit). In a torus
+  // they are not, and those of a tail are alone in their positions.
+  [[nodiscard]] bool is_to_another_unit(const PreparedRun::Message& m) const {
+    return positions_.is_collapsed() && !routes_.needs_translation() &&
+           std::max(m.from_rank, m.to_rank) < positions_.whole() &&
+           m.from_rank / routes_.unit() != m.to_rank / routes_.unit();
+  }
+
+  // Counts a message to another unit with the one before that its sender has sent to that position
+  // there, without looking at its way: a rank of a direct exchange sends as many as there are ranks.
+  bool joins_one_to_another_unit(const PreparedRun::Message& m) {
+    if (!is_to_another_unit(m)) return false;
+    const Sent first = to_another_unit_[static_cast<std::size_t>(m.to)];
+    if (first.sender != senders_) return false;
+    PreparedRun::Message& other = run_.messages[first.message];
+    if (other.fraction != m.fraction) return false;
+    ++other.count;
+    return true;
   }
 
   [[nodiscard]] double reduced_by_each(const PreparedRun::Message& m) const {
@@ -178,7 +213,8 @@ class Gatherer {
     const std::size_t end = std::min(run_.messages.size(), first_of_sender_ + most_compared);
     for (std::size_t i = first_of_sender_; i < end; ++i) {
       PreparedRun::Message& other = run_.messages[i];
-      if (other.to != m.to || other.fraction != m.fraction || other.alpha_s != m.alpha_s) continue;
+      if (other.to != m.to || other.fraction != m.fraction || other.distance != m.distance)
+        continue;
       const auto others = run_.path(other);
       if (!std::equal(links.begin(), links.end(), others.begin(), others.end())) continue;
       ++other.count;
@@ -220,24 +256,44 @@ class Gatherer {
   std::vector<int> path_;
   std::vector<double> reduced_;
   std::vector<bool> takes_part_;
+  // The last message to each position outside the sender's unit, and whose it was.
+  struct Sent {
+    std::int64_t sender = 0;  // by the count of senders_
+    std::size_t message = 0;
+  };
+  std::vector<Sent> to_another_unit_;
+  std::int64_t senders_ = 0;  // that were looked at, in all steps
 };
 
 }  // namespace
 
+// Refused before they are counted one by one: a schedule of parts that run in parallel may have fewer
+// than this, but not by much.
+void check_messages(const models::Schedule& schedule, const Routes& routes,
+                    const Positions& positions, std::int64_t most) {
+  const double share = static_cast<double>(positions.count()) / schedule.ranks();
+  if (message_count(schedule).distinct * share > 2.0 * static_cast<double>(most))
+    throw too_many_messages(schedule, routes, most);
+}
+
 void for_each_run(const models::Schedule& schedule, const Routes& routes,
                   const Positions& positions, const std::function<bool(const PreparedRun&)>& sink,
                   std::int64_t most) {
-  // Refused before they are counted one by one: a schedule of parts that run in parallel may have
-  // fewer than this, but not by much.
-  const double share = static_cast<double>(positions.count()) / schedule.ranks();
-  if (message_count(schedule).distinct * share > 2.0 * static_cast<double>(most))
-    throw too_many(schedule, routes, most);
+  check_messages(schedule, routes, positions, most);
   Gatherer gatherer(schedule, routes, positions, most);
   for (int step = 0; step < schedule.steps();) {
     const PreparedRun& run = gatherer.gather(step);
     step += run.repeats;
     if (!sink(run)) return;
   }
+}
+
+void for_each_step(const models::Schedule& schedule, const Routes& routes,
+                   const Positions& positions, const std::function<void(const PreparedRun&)>& sink,
+                   std::int64_t most) {
+  check_messages(schedule, routes, positions, most);
+  Gatherer gatherer(schedule, routes, positions, most);
+  for (int step = 0; step < schedule.steps(); ++step) sink(gatherer.gather(step));
 }
 
 }  // namespace paceline::simulator

@@ -24,7 +24,7 @@ struct PreparedRun {
     int from_rank = 0;  // that represents its position
     int to_rank = 0;    // of the first of the messages
     double fraction = 0;
-    double alpha_s = 0;
+    Routes::Distance distance = {};
     std::size_t first_link = 0;  // of links
     std::size_t end_link = 0;
     int count = 1;
@@ -109,8 +109,23 @@ void for_each_run(const models::Schedule& schedule, const Routes& routes,
                   const Positions& positions, const std::function<bool(const PreparedRun&)>& sink,
                   std::int64_t most = most_prepared_messages);
 
+// The same for each step by itself, also where it is like the one before: sink(run) has one repeat.
+void for_each_step(const models::Schedule& schedule, const Routes& routes,
+                   const Positions& positions, const std::function<void(const PreparedRun&)>& sink,
+                   std::int64_t most = most_prepared_messages);
+
+// Throws TooManyMessages where a schedule has certainly more than `most`, before they are counted one
+// by one.
+void check_messages(const models::Schedule& schedule, const Routes& routes,
+                    const Positions& positions, std::int64_t most);
+
+// The error of a schedule that has more messages than `most`.
+[[nodiscard]] TooManyMessages too_many_messages(const models::Schedule& schedule,
+                                                const Routes& routes, std::int64_t most);
+
 // Does a schedule by itself ever have two messages on one link at the same time, whenever its ranks
 // are ready? Throws like for_each_run().
 [[nodiscard]] bool shares_links(const models::Schedule& schedule, const CommunicationCost& cost);
+[[nodiscard]] bool shares_links(const models::Schedule& schedule, const Routes& routes);
 
 }  // namespace paceline::simulator

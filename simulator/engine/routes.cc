@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
+#include <tuple>
 
 #include "models/base/error.h"
 
@@ -176,6 +177,41 @@ double Routes::beta_s(int link) const {
   return family.beta_s / share;
 }
 
+// Where all links of a family have its bandwidth, the family is the rate; else each link is its own.
+int Routes::rate(int link) const {
+  const auto families = static_cast<int>(families_.size());
+  if (platform_ != nullptr || !slow_nodes_.empty()) return families + link;
+  return static_cast<int>(&family_of(link) - families_.data());
+}
+
+double Routes::beta_s_of_rate(int rate) const {
+  const auto families = static_cast<int>(families_.size());
+  return rate < families ? families_[static_cast<std::size_t>(rate)].beta_s
+                         : beta_s(rate - families);
+}
+
+bool Routes::is_alike(const Routes& other) const {
+  const auto alike_families = [](const Family& a, const Family& b) {
+    return a.first == b.first && a.owners == b.owners && a.per_owner == b.per_owner &&
+           a.ranks_per_owner == b.ranks_per_owner && (a.beta_s > 0) == (b.beta_s > 0);
+  };
+  const auto alike_levels = [](const TreeLevel& a, const TreeLevel& b) {
+    return a.family == b.family && a.nodes == b.nodes;
+  };
+  const auto kinds = [](const Routes& r) {
+    return std::tuple(r.ranks_, r.links_, r.per_node_, r.nics_, r.nodes_, r.unit_,
+                      r.needs_translation_, r.intra_, r.fabric_.kind, r.port_, r.uplink_,
+                      r.crossing_, r.memory_, r.lane_, r.nic_, r.spine_, r.grid_, r.host_.staged,
+                      r.host_.sockets, r.host_.switches, r.fabric_.hop_latency > Seconds{0},
+                      r.platform_);
+  };
+  return kinds(*this) == kinds(other) &&
+         std::ranges::equal(families_, other.families_, alike_families) &&
+         std::ranges::equal(tree_, other.tree_, alike_levels) &&
+         fabric_.shape == other.fabric_.shape && slots_ == other.slots_ &&
+         slow_nodes_ == other.slow_nodes_;
+}
+
 // Across link `index` of a node of the torus.
 int Routes::grid_neighbour(int node, int index) const {
   int stride = 1;
@@ -194,7 +230,7 @@ std::string Routes::link_name(int link) const {
                      (link - family.first) % family.per_owner);
 }
 
-double Routes::path(int from, int to, std::vector<int>& path) const {
+Routes::Distance Routes::way(int from, int to, std::vector<int>& path) const {
   path.clear();
   if (platform_ != nullptr) {
     const auto route = platform_->route(slot_of(from), slot_of(to));
@@ -202,7 +238,7 @@ double Routes::path(int from, int to, std::vector<int>& path) const {
     double alpha_s = 0;
     for (const int link : route)
       alpha_s += platform_->links[static_cast<std::size_t>(link)].latency.value();
-    return alpha_s;
+    return {.hops = 0, .alpha_s = alpha_s};
   }
   const int from_slot = slot_of(from);
   const int to_slot = slot_of(to);
@@ -210,7 +246,7 @@ double Routes::path(int from, int to, std::vector<int>& path) const {
   const int to_node = to_slot / per_node_;
   if (from_node == to_node) {
     path_inside(from_node, from_slot % per_node_, to_slot % per_node_, path);
-    return intra_alpha_s_;
+    return {};
   }
   if (port_ >= 0) path.push_back(id(port_, from_slot, 0));
   int hops = 1;
@@ -231,7 +267,7 @@ double Routes::path(int from, int to, std::vector<int>& path) const {
     path.push_back(id(nic_, to_node, 2 * in + 1));
   }
   if (port_ >= 0) path.push_back(id(port_, to_slot, 1));
-  return nic_alpha_s_ + (hops - 1) * fabric_.hop_latency.value();
+  return {.hops = fabric_.hop_latency > Seconds{0} ? hops : 1};
 }
 
 void Routes::path_inside(int node, int from, int to, std::vector<int>& path) const {

@@ -43,8 +43,29 @@ class Routes {
     return platform_ == nullptr || platform_->links[static_cast<std::size_t>(link)].is_shared;
   }
   [[nodiscard]] std::string link_name(int link) const;
-  // Puts the links from one rank to another into `path`, in order, and returns alpha in seconds.
-  double path(int from, int to, std::vector<int>& path) const;
+
+  // How far a message goes, which says what alpha it has at the figures of any reading.
+  struct Distance {
+    int hops = 0;        // 0 inside a node; else those that add to alpha, from 1
+    double alpha_s = 0;  // of the way itself, on a platform
+    bool operator==(const Distance&) const = default;
+  };
+  // Puts the links from one rank to another into `path`, in order.
+  Distance way(int from, int to, std::vector<int>& path) const;
+  [[nodiscard]] double alpha_s(Distance distance) const {
+    if (platform_ != nullptr) return distance.alpha_s;
+    if (distance.hops == 0) return intra_alpha_s_;
+    return nic_alpha_s_ + (distance.hops - 1) * fabric_.hop_latency.value();
+  }
+  // The same, and returns alpha in seconds.
+  double path(int from, int to, std::vector<int>& path) const {
+    return alpha_s(way(from, to, path));
+  }
+  // Links of one rate have one bandwidth, whatever the figures are.
+  [[nodiscard]] int rate(int link) const;
+  [[nodiscard]] double beta_s_of_rate(int rate) const;
+  // Whether the same links join the same ranks, so that figures alone may differ.
+  [[nodiscard]] bool is_alike(const Routes& other) const;
   // How many links at the head of that path are the sender's own: its port, its node's NIC.
   [[nodiscard]] std::size_t links_of_sender(int from, int to) const {
     return port_ >= 0 && between_nodes(from, to) ? 2 : 1;

@@ -36,6 +36,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -44,59 +45,53 @@
 #include "simulator/engine/equivalence.h"
 #include "simulator/engine/network_engine.h"
 #include "simulator/engine/prepare.h"
+#include "simulator/engine/step_program.h"
+#include "simulator/engine/way_kinds.h"
 
 namespace paceline::simulator {
 
 class StepEngine {
  public:
   // Prepares a schedule on a cluster for any bucket size. Keeps no reference to either.
-  // Throws TooManyMessages where that takes more than 8 million messages (200 MB): a schedule over
+  // Throws TooManyMessages where that takes more than 8 million messages (100 MB): a schedule over
   // hundreds of thousands of ranks that cannot be collapsed.
   StepEngine(const models::Schedule& schedule, const CommunicationCost& cost,
              Collapse collapse = Collapse::equal_positions,
              std::int64_t most_messages = most_prepared_messages);
+  // A schedule that was prepared on a cluster with the same links, with the figures of `routes`; each
+  // byte takes gamma_s to reduce.
+  StepEngine(std::shared_ptr<const StepProgram> program, const Routes& routes, double gamma_s);
 
-  // All ranks ready at 0. O(prepared transfers); allocates twice.
+  // All ranks ready at 0. O(prepared transfers); allocates three times.
   [[nodiscard]] Completion completion(Bytes bucket) const;
   [[nodiscard]] Seconds time(Bytes bucket) const { return completion(bucket).last(); }
   // Rank r ready at ready[r]. Needs Collapse::none and one ready time for each rank.
   [[nodiscard]] Completion completion(Bytes bucket, std::span<const Seconds> ready) const;
 
   // How many ranks stand for all.
-  [[nodiscard]] int positions() const { return positions_.count(); }
+  [[nodiscard]] int positions() const { return program_->positions.count(); }
   // Messages that one evaluation looks at if no run is cut short.
-  [[nodiscard]] std::size_t prepared_messages() const { return messages_.size(); }
+  [[nodiscard]] std::size_t prepared_messages() const { return program_->messages.size(); }
 
  private:
-  // A message between positions. Takes alpha_s + per_byte_s * bucket bytes.
-  struct Message {
-    int from = 0;
-    int to = 0;
-    double alpha_s = 0;
-    double per_byte_s = 0;
-  };
-  // A position that takes part in a run, and what it reduces in each step.
-  struct Participant {
-    int position = 0;
-    double reduce_per_byte_s = 0;
-  };
-  // `repeats` alike steps.
-  struct Run {
-    std::size_t first_message = 0;
-    std::size_t end_message = 0;
-    std::size_t first_participant = 0;
-    std::size_t end_participant = 0;
-    int repeats = 1;
+  StepEngine(const models::Schedule& schedule, const Routes& routes, double gamma_s,
+             Collapse collapse, std::int64_t most_messages);
+
+  // What evaluations of the runs keep, for one size of the bucket.
+  struct Evaluation {
+    std::vector<WayTime> ways;     // per_byte_s times the bucket's bytes
+    double reduction_s = 0;        // of the whole bucket
+    std::vector<double> finish_s;  // of each position
+    std::vector<double> sent_s;
+    std::vector<double> received_s;
   };
 
-  void evaluate(const Run& run, double bucket_bytes, std::vector<double>& finish_s,
-                std::vector<double>& scratch) const;
+  void evaluate(const StepProgram::Run& run, Evaluation& at) const;
   [[nodiscard]] Completion run_all(Bytes bucket, std::vector<double> finish_s) const;
 
-  Positions positions_;
-  std::vector<Message> messages_;
-  std::vector<Participant> participants_;
-  std::vector<Run> runs_;
+  std::shared_ptr<const StepProgram> program_;
+  std::vector<WayTime> ways_;  // of each kind of messages
+  double gamma_s_;
 };
 
 }  // namespace paceline::simulator

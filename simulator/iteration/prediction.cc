@@ -255,8 +255,8 @@ Predictor::Setting& Predictor::setting(int ranks, Reading reading) {
               effects() != nullptr ? effects()->collective_launch.value : Seconds{0},
               request_.compute_is_exact ? InputTimes{} : input_times(request_, ranks, reading),
               effective_memory_bandwidth(request_.cluster.device, reading),
-              CollectiveTimer(cost, EngineKind::step, most_messages),
-              CollectiveTimer(cost, request_.engine),
+              CollectiveTimer(cost, EngineKind::step, most_messages, schedules_),
+              CollectiveTimer(cost, request_.engine, most_prepared_messages, schedules_),
               {},
               std::nullopt}));
   return *settings_.back();

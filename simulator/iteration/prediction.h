@@ -4,6 +4,7 @@
 // and `scale` print of a row, with what each number rests on.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -17,6 +18,7 @@
 #include "models/profile/profile.h"
 #include "simulator/cost/device_memory.h"
 #include "simulator/cost/nccl_tables.h"
+#include "simulator/engine/prepared_schedules.h"
 #include "simulator/iteration/dag.h"
 #include "simulator/iteration/plan_timing.h"
 #include "simulator/iteration/sampled_interval.h"
@@ -178,6 +180,7 @@ class Predictor {
 
   PredictionRequest request_;
   std::vector<std::shared_ptr<Setting>> settings_;
+  std::shared_ptr<PreparedSchedules> schedules_ = std::make_shared<PreparedSchedules>();
   std::optional<NcclTables> nccl_tables_;
 };
 
