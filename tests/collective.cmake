@@ -14,8 +14,10 @@ set(collective_tests
   simulator/flow_engine_test.cc
   simulator/max_min_test.cc
   simulator/platform_test.cc
+  simulator/prepared_schedules_test.cc
   simulator/routes_test.cc
   simulator/step_engine_test.cc
+  simulator/way_kinds_test.cc
   runtime/sequential_executor_test.cc
   agreement/engine_agreement_test.cc
   agreement/executor_engine_agreement_test.cc

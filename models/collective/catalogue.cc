@@ -281,11 +281,10 @@ const std::array catalogue = {
 
 const CollectiveAlgorithm& find(std::span<const CollectiveAlgorithm> among,
                                 std::string_view wanted) {
-  std::vector<std::string> names;
-  for (const CollectiveAlgorithm& algorithm : among) {
+  for (const CollectiveAlgorithm& algorithm : among)
     if (algorithm.name == wanted) return algorithm;
-    names.emplace_back(algorithm.name);
-  }
+  std::vector<std::string> names;
+  for (const CollectiveAlgorithm& algorithm : among) names.emplace_back(algorithm.name);
   throw unknown_name("schedule", wanted, names);
 }
 

@@ -15,7 +15,8 @@ CollectiveTimer::Prepared& CollectiveTimer::prepared(const models::PlannedSchedu
     if (kind_ == EngineKind::step) return EngineKind::step;
     const EngineKind sharing = network_engine_kind(kind_, {&s, 1}, cost_);
     const bool may_step = kind_ == EngineKind::automatic && sharing == EngineKind::flow;
-    return may_step && !schedules_->shares_links(schedule, prepared->routes) ? EngineKind::step : sharing;
+    return may_step && !schedules_->shares_links(schedule, prepared->routes) ? EngineKind::step
+                                                                             : sharing;
   };
   prepared->kind = kind();
   prepared_.push_back(std::move(prepared));

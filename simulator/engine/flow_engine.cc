@@ -304,8 +304,7 @@ void FlowEngine::Simulation::arrive(Instance& instance, int message) {
   Position& receiver = instance.positions[at(m.to)];
   if (--receiver.receives == 0) {
     const int part = program(instance).program_of(m.to)[at(receiver.done_parts)];
-    const double reduction =
-        program(instance).parts[at(part)].reduced * gamma_s_ * instance.bytes;
+    const double reduction = program(instance).parts[at(part)].reduced * gamma_s_ * instance.bytes;
     if (reduction > 0) {
       receiver.reduces = true;
       events_.set(instance.first_slot + static_cast<int>(instance.lanes.size()) + m.to,

@@ -23,8 +23,7 @@ void add_parts(FlowProgram& program, const PreparedRun& prepared, int first_mess
   };
   for (const PreparedRun::Participant& p : prepared.participants) {
     part_of_position[static_cast<std::size_t>(p.position)] = static_cast<int>(program.parts.size());
-    program.parts.push_back(
-        {.position = p.position, .run = run, .reduced = p.reduced});
+    program.parts.push_back({.position = p.position, .run = run, .reduced = p.reduced});
   }
   for (const PreparedRun::Message& m : prepared.messages) {
     ++part_of(m.from).sends;

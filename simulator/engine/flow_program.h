@@ -40,7 +40,7 @@ struct FlowProgram {
     int run = 0;
     int sends = 0;  // in each step
     int receives = 0;
-    double reduced = 0;  // share of the bucket that each rank reduces
+    double reduced = 0;             // share of the bucket that each rank reduces
     std::size_t first_message = 0;  // of `mine`
     std::size_t end_message = 0;
   };

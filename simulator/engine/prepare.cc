@@ -121,8 +121,8 @@ class Gatherer {
         most_(most),
         reduced_(static_cast<std::size_t>(positions.count())),
         takes_part_(static_cast<std::size_t>(positions.count())),
-        to_another_unit_(positions.is_collapsed() ? static_cast<std::size_t>(positions.count()) : 0) {
-  }
+        to_another_unit_(positions.is_collapsed() ? static_cast<std::size_t>(positions.count())
+                                                  : 0) {}
 
   const PreparedRun& gather(int step) {
     run_.messages.clear();

@@ -35,7 +35,10 @@ class PreparedSchedules {
     std::int64_t most_messages = 0;  // that `step` was allowed
     std::shared_ptr<const FlowPrograms> flow;
     std::optional<bool> shares_links;
+    std::shared_ptr<Pipeline> pipeline;
   };
+  std::shared_ptr<Pipeline> pipeline(const Entry& wanted, const models::Schedule& inner,
+                                     std::int64_t most_messages);
   Entry& entry(const models::PlannedSchedule& schedule, const Routes& routes);
 
   std::vector<std::unique_ptr<Entry>> entries_;

@@ -25,47 +25,40 @@ StepEngine::StepEngine(const models::Schedule& schedule, const Routes& routes, d
 
 StepEngine::StepEngine(std::shared_ptr<const StepProgram> program, const Routes& routes,
                        double gamma_s)
-    : program_(std::move(program)), ways_(program_->kinds.times(routes)), gamma_s_(gamma_s) {}
+    : program_(std::move(program)),
+      ways_(program_->parts->kinds.times(routes)),
+      gamma_s_(gamma_s) {}
 
-// Times are kept relative to the latest start of the run, so that rounding does not grow with the
-// time of day.
-void StepEngine::evaluate(const StepProgram::Run& run, Evaluation& at) const {
-  const std::span messages =
-      std::span(program_->messages).subspan(run.first_message, run.end_message - run.first_message);
-  const std::span participants =
-      std::span(program_->participants)
-          .subspan(run.first_participant, run.end_participant - run.first_participant);
+// Times in a run of several steps are kept relative to its latest start, so that rounding does not
+// grow with the time of day.
+void StepEngine::evaluate(const StepProgram::Run& run, Evaluation& evaluation) const {
+  const auto participants = program_->participants(run);
   if (participants.empty()) return;
-  double* finish_s = at.finish_s.data();
-  double* sent_s = at.sent_s.data();
-  double* received_s = at.received_s.data();
+  const auto at = [&](int position) -> Times& {
+    return evaluation.times[static_cast<std::size_t>(position)];
+  };
+  if (run.repeats == 1) {
+    run_step(run, evaluation);
+    for (const StepParts::Participant& p : participants)
+      at(p.position).finish_s = at(p.position).done_s;
+    return;
+  }
   double base = -std::numeric_limits<double>::infinity();
-  for (const StepProgram::Participant& p : participants)
-    base = std::max(base, finish_s[p.position]);
-  for (const StepProgram::Participant& p : participants) finish_s[p.position] -= base;
-
+  for (const StepParts::Participant& p : participants)
+    base = std::max(base, at(p.position).finish_s);
+  for (const StepParts::Participant& p : participants) at(p.position).finish_s -= base;
   double offset = base;
   for (int step = 0; step < run.repeats; ++step) {
-    for (const StepProgram::Participant& p : participants) {
-      sent_s[p.position] = finish_s[p.position];
-      received_s[p.position] = finish_s[p.position];
-    }
-    for (const StepProgram::Message& m : messages) {
-      const WayTime& way = at.ways[static_cast<std::size_t>(m.kind)];
-      const double end = std::max(finish_s[m.from], finish_s[m.to]) + way.alpha_s + way.per_byte_s;
-      sent_s[m.from] = std::max(sent_s[m.from], end);
-      received_s[m.to] = std::max(received_s[m.to], end);
-    }
+    run_step(run, evaluation);
     double least = std::numeric_limits<double>::infinity();
     double most = -std::numeric_limits<double>::infinity();
     double latest = -std::numeric_limits<double>::infinity();
-    for (const StepProgram::Participant& p : participants) {
-      const double done =
-          std::max(sent_s[p.position], received_s[p.position] + p.reduced * at.reduction_s);
-      least = std::min(least, done - finish_s[p.position]);
-      most = std::max(most, done - finish_s[p.position]);
-      latest = std::max(latest, done);
-      finish_s[p.position] = done;
+    for (const StepParts::Participant& p : participants) {
+      Times& times = at(p.position);
+      least = std::min(least, times.done_s - times.finish_s);
+      most = std::max(most, times.done_s - times.finish_s);
+      latest = std::max(latest, times.done_s);
+      times.finish_s = times.done_s;
     }
     constexpr double rounding = 1e-14;
     if (most - least <= rounding * latest) {
@@ -73,34 +66,62 @@ void StepEngine::evaluate(const StepProgram::Run& run, Evaluation& at) const {
       break;
     }
   }
-  for (const StepProgram::Participant& p : participants) finish_s[p.position] += offset;
+  for (const StepParts::Participant& p : participants) at(p.position).finish_s += offset;
 }
 
-Completion StepEngine::run_all(Bytes bucket, std::vector<double> finish_s) const {
-  Evaluation evaluation{.ways = ways_,
-                        .reduction_s = gamma_s_ * bucket.value(),
-                        .finish_s = std::move(finish_s),
-                        .sent_s = {},
-                        .received_s = {}};
-  for (WayTime& way : evaluation.ways) way.per_byte_s *= bucket.value();
-  evaluation.sent_s.resize(evaluation.finish_s.size());
-  evaluation.received_s.resize(evaluation.finish_s.size());
+// Finds when each participant is done with one step.
+void StepEngine::run_step(const StepProgram::Run& run, Evaluation& evaluation) const {
+  Times* times = evaluation.times.data();
+  const auto participants = program_->participants(run);
+  for (const StepParts::Participant& p : participants) {
+    Times& t = times[p.position];
+    t.sent_s = t.finish_s;
+    t.received_s = t.finish_s;
+  }
+  for (const StepParts::Message& m : program_->messages(run)) {
+    const WayTime& way = evaluation.ways[static_cast<std::size_t>(m.kind)];
+    Times& from = times[m.from];
+    Times& to = times[m.to];
+    const double end = std::max(from.finish_s, to.finish_s) + way.alpha_s + way.per_byte_s;
+    from.sent_s = std::max(from.sent_s, end);
+    to.received_s = std::max(to.received_s, end);
+  }
+  for (const StepParts::Participant& p : participants) {
+    Times& t = times[p.position];
+    t.done_s = std::max(t.sent_s, t.received_s + p.reduced * evaluation.reduction_s);
+  }
+}
+
+Completion StepEngine::run_all(Bytes bucket, std::span<const Seconds> ready) const {
+  const double bytes = program_->share * bucket.value();
+  Evaluation evaluation{.ways = ways_, .reduction_s = gamma_s_ * bytes, .times = {}};
+  for (WayTime& way : evaluation.ways) way.per_byte_s *= bytes;
+  evaluation.times.resize(static_cast<std::size_t>(positions()));
+  for (std::size_t i = 0; i < ready.size(); ++i) evaluation.times[i].finish_s = ready[i].value();
   for (const StepProgram::Run& run : program_->runs) evaluate(run, evaluation);
-  return completion_of(program_->positions, evaluation.finish_s);
+  std::vector<double> finish_s;
+  finish_s.reserve(evaluation.times.size());
+  for (const Times& times : evaluation.times) finish_s.push_back(times.finish_s);
+  return completion_of(program_->parts->positions, finish_s);
 }
 
 Completion StepEngine::completion(Bytes bucket) const {
-  return run_all(bucket, std::vector<double>(static_cast<std::size_t>(positions())));
+  return run_all(bucket, {});
 }
 
 Completion StepEngine::completion(Bytes bucket, std::span<const Seconds> ready) const {
-  PACELINE_ASSERT(!program_->positions.is_collapsed() &&
-                      ready.size() == static_cast<std::size_t>(program_->positions.ranks()),
-                  "ready times are for ranks that are not collapsed");
-  std::vector<double> finish_s;
-  finish_s.reserve(ready.size());
-  for (const Seconds time : ready) finish_s.push_back(time.value());
-  return run_all(bucket, std::move(finish_s));
+  const Positions& positions = program_->parts->positions;
+  PACELINE_ASSERT(
+      !positions.is_collapsed() && ready.size() == static_cast<std::size_t>(positions.ranks()),
+      "ready times are for ranks that are not collapsed");
+  return run_all(bucket, ready);
+}
+
+std::size_t StepEngine::prepared_messages() const {
+  std::size_t messages = 0;
+  for (const StepProgram::Run& run : program_->runs)
+    messages += run.end_message - run.first_message;
+  return messages;
 }
 
 }  // namespace paceline::simulator

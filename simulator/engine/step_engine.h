@@ -69,25 +69,32 @@ class StepEngine {
   [[nodiscard]] Completion completion(Bytes bucket, std::span<const Seconds> ready) const;
 
   // How many ranks stand for all.
-  [[nodiscard]] int positions() const { return program_->positions.count(); }
+  [[nodiscard]] int positions() const { return program_->parts->positions.count(); }
   // Messages that one evaluation looks at if no run is cut short.
-  [[nodiscard]] std::size_t prepared_messages() const { return program_->messages.size(); }
+  [[nodiscard]] std::size_t prepared_messages() const;
 
  private:
   StepEngine(const models::Schedule& schedule, const Routes& routes, double gamma_s,
              Collapse collapse, std::int64_t most_messages);
 
-  // What evaluations of the runs keep, for one size of the bucket.
+  // Of a position: when it is done with the steps so far, and in the current step with what it
+  // sends, with what it receives, and with all of it.
+  struct Times {
+    double finish_s = 0;
+    double sent_s = 0;
+    double received_s = 0;
+    double done_s = 0;
+  };
+  // The state of a run of the program for one size of the bucket.
   struct Evaluation {
-    std::vector<WayTime> ways;     // per_byte_s times the bucket's bytes
-    double reduction_s = 0;        // of the whole bucket
-    std::vector<double> finish_s;  // of each position
-    std::vector<double> sent_s;
-    std::vector<double> received_s;
+    std::vector<WayTime> ways;  // per_byte_s times the bytes that shares are of
+    double reduction_s = 0;     // of as many bytes
+    std::vector<Times> times;   // of each position
   };
 
-  void evaluate(const StepProgram::Run& run, Evaluation& at) const;
-  [[nodiscard]] Completion run_all(Bytes bucket, std::vector<double> finish_s) const;
+  void evaluate(const StepProgram::Run& run, Evaluation& evaluation) const;
+  void run_step(const StepProgram::Run& run, Evaluation& evaluation) const;
+  [[nodiscard]] Completion run_all(Bytes bucket, std::span<const Seconds> ready) const;
 
   std::shared_ptr<const StepProgram> program_;
   std::vector<WayTime> ways_;  // of each kind of messages

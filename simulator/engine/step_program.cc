@@ -1,4 +1,4 @@
-// Tests: tests/simulator/step_program_test.cc, tests/simulator/step_engine_test.cc.
+// Tests: tests/simulator/prepared_schedules_test.cc, tests/simulator/step_engine_test.cc.
 //
 // IMPLEMENTATION. In a step, every link has as its load the sum of the shares of the bucket that the
 // step's messages send over it, each message of a position by its weight there
@@ -28,17 +28,21 @@ struct Part {
   std::size_t end_link = 0;
 };
 
-// The messages of one step, or of several that are at the same time.
-class ProgramMaker {
- public:
-  ProgramMaker(const Routes& routes, StepProgram& program)
-      : routes_(routes),
-        program_(program),
-        numbers_(routes, program.positions),
-        is_in_run_(at(program.positions.count())),
-        reduced_(at(program.positions.count())) {}
+}  // namespace
 
-  // Keeps the messages of a step. They take part in runs until they are forgotten.
+// Puts runs together from the messages of one step, or of several that are at the same time.
+class StepMaker {
+ public:
+  StepMaker(const Routes& routes, const Positions& positions)
+      : routes_(routes),
+        made_(std::make_shared<StepParts>()),
+        numbers_(routes, positions),
+        is_in_run_(at(positions.count())),
+        reduced_(at(positions.count())) {
+    made_->positions = positions;
+  }
+
+  // Keeps the messages of a step, for runs that are added before they are forgotten.
   void keep(const PreparedRun& prepared) {
     first_part_.push_back(parts_.size());
     first_participant_.push_back(participants_.size());
@@ -59,31 +63,33 @@ class ProgramMaker {
     first_participant_.clear();
   }
 
-  // Adds a run of the kept steps from `last` down to `first`, with so much of each of their messages.
-  void add_run(int first, int last, double share, int repeats) {
-    StepProgram::Run run{.first_message = program_.messages.size(),
-                         .first_participant = program_.participants.size(),
+  // A run of the kept steps from `last` down to `first`, all at the same time.
+  StepProgram::Run add_run(int first, int last, int repeats) {
+    StepProgram::Run run{.first_message = made_->messages.size(),
+                         .first_participant = made_->participants.size(),
                          .repeats = repeats};
     load_.assign(at(numbers_.count()), 0);
     for (int step = last; step >= first; --step) {
       for (const Part& part : parts_of(step)) {
         for (const Link& link : links_of(part))
-          load_[at(link.number)] += part.fraction * share * link.weight;
+          load_[at(link.number)] += part.fraction * link.weight;
       }
     }
     for (int step = last; step >= first; --step) {
       for (const Part& part : parts_of(step))
-        program_.messages.push_back({part.from, part.to, kind_of(part, share)});
+        made_->messages.push_back({part.from, part.to, kind_of(part)});
     }
-    add_participants(first, last, share);
-    run.end_message = program_.messages.size();
-    run.end_participant = program_.participants.size();
-    program_.runs.push_back(run);
+    add_participants(first, last);
+    run.end_message = made_->messages.size();
+    run.end_participant = made_->participants.size();
+    return run;
   }
 
+  // Of the kept steps.
   [[nodiscard]] std::size_t messages(int first, int last) const {
     return end_part(last) - first_part_[at(first)];
   }
+  [[nodiscard]] std::shared_ptr<const StepParts> made() const { return made_; }
 
  private:
   struct Link {
@@ -108,7 +114,7 @@ class ProgramMaker {
   [[nodiscard]] std::span<const Link> links_of(const Part& part) const {
     return std::span(links_).subspan(part.first_link, part.end_link - part.first_link);
   }
-  [[nodiscard]] std::span<const StepProgram::Participant> participants_of(int step) const {
+  [[nodiscard]] std::span<const StepParts::Participant> participants_of(int step) const {
     const std::size_t end = at(step) + 1 < first_participant_.size()
                                 ? first_participant_[at(step) + 1]
                                 : participants_.size();
@@ -116,92 +122,103 @@ class ProgramMaker {
     return std::span(participants_).subspan(first, end - first);
   }
 
-  int kind_of(const Part& part, double share) {
+  int kind_of(const Part& part) {
     way_.clear();
     for (const Link& link : links_of(part)) {
-      const double load = is_shared_[at(link.number)] ? load_[at(link.number)]
-                                                      : part.fraction * share;
+      const double load = is_shared_[at(link.number)] ? load_[at(link.number)] : part.fraction;
       add_load(way_, {rates_[at(link.number)], load});
     }
-    return program_.kinds.of(part.distance, way_);
+    return made_->kinds.of(part.distance, way_);
   }
 
-  void add_participants(int first, int last, double share) {
+  void add_participants(int first, int last) {
     if (first == last) {
-      for (const StepProgram::Participant& p : participants_of(first))
-        program_.participants.push_back({p.position, p.reduced * share});
+      for (const StepParts::Participant& p : participants_of(first))
+        made_->participants.push_back({p.position, p.reduced});
       return;
     }
     for (int step = last; step >= first; --step) {
-      for (const StepProgram::Participant& p : participants_of(step)) {
+      for (const StepParts::Participant& p : participants_of(step)) {
         is_in_run_[at(p.position)] = true;
-        reduced_[at(p.position)] += p.reduced * share;
+        reduced_[at(p.position)] += p.reduced;
       }
     }
-    for (int position = 0; position < program_.positions.count(); ++position) {
+    for (int position = 0; position < made_->positions.count(); ++position) {
       if (!is_in_run_[at(position)]) continue;
-      program_.participants.push_back({position, reduced_[at(position)]});
+      made_->participants.push_back({position, reduced_[at(position)]});
       is_in_run_[at(position)] = false;
       reduced_[at(position)] = 0;
     }
   }
 
-  const Routes& routes_;
-  StepProgram& program_;
+  Routes routes_;
+  std::shared_ptr<StepParts> made_;
   LinkNumbers numbers_;
-  std::vector<int> rates_;        // of each numbered link
-  std::vector<bool> is_shared_;   // of each numbered link
-  std::vector<double> load_;      // of each numbered link, in the run
-  std::vector<Part> parts_;       // of the kept steps
-  std::vector<Link> links_;       // of the parts
-  std::vector<StepProgram::Participant> participants_;  // of the kept steps
-  std::vector<std::size_t> first_part_;                 // of each kept step
-  std::vector<std::size_t> first_participant_;          // of each kept step
-  std::vector<bool> is_in_run_;                         // each position
-  std::vector<double> reduced_;                         // by each position, in the run
+  std::vector<int> rates_;                            // of each numbered link
+  std::vector<bool> is_shared_;                       // of each numbered link
+  std::vector<double> load_;                          // of each numbered link, in the run
+  std::vector<Part> parts_;                           // of the kept steps
+  std::vector<Link> links_;                           // of the parts
+  std::vector<StepParts::Participant> participants_;  // of the kept steps
+  std::vector<std::size_t> first_part_;               // of each kept step
+  std::vector<std::size_t> first_participant_;        // of each kept step
+  std::vector<bool> is_in_run_;                       // each position
+  std::vector<double> reduced_;                       // by each position, in the run
   std::vector<RateLoad> way_;
 };
 
-// Steps of a pipeline, each put together from those of what is inside. Segments are equal.
-void add_pipeline(const models::Schedule& schedule, const models::Pipelined& pipeline,
-                  const Routes& routes, std::int64_t most, ProgramMaker& maker) {
-  const int depth = pipeline.inner.steps();
-  check_messages(schedule, routes, Positions(schedule.ranks()), most);
-  for_each_step(pipeline.inner, routes, Positions(schedule.ranks()), [&](const PreparedRun& step) {
-    maker.keep(step);
-  }, most);
-  std::int64_t messages = 0;
-  for (int step = 0; step < schedule.steps();) {
-    const int last = std::min(step, depth - 1);
-    const int first = step - std::min(step, pipeline.segments - 1);
-    messages += static_cast<std::int64_t>(maker.messages(first, last));
-    if (messages > most) throw too_many_messages(schedule, routes, most);
-    const int repeats = schedule.repeats(step);
-    maker.add_run(first, last, 1.0 / pipeline.segments, repeats);
-    step += repeats;
-  }
+Pipeline::Pipeline(const models::Schedule& inner, const Routes& routes, std::int64_t most_messages)
+    : maker_(std::make_unique<StepMaker>(routes, Positions(inner.ranks()))) {
+  for_each_step(
+      inner, routes, Positions(inner.ranks()),
+      [this](const PreparedRun& step) { maker_->keep(step); }, most_messages);
 }
 
-}  // namespace
+Pipeline::~Pipeline() = default;
+
+StepProgram Pipeline::program(const models::Schedule& schedule, const Routes& routes,
+                              std::int64_t most_messages) {
+  const auto& pipeline = std::get<models::Pipelined>(schedule.node());
+  check_messages(schedule, routes, Positions(schedule.ranks()), most_messages);
+  StepProgram program{.parts = maker_->made(), .runs = {}, .share = 1.0 / pipeline.segments};
+  std::int64_t messages = 0;
+  for (int step = 0; step < schedule.steps();) {
+    const int last = std::min(step, pipeline.inner.steps() - 1);
+    const int first = step - std::min(step, pipeline.segments - 1);
+    messages += static_cast<std::int64_t>(maker_->messages(first, last));
+    if (messages > most_messages) throw too_many_messages(schedule, routes, most_messages);
+    const auto [known, is_new] = known_.try_emplace({first, last});
+    if (is_new) known->second = maker_->add_run(first, last, 1);
+    program.runs.push_back(known->second);
+    program.runs.back().repeats = schedule.repeats(step);
+    step += program.runs.back().repeats;
+  }
+  return program;
+}
+
+const models::Schedule* inside_pipeline(const models::Schedule& schedule, const Routes& routes) {
+  const auto* pipeline = std::get_if<models::Pipelined>(&schedule.node());
+  if (pipeline == nullptr || positions_of({&schedule, 1}, routes).is_collapsed()) return nullptr;
+  return &pipeline->inner;
+}
 
 StepProgram make_step_program(const models::Schedule& schedule, const Routes& routes,
                               Collapse collapse, std::int64_t most_messages) {
-  StepProgram program;
-  program.positions = collapse == Collapse::none ? Positions(schedule.ranks())
-                                                 : positions_of({&schedule, 1}, routes);
-  ProgramMaker maker(routes, program);
+  const Positions positions = collapse == Collapse::none ? Positions(schedule.ranks())
+                                                         : positions_of({&schedule, 1}, routes);
   const auto* pipeline = std::get_if<models::Pipelined>(&schedule.node());
-  if (pipeline != nullptr && !program.positions.is_collapsed()) {
-    add_pipeline(schedule, *pipeline, routes, most_messages, maker);
-    return program;
-  }
+  if (pipeline != nullptr && !positions.is_collapsed())
+    return Pipeline(pipeline->inner, routes, most_messages)
+        .program(schedule, routes, most_messages);
+  StepMaker maker(routes, positions);
+  StepProgram program{.parts = maker.made(), .runs = {}};
   const auto add = [&](const PreparedRun& run) {
     maker.forget();
     maker.keep(run);
-    maker.add_run(0, 0, 1, run.repeats);
+    program.runs.push_back(maker.add_run(0, 0, run.repeats));
     return true;
   };
-  for_each_run(schedule, routes, program.positions, add, most_messages);
+  for_each_run(schedule, routes, positions, add, most_messages);
   return program;
 }
 

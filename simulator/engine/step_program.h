@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "models/collective/schedule.h"
@@ -14,19 +17,28 @@
 
 namespace paceline::simulator {
 
-struct StepProgram {
-  // A message between positions. It takes alpha, and its kind's time for each byte of the bucket: the
-  // loads of a way are the shares of the bucket that pass its links in the step.
+// What runs are made of. It grows while more runs are put together from it.
+struct StepParts {
+  // A message between positions. It takes alpha, and its kind's time for each byte: the loads of a way
+  // are the shares of the bucket, or of a segment, that pass its links in the step.
   struct Message {
     int from = 0;
     int to = 0;
     int kind = 0;
   };
-  // A position that takes part in a run, and the share of the bucket that it reduces in each step.
+  // A position that takes part in a run, and the share that it reduces in each step.
   struct Participant {
     int position = 0;
     double reduced = 0;
   };
+
+  Positions positions{1};
+  std::vector<Message> messages;
+  std::vector<Participant> participants;
+  WayKinds kinds;
+};
+
+struct StepProgram {
   // `repeats` alike steps.
   struct Run {
     std::size_t first_message = 0;
@@ -36,12 +48,47 @@ struct StepProgram {
     int repeats = 1;
   };
 
-  Positions positions{1};
-  std::vector<Message> messages;
-  std::vector<Participant> participants;
+  std::shared_ptr<const StepParts> parts;
   std::vector<Run> runs;
-  WayKinds kinds;
+  double share = 1;  // of the bucket that shares are of
+
+  [[nodiscard]] std::span<const StepParts::Message> messages(const Run& run) const {
+    return std::span(parts->messages)
+        .subspan(run.first_message, run.end_message - run.first_message);
+  }
+  [[nodiscard]] std::span<const StepParts::Participant> participants(const Run& run) const {
+    return std::span(parts->participants)
+        .subspan(run.first_participant, run.end_participant - run.first_participant);
+  }
 };
+
+class StepMaker;
+
+// A pipeline over ranks of which none stands for others, for any number of segments. A step of it is
+// as many steps of what is inside as there are segments on their way, and pipelines of other numbers
+// of segments have many of those in common: each is put together once.
+class Pipeline {
+ public:
+  // Throws TooManyMessages where one segment has more than `most_messages`.
+  Pipeline(const models::Schedule& inner, const Routes& routes, std::int64_t most_messages);
+  ~Pipeline();
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  // The program of `schedule`, which is a Pipelined node around the inner schedule of this. Throws
+  // TooManyMessages where that takes more than `most_messages`.
+  [[nodiscard]] StepProgram program(const models::Schedule& schedule, const Routes& routes,
+                                    std::int64_t most_messages);
+
+ private:
+  std::unique_ptr<StepMaker> maker_;
+  std::map<std::pair<int, int>, StepProgram::Run> known_;  // by first and last step inside
+};
+
+// What is inside a pipeline whose ranks are not collapsed on these routes, so that make_step_program()
+// takes a Pipeline; else null.
+[[nodiscard]] const models::Schedule* inside_pipeline(const models::Schedule& schedule,
+                                                      const Routes& routes);
 
 // Throws TooManyMessages where that takes more than `most_messages`.
 [[nodiscard]] StepProgram make_step_program(const models::Schedule& schedule, const Routes& routes,

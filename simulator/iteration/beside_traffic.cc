@@ -2,6 +2,7 @@
 #include "simulator/iteration/beside_traffic.h"
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "models/base/error.h"
@@ -52,7 +53,7 @@ std::vector<Transfer> transfers(const IterationDag& dag, const SteadyIteration& 
 }
 
 // How long a pass takes that begins at `start`. What waits for it is not beside it.
-Seconds stretched(const std::vector<Transfer>& transfers, int pass, Seconds start, Seconds alone,
+Seconds stretched(std::span<const Transfer> transfers, int pass, Seconds start, Seconds alone,
                   Seconds beside) {
   if (alone <= Seconds{0} || beside <= Seconds{0}) return alone;
   const double speed = alone / beside;
@@ -79,14 +80,17 @@ std::vector<LayerTime> layers_beside_traffic(const IterationDag& dag, const Stea
                   "every layer has its time beside traffic");
   const std::vector<Transfer> beside_it = transfers(dag, steady);
   std::vector<LayerTime> layers = compute.layers;
+  // Passes start one after the other: what has ended before one of them has for all later ones.
+  std::size_t ended = 0;
   for (std::size_t i = 0; i < dag.tasks().size(); ++i) {
     const Task& task = dag.tasks()[i];
     if (task.kind != TaskKind::forward && task.kind != TaskKind::backward) continue;
     const auto layer = static_cast<std::size_t>(task.index);
     const auto pass = task.kind == TaskKind::forward ? &LayerTime::forward : &LayerTime::backward;
+    while (ended < beside_it.size() && beside_it[ended].end <= steady.start[i]) ++ended;
     layers[layer].*pass =
-        stretched(beside_it, static_cast<int>(i), steady.start[i], compute.layers[layer].*pass,
-                  compute.beside_traffic[layer].*pass);
+        stretched(std::span(beside_it).subspan(ended), static_cast<int>(i), steady.start[i],
+                  compute.layers[layer].*pass, compute.beside_traffic[layer].*pass);
   }
   return layers;
 }
