@@ -102,7 +102,9 @@ std::string to_text(const Reproduction& result, int width) {
   const std::string summary = summary_lines(result.rows);
   if (!summary.empty()) text += "\n" + summary;
   text += "\nHow ours was made:\n";
-  for (const Row& row : result.rows) text += fmt::format("  {}: {}\n", row.what, row.configuration);
+  for (const Row& row : result.rows) {
+    if (!row.configuration.empty()) text += fmt::format("  {}: {}\n", row.what, row.configuration);
+  }
   bool any = false;
   for (const Row& row : result.rows) {
     if (row.note.empty()) continue;

@@ -25,7 +25,7 @@ Json row_json(const Row& row) {
                {"inside", row.is_inside()},
                {"relative_error", row.relative_error()},
                {"speed_error", row.speed_error()},
-               {"kind", row.kind == RowKind::training ? "training" : "all-reduce"},
+               {"kind", name(row.kind)},
                {"series", row.series},
                {"strategy", row.strategy},
                {"configuration", row.configuration},

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 
+#include "experiments/published/counts.h"
 #include "experiments/published/for_all.h"
 #include "experiments/published/predict_all_reduces.h"
 #include "experiments/published/row_job.h"
@@ -58,6 +59,8 @@ Figure<PerSecond> published_throughput(const TrainingRow& row, const RowJob& job
         return PerSecond{*job.options.epochs * *job.options.dataset / value};
       case Quantity::efficiency:
       case Quantity::ratio:
+      case Quantity::flops_per_parameter:
+      case Quantity::idle_ranks:
         break;
     }
     throw InputError(fmt::format("a row of {} calibrates nothing", name(row.quantity)),
@@ -136,7 +139,7 @@ void predict_group(const std::vector<Work*>& group) {
 std::vector<std::vector<Work*>> groups_of(std::vector<Work>& works) {
   std::vector<std::vector<Work*>> groups;
   for (Work& work : works) {
-    if (!work.fault.empty()) continue;
+    if (!work.fault.empty() || is_count(work.row->quantity)) continue;
     const auto fits = [&](const std::vector<Work*>& group) {
       return group.front()->profile == work.profile &&
              group.front()->job.shares_predictor(work.job);
@@ -198,6 +201,11 @@ Figure<double> ours_of(const Work& work, const Work* against) {
                     static_cast<double>(against->row->ranks) / row.ranks / factor);
     case Quantity::ratio:
       return scaled(ratio_of(work, *against), 1 / factor);
+    case Quantity::flops_per_parameter:
+    case Quantity::idle_ranks: {
+      const double count = count_of(row.quantity, work.job);
+      return {count, count, count, Provenance::predicted, ""};
+    }
     case Quantity::iteration:
     case Quantity::minutes:
       break;
@@ -254,12 +262,16 @@ Row result_of(const Work& work, const Work* against, CalibrationPoints points,
   result.configuration = work.configuration;
   result.note = row.note;
   result.is_time = row.quantity == Quantity::iteration || row.quantity == Quantity::minutes;
+  result.series = row.series;
+  result.strategy = work.job.options.strategy->name;
+  if (is_count(row.quantity)) {
+    result.kind = RowKind::count;
+    return result;
+  }
   result.command = command_of(work, parts);
   const Distance distance = distance_of(work, against);
   result.doublings = distance.doublings;
   result.exposed = distance.exposed;
-  result.series = row.series;
-  result.strategy = work.job.options.strategy->name;
   result.contest = fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", row.series, row.cluster,
                                row.model, row.batch, row.sequence.value_or(0), row.ranks,
                                name(row.quantity), row.unit, name(row.precision));

@@ -2,14 +2,18 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/base/figure.h"
 
 namespace paceline::experiments {
 
-// Whether a row tells of training or of one all-reduce.
-enum class RowKind { training, all_reduce };
+// What a row tells of. A count follows from a network or a schedule alone, and no summary has it.
+enum class RowKind { training, all_reduce, count };
+
+// "training", "all-reduce", "count".
+[[nodiscard]] std::string_view name(RowKind kind);
 
 struct Row {
   std::string id = {};      // in its table

@@ -26,13 +26,15 @@ constexpr std::array<std::pair<Role, std::string_view>, 5> roles = {
      {Role::predicted, "predicted"},
      {Role::reference, "reference"},
      {Role::left_out, "left-out"}}};
-constexpr std::array<std::pair<Quantity, std::string_view>, 5> quantities = {
+constexpr std::array<std::pair<Quantity, std::string_view>, 7> quantities = {
     {{Quantity::throughput, "throughput"},
      {Quantity::iteration, "iteration"},
      {Quantity::efficiency, "efficiency"},
      {Quantity::ratio, "ratio"},
-     {Quantity::minutes, "minutes"}}};
-constexpr std::array<PublishedUnit, 12> units = {{{"samples/s", Quantity::throughput, 1},
+     {Quantity::minutes, "minutes"},
+     {Quantity::flops_per_parameter, "flops-per-parameter"},
+     {Quantity::idle_ranks, "idle-ranks"}}};
+constexpr std::array<PublishedUnit, 14> units = {{{"samples/s", Quantity::throughput, 1},
                                                   {"images/s", Quantity::throughput, 1},
                                                   {"sequences/s", Quantity::throughput, 1},
                                                   {"s", Quantity::iteration, 1},
@@ -43,7 +45,9 @@ constexpr std::array<PublishedUnit, 12> units = {{{"samples/s", Quantity::throug
                                                   {"x", Quantity::ratio, 1},
                                                   {"min", Quantity::minutes, 60},
                                                   {"h", Quantity::minutes, 3600},
-                                                  {"s", Quantity::minutes, 1}}};
+                                                  {"s", Quantity::minutes, 1},
+                                                  {"FLOP", Quantity::flops_per_parameter, 1},
+                                                  {"ranks", Quantity::idle_ranks, 1}}};
 
 constexpr int most_batch = 1 << 20;
 constexpr int most_sequence = 1 << 20;

@@ -61,6 +61,18 @@ Summary summary_of(std::span<const Row> rows, const std::function<bool(const Row
   return summary;
 }
 
+std::string_view name(RowKind kind) {
+  switch (kind) {
+    case RowKind::training:
+      return "training";
+    case RowKind::all_reduce:
+      return "all-reduce";
+    case RowKind::count:
+      return "count";
+  }
+  return "unknown";
+}
+
 std::vector<Row> rows_of(std::span<const Reproduction> sources) {
   std::vector<Row> rows;
   for (const Reproduction& source : sources)

@@ -30,6 +30,8 @@ UNITS = {
     "efficiency": {"%"},
     "ratio": {"x"},
     "minutes": {"s", "min", "h"},
+    "flops-per-parameter": {"FLOP"},
+    "idle-ranks": {"ranks"},
 }
 # What an option takes; None for a word of its own.
 OPTIONS = {
@@ -37,6 +39,8 @@ OPTIONS = {
     "--overlap": "wait-free|none|double-buffered|priority", "--streams": r"\d+",
     "--accumulate": r"\d+", "--servers": r"\d+", "--server-placement": "balanced|round-robin",
     "--cycle": r"[\d.]+ms", "--group": r"\d+", "--rings": r"\d+", "--segments": r"\d+",
+    "--horovod": r"\d+\.\d+(\.\d+)?", "--partition": r"\d+(MB|KiB|MiB|GiB)",
+    "--server-machines": r"\d+", "--server-transport": "grpc|tcp|rdma",
     "--epochs": r"[\d.]+", "--dataset": r"\d+", "--backup": r"\d+", "--spread": r"[a-z-]+:[\d.]+",
 }
 
