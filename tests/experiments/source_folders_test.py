@@ -39,7 +39,7 @@ OPTIONS = {
     "--overlap": "wait-free|none|double-buffered|priority", "--streams": r"\d+",
     "--accumulate": r"\d+", "--servers": r"\d+", "--server-placement": "balanced|round-robin",
     "--cycle": r"[\d.]+ms", "--group": r"\d+", "--rings": r"\d+", "--segments": r"\d+",
-    "--horovod": r"\d+\.\d+(\.\d+)?", "--partition": r"\d+(MB|KiB|MiB|GiB)",
+    "--horovod": r"\d+\.\d+(\.\d+)?", "--partition": r"\d+(MB|MiB)", "--credit": r"\d+(MB|MiB)",
     "--server-machines": r"\d+", "--server-transport": "grpc|tcp|rdma",
     "--epochs": r"[\d.]+", "--dataset": r"\d+", "--backup": r"\d+", "--spread": r"[a-z-]+:[\d.]+",
 }
