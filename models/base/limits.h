@@ -2,6 +2,7 @@
 // enough that no product or quotient overflows. The readers of clusters and profiles check them.
 #pragma once
 
+#include "models/base/expense_units.h"
 #include "models/base/units.h"
 
 namespace paceline {
@@ -32,6 +33,14 @@ struct Limits<FlopsPerSecond> {
 template <>
 struct Limits<PerSecond> {
   static constexpr PerSecond least{1e-3}, most{1e9};
+};
+template <>
+struct Limits<Watts> {
+  static constexpr Watts least{1e-3}, most{1e9};
+};
+template <>
+struct Limits<UsdPerHour> {
+  static constexpr UsdPerHour least{0}, most{1e9};
 };
 // For ratios of times.
 template <>

@@ -58,6 +58,10 @@ constexpr std::array<Unit, 9> flop_units = {{{"FLOP/s", 1},
                                              {"GFLOPS", 1e9},
                                              {"TFLOPS", 1e12},
                                              {"PFLOPS", 1e15}}};
+constexpr std::array<Unit, 3> power_units = {{{"W", 1}, {"kW", 1e3}, {"MW", 1e6}}};
+constexpr std::array<Unit, 1> price_units = {{{"USD/h", 1}}};
+constexpr std::array<Unit, 5> duration_units = {
+    {{"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}, {"days", 86400}}};
 constexpr std::array<Unit, 3> rate_units = {{{"1/s", 1}, {"images/s", 1}, {"samples/s", 1}}};
 
 std::string_view trimmed(std::string_view text) {
@@ -145,6 +149,15 @@ FlopsPerSecond parse_flop_rate(std::string_view text) {
 PerSecond parse_rate(std::string_view text) {
   return PerSecond{parse(text, "rate", "172 images/s", rate_units)};
 }
+Watts parse_power(std::string_view text) {
+  return Watts{parse(text, "power", "300 W", power_units)};
+}
+UsdPerHour parse_price(std::string_view text) {
+  return UsdPerHour{parse(text, "price", "24.48 USD/h", price_units)};
+}
+Seconds parse_duration(std::string_view text) {
+  return Seconds{parse(text, "duration", "90 s", duration_units)};
+}
 
 std::int64_t parse_count(std::string_view text, std::int64_t low, std::int64_t high) {
   const std::string_view input = trimmed(text);
@@ -192,6 +205,21 @@ std::string to_text(FlopsPerSecond value) {
 std::string to_text(PerSecond value) {
   return value.value() >= 1e4 ? fmt::format("{:.0f} samples/s", value.value())
                               : fmt::format("{:.4g} samples/s", value.value());
+}
+std::string to_text(Watts value) {
+  return scaled(value.value(), power_units);
+}
+std::string to_text(KilowattHours value) {
+  static constexpr std::array<Unit, 4> units = {
+      {{"Wh", 1e-3}, {"kWh", 1}, {"MWh", 1e3}, {"GWh", 1e6}}};
+  return scaled(value.value(), units);
+}
+std::string to_text(Usd value) {
+  static constexpr std::array<Unit, 1> units = {{{"USD", 1}}};
+  return scaled(value.value(), units);
+}
+std::string to_text(UsdPerHour value) {
+  return scaled(value.value(), price_units);
 }
 std::string to_text_binary(Bytes value) {
   static constexpr std::array<Unit, 5> units = {

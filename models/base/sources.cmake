@@ -10,6 +10,7 @@ set(base_sources
   base/yaml_reader.cc)
 set(base_headers
   base/error.h
+  base/expense_units.h
   base/figure.h
   base/interval.h
   base/limits.h

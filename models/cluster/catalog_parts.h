@@ -1,5 +1,5 @@
-// The devices and links of the catalogue that ships (catalog/devices.yaml, catalog/links.yaml). The
-// clusters are in catalog.h.
+// The devices, links and prices of the catalogue that ships (catalog/devices.yaml,
+// catalog/links.yaml, catalog/expenses.yaml). The clusters are in catalog.h.
 #pragma once
 
 #include <string>
@@ -13,6 +13,8 @@ namespace paceline::models {
 // Each throws InputError that suggests the nearest name.
 [[nodiscard]] Device catalog_device(std::string_view name);
 [[nodiscard]] Link catalog_link(std::string_view name);
+// The price of an hour of a node, as somebody lists it (catalog/expenses.yaml).
+[[nodiscard]] Figure<UsdPerHour> catalog_price(std::string_view name);
 
 struct CatalogEntry {
   std::string name;
@@ -22,5 +24,6 @@ struct CatalogEntry {
 // In the order of the files.
 [[nodiscard]] std::vector<CatalogEntry> catalog_devices();
 [[nodiscard]] std::vector<CatalogEntry> catalog_links();
+[[nodiscard]] std::vector<CatalogEntry> catalog_prices();
 
 }  // namespace paceline::models

@@ -14,6 +14,7 @@
 #include "models/base/figure.h"
 #include "models/base/units.h"
 #include "models/cluster/effects.h"
+#include "models/cluster/expenses.h"
 #include "models/cluster/fabric.h"
 #include "models/cluster/platform.h"
 
@@ -44,6 +45,7 @@ struct Device {
   Figure<Bytes> memory;
   Figure<double> compute_efficiency;
   Figure<double> memory_efficiency;
+  std::optional<Figure<Watts>> power;  // rated: the most that the board draws for long
   std::optional<int> multiprocessors;  // of a GPU (NVIDIA's SMs)
   Cooling cooling = Cooling::passive;
   Reduction reduction = Reduction::after_receiving;
@@ -127,6 +129,8 @@ struct Cluster {
   // What iterations lose on this cluster beside FLOPs and bytes; none where its devices are no GPUs,
   // or its file says so.
   std::optional<Effects> effects;
+  Power power;                              // what of it all is drawn in training
+  std::optional<Figure<UsdPerHour>> price;  // of a node; none where nobody states one
   std::string profile;  // name of the shipped profile that calibrates it; may be empty
   std::string source;   // where the description comes from
 

@@ -34,6 +34,7 @@ void for_each_figure(const Cluster& cluster, Visit visit) {
   visit("device", "memory", device.memory);
   visit("device", "compute efficiency", device.compute_efficiency);
   visit("device", "memory efficiency", device.memory_efficiency);
+  visit_any("device", "rated power", device.power);
   if (cluster.platform == nullptr) {
     visit_link("intra link", cluster.intra);
     if (cluster.has_nic()) visit_link("NIC", cluster.nic);
@@ -48,6 +49,8 @@ void for_each_figure(const Cluster& cluster, Visit visit) {
   if (cluster.host_link) visit_link("host link", *cluster.host_link);
   visit_any("node", "storage", cluster.storage);
   visit_any("node", "decode", cluster.decode_per_node);
+  visit_any("node", "power in training", cluster.power.node);
+  visit_any("node", "price", cluster.price);
 }
 
 // "flat", "two-level fat tree, 4 nodes at 2:1", or "platform NAME" where one is named.

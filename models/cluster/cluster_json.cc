@@ -26,6 +26,12 @@ const char* unit(const Figure<Seconds>&) {
 const char* unit(const Figure<PerSecond>&) {
   return "per_s";
 }
+const char* unit(const Figure<Watts>&) {
+  return "w";
+}
+const char* unit(const Figure<UsdPerHour>&) {
+  return "usd_per_h";
+}
 const char* unit(const Figure<double>&) {
   return "1";
 }

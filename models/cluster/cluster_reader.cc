@@ -9,6 +9,7 @@
 #include "models/base/parse_units.h"
 #include "models/cluster/catalog_parts.h"
 #include "models/cluster/effects_reader.h"
+#include "models/cluster/expenses_reader.h"
 #include "models/cluster/figure_reader.h"
 #include "models/cluster/link_rules.h"
 #include "models/cluster/part_reader.h"
@@ -332,10 +333,10 @@ void read_placement(const YamlMap& map, Cluster& cluster) {
 
 Cluster read_cluster(const YAML::Node& node, const std::string& file, const std::string& name,
                      const FileReader& read) {
-  std::vector<std::string> keys = {"description", "source",    "nodes",   "ranks_per_node",
-                                   "device",      "intra",     "nic",     "fabric",
-                                   "placement",   "host_link", "storage", "decode",
-                                   "profile",     "host",      "effects"};
+  std::vector<std::string> keys = {
+      "description", "source", "nodes",     "ranks_per_node", "device",  "intra",
+      "nic",         "fabric", "placement", "host_link",      "storage", "decode",
+      "profile",     "host",   "effects",   "power",          "price"};
   if (name.empty()) keys.insert(keys.begin(), "cluster");
   const YamlMap map(node, file, "the cluster", keys);
   const Basis basis = basis_of(map);
@@ -379,6 +380,7 @@ Cluster read_cluster(const YAML::Node& node, const std::string& file, const std:
   }
   override_figure(map, "storage", basis, bandwidth, cluster.storage);
   override_figure(map, "decode", basis, rate, cluster.decode_per_node);
+  read_expenses(map, basis, cluster);
   cluster.profile = map.text_or("profile", "");
   return cluster;
 }

@@ -167,7 +167,7 @@ Device read_device(const YAML::Node& node, const std::string& file, const std::s
   const YamlMap map(node, file, "device " + name,
                     {"base", "name", "description", "provenance", "source", "fp32", "tf32", "fp16",
                      "fp16_tensor", "bf16", "memory_bandwidth", "memory", "compute_efficiency",
-                     "memory_efficiency", "multiprocessors", "cooling", "reduction"});
+                     "memory_efficiency", "power", "multiprocessors", "cooling", "reduction"});
   const Basis basis = basis_of(map);
   Device device;
   device.name = name;
@@ -191,6 +191,7 @@ Device read_device(const YAML::Node& node, const std::string& file, const std::s
   override_figure(map, "memory", basis, bytes, device.memory);
   override_figure(map, "compute_efficiency", basis, share, device.compute_efficiency);
   override_figure(map, "memory_efficiency", basis, share, device.memory_efficiency);
+  override_figure(map, "power", basis, power, device.power);
   if (map.has("multiprocessors"))
     device.multiprocessors = read_count(map, "multiprocessors", most_multiprocessors);
   if (map.has("cooling"))

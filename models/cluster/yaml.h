@@ -1,7 +1,7 @@
 // Clusters as people write them (docs/formats.md, "Cluster").
 //
 //   cluster: my-lab
-//   description: what it is             # optional, as are source, storage, decode, profile
+//   description: what it is             # optional, as are source, storage ... profile
 //   nodes: 16
 //   ranks_per_node: 8
 //   device: v100                        # a name, or {base: v100, memory: 32 GB}, or all figures
@@ -13,6 +13,8 @@
 //   storage: 2 GB/s                     # read bandwidth of a node
 //   decode: 12000 images/s              # of a node
 //   host: {peer_to_peer: false}         # what ranks of a node share
+//   power: {host_share: 0.3}            # of what is drawn in training; or {node: 8 kW}
+//   price: 24.48 USD/h                  # of a node; or the name of an offer in the catalogue
 //   profile: my-profile.json
 //
 // A figure is a value with its unit, or {value, low, high, provenance, source}. Figures of a user's
