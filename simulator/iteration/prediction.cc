@@ -406,6 +406,17 @@ Seconds Predictor::iteration(const models::Strategy& strategy) {
   return run(strategy).steady.period;
 }
 
+Seconds Predictor::forward_pass(int batch_per_rank) {
+  PredictionRequest request = request_;
+  request.batch_per_rank = batch_per_rank;
+  request.accumulate = 1;
+  Predictor evaluation(request);
+  const Setting& at = evaluation.setting(request.ranks, Reading::stated);
+  Seconds forward;
+  for (const LayerTime& layer : at.compute.layers) forward += layer.forward;
+  return std::max({forward, at.input.read, at.input.decode, at.input.host_to_device});
+}
+
 StragglerPrediction Predictor::with_stragglers(const IterationDag& dag) const {
   const MonteCarloRequest& request = *request_.stragglers;
   StragglerPrediction prediction;

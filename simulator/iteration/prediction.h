@@ -148,6 +148,9 @@ class Predictor {
   [[nodiscard]] StrategyPrediction predict(const models::Plan& plan);
   // The stated value of predict().iteration alone, in a fraction of the time.
   [[nodiscard]] Seconds iteration(const models::Strategy& strategy);
+  // The time of a forward pass over a batch on every rank, with its input, as an evaluation has it:
+  // nothing travels but what it was right about. Throws InputError as the constructor does.
+  [[nodiscard]] Seconds forward_pass(int batch_per_rank);
   // Predicts a row of a table of many strategies: what has too many messages is left out.
   [[nodiscard]] std::variant<StrategyPrediction, LeftOut> row(const models::Strategy& strategy);
   // The run behind the stated value of predict().
