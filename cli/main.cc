@@ -60,6 +60,7 @@ void add_commands(paceline::cli::Command& app) {
   paceline::cli::add_predict(app);
   paceline::cli::add_scale(app);
   paceline::cli::add_time(app);
+  paceline::cli::add_cost(app);
   paceline::cli::add_show(app);
   paceline::cli::add_verify(app);
   paceline::cli::add_export(app);

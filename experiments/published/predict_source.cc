@@ -18,6 +18,7 @@
 #include "simulator/cost/compute_time.h"
 #include "simulator/iteration/matched_compute.h"
 #include "simulator/iteration/sampled_interval.h"
+#include "simulator/iteration/time_to_train.h"
 
 namespace paceline::experiments {
 namespace {
@@ -56,7 +57,7 @@ Figure<PerSecond> published_throughput(const TrainingRow& row, const RowJob& job
       case Quantity::iteration:
         return PerSecond{samples / value};
       case Quantity::minutes:
-        return PerSecond{*job.options.epochs * *job.options.dataset / value};
+        return simulator::training_throughput(job.training_samples(), Seconds{value});
       case Quantity::efficiency:
       case Quantity::ratio:
       case Quantity::flops_per_parameter:
@@ -210,30 +211,28 @@ Figure<double> ours_of(const Work& work, const Work* against) {
     case Quantity::minutes:
       break;
   }
-  const double samples = row.quantity == Quantity::iteration
-                             ? work.job.samples()
-                             : *work.job.options.epochs * *work.job.options.dataset;
-  return scaled({(samples / rate.value).value(),
-                 (samples / rate.high).value(),
-                 (samples / rate.low).value(),
-                 {},
-                 {}},
-                1 / factor);
+  const double samples =
+      row.quantity == Quantity::iteration ? work.job.samples() : work.job.training_samples();
+  const auto time = [samples](PerSecond throughput) {
+    return simulator::training_time(samples, throughput).value();
+  };
+  return scaled({time(rate.value), time(rate.high), time(rate.low), {}, {}}, 1 / factor);
 }
 
 // The command that prints ours. Its profile is given by the two figures that a profile of this
 // program's own calibrations has: the rate of one rank, and the slowdown of several.
 std::string command_of(const Work& work, const SourceParts& parts) {
   const RowJob& job = work.job;
+  const bool is_time_to_train = work.row->quantity == Quantity::minutes;
   const simulator::ComputeTimes alone = simulator::compute_times(
       {job.network->work, job.cluster->device, work.profile, job.precision, job.batch, 1},
       simulator::Reading::stated);
   std::string text = fmt::format(
-      "paceline predict --model {} --cluster {} --ranks {} --batch {} --precision {} {}{} "
+      "paceline {} --model {} --cluster {} --ranks {} --batch {} --precision {} {}{} "
       "--throughput {:.10g}",
-      parts.network_word(work.row->model), parts.cluster_word(work.row->cluster), job.ranks,
-      job.batch, name(job.precision), job.options.strategy_words, job.options.words,
-      job.batch / alone.total().value());
+      is_time_to_train ? "cost" : "predict", parts.network_word(work.row->model),
+      parts.cluster_word(work.row->cluster), job.ranks, job.batch, name(job.precision),
+      job.options.strategy_words, job.options.words, job.batch / alone.total().value());
   if (job.ranks > 1) {
     for (const models::CalibratedSlowdown& entry : work.profile->slowdowns) {
       if (entry.network == job.network->work.name && entry.precision == job.precision)
@@ -242,6 +241,9 @@ std::string command_of(const Work& work, const SourceParts& parts) {
   }
   if (work.row->sequence) text += fmt::format(" --sequence {}", *work.row->sequence);
   if (!job.cluster->profile.empty()) text += " --profile none";
+  if (is_time_to_train)
+    text += fmt::format(" --epochs {:.10g} --dataset {:.10g}", job.options.length->count,
+                        job.options.dataset->samples);
   return text;
 }
 

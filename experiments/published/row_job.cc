@@ -115,15 +115,16 @@ constexpr std::array option_words = {
                    [](RowOptions& options, const std::string& value) {
                      options.placement = models::placement_from_name(value);
                    }},
-    OptionWord{
-        .name = "--epochs",
-        .read = [](RowOptions& options,
-                   const std::string& value) { options.epochs = parse_number(value, 1e-6, 1e6); },
-        .is_predicts = false},
+    OptionWord{.name = "--epochs",
+               .read =
+                   [](RowOptions& options, const std::string& value) {
+                     options.length = {models::parse_length_count(value), models::Measure::epochs};
+                   },
+               .is_predicts = false},
     OptionWord{
         .name = "--dataset",
         .read = [](RowOptions& options,
-                   const std::string& value) { options.dataset = parse_number(value, 1, 1e15); },
+                   const std::string& value) { options.dataset = models::parse_dataset(value); },
         .is_predicts = false},
 };
 
@@ -172,7 +173,7 @@ RowOptions row_options(const TrainingRow& row) {
   options.strategy = &models::strategy(words.front());
   options.strategy_words = "--strategy " + words.front();
   for (std::size_t at = 1; at < words.size();) read_option(options, words, at);
-  if (row.quantity == Quantity::minutes && (!options.epochs || !options.dataset))
+  if (row.quantity == Quantity::minutes && (!options.length || !options.dataset))
     throw InputError("a time to train without epochs or dataset",
                      "add options such as --epochs 90 --dataset 1281167");
   return options;

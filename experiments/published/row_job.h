@@ -11,6 +11,8 @@
 #include "experiments/published/source.h"
 #include "models/cluster/cluster.h"
 #include "models/network/work.h"
+#include "models/phases/dataset.h"
+#include "models/phases/length.h"
 #include "models/plan/strategy.h"
 #include "simulator/iteration/prediction.h"
 
@@ -32,8 +34,8 @@ struct RowOptions {
   int accumulate = 1;
   std::string nccl_version;
   // The length of the training, in rows that are a time to train.
-  std::optional<double> epochs;
-  std::optional<double> dataset;  // samples of an epoch
+  std::optional<models::Length> length;
+  std::optional<models::Dataset> dataset;
   // The words that `paceline predict` takes: the strategy's, and all others.
   std::string strategy_words;
   std::string words;
@@ -55,6 +57,10 @@ struct RowJob {
   // Samples of all ranks in an iteration.
   [[nodiscard]] double samples() const {
     return static_cast<double>(ranks) * batch * options.accumulate;
+  }
+  // Samples of the whole training, in rows that are a time to train.
+  [[nodiscard]] double training_samples() const {
+    return models::samples(*options.length, samples(), options.dataset->samples);
   }
   // `profile` may be null. It must outlive the request, as must the job.
   [[nodiscard]] simulator::PredictionRequest request(const models::Profile* profile) const;

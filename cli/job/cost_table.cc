@@ -1,0 +1,233 @@
+// Tests: tests/cli/cost_test.py (end to end).
+#include "cli/job/cost_table.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "models/base/error.h"
+#include "models/base/parse_units.h"
+
+namespace paceline::job {
+namespace {
+
+// The options that a phase sets.
+struct PhaseOption {
+  const char* option;
+  bool is_set;
+};
+
+std::vector<PhaseOption> options_of(const models::Phase& phase) {
+  return {{"--batch", phase.batch.has_value()},
+          {"--sequence", phase.sequence.has_value()},
+          {"--accumulate", phase.accumulate.has_value()},
+          {"--precision", phase.precision.has_value()},
+          {"--throughput", phase.throughput.has_value()}};
+}
+
+JobOptions options_of(const JobOptions& common, const models::Phase& phase) {
+  JobOptions options = common;
+  if (phase.batch) options.batch = std::to_string(*phase.batch);
+  if (phase.sequence) options.sequence = std::to_string(*phase.sequence);
+  if (phase.accumulate) options.accumulate = std::to_string(*phase.accumulate);
+  if (phase.precision) options.precision = name(*phase.precision);
+  if (phase.throughput) options.compute.throughput = fmt::format("{}", phase.throughput->value());
+  return options;
+}
+
+bool are_same(const JobOptions& a, const JobOptions& b) {
+  return a.batch == b.batch && a.sequence == b.sequence && a.accumulate == b.accumulate &&
+         a.precision == b.precision && a.compute.throughput == b.compute.throughput;
+}
+
+// A rate of the command line holds at one batch and one length of sequence.
+void check_stated_rates(const JobOptions& common, const models::TrainingRun& run) {
+  for (const auto& [option, text] :
+       {std::pair<const char*, const std::string&>{"--throughput", common.compute.throughput},
+        {"--node-throughput", common.compute.node_throughput}}) {
+    if (text.empty()) continue;
+    const bool names_batches = text.find('@') != std::string::npos;
+    for (const models::Phase& phase : run.phases) {
+      const models::Phase& first = run.phases.front();
+      if (phase.throughput)
+        throw InputError(phase.place,
+                         fmt::format("{} has a throughput, and so has {}", phase.name, option),
+                         "leave one of the two out");
+      if (phase.sequence != first.sequence)
+        throw InputError({option}, "phases read sequences of different lengths",
+                         "give each phase a throughput of its own in the document of --phases");
+      if (phase.batch != first.batch && !names_batches)
+        throw InputError({option}, "phases have different batches",
+                         "say at which batch, as in 253.1@64, or give each phase a throughput");
+    }
+  }
+}
+
+// An error in what a phase says, at the place where it says so.
+InputError in_phase(const models::Phase& phase, const InputError& error) {
+  for (const PhaseOption& option : options_of(phase)) {
+    if (option.is_set && error.place().file == option.option)
+      return {phase.place, fmt::format("{}: {}", phase.name, error.problem()), error.remedy()};
+  }
+  return error;
+}
+
+class CostTabler {
+ public:
+  CostTabler(const JobOptions& options, const TrainingRunOptions& run, const CostObserver& observer)
+      : options_(options), run_options_(run), observer_(observer) {}
+
+  CostTable table() {
+    table_.run = load_training_run(run_options_);
+    check_stated_rates(options_, table_.run);
+    load_jobs();
+    predict();
+    make_rows();
+    return std::move(table_);
+  }
+
+ private:
+  void load_jobs() {
+    std::vector<JobOptions> known;
+    for (const models::Phase& phase : table_.run.phases) {
+      const JobOptions options = options_of(options_, phase);
+      const auto same = std::find_if(known.begin(), known.end(),
+                                     [&](const auto& other) { return are_same(other, options); });
+      table_.table_of_phase.push_back(static_cast<std::size_t>(same - known.begin()));
+      if (same != known.end()) continue;
+      known.push_back(options);
+      first_phase_.push_back(&phase);
+      try {
+        table_.jobs.push_back(load_job(options));
+      } catch (const InputError& error) {
+        throw in_phase(phase, error);
+      }
+    }
+    Job& first = table_.jobs.front();
+    if (first.networks.size() != 1)
+      throw InputError({"--model"}, fmt::format("{} networks", first.networks.size()),
+                       "a training run is of one");
+    table_.ranks = ranks_of(options_, first);
+    for (Job& job : table_.jobs) state_expenses(run_options_, job.cluster);
+  }
+
+  void predict() {
+    for (std::size_t i = 0; i < table_.jobs.size(); ++i) {
+      const auto begin = [&](const models::Strategy& strategy, std::size_t done, std::size_t all) {
+        const double share = static_cast<double>(done) / static_cast<double>(all);
+        if (observer_)
+          observer_(first_phase_[i]->name, strategy,
+                    (static_cast<double>(i) + share) / static_cast<double>(table_.jobs.size()));
+      };
+      const Job& job = table_.jobs[i];
+      table_.tables.push_back(
+          predict_table(job, job.networks.front(), table_.ranks, {.begin = begin, .row = {}}));
+      for (const simulator::LeftOut& row : table_.tables.back().left_out) {
+        const bool is_known =
+            std::any_of(table_.left_out.begin(), table_.left_out.end(),
+                        [&](const auto& other) { return other.name == row.name; });
+        if (!is_known) table_.left_out.push_back(row);
+      }
+      for (const std::string& warning : table_.tables.back().warnings) {
+        if (std::find(table_.warnings.begin(), table_.warnings.end(), warning) ==
+            table_.warnings.end())
+          table_.warnings.push_back(warning);
+      }
+    }
+  }
+
+  // The time of one evaluation in each table, by wire type: that of a forward pass is the same with
+  // all strategies.
+  [[nodiscard]] Seconds evaluation(const models::Phase& phase, const PredictionTable& table) const {
+    if (!table_.run.evaluation) return Seconds{0};
+    const models::Evaluation& asked = *table_.run.evaluation;
+    const int batch = asked.batch.value_or(phase.batch.value_or(table.job.batch_per_rank));
+    const auto share = simulator::evaluation_share(asked.samples, table_.ranks, batch);
+    simulator::Predictor predictor(
+        table.job.request(table.network, table_.ranks, table.job.wires.front()));
+    return static_cast<double>(share.passes) * predictor.forward_pass(share.batch);
+  }
+
+  // The row of the strategy and the wire type with this index; null where it was left out.
+  static const simulator::StrategyPrediction* find(const PredictionTable& table,
+                                                   const models::Strategy& strategy,
+                                                   std::size_t wire) {
+    for (const simulator::StrategyPrediction& row : table.rows) {
+      if (row.name == strategy.name && row.plan.wire == table.job.wires[wire]) return &row;
+    }
+    return nullptr;
+  }
+
+  void make_rows() {
+    const models::TrainingRun& run = table_.run;
+    std::vector<Seconds> evaluations;
+    for (std::size_t i = 0; i < run.phases.size(); ++i)
+      evaluations.push_back(evaluation(run.phases[i], table_of(i)));
+    const Job& job = table_.jobs.front();
+    for (std::size_t wire = 0; wire < job.wires.size(); ++wire) {
+      for (const models::Strategy* strategy : job.strategies) {
+        CostRow row{.name = std::string(strategy->name), .phases = {}, .time = {}, .expenses = {}};
+        std::vector<simulator::PhaseIteration> iterations;
+        for (std::size_t i = 0; i < run.phases.size(); ++i) {
+          const PredictionTable& table = table_of(i);
+          const simulator::StrategyPrediction* found = find(table, *strategy, wire);
+          if (found == nullptr) break;
+          row.phases.push_back(found);
+          row.by_library_model = row.by_library_model || found->by_library_model;
+          iterations.push_back({found->iteration, samples_of_an_iteration(table), evaluations[i]});
+        }
+        if (row.phases.size() != run.phases.size()) continue;
+        row.time = simulator::time_to_train(run, iterations);
+        row.expenses = simulator::expenses(job.cluster, table_.ranks, row.time.total);
+        table_.rows.push_back(std::move(row));
+      }
+    }
+    if (table_.rows.empty())
+      throw InputError("no strategy can be timed in all phases", table_.left_out.front().remedy);
+  }
+
+  [[nodiscard]] const PredictionTable& table_of(std::size_t phase) const {
+    return table_.tables[table_.table_of_phase[phase]];
+  }
+  [[nodiscard]] static double samples_of_an_iteration(const PredictionTable& table) {
+    return static_cast<double>(table.ranks) * table.job.batch_per_rank * table.job.accumulate;
+  }
+
+  const JobOptions& options_;
+  const TrainingRunOptions& run_options_;
+  const CostObserver& observer_;
+  CostTable table_;
+  std::vector<const models::Phase*> first_phase_;  // of each job
+};
+
+}  // namespace
+
+std::size_t CostTable::best() const {
+  const auto faster = [](const CostRow& a, const CostRow& b) {
+    if (a.by_library_model != b.by_library_model) return b.by_library_model;
+    return a.time.total.value < b.time.total.value;
+  };
+  return static_cast<std::size_t>(std::min_element(rows.begin(), rows.end(), faster) -
+                                  rows.begin());
+}
+
+std::vector<std::size_t> CostTable::tied() const {
+  constexpr double alike = 1.001;
+  const std::size_t first = best();
+  std::vector<std::size_t> others;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (i != first && !rows[i].by_library_model &&
+        rows[i].time.total.value <= alike * rows[first].time.total.value)
+      others.push_back(i);
+  }
+  return others;
+}
+
+CostTable cost_table(const JobOptions& options, const TrainingRunOptions& run,
+                     const CostObserver& observer) {
+  return CostTabler(options, run, observer).table();
+}
+
+}  // namespace paceline::job
