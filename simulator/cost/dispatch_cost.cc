@@ -20,6 +20,7 @@ constexpr Prior byte_scheduler_task_s{0.085e-3, 0.05e-3, 0.3e-3};
 constexpr Prior p3_slice_s{50e-6, 20e-6, 100e-6};
 constexpr Prior pageable_bytes_per_s{5e9, 3e9, 6.8e9};
 constexpr Prior summed_bytes_per_s{3e9, 1.5e9, 7e9};
+constexpr Prior messages_beside_threads{3, 1, 10};
 
 // Up a tree over all ranks, and down again.
 Seconds tree_latency(int ranks, const CommunicationCost& cost) {
@@ -47,20 +48,28 @@ Seconds negotiation_time(models::Negotiation negotiation, int ranks, int gradien
 }
 
 Seconds hand_over_time(models::System system, Reading reading) {
-  switch (system) {
-    case models::System::p3:
-      return Seconds{at(p3_slice_s, reading, false)};
-    case models::System::byte_scheduler:
-      return Seconds{at(byte_scheduler_task_s, reading, false)};
-    default:
-      return Seconds{0};
+  return system == models::System::p3 ? Seconds{at(p3_slice_s, reading, false)} : Seconds{0};
+}
+
+ComputeTimes with_tasks(ComputeTimes compute, const models::NetworkWork& network,
+                        const models::Plan& plan, Reading reading) {
+  const auto& other = models::strategy(plan.strategy).other;
+  if (plan.ranks == 1 || !other || other->system != models::System::byte_scheduler) return compute;
+  const Seconds task{at(byte_scheduler_task_s, reading, false)};
+  for (const models::Bucket& bucket : plan.buckets) {
+    const auto gradient = static_cast<std::size_t>(bucket.first_gradient);
+    const auto layer = static_cast<std::size_t>(network.gradients[gradient].layer);
+    compute.layers[layer].forward += task;
+    if (!compute.beside_traffic.empty()) compute.beside_traffic[layer].forward += task;
   }
+  return compute;
 }
 
 HostWay host_way(Bytes bytes, int ranks, Reading reading) {
   const double others = static_cast<double>(ranks - 1) / ranks;
   return {bytes / BytesPerSecond{at(pageable_bytes_per_s, reading, true)},
-          others * bytes / BytesPerSecond{at(summed_bytes_per_s, reading, true)}};
+          others * bytes / BytesPerSecond{at(summed_bytes_per_s, reading, true)},
+          at(messages_beside_threads, reading, false)};
 }
 
 }  // namespace paceline::simulator

@@ -4,9 +4,12 @@
 // of each, keys in docs/sources.md.
 #pragma once
 
+#include "models/network/work.h"
 #include "models/plan/dispatch.h"
+#include "models/plan/plan.h"
 #include "models/plan/strategy.h"
 #include "simulator/cost/communication_cost.h"
+#include "simulator/cost/compute_time.h"
 
 namespace paceline::simulator {
 
@@ -22,25 +25,31 @@ namespace paceline::simulator {
 [[nodiscard]] Seconds negotiation_time(models::Negotiation negotiation, int ranks, int gradients,
                                        const CommunicationCost& cost, Reading reading);
 
-// What a system spends to hand over one bucket, while its stream waits.
-//   ByteScheduler  0.085 ms (0.05 to 0.3): its Python thread, a lock and a callback for each task. From
-//                  161 tensors of ResNet-50 with the scheduler on and off (byteps#370). Its parts are
-//                  handed over one after the other; where a credit leaves room for several, some of
-//                  it may be hidden, which is left out
-//   P3             0.05 ms (0.02 to 0.1): ZMQ and the handling of a key (assumed)
-//   others         nothing beside their negotiation
+// What a system spends to hand over one bucket, while its stream waits: P3 0.05 ms (0.02 to 0.1) for
+// ZMQ and the handling of a key (assumed), others nothing beside their negotiation.
 [[nodiscard]] Seconds hand_over_time(models::System system, Reading reading);
+
+// Computation with what a system's own threads take from it on each rank, for each bucket: ByteScheduler
+// 0.085 ms (0.05 to 0.3), others nothing. Its hook stops the forward pass of a layer until a Python
+// thread has polled, updated and unlocked each of the layer's parameters, and that thread shares the
+// interpreter with the pass (bytescheduler/pytorch/horovod.py). From 161 tensors of ResNet-50 on two
+// GPUs, whose iteration took 13.7 ms longer with the scheduler on, without parts and without a limit
+// (byteps#370); 8 GPUs that were not tuned lost up to three times as much (byteps#339).
+[[nodiscard]] ComputeTimes with_tasks(ComputeTimes compute, const models::NetworkWork& network,
+                                      const models::Plan& plan, Reading reading);
 
 // The copies of a bucket to the host and back, and its sum there, one after the other (Horovod without
 // NCCL, nccl_operations.cc: the host's buffer is not pinned).
 //   each copy  bytes / 5 GB/s (3 to 6.8): pageable memory over PCIe 3
 //   sum        bytes x (N - 1) / N / 3 GB/s (1.5 to 7): one core of a CPU for each rank, FP32, several
 //              ranks at once
-// It leaves out what threads of a framework do to MPI beside them, which was up to ten times as slow
-// in one report (horovod#2379).
+// MPI's messages take 3 times (1 to 10) as long beside a framework's threads as in a benchmark: 10 times
+// in one report (horovod#2379), 1.6 and 2.2 times on two and four nodes of B-Caffe against its own
+// machines' OSU curves.
 struct HostWay {
   Seconds copy;  // one way
   Seconds sum;
+  double messages = 1;  // times as long as the all-reduce takes alone
 };
 [[nodiscard]] HostWay host_way(Bytes bytes, int ranks, Reading reading);
 

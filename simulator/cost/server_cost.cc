@@ -144,6 +144,7 @@ class Phases {
     phase(std::move(push));
     phase(std::move(adds));
     phase(std::move(pull), waits_for_all);
+    phases_.back().in_no_order = waits_for_all;
     phases_.back().is_requested =
         bucket_.system == System::byteps || bucket_.system == System::kvstore;
   }

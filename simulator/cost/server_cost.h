@@ -34,6 +34,10 @@
 // queued by then (last_push_before_request). Where the network is slow, all is pushed first, and then
 // all is pulled. P3 sends by priority, and so do its requests.
 //
+// TensorFlow asks for all variables at once when a step begins, and they come in no order of the layers
+// (Hashemi et al. 2019, TicTac), so that the forward pass is taken to begin when all are there. Within
+// a process it begins when its first variable is.
+//
 //   A  servers' additions, bytes that come in: BytePS and MXNet 12.5 GB/s (6 to 20), TensorFlow 15
 //      (5 to 26)
 //   R  what a process receives. gRPC 0.55 GB/s (0.1 to 0.9), from however many: TensorFlow up to 1.4
@@ -45,8 +49,8 @@
 //
 // What is left out: that a phase may begin before the one before has ended, within a bucket; unequal
 // loads by BytePS's hash of keys; that copies to the host share PCIe with messages in the node; that
-// TensorFlow's next forward pass can start before its last variables are back; what a message costs
-// whatever its size, and what threads take from each other.
+// a forward pass may get along with the variables that chance brings first; whether TensorFlow's
+// variables are on GPUs or on CPUs; what a message costs whatever its size, and what threads take from each other.
 #pragma once
 
 #include <cstddef>
@@ -67,9 +71,9 @@ struct Occupied {
 };
 struct ServedPhase {
   std::vector<Occupied> lanes;  // at least one
-  bool after_all = false;  // begins when all buckets of the iteration are through the one before
-  bool is_requested =
-      false;  // begins when a request has passed the pushes that were queued before it
+  bool after_all = false;     // begins when all buckets of the iteration are through the one before
+  bool in_no_order = false;   // beside after_all: buckets get through it in no order of the layers
+  bool is_requested = false;  // begins when its request has passed the pushes that are queued
 };
 
 struct ServedBucket {

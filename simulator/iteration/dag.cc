@@ -234,6 +234,7 @@ void IterationDag::add_after_all(const models::NetworkWork& network, const model
     if (phase == phases.end()) continue;
     const int bucket = static_cast<int>(b);
     const int first_lane = first_lane_stream(plan);
+    const bool in_no_order = phase->in_no_order;
     if (all < 0) {
       all = add(TaskKind::wait, Resource::communication, bucket, Seconds{0});
       tasks_.back().stream = first_lane - 1;
@@ -253,7 +254,7 @@ void IterationDag::add_after_all(const models::NetworkWork& network, const model
     for (int i = 0; i < part.gradient_count; ++i) {
       const auto gradient = static_cast<std::size_t>(part.first_gradient + i);
       const auto layer = static_cast<std::size_t>(network.gradients[gradient].layer);
-      for (const int done : before) depend(done, forward_[layer], 1);
+      for (const int done : before) depend(done, forward_[in_no_order ? 0 : layer], 1);
     }
   }
 }

@@ -13,7 +13,8 @@
 // (models/plan/dispatch.h), it also waits for the bucket whose end leaves room for it. A pull that is asked
 // for waits for the pushes that were queued before its request (server_cost.h). Where servers
 // hand nothing back before all buckets are summed, the update waits for these, and a layer's next
-// forward pass for its own parameters; they come in forward order.
+// forward pass for its own parameters, which come in forward order; or for all, where they come in no
+// order.
 //
 // Boost.Graph holds the graph, checks that it is acyclic and orders it; it stays in the .cc.
 #pragma once

@@ -77,7 +77,7 @@ void add_dispatch(const models::Plan& plan, const models::Bucket& bucket,
   if (!plan.dispatch.through_host) return;
   const HostWay way = host_way(plan.bytes(bucket), plan.ranks, reading);
   times.pack += way.copy;
-  times.all_reduce += way.sum;
+  times.all_reduce = way.messages * times.all_reduce + way.sum;
   times.unpack += way.copy;
 }
 
@@ -305,11 +305,12 @@ StrategyRun Predictor::run(models::Plan plan, Setting& at) const {
     IterationDag dag(request_.network, plan, compute, buckets, at.input);
     return timer.timed(std::move(dag));
   };
-  TimedIteration iteration{timed_with(at.compute), {}};
+  const ComputeTimes compute = with_tasks(at.compute, request_.network, plan, at.reading);
+  TimedIteration iteration{timed_with(compute), {}};
   iteration.steady = steady_state(iteration.dag);
   const bool slows =
       plan.ranks > 1 && !at.compute.beside_traffic.empty() && !request_.compute_is_exact;
-  if (slows) iteration = stretched(std::move(iteration), at.compute, timed_with);
+  if (slows) iteration = stretched(std::move(iteration), compute, timed_with);
   std::string timed_by = described(method.engine);
   if (const auto library = models::strategy(plan.strategy).library()) {
     const LibraryCurve* curve = at.curve_of(*library);
@@ -519,14 +520,17 @@ IterationSpread Predictor::spread(const StrategyRun& stated, const TimeSpent& sp
   const auto totals_at = [&](Reading reading) {
     return totals(buckets_alone(stated.plan, stated.method, setting_at(reading)));
   };
-  const ComputeTimes& alone = setting_at(Reading::stated).alone;
+  const auto alone_at = [&](Reading reading) {
+    return with_tasks(setting_at(reading).alone, request_.network, stated.plan, reading);
+  };
+  const ComputeTimes alone = alone_at(Reading::stated);
   const IterationSketch sketch(request_.network, stated.plan, alone);
   const models::Device& device = request_.cluster.device;
   return sampled_spread(
       {.sketch = sketch,
        .buckets = {totals(stated.buckets), totals_at(Reading::fast), totals_at(Reading::slow)},
-       .fast_compute = setting_at(Reading::fast).alone.total() / alone.total(),
-       .slow_compute = setting_at(Reading::slow).alone.total() / alone.total(),
+       .fast_compute = alone_at(Reading::fast).total() / alone.total(),
+       .slow_compute = alone_at(Reading::slow).total() / alone.total(),
        .effects = *effects(),
        .ranks = request_.ranks,
        .calibrated_ranks = alone.calibrated_ranks,

@@ -102,6 +102,7 @@ models::Plan make_timed_plan(const models::Strategy& strategy, const models::Net
     if (dispatch.through_host) {
       const HostWay way = host_way(bytes, ranks, Reading::stated);
       time += 2 * way.copy + way.sum;
+      time += (way.messages - 1) * timer.time(plan.schedules.front(), bytes);
     }
     time += timer.time(plan.schedules.front(), bytes);
     return entry->second = time;

@@ -193,11 +193,34 @@ TEST(Negotiation, ByHand) {
     EXPECT_EQ(us(kind, 1, 5, Reading::stated), 0);
 }
 
+// Three parts of layer 0, one of layer 1: 0.085 ms each, in the forward pass of their layer.
+TEST(Tasks, OfByteSchedulerStopTheForwardPassByHand) {
+  const models::NetworkWork network = test::chain_network({30, 10});
+  ComputeTimes compute;
+  compute.layers.assign(2, {1_s, 2_s});
+  const auto forward_ms = [&](const char* strategy, int ranks, Reading reading) {
+    const models::Plan plan = models::make_plan(models::strategy(strategy), network.gradients,
+                                                ranks, models::WireType::fp32, {.partition = 40_B});
+    const ComputeTimes with = with_tasks(compute, network, plan, reading);
+    EXPECT_EQ(with.layers[0].backward, compute.layers[0].backward);
+    return std::pair((with.layers[0].forward - 1_s).value() * 1e3,
+                     (with.layers[1].forward - 1_s).value() * 1e3);
+  };
+  const auto stated = forward_ms("byte-scheduler", 2, Reading::stated);
+  EXPECT_NEAR(stated.first, 3 * 0.085, 1e-9);
+  EXPECT_NEAR(stated.second, 0.085, 1e-9);
+  EXPECT_NEAR(forward_ms("byte-scheduler", 2, Reading::slow).first, 3 * 0.3, 1e-9);
+  EXPECT_EQ(forward_ms("byte-scheduler", 1, Reading::stated).first, 0);
+  EXPECT_EQ(forward_ms("p3", 2, Reading::stated).first, 0);
+}
+
 // 60 MB: 12 ms each way; a core adds three quarters of it at 3 GB/s.
 TEST(HostWay, ByHand) {
   const HostWay way = host_way(60e6 * 1_B, 4, Reading::stated);
   EXPECT_NEAR(way.copy.value(), 12e-3, 1e-12);
   EXPECT_NEAR(way.sum.value(), 15e-3, 1e-12);
+  EXPECT_EQ(way.messages, 3);
+  EXPECT_EQ(host_way(60e6 * 1_B, 4, Reading::slow).messages, 10);
   EXPECT_LT(host_way(60e6 * 1_B, 4, Reading::fast).sum, way.sum);
   EXPECT_GT(host_way(60e6 * 1_B, 4, Reading::slow).copy, way.copy);
 }

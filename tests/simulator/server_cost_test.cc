@@ -102,7 +102,7 @@ TEST(ServerCost, KvstoreByHand) {
 // acknowledged at 2, when the second was queued; the second at 4, before the third is there.
 TEST(ServerCost, ARequestPassesThePushesThatAreQueued) {
   const std::vector<ServedPhase> phases = {
-      {{{3, 2_s}, {7, 1_s}}}, {{{8, 1_s}}}, {{{4, 2_s}}, false, true}};
+      {{{3, 2_s}, {7, 1_s}}}, {{{8, 1_s}}}, {{{4, 2_s}}, false, false, true}};
   const std::vector<const std::vector<ServedPhase>*> three(3, &phases);
   EXPECT_EQ(push_before_request(phases), 0u);
   EXPECT_EQ(last_push_before_request(std::vector{0_s, 0_s, 5_s}, three),
@@ -170,6 +170,23 @@ TEST(ServedDag, ALayerWaitsForItsOwnPullByHand) {
   EXPECT_DOUBLE_EQ(steady_state(dag).period.value(), 22);
 }
 
+// The same, but pulls come in no order: forward 0-3, backward 3-5 and 5-9. Pushes 5-11 and 9-15, pulls
+// 15-21 and 15-23.
+TEST(ServedDag, ALayerWaitsForAllPullsThatComeInNoOrderByHand) {
+  const models::NetworkWork network = test::chain_network({10, 10});
+  ComputeTimes compute{
+      .layers = {{1_s, 4_s}, {2_s, 2_s}}, .update = 1_s, .provenance = {}, .source = {}};
+  const models::Plan plan =
+      models::make_plan(models::strategy("tf-parameter-server"), network.gradients, 2,
+                        models::WireType::fp32, {.servers = 2});
+  std::vector<BucketTimes> buckets(2);
+  for (int b = 0; b < 2; ++b)
+    buckets[static_cast<std::size_t>(b)].served = {{{{0, 4_s}, {2 + b, 6_s}}},
+                                                   {{{1, 4_s}, {4 + b, 6_s}}, true, true}};
+  const IterationDag dag(network, plan, compute, buckets, {});
+  EXPECT_DOUBLE_EQ(steady_state(dag).period.value(), 23);
+}
+
 // Four buckets of which all are there at 2 s, pushed and pulled in 1 s each. Without requests the last
 // pull ends at 2 + 4 + 1; behind the queue the first begins at 6, and the last ends at 10.
 TEST(ServedDag, WhereTheNetworkIsSlowAllIsPushedFirstByHand) {
@@ -181,7 +198,7 @@ TEST(ServedDag, WhereTheNetworkIsSlowAllIsPushedFirstByHand) {
   ASSERT_EQ(plan.buckets.size(), 4u);
   const auto period = [&](bool is_requested) {
     BucketTimes times;
-    times.served = {{{{3, 1_s}}}, {{{4, 1_s}}, false, is_requested}};
+    times.served = {{{{3, 1_s}}}, {{{4, 1_s}}, false, false, is_requested}};
     const IterationDag dag(network, plan, compute, std::vector<BucketTimes>(4, times), {});
     return steady_state(dag).period.value();
   };
