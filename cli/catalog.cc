@@ -9,10 +9,12 @@
 
 #include "calibration/shipped_profiles.h"
 #include "experiments/reproduction.h"
+#include "models/base/parse_units.h"
 #include "models/cluster/catalog.h"
 #include "models/collective/catalogue.h"
 #include "models/network/zoo.h"
 #include "models/plan/strategy.h"
+#include "simulator/cost/nccl_model.h"
 
 namespace paceline::cli {
 namespace {
@@ -22,6 +24,35 @@ std::vector<CatalogEntry> entries(const Range& range, Describe describe) {
   std::vector<CatalogEntry> list;
   for (const auto& entry : range) list.push_back({std::string(entry.name), describe(entry)});
   return list;
+}
+
+// What a device, a link or a cluster is beside its description, for those who choose one.
+std::string facts_of_device(const std::string& name) {
+  const models::Device device = models::catalog_device(name);
+  std::string facts = simulator::is_gpu(device) ? "GPU" : "processor";
+  if (device.cooling == models::Cooling::geforce) facts += ", geforce cooling";
+  if (device.power) facts += ", " + to_text(device.power->value);
+  return facts;
+}
+
+std::string facts_of_link(const std::string& name) {
+  const models::Link link = models::catalog_link(name);
+  return fmt::format("{}{}", link.kind ? models::name(*link.kind) : "no kind",
+                     link.protocol == models::Protocol::tcp ? ", TCP" : "");
+}
+
+std::string facts_of_cluster(const std::string& name) {
+  const models::Cluster cluster = models::catalog_cluster(name);
+  return fmt::format("{} nodes of {} {}{}", cluster.nodes, cluster.ranks_per_node,
+                     cluster.device.name,
+                     cluster.price ? ", " + to_text(cluster.price->value) + " a node" : "");
+}
+
+template <class Facts>
+std::vector<CatalogEntry> with_facts(const std::vector<models::CatalogEntry>& list, Facts facts) {
+  return entries(list, [&](const models::CatalogEntry& entry) {
+    return fmt::format("{} [{}]", entry.description, facts(entry.name));
+  });
 }
 
 }  // namespace
@@ -36,9 +67,10 @@ std::vector<CatalogList> catalog() {
   for (const std::string& name : calibration::shipped_profile_names())
     profiles.push_back({name, calibration::shipped_profile(name).origin});
   return {{"NETWORKS", entries(models::zoo(), described)},
-          {"CLUSTERS", entries(models::catalog_clusters(), described)},
-          {"DEVICES", entries(models::catalog_devices(), described)},
-          {"LINKS", entries(models::catalog_links(), described)},
+          {"CLUSTERS", with_facts(models::catalog_clusters(), facts_of_cluster)},
+          {"DEVICES", with_facts(models::catalog_devices(), facts_of_device)},
+          {"LINKS", with_facts(models::catalog_links(), facts_of_link)},
+          {"PRICES", entries(models::catalog_prices(), described)},
           {"SCHEDULES", entries(models::collective_catalogue(), with_source)},
           {"STRATEGIES", entries(models::strategy_catalogue(), with_source)},
           {"SYSTEMS", entries(models::other_system_catalogue(), with_source)},

@@ -17,7 +17,7 @@ struct CatalogList {
   std::vector<CatalogEntry> entries;
 };
 
-// Networks, clusters, devices, links, schedules, strategies, shipped profiles, experiments.
+// Networks, clusters, devices, links, prices, schedules, strategies, shipped profiles, experiments.
 [[nodiscard]] std::vector<CatalogList> catalog();
 
 // The whole document (schema paceline.catalog/1, docs/formats.md).

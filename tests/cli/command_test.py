@@ -121,6 +121,15 @@ class Show(unittest.TestCase):
         self.assertEqual(document["backward_flops"],
                          sum(layer["data_gradient_flops"] + layer["weight_gradient_flops"] for layer in document["layers"]))
 
+    def test_the_catalogue_says_what_devices_links_and_clusters_are(self):
+        catalog = json.loads(run("show", "catalog", "--json").stdout)
+        described = {entry["name"]: entry["description"] for key in ("devices", "links", "clusters", "prices") for entry in catalog[key]}
+        self.assertTrue(described["v100"].endswith("[GPU, 300 W]"))
+        self.assertTrue(described["titan-rtx"].endswith("[GPU, geforce cooling, 280 W]"))
+        self.assertTrue(described["xeon-8160"].endswith("[processor, 150 W]"))
+        self.assertTrue(described["tcp-10g"].endswith("[ethernet, TCP]"))
+        self.assertTrue(described["aws-p5-48xlarge"].endswith("55.04 USD/h"))
+
     def test_every_name_of_the_catalogue_can_be_shown(self):
         catalog = json.loads(run("show", "catalog", "--json").stdout)
         for entry in catalog["networks"]:
