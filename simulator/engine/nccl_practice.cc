@@ -4,8 +4,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "models/collective/algorithms.h"
 #include "simulator/engine/collective_timer.h"
@@ -49,6 +51,14 @@ const Figure<double>& nccl_latency_factor() {
       "small all-reduces over NCCL's own model: 1.3 to 2.2 on a DGX A100 (nccl-tests#123), 2.6 and "
       "2.0 on PCIe (NVIDIA/nccl#1439, #1530), 1.6, 1.2 and 1.0 over InfiniBand (nccl-tests#150, "
       "NVIDIA/nccl#1291, #757)"};
+  return factor;
+}
+
+const Figure<double>& nccl_nvls_latency_factor() {
+  static const Figure<double> factor{1.0, 0.87, 1.6, Provenance::published,
+                                     "small all-reduces by NVLSTree of 16 H20 on two nodes take 46 "
+                                     "to 48 us, where NCCL's model has "
+                                     "53 (NVIDIA/nccl#1244); up to 1.6 as rings and trees take"};
   return factor;
 }
 
@@ -122,11 +132,38 @@ NcclPractice::NcclPractice(const NcclTables& tables, const models::Cluster& clus
     if (model_.nodes() > 1) bound(network_bandwidth(cost, nics), graph.inter_gbps);
     eta_[index(algorithm)] = eta;
   }
+  const std::optional<NcclNvls> nvls = nccl_nvls(model_, cluster);
+  if (!nvls || !node) return;
+  const Seconds host = slowed_.latency(NcclAlgorithm::tree, NcclProtocol::ll) -
+                       model_.latency(NcclAlgorithm::tree, NcclProtocol::ll);
+  const double factor = read_figure(nccl_nvls_latency_factor(), node_reading(pace, reading), false);
+  switched_ = {.own = *nvls,
+               .latency = std::max(Seconds{0},
+                                   factor * nvls->latency + (pace.is_measured ? host : Seconds{0})),
+               .intra_share = ring_bus_bandwidth(cost, on_a_node).value() / giga / nvls->port_gbps};
+  if (nvls->network_gbps > 0)
+    switched_->inter_share =
+        network_bandwidth(cost, nics).value() / giga / (nvls->channels * nvls->network_gbps);
+}
+
+double NcclPractice::tree_correction(Bytes bytes) const {
+  constexpr double first_size = 64;
+  const std::vector<double>& correction =
+      model_.tables().tree_correction[static_cast<std::size_t>(NcclProtocol::simple)];
+  if (bytes.value() < first_size) return correction.front();
+  const auto size = static_cast<std::size_t>(std::ilogb(bytes.value() / first_size));
+  return size < correction.size() ? correction[size] : 1;
 }
 
 NcclTime NcclPractice::parts(Bytes bytes, std::optional<NcclAlgorithm> only) const {
   const std::optional<NcclChoice> choice = model_.choice(bytes, only);
   if (!choice) return {};
+  if (!only && switched_ &&
+      switched_->own.latency + switched_->own.transfer(ranks(), bytes) < choice->time) {
+    const Seconds transfer =
+        switched_->own.transfer(ranks(), bytes, switched_->intra_share, switched_->inter_share);
+    return {switched_->latency, transfer / tree_correction(bytes)};
+  }
   const NcclTime time = *slowed_.parts(choice->algorithm, choice->protocol, bytes);
   return {time.latency, time.transfer / eta_[index(choice->algorithm)]};
 }

@@ -21,6 +21,12 @@
 //   network the NICs' bandwidth of a node, over the channels' C b between nodes
 // and at most 1 for trees, whose speed kernels limit, too. Reduction takes no time of its own.
 //
+// Where NVSwitches reduce (simulator/cost/nccl_nvls.h) and NCCL expects less of that than of rings
+// and trees, it takes it. Its latency is NCCL's own times nccl_nvls_latency_factor(), and where an
+// all-reduce was measured what LL's is beyond NCCL's own. Its bandwidth has the share of NCCL's that
+// a ring has of the port, and the NICs of theirs, and NCCL's own correction for Simple in trees: it
+// applies that to trees only, but this pipeline, too, has its peak at sizes of GB (nccl-tests#212).
+//
 // The interval is that of the factor, of the steps and of the links, all at their fast or slow end.
 #pragma once
 
@@ -32,6 +38,7 @@
 #include "models/cluster/cluster.h"
 #include "simulator/cost/communication_cost.h"
 #include "simulator/cost/nccl_model.h"
+#include "simulator/cost/nccl_nvls.h"
 #include "simulator/cost/pace.h"
 
 namespace paceline::simulator {
@@ -39,6 +46,8 @@ namespace paceline::simulator {
 // Time of a small all-reduce over what NCCL's model says, inside nodes and over InfiniBand: seven
 // systems with 2 to 24 ranks, none of which is a row that predictions are compared with.
 [[nodiscard]] const Figure<double>& nccl_latency_factor();
+// The same of NVLS and NVLSTree.
+[[nodiscard]] const Figure<double>& nccl_nvls_latency_factor();
 // A step of NCCL over TCP.
 [[nodiscard]] const Figure<Seconds>& nccl_tcp_step();
 // What waiting for a completion adds to a step of protocol Simple over EFA.
@@ -55,7 +64,7 @@ class NcclPractice {
   NcclPractice(const NcclTables& tables, const models::Cluster& cluster, int ranks,
                const CommunicationCost& cost, Reading reading, const Pace& pace = {});
 
-  // The time of NCCL's choice; 0 for one rank. With `only`, of its choice among the protocols of
+  // The time of NCCL's choice, NVLS among it; 0 for one rank. With `only`, of its choice among the protocols of
   // that algorithm, as NCCL_ALGO makes it.
   [[nodiscard]] Seconds time(Bytes bytes, std::optional<NcclAlgorithm> only = {}) const;
   // The same in its two parts.
@@ -66,9 +75,20 @@ class NcclPractice {
   [[nodiscard]] double eta(NcclAlgorithm algorithm) const;
 
  private:
+  // The share of their bandwidth that pipelines of Simple reach at this size.
+  [[nodiscard]] double tree_correction(Bytes bytes) const;
+
   NcclModel model_;
   NcclModel slowed_;  // with the latencies of practice
   std::array<double, 2> eta_ = {1, 1};
+  // In switches, where NCCL has that: what it expects, and what it takes.
+  struct Switched {
+    NcclNvls own;
+    Seconds latency;
+    double intra_share = 1;
+    double inter_share = 1;
+  };
+  std::optional<Switched> switched_;
 };
 
 // "NCCL 2.28.3-1's own choice (tuning.cc), at the links' rates and at latencies as measured"

@@ -100,7 +100,7 @@ TEST(AllReduceTime, IsTheEnginesForASchedule) {
 }
 
 TEST(AllReduceTime, KnowsNcclByThreeNames) {
-  const models::Cluster cluster = models::catalog_cluster("h200-ndr");
+  const models::Cluster cluster = models::catalog_cluster("aws-p3-16xlarge");  // no NVSwitches
   AllReduceTimer timer({.cluster = cluster, .ranks = 16, .nccl_version = "2.20"});
   const auto us = [&](const char* name) { return timer.by_name(name, {}, Bytes{1e6}).time.value; };
   EXPECT_EQ(us("nccl"), std::min(us("nccl-ring"), us("nccl-tree")));

@@ -1,0 +1,38 @@
+// What NCCL expects of an all-reduce in which NVSwitches reduce and multicast: NVLS inside a node,
+// and NVLSTree, a tree between nodes whose switches do so (src/graph/tuning.cc, ncclTopoTuneModel;
+// src/graph/search.cc; key "NCCL tuning" in docs/sources.md). Beside nccl_model.h, as plain numbers.
+//
+// With g GPUs in each of N nodes there are C = g channels of `intra` GB/s through the switch and of
+// `inter` GB/s between nodes, each the fastest of the search's speeds that ports and NICs carry:
+//   bus bandwidth = C min(2 e (C-1)/C intra, k inter, most a channel)
+// e is 0.85 on Hopper and 0.74 on Blackwell; k is 2 between two nodes and 1 between more; the second
+// and third bound are NVLSTree's. latency = 25 us + 2 floor(log2 N) 14 us.
+#pragma once
+
+#include <optional>
+
+#include "models/base/units.h"
+#include "models/cluster/cluster.h"
+#include "simulator/cost/nccl_model.h"
+
+namespace paceline::simulator {
+
+struct NcclNvls {
+  int channels = 0;
+  double port_gbps = 0;     // of a GPU, as NCCL counts it
+  double intra_gbps = 0;    // of a channel: the first bound
+  double network_gbps = 0;  // of a channel, by the NICs; 0 on one node
+  double inter_gbps = 0;    // of a channel: the lesser of the other two; 0 on one node
+  Seconds latency;
+
+  // Expected for n bytes, where links have these shares of the bandwidth that NCCL counts.
+  [[nodiscard]] Seconds transfer(int ranks, Bytes bytes, double intra_share = 1,
+                                 double inter_share = 1) const;
+};
+
+// Nothing where NCCL has none: before Hopper, without NVSwitches, with fewer than three GPUs in a
+// node, or not as many in each.
+[[nodiscard]] std::optional<NcclNvls> nccl_nvls(const NcclModel& model,
+                                                const models::Cluster& cluster);
+
+}  // namespace paceline::simulator
