@@ -57,8 +57,8 @@ std::vector<std::string> nccl_all_reduce_names() {
 }
 
 AllReduceSpread all_reduce_spread(bool is_measured) {
-  return is_measured ? AllReduceSpread{.transfer = 0.143, .latency = 0.358}
-                     : AllReduceSpread{.transfer = 0.358, .latency = 0.286};
+  return is_measured ? AllReduceSpread{.transfer = 0.143, .latency = 0.429}
+                     : AllReduceSpread{.transfer = 0.286, .latency = 0.358};
 }
 
 AllReduceTimer::AllReduceTimer(const AllReduceRequest& request) : request_(request) {
