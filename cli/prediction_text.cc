@@ -150,14 +150,19 @@ std::string effect_lines(const models::Effects& effects) {
   const auto share = [](double v) { return fmt::format("{:.3g} %", 100 * v); };
   const auto factor = [](double v) { return fmt::format("{:.3g} x", v); };
   const auto time = [](Seconds v) { return to_text(v); };
-  return figure_line("rank spread", effects.rank_spread, share) +
-         figure_line("jitter", effects.jitter, share) +
-         figure_line("crowding", effects.crowding, factor) +
-         figure_line("slowdown", effects.slowdown, factor) +
-         figure_line("memory-bound", effects.memory_bound, share) +
-         figure_line("launch", effects.collective_launch, time) +
-         figure_line("fixed per layer", effects.layer_launch, time) +
-         figure_line("unexplained", effects.unexplained, share) +
+  std::string text = figure_line("rank spread", effects.rank_spread, share) +
+                     figure_line("jitter", effects.jitter, share);
+  // Those of GPUs are left out where they do nothing.
+  if (effects.crowding.high > 1) text += figure_line("crowding", effects.crowding, factor);
+  if (effects.slowdown.high > 0) {
+    text += figure_line("slowdown", effects.slowdown, factor) +
+            figure_line("memory-bound", effects.memory_bound, share);
+  }
+  if (effects.collective_launch.high > Seconds{0})
+    text += figure_line("launch", effects.collective_launch, time);
+  if (effects.layer_launch.high > Seconds{0})
+    text += figure_line("fixed per layer", effects.layer_launch, time);
+  return text + figure_line("unexplained", effects.unexplained, share) +
          figure_line("per doubling", effects.unexplained_doubling, share) +
          figure_line("per exposed", effects.unexplained_exposed, share);
 }

@@ -46,6 +46,10 @@ struct Device {
   Figure<double> compute_efficiency;
   Figure<double> memory_efficiency;
   std::optional<Figure<Watts>> power;  // rated: the most that the board draws for long
+  // The throughput of a training step that nobody calibrated, over the one that the roofline with
+  // these efficiencies, and the fixed time of each layer, give; in FP32 and in mixed precision.
+  Figure<double> roofline_efficiency;
+  Figure<double> roofline_efficiency_mixed;
   std::optional<int> multiprocessors;  // of a GPU (NVIDIA's SMs)
   Cooling cooling = Cooling::passive;
   Reduction reduction = Reduction::after_receiving;

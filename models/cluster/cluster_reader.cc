@@ -252,14 +252,11 @@ void read_plain_fabric(const YamlMap& map) {
 
 // `effects: none`, or a mapping of those that differ from the catalogue's.
 void read_cluster_effects(const YamlMap& map, Cluster& cluster) {
-  if (cluster.device.multiprocessors)
-    cluster.effects =
-        catalog_effects(cluster.device.cooling == Cooling::geforce, cluster.ranks_per_node);
+  cluster.effects = cluster.device.multiprocessors
+                        ? catalog_effects(cluster.device.cooling == Cooling::geforce)
+                        : catalog_processor_effects();
   if (!map.has("effects")) return;
   const YAML::Node node = map.at("effects");
-  if (!cluster.effects)
-    throw InputError(map.place_of_key("effects"), "effects of a device that is no GPU",
-                     "give the device its multiprocessors, or leave the effects out");
   if (node.IsMap()) {
     cluster.effects = read_effects(node, map.file(), *std::move(cluster.effects));
   } else if (map.text("effects") == "none") {

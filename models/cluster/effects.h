@@ -1,5 +1,5 @@
-// What an iteration on GPUs loses beside FLOPs and bytes: ranks that wait for the slowest, cards
-// that heat each other, kernels that share the device with a collective, and fixed costs.
+// What an iteration loses beside FLOPs and bytes: ranks that wait for the slowest, cards that heat
+// each other, kernels that share the device with a collective, and fixed costs.
 //
 // Each effect is a Figure with a 90 % interval, from sources other than the published results that
 // predictions are compared with (catalog/effects.yaml). simulator/cost/losses.h says what
@@ -11,13 +11,18 @@
 
 namespace paceline::models {
 
+// From how many busy ranks of a node on they crowd each other: where four cards of a box were all
+// busy, they were slower than each alone (cnn-gpu-benchmarks README); nothing is known of fewer.
+inline constexpr int crowded_ranks = 4;
+
 struct Effects {
   // Standard deviation of the compute time between ranks of one kind, over its mean. A rank keeps
   // its place in the distribution.
   Figure<double> rank_spread;
   // Standard deviation of one rank's compute time from iteration to iteration, over its mean.
   Figure<double> jitter;
-  // Compute time while all ranks of a node compute, over that of a rank alone; at least 1.
+  // Compute time while `crowded_ranks` or more of a node compute, over that of a rank alone; at
+  // least 1.
   Figure<double> crowding;
   // Slowdown of computation beside a collective, over the structural estimate of losses.h.
   Figure<double> slowdown;

@@ -7,9 +7,6 @@
 namespace paceline::models {
 namespace {
 
-// From how many cards on GeForce cards of one box heat each other.
-constexpr int crowded_cards = 4;
-
 // A standard deviation, a factor or a share; none is more than 10.
 constexpr auto factor = [](const std::string& s) { return parse_number(s, 0, 10); };
 
@@ -27,11 +24,10 @@ auto catalog_figure(const char* name, F parse) {
 
 }  // namespace
 
-Effects catalog_effects(bool geforce, int ranks_per_node) {
-  const bool is_crowded = geforce && ranks_per_node >= crowded_cards;
+Effects catalog_effects(bool geforce) {
   return {.rank_spread = catalog_figure("rank_spread", factor),
           .jitter = catalog_figure("jitter", factor),
-          .crowding = catalog_figure(is_crowded ? "crowding_geforce" : "crowding", factor),
+          .crowding = catalog_figure(geforce ? "crowding_geforce" : "crowding", factor),
           .slowdown = catalog_figure("slowdown", factor),
           .memory_bound = catalog_figure("memory_bound", factor),
           .collective_launch = catalog_figure("collective_launch", seconds),
@@ -39,6 +35,17 @@ Effects catalog_effects(bool geforce, int ranks_per_node) {
           .unexplained = catalog_figure("unexplained", factor),
           .unexplained_doubling = catalog_figure("unexplained_doubling", factor),
           .unexplained_exposed = catalog_figure("unexplained_exposed", factor)};
+}
+
+// Processors start neither kernels nor collectives, and cool each for itself.
+Effects catalog_processor_effects() {
+  const std::string source = "on GPUs only";
+  Effects effects = catalog_effects(false);
+  effects.crowding = Figure<double>::exact(1, Provenance::assumed, source);
+  effects.slowdown = Figure<double>::exact(0, Provenance::assumed, source);
+  effects.collective_launch = Figure<Seconds>::exact(Seconds{0}, Provenance::assumed, source);
+  effects.layer_launch = Figure<Seconds>::exact(Seconds{0}, Provenance::assumed, source);
+  return effects;
 }
 
 Effects read_effects(const YAML::Node& node, const std::string& file, Effects effects) {

@@ -9,9 +9,12 @@
 
 namespace paceline::models {
 
-// The catalogue's effects, for cards that are cooled as those of a server, or for GeForce cards
-// of which `ranks_per_node` share a box.
-[[nodiscard]] Effects catalog_effects(bool geforce, int ranks_per_node);
+// The catalogue's effects of GPUs, for cards that are cooled as those of a server, or for GeForce
+// cards.
+[[nodiscard]] Effects catalog_effects(bool geforce);
+
+// Those of processors: ranks that wait for the slowest, and what is unexplained.
+[[nodiscard]] Effects catalog_processor_effects();
 
 // `effects` with those of a cluster file's mapping in their place. Throws InputError.
 [[nodiscard]] Effects read_effects(const YAML::Node& node, const std::string& file,

@@ -15,6 +15,8 @@ namespace paceline::models {
 namespace {
 
 constexpr int most_multiprocessors = 10000;
+// Of a roofline whose efficiencies are assumptions, so that more than all of it may be reached.
+constexpr auto roofline_share = [](const std::string& s) { return parse_number(s, 1e-3, 100); };
 constexpr int most_tcp_flows = 64;  // NCCL's limit of sockets
 constexpr int most_ranks_of_an_entry = 4096;
 
@@ -31,13 +33,14 @@ const std::vector<std::pair<const char*, LinkKind>>& link_kinds() {
 }
 
 // The efficiency of devices that do not state theirs.
-Figure<double> default_efficiency(const char* key) {
+template <class F>
+Figure<double> default_efficiency(const char* key, F parse) {
   const CatalogFile defaults("devices.yaml", "defaults");
   const YAML::Node entry = defaults.entry(key, "default");
   YAML::Node mapping;
   mapping[key] = entry;
   return read_figure(YamlMap(mapping, defaults.file(), "the defaults of devices", {key}), key, {},
-                     share, Zero::refused);
+                     parse, Zero::refused);
 }
 
 // A word of a list of kinds, under `key`. `noun` is for errors.
@@ -165,9 +168,26 @@ std::vector<CatalogEntry> catalog_links() {
 
 Device read_device(const YAML::Node& node, const std::string& file, const std::string& name) {
   const YamlMap map(node, file, "device " + name,
-                    {"base", "name", "description", "provenance", "source", "fp32", "tf32", "fp16",
-                     "fp16_tensor", "bf16", "memory_bandwidth", "memory", "compute_efficiency",
-                     "memory_efficiency", "power", "multiprocessors", "cooling", "reduction"});
+                    {"base",
+                     "name",
+                     "description",
+                     "provenance",
+                     "source",
+                     "fp32",
+                     "tf32",
+                     "fp16",
+                     "fp16_tensor",
+                     "bf16",
+                     "memory_bandwidth",
+                     "memory",
+                     "compute_efficiency",
+                     "memory_efficiency",
+                     "roofline_efficiency",
+                     "roofline_efficiency_mixed",
+                     "power",
+                     "multiprocessors",
+                     "cooling",
+                     "reduction"});
   const Basis basis = basis_of(map);
   Device device;
   device.name = name;
@@ -176,9 +196,14 @@ Device read_device(const YAML::Node& node, const std::string& file, const std::s
   } else {
     require(map, {"fp32", "memory_bandwidth", "memory"});
     if (!map.has("compute_efficiency"))
-      device.compute_efficiency = default_efficiency("compute_efficiency");
+      device.compute_efficiency = default_efficiency("compute_efficiency", share);
     if (!map.has("memory_efficiency"))
-      device.memory_efficiency = default_efficiency("memory_efficiency");
+      device.memory_efficiency = default_efficiency("memory_efficiency", share);
+    const bool is_gpu = map.has("multiprocessors");
+    device.roofline_efficiency = default_efficiency(
+        is_gpu ? "roofline_efficiency" : "roofline_efficiency_processor", roofline_share);
+    device.roofline_efficiency_mixed = default_efficiency(
+        is_gpu ? "roofline_efficiency_mixed" : "roofline_efficiency_processor", roofline_share);
   }
   if (map.has("name")) device.name = checked_name(map, "name", "device");
   device.description = map.text_or("description", device.description);
@@ -192,6 +217,9 @@ Device read_device(const YAML::Node& node, const std::string& file, const std::s
   override_figure(map, "compute_efficiency", basis, share, device.compute_efficiency);
   override_figure(map, "memory_efficiency", basis, share, device.memory_efficiency);
   override_figure(map, "power", basis, power, device.power);
+  override_figure(map, "roofline_efficiency", basis, roofline_share, device.roofline_efficiency);
+  override_figure(map, "roofline_efficiency_mixed", basis, roofline_share,
+                  device.roofline_efficiency_mixed);
   if (map.has("multiprocessors"))
     device.multiprocessors = read_count(map, "multiprocessors", most_multiprocessors);
   if (map.has("cooling"))

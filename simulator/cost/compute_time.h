@@ -7,16 +7,20 @@
 //     another batch b, the time is a + c b: a and c from calibrated throughputs at two batches, or
 //     a from the effects (`layer_launch` for each layer with weights) and c from the one
 //     throughput, or else a = 0;
-//  3. the roofline of the device, times the ratio of calibrated to roofline time of the
-//     network that the profile does have a throughput for, on the same device and precision;
-//  4. the roofline of the device with the efficiencies of the catalogue.
+//  3. the roofline of the device and the effects' fixed time of each layer with weights, times the
+//     ratio of calibrated time to the same of the network that the profile does have a throughput
+//     for, on the same device and precision;
+//  4. that roofline and fixed time alone, over what training steps reach of them
+//     (`roofline_efficiency`, `roofline_efficiency_mixed`), whose interval is the time's.
 // In a job of several ranks, they are multiplied by the profile's slowdown of the network, where it
 // has one.
 //
 // Roofline: a pass over a layer takes max(FLOPs / (peak * compute efficiency),
 // bytes / (memory bandwidth * memory efficiency)) (Williams et al. 2009). Bytes are activations of
 // the batch and weights, each moved once (models/network/work.h). The peak of mixed precision is the best of the
-// device's FP16 matrix, FP16 vector and FP32 rates, for FP16 storage can be computed in FP32.
+// device's FP16 matrix, FP16 vector and FP32 rates, for FP16 storage can be computed in FP32; that of
+// FP32 is TF32's where the device has it, as frameworks compute convolutions there
+// (torch.backends.cudnn.allow_tf32, tf.config.experimental.enable_tensor_float_32_execution).
 #pragma once
 
 #include <string>
@@ -60,7 +64,7 @@ struct ComputeRequest {
 
 [[nodiscard]] ComputeTimes compute_times(const ComputeRequest& request, Reading reading);
 
-// Case 4 alone, whatever the profile says.
+// The roofline alone, whatever the profile says, without fixed times.
 [[nodiscard]] ComputeTimes roofline_times(const ComputeRequest& request, Reading reading);
 
 }  // namespace paceline::simulator

@@ -56,11 +56,12 @@ double expected_maximum(int n) {
 }
 
 WaitingRanks::WaitingRanks(int ranks, int ranks_per_node)
-    : maximum(expected_maximum(ranks)), share_their_node(std::min(ranks, ranks_per_node) > 1) {}
+    : maximum(expected_maximum(ranks)),
+      are_crowded(std::min(ranks, ranks_per_node) >= models::crowded_ranks) {}
 
 double waiting_factor(const Losses& losses, const WaitingRanks& ranks) {
   const double slowest = 1 + std::hypot(losses.rank_spread, losses.jitter) * ranks.maximum;
-  return ranks.share_their_node ? slowest * losses.crowding : slowest;
+  return ranks.are_crowded ? slowest * losses.crowding : slowest;
 }
 
 double beside_collective(const Losses& losses, int multiprocessors, BytesPerSecond memory,

@@ -3,7 +3,7 @@
 //  - Ranks wait for the slowest: of p ranks whose compute times are normal with standard deviation
 //    sigma (spread between ranks and jitter together), the slowest takes 1 + sigma E[max of p
 //    standard normals] of the mean.
-//  - Ranks of a node slow each other down: `crowding`.
+//  - Where `crowded_ranks` or more of a node compute, they slow each other down: `crowding`.
 //  - Computation beside a collective: a collective of bus bandwidth B takes a thread block for each
 //    of its channels, and moves 2.5 B bytes of memory a second (NVIDIA/nccl#1428). Compute-bound
 //    kernels lose the share s of multiprocessors, memory-bound ones the share h of the memory
@@ -38,8 +38,8 @@ struct Losses {
 struct WaitingRanks {
   WaitingRanks(int ranks, int ranks_per_node);
 
-  double maximum;         // expected_maximum(ranks)
-  bool share_their_node;  // there is more than one rank on a node
+  double maximum;    // expected_maximum(ranks)
+  bool are_crowded;  // there are models::crowded_ranks or more on a node
 };
 
 // The compute time of the slowest rank over that of a rank alone.

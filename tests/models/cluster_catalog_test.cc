@@ -104,6 +104,8 @@ void check(const Device& device, const std::string& what) {
   check(device.memory, what + " memory");
   check(device.compute_efficiency, what + " compute efficiency");
   check(device.memory_efficiency, what + " memory efficiency");
+  check(device.roofline_efficiency, what + " roofline efficiency");
+  check(device.roofline_efficiency_mixed, what + " roofline efficiency in mixed precision");
 }
 
 TEST(Catalog, EveryFigureOfEveryClusterHasASource) {

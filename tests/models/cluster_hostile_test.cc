@@ -88,6 +88,10 @@ TEST(ClusterYaml, FiguresNoMachineHasAreRefused) {
             "f:6:42: compute_efficiency: '0' is not a number from 0.001 to 1");
   EXPECT_EQ(device_error("compute_efficiency: 1.5"),
             "f:6:42: compute_efficiency: '1.5' is not a number from 0.001 to 1");
+  EXPECT_EQ(device_error("roofline_efficiency: 0"),
+            "f:6:43: roofline_efficiency: '0' is not a number from 0.001 to 100");
+  EXPECT_EQ(device_error("roofline_efficiency_mixed: 101"),
+            "f:6:49: roofline_efficiency_mixed: '101' is not a number from 0.001 to 100");
   EXPECT_EQ(device_error("fp32: 1e30 TFLOP/s"),
             "f:6:28: fp32: '1e30 TFLOP/s' is out of range; write 1 FLOP/s to 1000 PFLOP/s");
   EXPECT_EQ(device_error("memory: 0 B"), "f:6:30: memory: '0 B' is not more than 0");

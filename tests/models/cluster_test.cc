@@ -107,6 +107,8 @@ TEST(ClusterYaml, InlineDevicesAndLinks) {
       "own.yaml");
   EXPECT_EQ(lab.device.name, "toy");
   EXPECT_EQ(lab.device.compute_efficiency.provenance, Provenance::assumed);
+  // It names no multiprocessors, and is no GPU.
+  EXPECT_EQ(lab.device.roofline_efficiency.provenance, Provenance::assumed);
   EXPECT_EQ(lab.nic.bandwidth.provenance, Provenance::measured);
   EXPECT_EQ(lab.nic.bandwidth.source, "iperf");
   EXPECT_DOUBLE_EQ(lab.decode_per_node->value.value(), 12000);

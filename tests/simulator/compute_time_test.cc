@@ -19,6 +19,8 @@ models::Device device() {
       Figure<BytesPerSecond>::exact(BytesPerSecond{2e11}, Provenance::datasheet, "test");
   d.compute_efficiency = {0.5, 0.25, 1.0, Provenance::assumed, "test"};
   d.memory_efficiency = {0.5, 0.25, 1.0, Provenance::assumed, "test"};
+  d.roofline_efficiency = {2, 1, 8, Provenance::calibrated, "test"};
+  d.roofline_efficiency_mixed = {4, 4, 4, Provenance::calibrated, "test"};
   return d;
 }
 
@@ -107,6 +109,34 @@ TEST(Roofline, SlowReadingIsSlower) {
   EXPECT_DOUBLE_EQ(roofline_times(request, Reading::fast).layers[0].forward.value(), 4e-6);
 }
 
+// Where a device has TF32, frameworks compute FP32 networks in it.
+TEST(Roofline, OfFp32TakesTf32) {
+  const models::NetworkWork network = one_layer();
+  models::Device d = device();
+  const ComputeRequest request{network, d, nullptr, Precision::fp32, 8};
+  const Seconds before = roofline_times(request, Reading::stated).layers[0].forward;
+  d.tf32 = Figure<FlopsPerSecond>::exact(FlopsPerSecond{8e12}, Provenance::datasheet, "test");
+  EXPECT_DOUBLE_EQ(roofline_times(request, Reading::stated).layers[0].forward / before, 0.25);
+}
+
+// Without any calibration: the stated roofline and 3 us of the one layer with weights, over the share
+// that is reached. The ends are the share's, not those of the roofline's own efficiencies.
+TEST(ComputeTimes, OfTheRooflineHaveFixedTimesAndTheShareThatIsReached) {
+  const models::NetworkWork network = one_layer();
+  const models::Device d = device();
+  models::Effects effects = *models::catalog_cluster("jizhi-p40").effects;
+  effects.layer_launch = Figure<Seconds>::exact(Seconds{3e-6}, Provenance::measured, "test");
+  const ComputeRequest request{network, d, nullptr, Precision::fp32, 8, 1, &effects};
+  const Seconds roofline = roofline_times(request, Reading::stated).total();
+  const double structural = roofline.value() + 3e-6;
+  EXPECT_NEAR(compute_times(request, Reading::stated).total().value(), structural / 2, 1e-15);
+  EXPECT_NEAR(compute_times(request, Reading::slow).total().value(), structural, 1e-15);
+  EXPECT_NEAR(compute_times(request, Reading::fast).total().value(), structural / 8, 1e-15);
+  const ComputeRequest mixed{network, d, nullptr, Precision::mixed, 8, 1, &effects};
+  EXPECT_NEAR(compute_times(mixed, Reading::stated).total().value(),
+              (roofline_times(mixed, Reading::stated).total().value() + 3e-6) / 4, 1e-15);
+}
+
 models::Profile profile_with(double samples, int batch) {
   models::Profile profile;
   profile.name = "p";
@@ -152,6 +182,11 @@ TEST(ComputeTimes, AnotherNetworkTakesTheRatioOfTheOneThatIsCalibrated) {
                   roofline_times(request, Reading::stated).total(),
               ratio, 1e-12);
   EXPECT_NE(compute_times(request, Reading::stated).source.find("resnet50"), std::string::npos);
+  // Its waiting for others is in the other network's times, too.
+  models::Profile of_many = profile;
+  of_many.throughputs.front().solved_from = 16;
+  const ComputeRequest from_many{vgg, p40, &of_many, Precision::fp32, 64};
+  EXPECT_EQ(compute_times(from_many, Reading::stated).calibrated_ranks, 16);
   EXPECT_LT(compute_times(request, Reading::fast).total(),
             compute_times(request, Reading::slow).total());
 }

@@ -31,6 +31,9 @@ TEST(WaitingFactor, HasCrowdingOnlyWhereANodeHasSeveralRanks) {
   const Losses losses{.rank_spread = 0.03, .jitter = 0.04, .crowding = 1.5};
   EXPECT_NEAR(waiting_factor(losses, {8, 1}), 1 + 0.05 * 1.42360, 1e-6);
   EXPECT_NEAR(waiting_factor(losses, {8, 8}), 1.5 * (1 + 0.05 * 1.42360), 1e-6);
+  // Three busy ranks do not crowd a node of eight, and four do.
+  EXPECT_NEAR(waiting_factor(losses, {3, 8}), 1 + 0.05 * expected_maximum(3), 1e-6);
+  EXPECT_NEAR(waiting_factor(losses, {4, 8}), 1.5 * (1 + 0.05 * expected_maximum(4)), 1e-6);
 }
 
 // The table of shared/reference/priors.md, section 1, at a memory-bound share of a half.
