@@ -34,7 +34,7 @@ TEST(Mechanisms, HaveNamesOfTheirOwnAndDoSomething) {
 }
 
 // All but one only cost time, so that no prediction is slower without them. Without cycles, Horovod
-// sends each gradient by itself; and a gradient that just misses one costs a little anywhere.
+// sends each gradient by itself; and gradients that just miss one cost a few cycles anywhere.
 TEST(Mechanisms, MoveTheRowsThatTheyAreFor) {
   const std::pair<std::string_view, std::string_view> cases[] = {{"waiting", "mlperf"},
                                                                  {"crowding", "lambda"},
@@ -49,7 +49,7 @@ TEST(Mechanisms, MoveTheRowsThatTheyAreFor) {
     for (std::size_t i = 0; i < with[0].rows.size(); ++i) {
       const Row& row = with[0].rows[i];
       if (row.provenance != Provenance::predicted || row.is_time || name == "cycle") continue;
-      EXPECT_GE(bare[0].rows[i].ours, row.ours * (1 - 1e-3)) << name << " " << row.id;
+      EXPECT_GE(bare[0].rows[i].ours, row.ours * (1 - 3e-3)) << name << " " << row.id;
     }
   }
 }
