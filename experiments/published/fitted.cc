@@ -16,7 +16,8 @@ namespace paceline::experiments {
 namespace {
 
 constexpr std::array bases = {0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08};
-constexpr std::array doublings = {0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1};
+// Never 0: the farther a row is from what was measured, the less is known of it.
+constexpr std::array doublings = {0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1};
 constexpr std::array shares = {0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0};
 
 constexpr double degrees = 3;

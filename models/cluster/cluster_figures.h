@@ -35,8 +35,8 @@ void for_each_figure(const Cluster& cluster, Visit visit) {
   visit("device", "compute efficiency", device.compute_efficiency);
   visit("device", "memory efficiency", device.memory_efficiency);
   visit_any("device", "rated power", device.power);
-  visit("device", "roofline efficiency", device.roofline_efficiency);
-  visit("device", "roofline efficiency, mixed", device.roofline_efficiency_mixed);
+  visit("device", "roofline, FP32", device.roofline_efficiency);
+  visit("device", "roofline, mixed", device.roofline_efficiency_mixed);
   if (cluster.platform == nullptr) {
     visit_link("intra link", cluster.intra);
     if (cluster.has_nic()) visit_link("NIC", cluster.nic);
