@@ -64,6 +64,7 @@ class Drawn(unittest.TestCase):
                 self.assertTrue(40 <= place.mbit <= 250 and 0 <= place.latency_ms <= 2, place)
                 for job in jobs:
                     self.assertEqual(len(set(job.strategies)), 3)
+                    self.assertFalse("open-mpi" in job.strategies and job.wire == "fp16")
                     self.assertEqual(bool(job.group), bool(set(job.strategies) & takes_group))
                     if job.group:
                         self.assertTrue(1 < job.group < place.hosts and place.hosts % job.group == 0)
