@@ -152,7 +152,7 @@ std::string effect_lines(const models::Effects& effects) {
   const auto time = [](Seconds v) { return to_text(v); };
   std::string text = figure_line("rank spread", effects.rank_spread, share) +
                      figure_line("jitter", effects.jitter, share);
-  // Those of GPUs are left out where they do nothing.
+  // Effects that only GPUs have are left out where they do nothing.
   if (effects.crowding.high > 1) text += figure_line("crowding", effects.crowding, factor);
   if (effects.slowdown.high > 0) {
     text += figure_line("slowdown", effects.slowdown, factor) +

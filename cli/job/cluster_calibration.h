@@ -15,7 +15,7 @@
 
 namespace paceline::job {
 
-// As typed; an empty text is an option that is not given.
+// The options as they were typed. An empty text is an option that is not given.
 struct CalibrationOptions {
   std::string name = "calibrated";
   std::string cluster;

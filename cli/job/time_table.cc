@@ -47,7 +47,7 @@ models::ScheduleOptions schedule_options(const ScheduleOptions& options, int ran
 // Fills in columns.
 class Columns {
  public:
-  // What was measured is of the algorithm that is asked for, not of what stands beside it.
+  // Measured times belong to the algorithm that is asked for, not to those that stand beside it.
   Columns(TimeTable& table, const simulator::AllReduceRequest& request,
           models::ScheduleOptions options)
       : table_(table),

@@ -49,7 +49,7 @@ enum class Quantity {
   efficiency,  // throughput for each rank as a share of that of the row `against`
   ratio,       // throughput over that of the row `against`
   minutes,     // time to train --epochs epochs of --dataset samples
-  // What follows from the network or the schedule alone (counts.h).
+  // These two follow from the network or the schedule alone (counts.h).
   flops_per_parameter,
   idle_ranks,
 };

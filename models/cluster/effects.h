@@ -32,7 +32,7 @@ struct Effects {
   Figure<Seconds> collective_launch;
   // Time of a layer with weights (forward, backward, update) that does not grow with the batch.
   Figure<Seconds> layer_launch;
-  // What no other effect explains: standard deviations of the logarithm of predicted over measured
+  // No other effect explains these standard deviations of the logarithm of predicted over measured
   // iteration time. The first is there always, the second is for each doubling of ranks beyond those
   // that computation was calibrated on, the third for each unit of exposed communication over the
   // iteration. Their squares add, and so do those of several doublings.

@@ -1,4 +1,4 @@
-// By how much the links of a cluster are slower than their figures say, as all-reduces that were
+// How much slower the links of a cluster are than their figures say, as all-reduces that were
 // measured on it show.
 #pragma once
 

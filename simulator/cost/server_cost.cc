@@ -149,7 +149,7 @@ class Phases {
         bucket_.system == System::byteps || bucket_.system == System::kvstore;
   }
 
-  // By one process.
+  // The time that one process takes to receive the bytes.
   [[nodiscard]] Seconds receiving(Bytes bytes) const {
     switch (bucket_.use.transport) {
       case ServerTransport::grpc:

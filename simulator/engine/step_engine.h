@@ -77,8 +77,8 @@ class StepEngine {
   StepEngine(const models::Schedule& schedule, const Routes& routes, double gamma_s,
              Collapse collapse, std::int64_t most_messages);
 
-  // Of a position: when it is done with the steps so far, and in the current step with what it
-  // sends, with what it receives, and with all of it.
+  // The times at which a position is done with the steps so far, and in the current step with what
+  // it sends, with what it receives, and with all of it.
   struct Times {
     double finish_s = 0;
     double sent_s = 0;

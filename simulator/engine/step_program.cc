@@ -85,7 +85,7 @@ class StepMaker {
     return run;
   }
 
-  // Of the kept steps.
+  // The number of messages in the kept steps from `first` to `last`.
   [[nodiscard]] std::size_t messages(int first, int last) const {
     return end_part(last) - first_part_[at(first)];
   }

@@ -37,7 +37,7 @@ class WayKinds {
  public:
   // The kind of a way with these loads: the number of the first one that was equal.
   [[nodiscard]] int of(Routes::Distance distance, std::span<const RateLoad> loads);
-  // What each kind takes on links with the figures of `routes`.
+  // The times that messages of each kind take on links with the figures of `routes`.
   [[nodiscard]] std::vector<WayTime> times(const Routes& routes) const;
 
  private:

@@ -100,8 +100,8 @@ class IterationDag {
   std::vector<int> forward_;    // task of each layer
   std::vector<int> backward_;   // task of each layer
   std::vector<int> delivered_;  // last task of each bucket that the update waits for
-  // Of each bucket that is asked for (server_cost.h), in the order in which they travel: the task of
-  // the worker's push, or -1, and those of its pull.
+  // For each bucket that is asked for (server_cost.h), in the order in which they travel, this has
+  // the task of the worker's push, or -1, and the tasks of its pull.
   std::vector<int> pushes_;
   std::vector<std::vector<int>> pulls_;
 };

@@ -54,7 +54,7 @@ struct IntervalFactors {
 
 // What is not known of one iteration.
 struct IterationSpread {
-  // Of each of 512 samples: its iteration time over the stated one, as far as figures and effects
+  // The iteration time of each of 512 samples over the stated one, as far as figures and effects
   // explain it.
   std::vector<double> factors;
   double doublings = 0;    // of ranks, beyond those that computation was calibrated on

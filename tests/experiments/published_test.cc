@@ -91,7 +91,7 @@ TEST(Published, ASecondPointCalibratesOrIsPredicted) {
   const Reproduction one = predict_source(source, {.points = CalibrationPoints::one});
   EXPECT_EQ(row(one, "node").provenance, Provenance::predicted);
   EXPECT_GT(row(one, "node").ours, 1200);
-  // What the node loses is lost on all of them.
+  // Every larger job loses the same share as the node.
   EXPECT_NEAR(row(two, "more").ours / row(one, "more").ours,
               row(two, "node").ours / row(one, "node").ours, 0.05);
 }

@@ -231,7 +231,7 @@ TEST(Prediction, OfAPlanIsThatOfItsRow) {
         // The request names none of the options that the plan holds.
         const StrategyPrediction planned = Predictor(job.request(ranks)).predict(row.plan);
         EXPECT_EQ(planned.iteration.value, row.iteration.value) << strategy.name;
-        // What is exposed may differ in its last digit, and the ends with it.
+        // Exposed communication may differ in its last digit, and so may the ends.
         EXPECT_DOUBLE_EQ(planned.iteration.low.value(), row.iteration.low.value()) << strategy.name;
         EXPECT_DOUBLE_EQ(planned.iteration.high.value(), row.iteration.high.value())
             << strategy.name;

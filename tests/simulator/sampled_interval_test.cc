@@ -131,7 +131,7 @@ TEST(SampledInterval, WhatSlowsTwoIterationsAlikeCancelsInTheirRatio) {
   EXPECT_DOUBLE_EQ(same.high, 1);
   const IntervalFactors unexplained = ratio_interval(job.spread(), job.spread(), 0.05);
   EXPECT_NEAR(std::log(unexplained.high), 0.05 * normal_reach, 0.006);
-  // What one of them does not have stays.
+  // Uncertain links of one iteration alone stay in the ratio.
   Job other = job;
   other.links = 1.5;
   const IntervalFactors links = ratio_interval(other.spread(), job.spread(), 0);
