@@ -4,46 +4,16 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 
 #include "models/base/error.h"
 #include "models/base/parse_units.h"
+#include "simulator/cost/root.h"
 
 namespace paceline::simulator {
 namespace {
 
 using models::Profile;
-
-// The value between `low` and `high` at which `rising` is 0. The function must be at most 0 at
-// `low` and at least 0 at `high`. Regula falsi, where the end that stays counts half (Illinois),
-// and halving where that is slow.
-double root(const std::function<double(double)>& rising, double low, double high) {
-  constexpr double accuracy = 1e-12;
-  double at_low = rising(low);
-  double at_high = rising(high);
-  int last_moved = 0;
-  for (int step = 0; step < 100 && high - low > accuracy * high; ++step) {
-    if (at_low == 0) return low;
-    if (at_high == 0) return high;
-    double middle = (low * at_high - high * at_low) / (at_high - at_low);
-    if (!(middle > low && middle < high) || step % 4 == 3) middle = 0.5 * (low + high);
-    const double value = rising(middle);
-    if (std::abs(value) < accuracy) return middle;
-    if (value < 0) {
-      low = middle;
-      at_low = value;
-      if (last_moved < 0) at_high *= 0.5;
-      last_moved = -1;
-    } else {
-      high = middle;
-      at_high = value;
-      if (last_moved > 0) at_low *= 0.5;
-      last_moved = 1;
-    }
-  }
-  return 0.5 * (low + high);
-}
 
 // The request's profile, or an empty one, without what says how long the network computes at the
 // request's precision.
@@ -107,7 +77,8 @@ double matched_factor(const PredictionRequest& request, const models::Strategy& 
     fastest *= 0.5;
     if (fastest < least * slowest) throw too_fast(request, strategy, samples, iteration(fastest));
   }
-  return root(excess, fastest, slowest);
+  constexpr double close = 1e-12;
+  return root(excess, fastest, slowest, close);
 }
 
 // `of` of the value and of the ends of its interval. An end that communication forbids is left out:

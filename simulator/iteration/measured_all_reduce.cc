@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "simulator/cost/root.h"
+
 namespace paceline::simulator {
 namespace {
 
@@ -13,38 +15,16 @@ constexpr double nothing = 1e-9;
 
 // The factor at which a time that never falls with it is as measured, or else the end that is
 // nearest. Where another link bounds the time, it is flat, so that neither proportion nor slope would
-// do: by false position in logarithms (the Illinois variant: an end that stays counts half).
+// do: it is found in logarithms.
 double factor_for(Seconds measured, const std::function<Seconds(double)>& time) {
-  constexpr int most_steps = 60;
   constexpr double close = 1e-8;
   const auto above = [&](double log_factor) {
     return std::log(time(std::exp(log_factor)) / measured);
   };
-  double low = -std::log(largest_factor);
-  double high = -low;
-  double below = above(low);
-  double over = above(high);
-  if (below >= 0) return std::exp(low);
-  if (over <= 0) return std::exp(high);
-  double at = 0;
-  int stays = 0;
-  for (int step = 0; step < most_steps; ++step) {
-    at = (low * over - high * below) / (over - below);
-    const double here = above(at);
-    if (std::abs(here) < close) break;
-    if (here < 0) {
-      low = at;
-      below = here;
-      if (stays == 1) over /= 2;
-      stays = 1;
-    } else {
-      high = at;
-      over = here;
-      if (stays == -1) below /= 2;
-      stays = -1;
-    }
-  }
-  return std::exp(at);
+  const double high = std::log(largest_factor);
+  if (above(-high) >= 0) return 1 / largest_factor;
+  if (above(high) <= 0) return largest_factor;
+  return std::exp(root(above, -high, high, close));
 }
 
 class Fit {
