@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <nlohmann/json.hpp>
 
 #include "calibration/shipped_profiles.h"
 #include "experiments/reproduction.h"
+#include "models/base/json.h"
 #include "models/base/parse_units.h"
 #include "models/cluster/catalog.h"
 #include "models/collective/catalogue.h"
@@ -79,16 +79,16 @@ std::vector<CatalogList> catalog() {
 }
 
 std::string to_json(std::span<const CatalogList> lists) {
-  nlohmann::ordered_json json = {{"schema", "paceline.catalog/1"}};
+  Json json = {{"schema", "paceline.catalog/1"}};
   for (const CatalogList& list : lists) {
     std::string key = list.title;
     std::transform(key.begin(), key.end(), key.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    json[key] = nlohmann::ordered_json::array();
+    json[key] = Json::array();
     for (const CatalogEntry& entry : list.entries)
       json[key].push_back({{"name", entry.name}, {"description", entry.description}});
   }
-  return json.dump(2);
+  return json.indented();
 }
 
 }  // namespace paceline::cli

@@ -1,16 +1,14 @@
 // Tests: tests/cli/command_test.py, tests/cli/reproduce_test.py.
 #include "experiments/reproduction_json.h"
 
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "experiments/published/summary.h"
+#include "models/base/json.h"
 
 namespace paceline::experiments {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json row_json(const Row& row) {
   Json json = {{"id", row.id},
@@ -75,7 +73,7 @@ Json reproduction_json(const Reproduction& result) {
 }
 
 std::string text_of(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+  return json.indented();
 }
 
 }  // namespace

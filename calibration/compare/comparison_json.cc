@@ -1,17 +1,16 @@
 // Tests: tests/cli/compare_test.py (end to end).
 #include "calibration/compare/comparison_json.h"
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
+
+#include "models/base/json.h"
 
 namespace paceline::calibration {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 Json json_of(const Compared& time) {
-  Json json;
+  Json json = Json::object();
   json["measured_s"] = time.run.exists() ? Json(time.run.median.value()) : Json();
   json["measured_low_s"] = time.run.exists() ? Json(time.run.least.value()) : Json();
   json["measured_high_s"] = time.run.exists() ? Json(time.run.most.value()) : Json();
@@ -77,7 +76,7 @@ std::string to_json(const Comparison& comparison, const ComparedFiles& files) {
          {"tasks", only.tasks},
          {"time_s", only.time.value()}});
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+  return json.indented();
 }
 
 }  // namespace paceline::calibration

@@ -1,12 +1,10 @@
 // The document of docs/formats.md that holds training runs. Tests: tests/cli/cost_test.py.
-#include <nlohmann/json.hpp>
 
 #include "cli/job/cost_table.h"
+#include "models/base/json.h"
 
 namespace paceline::job {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 double number(double value) {
   return value;
@@ -136,7 +134,7 @@ std::string to_json(const CostTable& table) {
                {"ranks", table.ranks},
                {"nodes", table.rows.front().expenses.nodes},
                {"device", cluster.device.name}};
-  json.update(Json::parse(setting_json(job)));
+  json.update(setting_json(job));
   json["price_of_node"] = stated(cluster.price, "usd_per_h");
   json["power"] = stated(simulator::power_of(cluster, table.ranks), "w");
   json["run"] = run_json(table.run);
@@ -151,7 +149,7 @@ std::string to_json(const CostTable& table) {
                                 {"why", row.why},
                                 {"remedy", row.remedy}});
   json["warnings"] = table.warnings;
-  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+  return json.indented();
 }
 
 }  // namespace paceline::job

@@ -1,6 +1,7 @@
 // The documents of docs/formats.md that hold predictions. Tests: tests/cli (end to end).
-#include <nlohmann/json.hpp>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "cli/job/prediction_table.h"
 #include "models/cluster/cluster_figures.h"
@@ -9,13 +10,6 @@
 
 namespace paceline::job {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-std::string text_of(const Json& document) {
-  // Names of users' files may hold bytes that are no UTF-8.
-  return document.dump(2, ' ', false, Json::error_handler_t::replace);
-}
 
 Json straggler_json(const Job& job) {
   const simulator::MonteCarloRequest& request = *job.stragglers;
@@ -53,20 +47,9 @@ Json given_thresholds(const simulator::ThresholdRequest& given) {
   return json;
 }
 
-Json setting(const Job& job) {
-  return {{"engine", name(job.engine)},
-          {"profile", job.profile ? Json(job.profile->name) : Json(nullptr)},
-          {"gradient_scale", job.gradient_scale},
-          {"exact_compute", job.compute_is_exact},
-          {"overlap", job.overlap ? Json(name(*job.overlap)) : Json(nullptr)},
-          {"given_thresholds", given_thresholds(job.thresholds)},
-          {"plan", job.plan ? Json(job.plan_file) : Json(nullptr)}};
-}
-
 Json rows_json(const PredictionTable& table) {
   Json rows = Json::array();
-  for (const simulator::StrategyPrediction& row : table.rows)
-    rows.push_back(Json::parse(simulator::to_json(row)));
+  for (const simulator::StrategyPrediction& row : table.rows) rows.push_back(json_of(row));
   return rows;
 }
 
@@ -105,7 +88,7 @@ Json document_of(const char* schema, const PredictionTable& table, std::optional
   if (table.network.work.sequence > 0) json["sequence"] = table.network.work.sequence;
   if (job.accumulate > 1) json["accumulate"] = job.accumulate;
   json["precision"] = name(job.precision);
-  json.update(setting(job));
+  json.update(setting_json(job));
   json["device_memory_bytes"] = job.cluster.device.memory.value.value();
   return json;
 }
@@ -122,18 +105,24 @@ Json table_json(const PredictionTable& table) {
 
 }  // namespace
 
-std::string setting_json(const Job& job) {
-  return setting(job).dump();
+Json setting_json(const Job& job) {
+  return {{"engine", name(job.engine)},
+          {"profile", job.profile ? Json(job.profile->name) : Json(nullptr)},
+          {"gradient_scale", job.gradient_scale},
+          {"exact_compute", job.compute_is_exact},
+          {"overlap", job.overlap ? Json(name(*job.overlap)) : Json(nullptr)},
+          {"given_thresholds", given_thresholds(job.thresholds)},
+          {"plan", job.plan ? Json(job.plan_file) : Json(nullptr)}};
 }
 
 std::string to_json(const PredictionTable& table) {
-  return text_of(table_json(table));
+  return table_json(table).indented();
 }
 
 std::string predictions_json(std::span<const PredictionTable> tables) {
   Json json = {{"schema", "paceline.predictions/1"}, {"predictions", Json::array()}};
   for (const PredictionTable& table : tables) json["predictions"].push_back(table_json(table));
-  return text_of(json);
+  return json.indented();
 }
 
 std::string scaling_json(std::span<const PredictionTable> tables) {
@@ -145,7 +134,7 @@ std::string scaling_json(std::span<const PredictionTable> tables) {
                               {"best", best_json(table)},
                               {"left_out", left_out_json(table)}});
   json["warnings"] = all_warnings(tables);
-  return text_of(json);
+  return json.indented();
 }
 
 }  // namespace paceline::job

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/job/job.h"
+#include "models/base/json.h"
 
 namespace paceline::job {
 
@@ -54,7 +55,7 @@ struct TableObserver {
 [[nodiscard]] std::string scaling_json(std::span<const PredictionTable> tables);
 // The options that change what is predicted, as an object of the keys that those documents have,
 // too.
-[[nodiscard]] std::string setting_json(const Job& job);
+[[nodiscard]] Json setting_json(const Job& job);
 
 // The warnings of all tables, each once, in their order.
 [[nodiscard]] std::vector<std::string> all_warnings(std::span<const PredictionTable> tables);

@@ -1,10 +1,10 @@
 // Tests: tests/cli/replay_test.py (end to end).
 #include "cli/job/replay.h"
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "calibration/fit/statistics.h"
+#include "models/base/json.h"
 #include "runtime/channel/messages.h"
 #include "runtime/replay/script.h"
 #include "simulator/cost/compute_time.h"
@@ -12,8 +12,6 @@
 
 namespace paceline::job {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // The plans of the predicted rows, with the compute times that the replay sleeps.
 runtime::ReplayScript script_of(const Job& job, const PredictionTable& table) {
@@ -45,7 +43,7 @@ Json run_json(const ReplayRun& run, const simulator::StrategyPrediction& predict
             {"iteration_s", measured.value()},
             {"iterations_s", seconds_json(run.outcome.iterations)},
             {"exposed_communication_s", calibration::median(run.outcome.exposed).value()}}},
-          {"predicted", Json::parse(simulator::to_json(predicted))},
+          {"predicted", json_of(predicted)},
           {"relative_error", predicted.iteration.value / measured - 1}};
 }
 
@@ -81,12 +79,12 @@ std::string replay_json(const PredictionTable& table, const std::vector<ReplayRu
                {"cluster", job.cluster.name},     {"ranks", table.ranks},
                {"transport", transport},          {"batch_per_rank", job.batch_per_rank},
                {"precision", name(job.precision)}};
-  json.update(Json::parse(setting_json(job)));
+  json.update(setting_json(job));
   json["strategies"] = Json::array();
   for (std::size_t i = 0; i < runs.size(); ++i)
     json["strategies"].push_back(run_json(runs[i], table.rows[i]));
   json["warnings"] = table.warnings;
-  return json.dump(2);
+  return json.indented();
 }
 
 }  // namespace paceline::job

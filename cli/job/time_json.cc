@@ -1,15 +1,14 @@
 // Tests: tests/cli/time_test.py.
 #include <fmt/core.h>
 
-#include <nlohmann/json.hpp>
+#include <cmath>
 
 #include "cli/job/time_table.h"
+#include "models/base/json.h"
 #include "simulator/cost/nccl_model.h"
 
 namespace paceline::job {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string_view name(TimedAs as) {
   switch (as) {
@@ -82,7 +81,7 @@ std::string to_json(const TimeTable& table) {
       {"columns", std::move(columns)},
       {"left_out", std::move(left_out)},
       {"sizes", std::move(sizes)}};
-  return document.dump(2);
+  return document.indented();
 }
 
 std::string to_csv(const TimeTable& table) {

@@ -2,14 +2,12 @@
 #include "experiments/agreement/agreement_totals.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "models/base/json.h"
 #include "simulator/engine/simgrid_module.h"
 
 namespace paceline::experiments {
-
-using Json = nlohmann::ordered_json;
 
 AgreementTotals totals(std::span<const AgreementCell> cells, Seconds wall) {
   AgreementTotals totals{.simgrid = simulator::simgrid_version(), .wall = wall};
@@ -50,7 +48,7 @@ std::string to_json(const AgreementRequest& request, std::span<const AgreementCe
                          {"worst_flow_difference", totals.worst->flow_difference},
                          {"worst_unshared_step_difference", totals.worst_step},
                          {"wall_s", totals.wall.value()}};
-  return document.dump(2);
+  return document.indented();
 }
 
 }  // namespace paceline::experiments

@@ -5,9 +5,9 @@
 
 #include <array>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "models/base/error.h"
+#include "models/base/json_reader.h"
 #include "models/network/zoo.h"
 #include "models/plan/strategy.h"
 #include "runtime/channel/rank_threads.h"
@@ -160,22 +160,26 @@ std::vector<ClaimOutcome> outcomes(std::span<const ConvergenceRun> runs) {
   return all;
 }
 
+Json json_of(const ConvergenceRun& run) {
+  // A loss that is no number is written as null, for JSON has no other way.
+  return {{"arm", run.arm},
+          {"seed", run.seed},
+          {"epochs", run.epochs},
+          {"test_accuracy", run.test_accuracy},
+          {"test_loss", run.test_loss},
+          {"training_loss", run.training_loss},
+          {"skipped_steps", run.skipped},
+          {"images_per_s", run.images_per_s},
+          {"test_accuracy_by_epoch", run.accuracies},
+          {"provenance", "measured"}};
+}
+
 std::string to_json_line(const ConvergenceRun& run) {
-  const nlohmann::ordered_json json = {{"arm", run.arm},
-                                       {"seed", run.seed},
-                                       {"epochs", run.epochs},
-                                       {"test_accuracy", run.test_accuracy},
-                                       {"test_loss", run.test_loss},
-                                       {"training_loss", run.training_loss},
-                                       {"skipped_steps", run.skipped},
-                                       {"images_per_s", run.images_per_s},
-                                       {"test_accuracy_by_epoch", run.accuracies},
-                                       {"provenance", "measured"}};
-  // JSON has no way to write a loss that is not a number.
-  return json.dump() + "\n";
+  return json_of(run).in_one_line() + "\n";
 }
 
 std::vector<ConvergenceRun> parse_runs(std::string_view text, const std::string& file) {
+  constexpr std::int64_t most = std::int64_t{1} << 53;  // up to it a double holds all whole numbers
   std::vector<ConvergenceRun> runs;
   int line_number = 0;
   while (!text.empty()) {
@@ -185,20 +189,26 @@ std::vector<ConvergenceRun> parse_runs(std::string_view text, const std::string&
     ++line_number;
     if (line.empty()) continue;
     try {
-      const auto json = nlohmann::json::parse(line);
+      const JsonDocument document(line, file, "the run", "");
+      const JsonValue root = document.root();
       const auto number = [&](const char* key) {
-        return json.at(key).is_null() ? std::nan("") : json.at(key).get<double>();
+        const bool is_null = root.has(key) && !root.has_value(key);
+        return is_null ? std::nan("") : root.at(key).number();
       };
-      runs.push_back({.arm = json.at("arm").get<std::string>(),
-                      .seed = json.at("seed").get<std::uint64_t>(),
+      std::vector<double> accuracies;
+      root.at("test_accuracy_by_epoch").for_each([&](const JsonValue& accuracy) {
+        accuracies.push_back(accuracy.number());
+      });
+      runs.push_back({.arm = root.at("arm").text(),
+                      .seed = static_cast<std::uint64_t>(root.at("seed").whole(0, most)),
                       .epochs = number("epochs"),
                       .test_accuracy = number("test_accuracy"),
                       .test_loss = number("test_loss"),
                       .training_loss = number("training_loss"),
-                      .skipped = json.at("skipped_steps").get<std::int64_t>(),
+                      .skipped = root.at("skipped_steps").whole(0, most),
                       .images_per_s = number("images_per_s"),
-                      .accuracies = json.at("test_accuracy_by_epoch").get<std::vector<double>>()});
-    } catch (const nlohmann::json::exception&) {
+                      .accuracies = std::move(accuracies)});
+    } catch (const InputError&) {
       throw InputError({file, line_number}, "this line is no run of the study",
                        "remove it: the run is made again");
     }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/base/json.h"
 #include "models/plan/plan.h"
 #include "runtime/training/recipe.h"
 
@@ -78,6 +79,7 @@ struct ClaimOutcome {
 
 // Runs as JSON lines, one object for each. Reading ignores unknown keys, and throws InputError with
 // the line.
+[[nodiscard]] Json json_of(const ConvergenceRun& run);
 [[nodiscard]] std::string to_json_line(const ConvergenceRun& run);
 [[nodiscard]] std::vector<ConvergenceRun> parse_runs(std::string_view text,
                                                      const std::string& file);

@@ -2,11 +2,8 @@
 #include "experiments/convergence/convergence_json.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 namespace paceline::experiments {
-
-using Json = nlohmann::ordered_json;
 
 std::string_view verdict(const ClaimOutcome& outcome) {
   if (outcome.arm.runs < 2 || outcome.against.runs < 2) return "one run says nothing";
@@ -33,9 +30,9 @@ std::string to_json(const std::vector<ConvergenceRun>& runs) {
                       {"provenance", "measured"}});
   }
   Json all = Json::array();
-  for (const ConvergenceRun& run : runs) all.push_back(Json::parse(to_json_line(run)));
+  for (const ConvergenceRun& run : runs) all.push_back(json_of(run));
   const Json document = {{"schema", "paceline.convergence/1"}, {"claims", claims}, {"runs", all}};
-  return document.dump(2);
+  return document.indented();
 }
 
 }  // namespace paceline::experiments

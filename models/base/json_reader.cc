@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "models/base/names.h"
@@ -14,7 +15,7 @@
 namespace paceline {
 namespace {
 
-using Json = nlohmann::json;
+using Parsed = nlohmann::json;
 
 constexpr int deepest = 16;  // what we write nests 6 deep
 
@@ -44,10 +45,10 @@ class Cursor {
 class OpenKeys {
  public:
   // Whether the object has this key already.
-  bool repeats(Json::parse_event_t event, const Json& value) {
-    if (event == Json::parse_event_t::object_start) keys_.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys_.pop_back();
-    if (event != Json::parse_event_t::key) return false;
+  bool repeats(Parsed::parse_event_t event, const Parsed& value) {
+    if (event == Parsed::parse_event_t::object_start) keys_.emplace_back();
+    if (event == Parsed::parse_event_t::object_end) keys_.pop_back();
+    if (event != Parsed::parse_event_t::key) return false;
     return !keys_.back().insert(value.get_ref<const std::string&>()).second;
   }
 
@@ -59,20 +60,18 @@ bool is_control(char c) {
   return static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) == 0x7f;
 }
 
-}  // namespace
-
-Json parse_json(std::string_view text, const std::string& file, const std::string& remedy) {
+Parsed parse_json(std::string_view text, const std::string& file, const std::string& remedy) {
   const char* const begin = text.data();
   const char* reached = begin;
   OpenKeys keys;
-  const auto check = [&](int depth, Json::parse_event_t event, const Json& value) {
+  const auto check = [&](int depth, Parsed::parse_event_t event, const Parsed& value) {
     const auto place = [&] {
       const auto read = static_cast<std::size_t>(reached - begin);
       return place_in(file, text, std::max<std::size_t>(read, 1) - 1);
     };
     // nlohmann parses without recursion; what nests deeply costs memory, though.
     const bool opens =
-        event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
+        event == Parsed::parse_event_t::object_start || event == Parsed::parse_event_t::array_start;
     if (opens && depth >= deepest)
       throw InputError(place(), fmt::format("this nests more than {} deep", deepest), remedy);
     if (keys.repeats(event, value))
@@ -82,17 +81,27 @@ Json parse_json(std::string_view text, const std::string& file, const std::strin
     return true;
   };
   try {
-    return Json::parse(Cursor(begin, &reached), Cursor(begin + text.size(), &reached), check);
-  } catch (const Json::parse_error& error) {
+    return Parsed::parse(Cursor(begin, &reached), Cursor(begin + text.size(), &reached), check);
+  } catch (const Parsed::parse_error& error) {
     const std::size_t offset = error.byte == 0 ? 0 : error.byte - 1;
     throw InputError(place_in(file, text, offset), "this is not JSON", remedy);
-  } catch (const Json::out_of_range&) {
+  } catch (const Parsed::out_of_range&) {
     throw InputError({file}, "a number is too large", "write finite numbers");
   }
 }
 
+}  // namespace
+
 void JsonValue::fail(const std::string& problem, const std::string& remedy) const {
   throw InputError({file_}, (parent_ == nullptr ? what_ : place()) + ": " + problem, remedy);
+}
+
+bool JsonValue::is_number() const {
+  return json_.is_number();
+}
+
+bool JsonValue::is_object() const {
+  return json_.is_object();
 }
 
 bool JsonValue::has(const char* key) const {
@@ -173,11 +182,27 @@ std::int64_t JsonValue::whole(std::int64_t low, std::int64_t high) const {
   return static_cast<std::int64_t>(value);
 }
 
+JsonValue JsonValue::element(std::size_t index) const {
+  return {json_[index], *this, nullptr, index};
+}
+
 std::string JsonValue::place() const {
   if (parent_ == nullptr) return "";
   const std::string above = parent_->place();
   if (key_ == nullptr) return fmt::format("{}[{}]", above, index_);
   return above.empty() ? std::string(key_) : fmt::format("{}.{}", above, key_);
+}
+
+JsonDocument::JsonDocument(std::string_view text, const std::string& file, const std::string& what,
+                           const std::string& remedy)
+    : file_(file),
+      what_(what),
+      json_(std::make_unique<const Parsed>(parse_json(text, file, remedy))) {}
+
+JsonDocument::~JsonDocument() = default;
+
+JsonValue JsonDocument::root() const {
+  return {*json_, file_, what_};
 }
 
 }  // namespace paceline

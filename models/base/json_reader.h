@@ -1,13 +1,14 @@
 // Reading JSON that may be damaged or hostile: every fault becomes one InputError with the file and
 // its line, or the place of the value in the document: "traceEvents[7].args.iteration".
 //
-// Private to .cc files (it shows nlohmann). It is for documents that fit in memory; the traces of
-// other tools are parsed as a stream (calibration/import/chrome_trace.h).
+// Private to .cc files. It is for documents that fit in memory; the traces of other tools are parsed
+// as a stream (calibration/import/chrome_trace.h). nlohmann parses, in json_reader.cc alone.
 #pragma once
 
 #include <cstdint>
 #include <limits>
-#include <nlohmann/json.hpp>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,23 +17,14 @@
 
 namespace paceline {
 
-// Parses one document. Throws InputError if the text is no JSON, nests more than 16 deep, has a
-// number that no double holds, or an object with a key twice. `remedy` says what would be right.
-[[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::string& file,
-                                        const std::string& remedy);
-
 // A value of the document. Documents have many values, so the text of a place is made only for an
 // error. A value must therefore outlive those that at() makes of it; in a chain of calls it does.
 class JsonValue {
  public:
-  // The document itself, which `what` names: "the profile".
-  JsonValue(const nlohmann::json& json, const std::string& file, const std::string& what)
-      : json_(json), file_(file), what_(what) {}
-
   [[noreturn]] void fail(const std::string& problem, const std::string& remedy) const;
 
-  [[nodiscard]] bool is_number() const { return json_.is_number(); }
-  [[nodiscard]] bool is_object() const { return json_.is_object(); }
+  [[nodiscard]] bool is_number() const;
+  [[nodiscard]] bool is_object() const;
   // Whether the key is there, with any value or null.
   [[nodiscard]] bool has(const char* key) const;
   // Whether the key is there with a value other than null.
@@ -50,7 +42,7 @@ class JsonValue {
   template <class F>
   void for_each(F read, std::size_t largest = std::numeric_limits<std::size_t>::max()) const {
     const std::size_t elements = size(largest);
-    for (std::size_t i = 0; i < elements; ++i) read(JsonValue(json_[i], *this, nullptr, i));
+    for (std::size_t i = 0; i < elements; ++i) read(element(i));
   }
 
   // A text without control characters, which could change a terminal. Fails if it has some.
@@ -73,6 +65,10 @@ class JsonValue {
   }
 
  private:
+  friend class JsonDocument;
+
+  JsonValue(const nlohmann::json& json, const std::string& file, const std::string& what)
+      : json_(json), file_(file), what_(what) {}
   JsonValue(const nlohmann::json& json, const JsonValue& parent, const char* key, std::size_t index)
       : json_(json),
         file_(parent.file_),
@@ -81,6 +77,7 @@ class JsonValue {
         key_(key),
         index_(index) {}
 
+  [[nodiscard]] JsonValue element(std::size_t index) const;
   [[nodiscard]] std::string place() const;
 
   const nlohmann::json& json_;
@@ -89,6 +86,26 @@ class JsonValue {
   const JsonValue* parent_ = nullptr;  // null for the document itself
   const char* key_ = nullptr;          // null for an element of an array
   std::size_t index_ = 0;
+};
+
+class JsonDocument {
+ public:
+  // Parses the text. Errors name the file, and the document as `what` does: "the profile". Throws
+  // InputError if the text is no JSON, nests more than 16 deep, has a number that no double holds, or
+  // an object with a key twice. `remedy` says what would be right.
+  JsonDocument(std::string_view text, const std::string& file, const std::string& what,
+               const std::string& remedy);
+  ~JsonDocument();
+  JsonDocument(const JsonDocument&) = delete;
+  JsonDocument& operator=(const JsonDocument&) = delete;
+
+  // The outermost value. The document must outlive it.
+  [[nodiscard]] JsonValue root() const;
+
+ private:
+  std::string file_;
+  std::string what_;
+  std::unique_ptr<const nlohmann::json> json_;
 };
 
 }  // namespace paceline

@@ -1,6 +1,7 @@
 set(base_sources
   base/error.cc
   base/figure.cc
+  base/json.cc
   base/json_reader.cc
   base/names.cc
   base/parse_units.cc
@@ -13,6 +14,7 @@ set(base_headers
   base/expense_units.h
   base/figure.h
   base/interval.h
+  base/json.h
   base/limits.h
   base/names.h
   base/parse_units.h

@@ -1,15 +1,12 @@
 // Tests: tests/cli/command_test.py.
 #include "models/cluster/cluster_json.h"
 
-#include <nlohmann/json.hpp>
-
+#include "models/base/json.h"
 #include "models/cluster/cluster_figures.h"
 #include "models/cluster/placement.h"
 
 namespace paceline::models {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 const char* unit(const Figure<FlopsPerSecond>&) {
   return "flops_per_s";
@@ -80,7 +77,7 @@ std::string to_json(const Cluster& cluster) {
       {"profile", cluster.profile.empty() ? Json(nullptr) : Json(cluster.profile)},
       {"source", cluster.source},
       {"figures", figures_json(cluster)}};
-  return document.dump(2);
+  return document.indented();
 }
 
 std::string to_json(const Platform& platform) {
@@ -94,7 +91,7 @@ std::string to_json(const Platform& platform) {
                          {"name", platform.name},
                          {"hosts", platform.hosts},
                          {"links", std::move(links)}};
-  return document.dump(2, ' ', false, Json::error_handler_t::replace);
+  return document.indented();
 }
 
 }  // namespace paceline::models

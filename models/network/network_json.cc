@@ -1,12 +1,10 @@
 // Tests: tests/cli/command_test.py.
 #include "models/network/network_json.h"
 
-#include <nlohmann/json.hpp>
+#include "models/base/json.h"
 
 namespace paceline::models {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json layer_json(const LayerWork& layer) {
   Json tensors = Json::array();
@@ -46,7 +44,7 @@ std::string to_json(const NetworkWork& network) {
   if (network.sequence > 0) document["sequence"] = network.sequence;
   document["layers"] = std::move(layers);
   document["gradients"] = std::move(gradients);
-  return document.dump(2);
+  return document.indented();
 }
 
 }  // namespace paceline::models

@@ -8,14 +8,13 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/json.h"
 #include "models/base/json_reader.h"
 #include "models/base/names.h"
 #include "models/plan/strategy.h"
 
 namespace paceline::models {
 namespace {
-
-using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::string_view schema = "paceline.plan/1";
 constexpr const char* remedy = "give a plan as paceline predict --plan-out writes it";
@@ -37,16 +36,16 @@ constexpr Option options[] = {
     {"rings", &ScheduleOptions::rings, &CollectiveAlgorithm::takes_rings},
     {"servers", &ScheduleOptions::servers, &CollectiveAlgorithm::takes_servers}};
 
-OrderedJson all_reduce_json(const PlannedSchedule& planned) {
+Json all_reduce_json(const PlannedSchedule& planned) {
   if (planned.library) return {{"library", name(*planned.library)}};
   if (planned.served) {
-    OrderedJson json = {{"served_by", planned.served->servers},
-                        {"own_machines", planned.served->own_machines},
-                        {"transport", name(planned.served->transport)}};
+    Json json = {{"served_by", planned.served->servers},
+                 {"own_machines", planned.served->own_machines},
+                 {"transport", name(planned.served->transport)}};
     if (planned.served->server >= 0) json["server"] = planned.served->server;
     return json;
   }
-  OrderedJson json = {{"algorithm", planned.algorithm}};
+  Json json = {{"algorithm", planned.algorithm}};
   for (const Option& option : options) {
     if (planned.options.*option.value != 0) json[option.key] = planned.options.*option.value;
   }
@@ -125,7 +124,7 @@ PlannedSchedule read_algorithm(const JsonValue& entry, const Strategy& strategy,
 }
 
 // What another system adds; documents of our own plans have no such keys.
-void add_dispatch(const Dispatch& dispatch, OrderedJson& json) {
+void add_dispatch(const Dispatch& dispatch, Json& json) {
   if (dispatch == Dispatch{}) return;
   json["dispatch"] = {{"cycle_s", dispatch.cycle.value()},
                       {"negotiation", name(dispatch.negotiation)},
@@ -219,22 +218,17 @@ PlanDocument plan_document(const Plan& plan, const NetworkWork& network) {
   return document;
 }
 
-std::string to_json(const PlanDocument& document) {
+Json json_of(const PlanDocument& document) {
   const Plan& plan = document.plan;
-  OrderedJson json = {{"schema", schema},
-                      {"network", document.network},
-                      {"strategy", plan.strategy},
-                      {"ranks", plan.ranks},
-                      {"wire_type", name(plan.wire)},
-                      {"overlap", name(plan.overlap)},
-                      {"streams", plan.streams},
-                      {"all_reduces", OrderedJson::array()},
-                      {"buckets", OrderedJson::array()}};
+  Json json = {
+      {"schema", schema},        {"network", document.network},  {"strategy", plan.strategy},
+      {"ranks", plan.ranks},     {"wire_type", name(plan.wire)}, {"overlap", name(plan.overlap)},
+      {"streams", plan.streams}, {"all_reduces", Json::array()}, {"buckets", Json::array()}};
   add_dispatch(plan.dispatch, json);
   for (const PlannedSchedule& planned : plan.schedules)
     json["all_reduces"].push_back(all_reduce_json(planned));
   for (const Bucket& bucket : plan.buckets) {
-    OrderedJson gradients = OrderedJson::array();
+    Json gradients = Json::array();
     for (int i = 0; i < bucket.gradient_count; ++i) {
       const PlannedGradient& gradient =
           document.gradients[static_cast<std::size_t>(bucket.first_gradient + i)];
@@ -242,20 +236,24 @@ std::string to_json(const PlanDocument& document) {
     }
     const std::int64_t whole =
         document.gradients[static_cast<std::size_t>(bucket.first_gradient)].elements;
-    json["buckets"].push_back(
-        {{"all_reduce", bucket.schedule}, {"gradients", std::move(gradients)}});
+    Json entry = {{"all_reduce", bucket.schedule}, {"gradients", std::move(gradients)}};
     if (bucket.gradient_count == 1 && bucket.elements < whole)
-      json["buckets"].back()["part"] = {{"first_element", bucket.first_element},
-                                        {"elements", bucket.elements}};
-    if (bucket.wait > Seconds{0}) json["buckets"].back()["wait_s"] = bucket.wait.value();
+      entry["part"] = {{"first_element", bucket.first_element}, {"elements", bucket.elements}};
+    if (bucket.wait > Seconds{0}) entry["wait_s"] = bucket.wait.value();
+    json["buckets"].push_back(std::move(entry));
   }
-  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+  return json;
+}
+
+std::string to_json(const PlanDocument& document) {
+  return json_of(document).indented() + "\n";
 }
 
 PlanDocument parse_plan(std::string_view text, const std::string& file) {
-  const nlohmann::json json = parse_json(text, file, remedy);
-  const std::string what = "the plan";
-  const JsonValue root(json, file, what);
+  return read_plan(JsonDocument(text, file, "the plan", remedy).root());
+}
+
+PlanDocument read_plan(const JsonValue& root) {
   root.check_schema(schema, "plan");
   root.check_keys({"schema", "network", "strategy", "ranks", "wire_type", "overlap", "streams",
                    "all_reduces", "buckets", "dispatch"});

@@ -15,6 +15,11 @@
 #include "models/network/work.h"
 #include "models/plan/plan.h"
 
+namespace paceline {
+class Json;
+class JsonValue;
+}  // namespace paceline
+
 namespace paceline::models {
 
 // A gradient as the document has it.
@@ -37,12 +42,16 @@ struct PlanDocument {
 [[nodiscard]] PlanDocument plan_document(const Plan& plan, const NetworkWork& network);
 
 [[nodiscard]] std::string to_json(const PlanDocument& document);
+// The same as a value, for a document that holds plans.
+[[nodiscard]] Json json_of(const PlanDocument& document);
 
 // Throws InputError with the place in the document if the text is no such document, or if its plan
 // cannot be: an unknown name, an option that the algorithm does not take or that does not fit the
 // ranks, an algorithm that the strategy does not use, an all-reduce that no bucket uses.
 // Whether it fits a network is check_plan's question. `file` is named in errors.
 [[nodiscard]] PlanDocument parse_plan(std::string_view text, const std::string& file);
+// The same for a plan inside another document.
+[[nodiscard]] PlanDocument read_plan(const JsonValue& document);
 
 // Throws InputError that names `file` unless the plan is for this network and this number of ranks,
 // and its buckets hold the network's gradients, each once, in backward order.

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 #include <utility>
 
+#include "models/base/json.h"
 #include "models/base/json_reader.h"
 #include "models/base/limits.h"
 #include "models/base/names.h"
@@ -17,8 +17,6 @@
 
 namespace paceline::models {
 namespace {
-
-using OrderedJson = nlohmann::ordered_json;  // written: keys in the order of the format
 
 constexpr std::string_view schema = "paceline.profile/1";
 
@@ -237,7 +235,7 @@ double number_of(Q quantity) {
 }
 
 template <class Q>
-OrderedJson figure_json(const Figure<Q>& figure) {
+Json figure_json(const Figure<Q>& figure) {
   return {{"value", number_of(figure.value)},
           {"low", number_of(figure.low)},
           {"high", number_of(figure.high)},
@@ -245,8 +243,8 @@ OrderedJson figure_json(const Figure<Q>& figure) {
           {"source", figure.source}};
 }
 
-OrderedJson transport_json(const CalibratedTransport& transport) {
-  OrderedJson json = {
+Json transport_json(const CalibratedTransport& transport) {
+  Json json = {
       {"name", transport.name},
       {"smallest_message_bytes", static_cast<std::int64_t>(transport.smallest_message.value())},
       {"largest_message_bytes", static_cast<std::int64_t>(transport.largest_message.value())},
@@ -258,8 +256,8 @@ OrderedJson transport_json(const CalibratedTransport& transport) {
   return json;
 }
 
-OrderedJson curve_json(const CalibratedCurve& curve) {
-  OrderedJson json = {{"kind", name(curve.kind)}, {"between_nodes", curve.between_nodes}};
+Json curve_json(const CalibratedCurve& curve) {
+  Json json = {{"kind", name(curve.kind)}, {"between_nodes", curve.between_nodes}};
   if (curve.kind == CurveKind::all_reduce) {
     json["library"] = curve.library;
     json["wire_type"] = name(curve.wire);
@@ -269,7 +267,7 @@ OrderedJson curve_json(const CalibratedCurve& curve) {
     json["least_bytes"] = curve.measured->least.value();
     json["most_bytes"] = curve.measured->most.value();
   }
-  json["pieces"] = OrderedJson::array();
+  json["pieces"] = Json::array();
   for (const CurvePiece& piece : curve.pieces) {
     json["pieces"].push_back({{"from_bytes", piece.from.value()},
                               {"alpha_s", figure_json(piece.alpha)},
@@ -280,13 +278,13 @@ OrderedJson curve_json(const CalibratedCurve& curve) {
   return json;
 }
 
-OrderedJson layer_json(const CalibratedLayer& layer) {
-  OrderedJson json = {{"network", layer.network},
-                      {"precision", name(layer.precision)},
-                      {"batch_per_rank", layer.batch_per_rank},
-                      {"layer", layer.layer},
-                      {"forward_s", figure_json(layer.forward)},
-                      {"backward_s", figure_json(layer.backward)}};
+Json layer_json(const CalibratedLayer& layer) {
+  Json json = {{"network", layer.network},
+               {"precision", name(layer.precision)},
+               {"batch_per_rank", layer.batch_per_rank},
+               {"layer", layer.layer},
+               {"forward_s", figure_json(layer.forward)},
+               {"backward_s", figure_json(layer.backward)}};
   if (layer.forward_beside_traffic)
     json["forward_beside_traffic_s"] = figure_json(*layer.forward_beside_traffic);
   if (layer.backward_beside_traffic)
@@ -294,10 +292,10 @@ OrderedJson layer_json(const CalibratedLayer& layer) {
   return json;
 }
 
-OrderedJson link_json(const std::optional<Figure<Seconds>>& latency,
-                      const std::optional<Figure<BytesPerSecond>>& bandwidth,
-                      const std::optional<Figure<double>>& both_ways) {
-  OrderedJson json = OrderedJson::object();
+Json link_json(const std::optional<Figure<Seconds>>& latency,
+               const std::optional<Figure<BytesPerSecond>>& bandwidth,
+               const std::optional<Figure<double>>& both_ways) {
+  Json json = Json::object();
   if (latency) json["latency_s"] = figure_json(*latency);
   if (bandwidth) json["bandwidth_bytes_per_s"] = figure_json(*bandwidth);
   if (both_ways) json["both_ways"] = figure_json(*both_ways);
@@ -330,9 +328,8 @@ double CalibratedCurve::misfit() const {
 }
 
 Profile parse_profile(std::string_view text, const std::string& file) {
-  const nlohmann::json json = parse_json(text, file, "give a profile as paceline writes it");
-  const std::string what = "the profile";
-  const JsonValue root(json, file, what);
+  const JsonDocument document(text, file, "the profile", "give a profile as paceline writes it");
+  const JsonValue root = document.root();
   root.check_keys({"schema", "name", "cluster", "device", "origin", "links", "transport", "curves",
                    "rates", "throughputs", "slowdowns", "layers"});
   root.check_schema(schema, "profile");
@@ -369,11 +366,11 @@ Profile parse_profile(std::string_view text, const std::string& file) {
 }
 
 std::string to_json(const Profile& profile) {
-  OrderedJson json = {{"schema", schema},
-                      {"name", profile.name},
-                      {"cluster", profile.cluster},
-                      {"device", profile.device},
-                      {"origin", profile.origin}};
+  Json json = {{"schema", schema},
+               {"name", profile.name},
+               {"cluster", profile.cluster},
+               {"device", profile.device},
+               {"origin", profile.origin}};
   json["links"] = {
       {"intra", link_json(profile.intra_latency, profile.intra_bandwidth, profile.intra_both_ways)},
       {"nic", link_json(profile.nic_latency, profile.nic_bandwidth, profile.nic_both_ways)}};
@@ -381,32 +378,32 @@ std::string to_json(const Profile& profile) {
     json["links"]["uplink"] = {{"oversubscription", figure_json(*profile.uplink_oversubscription)}};
   }
   if (profile.transport) json["transport"] = transport_json(*profile.transport);
-  if (!profile.curves.empty()) json["curves"] = OrderedJson::array();
+  if (!profile.curves.empty()) json["curves"] = Json::array();
   for (const CalibratedCurve& curve : profile.curves) json["curves"].push_back(curve_json(curve));
-  if (!profile.rates.empty()) json["rates"] = OrderedJson::array();
+  if (!profile.rates.empty()) json["rates"] = Json::array();
   for (const CalibratedRate& rate : profile.rates) {
     json["rates"].push_back({{"kind", name(rate.kind)},
                              {"type", name(rate.type)},
                              {"bytes_per_s", figure_json(rate.bytes)}});
   }
-  json["throughputs"] = OrderedJson::array();
+  json["throughputs"] = Json::array();
   for (const CalibratedThroughput& entry : profile.throughputs) {
-    OrderedJson throughput = {{"network", entry.network},
-                              {"precision", name(entry.precision)},
-                              {"batch_per_rank", entry.batch_per_rank},
-                              {"samples_per_s", figure_json(entry.samples)}};
+    Json throughput = {{"network", entry.network},
+                       {"precision", name(entry.precision)},
+                       {"batch_per_rank", entry.batch_per_rank},
+                       {"samples_per_s", figure_json(entry.samples)}};
     if (entry.ranks != 1) throughput["ranks"] = entry.ranks;
     json["throughputs"].push_back(std::move(throughput));
   }
-  if (!profile.slowdowns.empty()) json["slowdowns"] = OrderedJson::array();
+  if (!profile.slowdowns.empty()) json["slowdowns"] = Json::array();
   for (const CalibratedSlowdown& entry : profile.slowdowns) {
     json["slowdowns"].push_back({{"network", entry.network},
                                  {"precision", name(entry.precision)},
                                  {"factor", figure_json(entry.factor)}});
   }
-  json["layers"] = OrderedJson::array();
+  json["layers"] = Json::array();
   for (const CalibratedLayer& entry : profile.layers) json["layers"].push_back(layer_json(entry));
-  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+  return json.indented() + "\n";
 }
 
 }  // namespace paceline::models

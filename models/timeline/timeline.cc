@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <tuple>
+
+#include "models/base/json.h"
 
 namespace paceline::models {
 
@@ -58,8 +59,6 @@ std::string_view name(Resource resource) {
 }
 
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr double us = 1e6;
 
@@ -282,9 +281,12 @@ std::string chrome_trace(const std::vector<TracedTimeline>& timelines) {
     other["period_us"] = first.period.value() * us;
     other["provenance"] = first.provenance;
   }
-  const Json trace = {
-      {"displayTimeUnit", "ms"}, {"otherData", other}, {"traceEvents", std::move(events)}};
-  return trace.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  Json trace = {{"displayTimeUnit", "ms"},
+                {"otherData", std::move(other)},
+                {"traceEvents", std::move(events)}};
+  // As in the traces of earlier versions, so that those of one job can be compared byte by byte.
+  trace.sort_keys();
+  return trace.in_one_line() + "\n";
 }
 
 std::string chrome_trace(const NetworkWork& network, const Plan& plan,

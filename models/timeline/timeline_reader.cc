@@ -182,9 +182,8 @@ void read_event(const JsonValue& entry, std::vector<TracedTimeline>& timelines) 
 }  // namespace
 
 std::vector<TracedTimeline> parse_chrome_trace(std::string_view text, const std::string& file) {
-  const nlohmann::json json = parse_json(text, file, origin);
-  const std::string what = "the timeline";
-  const JsonValue root(json, file, what);
+  const JsonDocument document(text, file, "the timeline", origin);
+  const JsonValue root = document.root();
   if (!root.has("traceEvents") || !root.has("otherData") || !root.at("otherData").has("schema"))
     root.fail("this is no timeline that paceline wrote, or one of an earlier version", origin);
   const JsonValue other = root.at("otherData");

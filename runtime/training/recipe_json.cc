@@ -1,19 +1,19 @@
 // Tests: tests/cli/command_test.py.
 #include "runtime/training/recipe_json.h"
 
-#include <nlohmann/json.hpp>
+#include "models/base/json.h"
 
 namespace paceline::runtime {
 
 std::string to_json(std::span<const Recipe> recipes) {
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  Json rows = Json::array();
   for (const Recipe& recipe : recipes)
     rows.push_back({{"name", recipe.name},
                     {"epochs", recipe.epochs},
                     {"batch_per_rank", recipe.batch_per_rank},
                     {"precision", name(recipe.precision)},
                     {"source", recipe.source}});
-  return nlohmann::ordered_json{{"schema", "paceline.recipes/1"}, {"recipes", rows}}.dump(2);
+  return Json{{"schema", "paceline.recipes/1"}, {"recipes", rows}}.indented();
 }
 
 }  // namespace paceline::runtime

@@ -1,14 +1,11 @@
 // Tests: tests/cli/train_test.py (end to end).
 #include "runtime/training/training_json.h"
 
-#include <nlohmann/json.hpp>
-
+#include "models/base/json.h"
 #include "runtime/tensor/kernels.h"
 
 namespace paceline::runtime {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json facts_json(const TrainingFacts& facts) {
   return {{"model", facts.model},
@@ -52,7 +49,7 @@ Json epoch_json(const EpochReport& r) {
 std::string start_line(const TrainingFacts& facts) {
   Json json = {{"event", "start"}};
   json.update(facts_json(facts));
-  return json.dump();
+  return json.in_one_line();
 }
 
 std::string iteration_line(const IterationReport& r) {
@@ -70,17 +67,17 @@ std::string iteration_line(const IterationReport& r) {
                      {"exposed_communication_s", r.exposed.value()},
                      {"waiting_for_input_s", r.input.value()},
                      {"images_per_s", r.images.value()}};
-  return json.dump();
+  return json.in_one_line();
 }
 
 std::string epoch_line(const EpochReport& report) {
   Json json = {{"event", "epoch"}};
   json.update(epoch_json(report));
-  return json.dump();
+  return json.in_one_line();
 }
 
 std::string checkpoint_line(const std::string& path, std::int64_t iteration) {
-  return Json{{"event", "checkpoint"}, {"path", path}, {"iteration", iteration}}.dump();
+  return Json{{"event", "checkpoint"}, {"path", path}, {"iteration", iteration}}.in_one_line();
 }
 
 std::string to_json(const TrainingFacts& facts, const TrainingOutcome& outcome) {
@@ -91,7 +88,7 @@ std::string to_json(const TrainingFacts& facts, const TrainingOutcome& outcome) 
   if (outcome.stopped != StopReason::none) document["stopped_by"] = signal_name(outcome.stopped);
   document["epochs"] = Json::array();
   for (const EpochReport& epoch : outcome.epochs) document["epochs"].push_back(epoch_json(epoch));
-  return document.dump(2);
+  return document.indented();
 }
 
 std::string_view signal_name(StopReason reason) {

@@ -1,14 +1,13 @@
 // Tests: tests/cli/command_test.py.
 #include "simulator/cost/nccl_json.h"
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
+#include "models/base/json.h"
+
 namespace paceline::simulator {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json graph_json(const NcclModel& model, NcclAlgorithm algorithm) {
   constexpr double giga = 1e9;
@@ -72,7 +71,7 @@ std::string to_json(const NcclModel& model, const models::Cluster& cluster,
                            {"tree", graph_json(model, NcclAlgorithm::tree)}}},
                          {"algorithms", std::move(pairs)},
                          {"sizes", std::move(rows)}};
-  return document.dump(2);
+  return document.indented();
 }
 
 }  // namespace paceline::simulator

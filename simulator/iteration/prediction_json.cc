@@ -2,12 +2,9 @@
 #include "simulator/iteration/prediction_json.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 namespace paceline::simulator {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json thresholds_json(const models::Strategy& strategy, const models::Thresholds& thresholds) {
   Json json = Json::object();
@@ -78,7 +75,7 @@ void add_straggler_fields(Json& json, const StragglerPrediction& row) {
 
 }  // namespace
 
-std::string to_json(const StrategyPrediction& row) {
+Json json_of(const StrategyPrediction& row) {
   Json json = {{"name", row.name},
                {"iteration_s", row.iteration.value.value()},
                {"iteration_low_s", row.iteration.low.value()},
@@ -108,7 +105,7 @@ std::string to_json(const StrategyPrediction& row) {
       {"compute_source", row.compute_source}};
   json.update(others);
   if (row.stragglers) add_straggler_fields(json, *row.stragglers);
-  return json.dump();
+  return json;
 }
 
 }  // namespace paceline::simulator

@@ -2,13 +2,11 @@
 // paceline.scaling/1 (docs/formats.md).
 #pragma once
 
-#include <string>
-
+#include "models/base/json.h"
 #include "simulator/iteration/prediction.h"
 
 namespace paceline::simulator {
 
-// One JSON object, on one line.
-[[nodiscard]] std::string to_json(const StrategyPrediction& prediction);
+[[nodiscard]] Json json_of(const StrategyPrediction& prediction);
 
 }  // namespace paceline::simulator

@@ -9,16 +9,12 @@
 namespace paceline {
 namespace {
 
-using Json = nlohmann::json;
-
 // The message of the error that read(document) throws.
 template <class F>
 std::string error_of(const std::string& text, F read) {
-  const std::string file = "f.json";
-  const std::string what = "the document";
   try {
-    const Json json = parse_json(text, file, "give another");
-    read(JsonValue(json, file, what));
+    const JsonDocument document(text, "f.json", "the document", "give another");
+    read(document.root());
   } catch (const InputError& error) {
     return error.what();
   }
@@ -95,10 +91,8 @@ TEST(JsonReader, ASchemaIsTheOneThatIsRead) {
 }
 
 TEST(JsonReader, NullIsThereButIsNoValue) {
-  const std::string file = "f.json";
-  const std::string what = "the document";
-  const Json json = Json::parse(R"({"a": null, "b": 0})");
-  const JsonValue root(json, file, what);
+  const JsonDocument document(R"({"a": null, "b": 0})", "f.json", "the document", "give another");
+  const JsonValue root = document.root();
   EXPECT_TRUE(root.has("a"));
   EXPECT_FALSE(root.has_value("a"));
   EXPECT_TRUE(root.has_value("b"));
