@@ -22,12 +22,12 @@ if(PACELINE_SANITIZE)
   target_link_options(paceline_flags INTERFACE -fsanitize=${PACELINE_SANITIZE})
 endif()
 
-# What computes is compiled with Release's own -O3. What reads, writes and prints takes milliseconds
-# at any level, and a third less time to compile with this one.
+# What computes is compiled with Release's own -O3. What reads, writes, prints or only calls what
+# computes takes milliseconds at any level, and a third less time to compile with this one.
 # (-Wmaybe-uninitialized sees ghosts at -O1.)
 set(paceline_light_options "$<$<CONFIG:Release>:-O1;-Wno-maybe-uninitialized>")
 
-# paceline_light_sources(<file>...): files of this folder that read, write and print.
+# paceline_light_sources(<file>...): files of this folder that compute nothing themselves.
 function(paceline_light_sources)
   set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS "${paceline_light_options}")
 endfunction()

@@ -1,7 +1,7 @@
 // Tests: tests/calibration/cluster_profile_test.cc.
 #include "calibration/fit/acceptance.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

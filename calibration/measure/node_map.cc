@@ -1,7 +1,7 @@
 // Tests: tests/calibration/measure_test.cc.
 #include "calibration/measure/node_map.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

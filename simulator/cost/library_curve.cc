@@ -1,7 +1,7 @@
 // Tests: tests/simulator/library_curve_test.cc.
 #include "simulator/cost/library_curve.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -8,9 +8,10 @@
 
 #include "models/collective/schedule.h"
 #include "simulator/cost/communication_cost.h"
-#include "simulator/engine/network_engine.h"
 
 namespace paceline::simulator {
+
+class NetworkEngine;
 
 enum class EngineKind {
   automatic,  // the executor engine where the transport is calibrated and the schedule suits it,

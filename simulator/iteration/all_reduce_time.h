@@ -21,7 +21,7 @@
 #include "simulator/engine/collective_timer.h"
 #include "simulator/engine/nccl_practice.h"
 #include "simulator/iteration/measured_all_reduce.h"
-#include "simulator/iteration/plan_timing.h"
+#include "simulator/iteration/timing_method.h"
 
 namespace paceline::simulator {
 

@@ -1,7 +1,7 @@
 // Tests: tests/simulator/plan_timing_test.cc, tests/simulator/prediction_test.cc.
 #include "simulator/iteration/plan_timing.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <set>

@@ -12,35 +12,13 @@
 #include "models/plan/plan.h"
 #include "simulator/cost/compute_time.h"
 #include "simulator/engine/collective_timer.h"
-#include "simulator/engine/engine_kind.h"
 #include "simulator/engine/executor_engine.h"
 #include "simulator/engine/prepare.h"
 #include "simulator/iteration/dag.h"
 #include "simulator/iteration/steady_state.h"
-#include "simulator/planner/bucket_timer.h"
+#include "simulator/iteration/timing_method.h"
 
 namespace paceline::simulator {
-
-// What travels beside a bucket while its all-reduce is timed.
-enum class Beside {
-  nothing,         // buckets travel one at a time: each is timed alone
-  other_buckets,   // several are in flight, and share links (in_flight.h)
-  buckets_behind,  // each rank starts the next bucket at its own time (in_order.h)
-};
-
-struct TimingMethod {
-  Beside beside = Beside::nothing;
-  EngineKind engine = EngineKind::step;  // that times the all-reduces; never `automatic`
-  // Messages that the flow engine would follow, where the step engine takes its place because they
-  // are too many; else 0.
-  double not_followed = 0;
-};
-
-// Whether a row may take long.
-enum class Haste {
-  none,     // whatever it takes
-  in_time,  // no more messages than effort.h allows a row of a table that answers at once
-};
 
 // In haste: buckets that travel together have more messages to follow than a table has time for. The
 // engine can follow them where there is no haste.

@@ -12,6 +12,7 @@
 #include "simulator/cost/dispatch_cost.h"
 #include "simulator/cost/losses.h"
 #include "simulator/engine/effort.h"
+#include "simulator/engine/prepared_schedules.h"
 #include "simulator/iteration/plan_timing.h"
 #include "simulator/iteration/sampled_interval.h"
 #include "simulator/iteration/sketch.h"
@@ -202,7 +203,8 @@ int baseline_ranks(const models::Cluster& cluster, int ranks) {
   return ranks >= cluster.ranks_per_node ? cluster.ranks_per_node : 1;
 }
 
-Predictor::Predictor(const PredictionRequest& request) : request_(request) {
+Predictor::Predictor(const PredictionRequest& request)
+    : request_(request), schedules_(std::make_shared<PreparedSchedules>()) {
   models::check_ranks(request.cluster, request.ranks);
   if (request.batch_per_rank < 1) {
     throw InputError(fmt::format("a batch of {} samples", request.batch_per_rank),

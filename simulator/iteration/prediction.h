@@ -18,16 +18,17 @@
 #include "models/profile/profile.h"
 #include "simulator/cost/device_memory.h"
 #include "simulator/cost/nccl_tables.h"
-#include "simulator/engine/prepared_schedules.h"
 #include "simulator/iteration/dag.h"
-#include "simulator/iteration/plan_timing.h"
 #include "simulator/iteration/sampled_interval.h"
 #include "simulator/iteration/steady_state.h"
+#include "simulator/iteration/timing_method.h"
 #include "simulator/planner/thresholds.h"
 #include "simulator/straggler/monte_carlo.h"
 #include "simulator/straggler/summary.h"
 
 namespace paceline::simulator {
+
+class PreparedSchedules;
 
 struct PredictionRequest {
   const models::NetworkWork& network;
@@ -183,7 +184,7 @@ class Predictor {
 
   PredictionRequest request_;
   std::vector<std::shared_ptr<Setting>> settings_;
-  std::shared_ptr<PreparedSchedules> schedules_ = std::make_shared<PreparedSchedules>();
+  std::shared_ptr<PreparedSchedules> schedules_;
   std::optional<NcclTables> nccl_tables_;
 };
 

@@ -10,6 +10,7 @@
 #include "models/base/error.h"
 #include "models/collective/algorithms.h"
 #include "models/collective/catalogue.h"
+#include "simulator/planner/bucket_timer.h"
 #include "simulator/planner/recurrence.h"
 
 namespace paceline::simulator {

@@ -10,9 +10,10 @@
 #include "models/network/work.h"
 #include "models/plan/strategy.h"
 #include "simulator/cost/compute_time.h"
-#include "simulator/planner/bucket_timer.h"
 
 namespace paceline::simulator {
+
+class BucketTimer;
 
 // What the user named. An empty field is left to the planner. Sizes are bytes on the wire.
 struct ThresholdRequest {

@@ -2,6 +2,7 @@
 
 #include "models/collective/catalogue.h"
 #include "models/network/zoo.h"
+#include "simulator/planner/bucket_timer.h"
 #include "simulator/planner/recurrence.h"
 #include "simulator/planner/thresholds.h"
 #include "tests/simulator/small_job.h"

@@ -10,6 +10,7 @@
 #include "models/base/error.h"
 #include "models/cluster/catalog.h"
 #include "models/network/zoo.h"
+#include "simulator/engine/nccl_practice.h"
 #include "tests/support/error_of.h"
 
 namespace paceline::simulator {
