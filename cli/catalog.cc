@@ -74,6 +74,7 @@ std::vector<CatalogList> catalog() {
           {"SCHEDULES", entries(models::collective_catalogue(), with_source)},
           {"STRATEGIES", entries(models::strategy_catalogue(), with_source)},
           {"SYSTEMS", entries(models::other_system_catalogue(), with_source)},
+          {"OPTIMIZERS", entries(models::optimizer_catalogue(), with_source)},
           {"PROFILES", std::move(profiles)},
           {"EXPERIMENTS", entries(experiments::experiments(), summed_up)}};
 }

@@ -32,6 +32,9 @@ std::string thresholds_text(const models::Strategy& strategy,
     add(fmt::format("{} rings", thresholds.rings));
   if (strategy.on_servers() != nullptr)
     add(fmt::format("{} servers, {}", thresholds.servers, name(thresholds.placement)));
+  if (strategy.preconditions())
+    add(fmt::format("owners {}, factors every {}", name(thresholds.placement),
+                    thresholds.factors_every));
   if (strategy.on_servers() == nullptr && thresholds.streams > 1)
     add(fmt::format("{} streams", thresholds.streams));
   const models::Dispatch& dispatch = thresholds.dispatch;
@@ -119,6 +122,7 @@ std::string given_thresholds(const simulator::ThresholdRequest& given) {
   if (given.server_machines)
     parts.push_back(fmt::format("{} machines of servers", *given.server_machines));
   if (given.transport) parts.push_back(fmt::format("servers over {}", name(*given.transport)));
+  if (given.factors_every) parts.push_back(fmt::format("factors every {}", *given.factors_every));
   if (given.through_host) parts.emplace_back("host copies");
   return fmt::format("{}", fmt::join(parts, ", "));
 }
@@ -289,6 +293,7 @@ std::string memory_text(const job::PredictionTable& table) {
   add("gradients", memory.gradients);
   add("optimizer", memory.optimizer);
   add("buffers", memory.buffers);
+  add("factors", memory.factors);
   return fmt::format(
       "memory of a rank: {} of {}{} ({})\n  {}\n", to_text(memory.total()),
       to_text(table.job.cluster.device.memory.value), row.fits ? "" : ": IT DOES NOT FIT",
@@ -376,6 +381,29 @@ std::string library_note(const job::PredictionTable& table) {
   return text;
 }
 
+std::string k_fac_note(const job::PredictionTable& table) {
+  std::string text;
+  for (const simulator::StrategyPrediction& row : table.rows) {
+    if (!row.k_fac) continue;
+    const simulator::KfacTimes& times = *row.k_fac;
+    Seconds inverted;
+    for (const simulator::OwnedLayer& layer : times.owned) inverted += layer.invert;
+    text += fmt::format(
+        "k-fac: factors {}, inverses {} on the longest of {} owner{}", to_text(times.factors_total()),
+        to_text(inverted), times.owners, times.owners == 1 ? "" : "s");
+    if (table.ranks > 1)
+      text += fmt::format("; {} reduced and {} gathered on the wire",
+                          to_text(times.inputs.bytes + times.reduced.bytes),
+                          to_text(times.gathered.bytes));
+    const models::KfacUse& use = *row.plan.k_fac();
+    if (use.factors_every > 1)
+      text += fmt::format("; times are means of {} iterations, one of which has factors",
+                          use.factors_every);
+    text += "\n";
+  }
+  return text;
+}
+
 std::string setting_text(const job::Job& job) {
   std::string text;
   if (job.overlap)
@@ -422,6 +450,7 @@ std::string to_text(const job::PredictionTable& table, int width) {
   text += straggler_note(table);
   text += haste_note({&table, 1});
   text += library_note(table);
+  text += k_fac_note(table);
   if (!rows.left_out.empty())
     text += fmt::format("not shown in {} columns: {} (--wide shows them)\n", width,
                         fmt::join(rows.left_out, ", "));

@@ -89,6 +89,10 @@ void add_system_options(Command& command, job::JobOptions& options) {
       .add_option("--server-transport", thresholds.server_transport,
                   "What such servers and their workers speak")
       .value("grpc|tcp|rdma (the system's)");
+  command
+      .add_option("--factors-every", thresholds.factors_every,
+                  "Iterations from one refresh of k-fac's factors and inverses to the next")
+      .value("N (1)");
   command.add_flag("--host-copies", thresholds.host_copies,
                    "Buckets go through the host, which sums them, as with MPI without GPUs");
 }
@@ -126,7 +130,9 @@ void add_job_options(Command& command, job::JobOptions& options) {
                   "Number type of gradients in an all-reduce; several by commas. By default fp16 "
                   "for mixed precision, else fp32")
       .value("fp32|fp16|bf16");
-  command.add_option("--strategy", options.strategies, "Strategies by commas, or all (the default)")
+  command.add_option("--strategy", options.strategies,
+                  "Strategies by commas, or all (the default); k-fac is in the table only where it "
+                  "is named")
       .value("NAME,...");
   add_threshold_options(command, options.thresholds,
                         {.theta = "chosen",
@@ -137,7 +143,9 @@ void add_job_options(Command& command, job::JobOptions& options) {
   add_system_options(command, options);
   command
       .add_option("--server-placement", options.server_placement,
-                  "Which server holds a bucket: the next one, or the one with the fewest bytes")
+                  "Which server holds a bucket: the next one, or the one with the fewest bytes; or "
+                  "which rank owns a layer of k-fac: the next one, or the one with the least to "
+                  "invert")
       .value("round-robin|balanced (balanced)");
   command
       .add_option("--overlap", options.overlap,

@@ -13,7 +13,7 @@
 namespace paceline::cli {
 
 // What models of other systems take: --others, --cycle, --horovod, --partition, --credit,
-// --host-copies, --server-machines and --server-transport.
+// --host-copies, --server-machines, --server-transport and --factors-every.
 void add_system_options(Command& command, job::JobOptions& options);
 
 // The options of a job, without --ranks, which means different things in different commands.

@@ -125,7 +125,15 @@ Job load_job(const JobOptions& options) {
         parsing_option("--overlap", [&] { return models::overlap_from_name(options.overlap); });
   job.baseline_ranks = optional_count("--baseline", options.baseline, models::max_ranks);
   job.compute_is_exact = options.compute_is_exact;
-  if (!options.gradient_scale.empty()) scale_gradients(options.gradient_scale, job);
+  if (!options.gradient_scale.empty()) {
+    for (const models::Strategy* strategy : job.strategies) {
+      if (strategy->preconditions())
+        throw InputError({"--scale-gradients"},
+                         fmt::format("the factors of {} have no smaller size", strategy->name),
+                         "leave it out, or choose another strategy");
+    }
+    scale_gradients(options.gradient_scale, job);
+  }
   job.engine =
       parsing_option("--engine", [&] { return simulator::engine_from_name(options.engine); });
   if (!options.nccl.empty())

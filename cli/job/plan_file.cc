@@ -24,6 +24,7 @@ void refuse_beside_plan(const std::vector<std::pair<const char*, std::string>>& 
                          {"--credit", thresholds.credit},
                          {"--server-machines", thresholds.server_machines},
                          {"--server-transport", thresholds.server_transport},
+                         {"--factors-every", thresholds.factors_every},
                          {"--host-copies", thresholds.host_copies ? "given" : ""}});
   for (const auto& [option, value] : all) {
     if (!value.empty())

@@ -43,6 +43,7 @@ Json given_thresholds(const simulator::ThresholdRequest& given) {
   if (given.credit) json["credit_bytes"] = given.credit->value();
   if (given.server_machines) json["server_machines"] = *given.server_machines;
   if (given.transport) json["server_transport"] = name(*given.transport);
+  if (given.factors_every) json["factors_every"] = *given.factors_every;
   if (given.through_host) json["host_copies"] = true;
   return json;
 }

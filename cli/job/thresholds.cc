@@ -55,6 +55,8 @@ simulator::ThresholdRequest parse_thresholds(const ThresholdOptions& options) {
   if (request.server_machines && request.servers)
     throw InputError({"--server-machines"}, "servers are on machines of their own or of workers",
                      "leave --servers or --server-machines out");
+  request.factors_every =
+      optional_count("--factors-every", options.factors_every, models::most_factors_every);
   if (!options.server_transport.empty())
     request.transport = parsing_option("--server-transport", [&] {
       return models::server_transport_from_name(options.server_transport);

@@ -1,6 +1,7 @@
 // The options that say how a strategy fuses gradients and which numbers its all-reduce takes:
 // --theta, --eta, --group, --segments, --rings, --servers, --streams; and what other systems do:
-// --cycle, --horovod, --partition, --credit, --host-copies, --server-machines, --server-transport.
+// --cycle, --horovod, --partition, --credit, --host-copies, --server-machines, --server-transport; and
+// what K-FAC does: --factors-every.
 #pragma once
 
 #include <string>
@@ -25,6 +26,7 @@ struct ThresholdOptions {
   bool host_copies = false;
   std::string server_machines;
   std::string server_transport;
+  std::string factors_every;
 };
 
 // The thresholds that are given. Throws InputError that names the option.

@@ -39,6 +39,7 @@ struct Counting {
 
   void operator()(const Convolution& c) const {
     const std::int64_t per_group = in.channels / c.groups;
+    work.groups = c.groups;
     add_parameter("weight", {c.channels, per_group, c.kernel.height, c.kernel.width});
     if (c.bias) add_parameter("bias", {c.channels});
     matrix(product(work.name, {2, out.elements(), per_group, c.kernel.height, c.kernel.width}));

@@ -47,6 +47,7 @@ struct LayerWork {
   std::string kind;  // as in the YAML vocabulary: "convolution", "batch_norm", ...
   Shape output;      // of one sample
   std::vector<ParameterTensor> parameters;  // as declared: weight, then bias
+  std::int64_t groups = 1;                  // of a convolution
 
   std::int64_t forward_flops = 0;
   std::int64_t data_gradient_flops = 0;  // 0 for layers that see only the network's input

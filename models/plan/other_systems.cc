@@ -77,10 +77,23 @@ constexpr std::array catalogue = {
              .other = OtherSystem{.system = System::p3, .partition = Bytes{160e3}}},
 };
 
+constexpr std::array optimizers = {
+    Strategy{.name = "k-fac",
+             .summary = "second order: owners of layers sum, invert and precondition",
+             .source = "Osawa 2019, arXiv 1811.12019; tyohei/chainerkfac",
+             .fusion = Fusion::never,
+             .all_reduce = Preconditioned{},
+             .other = OtherSystem{.system = System::k_fac}},
+};
+
 }  // namespace
 
 std::span<const Strategy> other_system_catalogue() {
   return catalogue;
+}
+
+std::span<const Strategy> optimizer_catalogue() {
+  return optimizers;
 }
 
 }  // namespace paceline::models

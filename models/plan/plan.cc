@@ -7,7 +7,9 @@
 #include <array>
 #include <utility>
 
+#include "models/base/error.h"
 #include "models/base/names.h"
+#include "models/plan/strategy.h"
 
 namespace paceline::models {
 namespace {
@@ -43,7 +45,7 @@ bool Plan::is_of_other_system() const {
   const auto is_served = [](const PlannedSchedule& schedule) {
     return schedule.served.has_value();
   };
-  if (std::any_of(schedules.begin(), schedules.end(), is_served)) return true;
+  if (k_fac() != nullptr || std::any_of(schedules.begin(), schedules.end(), is_served)) return true;
   return dispatch != Dispatch{} || !std::all_of(buckets.begin(), buckets.end(), is_plain);
 }
 
@@ -58,7 +60,16 @@ std::string described(const PlannedSchedule& schedule) {
                            ? fmt::format("{} servers", schedule.served->servers)
                            : fmt::format("server {}", schedule.served->server),
                        name(schedule.served->transport));
+  if (schedule.k_fac)
+    return fmt::format("{}, owners {}, factors every {}", schedule.algorithm,
+                       name(schedule.k_fac->owners), schedule.k_fac->factors_every);
   return described(schedule.algorithm, schedule.options);
+}
+
+void check_k_fac_overlap(Overlap overlap) {
+  if (overlap == Overlap::wait_free || overlap == Overlap::none) return;
+  throw InputError({"--overlap"}, fmt::format("k-fac has no overlap {}", name(overlap)),
+                   "choose wait-free, which sends the factors A beside the backward pass, or none");
 }
 
 Overlap overlap_from_name(std::string_view text) {

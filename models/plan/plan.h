@@ -17,6 +17,7 @@
 #include "models/collective/catalogue.h"
 #include "models/collective/schedule.h"
 #include "models/plan/dispatch.h"
+#include "models/plan/k_fac.h"
 #include "models/plan/servers.h"
 
 namespace paceline::models {
@@ -38,6 +39,8 @@ enum class Overlap {
 [[nodiscard]] std::string_view name(Overlap overlap);
 // Throws InputError that suggests the nearest name.
 [[nodiscard]] Overlap overlap_from_name(std::string_view text);
+// Throws InputError unless K-FAC has the policy: factors A beside the backward pass, or all after it.
+void check_k_fac_overlap(Overlap overlap);
 
 // A library whose own all-reduce a plan may call. We know none of its steps.
 enum class Library {
@@ -51,21 +54,23 @@ enum class Library {
 [[nodiscard]] Library library_from_name(std::string_view text);
 
 // An all-reduce that buckets of the plan use: either an entry of the catalogue with its options,
-// which engines time, or a library's own, or the servers of another system.
+// which engines time, or a library's own, or the servers of another system, or what K-FAC has in the
+// place of an all-reduce.
 struct PlannedSchedule {
   std::string algorithm;                 // name in all_reduce_catalogue(), or of the library
   ScheduleOptions options;               // the ranks, and the options that the algorithm takes
   Schedule schedule;                     // has no steps unless it is an entry of the catalogue
   std::optional<Library> library = {};   // set where the all-reduce is a library's own
   std::optional<ServerUse> served = {};  // set where servers of another system sum
+  std::optional<KfacUse> k_fac = {};     // set where gradients are summed by the owners of layers
 
   // Whether it is an entry of the catalogue.
-  [[nodiscard]] bool has_steps() const { return !library && !served; }
+  [[nodiscard]] bool has_steps() const { return !library && !served && !k_fac; }
 
   // Two are equal where their names and options are, for these define the schedule.
   bool operator==(const PlannedSchedule& other) const {
     return algorithm == other.algorithm && options == other.options && library == other.library &&
-           served == other.served;
+           served == other.served && k_fac == other.k_fac;
   }
 };
 
@@ -101,9 +106,14 @@ struct Plan {
 
   bool operator==(const Plan&) const = default;
 
-  // Whether the plan is one that our runtime cannot run: buckets that wait, go through the host, or
-  // are parts of gradients.
+  // Whether the plan is one that our runtime cannot run: buckets that wait, go through the host, are
+  // parts of gradients, or are preconditioned.
   [[nodiscard]] bool is_of_other_system() const;
+
+  // What K-FAC does in the plan; null in the plans of all other strategies.
+  [[nodiscard]] const KfacUse* k_fac() const {
+    return schedules.empty() || !schedules.front().k_fac ? nullptr : &*schedules.front().k_fac;
+  }
 
   // Bytes of a bucket on the wire.
   [[nodiscard]] Bytes bytes(const Bucket& bucket) const {

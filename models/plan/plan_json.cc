@@ -45,6 +45,9 @@ Json all_reduce_json(const PlannedSchedule& planned) {
     if (planned.served->server >= 0) json["server"] = planned.served->server;
     return json;
   }
+  if (planned.k_fac)
+    return {{"owners", name(planned.k_fac->owners)},
+            {"factors_every", planned.k_fac->factors_every}};
   Json json = {{"algorithm", planned.algorithm}};
   for (const Option& option : options) {
     if (planned.options.*option.value != 0) json[option.key] = planned.options.*option.value;
@@ -85,6 +88,19 @@ PlannedSchedule read_served(const JsonValue& entry, const Strategy& strategy, in
   return {std::string(strategy.name), {.ranks = ranks}, {}, std::nullopt, use};
 }
 
+PlannedSchedule read_k_fac(const JsonValue& entry, const Strategy& strategy, int ranks) {
+  entry.check_keys({"owners", "factors_every"});
+  if (!strategy.preconditions())
+    entry.fail(fmt::format("strategy {} has no owners of layers", strategy.name),
+               "write an algorithm of the strategy");
+  KfacUse use;
+  use.owners = entry.at("owners").named([](const std::string& text) {
+    return server_placement_from_name(text);
+  });
+  use.factors_every = read_count(entry.at("factors_every"), 1, most_factors_every);
+  return {std::string(strategy.name), {.ranks = ranks}, {}, std::nullopt, std::nullopt, use};
+}
+
 std::string joined(const std::vector<std::string_view>& names) {
   std::string text;
   for (const std::string_view entry : names)
@@ -101,6 +117,7 @@ PlannedSchedule read_algorithm(const JsonValue& entry, const Strategy& strategy,
     entry.at("algorithm")
         .fail(fmt::format("strategy {} does not use {}", strategy.name, algorithm.name),
               strategy.served() != nullptr ? "write its servers"
+              : strategy.preconditions()   ? "write its owners"
               : used.empty() ? fmt::format(R"(write {{"library": "{}"}})", strategy.name)
                              : "write " + joined(used));
   }
@@ -205,6 +222,21 @@ void check_all_are_used(const JsonValue& all_reduces, const Plan& plan) {
                    "leave it out");
 }
 
+// All gradients of K-FAC travel together, in whole, and at once.
+void check_k_fac(const JsonValue& root, const Plan& plan) {
+  if (plan.k_fac() == nullptr) return;
+  if (plan.overlap != Overlap::wait_free && plan.overlap != Overlap::none)
+    root.at("overlap").fail(fmt::format("k-fac has no overlap {}", name(plan.overlap)),
+                            "write wait-free or none");
+  if (plan.buckets.size() != 1)
+    root.at("buckets").fail(fmt::format("{} buckets of k-fac", plan.buckets.size()),
+                            "write one, with all gradients");
+  if (plan.streams != 1)
+    root.at("streams").fail(fmt::format("{} streams of k-fac", plan.streams), "write 1");
+  if (plan.dispatch != Dispatch{} || plan.buckets.front().wait != Seconds{0})
+    root.fail("k-fac has no dispatch, and its bucket no wait", "leave them out");
+}
+
 }  // namespace
 
 PlanDocument plan_document(const Plan& plan, const NetworkWork& network) {
@@ -275,6 +307,8 @@ PlanDocument read_plan(const JsonValue& root) {
         plan.schedules.push_back(entry.has("library") ? read_library(entry, chosen, plan.ranks)
                                  : entry.has("served_by")
                                      ? read_served(entry, chosen, plan.ranks)
+                                 : entry.has("owners")
+                                     ? read_k_fac(entry, chosen, plan.ranks)
                                      : read_algorithm(entry, chosen, plan.ranks));
       },
       most_gradients);
@@ -291,6 +325,7 @@ PlanDocument read_plan(const JsonValue& root) {
   const auto buckets = static_cast<std::int64_t>(plan.buckets.size());
   plan.streams = read_count(root.at("streams"), 1, std::max(most_streams, buckets));
   check_all_are_used(all_reduces, plan);
+  check_k_fac(root, plan);
   return document;
 }
 

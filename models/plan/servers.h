@@ -1,9 +1,16 @@
-// Servers of other systems: how they sum a bucket (models/plan/strategy.h has the systems).
+// Servers: which one sums a bucket, and how those of other systems do it (models/plan/strategy.h has
+// the systems).
 #pragma once
 
 #include <string_view>
 
 namespace paceline::models {
+
+// Which of s servers sums a bucket.
+enum class ServerPlacement {
+  round_robin,  // bucket i is on server i mod s
+  balanced,     // each bucket, in order, is on the server that holds the fewest bytes so far
+};
 
 // What workers and servers speak.
 enum class ServerTransport {

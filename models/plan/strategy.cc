@@ -139,6 +139,14 @@ int planned(Plan& plan, const ServerUse& use) {
   return static_cast<int>(plan.schedules.size()) - 1;
 }
 
+// The same for K-FAC.
+int planned(Plan& plan, const KfacUse& use) {
+  if (plan.schedules.empty())
+    plan.schedules.push_back(
+        {plan.strategy, {.ranks = plan.ranks}, {}, std::nullopt, std::nullopt, use});
+  return 0;
+}
+
 void check_served(int servers) {
   if (servers < 1 || servers > most_servers)
     throw InputError({"--servers"}, fmt::format("{} servers", servers),
@@ -202,15 +210,16 @@ std::vector<std::string> strategy_names() {
   std::vector<std::string> names;
   for (const Strategy& entry : catalogue) names.emplace_back(entry.name);
   for (const Strategy& entry : other_system_catalogue()) names.emplace_back(entry.name);
+  for (const Strategy& entry : optimizer_catalogue()) names.emplace_back(entry.name);
   return names;
 }
 
 const Strategy& strategy(std::string_view name) {
-  for (const Strategy& entry : catalogue) {
-    if (entry.name == name) return entry;
-  }
-  for (const Strategy& entry : other_system_catalogue()) {
-    if (entry.name == name) return entry;
+  for (const auto& entries :
+       {strategy_catalogue(), other_system_catalogue(), optimizer_catalogue()}) {
+    for (const Strategy& entry : entries) {
+      if (entry.name == name) return entry;
+    }
   }
   throw unknown_name("strategy", name, strategy_names());
 }
@@ -228,7 +237,8 @@ std::vector<std::string_view> Strategy::algorithms() const {
                    return Names{h.small, h.large};
                  },
                  [](const OnServers& s) { return Names{s.algorithm}; },
-                 [](Library) { return Names{}; }, [](const Served&) { return Names{}; }},
+                 [](Library) { return Names{}; }, [](const Served&) { return Names{}; },
+                 [](Preconditioned) { return Names{}; }},
       all_reduce);
 }
 
@@ -265,7 +275,11 @@ Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients, in
             .schedules = {},
             .buckets = {},
             .dispatch = thresholds.dispatch};
-  const Bytes theta = strategy.fusion == Fusion::never ? Bytes{0} : thresholds.fusion;
+  // All gradients of K-FAC travel together.
+  constexpr Bytes whole{1e300};
+  const Bytes theta = strategy.preconditions()             ? whole
+                      : strategy.fusion == Fusion::never ? Bytes{0}
+                                                         : thresholds.fusion;
   ScheduleOptions options{.ranks = ranks,
                           .group_size = thresholds.group_size,
                           .segments = thresholds.segments,
@@ -303,6 +317,9 @@ Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients, in
                    [&](const Served& s) {
                      return planned(plan, {thresholds.servers, thresholds.own_machines,
                                            server_of(s, bucket, placer), thresholds.transport});
+                   },
+                   [&](Preconditioned) {
+                     return planned(plan, KfacUse{thresholds.factors_every, thresholds.placement});
                    }},
         strategy.all_reduce);
   };

@@ -16,12 +16,6 @@
 
 namespace paceline::models {
 
-// Which of s servers sums a bucket.
-enum class ServerPlacement {
-  round_robin,  // bucket i is on server i mod s
-  balanced,     // each bucket, in order, is on the server that holds the fewest bytes so far
-};
-
 // What a strategy leaves open, as a threshold-driven runtime takes it. Sizes are in bytes on the
 // wire. A strategy ignores what it does not take.
 struct Thresholds {
@@ -35,6 +29,7 @@ struct Thresholds {
   int streams = 1;         // buckets that may be in flight at the same time
   Bytes partition{0};      // tensors that are larger are cut into parts of this size; 0 cuts none
   Dispatch dispatch = {};  // of the strategies of other systems; `through_host` of all
+  int factors_every = 1;  // iterations from one refresh of K-FAC's factors to the next
   bool own_machines = false;  // of servers of other systems; so is the next
   ServerTransport transport = ServerTransport::tcp;
 
@@ -74,6 +69,7 @@ enum class System {
   tf_distributed_replicated,
   kvstore,
   p3,
+  k_fac,
 };
 
 // What a strategy of another system takes where the user names nothing. Partition and credit are of
@@ -96,12 +92,16 @@ struct Served {
   std::optional<ServerPlacement> placement = {};
 };
 
+// All gradients in one bucket, which the owners of the layers sum and precondition, beside the factors
+// (models/plan/k_fac.h).
+struct Preconditioned {};
+
 struct Strategy {
   std::string_view name;
   std::string_view summary;  // one line
   std::string_view source;   // paper and section
   Fusion fusion = Fusion::if_asked;
-  std::variant<Scheduled, Hybrid, OnServers, Library, Served> all_reduce;
+  std::variant<Scheduled, Hybrid, OnServers, Library, Served, Preconditioned> all_reduce;
   Overlap overlap = Overlap::wait_free;
   // Set where the strategy models another system. It is predicted where its name is asked for, and
   // the runtime refuses it.
@@ -112,9 +112,12 @@ struct Strategy {
   [[nodiscard]] const OnServers* on_servers() const { return std::get_if<OnServers>(&all_reduce); }
   [[nodiscard]] std::optional<Library> library() const;
   [[nodiscard]] const Served* served() const { return std::get_if<Served>(&all_reduce); }
+  [[nodiscard]] bool preconditions() const {
+    return std::holds_alternative<Preconditioned>(all_reduce);
+  }
 
-  // The algorithms that its buckets may take, that of small buckets first. Empty for a library, and
-  // for servers of another system.
+  // The algorithms that its buckets may take, that of small buckets first. Empty for a library, for
+  // servers of another system, and for K-FAC.
   [[nodiscard]] std::vector<std::string_view> algorithms() const;
   // Whether any of these algorithms takes the option.
   [[nodiscard]] bool takes_group() const;
@@ -126,7 +129,10 @@ struct Strategy {
 [[nodiscard]] std::span<const Strategy> strategy_catalogue();
 // Models of other systems.
 [[nodiscard]] std::span<const Strategy> other_system_catalogue();
-// Of both.
+// Optimizers that move and compute more than gradients and an update: they are predicted where they
+// are named, and in no table with the others, which do the same work in different ways.
+[[nodiscard]] std::span<const Strategy> optimizer_catalogue();
+// Of all three.
 [[nodiscard]] std::vector<std::string> strategy_names();
 // Throw InputError that suggests the nearest name.
 [[nodiscard]] ServerPlacement server_placement_from_name(std::string_view text);

@@ -36,6 +36,18 @@ std::string_view name(TaskKind kind) {
       return "all-reduce";
     case TaskKind::unpack:
       return "unpack";
+    case TaskKind::factor_a:
+      return "factor A";
+    case TaskKind::factor_g:
+      return "factor G";
+    case TaskKind::reduce_scatter:
+      return "reduce-scatter";
+    case TaskKind::invert:
+      return "invert";
+    case TaskKind::precondition:
+      return "precondition";
+    case TaskKind::all_gather:
+      return "all-gather";
     case TaskKind::update:
       return "update";
   }
@@ -120,7 +132,15 @@ Json metadata(const char* what, int process, int track, Json args) {
 bool is_of_bucket(const TimelineEvent& event) {
   return event.index >= 0 && (event.kind == TaskKind::negotiation || event.kind == TaskKind::cast ||
                               event.kind == TaskKind::pack || event.kind == TaskKind::all_reduce ||
+                              event.kind == TaskKind::reduce_scatter ||
+                              event.kind == TaskKind::all_gather ||
                               event.kind == TaskKind::unpack || event.kind == TaskKind::update);
+}
+
+bool is_of_layer(const TimelineEvent& event) {
+  return event.kind == TaskKind::forward || event.kind == TaskKind::backward ||
+         event.kind == TaskKind::factor_a || event.kind == TaskKind::factor_g ||
+         event.kind == TaskKind::invert || event.kind == TaskKind::precondition;
 }
 
 const TracedLayer& layer_of(const TracedJob& job, const TimelineEvent& event) {
@@ -131,6 +151,10 @@ std::string event_name(const TracedJob& job, const TimelineEvent& event) {
   switch (event.kind) {
     case TaskKind::forward:
     case TaskKind::backward:
+    case TaskKind::factor_a:
+    case TaskKind::factor_g:
+    case TaskKind::invert:
+    case TaskKind::precondition:
       return fmt::format("{} {}", name(event.kind), layer_of(job, event).name);
     case TaskKind::wait:
     case TaskKind::negotiation:
@@ -138,6 +162,8 @@ std::string event_name(const TracedJob& job, const TimelineEvent& event) {
     case TaskKind::pack:
     case TaskKind::all_reduce:
     case TaskKind::unpack:
+    case TaskKind::reduce_scatter:
+    case TaskKind::all_gather:
       return fmt::format("{} bucket {}", name(event.kind), event.index);
     case TaskKind::update:
       return event.index < 0 ? std::string("update") : fmt::format("update bucket {}", event.index);
@@ -159,7 +185,7 @@ void add_schedule(const TracedBucket& bucket, Json& json) {
 
 Json event_args(const TracedJob& job, const TimelineEvent& event, const std::string& provenance) {
   Json args = {{"iteration", event.iteration}, {"index", event.index}, {"provenance", provenance}};
-  if (event.kind == TaskKind::forward || event.kind == TaskKind::backward) {
+  if (is_of_layer(event)) {
     args["layer"] = layer_of(job, event).name;
     args["kind"] = layer_of(job, event).kind;
   } else if (is_of_bucket(event)) {

@@ -22,12 +22,18 @@ enum class TaskKind {
   host_to_device,  // copy the decoded batch to the device
   forward,         // the forward pass of one layer
   backward,        // the backward pass of one layer; its gradients are there when it ends
+  factor_a,        // K-FAC's factor A of one layer, from its inputs (models/plan/k_fac.h)
+  factor_g,        // its factor G, from the gradients of its outputs; or F of a batch norm
   wait,            // a bucket waits until the system that its plan is of takes it (dispatch.h)
   negotiation,     // ranks agree on a bucket, or a system hands it over, before it travels
   cast,            // cast the gradients of a bucket to the wire type
   pack,            // copy a bucket's gradients into one buffer
   all_reduce,      // the all-reduce of a bucket
   unpack,          // copy a bucket's gradients out of the buffer, and cast them back
+  reduce_scatter,  // of K-FAC's factors and gradients to the owners of the layers
+  invert,          // the owner inverts the factors of one layer
+  precondition,    // the owner preconditions the gradients of one layer
+  all_gather,      // of the preconditioned gradients
   update,          // the optimizer's step
 };
 
@@ -45,8 +51,8 @@ struct TimelineEvent {
   TaskKind kind = TaskKind::forward;
   Resource resource = Resource::compute;
   int stream = 0;  // which communication stream; 0 on the other resources
-  // The layer (forward, backward) or the bucket (cast to unpack, and the update of one bucket); -1
-  // stands for all.
+  // The layer (forward, backward, factors, invert, precondition) or the bucket (cast to unpack,
+  // reduce-scatter, all-gather, and the update of one bucket); -1 stands for all.
   int index = -1;
   int iteration = 0;
   Seconds start;  // from the timeline's origin; not before it

@@ -101,6 +101,10 @@ std::pair<std::int64_t, std::int64_t> index_limits(const TracedJob& job, TaskKin
   switch (kind) {
     case TaskKind::forward:
     case TaskKind::backward:
+    case TaskKind::factor_a:
+    case TaskKind::factor_g:
+    case TaskKind::invert:
+    case TaskKind::precondition:
       return {0, std::ssize(job.layers) - 1};
     case TaskKind::wait:
     case TaskKind::negotiation:
@@ -108,6 +112,8 @@ std::pair<std::int64_t, std::int64_t> index_limits(const TracedJob& job, TaskKin
     case TaskKind::pack:
     case TaskKind::all_reduce:
     case TaskKind::unpack:
+    case TaskKind::reduce_scatter:
+    case TaskKind::all_gather:
       return {0, std::ssize(job.buckets) - 1};
     case TaskKind::update:
       return {-1, std::ssize(job.buckets) - 1};
@@ -130,6 +136,10 @@ std::optional<Resource> resource_of(TaskKind kind) {
       return Resource::copy_engine;
     case TaskKind::forward:
     case TaskKind::backward:
+    case TaskKind::factor_a:
+    case TaskKind::factor_g:
+    case TaskKind::invert:
+    case TaskKind::precondition:
       return Resource::compute;
     case TaskKind::wait:
     case TaskKind::negotiation:
@@ -137,6 +147,8 @@ std::optional<Resource> resource_of(TaskKind kind) {
     case TaskKind::pack:
     case TaskKind::all_reduce:
     case TaskKind::unpack:
+    case TaskKind::reduce_scatter:
+    case TaskKind::all_gather:
       return Resource::communication;
     case TaskKind::update:
       return std::nullopt;

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <vector>
+
+#include "models/plan/k_fac.h"
 
 namespace paceline::simulator {
 namespace {
@@ -44,6 +47,42 @@ Bytes buffer_bytes(const models::Plan& plan) {
   return sum;
 }
 
+// What K-FAC needs beside it, with `samples` of a batch.
+struct KfacMemory {
+  Bytes workspace{0};
+  Bytes buffers{0};
+  Bytes factors{0};
+};
+
+KfacMemory k_fac_memory(const MemoryRequest& request, double samples) {
+  const models::Plan& plan = request.plan;
+  if (plan.k_fac() == nullptr) return {};
+  const std::vector<models::FisherBlock> blocks = models::fisher_blocks(request.network);
+  const std::vector<int> owners = models::owners_of(blocks, plan.ranks, plan.k_fac()->owners);
+  double inputs = 0;
+  double reduced = 0;
+  double squares = 0;
+  double unfolded = 0;
+  std::map<int, double> inverses;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const models::FisherBlock& block = blocks[i];
+    inputs += block.input_triangle();
+    reduced += block.output_triangle() + static_cast<double>(block.gradients);
+    squares += block.squares();
+    inverses[owners[i]] += block.squares();
+    unfolded = std::max(unfolded, static_cast<double>(block.groups) *
+                                      static_cast<double>(block.positions) *
+                                      static_cast<double>(block.inputs));
+  }
+  double most = 0;
+  for (const auto& [rank, elements] : inverses) most = std::max(most, elements);
+  const double on_wire =
+      plan.overlap == models::Overlap::none ? inputs + reduced : std::max(inputs, reduced);
+  return {.workspace = samples * unfolded * fp32_size,
+          .buffers = plan.ranks == 1 ? Bytes{0} : 2 * on_wire * models::element_size(plan.wire),
+          .factors = (squares + most) * fp32_size};
+}
+
 }  // namespace
 
 DeviceMemory device_memory(const MemoryRequest& request) {
@@ -52,14 +91,16 @@ DeviceMemory device_memory(const MemoryRequest& request) {
   const auto parameters = static_cast<double>(request.network.parameters());
   const double batch = request.batch_per_rank;
   const bool waits = request.plan.overlap == models::Overlap::double_buffered;
+  const KfacMemory k_fac = k_fac_memory(request, batch);
   return {.parameters = parameters * element,
           .masters = is_mixed ? parameters * fp32_size : Bytes{0},
           .gradients = (waits ? 2 : 1) * parameters * element,
           .optimizer = request.optimizer_states * parameters * fp32_size,
           .activations = batch * kept_elements(request.network) * element,
           .input = batch * static_cast<double>(request.network.input_elements) * fp32_size,
-          .workspace = batch * workspace_elements(request.network) * element,
-          .buffers = buffer_bytes(request.plan)};
+          .workspace = batch * workspace_elements(request.network) * element + k_fac.workspace,
+          .buffers = request.plan.k_fac() != nullptr ? k_fac.buffers : buffer_bytes(request.plan),
+          .factors = k_fac.factors};
 }
 
 int largest_batch(const MemoryRequest& request, Bytes capacity) {

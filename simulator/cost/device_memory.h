@@ -12,9 +12,12 @@
 //    of attention the softmax of its scores, with its dropout's output and mask;
 //  - input: b samples in FP32, as they are copied to the device;
 //  - workspace: the gradients of activations that one layer's backward pass reads and writes, of
-//    the layer where they are largest. They live only from layer to layer;
+//    the layer where they are largest. They live only from layer to layer. For K-FAC, also the FP32
+//    matrix that A is computed from, of the convolution where it is largest;
 //  - buffers: a bucket on its way, to send from and to receive into, for the largest buckets that
-//    may travel at the same time.
+//    may travel at the same time; for K-FAC, all that its reduce-scatter after the backward pass, or
+//    beside it, moves;
+//  - factors: of K-FAC, those of all layers in FP32, and their inverses on the owner that has most.
 //
 // Not counted: the workspace that a library's convolution algorithms ask for, a CUDA context, and
 // what an allocator loses to fragments. So a job that is said to fit may still not, by that much; a
@@ -50,13 +53,15 @@ struct DeviceMemory {
   Bytes input;
   Bytes workspace;
   Bytes buffers;
+  Bytes factors = {};  // of K-FAC
 
   [[nodiscard]] Bytes total() const {
-    return parameters + masters + gradients + optimizer + activations + input + workspace + buffers;
+    return parameters + masters + gradients + optimizer + activations + input + workspace +
+           buffers + factors;
   }
 };
 
-// O(layers + buckets).
+// O(layers + buckets); for K-FAC O(layers log layers).
 [[nodiscard]] DeviceMemory device_memory(const MemoryRequest& request);
 
 // The largest batch per rank for which the total is at most `capacity`; 0 where not even one sample

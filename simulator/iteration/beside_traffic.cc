@@ -34,14 +34,17 @@ std::vector<int> last_awaited(const IterationDag& dag) {
   return last;
 }
 
-// All-reduces of the iteration and of those before it that may still be on their way, by start.
+// Collectives of the iteration and of those before it that may still be on their way, by start.
 std::vector<Transfer> transfers(const IterationDag& dag, const SteadyIteration& steady) {
   constexpr int iterations = 3;  // as far back as an update reaches
   const std::vector<int> after = last_awaited(dag);
   std::vector<Transfer> all;
   for (std::size_t i = 0; i < dag.tasks().size(); ++i) {
     const Task& task = dag.tasks()[i];
-    if (task.kind != TaskKind::all_reduce || task.duration <= Seconds{0}) continue;
+    const bool travels = task.kind == TaskKind::all_reduce ||
+                         task.kind == TaskKind::reduce_scatter ||
+                         task.kind == TaskKind::all_gather;
+    if (!travels || task.duration <= Seconds{0}) continue;
     for (int before = 0; before < iterations; ++before) {
       const Seconds start = steady.start[i] - static_cast<double>(before) * steady.period;
       all.push_back({start, start + task.duration, before == 0, after[i]});

@@ -69,24 +69,75 @@ IterationDag::IterationDag(const models::NetworkWork& network, const models::Pla
   tasks_.reserve(2 * network.layers.size() + 4 * buckets.size() + 8);
   dependencies_.reserve(4 * tasks_.capacity());
 
+  const KfacTimes* k_fac =
+      buckets.empty() || !buckets.front().k_fac ? nullptr : &*buckets.front().k_fac;
   const int copied = add_input(input);
-  for (std::size_t i = 0; i < network.layers.size(); ++i) {
-    forward_.push_back(
-        add(TaskKind::forward, Resource::compute, static_cast<int>(i), compute.layers[i].forward));
-  }
+  add_passes(compute, k_fac);
   if (copied >= 0) {
     depend(copied, forward_.front());
     depend(forward_.front(), copied, 2);
   }
-  backward_.resize(network.layers.size());
-  for (std::size_t i = network.layers.size(); i-- > 0;) {
-    backward_[i] =
-        add(TaskKind::backward, Resource::compute, static_cast<int>(i), compute.layers[i].backward);
+  if (k_fac != nullptr) {
+    add_k_fac(*k_fac);
+  } else {
+    add_communication(network, plan, buckets, compute);
   }
-  add_communication(network, plan, buckets, compute);
   add_update(plan, compute);
   add_resource_order();
   finish();
+}
+
+// The forward and the backward pass, with K-FAC's factors among them where there are any.
+void IterationDag::add_passes(const ComputeTimes& compute, const KfacTimes* k_fac) {
+  const std::size_t layers = compute.layers.size();
+  const auto add_factor = [&](TaskKind kind, std::size_t layer, Seconds LayerTime::*pass) {
+    if (k_fac == nullptr || k_fac->factors[layer].*pass <= Seconds{0}) return;
+    add(kind, Resource::compute, static_cast<int>(layer), k_fac->factors[layer].*pass);
+  };
+  for (std::size_t i = 0; i < layers; ++i) {
+    forward_.push_back(
+        add(TaskKind::forward, Resource::compute, static_cast<int>(i), compute.layers[i].forward));
+    add_factor(TaskKind::factor_a, i, &LayerTime::forward);
+  }
+  after_forward_ = static_cast<int>(tasks_.size()) - 1;
+  backward_.resize(layers);
+  for (std::size_t i = layers; i-- > 0;) {
+    add_factor(TaskKind::factor_g, i, &LayerTime::backward);
+    backward_[i] =
+        add(TaskKind::backward, Resource::compute, static_cast<int>(i), compute.layers[i].backward);
+  }
+}
+
+// Returns the last task, or `ready` where nothing travels.
+int IterationDag::add_packed(const PackedCollective& collective, TaskKind kind, int ready) {
+  const std::array parts = {std::pair{TaskKind::pack, collective.pack},
+                            std::pair{kind, collective.transfer},
+                            std::pair{TaskKind::unpack, collective.unpack}};
+  for (const auto& [part, duration] : parts) {
+    if (duration <= Seconds{0}) continue;
+    const int task = add(part, Resource::communication, 0, duration);
+    depend(ready, task);
+    ready = task;
+  }
+  return ready;
+}
+
+void IterationDag::add_k_fac(const KfacTimes& times) {
+  const int inputs = add_packed(times.inputs, TaskKind::reduce_scatter, after_forward_);
+  const int reduced = add_packed(times.reduced, TaskKind::reduce_scatter, backward_.front());
+  int owned = reduced;
+  const auto add_owned = [&](TaskKind kind, int layer, Seconds duration) {
+    if (duration <= Seconds{0}) return;
+    const int task = add(kind, Resource::compute, layer, duration);
+    depend(inputs, task);
+    depend(reduced, task);
+    owned = task;
+  };
+  for (const OwnedLayer& layer : times.owned) {
+    add_owned(TaskKind::invert, layer.layer, layer.invert);
+    add_owned(TaskKind::precondition, layer.layer, layer.precondition);
+  }
+  delivered_ = {add_packed(times.gathered, TaskKind::all_gather, owned)};
 }
 
 int IterationDag::add(TaskKind kind, Resource resource, int index, Seconds duration) {

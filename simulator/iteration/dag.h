@@ -16,14 +16,24 @@
 // forward pass for its own parameters, which come in forward order; or for all, where they come in no
 // order.
 //
+// K-FAC (models/plan/k_fac.h) has five stages and an update:
+//   1  forward, with the factor A of each layer after its forward pass
+//   2  backward, with the factor G of each layer before its backward pass. A is scattered beside it
+//   3  the reduce-scatter of G and gradients after the backward pass; without overlap also of A
+//   4  the owner inverts the factors of its layers and preconditions their gradients
+//   5  the all-gather of the preconditioned gradients, for which the update waits
+// Stage 4 is that of the owner that takes longest.
+//
 // Boost.Graph holds the graph, checks that it is acyclic and orders it; it stays in the .cc.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "models/network/work.h"
 #include "models/plan/plan.h"
 #include "simulator/cost/compute_time.h"
+#include "simulator/cost/k_fac_cost.h"
 #include "simulator/cost/server_cost.h"
 #include "simulator/iteration/task.h"
 
@@ -40,6 +50,8 @@ struct BucketTimes {
   // Take the place of all_reduce where servers of another system sum (server_cost.h). Each lane is a
   // stream of its own.
   std::vector<ServedPhase> served = {};
+  // Takes the place of everything else where the plan is one of K-FAC.
+  std::optional<KfacTimes> k_fac = {};
 
   // While the bucket has its stream.
   [[nodiscard]] Seconds total() const { return negotiation + cast + pack + all_reduce + unpack; }
@@ -76,6 +88,9 @@ class IterationDag {
   int add(TaskKind kind, Resource resource, int index, Seconds duration);
   void depend(int from, int to, int lag = 0);
   int add_input(const InputTimes& input);
+  void add_passes(const ComputeTimes& compute, const KfacTimes* k_fac);
+  int add_packed(const PackedCollective& collective, TaskKind kind, int ready);
+  void add_k_fac(const KfacTimes& times);
   void add_communication(const models::NetworkWork& network, const models::Plan& plan,
                          const std::vector<BucketTimes>& buckets, const ComputeTimes& compute);
   int add_served(const models::Plan& plan, const std::vector<ServedPhase>& phases, int bucket,
@@ -99,6 +114,7 @@ class IterationDag {
 
   std::vector<int> forward_;    // task of each layer
   std::vector<int> backward_;   // task of each layer
+  int after_forward_ = -1;      // the last task of the forward pass, with its factors
   std::vector<int> delivered_;  // last task of each bucket that the update waits for
   // For each bucket that is asked for (server_cost.h), in the order in which they travel, this has
   // the task of the worker's push, or -1, and the tasks of its pull.

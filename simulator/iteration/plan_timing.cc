@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "models/collective/catalogue.h"
 #include "simulator/engine/effort.h"
 #include "simulator/engine/prepare.h"
 #include "simulator/iteration/beside_traffic.h"
@@ -96,6 +97,8 @@ TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine, Ha
   for (const models::PlannedSchedule& schedule : plan.schedules) {
     if (schedule.has_steps()) method.engine = more_detailed(method.engine, engine.engine(schedule));
   }
+  if (plan.k_fac() != nullptr && plan.ranks > 1)
+    method.engine = engine.engine(k_fac_collective("reduce-scatter", plan.ranks));
   if (!is_limited || method.engine != EngineKind::flow) return method;
   const double followed = followed_alone(plan, engine.cost());
   if (followed > most_followed_in_time) return {Beside::nothing, EngineKind::step, followed};
@@ -121,6 +124,12 @@ IterationDag PlanTimer::timed(IterationDag dag) {
       return with_buckets_in_order(dag, plan_, *executor_);
   }
   return dag;
+}
+
+models::PlannedSchedule k_fac_collective(std::string_view algorithm, int ranks) {
+  const models::ScheduleOptions options{.ranks = ranks};
+  return {std::string(algorithm), options,
+          models::collective_algorithm(algorithm).build(options)};
 }
 
 TimedIteration stretched(TimedIteration iteration, const ComputeTimes& compute,

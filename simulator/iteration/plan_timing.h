@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "models/plan/plan.h"
@@ -34,13 +35,17 @@ class TogetherTakesLong : public TooManyMessages {
 //     update waits for all buckets, and our runtime can run the plan: buckets_behind, by the executor engine.
 //  3. The plan has more streams than one and more buckets than one: other_buckets, by the engine
 //     that network_engine_kind() names.
-//  4. Else nothing, by the most detailed of the engines that the schedules need.
+//  4. Else nothing, by the most detailed of the engines that the schedules need. A plan of K-FAC has
+//     its ring reduce-scatter and all-gather in the place of schedules.
 // In haste, the step engine takes the place of a flow engine that rule 4 chose where the plan has too
 // many messages to follow. Rule 3 has no such substitute. Only an automatic engine is replaced.
 // Throws InputError as network_engine_kind() does; TogetherTakesLong where rule 3 holds in haste and
 // there are too many messages; TooManyMessages where a schedule is too large for its engine.
 [[nodiscard]] TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine,
                                          Haste haste = Haste::none);
+
+// One of the two collectives of K-FAC: "reduce-scatter" or "all-gather".
+[[nodiscard]] models::PlannedSchedule k_fac_collective(std::string_view algorithm, int ranks);
 
 // Times the all-reduces of one plan by one method. An executor engine compiles the plan's schedules
 // once, for all DAGs; an engine of buckets in flight together is made for each DAG.

@@ -152,6 +152,17 @@ bool spreads(const models::ComputeSpread& spread) {
   return spread.kind == models::SpreadKind::empirical || spread.parameter > 0;
 }
 
+// How many times as long as alone a rank computes that waits for the slowest.
+double waiting_of(const ComputeTimes& slowest, const ComputeTimes& alone) {
+  return alone.total() > Seconds{0} ? slowest.total() / alone.total() : 1;
+}
+
+Seconds backward_of(const ComputeTimes& compute) {
+  Seconds sum;
+  for (const LayerTime& layer : compute.layers) sum += layer.backward;
+  return sum;
+}
+
 // A library's curve, for the buckets of a plan.
 std::string described(const LibraryCurve& curve, const models::Plan& plan) {
   if (plan.buckets.empty()) return curve.described(Bytes{0}, Bytes{0});
@@ -322,6 +333,9 @@ StrategyRun Predictor::run(models::Plan plan, Setting& at) const {
   }
   if (models::strategy(plan.strategy).served() != nullptr)
     timed_by = "a closed form on the busiest machine";
+  if (plan.k_fac() != nullptr)
+    timed_by = plan.ranks == 1 ? "nothing, for one rank sends nothing"
+                               : "a ring reduce-scatter and a ring all-gather, by the " + timed_by;
   return {
       std::move(plan),     std::move(iteration.dag), std::move(iteration.steady), method, buckets,
       std::move(timed_by), at.compute.source};
@@ -334,6 +348,11 @@ StrategyRun Predictor::run(models::Plan plan, Setting& at) const {
 std::vector<BucketTimes> Predictor::buckets_alone(const models::Plan& plan, TimingMethod method,
                                                   Setting& at) const {
   const bool by_planners_engine = method.beside != Beside::nothing || method.not_followed > 0;
+  if (plan.k_fac() != nullptr && !plan.buckets.empty()) {
+    BucketTimes times;
+    times.k_fac = k_fac(plan, method, at, waiting_of(at.compute, at.alone));
+    return {times};
+  }
   const BucketTimer timer = by_planners_engine ? at.alone_by_steps() : at.timer();
   std::vector<BucketTimes> buckets;
   buckets.reserve(plan.buckets.size());
@@ -352,6 +371,26 @@ std::vector<BucketTimes> Predictor::buckets_alone(const models::Plan& plan, Timi
     add_dispatch(plan, bucket, timer.cost(), at.reading, buckets.back());
   }
   return buckets;
+}
+
+KfacTimes Predictor::k_fac(const models::Plan& plan, TimingMethod method, Setting& at,
+                           double waiting) const {
+  CollectiveTimer& timer = method.not_followed > 0 ? at.by_steps : at.engine;
+  const auto ring = [&](std::string_view algorithm) {
+    return [&timer, collective = k_fac_collective(algorithm, plan.ranks)](Bytes bytes) {
+      return timer.time(collective, bytes);
+    };
+  };
+  const RingTimes rings{ring("reduce-scatter"), ring("all-gather")};
+  return k_fac_times({.network = request_.network,
+                      .plan = plan,
+                      .device = request_.cluster.device,
+                      .precision = request_.precision,
+                      .batch_per_rank = request_.batch_per_rank,
+                      .accumulate = request_.accumulate,
+                      .waiting = waiting,
+                      .launch = at.launch},
+                     rings, request_.compute_is_exact ? Reading::stated : at.reading);
 }
 
 models::Thresholds Predictor::thresholds(const models::Strategy& strategy, Setting& at) const {
@@ -382,6 +421,10 @@ models::Plan Predictor::baseline_plan(const models::Strategy& strategy, const mo
       .through_host = plan.dispatch.through_host};
   open.cycle = plan.dispatch.cycle;
   open.credit = plan.dispatch.credit;
+  if (const models::KfacUse* use = plan.k_fac()) {
+    open.placement = use->owners;
+    open.factors_every = use->factors_every;
+  }
   if (!plan.schedules.empty() && plan.schedules.front().served) {
     const models::ServerUse& use = *plan.schedules.front().served;
     open.transport = use.transport;
@@ -443,6 +486,9 @@ StrategyPrediction Predictor::predict(const models::Plan& plan) {
 StrategyPrediction Predictor::predict(models::Plan plan,
                                       std::optional<models::Thresholds> thresholds) {
   PACELINE_ASSERT(plan.ranks == request_.ranks, "the plan is for the request's ranks");
+  if (plan.k_fac() != nullptr && request_.stragglers)
+    throw InputError({"--strategy"}, "no stragglers are simulated with k-fac",
+                     "leave out --spread, --slow-rank and --backup, or choose another strategy");
   const models::Strategy& strategy = models::strategy(plan.strategy);
   Setting& stated = setting(strategy, request_.ranks, Reading::stated);
   const StrategyRun at_stated = run(plan, stated);
@@ -475,6 +521,7 @@ StrategyPrediction Predictor::predict(models::Plan plan,
   prediction.by_library_model = strategy.library() == models::Library::nccl &&
                                 stated.curve_of(models::Library::nccl) == nullptr;
   prediction.timed_by = at_stated.timed_by;
+  if (!at_stated.buckets.empty()) prediction.k_fac = at_stated.buckets.front().k_fac;
   prediction.compute_source = at_stated.compute_source;
   prediction.engine = at_stated.method.engine;
   prediction.not_followed = at_stated.method.not_followed;
@@ -511,21 +558,28 @@ IterationSpread Predictor::spread(const StrategyRun& stated, const TimeSpent& sp
   const auto setting_at = [&](Reading reading) -> Setting& {
     return setting(strategy, request_.ranks, reading);
   };
+  const bool is_k_fac = stated.plan.k_fac() != nullptr && !stated.plan.buckets.empty();
+  const auto alone_at = [&](Reading reading) {
+    Setting& at = setting_at(reading);
+    ComputeTimes alone = with_tasks(at.alone, request_.network, stated.plan, reading);
+    if (!is_k_fac) return alone;
+    return k_fac(stated.plan, stated.method, at, /*waiting=*/1).folded_into(std::move(alone));
+  };
+  const ComputeTimes alone = alone_at(Reading::stated);
   // The times for which buckets keep their stream, without their launch, which is sampled.
   const auto totals = [&](const std::vector<BucketTimes>& buckets) {
     std::vector<Seconds> times;
-    for (const BucketTimes& bucket : buckets)
-      times.push_back(bucket.total() + longest_on_lanes_in_turn(bucket.served) -
+    for (const BucketTimes& bucket : buckets) {
+      const Seconds own =
+          bucket.k_fac ? bucket.k_fac->communication(backward_of(alone)) : bucket.total();
+      times.push_back(own + longest_on_lanes_in_turn(bucket.served) -
                       setting_at(Reading::stated).launch);
+    }
     return times;
   };
   const auto totals_at = [&](Reading reading) {
     return totals(buckets_alone(stated.plan, stated.method, setting_at(reading)));
   };
-  const auto alone_at = [&](Reading reading) {
-    return with_tasks(setting_at(reading).alone, request_.network, stated.plan, reading);
-  };
-  const ComputeTimes alone = alone_at(Reading::stated);
   const IterationSketch sketch(request_.network, stated.plan, alone);
   const models::Device& device = request_.cluster.device;
   return sampled_spread(

@@ -109,6 +109,7 @@ struct StrategyPrediction {
   bool fits = true;               // the memory is at most the device's
   int largest_batch = 0;          // per rank, with which the memory would be at most the device's
   std::optional<StragglerPrediction> stragglers;  // where they were asked for
+  std::optional<KfacTimes> k_fac;                 // of the strategy k-fac
 };
 
 // A strategy that is left out of a table.
@@ -140,8 +141,8 @@ class Predictor {
 
   // Predicts the strategy's plan, with the thresholds that the request names and those that the
   // planner chooses for the rest. The planner chooses with the step engine, whatever times the plan.
-  // Throws InputError if k does not divide the ranks, or a schedule is too large for the engine;
-  // UnavailableError.
+  // Throws InputError if k does not divide the ranks, a schedule is too large for the engine, or the
+  // strategy has not the overlap or the stragglers that are asked for; UnavailableError.
   [[nodiscard]] StrategyPrediction predict(const models::Strategy& strategy);
   // Predicts a plan as it is: the request's thresholds and overlap have no effect. The plan must be
   // for the request's network and ranks (models::check_plan), and of its wire type, by which a
@@ -167,6 +168,9 @@ class Predictor {
   StrategyPrediction predict(models::Plan plan, std::optional<models::Thresholds> thresholds);
   std::vector<BucketTimes> buckets_alone(const models::Plan& plan, TimingMethod method,
                                          Setting& setting) const;
+  // What K-FAC takes, on ranks that compute `waiting` times as long as one alone.
+  KfacTimes k_fac(const models::Plan& plan, TimingMethod method, Setting& setting,
+                  double waiting) const;
   [[nodiscard]] const models::Effects* effects() const;  // effects_of() the request
   [[nodiscard]] ComputeTimes slowest(const ComputeTimes& alone, const CommunicationCost& cost,
                                      int ranks) const;

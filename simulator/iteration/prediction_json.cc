@@ -2,6 +2,7 @@
 #include "simulator/iteration/prediction_json.h"
 
 #include <algorithm>
+#include <cctype>
 
 namespace paceline::simulator {
 namespace {
@@ -15,6 +16,10 @@ Json thresholds_json(const models::Strategy& strategy, const models::Thresholds&
   if (strategy.takes_rings() && thresholds.rings > 0) json["rings"] = thresholds.rings;
   if (strategy.on_servers() != nullptr) {
     json["servers"] = thresholds.servers;
+    json["placement"] = name(thresholds.placement);
+  }
+  if (strategy.preconditions()) {
+    json["factors_every"] = thresholds.factors_every;
     json["placement"] = name(thresholds.placement);
   }
   if (strategy.on_servers() == nullptr && thresholds.streams > 1)
@@ -41,21 +46,50 @@ Json critical_path_json(const StrategyPrediction& row) {
     std::string key(name(share.kind));
     std::replace_if(
         key.begin(), key.end(), [](char c) { return c == '-' || c == ' '; }, '_');
+    std::transform(key.begin(), key.end(), key.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     json[key + "_s"] = share.time.value();
   }
   return json;
 }
 
+Json collective_json(const PackedCollective& collective) {
+  return {{"bytes", collective.bytes.value()},
+          {"most_sent_bytes", collective.most_sent.value()},
+          {"pack_s", collective.pack.value()},
+          {"transfer_s", collective.transfer.value()},
+          {"unpack_s", collective.unpack.value()}};
+}
+
+// The stages of K-FAC. Times are means over the iterations between two refreshes of the factors.
+Json k_fac_json(const KfacTimes& times) {
+  Seconds inverted;
+  Seconds preconditioned;
+  for (const OwnedLayer& layer : times.owned) {
+    inverted += layer.invert;
+    preconditioned += layer.precondition;
+  }
+  return {{"owners", times.owners},
+          {"factors_s", times.factors_total().value()},
+          {"invert_s", inverted.value()},
+          {"precondition_s", preconditioned.value()},
+          {"reduce_scatter_beside_backward", collective_json(times.inputs)},
+          {"reduce_scatter", collective_json(times.reduced)},
+          {"all_gather", collective_json(times.gathered)}};
+}
+
 Json memory_json(const DeviceMemory& memory) {
-  return {{"parameters_bytes", memory.parameters.value()},
+  Json json = {{"parameters_bytes", memory.parameters.value()},
           {"masters_bytes", memory.masters.value()},
           {"gradients_bytes", memory.gradients.value()},
           {"optimizer_bytes", memory.optimizer.value()},
           {"activations_bytes", memory.activations.value()},
           {"input_bytes", memory.input.value()},
           {"workspace_bytes", memory.workspace.value()},
-          {"buffers_bytes", memory.buffers.value()},
-          {"total_bytes", memory.total().value()}};
+          {"buffers_bytes", memory.buffers.value()}};
+  if (memory.factors > Bytes{0}) json["factors_bytes"] = memory.factors.value();
+  json["total_bytes"] = memory.total().value();
+  return json;
 }
 
 void add_straggler_fields(Json& json, const StragglerPrediction& row) {
@@ -104,6 +138,7 @@ Json json_of(const StrategyPrediction& row) {
       {"messages_not_followed", row.not_followed},
       {"compute_source", row.compute_source}};
   json.update(others);
+  if (row.k_fac) json["k_fac"] = k_fac_json(*row.k_fac);
   if (row.stragglers) add_straggler_fields(json, *row.stragglers);
   return json;
 }

@@ -32,7 +32,7 @@ struct SteadyIteration {
 // Where an iteration's time went on the compute stream. compute + exposed_communication +
 // input_wait = the period.
 struct TimeSpent {
-  Seconds compute;                // forward, backward and update
+  Seconds compute;                // forward, backward, update, and what K-FAC computes
   Seconds update;                 // the part of compute that is the update
   Seconds exposed_communication;  // the compute stream waits for gradients
   Seconds input_wait;             // the compute stream waits for a batch

@@ -82,6 +82,7 @@ models::Plan make_timed_plan(const models::Strategy& strategy, const models::Net
                              BucketTimer timer) {
   models::Plan plan = models::make_plan(strategy, network.gradients, ranks, wire, thresholds);
   if (overlap && strategy.overlap == models::Overlap::wait_free) plan.overlap = *overlap;
+  if (strategy.preconditions()) models::check_k_fac_overlap(plan.overlap);
   const models::Dispatch& dispatch = plan.dispatch;
   if (!strategy.other || dispatch.cycle == Seconds{0} || ranks == 1) return plan;
   if (thresholds.partition > Bytes{0}) {

@@ -121,6 +121,10 @@ models::Thresholds resolve_thresholds(const models::Strategy& strategy,
         asked.group_size.value_or(default_group(strategy, ranks, timer.cost().ranks_per_node));
   chosen.rings = asked.rings.value_or(0);
   chosen.placement = asked.placement.value_or(models::ServerPlacement::balanced);
+  if (strategy.preconditions()) {
+    chosen.factors_every = asked.factors_every.value_or(1);
+    return chosen;
+  }
   // A library runs one collective of a communicator at a time.
   chosen.streams = !strategy.library() ? asked.streams.value_or(1) : 1;
   if (strategy.on_servers() != nullptr)

@@ -34,6 +34,7 @@ struct ThresholdRequest {
   bool through_host = false;
   std::optional<int> server_machines = {};  // servers on machines of their own, so many
   std::optional<models::ServerTransport> transport = {};
+  std::optional<int> factors_every = {};  // of K-FAC, whose owners are placed as `placement` says
 };
 
 // k for a strategy that takes one, on nodes of `ranks_per_node` ranks.
@@ -51,6 +52,7 @@ struct ThresholdRequest {
 //    whose last_finish() is within 0.1 % of the earliest, the largest is taken: a plan of fewer
 //    collectives depends less on an exact latency. A strategy that does not fuse by default takes 0.
 //  - strategies of other systems: their systems' defaults (models/plan/strategy.h), nothing searched.
+//  - K-FAC: owners are balanced, and factors refreshed in every iteration.
 // Throws InputError if k does not divide the ranks.
 [[nodiscard]] models::Thresholds resolve_thresholds(const models::Strategy& strategy,
                                                     const ThresholdRequest& asked,
