@@ -388,9 +388,9 @@ std::string k_fac_note(const job::PredictionTable& table) {
     const simulator::KfacTimes& times = *row.k_fac;
     Seconds inverted;
     for (const simulator::OwnedLayer& layer : times.owned) inverted += layer.invert;
-    text += fmt::format(
-        "k-fac: factors {}, inverses {} on the longest of {} owner{}", to_text(times.factors_total()),
-        to_text(inverted), times.owners, times.owners == 1 ? "" : "s");
+    text += fmt::format("k-fac: factors {}, inverses {} on the longest of {} owner{}",
+                        to_text(times.factors_total()), to_text(inverted), times.owners,
+                        times.owners == 1 ? "" : "s");
     if (table.ranks > 1)
       text += fmt::format("; {} reduced and {} gathered on the wire",
                           to_text(times.inputs.bytes + times.reduced.bytes),

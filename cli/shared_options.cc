@@ -130,7 +130,8 @@ void add_job_options(Command& command, job::JobOptions& options) {
                   "Number type of gradients in an all-reduce; several by commas. By default fp16 "
                   "for mixed precision, else fp32")
       .value("fp32|fp16|bf16");
-  command.add_option("--strategy", options.strategies,
+  command
+      .add_option("--strategy", options.strategies,
                   "Strategies by commas, or all (the default); k-fac is in the table only where it "
                   "is named")
       .value("NAME,...");

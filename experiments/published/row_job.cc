@@ -80,9 +80,8 @@ constexpr std::array option_words = {
                    [](RowOptions& options, const std::string& value) {
                      options.thresholds.transport = models::server_transport_from_name(value);
                    }},
-    OptionWord{
-        .name = "--factors-every",
-        .read = read_count<&ThresholdRequest::factors_every, models::most_factors_every>},
+    OptionWord{.name = "--factors-every",
+               .read = read_count<&ThresholdRequest::factors_every, models::most_factors_every>},
     OptionWord{.name = "--accumulate",
                .read =
                    [](RowOptions& options, const std::string& value) {

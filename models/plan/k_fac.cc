@@ -52,9 +52,8 @@ double cost(const FisherBlock& block) {
 std::vector<int> balanced(std::span<const FisherBlock> blocks, int ranks) {
   std::vector<std::size_t> order(blocks.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return cost(blocks[a]) > cost(blocks[b]);
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return cost(blocks[a]) > cost(blocks[b]); });
   using Loaded = std::pair<double, int>;  // what a rank has so far, and the rank
   std::priority_queue<Loaded, std::vector<Loaded>, std::greater<>> least;
   const int used = static_cast<int>(std::min(blocks.size(), static_cast<std::size_t>(ranks)));

@@ -44,9 +44,9 @@ inline constexpr int most_factors_every = 1'000'000;
 // The block of the Fisher matrix of one layer with parameters. Counts are doubles: a square of what a
 // network may state does not fit an integer. They are exact up to 2^53.
 struct FisherBlock {
-  int layer = 0;            // index into NetworkWork::layers
-  std::int64_t groups = 1;  // of a convolution: as many A and G of the same size
-  std::int64_t inputs = 0;  // rows of A; 0: the layer has none
+  int layer = 0;             // index into NetworkWork::layers
+  std::int64_t groups = 1;   // of a convolution: as many A and G of the same size
+  std::int64_t inputs = 0;   // rows of A; 0: the layer has none
   std::int64_t outputs = 0;  // rows of G, or of F; 0: the layer has no factors at all
   // Rows of the matrices whose product with themselves is A or G, for each sample: the positions of
   // a convolution's output, the elements of a sequence, else 1.

@@ -9,7 +9,6 @@
 
 #include "models/base/error.h"
 #include "models/base/names.h"
-#include "models/plan/strategy.h"
 
 namespace paceline::models {
 namespace {

@@ -94,9 +94,8 @@ PlannedSchedule read_k_fac(const JsonValue& entry, const Strategy& strategy, int
     entry.fail(fmt::format("strategy {} has no owners of layers", strategy.name),
                "write an algorithm of the strategy");
   KfacUse use;
-  use.owners = entry.at("owners").named([](const std::string& text) {
-    return server_placement_from_name(text);
-  });
+  use.owners = entry.at("owners").named(
+      [](const std::string& text) { return server_placement_from_name(text); });
   use.factors_every = read_count(entry.at("factors_every"), 1, most_factors_every);
   return {std::string(strategy.name), {.ranks = ranks}, {}, std::nullopt, std::nullopt, use};
 }
@@ -304,12 +303,10 @@ PlanDocument read_plan(const JsonValue& root) {
   const JsonValue all_reduces = root.at("all_reduces");
   all_reduces.for_each(
       [&](const JsonValue& entry) {
-        plan.schedules.push_back(entry.has("library") ? read_library(entry, chosen, plan.ranks)
-                                 : entry.has("served_by")
-                                     ? read_served(entry, chosen, plan.ranks)
-                                 : entry.has("owners")
-                                     ? read_k_fac(entry, chosen, plan.ranks)
-                                     : read_algorithm(entry, chosen, plan.ranks));
+        plan.schedules.push_back(entry.has("library")     ? read_library(entry, chosen, plan.ranks)
+                                 : entry.has("served_by") ? read_served(entry, chosen, plan.ranks)
+                                 : entry.has("owners")    ? read_k_fac(entry, chosen, plan.ranks)
+                                                       : read_algorithm(entry, chosen, plan.ranks));
       },
       most_gradients);
   if (root.has("dispatch")) plan.dispatch = read_dispatch(root.at("dispatch"));

@@ -16,7 +16,18 @@ constexpr std::array<std::pair<ServerTransport, std::string_view>, 3> transports
      {ServerTransport::tcp, "tcp"},
      {ServerTransport::rdma, "rdma"}}};
 
+constexpr std::array<std::pair<ServerPlacement, std::string_view>, 2> placements = {
+    {{ServerPlacement::round_robin, "round-robin"}, {ServerPlacement::balanced, "balanced"}}};
+
 }  // namespace
+
+std::string_view name(ServerPlacement placement) {
+  return name_in(placements, placement);
+}
+
+ServerPlacement server_placement_from_name(std::string_view text) {
+  return value_named(placements, "placement", text);
+}
 
 std::string_view name(ServerTransport transport) {
   for (const auto& [value, text] : transports) {

@@ -197,9 +197,6 @@ void check_parts(std::span<const Gradient> gradients, std::int64_t part, Bytes p
         fmt::format("choose a size that gives at most {}", most_parts));
 }
 
-constexpr std::array<std::pair<ServerPlacement, std::string_view>, 2> placements = {
-    {{ServerPlacement::round_robin, "round-robin"}, {ServerPlacement::balanced, "balanced"}}};
-
 }  // namespace
 
 std::span<const Strategy> strategy_catalogue() {
@@ -254,14 +251,6 @@ bool Strategy::takes_rings() const {
   return any_algorithm(*this, &CollectiveAlgorithm::takes_rings);
 }
 
-std::string_view name(ServerPlacement placement) {
-  return name_in(placements, placement);
-}
-
-ServerPlacement server_placement_from_name(std::string_view text) {
-  return value_named(placements, "placement", text);
-}
-
 Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients, int ranks,
                WireType wire, const Thresholds& thresholds) {
   check_rank_count(ranks);
@@ -277,7 +266,7 @@ Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients, in
             .dispatch = thresholds.dispatch};
   // All gradients of K-FAC travel together.
   constexpr Bytes whole{1e300};
-  const Bytes theta = strategy.preconditions()             ? whole
+  const Bytes theta = strategy.preconditions()           ? whole
                       : strategy.fusion == Fusion::never ? Bytes{0}
                                                          : thresholds.fusion;
   ScheduleOptions options{.ranks = ranks,
@@ -353,6 +342,7 @@ Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients, in
     open = Bucket{.first_gradient = static_cast<int>(i) + 1};
   }
   if (on_servers) plan.streams = std::max<int>(1, static_cast<int>(plan.buckets.size()));
+  if (strategy.preconditions()) plan.streams = 1;
   return plan;
 }
 

@@ -29,7 +29,7 @@ struct Thresholds {
   int streams = 1;         // buckets that may be in flight at the same time
   Bytes partition{0};      // tensors that are larger are cut into parts of this size; 0 cuts none
   Dispatch dispatch = {};  // of the strategies of other systems; `through_host` of all
-  int factors_every = 1;  // iterations from one refresh of K-FAC's factors to the next
+  int factors_every = 1;   // iterations from one refresh of K-FAC's factors to the next
   bool own_machines = false;  // of servers of other systems; so is the next
   ServerTransport transport = ServerTransport::tcp;
 
@@ -134,9 +134,7 @@ struct Strategy {
 [[nodiscard]] std::span<const Strategy> optimizer_catalogue();
 // Of all three.
 [[nodiscard]] std::vector<std::string> strategy_names();
-// Throw InputError that suggests the nearest name.
-[[nodiscard]] ServerPlacement server_placement_from_name(std::string_view text);
-[[nodiscard]] std::string_view name(ServerPlacement placement);
+// Throws InputError that suggests the nearest name.
 [[nodiscard]] const Strategy& strategy(std::string_view name);
 
 // The plan of a strategy for these gradients (in backward order) on `ranks` ranks. Fusion follows

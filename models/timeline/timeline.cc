@@ -130,11 +130,11 @@ Json metadata(const char* what, int process, int track, Json args) {
 }
 
 bool is_of_bucket(const TimelineEvent& event) {
-  return event.index >= 0 && (event.kind == TaskKind::negotiation || event.kind == TaskKind::cast ||
-                              event.kind == TaskKind::pack || event.kind == TaskKind::all_reduce ||
-                              event.kind == TaskKind::reduce_scatter ||
-                              event.kind == TaskKind::all_gather ||
-                              event.kind == TaskKind::unpack || event.kind == TaskKind::update);
+  return event.index >= 0 &&
+         (event.kind == TaskKind::negotiation || event.kind == TaskKind::cast ||
+          event.kind == TaskKind::pack || event.kind == TaskKind::all_reduce ||
+          event.kind == TaskKind::reduce_scatter || event.kind == TaskKind::all_gather ||
+          event.kind == TaskKind::unpack || event.kind == TaskKind::update);
 }
 
 bool is_of_layer(const TimelineEvent& event) {

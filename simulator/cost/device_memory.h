@@ -13,7 +13,7 @@
 //  - input: b samples in FP32, as they are copied to the device;
 //  - workspace: the gradients of activations that one layer's backward pass reads and writes, of
 //    the layer where they are largest. They live only from layer to layer. For K-FAC, also the FP32
-//    matrix that A is computed from, of the convolution where it is largest;
+//    matrix that A is computed from, of the layer where it is largest;
 //  - buffers: a bucket on its way, to send from and to receive into, for the largest buckets that
 //    may travel at the same time; for K-FAC, all that its reduce-scatter after the backward pass, or
 //    beside it, moves;

@@ -1,4 +1,4 @@
-// Tests: tests/simulator/k_fac_cost_test.cc.
+// Tests: tests/simulator/k_fac_test.cc.
 #include "simulator/cost/k_fac_cost.h"
 
 #include <algorithm>
@@ -54,8 +54,7 @@ class Kfac {
 
   [[nodiscard]] LayerTime factors_of(const FisherBlock& block) const {
     if (block.outputs == 0) return {};
-    const models::LayerWork& layer =
-        request_.network.layers[static_cast<std::size_t>(block.layer)];
+    const models::LayerWork& layer = request_.network.layers[static_cast<std::size_t>(block.layer)];
     const Bytes element = models::element_size(request_.precision);
     const double batches = request_.accumulate;
     const double samples = request_.batch_per_rank;
@@ -173,10 +172,12 @@ class Kfac {
       return sum;
     };
     constexpr bool everyone = true;
-    const PackedCollective refreshing = collective(parts(factors), rings_.reduce_scatter, !everyone);
+    const PackedCollective refreshing =
+        collective(parts(factors), rings_.reduce_scatter, !everyone);
     times.reduced = refreshing;
     if (use_.factors_every > 1)
-      times.reduced = mean(refreshing, collective(parts(gradients), rings_.reduce_scatter, !everyone));
+      times.reduced =
+          mean(refreshing, collective(parts(gradients), rings_.reduce_scatter, !everyone));
     if (is_beside)
       times.inputs = mean(collective(parts(input), rings_.reduce_scatter, !everyone), {});
     times.gathered = collective(parts(gradients), rings_.all_gather, everyone);

@@ -53,9 +53,9 @@ struct KfacRequest {
   const models::Device& device;
   models::Precision precision = models::Precision::fp32;
   int batch_per_rank = 1;
-  int accumulate = 1;     // batches of an iteration, each with its own factors
-  double waiting = 1;     // the compute time of the slowest rank over that of a rank alone
-  Seconds launch = {};    // of each collective
+  int accumulate = 1;   // batches of an iteration, each with its own factors
+  double waiting = 1;   // the compute time of the slowest rank over that of a rank alone
+  Seconds launch = {};  // of each collective
 };
 
 // The time of a collective of so many bytes over the plan's ranks, cut into equal parts.

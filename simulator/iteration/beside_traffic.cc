@@ -42,8 +42,7 @@ std::vector<Transfer> transfers(const IterationDag& dag, const SteadyIteration& 
   for (std::size_t i = 0; i < dag.tasks().size(); ++i) {
     const Task& task = dag.tasks()[i];
     const bool travels = task.kind == TaskKind::all_reduce ||
-                         task.kind == TaskKind::reduce_scatter ||
-                         task.kind == TaskKind::all_gather;
+                         task.kind == TaskKind::reduce_scatter || task.kind == TaskKind::all_gather;
     if (!travels || task.duration <= Seconds{0}) continue;
     for (int before = 0; before < iterations; ++before) {
       const Seconds start = steady.start[i] - static_cast<double>(before) * steady.period;

@@ -128,8 +128,7 @@ IterationDag PlanTimer::timed(IterationDag dag) {
 
 models::PlannedSchedule k_fac_collective(std::string_view algorithm, int ranks) {
   const models::ScheduleOptions options{.ranks = ranks};
-  return {std::string(algorithm), options,
-          models::collective_algorithm(algorithm).build(options)};
+  return {std::string(algorithm), options, models::collective_algorithm(algorithm).build(options)};
 }
 
 TimedIteration stretched(TimedIteration iteration, const ComputeTimes& compute,

@@ -335,7 +335,7 @@ StrategyRun Predictor::run(models::Plan plan, Setting& at) const {
     timed_by = "a closed form on the busiest machine";
   if (plan.k_fac() != nullptr)
     timed_by = plan.ranks == 1 ? "nothing, for one rank sends nothing"
-                               : "a ring reduce-scatter and a ring all-gather, by the " + timed_by;
+                               : timed_by + ": a ring reduce-scatter and a ring all-gather";
   return {
       std::move(plan),     std::move(iteration.dag), std::move(iteration.steady), method, buckets,
       std::move(timed_by), at.compute.source};

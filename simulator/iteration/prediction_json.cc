@@ -80,13 +80,13 @@ Json k_fac_json(const KfacTimes& times) {
 
 Json memory_json(const DeviceMemory& memory) {
   Json json = {{"parameters_bytes", memory.parameters.value()},
-          {"masters_bytes", memory.masters.value()},
-          {"gradients_bytes", memory.gradients.value()},
-          {"optimizer_bytes", memory.optimizer.value()},
-          {"activations_bytes", memory.activations.value()},
-          {"input_bytes", memory.input.value()},
-          {"workspace_bytes", memory.workspace.value()},
-          {"buffers_bytes", memory.buffers.value()}};
+               {"masters_bytes", memory.masters.value()},
+               {"gradients_bytes", memory.gradients.value()},
+               {"optimizer_bytes", memory.optimizer.value()},
+               {"activations_bytes", memory.activations.value()},
+               {"input_bytes", memory.input.value()},
+               {"workspace_bytes", memory.workspace.value()},
+               {"buffers_bytes", memory.buffers.value()}};
   if (memory.factors > Bytes{0}) json["factors_bytes"] = memory.factors.value();
   json["total_bytes"] = memory.total().value();
   return json;

@@ -49,8 +49,10 @@ std::string error_with(const std::string& part, const std::string& replacement,
 
 RC_GTEST_PROP(PlanDocument, SurvivesTheRoundTrip, ()) {
   const auto catalogue = strategy_catalogue();
-  const Strategy& chosen = catalogue[static_cast<std::size_t>(
-      *rc::gen::inRange<int>(0, static_cast<int>(catalogue.size())))];
+  const int place = *rc::gen::inRange<int>(0, static_cast<int>(catalogue.size()) + 1);
+  const Strategy& chosen = place < static_cast<int>(catalogue.size())
+                               ? catalogue[static_cast<std::size_t>(place)]
+                               : strategy("k-fac");
   std::vector<std::int64_t> elements(static_cast<std::size_t>(*rc::gen::inRange(1, 30)));
   for (auto& count : elements) count = *rc::gen::inRange(1, 5000);
   const NetworkWork network = network_of(elements);
@@ -63,11 +65,13 @@ RC_GTEST_PROP(PlanDocument, SurvivesTheRoundTrip, ()) {
       .segments = *rc::gen::inRange(0, 20),
       .servers = *rc::gen::inRange(1, ranks + 1),
       .placement = *rc::gen::element(ServerPlacement::balanced, ServerPlacement::round_robin),
-      .streams = *rc::gen::inRange(1, 5)};
+      .streams = *rc::gen::inRange(1, 5),
+      .factors_every = *rc::gen::inRange(1, 5)};
   const WireType wire = *rc::gen::element(WireType::fp32, WireType::fp16, WireType::bf16);
   Plan plan = make_plan(chosen, network.gradients, ranks, wire, thresholds);
   plan.overlap = *rc::gen::element(Overlap::wait_free, Overlap::none, Overlap::double_buffered,
                                    Overlap::priority);
+  if (chosen.preconditions()) plan.overlap = *rc::gen::element(Overlap::wait_free, Overlap::none);
   const PlanDocument document = plan_document(plan, network);
   const std::string text = to_json(document);
   const PlanDocument read = parse_plan(text, "p.json");
@@ -170,6 +174,26 @@ TEST(PlanDocument, NamesWhatItCannotBe) {
       "\"nccl\"}");
 }
 
+// K-FAC sends all gradients in one bucket, to owners.
+TEST(PlanDocument, NamesWhatKfacCannotBe) {
+  EXPECT_EQ(error_with("\"balanced\"", "\"balancd\"", "k-fac"),
+            "p.json: all_reduces[0].owners: unknown placement 'balancd'; did you mean 'balanced'?");
+  EXPECT_EQ(error_with("\"factors_every\": 1", "\"factors_every\": 0", "k-fac"),
+            "p.json: all_reduces[0].factors_every: 0 is not a whole number from 1 to 1000000");
+  EXPECT_EQ(error_with("\"factors_every\": 1", "\"factors\": 1", "k-fac"),
+            "p.json: all_reduces[0]: unknown key 'factors'; did you mean 'factors_every'?");
+  EXPECT_EQ(
+      error_with("\"k-fac\"", "\"ring\"", "k-fac"),
+      "p.json: all_reduces[0]: strategy ring has no owners of layers; write an algorithm of the "
+      "strategy");
+  EXPECT_EQ(error_with("\"wait-free\"", "\"priority\"", "k-fac"),
+            "p.json: overlap: k-fac has no overlap priority; write wait-free or none");
+  EXPECT_EQ(error_with("\"streams\": 1", "\"streams\": 2", "k-fac"),
+            "p.json: streams: 2 streams of k-fac; write 1");
+  EXPECT_EQ(error_with("\"gradients\": [", "\"wait_s\": 1, \"gradients\": [", "k-fac"),
+            "p.json: the plan: k-fac has no dispatch, and its bucket no wait; leave them out");
+}
+
 TEST(PlanDocument, WithABucketOfNothingIsRefused) {
   std::string text = small_plan();
   const std::size_t from = text.find('[', text.find("\"gradients\""));
@@ -217,7 +241,7 @@ TEST(PlanDocument, FitsOnlyItsNetworkAndRanks) {
 // Damage anywhere in a document is found, or makes another document; nothing else happens.
 TEST(PlanDocument, OfDamagedBytesIsReadOrRefusedInOneLine) {
   std::mt19937 random(7);
-  for (const char* name : {"hybrid", "parameter-server", "nccl", "double-binary-tree"}) {
+  for (const char* name : {"hybrid", "parameter-server", "nccl", "double-binary-tree", "k-fac"}) {
     const std::string text = small_plan(name);
     for (int trial = 0; trial < 500; ++trial) {
       std::string damaged = text;

@@ -81,9 +81,10 @@ class Draw {
     TimelineEvent e{.start = time(), .duration = time()};
     e.iteration = below(9);
     if (is_of_bucket) {
-      constexpr TaskKind kinds[] = {TaskKind::cast, TaskKind::pack, TaskKind::all_reduce,
-                                    TaskKind::unpack, TaskKind::update};
-      e.kind = kinds[below(5)];
+      constexpr TaskKind kinds[] = {
+          TaskKind::cast,           TaskKind::pack,       TaskKind::all_reduce, TaskKind::unpack,
+          TaskKind::reduce_scatter, TaskKind::all_gather, TaskKind::update};
+      e.kind = kinds[below(7)];
       e.resource = Resource::communication;
       e.stream = below(job.streams);
       e.index = below(static_cast<int>(job.buckets.size()));
@@ -94,11 +95,17 @@ class Draw {
           {TaskKind::update, Resource::compute},
           {TaskKind::read, Resource::storage},
           {TaskKind::decode, Resource::cpu},
-          {TaskKind::host_to_device, Resource::copy_engine}};
-      const auto& [kind, resource] = kinds[below(6)];
+          {TaskKind::host_to_device, Resource::copy_engine},
+          {TaskKind::factor_a, Resource::compute},
+          {TaskKind::factor_g, Resource::compute},
+          {TaskKind::invert, Resource::compute},
+          {TaskKind::precondition, Resource::compute}};
+      const auto& [kind, resource] = kinds[below(10)];
       e.kind = kind;
       e.resource = resource;
-      const bool is_of_layer = kind == TaskKind::forward || kind == TaskKind::backward;
+      const bool is_of_layer = kind == TaskKind::forward || kind == TaskKind::backward ||
+                               kind == TaskKind::factor_a || kind == TaskKind::factor_g ||
+                               kind == TaskKind::invert || kind == TaskKind::precondition;
       e.index = is_of_layer ? below(static_cast<int>(job.layers.size()))
                             : (kind == TaskKind::update ? -1 : 0);
     }
