@@ -48,4 +48,19 @@ std::vector<simulator::MeasuredAllReduce> parse_measured(const std::string& text
   return measured;
 }
 
+void check_possible(const std::vector<simulator::MeasuredAllReduce>& measured,
+                    const models::Cluster& cluster, const models::Profile* profile) {
+  for (const simulator::MeasuredAllReduce& one : measured) {
+    const Seconds least =
+        least_time(one, communication_cost(cluster, profile, simulator::Reading::fast, one.ranks));
+    if (one.time >= least) continue;
+    throw InputError(
+        {"--measured"},
+        fmt::format("{} among {} ranks in {} are faster than the links of {}",
+                    to_text_binary(one.bytes), one.ranks, to_text(one.time), cluster.name),
+        fmt::format("give at least {}, which takes twice their bandwidth, or another cluster",
+                    to_text(least)));
+  }
+}
+
 }  // namespace paceline::job

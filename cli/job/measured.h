@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/cluster/cluster.h"
+#include "models/profile/profile.h"
 #include "simulator/iteration/measured_all_reduce.h"
 
 namespace paceline::job {
@@ -13,5 +14,10 @@ namespace paceline::job {
 // empty text. Throws InputError that names the option.
 [[nodiscard]] std::vector<simulator::MeasuredAllReduce> parse_measured(
     const std::string& text, int ranks, const models::Cluster& cluster);
+
+// Throws InputError that names the option if one of them took less time than the links allow at twice
+// the fast end of their bandwidth (simulator::least_time). `profile` may be null.
+void check_possible(const std::vector<simulator::MeasuredAllReduce>& measured,
+                    const models::Cluster& cluster, const models::Profile* profile);
 
 }  // namespace paceline::job

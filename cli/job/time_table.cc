@@ -156,6 +156,7 @@ TimeTable time_table(const TimeOptions& options, const TimeObserver& observer) {
   parsing_option("--nccl", [&] { return simulator::nccl_tables(version); });
 
   table.measured = parse_measured(options.measured, table.ranks, table.cluster);
+  check_possible(table.measured, table.cluster, table.profile ? &*table.profile : nullptr);
   const bool is_all = options.algorithm == "all";
   if (is_all && !options.measured.empty())
     throw InputError({"--measured"}, "all-reduces of every algorithm are asked for",

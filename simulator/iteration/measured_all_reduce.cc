@@ -83,6 +83,17 @@ std::vector<MeasuredAllReduce> telling(const std::vector<MeasuredAllReduce>& mea
   return {*least, *most};
 }
 
+Seconds least_time(const MeasuredAllReduce& of, const CommunicationCost& cost) {
+  constexpr double margin = 2;
+  if (cost.platform != nullptr) return Seconds{0};
+  if (of.ranks > cost.ranks_per_node)
+    return of.bytes * cost.nic.beta / (margin * cost.nics_per_node);
+  const int links = cost.intra_kind == models::IntraKind::switched ? 1
+                    : cost.intra_kind == models::IntraKind::ring   ? 2
+                                                                   : of.ranks - 1;
+  return of.bytes * cost.intra.beta / (margin * links);
+}
+
 Pace pace_of(const std::vector<MeasuredAllReduce>& telling, bool between_nodes,
              const PacedTime& time) {
   if (telling.empty()) return {};

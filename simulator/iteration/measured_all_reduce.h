@@ -7,6 +7,7 @@
 
 #include "models/base/units.h"
 #include "models/cluster/cluster.h"
+#include "simulator/cost/communication_cost.h"
 #include "simulator/cost/pace.h"
 
 namespace paceline::simulator {
@@ -22,6 +23,12 @@ struct MeasuredAllReduce {
 // bytes. A job between nodes falls back to those inside a node, whose pace it has there.
 [[nodiscard]] std::vector<MeasuredAllReduce> telling(const std::vector<MeasuredAllReduce>& measured,
                                                      const models::Cluster& cluster, int ranks);
+
+// The least time that an all-reduce of these ranks and bytes can take, at twice the bandwidth that the
+// links have at the given cost: each rank has to send as many bytes as the all-reduce has, whether
+// ranks or switches add them up, over its links inside the node, or over its node's NICs where the
+// ranks are on several nodes. 0 for a platform, whose links have no such place. Latency is left out.
+[[nodiscard]] Seconds least_time(const MeasuredAllReduce& of, const CommunicationCost& cost);
 
 // The pace at which `time` gives what was measured, to 1e-6: of two all-reduces the smaller one
 // tells the latency and the larger one the transfer; one alone tells what it consists of mostly. A

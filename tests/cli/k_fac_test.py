@@ -121,6 +121,19 @@ class Kfac(unittest.TestCase):
         row = json.loads(self.done(run("predict", *job, "--ranks", "1024", "--json")))["strategies"][0]
         self.assertAlmostEqual(cost["strategies"][0]["time_s"], row["iteration_s"] * 45 * 1281167 / 32768, delta=1e-6)
 
+    def test_the_published_row_is_predicted(self):
+        document = json.loads(self.done(run("reproduce", "kfac", "--json")))
+        self.assertEqual(document["left_out"], [])
+        [row] = document["rows"]
+        self.assertEqual((row["provenance"], row["published"], row["unit"]), ("predicted", 10, "min"))
+        self.assertLess(row["low"], row["ours"])
+        self.assertLess(row["ours"], row["high"])
+        # Nothing calibrates it: the roofline, and 45 epochs.
+        self.assertIn("roofline of v100", row["configuration"])
+        cost = json.loads(self.done(run("cost", "--model", "resnet50", "--cluster", ABCI, "--batch", "32", "--ranks", "1024", "--strategy", "k-fac",
+                                        "--overlap", "none", "--epochs", "45", "--dataset", "1281167", "--json")))
+        self.assertAlmostEqual(cost["strategies"][0]["time_s"] / 60, row["ours"], delta=1e-6)
+
     def test_bad_options_are_one_line(self):
         for words in ("0", "-1", "1.5", "two", "1e9", "10000000"):
             self.refused(predict("--strategy", "k-fac", "--factors-every", words), "--factors-every")

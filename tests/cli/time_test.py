@@ -117,6 +117,8 @@ class Time(unittest.TestCase):
             (("ring", "--measured", "8B=1us@99999"), "--measured: "),
             (("ring", "--measured", "8B=1us,"), "--measured: "),
             (("ring", "--measured", "=@"), "--measured: "),
+            (("ring", "--measured", "1GiB=1ns"), "--measured: 1 GiB among 16 ranks in 1 ns are faster than the links of h200-ndr; give at least "),
+            (("nccl", "--measured", "64B=20us,1GiB=10us@8"), "--measured: 1 GiB among 8 ranks in 10 us are faster than the links of h200-ndr; give at least "),
         ):
             with self.subTest(words=str(words)[:80]):
                 result = time(*words)

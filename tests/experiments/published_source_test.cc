@@ -7,6 +7,8 @@
 #include "experiments/published/row_job.h"
 #include "experiments/published/source.h"
 #include "models/base/error.h"
+#include "simulator/cost/communication_cost.h"
+#include "simulator/iteration/measured_all_reduce.h"
 
 namespace paceline::experiments {
 namespace {
@@ -48,6 +50,25 @@ TEST(Csv, ReadsWhatRfc4180Writes) {
   EXPECT_THAT(records[1].fields, ElementsAre("two lines", ""));
   EXPECT_THAT(records[2].fields, ElementsAre("3", "4"));
   EXPECT_EQ(records[2].line, 7);
+}
+
+// `paceline time --measured` refuses no all-reduce that somebody published.
+TEST(ShippedSources, HaveAllReducesThatTheirLinksAllow) {
+  int rows = 0;
+  for (const std::string& name : shipped_source_names()) {
+    const Source source = read_source(shipped_source_files(name));
+    SourceParts parts(source);
+    for (const AllReduceRow& row : source.all_reduces) {
+      if (row.role == Role::left_out) continue;
+      const simulator::CommunicationCost cost = simulator::communication_cost(
+          parts.cluster(row.cluster), nullptr, simulator::Reading::fast, row.ranks);
+      EXPECT_GT(row.published_s,
+                simulator::least_time({row.ranks, Bytes{row.bytes}, Seconds{1}}, cost).value())
+          << name << " " << row.id;
+      ++rows;
+    }
+  }
+  EXPECT_GT(rows, 400);
 }
 
 TEST(Csv, FaultsNameTheirLine) {

@@ -107,6 +107,42 @@ TEST(MeasuredAllReduces, ArePredictedAsTheyWereMeasured) {
   }
 }
 
+// 4 ranks a node, 10 GB/s for each; two NICs of 1 GB/s. At twice that, 1 GB through each rank's links
+// inside a node, and through a node's NICs between nodes.
+TEST(MeasuredAllReduces, TakeAtLeastWhatTheLinksAllow) {
+  CommunicationCost cost{.ranks_per_node = 4,
+                         .intra = {Seconds{1e-3}, SecondsPerByte{1e-10}},
+                         .nic = {Seconds{1e-3}, SecondsPerByte{1e-9}},
+                         .nics_per_node = 2};
+  const auto least = [&](int ranks) {
+    return least_time({ranks, Bytes{1e9}, Seconds{1}}, cost).value();
+  };
+  EXPECT_DOUBLE_EQ(least(4), 0.05);
+  EXPECT_DOUBLE_EQ(least(5), 0.25);
+  EXPECT_DOUBLE_EQ(least(400), 0.25);
+  cost.intra_kind = models::IntraKind::ring;
+  EXPECT_DOUBLE_EQ(least(4), 0.025);
+  cost.intra_kind = models::IntraKind::all_to_all;
+  EXPECT_DOUBLE_EQ(least(4), 0.05 / 3);
+  EXPECT_DOUBLE_EQ(least(2), 0.05);
+}
+
+// No algorithm of ours is faster, at the figures' fast ends.
+TEST(MeasuredAllReduces, AtTheirFastestArePossible) {
+  const models::Cluster cluster = models::catalog_cluster("h200-ndr");
+  for (const char* algorithm : {"ring", "halving-doubling", "direct-exchange",
+                                "hierarchical-scatter", "nccl", "nccl-tree"}) {
+    for (const int ranks : {2, 8, 16, 64}) {
+      const CommunicationCost cost = communication_cost(cluster, nullptr, Reading::fast, ranks);
+      for (const Bytes bytes : {small, large}) {
+        EXPECT_GT(timed(algorithm, ranks, bytes, {}).time.low,
+                  least_time({ranks, bytes, Seconds{1}}, cost))
+            << algorithm << " " << ranks;
+      }
+    }
+  }
+}
+
 // What was measured inside a node does not change the rate of the NICs.
 TEST(MeasuredAllReduces, OfANodeLeaveTheNetworkAsItIs) {
   const Seconds before = timed("nccl-ring", 32, large, {}).time.value;
