@@ -56,25 +56,29 @@ class Kfac {
     if (block.outputs == 0) return {};
     const models::LayerWork& layer = request_.network.layers[static_cast<std::size_t>(block.layer)];
     const Bytes element = models::element_size(request_.precision);
-    const double batches = request_.accumulate;
     const double samples = request_.batch_per_rank;
     const auto groups = static_cast<double>(block.groups);
     const double rows = samples * static_cast<double>(block.positions);
     const auto product = [&](std::int64_t columns, double operands) {
-      return batches * groups *
-             kernel(2 * rows * squared(columns),
-                    operands * rows * static_cast<double>(columns) * element +
-                        squared(columns) * fp32_size);
+      return groups * kernel(2 * rows * squared(columns),
+                             operands * rows * static_cast<double>(columns) * element +
+                                 squared(columns) * fp32_size);
     };
     if (block.inputs == 0) {
       // Its input and the gradient of its output become a row for each sample.
       const auto read = 2 * samples * static_cast<double>(layer.output.elements());
       const Seconds whole = kernel(2 * samples * squared(block.outputs),
                                    read * element + squared(block.outputs) * fp32_size);
-      return {Seconds{0}, refreshed(batches * whole)};
+      return accumulated(Seconds{0}, whole);
     }
     const double unfolded = layer.kind == "convolution" ? 2 : 1;
-    return {refreshed(product(block.inputs, unfolded)), refreshed(product(block.outputs, 1))};
+    return accumulated(product(block.inputs, unfolded), product(block.outputs, 1));
+  }
+
+  // Of all batches, from those of one.
+  [[nodiscard]] LayerTime accumulated(Seconds input, Seconds output) const {
+    const double batches = request_.accumulate;
+    return {refreshed(batches * input + (batches - 1) * output), refreshed(output)};
   }
 
   [[nodiscard]] OwnedLayer owned(const FisherBlock& block) const {

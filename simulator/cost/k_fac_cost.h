@@ -27,8 +27,11 @@
 // as long as each; the paper has the reduce-scatter and the all-gather.
 //
 // With a refresh every N iterations, times are means of N iterations: 1/N of factors, inverses and
-// what factors add to the collectives. Where A travels beside the backward pass and does not get
-// through with it, the mean has that sooner hidden than it is.
+// what factors add to the collectives. Where A takes longer on its way than the backward pass beside
+// it, the mean hides more of that than the iterations with a refresh do.
+//
+// Of K batches that are accumulated, each has its factors. As with the passes of these batches, those
+// of all but the last are counted ahead of the last one's backward pass: with A.
 //
 // What is left out: the launches of small kernels; that a Cholesky decomposition of few rows does not
 // reach P; damping, running means and the norms of weights (memory traffic of a few elements a
@@ -83,9 +86,10 @@ struct PackedCollective {
 };
 
 struct KfacTimes {
-  std::vector<LayerTime> factors;  // of each layer: A in `forward`, G or F in `backward`
-  std::vector<OwnedLayer> owned;   // in forward order
-  int owners = 0;                  // ranks that own a layer
+  // Of each layer: A in `forward`, with all factors of batches before the last; G or F in `backward`.
+  std::vector<LayerTime> factors;
+  std::vector<OwnedLayer> owned;  // in forward order
+  int owners = 0;                 // ranks that own a layer
   // Beside the backward pass: A of all layers. Nothing where the plan has no overlap.
   PackedCollective inputs;
   PackedCollective reduced;   // G, F and gradients, and A where there is no overlap

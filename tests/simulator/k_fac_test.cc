@@ -161,6 +161,8 @@ TEST(Kfac, OneLayerByHand) {
   job.waiting = 1.5;
   const KfacTimes slow = job.times(plan, rings.times);
   EXPECT_DOUBLE_EQ(slow.factors_total() / times.factors_total(), 4.5);
+  // All but the last batch's ahead of the last backward pass.
+  EXPECT_DOUBLE_EQ(slow.factors[0].backward / times.factors[0].backward, 1.5);
   EXPECT_DOUBLE_EQ(slow.owned_total() / times.owned_total(), 1.5);
   EXPECT_EQ(slow.reduced.total(), times.reduced.total());
 }
