@@ -342,13 +342,15 @@ class Compiler {
     std::map<int, std::vector<Elements>> sent;
     for (std::size_t i = receives_.step_begin(step); i < receives_.step_end(step); ++i)
       sent[receives_.list[i].peer].push_back(receives_.list[i].span);
-    for (const auto& [sender, spans] : sent) {
+    for (const auto& entry : sent) {  // no structured binding: clang up to 15 captures none
+      const std::vector<Elements>& spans = entry.second;
       bool found = false;
-      for_each_receive(
-          schedule_, sender, step, Elements{0, elements_}, [&](const Transfer<std::int64_t>& t) {
-            found = found || std::any_of(spans.begin(), spans.end(),
-                                         [&](Elements s) { return overlap(s, t.span); });
-          });
+      for_each_receive(schedule_, entry.first, step, Elements{0, elements_},
+                       [&](const Transfer<std::int64_t>& t) {
+                         found = found || std::any_of(spans.begin(), spans.end(), [&](Elements s) {
+                                   return overlap(s, t.span);
+                                 });
+                       });
       if (found) return true;
     }
     return false;

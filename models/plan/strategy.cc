@@ -157,6 +157,8 @@ template <class... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;
 };
+template <class... Cases>  // clang up to 16 does not deduce it
+Overloaded(Cases...)->Overloaded<Cases...>;
 
 template <class Takes>
 bool any_algorithm(const Strategy& strategy, Takes takes) {
