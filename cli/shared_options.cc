@@ -169,6 +169,10 @@ void add_job_options(Command& command, job::JobOptions& options) {
                   "How many times as long a rank of a job of several computes as one alone")
       .value("F");
   command
+      .add_option("--beside-traffic", options.compute.beside_traffic,
+                  "How many times as long again while a collective is on its way, 1 to 10")
+      .value("F");
+  command
       .add_option("--scale-gradients", options.gradient_scale,
                   "Multiply the elements of every gradient, to keep proportions on a slow network "
                   "(as in 0.0625); computation stays as it is")

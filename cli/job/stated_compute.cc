@@ -3,12 +3,14 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "cli/job/option_values.h"
 #include "models/base/parse_units.h"
 #include "models/cluster/placement.h"
+#include "models/network/zoo.h"
 #include "simulator/iteration/matched_compute.h"
 
 namespace paceline::job {
@@ -74,9 +76,12 @@ class Stater {
     std::erase_if(profile.throughputs, is_of(network));
     std::erase_if(profile.slowdowns, is_of(network));
     std::erase_if(profile.layers, is_of(network));
-    for (const RateAtBatch& entry : rates)
-      profile.throughputs.push_back(
-          {network.work.name, job_.precision, entry.batch, figure(entry.rate, "--throughput")});
+    for (const RateAtBatch& entry : rates) {
+      models::CalibratedThroughput throughput{network.work.name, job_.precision, entry.batch,
+                                              figure(entry.rate, "--throughput")};
+      throughput.sequence = network.work.sequence;
+      profile.throughputs.push_back(std::move(throughput));
+    }
   }
 
   void rate_of_node(const RateAtBatch& node, bool alone_is_given) {
@@ -96,13 +101,23 @@ class Stater {
     });
   }
 
-  void slowdown(double factor) {
-    models::Profile& profile = ensure("--slowdown");
+  // `factor` and `beside` of a models::CalibratedSlowdown. That which is not given is left as the
+  // profile has it.
+  void slowdown(std::optional<double> factor, std::optional<double> beside) {
+    models::Profile& profile = ensure(factor ? "--slowdown" : "--beside-traffic");
+    const auto stated = [](double value, const char* option) {
+      return Figure<double>::exact(value, Provenance::calibrated, option);
+    };
     for (const LoadedNetwork& network : job_.networks) {
+      const auto known =
+          std::find_if(profile.slowdowns.begin(), profile.slowdowns.end(), is_of(network));
+      models::CalibratedSlowdown slowdown{network.work.name, job_.precision,
+                                          stated(1, "--beside-traffic")};
+      if (known != profile.slowdowns.end()) slowdown = *known;
+      if (factor) slowdown.factor = stated(*factor, "--slowdown");
+      if (beside) slowdown.beside_traffic = stated(*beside, "--beside-traffic");
       std::erase_if(profile.slowdowns, is_of(network));
-      profile.slowdowns.push_back(
-          {network.work.name, job_.precision,
-           Figure<double>::exact(factor, Provenance::calibrated, "--slowdown")});
+      profile.slowdowns.push_back(std::move(slowdown));
     }
   }
 
@@ -117,13 +132,28 @@ class Stater {
         const std::string place = "profile " + profile_->name;
         parsing_option(place.c_str(), [&] {
           models::check_ranks(job_.cluster, entry.ranks);
-          calibrate(network, entry.batch_per_rank, entry.ranks, entry.samples);
+          calibrate(as_measured(network, entry), entry.batch_per_rank, entry.ranks, entry.samples);
         });
       }
     }
   }
 
  private:
+  // The network for samples of the length that the throughput is of.
+  static LoadedNetwork as_measured(const LoadedNetwork& network,
+                                   const models::CalibratedThroughput& entry) {
+    if (entry.sequence == 0 || entry.sequence == network.work.sequence) return network;
+    if (!models::is_in_zoo(network.work.name) || network.work.sequence == 0)
+      throw InputError(fmt::format("its throughput of {} ranks is of samples of {} elements, and "
+                                   "those of the job have {}",
+                                   entry.ranks, entry.sequence, network.work.sequence),
+                       "predict with --sequence as it was measured");
+    LoadedNetwork measured = network;
+    measured.work =
+        models::work(models::zoo_network(network.work.name).with_sequence(entry.sequence));
+    return measured;
+  }
+
   // The job's profile, which is made where there is none.
   models::Profile& ensure(const char* option) {
     if (!profile_)
@@ -183,8 +213,11 @@ void state_compute(const StatedComputeOptions& options, const StatedJob& job,
       throw InputError({option}, fmt::format("one rate for {} networks", job.networks.size()),
                        "give one --model");
   }
-  if (!options.slowdown.empty() && !options.node_throughput.empty())
-    throw InputError({"--slowdown"}, "--node-throughput says it, too", "give one of the two");
+  for (const auto& [option, text] : {std::pair{"--slowdown", &options.slowdown},
+                                     std::pair{"--beside-traffic", &options.beside_traffic}}) {
+    if (!text->empty() && !options.node_throughput.empty())
+      throw InputError({option}, "--node-throughput says it, too", "give one of the two");
+  }
   Stater stater(job, profile);
   if (!options.throughput.empty())
     stater.rates_alone(parse_rates("--throughput", options.throughput, job.batch_per_rank));
@@ -197,9 +230,14 @@ void state_compute(const StatedComputeOptions& options, const StatedJob& job,
   } else {
     stater.rates_of_profile();
   }
-  if (!options.slowdown.empty())
-    stater.slowdown(
-        parsing_option("--slowdown", [&] { return parse_number(options.slowdown, 0.1, 10); }));
+  const auto number = [](const char* option, const std::string& text, double least) {
+    return text.empty() ? std::nullopt : std::optional(parsing_option(option, [&] {
+      return parse_number(text, least, simulator::most_beside);
+    }));
+  };
+  const std::optional<double> factor = number("--slowdown", options.slowdown, 0.1);
+  const std::optional<double> beside = number("--beside-traffic", options.beside_traffic, 1);
+  if (factor || beside) stater.slowdown(factor, beside);
 }
 
 }  // namespace paceline::job

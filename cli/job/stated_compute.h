@@ -1,4 +1,4 @@
-// What the options --throughput, --node-throughput and --slowdown say of computation, in place of a
+// What the options --throughput, --node-throughput, --slowdown and --beside-traffic say of computation, in place of a
 // profile that somebody would have to write; and what a profile's throughputs of several ranks say.
 #pragma once
 
@@ -17,6 +17,7 @@ struct StatedComputeOptions {
   std::string throughput;       // "253.1", "253.1 images/s", "253.1@64,31@8": at batch 64 and at 8
   std::string node_throughput;  // likewise, of one full node that trains
   std::string slowdown;         // "1.05"
+  std::string beside_traffic;   // "1.4"
 };
 
 // The job whose computation is stated.

@@ -235,8 +235,10 @@ std::string command_of(const Work& work, const SourceParts& parts) {
       job.options.strategy_words, job.options.words, job.batch / alone.total().value());
   if (job.ranks > 1) {
     for (const models::CalibratedSlowdown& entry : work.profile->slowdowns) {
-      if (entry.network == job.network->work.name && entry.precision == job.precision)
-        text += fmt::format(" --slowdown {:.10g}", entry.factor.value);
+      if (entry.network != job.network->work.name || entry.precision != job.precision) continue;
+      text += fmt::format(" --slowdown {:.10g}", entry.factor.value);
+      if (entry.beside_traffic)
+        text += fmt::format(" --beside-traffic {:.10g}", entry.beside_traffic->value);
     }
   }
   if (work.row->sequence) text += fmt::format(" --sequence {}", *work.row->sequence);

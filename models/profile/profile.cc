@@ -106,13 +106,16 @@ void read_link(const JsonValue& links, const char* name, std::optional<Figure<Se
   both_ways = optional_figure<double>(link, "both_ways", true);
 }
 
-Figure<double> read_uplink(const JsonValue& uplink) {
-  uplink.check_keys({"oversubscription"});
-  const JsonValue value = uplink.at("oversubscription");
+Figure<double> read_at_least_one(const JsonValue& value) {
   const auto figure = read_figure<double>(value, true);
   if (figure.low < 1)
     value.fail(fmt::format("{} is too small", figure.low), "it must be at least 1");
   return figure;
+}
+
+Figure<double> read_uplink(const JsonValue& uplink) {
+  uplink.check_keys({"oversubscription"});
+  return read_at_least_one(uplink.at("oversubscription"));
 }
 
 Precision precision_of(const JsonValue& entry) {
@@ -200,16 +203,22 @@ CalibratedLayer read_layer(const JsonValue& entry) {
 }
 
 CalibratedThroughput read_throughput(const JsonValue& entry) {
-  entry.check_keys({"network", "precision", "batch_per_rank", "samples_per_s", "ranks"});
-  return {entry.at("network").text(), precision_of(entry), count_of(entry.at("batch_per_rank")),
-          read_figure<PerSecond>(entry.at("samples_per_s"), true),
-          entry.has_value("ranks") ? count_of(entry.at("ranks")) : 1};
+  entry.check_keys({"network", "precision", "batch_per_rank", "samples_per_s", "ranks", "sequence"});
+  CalibratedThroughput throughput{entry.at("network").text(), precision_of(entry),
+                                  count_of(entry.at("batch_per_rank")),
+                                  read_figure<PerSecond>(entry.at("samples_per_s"), true)};
+  if (entry.has_value("ranks")) throughput.ranks = count_of(entry.at("ranks"));
+  if (entry.has_value("sequence")) throughput.sequence = count_of(entry.at("sequence"));
+  return throughput;
 }
 
 CalibratedSlowdown read_slowdown(const JsonValue& entry) {
-  entry.check_keys({"network", "precision", "factor"});
-  return {entry.at("network").text(), precision_of(entry),
-          read_figure<double>(entry.at("factor"), true)};
+  entry.check_keys({"network", "precision", "factor", "beside_traffic"});
+  CalibratedSlowdown slowdown{entry.at("network").text(), precision_of(entry),
+                              read_figure<double>(entry.at("factor"), true)};
+  if (entry.has_value("beside_traffic"))
+    slowdown.beside_traffic = read_at_least_one(entry.at("beside_traffic"));
+  return slowdown;
 }
 
 // Reads an array that may be left out. No two of its entries may be about the same thing, for
@@ -355,7 +364,7 @@ Profile parse_profile(std::string_view text, const std::string& file) {
             [](const CalibratedRate& r) { return std::tuple(r.kind, r.type); });
   read_each(root, "throughputs", read_throughput, profile.throughputs,
             [](const CalibratedThroughput& t) {
-              return std::tuple(t.network, t.precision, t.batch_per_rank, t.ranks);
+              return std::tuple(t.network, t.precision, t.batch_per_rank, t.ranks, t.sequence);
             });
   read_each(root, "slowdowns", read_slowdown, profile.slowdowns,
             [](const CalibratedSlowdown& s) { return std::tuple(s.network, s.precision); });
@@ -393,13 +402,16 @@ std::string to_json(const Profile& profile) {
                        {"batch_per_rank", entry.batch_per_rank},
                        {"samples_per_s", figure_json(entry.samples)}};
     if (entry.ranks != 1) throughput["ranks"] = entry.ranks;
+    if (entry.sequence != 0) throughput["sequence"] = entry.sequence;
     json["throughputs"].push_back(std::move(throughput));
   }
   if (!profile.slowdowns.empty()) json["slowdowns"] = Json::array();
   for (const CalibratedSlowdown& entry : profile.slowdowns) {
-    json["slowdowns"].push_back({{"network", entry.network},
-                                 {"precision", name(entry.precision)},
-                                 {"factor", figure_json(entry.factor)}});
+    Json slowdown = {{"network", entry.network},
+                     {"precision", name(entry.precision)},
+                     {"factor", figure_json(entry.factor)}};
+    if (entry.beside_traffic) slowdown["beside_traffic"] = figure_json(*entry.beside_traffic);
+    json["slowdowns"].push_back(std::move(slowdown));
   }
   json["layers"] = Json::array();
   for (const CalibratedLayer& entry : profile.layers) json["layers"].push_back(layer_json(entry));

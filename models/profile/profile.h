@@ -3,6 +3,7 @@
 // docs/formats.md). Reading one gives a valid value or throws.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,14 +27,19 @@ struct CalibratedThroughput {
   // A rate of one rank may be solved from the throughput of a job: the ranks of that job. The time
   // that they wait for each other is then in the rate.
   int solved_from = 1;
+  // Elements of each sample, where samples are sequences; 0: not known, and taken to be the job's.
+  std::int64_t sequence = 0;
 };
 
-// How many times as long a rank of a job of several ranks computes as one alone.
+// How many times as long a rank of a job of several ranks computes as one alone; and how many times
+// as long as that, at least 1, while a collective that runs as kernels of the device is on its way.
+// Where the second is absent, it is not known.
 struct CalibratedSlowdown {
   std::string network;
   Precision precision = Precision::fp32;
   Figure<double> factor;
   int solved_from = 1;  // the ranks of the job, as above
+  std::optional<Figure<double>> beside_traffic = {};
 };
 
 // Forward and backward time of one layer at a batch size while no message travels, and, where it

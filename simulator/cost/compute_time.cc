@@ -4,6 +4,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -92,7 +94,12 @@ std::optional<ComputeTimes> layer_profile_times(const ComputeRequest& request, R
   return times;
 }
 
-// The throughputs of a network, that at the batch nearest to the wanted one first.
+bool is_of_sequence(const models::CalibratedThroughput& entry, std::int64_t sequence) {
+  return entry.sequence == 0 || entry.sequence == sequence;
+}
+
+// The throughputs of a network for samples of one length: the request's, or else the nearest that
+// there is. That at the batch nearest to the wanted one comes first.
 std::vector<const models::CalibratedThroughput*> throughputs(const ComputeRequest& request) {
   std::vector<const models::CalibratedThroughput*> found;
   for (const models::CalibratedThroughput& entry : request.profile->throughputs) {
@@ -100,6 +107,17 @@ std::vector<const models::CalibratedThroughput*> throughputs(const ComputeReques
         entry.ranks == 1)
       found.push_back(&entry);
   }
+  if (found.empty()) return found;
+  const auto away = [&](const models::CalibratedThroughput* entry) {
+    return is_of_sequence(*entry, request.network.sequence)
+               ? 0
+               : std::abs(entry->sequence - request.network.sequence);
+  };
+  const auto* nearest = *std::min_element(
+      found.begin(), found.end(), [&](const auto* a, const auto* b) { return away(a) < away(b); });
+  std::erase_if(found, [least = away(nearest), &away](const auto* entry) {
+    return away(entry) > least;
+  });
   const auto distance = [&](const models::CalibratedThroughput* entry) {
     return std::abs(entry->batch_per_rank - request.batch_per_rank);
   };
@@ -158,28 +176,6 @@ FixedTime fixed_time(const ComputeRequest& request,
   return {all, fmt::format("{} of it do not grow with the batch", to_text(all))};
 }
 
-std::optional<ComputeTimes> throughput_times(const ComputeRequest& request, Reading reading) {
-  if (request.profile == nullptr) return std::nullopt;
-  const auto known = throughputs(request);
-  if (known.empty()) return std::nullopt;
-  const models::CalibratedThroughput& entry = *known.front();
-  ComputeTimes times = roofline_times(request, reading);
-  Seconds total = batch_time(entry, reading);
-  std::string transfer;
-  if (entry.batch_per_rank != request.batch_per_rank) {
-    const FixedTime fixed = fixed_time(request, known, reading);
-    total = fixed.time + (static_cast<double>(request.batch_per_rank) / entry.batch_per_rank) *
-                             (total - fixed.time);
-    transfer = fmt::format(" (at batch {}; {})", entry.batch_per_rank, fixed.source);
-  }
-  scale(times, total / times.total());
-  times.calibrated_ranks = entry.solved_from;
-  times.source = fmt::format(
-      "calibrated throughput {:.4g} samples/s of profile {} ({}){}, spread over layers by roofline",
-      entry.samples.value.value(), request.profile->name, entry.samples.source, transfer);
-  return times;
-}
-
 // The stated roofline, with the time of each layer that does not grow with the batch.
 ComputeTimes structural_times(const ComputeRequest& request) {
   ComputeTimes times = roofline_times(request, Reading::stated);
@@ -194,6 +190,58 @@ ComputeTimes structural_times(const ComputeRequest& request) {
   return times;
 }
 
+// What the time of a batch is multiplied by for samples of the request's length in place of the
+// entry's: the ratio of structural times, where the network is of the zoo, whose samples can have any
+// length. The ratio of lengths, which leaves attention out, is the other end of the interval, and the
+// value of other networks.
+double length_ratio(const ComputeRequest& request, const models::CalibratedThroughput& entry,
+                    Reading reading) {
+  const double by_length =
+      static_cast<double>(request.network.sequence) / static_cast<double>(entry.sequence);
+  if (!models::is_in_zoo(entry.network)) return by_length;
+  const models::NetworkWork reference =
+      models::work(models::zoo_network(entry.network).with_sequence(entry.sequence));
+  ComputeRequest at_entry{reference,         request.device,       nullptr,
+                          request.precision, entry.batch_per_rank, 1,
+                          request.effects};
+  ComputeRequest at_request{request.network,   request.device,       nullptr,
+                            request.precision, entry.batch_per_rank, 1,
+                            request.effects};
+  const double by_roofline =
+      structural_times(at_request).total() / structural_times(at_entry).total();
+  return reading == Reading::stated ? by_roofline
+         : reading == Reading::fast ? std::min(by_roofline, by_length)
+                                    : std::max(by_roofline, by_length);
+}
+
+std::optional<ComputeTimes> throughput_times(const ComputeRequest& request, Reading reading) {
+  if (request.profile == nullptr) return std::nullopt;
+  const auto known = throughputs(request);
+  if (known.empty()) return std::nullopt;
+  const models::CalibratedThroughput& entry = *known.front();
+  ComputeTimes times = roofline_times(request, reading);
+  Seconds total = batch_time(entry, reading);
+  std::string transfer;
+  if (entry.batch_per_rank != request.batch_per_rank) {
+    const FixedTime fixed = fixed_time(request, known, reading);
+    total = fixed.time + (static_cast<double>(request.batch_per_rank) / entry.batch_per_rank) *
+                             (total - fixed.time);
+    transfer = fmt::format(" (at batch {}; {})", entry.batch_per_rank, fixed.source);
+  }
+  if (!is_of_sequence(entry, request.network.sequence)) {
+    total *= length_ratio(request, entry, reading);
+    transfer += fmt::format(" (of samples of {} elements, x {:.3g} for {})", entry.sequence,
+                            length_ratio(request, entry, Reading::stated),
+                            request.network.sequence);
+  }
+  scale(times, total / times.total());
+  times.calibrated_ranks = entry.solved_from;
+  times.source = fmt::format(
+      "calibrated throughput {:.4g} samples/s of profile {} ({}){}, spread over layers by roofline",
+      entry.samples.value.value(), request.profile->name, entry.samples.source, transfer);
+  return times;
+}
+
 std::optional<ComputeTimes> transferred_times(const ComputeRequest& request, Reading reading) {
   if (request.profile == nullptr || request.profile->device != request.device.name)
     return std::nullopt;
@@ -201,7 +249,10 @@ std::optional<ComputeTimes> transferred_times(const ComputeRequest& request, Rea
     if (entry.precision != request.precision || entry.ranks != 1 ||
         !models::is_in_zoo(entry.network))
       continue;
-    const models::NetworkWork reference = models::work(models::zoo_network(entry.network));
+    models::Network network = models::zoo_network(entry.network);
+    if (entry.sequence != 0 && network.input().is_sequence)
+      network = network.with_sequence(entry.sequence);
+    const models::NetworkWork reference = models::work(network);
     const ComputeRequest at_reference{reference,       request.device,       nullptr,
                                       entry.precision, entry.batch_per_rank, 1,
                                       request.effects};
@@ -290,6 +341,9 @@ ComputeTimes compute_times(const ComputeRequest& request, Reading reading) {
     times.calibrated_ranks = entry.solved_from;
     times.source += fmt::format(", x {:.4g} in a job of several ranks as calibrated ({})",
                                 entry.factor.value, entry.factor.source);
+    times.beside_collectives = entry.beside_traffic;
+    if (entry.beside_traffic)
+      times.source += fmt::format(", x {:.4g} beside collectives", entry.beside_traffic->value);
   }
   return times;
 }

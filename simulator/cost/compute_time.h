@@ -6,14 +6,14 @@
 //     roofline; at
 //     another batch b, the time is a + c b: a and c from calibrated throughputs at two batches, or
 //     a from the effects (`layer_launch` for each layer with weights) and c from the one
-//     throughput, or else a = 0;
+//     throughput, or else a = 0; for samples of another length, times the ratio of rooflines;
 //  3. the roofline of the device and the effects' fixed time of each layer with weights, times the
 //     ratio of calibrated time to the same of the network that the profile does have a throughput
 //     for, on the same device and precision;
 //  4. that roofline and fixed time alone, over what training steps reach of them
 //     (`roofline_efficiency`, `roofline_efficiency_mixed`), whose interval is the time's.
 // In a job of several ranks, they are multiplied by the profile's slowdown of the network, where it
-// has one.
+// has one, which may also say how much slower layers are beside collectives.
 //
 // Roofline: a pass over a layer takes max(FLOPs / (peak * compute efficiency),
 // bytes / (memory bandwidth * memory efficiency)) (Williams et al. 2009). Bytes are activations of
@@ -23,6 +23,7 @@
 // (torch.backends.cudnn.allow_tf32, tf.config.experimental.enable_tensor_float_32_execution).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,12 @@ struct ComputeTimes {
   // The times of layers while messages travel all the time, as calibrated. Where they are not known
   // this is empty, and messages do not slow computation down.
   std::vector<LayerTime> beside_traffic = {};
+  // Whether those hold only beside collectives that run as kernels of the device, and not beside
+  // messages that hosts and copy engines move.
+  bool beside_kernels_only = false;
+  // How many times as long layers take beside such a collective, where it was calibrated for all of
+  // them together. losses.h makes `beside_traffic` of it.
+  std::optional<Figure<double>> beside_collectives = {};
   Seconds update;
   Provenance provenance = Provenance::predicted;
   std::string source;        // for people: what the times rest on

@@ -82,8 +82,10 @@ ComputeTimes slowed(ComputeTimes compute, double waiting, double beside) {
     }
   }
   compute.update *= waiting;
+  if (compute.beside_collectives) beside = compute.beside_collectives->value;
   if (beside <= 1 || !compute.beside_traffic.empty()) return compute;
   compute.beside_traffic = compute.layers;
+  compute.beside_kernels_only = true;
   for (LayerTime& layer : compute.beside_traffic) {
     layer.forward *= beside;
     layer.backward *= beside;

@@ -51,7 +51,7 @@ struct WaitingRanks {
                                        BytesPerSecond memory, BytesPerSecond bus_bandwidth);
 
 // Compute times of the slowest rank: everything takes `waiting` of its time, and computation beside
-// a collective takes `beside` times as long, unless that was calibrated.
+// a collective of kernels takes `beside` times as long, unless that was calibrated.
 [[nodiscard]] ComputeTimes slowed(ComputeTimes compute, double waiting, double beside);
 
 // The bandwidth of a rank in a large all-reduce: that of the intra-node link, or of its node's NICs

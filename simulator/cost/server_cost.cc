@@ -68,18 +68,24 @@ class Phases {
 
   std::vector<ServedPhase> all() {
     const bool is_over_network = machines_ > 1 || bucket_.use.own_machines;
-    const bool stays_on_devices = bucket_.system == System::byteps && machines_ == 1;
+    const bool is_byteps = bucket_.system == System::byteps;
     const bool sums_on_devices = !sums_on_host(bucket_.system);
-    if (sums_on_devices) phase({{node, reduce_in_node()}});
-    if (!stays_on_devices) {
-      phase({{to_host, copy(sums_on_devices ? in_node_ : 1)}});
-      if (!sums_on_devices && in_node_ > 1)
-        phase({{host_sum, in_node_ * bucket_.bytes / add_rate()}});
-      if (is_over_network) over_network();
-      const bool waits = bucket_.system == System::tf_parameter_server && !is_over_network;
-      phase({{to_device, copy(bucket_.system == System::byteps ? in_node_ : 1)}}, waits);
+    if (is_byteps && machines_ == 1) {
+      // One all-reduce among the devices, with the ports to itself.
+      by_kernels({{node, 2 * reduce_in_node(1)}});
+      return std::move(phases_);
     }
-    if (bucket_.system == System::byteps) phase({{back_in_node, reduce_in_node()}});
+    if (is_byteps) {
+      by_kernels({{node, reduce_in_node(2)}});
+    } else if (sums_on_devices) {
+      phase({{node, reduce_in_node(1)}});
+    }
+    phase({{to_host, copy(sums_on_devices ? in_node_ : 1)}});
+    if (!sums_on_devices && in_node_ > 1) phase({{host_sum, in_node_ * bucket_.bytes / add_rate()}});
+    if (is_over_network) over_network();
+    const bool waits = bucket_.system == System::tf_parameter_server && !is_over_network;
+    phase({{to_device, copy(is_byteps ? in_node_ : 1)}}, waits);
+    if (is_byteps) by_kernels({{back_in_node, reduce_in_node(2)}});
     return std::move(phases_);
   }
 
@@ -88,10 +94,14 @@ class Phases {
     phases_.push_back({std::move(lanes), after_all});
   }
 
-  // The ranks of a node reduce a bucket and each keeps its part; or, backwards, they gather it. BytePS
-  // does both at once, for different buckets.
-  [[nodiscard]] Seconds reduce_in_node() const {
-    const double at_once = bucket_.system == System::byteps ? 2 : 1;
+  void by_kernels(std::vector<Occupied> lanes) {
+    phase(std::move(lanes));
+    phases_.back().runs_as_kernels = true;
+  }
+
+  // The ranks of a node reduce a bucket and each keeps its part; or, backwards, they gather it. So
+  // many buckets share the ports.
+  [[nodiscard]] Seconds reduce_in_node(int at_once) const {
     return (in_node_ - 1) *
            (cost_.intra.alpha + at_once * bucket_.bytes / in_node_ * ring_beta(cost_, in_node_));
   }

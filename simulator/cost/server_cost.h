@@ -21,7 +21,7 @@
 // s - 1 stands for what the machine of a server sends and receives as a worker at the same time; it is
 // 0 where servers have machines of their own, or where pushes and pulls do not meet (parameter_server).
 // On one machine nothing is pushed, added or pulled. BytePS stays on the devices of a lone machine of
-// workers, whatever servers there are (global.cc).
+// workers, whatever servers there are (global.cc): a bucket is one all-reduce there.
 //
 // BytePS scatters sums of some parts in a node while it gathers others, in one group of NCCL calls
 // (core_loops.cc), so that both share the ports: each has half of a ring's rate I. A ring has what
@@ -74,6 +74,7 @@ struct ServedPhase {
   bool after_all = false;     // begins when all buckets of the iteration are through the one before
   bool in_no_order = false;   // beside after_all: buckets get through it in no order of the layers
   bool is_requested = false;  // begins when its request has passed the pushes that are queued
+  bool runs_as_kernels = false;  // of the devices, as NCCL does
 };
 
 struct ServedBucket {

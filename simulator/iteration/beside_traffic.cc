@@ -2,7 +2,6 @@
 #include "simulator/iteration/beside_traffic.h"
 
 #include <algorithm>
-#include <span>
 #include <vector>
 
 #include "models/base/error.h"
@@ -10,69 +9,139 @@
 namespace paceline::simulator {
 namespace {
 
+bool is_pass(const Task& task) {
+  return task.kind == TaskKind::forward || task.kind == TaskKind::backward;
+}
+
+// Whether the task slows computation down.
+bool slows(const Task& task, const ComputeTimes& compute) {
+  const bool travels = task.kind == TaskKind::all_reduce ||
+                       task.kind == TaskKind::reduce_scatter || task.kind == TaskKind::all_gather;
+  return travels && task.duration > Seconds{0} &&
+         (task.runs_as_kernels || !compute.beside_kernels_only);
+}
+
 struct Transfer {
   Seconds start;
   Seconds end;
-  bool is_of_this_iteration = false;
-  int after = -1;  // the last pass that it waits for, as a task
 };
 
-// The last task of the compute stream that each task waits for in its own iteration, or -1 if there
-// is none. The compute stream runs its tasks in the order in which they are listed.
-std::vector<int> last_awaited(const IterationDag& dag) {
-  std::vector<int> last(dag.tasks().size(), -1);
-  for (const int task : dag.order()) {
-    const auto t = static_cast<std::size_t>(task);
-    for (std::size_t i = dag.first_into()[t]; i < dag.first_into()[t + 1]; ++i) {
-      const Dependency& d = dag.into()[i];
-      if (d.lag > 0) continue;
-      const auto from = static_cast<std::size_t>(d.from);
-      last[t] = std::max(
-          {last[t], last[from], dag.tasks()[from].resource == Resource::compute ? d.from : -1});
-    }
-  }
-  return last;
+bool starts_before(const Transfer& a, const Transfer& b) {
+  return a.start < b.start;
 }
 
-// Collectives of the iteration and of those before it that may still be on their way, by start.
-std::vector<Transfer> transfers(const IterationDag& dag, const SteadyIteration& steady) {
-  constexpr int iterations = 3;  // as far back as an update reaches
-  const std::vector<int> after = last_awaited(dag);
+// Collectives of the iterations before the steady one that may still be on their way, by start.
+std::vector<Transfer> transfers_before(const IterationDag& dag, const SteadyIteration& steady,
+                                       const ComputeTimes& compute) {
+  constexpr int iterations = 2;  // as far back as an update reaches
   std::vector<Transfer> all;
   for (std::size_t i = 0; i < dag.tasks().size(); ++i) {
     const Task& task = dag.tasks()[i];
-    const bool travels = task.kind == TaskKind::all_reduce ||
-                         task.kind == TaskKind::reduce_scatter || task.kind == TaskKind::all_gather;
-    if (!travels || task.duration <= Seconds{0}) continue;
-    for (int before = 0; before < iterations; ++before) {
+    if (!slows(task, compute)) continue;
+    for (int before = 1; before <= iterations; ++before) {
       const Seconds start = steady.start[i] - static_cast<double>(before) * steady.period;
-      all.push_back({start, start + task.duration, before == 0, after[i]});
+      all.push_back({start, start + task.duration});
     }
   }
-  std::sort(all.begin(), all.end(),
-            [](const Transfer& a, const Transfer& b) { return a.start < b.start; });
+  std::sort(all.begin(), all.end(), starts_before);
   return all;
 }
 
-// How long a pass takes that begins at `start`. What waits for it is not beside it.
-Seconds stretched(std::span<const Transfer> transfers, int pass, Seconds start, Seconds alone,
-                  Seconds beside) {
-  if (alone <= Seconds{0} || beside <= Seconds{0}) return alone;
-  const double speed = alone / beside;
-  Seconds now = start;
-  Seconds left = alone;  // of work, at full speed
-  for (const Transfer& transfer : transfers) {
-    if (transfer.end <= now || (transfer.is_of_this_iteration && transfer.after >= pass)) continue;
-    const Seconds quiet = std::clamp(transfer.start - now, Seconds{0}, left);
-    now += quiet;
-    left -= quiet;
-    const Seconds busy = std::min(left / speed, transfer.end - now);
-    now += busy;
-    left -= busy * speed;
-    if (left <= Seconds{0}) break;
+// An order of the tasks in which every dependency within an iteration goes forward, and in which
+// a task of the compute stream comes after all tasks that do not wait for it.
+std::vector<int> compute_last(const IterationDag& dag) {
+  const std::size_t count = dag.tasks().size();
+  std::vector<int> waits_for(count, 0);
+  std::vector<std::vector<int>> followers(count);
+  for (const Dependency& d : dag.dependencies()) {
+    if (d.lag > 0) continue;
+    ++waits_for[static_cast<std::size_t>(d.to)];
+    followers[static_cast<std::size_t>(d.from)].push_back(d.to);
   }
-  return now + std::max(Seconds{0}, left) - start;
+  std::vector<int> compute;  // tasks that nothing holds back
+  std::vector<int> others;
+  const auto release = [&](int task) {
+    const bool computes = dag.tasks()[static_cast<std::size_t>(task)].resource == Resource::compute;
+    (computes ? compute : others).push_back(task);
+  };
+  for (std::size_t t = 0; t < count; ++t) {
+    if (waits_for[t] == 0) release(static_cast<int>(t));
+  }
+  std::vector<int> order;
+  order.reserve(count);
+  while (!compute.empty() || !others.empty()) {
+    std::vector<int>& from = others.empty() ? compute : others;
+    const int task = from.back();
+    from.pop_back();
+    order.push_back(task);
+    for (const int follower : followers[static_cast<std::size_t>(task)]) {
+      if (--waits_for[static_cast<std::size_t>(follower)] == 0) release(follower);
+    }
+  }
+  return order;
 }
+
+// One iteration, evaluated task by task, with what travels while each pass computes.
+class Sweep {
+ public:
+  Sweep(const IterationDag& dag, const SteadyIteration& steady, const ComputeTimes& compute)
+      : dag_(dag),
+        steady_(steady),
+        compute_(compute),
+        finish_(dag.tasks().size()),
+        transfers_(transfers_before(dag, steady, compute)) {}
+
+  // When the task starts. Those that it waits for were evaluated.
+  [[nodiscard]] Seconds start(int task) const {
+    const auto t = static_cast<std::size_t>(task);
+    Seconds start;
+    for (std::size_t i = dag_.first_into()[t]; i < dag_.first_into()[t + 1]; ++i) {
+      const Dependency& d = dag_.into()[i];
+      const auto from = static_cast<std::size_t>(d.from);
+      start = std::max(start, d.lag == 0 ? finish_[from]
+                                         : steady_.previous_finish[from] -
+                                               static_cast<double>(d.lag - 1) * steady_.period);
+    }
+    return start;
+  }
+
+  void finish(int task, Seconds start, Seconds duration) {
+    const auto t = static_cast<std::size_t>(task);
+    finish_[t] = start + duration;
+    if (!slows(dag_.tasks()[t], compute_)) return;
+    const Transfer transfer{start, finish_[t]};
+    transfers_.insert(
+        std::upper_bound(transfers_.begin(), transfers_.end(), transfer, starts_before), transfer);
+  }
+
+  // How long a pass takes that begins at `start`. No pass begins before the one that was asked about
+  // last has ended.
+  [[nodiscard]] Seconds stretched(Seconds start, Seconds alone, Seconds beside) {
+    std::erase_if(transfers_, [start](const Transfer& t) { return t.end <= start; });
+    if (alone <= Seconds{0} || beside <= Seconds{0}) return alone;
+    const double speed = alone / beside;
+    Seconds now = start;
+    Seconds left = alone;  // of work, at full speed
+    for (const Transfer& transfer : transfers_) {
+      if (transfer.end <= now) continue;
+      const Seconds quiet = std::clamp(transfer.start - now, Seconds{0}, left);
+      now += quiet;
+      left -= quiet;
+      const Seconds busy = std::min(left / speed, transfer.end - now);
+      now += busy;
+      left -= busy * speed;
+      if (left <= Seconds{0}) break;
+    }
+    return now + std::max(Seconds{0}, left) - start;
+  }
+
+ private:
+  const IterationDag& dag_;
+  const SteadyIteration& steady_;
+  const ComputeTimes& compute_;
+  std::vector<Seconds> finish_;
+  std::vector<Transfer> transfers_;  // that had not ended when the last pass began, by start
+};
 
 }  // namespace
 
@@ -80,19 +149,20 @@ std::vector<LayerTime> layers_beside_traffic(const IterationDag& dag, const Stea
                                              const ComputeTimes& compute) {
   PACELINE_ASSERT(compute.beside_traffic.size() == compute.layers.size(),
                   "every layer has its time beside traffic");
-  const std::vector<Transfer> beside_it = transfers(dag, steady);
+  Sweep sweep(dag, steady, compute);
   std::vector<LayerTime> layers = compute.layers;
-  // Passes start one after the other: what has ended before one of them has for all later ones.
-  std::size_t ended = 0;
-  for (std::size_t i = 0; i < dag.tasks().size(); ++i) {
-    const Task& task = dag.tasks()[i];
-    if (task.kind != TaskKind::forward && task.kind != TaskKind::backward) continue;
+  for (const int i : compute_last(dag)) {
+    const Task& task = dag.tasks()[static_cast<std::size_t>(i)];
+    const Seconds start = sweep.start(i);
+    if (!is_pass(task)) {
+      sweep.finish(i, start, task.duration);
+      continue;
+    }
     const auto layer = static_cast<std::size_t>(task.index);
     const auto pass = task.kind == TaskKind::forward ? &LayerTime::forward : &LayerTime::backward;
-    while (ended < beside_it.size() && beside_it[ended].end <= steady.start[i]) ++ended;
-    layers[layer].*pass =
-        stretched(std::span(beside_it).subspan(ended), static_cast<int>(i), steady.start[i],
-                  compute.layers[layer].*pass, compute.beside_traffic[layer].*pass);
+    layers[layer].*pass = sweep.stretched(start, compute.layers[layer].*pass,
+                                          compute.beside_traffic[layer].*pass);
+    sweep.finish(i, start, layers[layer].*pass);
   }
   return layers;
 }

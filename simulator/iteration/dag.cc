@@ -61,6 +61,12 @@ int first_lane_stream(const models::Plan& plan) {
 
 }  // namespace
 
+bool runs_as_kernels(const models::Plan& plan) {
+  const models::Strategy& strategy = models::strategy(plan.strategy);
+  return strategy.on_servers() == nullptr && strategy.served() == nullptr &&
+         !plan.dispatch.through_host;
+}
+
 IterationDag::IterationDag(const models::NetworkWork& network, const models::Plan& plan,
                            const ComputeTimes& compute, const std::vector<BucketTimes>& buckets,
                            const InputTimes& input) {
@@ -116,6 +122,7 @@ int IterationDag::add_packed(const PackedCollective& collective, TaskKind kind, 
   for (const auto& [part, duration] : parts) {
     if (duration <= Seconds{0}) continue;
     const int task = add(part, Resource::communication, 0, duration);
+    tasks_.back().runs_as_kernels = part == kind;
     depend(ready, task);
     ready = task;
   }
@@ -178,6 +185,7 @@ void IterationDag::add_communication(const models::NetworkWork& network, const m
   for (const int bucket : order)
     sizes.push_back(plan.bytes(plan.buckets[static_cast<std::size_t>(bucket)]));
   CreditWindow window(sizes, plan.dispatch.credit);
+  const bool by_kernels = runs_as_kernels(plan);
   pushes_.assign(order.size(), -1);
   pulls_.assign(order.size(), {});
   for (std::size_t position = 0; position < order.size(); ++position) {
@@ -215,6 +223,7 @@ void IterationDag::add_communication(const models::NetworkWork& network, const m
       if (duration <= Seconds{0} && kind != TaskKind::all_reduce) continue;
       const int task = add(kind, Resource::communication, bucket, duration);
       tasks_.back().stream = on;
+      tasks_.back().runs_as_kernels = kind == TaskKind::all_reduce && by_kernels;
       depend(last, task);
       last = task;
     }
@@ -239,6 +248,7 @@ int IterationDag::add_served(const models::Plan& plan, const std::vector<ServedP
     for (const Occupied& occupied : phases[i].lanes) {
       lanes.push_back(add(TaskKind::all_reduce, Resource::communication, bucket, occupied.time));
       tasks_.back().stream = first_lane + occupied.lane;
+      tasks_.back().runs_as_kernels = phases[i].runs_as_kernels;
       depend(ready, lanes.back());
     }
     if (push == i) pushes_[position] = lanes.front();

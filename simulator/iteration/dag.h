@@ -65,6 +65,11 @@ struct InputTimes {
   Seconds host_to_device;
 };
 
+// Whether the plan's all-reduces run as kernels of the device, as schedules and libraries of GPUs do,
+// so that they take multiprocessors and memory from computation. Copy engines and hosts move what goes
+// to servers or through the host's memory.
+[[nodiscard]] bool runs_as_kernels(const models::Plan& plan);
+
 class IterationDag {
  public:
   // Throws nothing; the parts must fit each other (one LayerTime for each layer, one BucketTimes

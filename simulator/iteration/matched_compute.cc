@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 #include "models/base/error.h"
 #include "models/base/parse_units.h"
@@ -34,11 +35,18 @@ Profile without_compute(const PredictionRequest& request) {
 
 models::CalibratedThroughput throughput_of(const PredictionRequest& request,
                                            const Figure<PerSecond>& samples) {
-  return {request.network.name, request.precision, request.batch_per_rank, samples};
+  models::CalibratedThroughput throughput{request.network.name, request.precision,
+                                          request.batch_per_rank, samples};
+  throughput.sequence = request.network.sequence;
+  return throughput;
 }
 
 Figure<PerSecond> trial(PerSecond rate) {
   return Figure<PerSecond>::exact(rate, Provenance::calibrated, "trial");
+}
+
+Figure<double> trial_factor(double factor) {
+  return Figure<double>::exact(factor, Provenance::calibrated, "trial");
 }
 
 Seconds iteration_with(const Profile& profile, const PredictionRequest& request,
@@ -81,20 +89,64 @@ double matched_factor(const PredictionRequest& request, const models::Strategy& 
   return root(excess, fastest, slowest, close);
 }
 
-// `of` of the value and of the ends of its interval. An end that communication forbids is left out:
-// the value stands in its place.
-template <class Q>
-Figure<Q> ends_of(const Figure<PerSecond>& samples, const std::function<Q(PerSecond)>& of) {
-  const Q value = of(samples.value);
-  const auto end = [&](PerSecond rate) {
-    if (rate == samples.value) return value;
-    try {
-      return of(rate);
-    } catch (const InputError&) {
-      return value;
-    }
+// What `of` makes of an end of an interval. Where communication forbids the end, that of the value
+// stands in its place.
+template <class T>
+T at_end(const T& of_value, const std::function<T()>& of) {
+  try {
+    return of();
+  } catch (const InputError&) {
+    return of_value;
+  }
+}
+
+// Whether the cluster's effects let collectives take something from computation.
+bool collectives_may_slow(const PredictionRequest& request) {
+  const models::Effects* effects =
+      effects_of(request.cluster, request.profile, request.compute_is_exact);
+  return effects != nullptr && effects->slowdown.high > 0;
+}
+
+// How many times as long computation takes beside a collective, such that the iteration is the wanted
+// one or as near to it as it gets; nothing where that does not change the iteration.
+std::optional<double> matched_beside(const std::function<Seconds(double)>& iteration,
+                                     Seconds wanted) {
+  constexpr double visible = 1e-6;
+  constexpr double close = 1e-9;
+  const Seconds least = iteration(1);
+  const Seconds most = iteration(most_beside);
+  if (most <= (1 + visible) * least) return std::nullopt;
+  if (wanted <= least) return 1;
+  if (wanted >= most) return most_beside;
+  const auto excess = [&](double beside) { return iteration(beside) / wanted - 1; };
+  return root(excess, 1, most_beside, close);
+}
+
+// The slowdown of a job of `samples`, with an interval from those at the ends of `samples`.
+models::CalibratedSlowdown calibrated_slowdown(const PredictionRequest& request,
+                                               const models::Strategy& strategy,
+                                               const Figure<PerSecond>& samples,
+                                               const std::string& source) {
+  const MatchedSlowdown value = matched_slowdown(request, strategy, samples.value);
+  const auto at = [&](PerSecond end) {
+    if (end == samples.value) return value;
+    return at_end<MatchedSlowdown>(value,
+                                   [&] { return matched_slowdown(request, strategy, end); });
   };
-  return {value, end(samples.low), end(samples.high), samples.provenance, samples.source};
+  const MatchedSlowdown slow = at(samples.low);
+  const MatchedSlowdown fast = at(samples.high);
+  const auto figure = [&](double stated, double low, double high) {
+    return Figure<double>{stated, std::min(low, stated), std::max(high, stated), samples.provenance,
+                          source};
+  };
+  models::CalibratedSlowdown slowdown{request.network.name, request.precision,
+                                      figure(value.factor, fast.factor, slow.factor),
+                                      request.ranks};
+  if (value.beside_traffic)
+    slowdown.beside_traffic =
+        figure(*value.beside_traffic, fast.beside_traffic.value_or(*value.beside_traffic),
+               slow.beside_traffic.value_or(*value.beside_traffic));
+  return slowdown;
 }
 
 }  // namespace
@@ -113,29 +165,41 @@ PerSecond matched_throughput(const PredictionRequest& request, const models::Str
   return least / factor;
 }
 
-double matched_slowdown(const PredictionRequest& request, const models::Strategy& strategy,
-                        PerSecond samples) {
+MatchedSlowdown matched_slowdown(const PredictionRequest& request,
+                                 const models::Strategy& strategy, PerSecond samples) {
   PACELINE_ASSERT(request.profile != nullptr, "the profile has the throughput of one rank");
   Profile profile = *request.profile;
   std::erase_if(profile.slowdowns, [&](const models::CalibratedSlowdown& entry) {
     return entry.network == request.network.name && entry.precision == request.precision;
   });
   profile.slowdowns.insert(profile.slowdowns.begin(),
-                           {request.network.name, request.precision,
-                            Figure<double>::exact(1, Provenance::calibrated, "trial")});
+                           {request.network.name, request.precision, trial_factor(1)});
+  MatchedSlowdown found;
   const auto iteration = [&](double factor) {
-    profile.slowdowns.front().factor =
-        Figure<double>::exact(factor, Provenance::calibrated, "trial");
+    models::CalibratedSlowdown& slowdown = profile.slowdowns.front();
+    slowdown.factor = trial_factor(factor);
+    slowdown.beside_traffic.reset();
+    if (found.beside_traffic) slowdown.beside_traffic = trial_factor(*found.beside_traffic);
     return iteration_with(profile, request, strategy);
   };
-  return matched_factor(request, strategy, samples, iteration);
+  if (collectives_may_slow(request)) {
+    const Seconds wanted = samples_in(request) / samples;
+    const auto beside = [&](double times) {
+      found.beside_traffic = times;
+      return iteration(1);
+    };
+    found.beside_traffic = matched_beside(beside, wanted);
+  }
+  found.factor = matched_factor(request, strategy, samples, iteration);
+  return found;
 }
 
 Profile calibrated_with(const PredictionRequest& request, const models::Strategy& strategy,
                         const Figure<PerSecond>& samples) {
   const auto is_alone = [&](const models::CalibratedThroughput& entry) {
     return entry.network == request.network.name && entry.precision == request.precision &&
-           entry.batch_per_rank == request.batch_per_rank && entry.ranks == 1;
+           entry.batch_per_rank == request.batch_per_rank && entry.ranks == 1 &&
+           (entry.sequence == 0 || entry.sequence == request.network.sequence);
   };
   Profile profile = request.profile != nullptr ? *request.profile : without_compute(request);
   std::erase_if(profile.layers, [&](const models::CalibratedLayer& layer) {
@@ -154,17 +218,15 @@ Profile calibrated_with(const PredictionRequest& request, const models::Strategy
   const std::string source = fmt::format("{} of {} ranks with {}: {}", to_text(samples.value),
                                          request.ranks, strategy.name, samples.source);
   if (std::any_of(profile.throughputs.begin(), profile.throughputs.end(), is_alone)) {
-    Figure<double> factor = ends_of<double>(
-        samples, [&](PerSecond rate) { return matched_slowdown(with, strategy, rate); });
-    std::swap(factor.low, factor.high);
-    factor.source = source;
-    profile.slowdowns.push_back(
-        {request.network.name, request.precision, std::move(factor), request.ranks});
+    profile.slowdowns.push_back(calibrated_slowdown(with, strategy, samples, source));
     return profile;
   }
-  Figure<PerSecond> rate = ends_of<PerSecond>(
-      samples, [&](PerSecond of_job) { return matched_throughput(with, strategy, of_job); });
-  rate.source = source;
+  const PerSecond value = matched_throughput(with, strategy, samples.value);
+  const auto at = [&](PerSecond end) {
+    if (end == samples.value) return value;
+    return at_end<PerSecond>(value, [&] { return matched_throughput(with, strategy, end); });
+  };
+  Figure<PerSecond> rate{value, at(samples.low), at(samples.high), samples.provenance, source};
   profile.throughputs.push_back(throughput_of(request, std::move(rate)));
   profile.throughputs.back().solved_from = request.ranks;
   return profile;

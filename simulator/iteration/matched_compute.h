@@ -5,6 +5,8 @@
 // the same strategy, has the throughput that was measured.
 #pragma once
 
+#include <optional>
+
 #include "models/base/units.h"
 #include "models/plan/strategy.h"
 #include "models/profile/profile.h"
@@ -19,10 +21,24 @@ namespace paceline::simulator {
 [[nodiscard]] PerSecond matched_throughput(const PredictionRequest& request,
                                            const models::Strategy& strategy, PerSecond samples);
 
-// The same for what a job of several ranks takes longer than one rank alone, whose throughput the
-// request's profile has: the factor of models::CalibratedSlowdown.
-[[nodiscard]] double matched_slowdown(const PredictionRequest& request,
-                                      const models::Strategy& strategy, PerSecond samples);
+// What a job of several ranks takes longer than one rank alone, as models::CalibratedSlowdown has it.
+struct MatchedSlowdown {
+  double factor = 1;
+  std::optional<double> beside_traffic = {};
+};
+
+// The slowdown at which the request's job under the strategy has a throughput of `samples`, to 1e-6,
+// where the request's profile has the throughput of one rank. What a job loses beyond its exposed
+// communication is taken to be lost beside collectives first, up to most_beside, where overlap
+// gains next to nothing; and what is left to be lost by all computation. Where the job has no
+// collective of kernels beside computation, or its cluster's effects say that collectives take nothing
+// from computation, that is all of it.
+[[nodiscard]] MatchedSlowdown matched_slowdown(const PredictionRequest& request,
+                                               const models::Strategy& strategy,
+                                               PerSecond samples);
+
+// How many times as long computation takes beside a collective, at most.
+inline constexpr double most_beside = 10;
 
 // The request's profile with one more throughput of its job: at several ranks it is what `samples`
 // make of it by one of the functions above. The second is taken where the profile has a throughput

@@ -282,7 +282,8 @@ const models::Effects* Predictor::effects() const {
 // Where the request has a spread of its own, ranks differ by that alone.
 ComputeTimes Predictor::slowest(const ComputeTimes& alone, const CommunicationCost& cost,
                                 int ranks) const {
-  if (effects() == nullptr || ranks == 1) return alone;
+  if (ranks == 1) return alone;
+  if (effects() == nullptr) return slowed(alone, 1, 1);
   Losses losses = stated_losses(*effects());
   if (request_.stragglers && spreads(request_.stragglers->stragglers.spread))
     losses.rank_spread = losses.jitter = 0;
@@ -594,6 +595,8 @@ IterationSpread Predictor::spread(const StrategyRun& stated, const TimeSpent& sp
        .multiprocessors = device.multiprocessors.value_or(0),
        .memory = device.memory_bandwidth.value,
        .bus_bandwidth = bus_bandwidth(setting_at(Reading::stated).engine.cost(), request_.ranks),
+       .calibrated_beside = alone.beside_collectives,
+       .by_kernels = runs_as_kernels(stated.plan),
        .exposed = spent.exposed_communication / stated.steady.period});
 }
 

@@ -73,13 +73,19 @@ class Sampler {
     const double compute = sampled(1, it_.fast_compute, it_.slow_compute, draw.compute) *
                            waiting_factor(losses, ranks_) * stated_waiting_ /
                            waiting_factor(losses, calibrated_);
-    const double beside =
-        beside_collective(losses, it_.multiprocessors, it_.memory, it_.bus_bandwidth);
     set_buckets(draw.links, losses.collective_launch);
-    return it_.sketch.period(compute, beside, buckets_).value();
+    return it_.sketch.period(compute, beside(draw, losses), buckets_).value();
   }
 
  private:
+  // Compute time beside a collective over that alone.
+  [[nodiscard]] double beside(const Draw& draw, const Losses& losses) const {
+    if (!it_.by_kernels) return 1;
+    if (it_.calibrated_beside)
+      return std::max(1.0, sampled(*it_.calibrated_beside, draw.slowdown));
+    return beside_collective(losses, it_.multiprocessors, it_.memory, it_.bus_bandwidth);
+  }
+
   [[nodiscard]] Losses losses_of(const Draw& draw) const {
     const models::Effects& effects = it_.effects;
     const Figure<Seconds>& launch = effects.collective_launch;

@@ -37,6 +37,9 @@ struct UncertainIteration {
   int multiprocessors = 0;
   BytesPerSecond memory;         // bandwidth
   BytesPerSecond bus_bandwidth;  // 0 on one rank
+  // Compute time beside collectives over that alone, in place of the estimate of losses.h.
+  std::optional<Figure<double>> calibrated_beside = {};
+  bool by_kernels = true;  // whether collectives run as kernels of the device (dag.h)
   double exposed = 0;            // exposed communication over the iteration time
 };
 

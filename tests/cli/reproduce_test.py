@@ -73,7 +73,9 @@ class Folder(unittest.TestCase):
 
     def test_commands_have_the_slowdown_of_two_points(self):
         self.write(ROWS.replace("predicted,jizhi-p40,resnet50,64,,fp32,8", "calibrates,jizhi-p40,resnet50,64,,fp32,8"))
-        self.assertIn("--slowdown 1.", run("reproduce", str(self.folder), "--commands").stdout)
+        commands = run("reproduce", str(self.folder), "--commands").stdout
+        self.assertIn("--slowdown ", commands)
+        self.assertIn("--beside-traffic ", commands)
         for theirs, ours in self.commands():
             self.assertAlmostEqual(theirs / ours, 1, delta=1e-6)
 
@@ -240,6 +242,10 @@ class StatedCompute(unittest.TestCase):
                                (("--node-throughput", "1e8"), "--node-throughput: "),
                                (("--node-throughput", "1,2"), "--node-throughput: two rates at batch 64"),
                                (("--slowdown", "0"), "--slowdown: "),
+                               (("--beside-traffic", "0.9"), "--beside-traffic: "),
+                               (("--beside-traffic", "11"), "--beside-traffic: "),
+                               (("--beside-traffic", "fast"), "--beside-traffic: "),
+                               (("--beside-traffic", "2", "--node-throughput", "1900"), "--beside-traffic: --node-throughput says it, too"),
                                (("--slowdown", "1.1", "--node-throughput", "1900"), "--slowdown: --node-throughput says it, too"),
                                (("--throughput", "100", "--model", "resnet50,vgg16"), "--throughput: one rate for 2 networks")):
             line = [word for word in self.words]

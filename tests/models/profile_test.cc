@@ -49,8 +49,11 @@ Profile sample() {
        Precision::mixed,
        64,
        {PerSecond{218}, PerSecond{217.5}, PerSecond{218.5}, Provenance::calibrated, "table"}},
-      {"resnet50", Precision::mixed, 64, figure(PerSecond{1650}), 8}};
-  profile.slowdowns = {{"resnet50", Precision::mixed, figure(1.04)}};
+      {"resnet50", Precision::mixed, 64, figure(PerSecond{1650}), 8},
+      {"bert-large", Precision::mixed, 64, figure(PerSecond{300}), 1, 1, 128},
+      {"bert-large", Precision::mixed, 64, figure(PerSecond{70}), 1, 1, 512}};
+  profile.slowdowns = {{"resnet50", Precision::mixed, figure(1.04)},
+                       {"resnet50", Precision::fp32, figure(1.0), 1, figure(1.4)}};
   profile.layers = {{"resnet50", Precision::fp32, 32, "conv1",
                      Figure<Seconds>::exact(Seconds{1e-3}, Provenance::measured, "run"),
                      Figure<Seconds>::exact(Seconds{2e-3}, Provenance::measured, "run"),

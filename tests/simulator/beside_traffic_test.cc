@@ -26,8 +26,8 @@ struct Chain {
   [[nodiscard]] IterationDag dag(double travelling, const std::vector<LayerTime>& layers) const {
     ComputeTimes times = compute;
     times.layers = layers;
-    return {
-        network, plan, times, std::vector<BucketTimes>(3, {{}, {}, Seconds{travelling}, {}}), {}};
+    const BucketTimes bucket{{}, {}, Seconds{travelling}, {}};
+    return {network, plan, times, std::vector<BucketTimes>(plan.buckets.size(), bucket), {}};
   }
   [[nodiscard]] std::vector<LayerTime> round(double travelling,
                                              const std::vector<LayerTime>& layers) const {
@@ -59,6 +59,43 @@ TEST(BesideTraffic, AllOfAPassBesideTrafficTakesItsTimeBesideTraffic) {
   EXPECT_DOUBLE_EQ(layers[0].backward.value(), 4);
 }
 
+// Layers that start what slows the next ones are all followed at once: a second round changes
+// nothing. Where computation stands still beside traffic, an iteration takes as long as computation
+// and traffic one after the other.
+TEST(BesideTraffic, OneRoundFollowsAChainOfLayers) {
+  Chain chain;
+  chain.network = test::chain_network(std::vector<std::int64_t>(40, 1000));
+  chain.plan = models::make_plan(models::strategy("ring"), chain.network.gradients, 2,
+                                 models::WireType::fp32, {});
+  chain.compute.layers.assign(40, {Seconds{1}, Seconds{2}});
+  for (const double times : {1.5, 4.0, 1e9}) {
+    chain.compute.beside_traffic.assign(40, {Seconds{times}, Seconds{2 * times}});
+    for (const double travelling : {0.5, 1.9, 3.0}) {
+      const auto once = chain.round(travelling, chain.compute.layers);
+      const auto again = chain.round(travelling, once);
+      for (std::size_t i = 0; i < once.size(); ++i)
+        EXPECT_NEAR(once[i].backward.value(), again[i].backward.value(), 1e-9) << i;
+      if (times < 1e9) continue;
+      const Seconds period = steady_state(chain.dag(travelling, once)).period;
+      EXPECT_NEAR(period.value(), 40 * (3 + travelling), 1e-3);
+    }
+  }
+}
+
+// Messages that hosts move slow nothing down where only kernels do.
+TEST(BesideTraffic, MessagesOfHostsAreNoKernels) {
+  Chain chain;
+  chain.compute.beside_kernels_only = true;
+  EXPECT_GT(chain.round(1, chain.compute.layers)[0].backward, Seconds{2});
+  for (const char* moved_by_hosts : {"parameter-server", "mpi-host"}) {
+    chain.plan.strategy = moved_by_hosts;
+    chain.plan.dispatch.through_host = chain.plan.strategy == "mpi-host";
+    EXPECT_EQ(chain.round(1, chain.compute.layers)[0].backward, Seconds{2}) << moved_by_hosts;
+  }
+  chain.compute.beside_kernels_only = false;
+  EXPECT_GT(chain.round(1, chain.compute.layers)[0].backward, Seconds{2});
+}
+
 TEST(BesideTraffic, WithoutTrafficNothingIsStretched) {
   const Chain chain;
   for (const LayerTime& layer : chain.round(0, chain.compute.layers)) {
@@ -67,15 +104,17 @@ TEST(BesideTraffic, WithoutTrafficNothingIsStretched) {
   }
 }
 
-// With double buffering, buckets travel while the next iteration's layers run, forward ones, too:
-// something is always under way. Layer 1's backward has bucket 2 beside it until 8; what starts
-// then waits for it.
+// With double buffering, the buckets of layers 1 and 0 travel until 5 s of the next iteration: forward
+// passes take 2 s, 2 s, and 1.5 s of which the last half second is quiet. Layer 1's backward pass
+// has layer 2's bucket beside it for 3 s, in which it does 1.5 s of work.
 TEST(BesideTraffic, TrafficOfTheIterationBeforeCounts) {
   Chain chain;
   chain.plan.overlap = models::Overlap::double_buffered;
   const auto layers = chain.round(3, chain.compute.layers);
   EXPECT_DOUBLE_EQ(layers[0].forward.value(), 2);
-  EXPECT_DOUBLE_EQ(layers[2].forward.value(), 2);
+  EXPECT_DOUBLE_EQ(layers[1].forward.value(), 2);
+  EXPECT_DOUBLE_EQ(layers[2].forward.value(), 1.5);
+  EXPECT_DOUBLE_EQ(layers[2].backward.value(), 2);
   EXPECT_DOUBLE_EQ(layers[1].backward.value(), 3.5);
 }
 

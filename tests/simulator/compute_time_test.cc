@@ -169,6 +169,34 @@ TEST(ComputeTimes, AnotherBatchKeepsTheTimeOfASampleAndSaysSo) {
   EXPECT_NE(times.source.find("at batch 64"), std::string::npos) << times.source;
 }
 
+// A throughput for samples of 128 elements is scaled for others, between the ratio of lengths, which
+// leaves out that attention grows with their square, and that of rooflines. One of the right length
+// goes first, whatever its batch.
+TEST(ComputeTimes, SamplesOfAnotherLengthTakeTheRatioOfRooflines) {
+  const models::Device p40 = models::catalog_cluster("jizhi-p40").device;
+  models::Profile profile{.name = "test", .cluster = "", .device = "p40", .origin = "test"};
+  const auto rate = [](double samples) {
+    return Figure<PerSecond>::exact(PerSecond{samples}, Provenance::measured, "a test");
+  };
+  profile.throughputs = {{"bert-large", Precision::fp32, 8, rate(20), 1, 1, 128}};
+  const auto rate_of = [&](std::int64_t elements, Reading reading = Reading::stated) {
+    const models::NetworkWork network =
+        models::work(models::zoo_network("bert-large").with_sequence(elements));
+    const ComputeRequest request{network, p40, &profile, Precision::fp32, 8};
+    return 8 / compute_times(request, reading).total().value();
+  };
+  EXPECT_NEAR(rate_of(128), 20, 1e-9);
+  EXPECT_LT(rate_of(512), 20.0 / 4);
+  EXPECT_GT(rate_of(512), 20.0 / 8);
+  EXPECT_NEAR(rate_of(512, Reading::fast), 20.0 / 4, 1e-9);
+  EXPECT_NEAR(rate_of(512, Reading::slow), rate_of(512), 1e-9);
+  profile.throughputs.push_back({"bert-large", Precision::fp32, 4, rate(3), 1, 1, 512});
+  EXPECT_NEAR(rate_of(512), 3, 1e-9);
+  // One of unknown length is taken to be the job's.
+  profile.throughputs.front().sequence = 0;
+  EXPECT_NEAR(rate_of(64), 20, 1e-9);
+}
+
 TEST(ComputeTimes, AnotherNetworkTakesTheRatioOfTheOneThatIsCalibrated) {
   const models::NetworkWork resnet = models::work(models::zoo_network("resnet50"));
   const models::NetworkWork vgg = models::work(models::zoo_network("vgg16"));

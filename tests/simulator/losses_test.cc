@@ -76,6 +76,19 @@ TEST(Slowed, KeepsTimesBesideTrafficThatWereCalibrated) {
   EXPECT_EQ(slowed(times, 1, 2).beside_traffic[0].forward, Seconds{3});
 }
 
+// The calibrated figure takes the place of the estimate, and holds beside kernels alone.
+TEST(Slowed, TakesWhatWasCalibratedForAllLayersTogether) {
+  ComputeTimes times;
+  times.layers = {{Seconds{1}, Seconds{2}}};
+  times.beside_collectives = Figure<double>::exact(3, Provenance::calibrated, "a test");
+  const ComputeTimes slow = slowed(times, 1.5, 1.1);
+  EXPECT_TRUE(slow.beside_kernels_only);
+  ASSERT_EQ(slow.beside_traffic.size(), 1U);
+  EXPECT_EQ(slow.beside_traffic[0].backward, Seconds{9});
+  times.beside_collectives->value = 1;
+  EXPECT_TRUE(slowed(times, 1, 1.1).beside_traffic.empty());
+}
+
 TEST(BusBandwidth, IsThatOfTheNarrowestPartOfARing) {
   CommunicationCost cost;
   cost.ranks_per_node = 4;

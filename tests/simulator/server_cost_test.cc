@@ -52,9 +52,28 @@ TEST(ServerCost, BytePsByHand) {
   // Twelve servers of their own: a worker's NIC takes 120 ms, a server's 3 x 10 ms.
   expect_ms(times(System::byteps, {12, true, -1, ServerTransport::rdma}, 12),
             {18, 3, 120, 2.4, 120, 3, 18});
-  // One machine: a ring inside it, also where there are servers.
-  expect_ms(times(System::byteps, {1, false, -1, ServerTransport::rdma}, 4), {18, 18});
-  expect_ms(times(System::byteps, {1, true, -1, ServerTransport::rdma}, 4), {18, 18});
+  // One machine: an all-reduce inside it, at the full rate, also where there are servers.
+  expect_ms(times(System::byteps, {1, false, -1, ServerTransport::rdma}, 4), {18});
+  expect_ms(times(System::byteps, {1, true, -1, ServerTransport::rdma}, 4), {18});
+}
+
+// BytePS runs NCCL inside machines, and nothing else takes the devices.
+TEST(ServerCost, KernelsRunInsideMachinesOfBytePs) {
+  const auto by_kernels = [](System system, int ranks) {
+    const ServerUse use{3, false, system == System::byteps ? -1 : 1, ServerTransport::rdma};
+    std::vector<bool> found;
+    for (const ServedPhase& phase : served_phases(
+             {system, use, 120e6 * 1_B, ranks, std::nullopt}, machines_of_four(), Reading::stated))
+      found.push_back(phase.runs_as_kernels);
+    return found;
+  };
+  EXPECT_EQ(by_kernels(System::byteps, 4), (std::vector<bool>{true}));
+  EXPECT_EQ(by_kernels(System::byteps, 12),
+            (std::vector<bool>{true, false, false, false, false, false, true}));
+  for (const System system : {System::tf_parameter_server, System::tf_distributed_replicated,
+                              System::kvstore, System::p3}) {
+    for (const bool phase : by_kernels(system, 12)) EXPECT_FALSE(phase);
+  }
 }
 
 // Each tower copies 120 MB to the CPU in 12 ms, which adds 480 MB at 15 GB/s, and back.
@@ -76,11 +95,11 @@ TEST(ServerCost, ARingInANodeKnowsWhatItsRanksShare) {
   CommunicationCost cost = machines_of_four();
   const ServerUse use{1, false, -1, ServerTransport::rdma};
   cost.host = HostCost{.sockets = 2, .crossing = SecondsPerByte{2e-10}};
-  expect_ms(times(System::byteps, use, 4, cost), {36, 36});
-  expect_ms(times(System::byteps, use, 2, cost), {12, 12});  // on one socket
+  expect_ms(times(System::byteps, use, 4, cost), {36});
+  expect_ms(times(System::byteps, use, 2, cost), {12});  // on one socket
   cost.host->staged = true;
   cost.host->memory = SecondsPerByte{1e-10};
-  expect_ms(times(System::byteps, use, 4, cost), {72, 72});
+  expect_ms(times(System::byteps, use, 4, cost), {72});
 }
 
 // Summed on the devices, round-robin; one rank of the node copies each variable.
