@@ -225,7 +225,8 @@ std::string command_of(const Work& work, const SourceParts& parts) {
   const RowJob& job = work.job;
   const bool is_time_to_train = work.row->quantity == Quantity::minutes;
   const simulator::ComputeTimes alone = simulator::compute_times(
-      {job.network->work, job.cluster->device, work.profile, job.precision, job.batch, 1},
+      {job.network->work, job.cluster->device, work.profile, job.precision, job.batch, 1,
+       simulator::effects_of(*job.cluster, work.profile, false)},
       simulator::Reading::stated);
   std::string text = fmt::format(
       "paceline {} --model {} --cluster {} --ranks {} --batch {} --precision {} {}{} "

@@ -71,6 +71,11 @@ class Folder(unittest.TestCase):
         for theirs, ours in rows:
             self.assertAlmostEqual(theirs / ours, 1, delta=1e-6)
 
+    def test_commands_of_another_batch_have_its_fixed_time(self):
+        self.write(ROWS.replace("predicted,jizhi-p40,resnet50,64,,fp32,8", "predicted,jizhi-p40,resnet50,16,,fp32,8"))
+        for theirs, ours in self.commands():
+            self.assertAlmostEqual(theirs / ours, 1, delta=1e-6)
+
     def test_commands_have_the_slowdown_of_two_points(self):
         self.write(ROWS.replace("predicted,jizhi-p40,resnet50,64,,fp32,8", "calibrates,jizhi-p40,resnet50,64,,fp32,8"))
         commands = run("reproduce", str(self.folder), "--commands").stdout
