@@ -5,7 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
-#include <numeric>
+#include <string>
 #include <vector>
 
 #include "models/collective/catalogue.h"

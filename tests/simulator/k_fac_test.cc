@@ -5,8 +5,10 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
-#include <set>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "models/cluster/catalog.h"
