@@ -8,7 +8,6 @@ packages=(
   libfmt-dev            # formatting
   nlohmann-json3-dev    # JSON out, and the small JSON files in
   libyaml-cpp-dev       # clusters and networks that people write
-  libboost-graph-dev    # the iteration DAG
   libcli11-dev          # the command line
   libeigen3-dev         # fits of measurements
   libsimgrid-dev        # SimGrid, the reference for shared links; without it that engine alone is missing

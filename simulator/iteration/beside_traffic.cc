@@ -47,40 +47,6 @@ std::vector<Transfer> transfers_before(const IterationDag& dag, const SteadyIter
   return all;
 }
 
-// An order of the tasks in which every dependency within an iteration goes forward, and in which
-// a task of the compute stream comes after all tasks that do not wait for it.
-std::vector<int> compute_last(const IterationDag& dag) {
-  const std::size_t count = dag.tasks().size();
-  std::vector<int> waits_for(count, 0);
-  std::vector<std::vector<int>> followers(count);
-  for (const Dependency& d : dag.dependencies()) {
-    if (d.lag > 0) continue;
-    ++waits_for[static_cast<std::size_t>(d.to)];
-    followers[static_cast<std::size_t>(d.from)].push_back(d.to);
-  }
-  std::vector<int> compute;  // tasks that nothing holds back
-  std::vector<int> others;
-  const auto release = [&](int task) {
-    const bool computes = dag.tasks()[static_cast<std::size_t>(task)].resource == Resource::compute;
-    (computes ? compute : others).push_back(task);
-  };
-  for (std::size_t t = 0; t < count; ++t) {
-    if (waits_for[t] == 0) release(static_cast<int>(t));
-  }
-  std::vector<int> order;
-  order.reserve(count);
-  while (!compute.empty() || !others.empty()) {
-    std::vector<int>& from = others.empty() ? compute : others;
-    const int task = from.back();
-    from.pop_back();
-    order.push_back(task);
-    for (const int follower : followers[static_cast<std::size_t>(task)]) {
-      if (--waits_for[static_cast<std::size_t>(follower)] == 0) release(follower);
-    }
-  }
-  return order;
-}
-
 // One iteration, evaluated task by task, with what travels while each pass computes.
 class Sweep {
  public:
@@ -151,7 +117,7 @@ std::vector<LayerTime> layers_beside_traffic(const IterationDag& dag, const Stea
                   "every layer has its time beside traffic");
   Sweep sweep(dag, steady, compute);
   std::vector<LayerTime> layers = compute.layers;
-  for (const int i : compute_last(dag)) {
+  for (const int i : dag.order()) {
     const Task& task = dag.tasks()[static_cast<std::size_t>(i)];
     const Seconds start = sweep.start(i);
     if (!is_pass(task)) {

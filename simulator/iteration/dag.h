@@ -23,8 +23,6 @@
 //   4  the owner inverts the factors of its layers and preconditions their gradients
 //   5  the all-gather of the preconditioned gradients, for which the update waits
 // Stage 4 is that of the owner that takes longest.
-//
-// Boost.Graph holds the graph, checks that it is acyclic and orders it; it stays in the .cc.
 #pragma once
 
 #include <optional>
@@ -80,7 +78,8 @@ class IterationDag {
 
   [[nodiscard]] const std::vector<Task>& tasks() const { return tasks_; }
   [[nodiscard]] const std::vector<Dependency>& dependencies() const { return dependencies_; }
-  // The tasks in an order in which every lag-0 dependency goes forward.
+  // The tasks in an order in which every lag-0 dependency goes forward, and in which a task of the
+  // compute stream comes after all tasks that do not wait for it.
   [[nodiscard]] const std::vector<int>& order() const { return order_; }
   // Replaces the durations that the DAG was made with: one for each task.
   void set_durations(const std::vector<Seconds>& durations);
