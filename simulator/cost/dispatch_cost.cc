@@ -16,7 +16,7 @@ double at(const Prior& prior, Reading reading, bool faster_if_larger) {
 constexpr Prior message_of_rank_s{2e-6, 1e-6, 10e-6};
 constexpr Prior gradient_of_rank_s{1e-6, 0.3e-6, 3e-6};
 constexpr Prior small_all_reduces{1.5, 1, 2};
-constexpr Prior byte_scheduler_task_s{0.085e-3, 0.05e-3, 0.3e-3};
+constexpr Prior byte_scheduler_task_s{0.26e-3, 0.085e-3, 0.8e-3};
 constexpr Prior p3_slice_s{50e-6, 20e-6, 100e-6};
 constexpr Prior pageable_bytes_per_s{5e9, 3e9, 6.8e9};
 constexpr Prior summed_bytes_per_s{3e9, 1.5e9, 7e9};

@@ -30,11 +30,12 @@ namespace paceline::simulator {
 [[nodiscard]] Seconds hand_over_time(models::System system, Reading reading);
 
 // Computation with what a system's own threads take from it on each rank, for each bucket: ByteScheduler
-// 0.085 ms (0.05 to 0.3), others nothing. Its hook stops the forward pass of a layer until a Python
+// 0.26 ms (0.085 to 0.8), others nothing. Its hook stops the forward pass of a layer until a Python
 // thread has polled, updated and unlocked each of the layer's parameters, and that thread shares the
-// interpreter with the pass (bytescheduler/pytorch/horovod.py). From 161 tensors of ResNet-50 on two
-// GPUs, whose iteration took 13.7 ms longer with the scheduler on, without parts and without a limit
-// (byteps#370); 8 GPUs that were not tuned lost up to three times as much (byteps#339).
+// interpreter with the pass (bytescheduler/pytorch/horovod.py). With parts and credit, 161 tensors of
+// ResNet-50 at batch 32 on eight GPUs: 180 to 200 images/s each in place of 254, 34 to 52 ms an
+// iteration (byteps#339). The least is that of two GPUs without parts and credit, 13.7 ms (byteps#370);
+// the most that of VGG-16 on three, 110 images/s in place of 130, 45 ms for some 60 parts (byteps#339).
 [[nodiscard]] ComputeTimes with_tasks(ComputeTimes compute, const models::NetworkWork& network,
                                       const models::Plan& plan, Reading reading);
 

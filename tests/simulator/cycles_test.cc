@@ -193,7 +193,7 @@ TEST(Negotiation, ByHand) {
     EXPECT_EQ(us(kind, 1, 5, Reading::stated), 0);
 }
 
-// Three parts of layer 0, one of layer 1: 0.085 ms each, in the forward pass of their layer.
+// Three parts of layer 0, one of layer 1: 0.26 ms each, in the forward pass of their layer.
 TEST(Tasks, OfByteSchedulerStopTheForwardPassByHand) {
   const models::NetworkWork network = test::chain_network({30, 10});
   ComputeTimes compute;
@@ -207,9 +207,9 @@ TEST(Tasks, OfByteSchedulerStopTheForwardPassByHand) {
                      (with.layers[1].forward - 1_s).value() * 1e3);
   };
   const auto stated = forward_ms("byte-scheduler", 2, Reading::stated);
-  EXPECT_NEAR(stated.first, 3 * 0.085, 1e-9);
-  EXPECT_NEAR(stated.second, 0.085, 1e-9);
-  EXPECT_NEAR(forward_ms("byte-scheduler", 2, Reading::slow).first, 3 * 0.3, 1e-9);
+  EXPECT_NEAR(stated.first, 3 * 0.26, 1e-9);
+  EXPECT_NEAR(stated.second, 0.26, 1e-9);
+  EXPECT_NEAR(forward_ms("byte-scheduler", 2, Reading::slow).first, 3 * 0.8, 1e-9);
   EXPECT_EQ(forward_ms("byte-scheduler", 1, Reading::stated).first, 0);
   EXPECT_EQ(forward_ms("p3", 2, Reading::stated).first, 0);
 }
