@@ -52,24 +52,6 @@ constexpr std::array<PublishedUnit, 14> units = {{{"samples/s", Quantity::throug
 constexpr int most_batch = 1 << 20;
 constexpr int most_sequence = 1 << 20;
 
-template <class Names, class Kind>
-std::string_view name_in(const Names& names, Kind kind) {
-  for (const auto& [value, text] : names) {
-    if (value == kind) return text;
-  }
-  return "unknown";
-}
-
-template <class Names>
-auto kind_in(const Names& names, const char* what, std::string_view text) {
-  std::vector<std::string> known;
-  for (const auto& [value, candidate] : names) {
-    if (candidate == text) return value;
-    known.emplace_back(candidate);
-  }
-  throw unknown_name(what, text, known);
-}
-
 // Half of the last digit of a number as it is printed: 0.05 of "253.1", 5 of "2e1".
 double rounding_of(std::string_view text) {
   const std::size_t exponent_at = text.find_first_of("eE");
@@ -158,7 +140,7 @@ TrainingRow training_row(const CsvRecord& record) {
   row.where = fields.text();
   row.what = fields.given();
   row.series = fields.text();
-  row.role = fields.parsed([](std::string_view t) { return kind_in(roles, "role", t); });
+  row.role = fields.parsed([](std::string_view t) { return value_named(roles, "role", t); });
   const bool out = row.role == Role::left_out;
   if (!out && row.series.empty()) throw InputError("series is empty", "every row needs it");
   row.cluster = out ? fields.text() : fields.given();
@@ -180,7 +162,7 @@ TrainingRow training_row(const CsvRecord& record) {
   row.quantity = unless_left_out(
       row.role, fields,
       [&] {
-        return fields.parsed([](std::string_view t) { return kind_in(quantities, "quantity", t); });
+        return fields.parsed([](std::string_view t) { return value_named(quantities, "quantity", t); });
       },
       Quantity::throughput);
   row.against = fields.text();
@@ -208,7 +190,7 @@ AllReduceRow all_reduce_row(const CsvRecord& record) {
   row.id = fields.given();
   row.where = fields.text();
   row.series = fields.text();
-  row.role = fields.parsed([](std::string_view t) { return kind_in(roles, "role", t); });
+  row.role = fields.parsed([](std::string_view t) { return value_named(roles, "role", t); });
   const bool out = row.role == Role::left_out;
   if (row.role == Role::reference || row.role == Role::second_point)
     throw InputError(fmt::format("an all-reduce is no {}", name(row.role)),
