@@ -190,25 +190,38 @@ ComputeTimes structural_times(const ComputeRequest& request) {
   return times;
 }
 
-// What the time of a batch is multiplied by for samples of the request's length in place of the
-// entry's: the ratio of structural times, where the network is of the zoo, whose samples can have any
-// length. The ratio of lengths, which leaves attention out, is the other end of the interval, and the
-// value of other networks.
+// The network of the zoo that an entry is about, for samples of its length.
+models::NetworkWork as_measured(const models::CalibratedThroughput& entry) {
+  models::Network network = models::zoo_network(entry.network);
+  if (entry.sequence != 0 && network.input().is_sequence)
+    network = network.with_sequence(entry.sequence);
+  return models::work(network);
+}
+
+// The total of the structural times of a network on the request's device.
+Seconds structural_total(const ComputeRequest& request, const models::NetworkWork& network,
+                         int batch) {
+  return structural_times(
+             {network, request.device, nullptr, request.precision, batch, 1, request.effects})
+      .total();
+}
+
+// The time of a batch of samples of the request's length over that of samples of the entry's: the
+// ratio of structural times, where the network is of the zoo, whose samples can have any length. The
+// ratio of lengths, which leaves attention out, is the other end of the interval, and the value of
+// other networks. Throws InputError if the network reads no sequence.
 double length_ratio(const ComputeRequest& request, const models::CalibratedThroughput& entry,
                     Reading reading) {
+  if (request.network.sequence == 0)
+    throw InputError(fmt::format("profile {}: a throughput of {} is of samples of {} elements, and "
+                                 "the network reads no sequence",
+                                 request.profile->name, entry.network, entry.sequence),
+                     "leave its sequence out");
   const double by_length =
       static_cast<double>(request.network.sequence) / static_cast<double>(entry.sequence);
   if (!models::is_in_zoo(entry.network)) return by_length;
-  const models::NetworkWork reference =
-      models::work(models::zoo_network(entry.network).with_sequence(entry.sequence));
-  ComputeRequest at_entry{reference,         request.device,       nullptr,
-                          request.precision, entry.batch_per_rank, 1,
-                          request.effects};
-  ComputeRequest at_request{request.network,   request.device,       nullptr,
-                            request.precision, entry.batch_per_rank, 1,
-                            request.effects};
-  const double by_roofline =
-      structural_times(at_request).total() / structural_times(at_entry).total();
+  const double by_roofline = structural_total(request, request.network, entry.batch_per_rank) /
+                             structural_total(request, as_measured(entry), entry.batch_per_rank);
   return reading == Reading::stated ? by_roofline
          : reading == Reading::fast ? std::min(by_roofline, by_length)
                                     : std::max(by_roofline, by_length);
@@ -249,15 +262,8 @@ std::optional<ComputeTimes> transferred_times(const ComputeRequest& request, Rea
     if (entry.precision != request.precision || entry.ranks != 1 ||
         !models::is_in_zoo(entry.network))
       continue;
-    models::Network network = models::zoo_network(entry.network);
-    if (entry.sequence != 0 && network.input().is_sequence)
-      network = network.with_sequence(entry.sequence);
-    const models::NetworkWork reference = models::work(network);
-    const ComputeRequest at_reference{reference,       request.device,       nullptr,
-                                      entry.precision, entry.batch_per_rank, 1,
-                                      request.effects};
     const double ratio = entry.batch_per_rank * sample_time(entry, Reading::stated) /
-                         structural_times(at_reference).total();
+                         structural_total(request, as_measured(entry), entry.batch_per_rank);
     const double spread = reading == Reading::stated ? 1
                           : reading == Reading::fast ? least_transferred
                                                      : most_transferred;

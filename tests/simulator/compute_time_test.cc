@@ -4,6 +4,7 @@
 
 #include "models/cluster/catalog.h"
 #include "models/network/zoo.h"
+#include "tests/support/error_of.h"
 
 namespace paceline::simulator {
 namespace {
@@ -195,6 +196,18 @@ TEST(ComputeTimes, SamplesOfAnotherLengthTakeTheRatioOfRooflines) {
   // One of unknown length is taken to be the job's.
   profile.throughputs.front().sequence = 0;
   EXPECT_NEAR(rate_of(64), 20, 1e-9);
+}
+
+TEST(ComputeTimes, ALengthOfSamplesThatAreNoSequenceIsRefused) {
+  const models::Device p40 = models::catalog_cluster("jizhi-p40").device;
+  models::Profile profile{.name = "test", .cluster = "", .device = "p40", .origin = "test"};
+  const auto rate = Figure<PerSecond>::exact(PerSecond{100}, Provenance::measured, "a test");
+  profile.throughputs = {{"resnet50", Precision::fp32, 8, rate, 1, 1, 128}};
+  const models::NetworkWork network = models::work(models::zoo_network("resnet50"));
+  const ComputeRequest request{network, p40, &profile, Precision::fp32, 8};
+  EXPECT_EQ(test::error_of([&] { (void)compute_times(request, Reading::stated); }),
+            "profile test: a throughput of resnet50 is of samples of 128 elements, and the network "
+            "reads no sequence; leave its sequence out");
 }
 
 TEST(ComputeTimes, AnotherNetworkTakesTheRatioOfTheOneThatIsCalibrated) {
