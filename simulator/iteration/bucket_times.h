@@ -1,0 +1,26 @@
+// The times that a bucket takes beside its all-reduce: casts, packing, and what the system that the plan
+// is of spends to hand it over.
+#pragma once
+
+#include "models/base/precision.h"
+#include "models/plan/plan.h"
+#include "simulator/cost/communication_cost.h"
+#include "simulator/iteration/dag.h"
+
+namespace paceline::simulator {
+
+// The times of a bucket besides its all-reduce and the start of it. A cast reads one type and writes
+// the other. Packing and unpacking read and write each byte once; a bucket of one tensor is sent from
+// where it lies. In mixed precision gradients are FP16, and the update reads the wire type itself.
+// `memory` is the bandwidth of the device's memory. Where the cost has a transport whose copies were
+// calibrated, the times are those of our runtime.
+[[nodiscard]] BucketTimes bucket_times(const models::Plan& plan, const models::Bucket& bucket,
+                                       models::Precision precision, BytesPerSecond memory,
+                                       const CommunicationCost& cost);
+
+// Adds what the plan's system spends on the bucket (simulator/cost/dispatch_cost.h): its cycle, its
+// negotiation, the hand-over, and the copies to and from the host, which change `times.all_reduce`.
+void add_dispatch(const models::Plan& plan, const models::Bucket& bucket,
+                  const CommunicationCost& cost, Reading reading, BucketTimes& times);
+
+}  // namespace paceline::simulator
