@@ -4,31 +4,15 @@ what runs plans refuses it.
 
 import collections
 import json
-import pathlib
-import tempfile
 import unittest
 
-from paceline import SOURCE, predict, run
+from paceline import SOURCE, CommandTest, predict, run
 
 ABCI = str(SOURCE / "experiments" / "kfac" / "clusters" / "abci.yaml")
 STAGES = ["forward", "factor A", "backward", "factor G", "reduce-scatter", "invert", "precondition", "all-gather", "update"]
 
 
-class Kfac(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
-    def done(self, result):
-        self.assertEqual(result.returncode, 0, result.stderr)
-        return result.stdout
-
-    def refused(self, result, *problems):
-        self.assertEqual((result.returncode, result.stdout, result.stderr.count("\n")), (2, "", 1), result.stderr)
-        for problem in problems:
-            self.assertIn(problem, result.stderr)
-
+class Kfac(CommandTest):
     def row(self, *words, ranks="64"):
         return json.loads(self.done(predict("--json", "--strategy", "k-fac", *words, ranks=ranks)))["strategies"][0]
 

@@ -5,6 +5,8 @@ signal comes start their processes themselves.
 import os
 import pathlib
 import subprocess
+import tempfile
+import unittest
 
 PACELINE = os.environ["PACELINE"]
 SOURCE = pathlib.Path(os.environ["PACELINE_SOURCE"])
@@ -28,3 +30,21 @@ def predict(*words, model="resnet50", cluster="jizhi-p40", ranks="1024"):
     if "--strategy" not in words:
         words = (*words, "--strategy", QUICK)
     return run("predict", "--model", model, "--cluster", cluster, "--ranks", ranks, *words)
+
+
+class CommandTest(unittest.TestCase):
+    """Tests of a command in a folder of their own, with what all say of a result."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def done(self, result):
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def refused(self, result, *problems):
+        self.assertEqual((result.returncode, result.stdout, result.stderr.count("\n")), (2, "", 1), result.stderr)
+        for problem in problems:
+            self.assertIn(problem, result.stderr)

@@ -4,28 +4,20 @@ one baseline, ties, memory.
 """
 
 import json
-import pathlib
 import shutil
 import struct
-import tempfile
 import unittest
 
-from paceline import EXAMPLES, predict, run
+from paceline import EXAMPLES, CommandTest, predict, run
 
 
 
-class Plans(unittest.TestCase):
+class Plans(CommandTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         self.plan = self.folder / "plan.json"
         self.cluster = self.folder / "two-cores.yaml"
         shutil.copy(EXAMPLES / "two-cores.yaml", self.cluster)
-
-    def done(self, result):
-        self.assertEqual(result.returncode, 0, result.stderr)
-        return result.stdout
 
     def small(self, command, *words):
         return run(command, "--model", "cnn-small", "--cluster", str(self.cluster), "--batch", "2", "--precision", "fp32", *words)
@@ -33,11 +25,6 @@ class Plans(unittest.TestCase):
     def written(self, *words):
         self.done(self.small("predict", "--ranks", "2", *words, "--plan-out", str(self.plan)))
         return json.loads(self.plan.read_text())
-
-    def refused(self, result, *problems):
-        self.assertEqual((result.returncode, result.stdout, result.stderr.count("\n")), (2, "", 1), result.stderr)
-        for problem in problems:
-            self.assertIn(problem, result.stderr)
 
     def test_a_plan_is_predicted_as_the_row_that_wrote_it(self):
         catalogue = json.loads(run("show", "catalog", "--json").stdout)["strategies"]

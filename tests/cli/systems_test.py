@@ -3,28 +3,16 @@ what runs plans refuses them.
 """
 
 import json
-import pathlib
-import tempfile
 import unittest
 
-from paceline import predict, run
+from paceline import CommandTest, predict, run
 
 
-class Systems(unittest.TestCase):
+class Systems(CommandTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.plan = pathlib.Path(folder.name) / "plan.json"
+        super().setUp()
+        self.plan = self.folder / "plan.json"
         self.names = [entry["name"] for entry in json.loads(run("show", "catalog", "--json").stdout)["systems"]]
-
-    def done(self, result):
-        self.assertEqual(result.returncode, 0, result.stderr)
-        return result.stdout
-
-    def refused(self, result, *problems):
-        self.assertEqual((result.returncode, result.stdout, result.stderr.count("\n")), (2, "", 1), result.stderr)
-        for problem in problems:
-            self.assertIn(problem, result.stderr)
 
     def row(self, *words, ranks="64"):
         return json.loads(self.done(predict("--json", *words, ranks=ranks)))["strategies"][0]
