@@ -89,12 +89,14 @@ double matched_factor(const PredictionRequest& request, const models::Strategy& 
   return root(excess, fastest, slowest, close);
 }
 
-// What `of` makes of an end of an interval. Where communication forbids the end, that of the value
-// stands in its place.
+// The value of `of` at an end of the interval of `samples`. Where communication forbids that rate,
+// this is `of_value`, the value at the stated rate.
 template <class T>
-T at_end(const T& of_value, const std::function<T()>& of) {
+T at_end(const Figure<PerSecond>& samples, PerSecond end, const T& of_value,
+         const std::function<T(PerSecond)>& of) {
+  if (end == samples.value) return of_value;
   try {
-    return of();
+    return of(end);
   } catch (const InputError&) {
     return of_value;
   }
@@ -127,14 +129,12 @@ models::CalibratedSlowdown calibrated_slowdown(const PredictionRequest& request,
                                                const models::Strategy& strategy,
                                                const Figure<PerSecond>& samples,
                                                const std::string& source) {
-  const MatchedSlowdown value = matched_slowdown(request, strategy, samples.value);
-  const auto at = [&](PerSecond end) {
-    if (end == samples.value) return value;
-    return at_end<MatchedSlowdown>(value,
-                                   [&] { return matched_slowdown(request, strategy, end); });
+  const std::function<MatchedSlowdown(PerSecond)> matched = [&](PerSecond rate) {
+    return matched_slowdown(request, strategy, rate);
   };
-  const MatchedSlowdown slow = at(samples.low);
-  const MatchedSlowdown fast = at(samples.high);
+  const MatchedSlowdown value = matched(samples.value);
+  const MatchedSlowdown slow = at_end(samples, samples.low, value, matched);
+  const MatchedSlowdown fast = at_end(samples, samples.high, value, matched);
   const auto figure = [&](double stated, double low, double high) {
     return Figure<double>{stated, std::min(low, stated), std::max(high, stated), samples.provenance,
                           source};
@@ -221,12 +221,12 @@ Profile calibrated_with(const PredictionRequest& request, const models::Strategy
     profile.slowdowns.push_back(calibrated_slowdown(with, strategy, samples, source));
     return profile;
   }
-  const PerSecond value = matched_throughput(with, strategy, samples.value);
-  const auto at = [&](PerSecond end) {
-    if (end == samples.value) return value;
-    return at_end<PerSecond>(value, [&] { return matched_throughput(with, strategy, end); });
+  const std::function<PerSecond(PerSecond)> matched = [&](PerSecond of_job) {
+    return matched_throughput(with, strategy, of_job);
   };
-  Figure<PerSecond> rate{value, at(samples.low), at(samples.high), samples.provenance, source};
+  const PerSecond value = matched(samples.value);
+  Figure<PerSecond> rate{value, at_end(samples, samples.low, value, matched),
+                         at_end(samples, samples.high, value, matched), samples.provenance, source};
   profile.throughputs.push_back(throughput_of(request, std::move(rate)));
   profile.throughputs.back().solved_from = request.ranks;
   return profile;
