@@ -1,5 +1,6 @@
-// What the options --throughput, --node-throughput, --slowdown and --beside-traffic say of computation, in place of a
-// profile that somebody would have to write; and what a profile's throughputs of several ranks say.
+// What the options --throughput, --node-throughput, --slowdown and --beside-traffic say of
+// computation, in place of a profile that somebody would have to write; and what a profile's
+// throughputs of several ranks say.
 #pragma once
 
 #include <functional>

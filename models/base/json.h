@@ -58,7 +58,8 @@ class Json {
   // Puts the keys of this object, and of all objects in it, in alphabetical order.
   void sort_keys();
 
-  // As text: on lines that are indented by two blanks a level, or all on one line, without its end.
+  // The document as text, without a final newline: on lines that are indented by two blanks a
+  // level, or all on one line.
   // Bytes that are no UTF-8 become U+FFFD.
   [[nodiscard]] std::string indented() const;
   [[nodiscard]] std::string in_one_line() const;

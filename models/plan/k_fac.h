@@ -29,7 +29,7 @@
 
 namespace paceline::models {
 
-// What K-FAC does in a plan: an entry of the plan's all-reduces.
+// How a plan uses K-FAC. It is an entry of the plan's schedules.
 struct KfacUse {
   // Iterations from one refresh of the factors and their inverses to the next; 1: in each.
   int factors_every = 1;

@@ -110,7 +110,7 @@ struct Plan {
   // parts of gradients, or are preconditioned.
   [[nodiscard]] bool is_of_other_system() const;
 
-  // What K-FAC does in the plan; null in the plans of all other strategies.
+  // How the plan uses K-FAC. It is null in the plans of all other strategies.
   [[nodiscard]] const KfacUse* k_fac() const {
     return schedules.empty() || !schedules.front().k_fac ? nullptr : &*schedules.front().k_fac;
   }

@@ -12,7 +12,7 @@ enum class ServerPlacement {
   balanced,     // each bucket, in order, is on the server that holds the fewest bytes so far
 };
 
-// As users type it: "round-robin", "balanced".
+// The name that users type: "round-robin" or "balanced".
 [[nodiscard]] std::string_view name(ServerPlacement placement);
 // Throws InputError that suggests the nearest name.
 [[nodiscard]] ServerPlacement server_placement_from_name(std::string_view text);

@@ -132,7 +132,7 @@ struct Strategy {
 // Optimizers that move and compute more than gradients and an update: they are predicted where they
 // are named, and in no table with the others, which do the same work in different ways.
 [[nodiscard]] std::span<const Strategy> optimizer_catalogue();
-// Of all three.
+// The names of the strategies of all three catalogues.
 [[nodiscard]] std::vector<std::string> strategy_names();
 // Throws InputError that suggests the nearest name.
 [[nodiscard]] const Strategy& strategy(std::string_view name);

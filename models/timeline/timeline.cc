@@ -310,7 +310,7 @@ std::string chrome_trace(const std::vector<TracedTimeline>& timelines) {
   Json trace = {{"displayTimeUnit", "ms"},
                 {"otherData", std::move(other)},
                 {"traceEvents", std::move(events)}};
-  // As in the traces of earlier versions, so that those of one job can be compared byte by byte.
+  // Traces of earlier versions have sorted keys, too, so that those of one job compare byte by byte.
   trace.sort_keys();
   return trace.in_one_line() + "\n";
 }

@@ -47,7 +47,7 @@ Bytes buffer_bytes(const models::Plan& plan) {
   return sum;
 }
 
-// What K-FAC needs beside it, with `samples` of a batch.
+// The memory that K-FAC needs beside all that, for `samples` of a batch.
 struct KfacMemory {
   Bytes workspace{0};
   Bytes buffers{0};

@@ -44,7 +44,7 @@ class Kfac {
   }
 
  private:
-  // What is done once in `factors_every` iterations, as the mean of all.
+  // The mean time in an iteration of what is done once in `factors_every` iterations.
   [[nodiscard]] Seconds refreshed(Seconds time) const {
     return time / static_cast<double>(use_.factors_every);
   }
@@ -75,7 +75,7 @@ class Kfac {
     return accumulated(product(block.inputs, unfolded), product(block.outputs, 1));
   }
 
-  // Of all batches, from those of one.
+  // The times of the factors of all accumulated batches, from those of one batch.
   [[nodiscard]] LayerTime accumulated(Seconds input, Seconds output) const {
     const double batches = request_.accumulate;
     return {refreshed(batches * input + (batches - 1) * output), refreshed(output)};
@@ -104,8 +104,8 @@ class Kfac {
     if (longest != by_rank.end()) times.owned = longest->second.second;
   }
 
-  // What a collective moves of a layer: elements on the wire, and bytes that are read to pack them and
-  // written when they are unpacked.
+  // The part of a layer in a collective: its elements on the wire, and the bytes that are read to
+  // pack them and written when they are unpacked.
   struct Part {
     double elements = 0;
     Bytes packed{0};
@@ -187,8 +187,8 @@ class Kfac {
     times.gathered = collective(parts(gradients), rings_.all_gather, everyone);
   }
 
-  // Of an iteration that refreshes the factors, and of those that do not. Bytes are those of the
-  // former.
+  // The mean over one iteration that refreshes the factors and those that do not. Its bytes are those
+  // of the iteration that does.
   [[nodiscard]] PackedCollective mean(PackedCollective refreshing,
                                       const PackedCollective& plain) const {
     const auto of = [&](Seconds once, Seconds otherwise) {

@@ -30,8 +30,8 @@
 // what factors add to the collectives. Where A takes longer on its way than the backward pass beside
 // it, the mean hides more of that than the iterations with a refresh do.
 //
-// Of K batches that are accumulated, each has its factors. As with the passes of these batches, those
-// of all but the last are counted ahead of the last one's backward pass: with A.
+// Each of K accumulated batches has its factors. Those of all batches but the last are counted with A,
+// before the backward pass of the last batch, as the passes of these batches are.
 //
 // What is left out: the launches of small kernels; that a Cholesky decomposition of few rows does not
 // reach P; damping, running means and the norms of weights (memory traffic of a few elements a
@@ -67,7 +67,7 @@ struct RingTimes {
   std::function<Seconds(Bytes)> all_gather;
 };
 
-// What the owner that takes longest does for one layer.
+// The work of the slowest owner for one of its layers.
 struct OwnedLayer {
   int layer = 0;
   Seconds invert;
@@ -86,7 +86,8 @@ struct PackedCollective {
 };
 
 struct KfacTimes {
-  // Of each layer: A in `forward`, with all factors of batches before the last; G or F in `backward`.
+  // The time of the factors of each layer: `forward` has A, and all factors of batches before the
+  // last; `backward` has G or F.
   std::vector<LayerTime> factors;
   std::vector<OwnedLayer> owned;  // in forward order
   int owners = 0;                 // ranks that own a layer
@@ -95,7 +96,7 @@ struct KfacTimes {
   PackedCollective reduced;   // G, F and gradients, and A where there is no overlap
   PackedCollective gathered;  // preconditioned gradients
 
-  // Of the longest owner, and of each rank.
+  // The time that the slowest owner takes for its layers, and that each rank takes for all factors.
   [[nodiscard]] Seconds owned_total() const;
   [[nodiscard]] Seconds factors_total() const;
   // The compute times with all of this in them: A in the forward pass of its layer, G in the backward

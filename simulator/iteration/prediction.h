@@ -168,7 +168,7 @@ class Predictor {
   StrategyPrediction predict(models::Plan plan, std::optional<models::Thresholds> thresholds);
   std::vector<BucketTimes> buckets_alone(const models::Plan& plan, TimingMethod method,
                                          Setting& setting) const;
-  // What K-FAC takes, on ranks that compute `waiting` times as long as one alone.
+  // The times of K-FAC on ranks that compute `waiting` times as long as one alone.
   KfacTimes k_fac(const models::Plan& plan, TimingMethod method, Setting& setting,
                   double waiting) const;
   [[nodiscard]] const models::Effects* effects() const;  // effects_of() the request

@@ -132,7 +132,7 @@ RC_GTEST_PROP(Owners, BalancedAreAsEvenAsLongestFirstIs, ()) {
   }
   const double most = *std::max_element(load.begin(), load.end());
   RC_ASSERT(most <= (all / ranks + (1 - 1.0 / ranks) * largest) * (1 + 1e-12));
-  // As many ranks as blocks: each has one.
+  // Where there are as many ranks as blocks, each rank has at most one block.
   if (static_cast<std::size_t>(ranks) >= blocks.size()) RC_ASSERT(most == largest);
 }
 

@@ -1,4 +1,4 @@
-// What K-FAC adds to an iteration: by hand, and as properties of random networks and ranks.
+// These tests hold what K-FAC adds to an iteration: by hand, and as properties of random networks.
 #include "simulator/cost/k_fac_cost.h"
 
 #include <gtest/gtest.h>
@@ -364,7 +364,8 @@ TEST(Kfac, StagesFollowEachOther) {
   EXPECT_NEAR(spent.compute.value(), 10.5, 1e-9);
   EXPECT_NEAR(spent.exposed_communication.value(), 6, 1e-9);
   EXPECT_NEAR(spent.communication.value(), 10.5, 1e-9);
-  // What the interval is sampled from: of A, what does not get through beside the backward pass.
+  // The interval is sampled from the communication that is exposed, which has only the part of A
+  // that does not get through beside the backward pass.
   EXPECT_NEAR(times.communication(4.5_s).value(), 0.5 + 3.5 + 2, 1e-9);
   EXPECT_EQ(times.folded_into(compute).total(), compute.total() + 3.5_s);
 }
