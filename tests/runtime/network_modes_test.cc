@@ -225,7 +225,6 @@ TEST_F(FormsOfBf16, RoundAtTheSamePlaces) {
       models::Relu{},
       models::BatchNorm{},
       models::Dropout{0.25},
-      models::Lrn{3},
       models::AveragePool{{.kernel = square(2), .stride = square(2)}},
       models::AdaptiveAveragePool{{2, 3}},
       models::AdaptiveAveragePool{{5, 5}},
@@ -239,12 +238,13 @@ TEST_F(FormsOfBf16, RoundAtTheSamePlaces) {
   }
 }
 
-// oneDNN rounds partial sums of the gradient where windows overlap.
+// oneDNN rounds partial sums of the gradient where windows overlap. With LRN of three channels it
+// does so only in the form for channels that come last, which CPUs with AMX take.
 TEST_F(FormsOfBf16, DifferByPartialSumsOfOverlappingWindows) {
   const models::Pool pool{.kernel = square(3), .stride = square(2)};
   for (const models::LayerKind& layer :
        {models::LayerKind(models::AveragePool{pool}), models::LayerKind(models::MaxPool{pool}),
-        models::LayerKind(models::Lrn{5})}) {
+        models::LayerKind(models::Lrn{3}), models::LayerKind(models::Lrn{5})}) {
     const auto [logits, weights] = difference(around(layer));
     SCOPED_TRACE(layer.index());
     EXPECT_LT(logits, 0x1p-8 / 64);
