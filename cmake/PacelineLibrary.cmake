@@ -4,25 +4,31 @@
 # project, so that each is spelled "models/base/units.h" everywhere and must compile
 # alone (test headers.compile-alone).
 
+# For C++ alone: nvcc has options of its own, and warns enough of what it hands to g++.
 add_library(paceline_flags INTERFACE)
+function(paceline_cxx_flags)
+  foreach(flag IN LISTS ARGN)
+    target_compile_options(paceline_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${flag}>")
+  endforeach()
+endfunction()
+paceline_cxx_flags(-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Wold-style-cast)
 target_compile_options(paceline_flags INTERFACE
-  -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Wold-style-cast)
+  "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xcompiler=-Wall,-Wextra,-Wno-unused-parameter --Werror all-warnings>")
 # GCC 12 sees overlapping copies in inlined std::string operator+ (GCC bug 105651).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(paceline_flags INTERFACE -Wno-restrict)
+  paceline_cxx_flags(-Wno-restrict)
 endif()
 # g++ looks for garbage each time that it has allocated a third more, which is a tenth of its time.
 # This floor, in kB, lets most units compile without; the largest take 0.6 GB.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  target_compile_options(paceline_flags INTERFACE "SHELL:--param ggc-min-heapsize=1048576")
+  paceline_cxx_flags("SHELL:--param ggc-min-heapsize=1048576")
 endif()
 if(PACELINE_SANITIZE)
-  target_compile_options(paceline_flags INTERFACE
-    -fsanitize=${PACELINE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  paceline_cxx_flags(-fsanitize=${PACELINE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(paceline_flags INTERFACE -fsanitize=${PACELINE_SANITIZE})
   # g++ 12 takes what is initialised for uninitialised there (GCC bug 105562).
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(paceline_flags INTERFACE -Wno-maybe-uninitialized)
+    paceline_cxx_flags(-Wno-maybe-uninitialized)
   endif()
 endif()
 

@@ -1,0 +1,106 @@
+// The inside of the doubles: operations in streams, the seeded scheduler that runs them, and turns
+// between ranks that are threads. The double of libcudart implements it and exports it; the double
+// of libnccl uses it. Nothing of Paceline sees it, and tests use control.h.
+//
+// One lock guards all of it. A function of the API takes it by an ApiCall, and everything below is
+// called with the lock held.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace cuda_on_host {
+
+struct Stream;
+
+// Memory that an operation touches.
+struct Access {
+  const std::byte* first = nullptr;
+  std::size_t bytes = 0;
+  bool writes = false;
+};
+
+// How many operations of each stream (and of each host thread) have happened before: a vector clock.
+using Clock = std::map<const void*, std::uint64_t>;
+
+// One operation of a stream: a kernel, a copy, or a part of a collective.
+struct Operation {
+  std::string what;  // for messages: "copy of 4096 bytes"
+  std::vector<Access> accesses;
+  std::function<void()> run;
+
+  // For what waits for more than its stream and events, such as a collective that waits for peers:
+  // whether it can run, which operations would have to move for that, and on what it waits, in
+  // words, for the report of a deadlock. A call of ready() that changes something raises
+  // progress().
+  std::function<bool()> ready = {};
+  std::function<std::vector<Operation*>()> needs = {};
+  std::function<std::string()> waits_for = {};
+
+  // Set by the scheduler.
+  std::vector<std::shared_ptr<Operation>> after = {};
+  Stream* stream = nullptr;
+  std::uint64_t number = 0;  // in its stream
+  Clock clock = {};          // what happens before it
+  bool done = false;
+};
+using OperationPointer = std::shared_ptr<Operation>;
+
+// Makes the same operation again: a captured one is made once for each launch of its graph.
+using MakeOperation = std::function<OperationPointer()>;
+
+// Every function of the API begins with one. It takes the lock and, for a rank that has its turn with
+// others, waits for the turn. It counts the call and applies faults that a test injected.
+class ApiCall {
+ public:
+  explicit ApiCall(const char* name);
+  ~ApiCall();
+  ApiCall(const ApiCall&) = delete;
+  ApiCall& operator=(const ApiCall&) = delete;
+  // The error that a test injected into this call (a cudaError_t or ncclResult_t), or 0.
+  [[nodiscard]] int injected() const { return injected_; }
+
+ private:
+  int injected_ = 0;
+};
+
+// The stream of a handle. Aborts (die) for a stream that was destroyed or never was.
+[[nodiscard]] Stream* stream_of(cudaStream_t handle);
+[[nodiscard]] int device_of(const Stream& stream);
+// Puts an operation behind the others of the stream. In a capture the operation is recorded
+// instead, and the result is null.
+OperationPointer enqueue(Stream* stream, const MakeOperation& make);
+// What stands at the head of an operation's stream, in words.
+[[nodiscard]] std::string head_of(const Operation& operation);
+// Lets the operations that match end without running: those of a communicator that was aborted.
+void drop_operations(const std::function<bool(const Operation&)>& which);
+// Rises whenever a ready() changed something.
+[[nodiscard]] std::uint64_t& progress();
+
+// Ranks that are threads take turns, in an order that the seed draws, so that the same seed repeats
+// the same schedule. A rank enrols after a rendezvous with the others, and leaves with its last
+// communicator.
+void enrol(int rank);
+void leave();
+
+// Runs operations until `finished` says so. `wanted` are the operations that the caller waits for.
+// Reports a deadlock (die) if nothing can run, with what every rank waits for; `why` says who waits.
+void wait(const std::function<bool()>& finished,
+          const std::function<std::vector<Operation*>()>& wanted, const char* why);
+// For a rendezvous before ranks have turns: blocks on the lock's condition until `condition` holds
+// or so many seconds have passed; returns whether it holds. notify() wakes such waits.
+[[nodiscard]] bool wait_on_host(const std::function<bool()>& condition, double seconds);
+void notify();
+
+// Strictness: prints what is wrong, and calls the test's handler (control.h), which throws, or
+// aborts. A real library would go on, crash or hang.
+[[noreturn]] void die(const std::string& what);
+
+}  // namespace cuda_on_host
