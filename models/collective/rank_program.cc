@@ -24,41 +24,10 @@
 #include <set>
 
 #include "models/collective/enumerate.h"
+#include "models/collective/intervals.h"
 
 namespace paceline::models {
 namespace {
-
-// A value for each element, equal over intervals.
-template <class Value>
-class Intervals {
- public:
-  explicit Intervals(std::int64_t elements) {
-    starts_[0];
-    starts_[elements];
-  }
-
-  // Calls visit(span, value) for each interval of the span, which it cuts at its ends.
-  template <class F>
-  void visit(Elements span, F&& visit) {
-    if (span.size == 0) return;
-    auto it = cut(span.begin);
-    const auto end = cut(span.end());
-    while (it != end) {
-      const auto next = std::next(it);
-      visit(Elements{it->first, next->first - it->first}, it->second);
-      it = next;
-    }
-  }
-
- private:
-  auto cut(std::int64_t at) {
-    const auto it = starts_.lower_bound(at);
-    if (it != starts_.end() && it->first == at) return it;
-    return starts_.emplace_hint(it, at, std::prev(it)->second);
-  }
-
-  std::map<std::int64_t, Value> starts_;
-};
 
 struct Message {
   int peer = 0;
@@ -117,7 +86,8 @@ class Compiler {
 
   RankProgram compiled(WireType wire) {
     for (const Message& m : receives_.list)
-      program_.receives.push_back({.from = m.peer, .reduce = m.reduce, .span = m.span});
+      program_.receives.push_back(
+          {.from = m.peer, .reduce = m.reduce, .span = m.span, .turn = {m.step, m.number}});
     order_sends();
     relate();
     if (wire != WireType::fp32) find_pieces();
@@ -221,7 +191,8 @@ class Compiler {
     place_.resize(order.size());
     for (const std::uint32_t i : order) {
       place_[i] = static_cast<std::uint32_t>(program_.sends.size());
-      program_.sends.push_back({sends_.list[i].peer, sends_.list[i].span});
+      const Message& m = sends_.list[i];
+      program_.sends.push_back({m.peer, m.span, {m.step, m.number}});
       if (after[i] == 0) ++program_.sends_at_start;
     }
     std::uint32_t issued = program_.sends_at_start;

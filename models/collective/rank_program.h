@@ -6,6 +6,7 @@
 // from the start of the bucket.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <vector>
 
@@ -18,9 +19,16 @@ namespace paceline::models {
 using Elements = Span<std::int64_t>;
 
 struct RankProgram {
+  // When a message travels, in the order of the schedule. Its sender and its receiver agree on it.
+  struct Turn {
+    int step = 0;
+    std::int64_t number = 0;  // among the messages that its transfer is cut into
+    auto operator<=>(const Turn&) const = default;
+  };
   struct Send {
     int to = 0;
     Elements span;
+    Turn turn = {};
   };
   // Contiguous entries of one of the program's lists.
   struct Range {
@@ -42,6 +50,7 @@ struct RankProgram {
     std::uint32_t sends_after = 0;
     // Receives before this index must be posted while this one is awaited.
     std::uint32_t posted_with = 0;
+    Turn turn = {};
   };
   // A part of a reduction that is rounded in one way: whether the sum so far is held in FP32, and
   // whether it stays there.

@@ -24,6 +24,7 @@ set(collective_headers
   collective/combinators.h
   collective/draw.h
   collective/enumerate.h
+  collective/intervals.h
   collective/export/goal.h
   collective/export/messages.h
   collective/export/msccl.h

@@ -1,7 +1,9 @@
 set(collective_sources
   collective/executor.cc
-  collective/sequential_executor.cc)
+  collective/sequential_executor.cc
+  collective/stream_program.cc)
 set(collective_headers
   collective/collective_executor.h
   collective/executor.h
-  collective/sequential_executor.h)
+  collective/sequential_executor.h
+  collective/stream_program.h)
