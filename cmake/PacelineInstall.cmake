@@ -11,6 +11,9 @@ endif()
 if(PACELINE_MPI_STATE MATCHES "^Open MPI")
   set(PACELINE_CONFIG_MPI "pkg_check_modules(OPENMPI REQUIRED IMPORTED_TARGET ompi-c>=4.1)")
 endif()
+if(PACELINE_CUDA_STATE MATCHES "^[0-9]")
+  set(PACELINE_CONFIG_CUDA "find_dependency(CUDAToolkit)")
+endif()
 configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/pacelineConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/pacelineConfig.cmake" INSTALL_DESTINATION ${config_folder})
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/pacelineConfigVersion.cmake"

@@ -14,8 +14,8 @@
 #include "models/collective/message_sizes.h"
 #include "models/collective/rank_program.h"
 #include "runtime/device/cpu_device.h"
+#include "runtime/device/polling.h"
 #include "runtime/tensor/kernels.h"
-#include "runtime/transport/polling.h"
 
 namespace paceline::runtime {
 namespace {

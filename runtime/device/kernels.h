@@ -46,7 +46,8 @@ struct Fill {
 };
 
 // One step of an optimizer on the flat FP32 arrays of all parameters (parameter_update.h). The
-// table outlives the kernel. `mean_square` is empty unless the rule has RMSprop.
+// table outlives the kernel; kernels with copies of one table wait for each other, as a device may
+// work in memory of the table. `mean_square` is empty unless the rule has RMSprop.
 struct UpdateParameters {
   const UpdateTable* table = nullptr;
   UpdateRule rule;

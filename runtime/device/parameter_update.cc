@@ -17,7 +17,7 @@ constexpr std::size_t least_elements_per_thread = 1 << 18;
 }  // namespace
 
 UpdateTable::UpdateTable(std::vector<UpdatedTensor> tensors, bool lars, int threads)
-    : tensors_(std::move(tensors)), lars_(lars) {
+    : identity_(std::make_shared<char>()), tensors_(std::move(tensors)), lars_(lars) {
   PACELINE_ASSERT(threads >= 1, "somebody works");
   for (const UpdatedTensor& t : tensors_) elements_ = std::max(elements_, t.offset + t.elements);
   const std::size_t most = std::max<std::size_t>(1, elements_ / least_elements_per_thread);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -32,6 +33,8 @@ class UpdateTable {
   // `lars` says whether tensors may have a rate of their own; `threads` is at least 1.
   UpdateTable(std::vector<UpdatedTensor> tensors, bool lars, int threads);
 
+  // Tables with one identity are copies of each other. It expires with the last of them.
+  [[nodiscard]] std::weak_ptr<const void> identity() const { return identity_; }
   [[nodiscard]] std::span<const UpdatedTensor> tensors() const { return tensors_; }
   [[nodiscard]] std::size_t elements() const { return elements_; }  // of the flat arrays
   [[nodiscard]] bool lars() const { return lars_; }
@@ -47,6 +50,7 @@ class UpdateTable {
   void cut();
   void add_blocks(std::size_t tensor, std::vector<Block>& blocks) const;
 
+  std::shared_ptr<const void> identity_;
   std::vector<UpdatedTensor> tensors_;
   std::size_t elements_ = 0;
   bool lars_ = false;

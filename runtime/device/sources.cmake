@@ -14,4 +14,5 @@ set(device_headers
   device/kernels.h
   device/memory.h
   device/parameter_update.h
+  device/polling.h
   device/token.h)

@@ -18,7 +18,7 @@
 #include "models/base/error.h"
 #include "runtime/collective/executor.h"
 #include "runtime/device/cpu_device.h"
-#include "runtime/transport/polling.h"
+#include "runtime/device/polling.h"
 
 namespace paceline::runtime {
 namespace {

@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "models/base/error.h"
+#include "runtime/device/polling.h"
 #include "runtime/transport/mpi_connections.h"
 #include "runtime/transport/patience.h"
-#include "runtime/transport/polling.h"
 
 namespace paceline::runtime {
 namespace {

@@ -6,6 +6,5 @@ set(transport_headers
   transport/launcher.h
   transport/lost_rank.h
   transport/patience.h
-  transport/polling.h
   transport/thread_transport.h
   transport/transport.h)

@@ -2,8 +2,8 @@
 //
 // A body is a trivially copyable functor whose functions are PACELINE_HD: nvcc compiles them for the
 // GPU and for the host, where the tests' double of the CUDA runtime runs them
-// (tests/support/cuda_on_host). launch.h has the shapes in which bodies are started. This header and
-// launch.h are the only ones that know __CUDA_ARCH__.
+// (tests/support/cuda_on_host). launch.h has the shapes in which bodies are started. This header,
+// launch.h and bodies/numbers.h are the only ones that know __CUDA_ARCH__.
 #pragma once
 
 #include <cstddef>

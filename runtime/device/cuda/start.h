@@ -1,0 +1,42 @@
+// Starts the kernels of a CUDA device on a stream. What is computed is in runtime/device/kernels.h,
+// how in bodies/. The functions return CUDA's status of the call and wait for nothing.
+//
+// The units behind this header are the only ones that nvcc compiles, so that it includes little.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "models/base/precision.h"
+#include "runtime/device/cuda/bodies/update_table.h"
+#include "runtime/device/parameter_update.h"
+
+namespace paceline::runtime::cuda {
+
+using models::NumberType;
+
+// Arrays of `elements` numbers; a Cast between two types, one of which is FP32.
+[[nodiscard]] cudaError_t start_cast(cudaStream_t stream, const void* source,
+                                     NumberType source_type, void* target, NumberType target_type,
+                                     std::uint64_t elements);
+// The types are the same, or the target's is FP32.
+[[nodiscard]] cudaError_t start_add(cudaStream_t stream, const void* source, NumberType source_type,
+                                    void* target, NumberType target_type, std::uint64_t elements);
+[[nodiscard]] cudaError_t start_fill(cudaStream_t stream, float* target, float value,
+                                     std::uint64_t elements);
+[[nodiscard]] cudaError_t start_find_not_finite(cudaStream_t stream, const float* values,
+                                                std::uint64_t elements, std::uint32_t* found);
+
+// The flat arrays of all parameters, of tables.elements numbers.
+struct UpdatedArrays {
+  float* weights = nullptr;
+  const float* gradients = nullptr;
+  float* momentum = nullptr;
+  float* mean_square = nullptr;  // with RMSprop
+};
+// One step: with LARS three kernels, without one.
+[[nodiscard]] cudaError_t start_update(cudaStream_t stream, const UpdateTables& tables,
+                                       const UpdateRule& rule, const UpdatedArrays& arrays);
+
+}  // namespace paceline::runtime::cuda
