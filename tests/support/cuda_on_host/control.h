@@ -2,15 +2,14 @@
 // does nothing, so that the same test runs on a GPU.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-namespace cuda_on_host {
+#include "tests/support/cuda_on_host/order.h"
 
-// Which of the operations that can run runs next: the oldest at once (eager); the one that is
-// waited for, as late as possible (latest); or any, by the seed (random).
-enum class Order : int { eager = 0, latest = 1, random = 2 };
+namespace cuda_on_host {
 
 // Whether the doubles are there: they, and not the toolkit's libraries, were loaded.
 [[nodiscard]] bool present();
@@ -23,6 +22,8 @@ void fail(const std::string& function, int number, int error);
 void fail_device(int device, int number, int error);
 // Bytes of each device; cudaMalloc fails beyond. 0 is without a limit.
 void limit_memory(std::size_t bytes);
+// How many devices there are (8 after reset()); 0 is a machine without one.
+void set_devices(int count);
 [[nodiscard]] long calls(const std::string& function);
 // The number of calls of all functions since reset().
 [[nodiscard]] long all_calls();
@@ -32,6 +33,13 @@ void limit_memory(std::size_t bytes);
 [[nodiscard]] std::uint64_t schedule_hash();
 // Handles, streams and memory that were not given back since reset(), in words.
 [[nodiscard]] std::vector<std::string> leaks();
+// Declares what the host does to memory, here and now; a race with operations that the host has not
+// waited for is reported. Touches of memory of cudaHostAlloc are seen without it; registered memory
+// and what system calls do are not.
+void host_reads(const void* first, std::size_t bytes);
+void host_writes(void* first, std::size_t bytes);
+// How many accesses the check for races has to remember at present.
+[[nodiscard]] std::size_t remembered_accesses();
 // Misuse throws std::logic_error in the thread that finds it, in place of aborting.
 void throw_on_misuse(bool on);
 

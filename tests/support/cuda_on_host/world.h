@@ -27,10 +27,13 @@ struct Access {
   bool writes = false;
 };
 
-// How many operations of each stream (and of each host thread) have happened before: a vector clock.
+// How many operations of each stream happen before: a vector clock. What the host has waited for is
+// left out (happens_before.h).
 using Clock = std::map<const void*, std::uint64_t>;
 
-// One operation of a stream: a kernel, a copy, or a part of a collective.
+// One operation of a stream: a kernel, a copy, or a part of a collective. While it runs, memory that
+// it does not name in `accesses` is closed to it, and a touch ends the program (memory.h); to one
+// with a ready(), which may run parts of others, everything is open.
 struct Operation {
   std::string what;  // for messages: "copy of 4096 bytes"
   std::vector<Access> accesses;
@@ -48,6 +51,7 @@ struct Operation {
   std::vector<std::shared_ptr<Operation>> after = {};
   Stream* stream = nullptr;
   std::uint64_t number = 0;  // in its stream
+  std::uint64_t age = 0;     // among all operations
   Clock clock = {};          // what happens before it
   bool done = false;
 };

@@ -1,0 +1,30 @@
+// How a test's handle (control.h) reaches the double, which it does not link: by one function that it
+// looks up by name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cuda_on_host {
+
+using VisitLine = void (*)(void* self, const char* line);
+
+// The functions of control.h.
+struct Hooks {
+  void (*reset)(int order, std::uint64_t seed);
+  void (*fail)(const char* function, int number, int error);
+  void (*fail_device)(int device, int number, int error);
+  void (*limit_memory)(std::size_t bytes);
+  void (*set_devices)(int count);
+  long (*calls)(const char* function);  // null: of all
+  void (*visit_races)(VisitLine visit, void* self);
+  void (*visit_leaks)(VisitLine visit, void* self);
+  std::uint64_t (*schedule_hash)();
+  void (*throw_on_misuse)(bool on);
+  void (*host_access)(const void* first, std::size_t bytes, bool writes);
+  std::size_t (*remembered_accesses)();
+};
+
+}  // namespace cuda_on_host
+
+extern "C" const cuda_on_host::Hooks* cuda_on_host_hooks();

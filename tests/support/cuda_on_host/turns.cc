@@ -1,0 +1,223 @@
+// The lock, and turns between ranks that are threads.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+
+#include "tests/support/cuda_on_host/state.h"
+
+namespace cuda_on_host {
+namespace {
+
+using namespace std::chrono_literals;
+
+// An enrolled thread that does not come for its turn for so long waits for something outside of
+// CUDA, such as a barrier of the program. The others go on without it; the schedule may then differ
+// from run to run.
+constexpr auto absent_after = 100ms;
+// Where no operation can run and some thread is busy outside of CUDA: so long nothing may happen.
+constexpr auto hangs_after = 30s;
+
+// The handle of a thread on itself; its end is the thread's end.
+struct Registered {
+  Thread thread;
+  Registered() {
+    const std::lock_guard<std::mutex> lock(state().mutex);
+    state().threads.push_back(&thread);
+    thread.epoch = state().epoch;
+  }
+  ~Registered();
+  Registered(const Registered&) = delete;
+  Registered& operator=(const Registered&) = delete;
+};
+
+bool can_take_turn(const Thread& t) {
+  return t.enrolled && !t.waits && !t.absent;
+}
+
+// Gives the turn to one of those that can take it; to nobody if there is none.
+void draw_turn() {
+  State& s = state();
+  std::vector<Thread*> can;
+  for (Thread* const t : s.threads)
+    if (can_take_turn(*t)) can.push_back(t);
+  std::sort(can.begin(), can.end(),
+            [](const Thread* a, const Thread* b) { return a->rank < b->rank; });
+  s.turn = can.empty() ? nullptr : can[draw(can.size())];
+  s.changed.notify_all();
+}
+
+void await_turn(Thread& me) {
+  State& s = state();
+  while (s.turn != &me) {
+    Thread* const holder = s.turn;
+    if (holder == nullptr) {
+      draw_turn();
+      continue;
+    }
+    const bool moved = s.changed.wait_for(me.lock, absent_after, [&] { return s.turn != holder; });
+    if (!moved && s.turn == holder && holder->calls_deep == 0) {
+      holder->absent = true;
+      draw_turn();
+    }
+  }
+}
+
+Registered::~Registered() {
+  const std::lock_guard<std::mutex> lock(state().mutex);
+  std::erase(state().threads, &thread);
+  if (state().turn == &thread) draw_turn();
+  wake_all();
+}
+
+}  // namespace
+
+State& state() {
+  static State* const one = new State;  // outlives threads and static objects
+  return *one;
+}
+
+Thread& this_thread() {
+  thread_local Registered registered;
+  return registered.thread;
+}
+
+std::uint64_t draw(std::uint64_t below) {
+  return below < 2 ? 0 : state().random() % below;
+}
+
+cudaError_t failed(cudaError_t error) {
+  if (error != cudaSuccess) this_thread().last_error = error;
+  return error;
+}
+
+ApiCall::ApiCall(const char* name) {
+  Thread& me = this_thread();
+  State& s = state();
+  if (me.calls_deep++ == 0) {
+    me.lock = std::unique_lock<std::mutex>(s.mutex);
+    if (me.enrolled) {
+      me.absent = false;
+      await_turn(me);
+      draw_turn();
+      await_turn(me);
+    }
+  }
+  ++s.calls[name];
+  const auto range = s.faults.equal_range(name);
+  for (auto fault = range.first; fault != range.second; ++fault) {
+    if (--fault->second.call > 0) continue;
+    injected_ = fault->second.error;
+    s.faults.erase(fault);
+    break;
+  }
+}
+
+ApiCall::~ApiCall() {
+  Thread& me = this_thread();
+  if (--me.calls_deep == 0) me.lock = {};
+}
+
+void wake_all() {
+  for (Thread* const t : state().threads) t->waits = false;
+  state().changed.notify_all();
+}
+
+void enrol(int rank) {
+  Thread& me = this_thread();
+  me.enrolled = true;
+  me.rank = rank;
+  me.waits = me.absent = false;
+  if (state().turn == nullptr) draw_turn();
+}
+
+void leave() {
+  Thread& me = this_thread();
+  me.enrolled = false;
+  wake_all();
+  if (state().turn == &me) draw_turn();
+}
+
+namespace {
+
+std::string deadlock(const char* why) {
+  std::string text = std::string("deadlock in ") + why + ": nothing can run, and every rank waits";
+  for (const Stream* const stream : state().busy) {
+    const Operation& head = *stream->queue.front();
+    text += "\n  " + name_of(*stream) + ": " + head.what;
+    if (head.waits_for) text += " waits for " + head.waits_for();
+    for (const OperationPointer& earlier : head.after)
+      if (!earlier->done)
+        text += " waits for " + earlier->what + " of " + name_of(*earlier->stream);
+  }
+  return text;
+}
+
+}  // namespace
+
+void wait(const std::function<bool()>& finished,
+          const std::function<std::vector<Operation*>()>& wanted, const char* why) {
+  State& s = state();
+  Thread& me = this_thread();
+  const auto happened = [&s] { return s.operations + s.progress + s.hash; };
+  std::uint64_t last = happened();
+  auto since = std::chrono::steady_clock::now();
+  while (!finished()) {
+    if (step(wanted())) continue;
+    if (happened() != last) {
+      last = happened();
+      since = std::chrono::steady_clock::now();
+    }
+    me.waits = true;
+    const auto others = [&](auto&& which) {
+      return std::any_of(s.threads.begin(), s.threads.end(),
+                         [&](const Thread* t) { return t != &me && which(*t); });
+    };
+    if (me.enrolled && others(can_take_turn)) {
+      draw_turn();
+      await_turn(me);
+      continue;
+    }
+    // Threads that are busy outside of CUDA may still bring what is missing.
+    const bool may_come =
+        others([&](const Thread& t) { return me.enrolled ? t.enrolled && t.absent : !t.waits; });
+    if (!may_come || std::chrono::steady_clock::now() - since > hangs_after) {
+      me.waits = false;
+      die(deadlock(why));
+    }
+    s.changed.wait_for(me.lock, 20ms);
+    if (me.enrolled) await_turn(me);
+  }
+  me.waits = false;
+}
+
+bool wait_on_host(const std::function<bool()>& condition, double seconds) {
+  Thread& me = this_thread();
+  if (me.enrolled) {
+    me.absent = true;
+    if (state().turn == &me) draw_turn();
+  }
+  const bool holds =
+      state().changed.wait_for(me.lock, std::chrono::duration<double>(seconds), condition);
+  if (me.enrolled) {
+    me.absent = false;
+    await_turn(me);
+  }
+  return holds;
+}
+
+void notify() {
+  state().changed.notify_all();
+}
+std::uint64_t& progress() {
+  return state().progress;
+}
+
+void die(const std::string& what) {
+  std::fprintf(stderr, "cuda_on_host: %s\n", what.c_str());
+  if (state().throws_on_misuse) throw std::logic_error(what);
+  std::abort();
+}
+
+}  // namespace cuda_on_host
