@@ -27,6 +27,9 @@ struct OnCpu {
     else
       std::memcpy(k.target.data, k.source.data, k.source.bytes());
   }
+  void operator()(const CastMany& k) const {
+    for (const Cast& cast : k.table->casts()) (*this)(cast);
+  }
   void operator()(const Add& k) const {
     if (k.target.type == k.source.type)
       add(k.source.type, k.target.data, k.source.data, k.source.elements);
@@ -37,6 +40,19 @@ struct OnCpu {
   void operator()(const UpdateParameters& k) const { update_on_cpu(k); }
   void operator()(const FindNotFinite& k) const {
     if (!all_finite(floats(k.values))) *k.found = 1;
+  }
+  // In parts that are still in the cache when they are looked at.
+  void operator()(const Unscale& k) const {
+    constexpr std::size_t part = 4096;
+    for (std::size_t first = 0; first < k.target.elements; first += part) {
+      const std::size_t count = std::min(part, k.target.elements - first);
+      const std::span<float> target = floats(k.target.part(first, count));
+      const ConstArrayView source = k.source.part(first, count);
+      if (k.source.data != k.target.data) cast_to_fp32(source.data, source.type, target);
+      // A cast to FP32 has made NaN what it is to be, and a copy has not.
+      if (k.factor != 1 || source.type == NumberType::fp32) scale(target, k.factor);
+      if (!all_finite(target)) *k.found = 1;
+    }
   }
 };
 

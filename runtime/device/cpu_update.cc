@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/tensor/kernels.h"
 #include "runtime/tensor/optimizer_kernels.h"
 
 namespace paceline::runtime {
@@ -21,6 +22,7 @@ class CpuUpdate {
         gradients_(reinterpret_cast<const float*>(update.gradients.data)),
         momentum_(reinterpret_cast<float*>(update.momentum.data)),
         mean_square_(reinterpret_cast<float*>(update.mean_square.data)),
+        copies_(update.copies),
         rates_(table_.tensors().size(), static_cast<float>(rule_.learning_rate)) {}
 
   void run() {
@@ -88,29 +90,36 @@ class CpuUpdate {
 
   void update(std::span<const Block> blocks) const {
     for (const Block& block : blocks) {
-      float* w = weights_ + block.offset;
-      const float* g = gradients_ + block.offset;
-      float* v = momentum_ + block.offset;
-      const float decay = table_.tensors()[block.tensor].decay;
-      if (!rule_.rmsprop) {
-        sgd_step({.gradient_factor = rule_.gradient_factor,
+      update(block);
+      if (copies_.elements > 0)
+        cast_from_fp32({weights_ + block.offset, block.elements}, copies_.type,
+                       copies_.part(block.offset, block.elements).data);
+    }
+  }
+
+  void update(const Block& block) const {
+    float* w = weights_ + block.offset;
+    const float* g = gradients_ + block.offset;
+    float* v = momentum_ + block.offset;
+    const float decay = table_.tensors()[block.tensor].decay;
+    if (!rule_.rmsprop) {
+      sgd_step({.gradient_factor = rule_.gradient_factor,
+                .decay = decay,
+                .momentum = rule_.momentum,
+                .rate = rates_[block.tensor],
+                .nesterov = rule_.nesterov,
+                .look_ahead = rule_.look_ahead},
+               w, g, v, block.elements);
+      return;
+    }
+    rmsprop_step({.gradient_factor = rule_.gradient_factor,
                   .decay = decay,
                   .momentum = rule_.momentum,
-                  .rate = rates_[block.tensor],
-                  .nesterov = rule_.nesterov,
-                  .look_ahead = rule_.look_ahead},
-                 w, g, v, block.elements);
-        continue;
-      }
-      rmsprop_step({.gradient_factor = rule_.gradient_factor,
-                    .decay = decay,
-                    .momentum = rule_.momentum,
-                    .sgd_rate = rule_.sgd_rate,
-                    .rmsprop_rate = rule_.rmsprop_rate,
-                    .square_decay = rule_.square_decay,
-                    .epsilon = rule_.rmsprop_epsilon},
-                   w, g, v, mean_square_ + block.offset, block.elements);
-    }
+                  .sgd_rate = rule_.sgd_rate,
+                  .rmsprop_rate = rule_.rmsprop_rate,
+                  .square_decay = rule_.square_decay,
+                  .epsilon = rule_.rmsprop_epsilon},
+                 w, g, v, mean_square_ + block.offset, block.elements);
   }
 
   const UpdateTable& table_;
@@ -119,6 +128,7 @@ class CpuUpdate {
   const float* gradients_;
   float* momentum_;
   float* mean_square_;
+  ArrayView copies_;
   std::vector<float> rates_;  // of each tensor; workers write those of their own
 };
 

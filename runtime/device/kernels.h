@@ -6,23 +6,23 @@
 // what lets a stream keep it for later, and tests know which memory it will touch.
 //
 // Arrays of a kernel are of one length and do not overlap, unless said so. They are in memory that
-// the device takes (Device::takes), and stay there until the kernel is done.
+// the device takes (Device::takes), and stay there until the kernel is done. Cast is in cast_table.h.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <variant>
 
+#include "runtime/device/cast_table.h"
 #include "runtime/device/memory.h"
 #include "runtime/device/parameter_update.h"
 
 namespace paceline::runtime {
 
-// target[i] = source[i], rounded to the target's type: casts, packs and copies between kinds of
-// memory. One of the two types is FP32, or both are the same.
-struct Cast {
-  ConstArrayView source;
-  ArrayView target;
+// Many casts at once: packs tensors into a bucket, or unpacks them. The casts are in no order. The
+// table outlives the kernel.
+struct CastMany {
+  const CastTable* table = nullptr;
 };
 
 // target[i] = target[i] + source[i]. The sum is in FP32 and rounded to the target's type, which is
@@ -39,6 +39,16 @@ struct FindNotFinite {
   std::uint32_t* found = nullptr;
 };
 
+// target[i] = source[i] * factor in FP32, and sets *found to 1 if a result is NaN or infinite: how
+// gradients come back from the wire. The target is FP32, and may be the source itself. `found` as
+// above.
+struct Unscale {
+  ConstArrayView source;
+  ArrayView target;
+  float factor = 1;
+  std::uint32_t* found = nullptr;
+};
+
 // target[i] = value, for FP32 arrays.
 struct Fill {
   ArrayView target;
@@ -47,7 +57,9 @@ struct Fill {
 
 // One step of an optimizer on the flat FP32 arrays of all parameters (parameter_update.h). The
 // table outlives the kernel; kernels with copies of one table wait for each other, as a device may
-// work in memory of the table. `mean_square` is empty unless the rule has RMSprop.
+// work in memory of the table. `mean_square` is empty unless the rule has RMSprop. `copies` is empty
+// unless somebody computes with the weights in another type: then a flat array that gets the new
+// weights, rounded.
 struct UpdateParameters {
   const UpdateTable* table = nullptr;
   UpdateRule rule;
@@ -55,9 +67,10 @@ struct UpdateParameters {
   ConstArrayView gradients;
   ArrayView momentum;
   ArrayView mean_square;
+  ArrayView copies = {};
 };
 
-using Kernel = std::variant<Cast, Add, FindNotFinite, Fill, UpdateParameters>;
+using Kernel = std::variant<Cast, CastMany, Add, FindNotFinite, Unscale, Fill, UpdateParameters>;
 
 // The memory that a kernel touches.
 struct MemoryAccess {
@@ -80,14 +93,19 @@ void for_each_access(const Kernel& kernel, Sink&& sink) {
     decltype(write)& writes;
     Sink& sink;
     void operator()(const Cast& k) const { reads(k.source), writes(k.target); }
+    void operator()(const CastMany& k) const {
+      for (const Cast& cast : k.table->casts()) reads(cast.source), writes(cast.target);
+    }
     void operator()(const Add& k) const { reads(k.source), writes(k.target); }
     void operator()(const Fill& k) const { writes(k.target); }
     void operator()(const UpdateParameters& k) const {
       writes(k.weights), reads(k.gradients), writes(k.momentum), writes(k.mean_square);
+      writes(k.copies);
     }
-    void operator()(const FindNotFinite& k) const {
-      reads(k.values);
-      sink(MemoryAccess{std::as_bytes(std::span(k.found, 1)), MemoryKind::pinned, true});
+    void operator()(const FindNotFinite& k) const { reads(k.values), finds(k.found); }
+    void operator()(const Unscale& k) const { reads(k.source), writes(k.target), finds(k.found); }
+    void finds(std::uint32_t* found) const {
+      sink(MemoryAccess{std::as_bytes(std::span(found, 1)), MemoryKind::pinned, true});
     }
   };
   std::visit(Visitor{read, write, sink}, kernel);

@@ -1,4 +1,5 @@
 set(device_sources
+  device/cast_table.cc
   device/copies.cc
   device/cpu_device.cc
   device/cpu_update.cc
@@ -7,6 +8,7 @@ set(device_sources
   device/parameter_update.cc
   device/token.cc)
 set(device_headers
+  device/cast_table.h
   device/copies.h
   device/cpu_device.h
   device/cpu_update.h

@@ -224,9 +224,12 @@ void GradientExchange::State::begin_landing(InFlight& in) {
          in.landing_start);
   free = in.landing_start;
   Stream& stream = stream_of(bucket);
-  if (!in_place) stream.start(Cast{travelling(*in.flight, bucket), values(*in.flight, bucket)});
-  stream.start(FindNotFinite{values(*in.flight, bucket),
-                             &in.flight->found()[static_cast<std::size_t>(bucket.stream)]});
+  const ArrayView gradients = values(*in.flight, bucket);
+  std::uint32_t* const found = &in.flight->found()[static_cast<std::size_t>(bucket.stream)];
+  if (in_place)
+    stream.start(FindNotFinite{gradients, found});
+  else
+    stream.start(Unscale{travelling(*in.flight, bucket), gradients, 1, found});
   in.landed = stream.record();
   in.lands = true;
 }

@@ -24,7 +24,8 @@ bool meet(const MemoryAccess& a, const MemoryAccess& b) {
 }
 
 std::string name_of(const runtime::Kernel& kernel) {
-  constexpr const char* names[] = {"Cast", "Add", "FindNotFinite", "Fill", "UpdateParameters"};
+  constexpr const char* names[] = {"Cast", "CastMany",        "Add", "FindNotFinite", "Unscale",
+                                   "Fill", "UpdateParameters"};
   static_assert(std::variant_size_v<runtime::Kernel> == std::size(names));
   return names[kernel.index()];
 }

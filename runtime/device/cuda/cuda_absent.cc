@@ -5,7 +5,7 @@
 namespace paceline::runtime {
 
 namespace cuda {
-class UpdateWorkspaces {};
+class DeviceTables {};
 }  // namespace cuda
 
 int CudaDevice::count() {

@@ -6,9 +6,9 @@
 
 #include "models/base/error.h"
 #include "runtime/device/cuda/cuda_stream.h"
+#include "runtime/device/cuda/device_tables.h"
 #include "runtime/device/cuda/handle.h"
 #include "runtime/device/cuda/status.h"
-#include "runtime/device/cuda/update_workspaces.h"
 
 namespace paceline::runtime {
 
@@ -38,7 +38,7 @@ CudaDevice::CudaDevice(int index) : index_(index) {
         fmt::format("ask for the properties of CUDA device {}", index));
   description_ =
       fmt::format("{}, sm_{}{}", &properties.name[0], properties.major, properties.minor);
-  workspaces_ = std::make_unique<cuda::UpdateWorkspaces>(*this, index);
+  tables_ = std::make_unique<cuda::DeviceTables>(*this, index);
 }
 
 CudaDevice::~CudaDevice() = default;
@@ -61,7 +61,7 @@ Memory CudaDevice::allocate(std::size_t bytes, MemoryKind kind) {
 }
 
 std::unique_ptr<Stream> CudaDevice::make_stream() {
-  return std::make_unique<cuda::CudaStream>(index_, *workspaces_);
+  return std::make_unique<cuda::CudaStream>(index_, *tables_);
 }
 
 }  // namespace paceline::runtime

@@ -20,7 +20,7 @@
 namespace paceline::runtime {
 
 namespace cuda {
-class UpdateWorkspaces;
+class DeviceTables;
 }
 
 class CudaDevice final : public Device {
@@ -51,7 +51,7 @@ class CudaDevice final : public Device {
  private:
   int index_ = 0;
   std::string description_;
-  std::unique_ptr<cuda::UpdateWorkspaces> workspaces_;  // of the tables of its streams' updates
+  std::unique_ptr<cuda::DeviceTables> tables_;  // of its streams' kernels
 };
 
 }  // namespace paceline::runtime

@@ -6,8 +6,8 @@
 #include <exception>
 
 #include "models/base/error.h"
+#include "runtime/device/cuda/device_tables.h"
 #include "runtime/device/cuda/start.h"
-#include "runtime/device/cuda/update_workspaces.h"
 
 namespace paceline::runtime::cuda {
 namespace {
@@ -22,7 +22,7 @@ const float* floats(const ConstArrayView& array) {
 // Starts a kernel on a stream of the current device.
 struct Starter {
   cudaStream_t stream;
-  UpdateWorkspaces& workspaces;
+  DeviceTables& tables;
 
   void operator()(const Cast& k) const {
     if (k.source.elements == 0) return;
@@ -33,6 +33,14 @@ struct Starter {
     check(start_cast(stream, k.source.data, k.source.type, k.target.data, k.target.type,
                      k.source.elements),
           "start a cast");
+  }
+  void operator()(const CastMany& k) const {
+    check(start_cast_many(stream, tables.of(*k.table), *k.table), "start many casts");
+  }
+  void operator()(const Unscale& k) const {
+    check(start_unscale(stream, k.source.data, k.source.type, floats(k.target), k.factor,
+                        k.target.elements, k.found),
+          "start to unscale");
   }
   void operator()(const Add& k) const {
     check(start_add(stream, k.source.data, k.source.type, k.target.data, k.target.type,
@@ -47,20 +55,22 @@ struct Starter {
     check(start_fill(stream, floats(k.target), k.value, k.target.elements), "start to fill");
   }
   void operator()(const UpdateParameters& k) const {
-    check(start_update(stream, workspaces.of(*k.table), k.rule,
+    check(start_update(stream, tables.of(*k.table), k.rule,
                        {.weights = floats(k.weights),
                         .gradients = floats(k.gradients),
                         .momentum = floats(k.momentum),
-                        .mean_square = floats(k.mean_square)}),
+                        .mean_square = floats(k.mean_square),
+                        .copies = k.copies.data,
+                        .copies_type = k.copies.type}),
           "start an update of the parameters");
   }
 };
 
 }  // namespace
 
-CudaStream::CudaStream(int device_index, UpdateWorkspaces& workspaces)
+CudaStream::CudaStream(int device_index, DeviceTables& tables)
     : device_index_(device_index),
-      workspaces_(workspaces),
+      tables_(tables),
       stream_([device_index] {
         const CurrentDevice current(device_index);
         return make_stream_handle();
@@ -78,7 +88,7 @@ CudaStream::~CudaStream() {
 void CudaStream::start(const Kernel& kernel) {
   const CurrentDevice current(device_index_);
   has_started_since_ = true;
-  std::visit(Starter{stream_.get(), workspaces_}, kernel);
+  std::visit(Starter{stream_.get(), tables_}, kernel);
 }
 
 void CudaStream::wait_for(const Token& token) {

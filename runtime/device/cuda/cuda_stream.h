@@ -13,7 +13,7 @@
 
 namespace paceline::runtime::cuda {
 
-class UpdateWorkspaces;
+class DeviceTables;
 
 // A source of tokens whose points are events of one CUDA device: a stream, or an executor that runs
 // on streams of its own. A CudaStream of the same device waits for them without the host.
@@ -28,8 +28,8 @@ class CudaTokenSource : public Token::Source {
 
 class CudaStream final : public Stream, public CudaTokenSource {
  public:
-  // The workspaces outlive the stream.
-  CudaStream(int device_index, UpdateWorkspaces& workspaces);
+  // The tables outlive the stream.
+  CudaStream(int device_index, DeviceTables& tables);
   // Waits for what was started, for device_patience at most. An error is left to the device's next
   // user.
   ~CudaStream() override;
@@ -50,7 +50,7 @@ class CudaStream final : public Stream, public CudaTokenSource {
 
  private:
   int device_index_;
-  UpdateWorkspaces& workspaces_;
+  DeviceTables& tables_;
   StreamHandle stream_;
   EventPoints points_;
   std::uint64_t recorded_ = 0;      // the last point

@@ -1,7 +1,8 @@
 // Starts the kernels of a CUDA device on a stream. What is computed is in runtime/device/kernels.h,
 // how in bodies/. The functions return CUDA's status of the call and wait for nothing.
 //
-// The units behind this header are the only ones that nvcc compiles, so that it includes little.
+// The units behind this header are the only ones that nvcc compiles, so that it includes little. They
+// are compiled without contraction of a * b + c (runtime/CMakeLists.txt), for the bits of the CPU.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,6 +10,8 @@
 #include <cstdint>
 
 #include "models/base/precision.h"
+#include "runtime/device/cast_table.h"
+#include "runtime/device/cuda/bodies/cast_tiles.h"
 #include "runtime/device/cuda/bodies/update_table.h"
 #include "runtime/device/parameter_update.h"
 
@@ -27,6 +30,13 @@ using models::NumberType;
                                      std::uint64_t elements);
 [[nodiscard]] cudaError_t start_find_not_finite(cudaStream_t stream, const float* values,
                                                 std::uint64_t elements, std::uint32_t* found);
+// The target is FP32.
+[[nodiscard]] cudaError_t start_unscale(cudaStream_t stream, const void* source,
+                                        NumberType source_type, float* target, float factor,
+                                        std::uint64_t elements, std::uint32_t* found);
+// The tiles are those of the table.
+[[nodiscard]] cudaError_t start_cast_many(cudaStream_t stream, const CastTiles& tiles,
+                                          const CastTable& table);
 
 // The flat arrays of all parameters, of tables.elements numbers.
 struct UpdatedArrays {
@@ -34,6 +44,8 @@ struct UpdatedArrays {
   const float* gradients = nullptr;
   float* momentum = nullptr;
   float* mean_square = nullptr;  // with RMSprop
+  void* copies = nullptr;        // of the new weights, in 16 bits; may be null
+  NumberType copies_type = NumberType::fp16;
 };
 // One step: with LARS three kernels, without one.
 [[nodiscard]] cudaError_t start_update(cudaStream_t stream, const UpdateTables& tables,

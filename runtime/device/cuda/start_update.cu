@@ -1,7 +1,4 @@
 // Tests: tests/cuda/device/update_test.cc.
-//
-// This unit is compiled without contraction of a * b + c (runtime/CMakeLists.txt): the update has
-// the bits of runtime/tensor/optimizer_kernels.cc.
 #include <cmath>
 
 #include "runtime/device/cuda/bodies/update.h"
@@ -41,26 +38,41 @@ bool is_aligned(const void* p) {
   return reinterpret_cast<std::uintptr_t>(p) % 16 == 0;
 }
 
+template <class Copy, class Rule>
+cudaError_t start_rule(cudaStream_t stream, const UpdateTables& t, const UpdateRule& rule,
+                       const UpdatedArrays& a, const Rule& step) {
+  const UpdateBody<Rule, Copy> body{.tiles = t.tiles,
+                                    .tile_count = t.tile_count,
+                                    .tensors = t.tensors,
+                                    .tensor_count = t.tensor_count,
+                                    .rates = t.block_count > 0 ? t.rates : nullptr,
+                                    .rate = static_cast<float>(rule.learning_rate),
+                                    .rule = step,
+                                    .weights = a.weights,
+                                    .gradients = a.gradients,
+                                    .momentum = a.momentum,
+                                    .mean_square = a.mean_square,
+                                    .copies = static_cast<Copy*>(a.copies),
+                                    .elements = t.elements,
+                                    .aligned = is_aligned(a.weights) && is_aligned(a.gradients) &&
+                                               is_aligned(a.momentum) &&
+                                               is_aligned(a.mean_square) && is_aligned(a.copies)};
+  return start_phased(stream, body, {.blocks = t.tile_count, .threads = 256});
+}
+
 template <class Rule>
 cudaError_t start_rule(cudaStream_t stream, const UpdateTables& t, const UpdateRule& rule,
                        const UpdatedArrays& a, const Rule& step) {
-  const UpdateBody<Rule, NoCopy> body{.tiles = t.tiles,
-                                      .tile_count = t.tile_count,
-                                      .tensors = t.tensors,
-                                      .tensor_count = t.tensor_count,
-                                      .rates = t.block_count > 0 ? t.rates : nullptr,
-                                      .rate = static_cast<float>(rule.learning_rate),
-                                      .rule = step,
-                                      .weights = a.weights,
-                                      .gradients = a.gradients,
-                                      .momentum = a.momentum,
-                                      .mean_square = a.mean_square,
-                                      .copies = nullptr,
-                                      .elements = t.elements,
-                                      .aligned = is_aligned(a.weights) && is_aligned(a.gradients) &&
-                                                 is_aligned(a.momentum) &&
-                                                 is_aligned(a.mean_square)};
-  return start_phased(stream, body, {.blocks = t.tile_count, .threads = 256});
+  if (a.copies == nullptr) return start_rule<NoCopy>(stream, t, rule, a, step);
+  switch (a.copies_type) {
+    case NumberType::fp16:
+      return start_rule<Fp16>(stream, t, rule, a, step);
+    case NumberType::bf16:
+      return start_rule<Bf16>(stream, t, rule, a, step);
+    case NumberType::fp32:
+      break;
+  }
+  return cudaErrorInvalidValue;
 }
 
 }  // namespace

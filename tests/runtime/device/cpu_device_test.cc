@@ -66,6 +66,72 @@ TEST(CpuDevice, RemembersThatSomethingWasNotFinite) {
   EXPECT_EQ(found, 1U);
 }
 
+TEST(CpuDevice, CastsManyArraysAtOnce) {
+  CpuDevice device;
+  const auto stream = device.make_stream();
+  const std::array<float, 3> a = {1, 2, 3};
+  const std::array<float, 2> b = {4, 1e6F};
+  const Memory bucket = device.allocate(10, MemoryKind::host);
+  const ArrayView wire = bucket.array(NumberType::fp16);
+  std::array<float, 3> a_back{};
+  std::array<float, 2> b_back{};
+  const CastTable pack({{view_of(std::span<const float>(a)), wire.part(2, 3)},
+                        {view_of(std::span<const float>(b)), wire.part(0, 2)}});
+  const CastTable unpack({{wire.part(2, 3), view_of(std::span<float>(a_back))},
+                          {wire.part(0, 2), view_of(std::span<float>(b_back))}});
+  stream->start(CastMany{&pack});
+  stream->start(CastMany{&unpack});
+  EXPECT_EQ(a_back, a);
+  EXPECT_EQ(b_back, (std::array<float, 2>{4, std::numeric_limits<float>::infinity()}));
+  EXPECT_EQ(unpack.source_type(), NumberType::fp16);
+  EXPECT_EQ(unpack.target_type(), NumberType::fp32);
+}
+
+TEST(CpuDevice, UnscalesAndLooksAtTheResults) {
+  CpuDevice device;
+  const auto stream = device.make_stream();
+  const std::vector<float> values(10'000, 3);
+  const Memory source = device.allocate(2 * values.size(), MemoryKind::host);
+  const ArrayView wire = source.array(NumberType::fp16);
+  std::vector<float> target(values.size());
+  std::uint32_t found = 0;
+  stream->start(Cast{view_of(std::span<const float>(values)), wire});
+  stream->start(Unscale{wire, view_of(std::span<float>(target)), 0.25F, &found});
+  EXPECT_EQ(target, std::vector<float>(values.size(), 0.75F));
+  EXPECT_EQ(found, 0U);
+  // In place; the product overflows where the number does not.
+  target[9'999] = 2e38F;
+  const ArrayView own = view_of(std::span<float>(target));
+  stream->start(Unscale{own, own, 1, &found});
+  EXPECT_EQ(found, 0U);
+  stream->start(Unscale{own, own, 2, &found});
+  EXPECT_EQ(target[0], 1.5F);
+  EXPECT_EQ(found, 1U);
+}
+
+// The copies are the new weights of the table's tensors, rounded; what is between tensors stays.
+TEST(CpuDevice, UpdatesCopiesWithTheWeights) {
+  CpuDevice device;
+  const auto stream = device.make_stream();
+  const UpdateTable table({{.offset = 0, .elements = 2}, {.offset = 3, .elements = 1}}, false, 1);
+  std::array<float, 4> weights = {1, 2, 3, 4};
+  const std::array<float, 4> gradients = {0.5F, 1e-6F, 7, 1};
+  std::array<float, 4> momentum{};
+  const Memory copies = device.allocate(8, MemoryKind::host);
+  std::array<float, 4> copied = {9, 9, 9, 9};
+  stream->start(Cast{view_of(std::span<const float>(copied)), copies.array(NumberType::bf16)});
+  stream->start(UpdateParameters{.table = &table,
+                                 .rule = {.learning_rate = 1},
+                                 .weights = view_of(std::span<float>(weights)),
+                                 .gradients = view_of(std::span<const float>(gradients)),
+                                 .momentum = view_of(std::span<float>(momentum)),
+                                 .mean_square = {},
+                                 .copies = copies.array(NumberType::bf16)});
+  stream->start(Cast{copies.array(NumberType::bf16), view_of(std::span<float>(copied))});
+  EXPECT_EQ(weights, (std::array<float, 4>{0.5F, 2 - 1e-6F, 3, 3}));
+  EXPECT_EQ(copied, (std::array<float, 4>{0.5F, 2, 9, 3}));
+}
+
 TEST(CpuDevice, AllocatesHostMemoryOfAnySize) {
   CpuDevice device;
   for (const std::size_t bytes : {0UL, 1UL, 4097UL, (1UL << 21) + 3}) {
@@ -98,6 +164,13 @@ TEST(Kernels, SayWhatMemoryTheyTouch) {
             (std::vector<std::pair<const std::byte*, bool>>{{at(b), true}}));
   EXPECT_EQ(touched(FindNotFinite{source, &found}),
             (std::vector<std::pair<const std::byte*, bool>>{{at(a), false}, {at(found), true}}));
+  EXPECT_EQ(touched(Unscale{source, target, 1, &found}),
+            (std::vector<std::pair<const std::byte*, bool>>{
+                {at(a), false}, {at(b), true}, {at(found), true}}));
+  const CastTable table({{source, target}, {target, view_of(std::span<float>(a))}});
+  EXPECT_EQ(touched(CastMany{&table}),
+            (std::vector<std::pair<const std::byte*, bool>>{
+                {at(a), false}, {at(b), true}, {at(b), false}, {at(a), true}}));
 }
 
 // A source that is done at a point in time.

@@ -72,6 +72,46 @@ struct AddBody {
   }
 };
 
+// target[i] = source[i] * factor in FP32; sets *found to 1 if a result is NaN or infinite. 6 bytes
+// an element from 16 bits, 8 from FP32. The source may be the target.
+template <class Source>
+struct UnscaleBody {
+  static constexpr unsigned width = piece_width<float, Source>;
+  const Source* source;
+  float* target;
+  float factor;
+  std::uint32_t* found;
+  Pieces pieces;
+
+  PACELINE_HD void operator()(std::uint64_t i) const {
+    pieces.visit<width>(
+        i,
+        [this](std::uint64_t first) {
+          float values[width];
+          load(source + first, values);
+          bool finite = true;
+#pragma unroll
+          for (unsigned k = 0; k < width; ++k) {
+            values[k] *= factor;
+            finite = finite && is_finite(values[k]);
+          }
+          store(target + first, values);
+          if (!finite) *found = 1;
+        },
+        [this](std::uint64_t at) {
+          const float value = value_of(source[at]) * factor;
+          store(target + at, value);
+          if (!is_finite(value)) *found = 1;
+        });
+  }
+  template <class Visitor>
+  void access(const Visitor& visitor) const {
+    visitor.read(source, pieces.elements);
+    visitor.write(target, pieces.elements);
+    visitor.write(found, 1);
+  }
+};
+
 // target[i] = value, a copy of its bits. 4 bytes an element.
 struct FillBody {
   static constexpr unsigned width = 4;
