@@ -111,7 +111,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
       return invalidate(*asked->capture, cudaErrorStreamCaptureUnsupported);
     if (const cudaError_t s = forbidden_in_legacy(*asked); s != cudaSuccess) return s;
     if (const cudaError_t s = forbidden_by_captures(); s != cudaSuccess) return s;
-    step_by_chance();
+    step_by_chance(asked->tail.get());
     if (!asked->queue.empty()) return cudaErrorNotReady;
     return synchronise(asked);
   });
@@ -221,7 +221,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
     Event* const asked = event_of(event);
     if (const cudaError_t s = check_not_captured(*asked); s != cudaSuccess) return s;
     if (const cudaError_t s = forbidden_by_captures(); s != cudaSuccess) return s;
-    step_by_chance();
+    step_by_chance(asked->record.get());
     if (asked->record == nullptr) return cudaSuccess;
     if (!asked->record->done) return cudaErrorNotReady;
     synchronise(asked->record, "cudaEventQuery");

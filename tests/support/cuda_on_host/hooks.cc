@@ -54,6 +54,8 @@ void reset(int order, std::uint64_t seed) {
     t->last_error = cudaSuccess;
     t->capture_mode = cudaStreamCaptureModeGlobal;
     t->enrolled = t->waits = t->absent = false;
+    t->comes_with = nullptr;
+    t->questions = 0;
   }
   forget_peers();
   forget_all_accesses();

@@ -163,8 +163,11 @@ bool step(const std::vector<Operation*>& wanted) {
   return true;
 }
 
-void step_by_chance() {
+void step_by_chance(Operation* asked) {
+  constexpr int often = 4;
   if (state().order == Order::random && draw(2) == 0) step({});
+  if (state().order != Order::latest || asked == nullptr || asked->done) return;
+  if (++this_thread().questions % often == 0) step({asked});
 }
 
 OperationPointer issue(Stream* stream, OperationPointer operation) {

@@ -61,10 +61,12 @@ struct Thread {
   cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
   int calls_deep = 0;
   bool in_host_function = false;
+  int questions = 0;  // whether something is done, in a row and in vain
   std::unique_lock<std::mutex> lock;
 
   // Turns (turns.cc).
   bool enrolled = false;
+  const void* comes_with = nullptr;  // the group with which it is about to be enrolled
   int rank = 0;
   bool waits = false;
   bool absent = false;
@@ -140,8 +142,9 @@ cudaError_t synchronise(Stream* stream);
 void synchronise(const OperationPointer& operation, const char* why);
 // Runs one operation that can run; in the order `latest` only if one of `wanted` needs it.
 bool step(const std::vector<Operation*>& wanted);
-// In the order random: now and then an operation runs while the host asks whether it has.
-void step_by_chance();
+// An operation may run while the host asks whether `asked` has: in the order random now and then, and
+// in the order latest, if `asked` needs it, when the thread has asked often.
+void step_by_chance(Operation* asked);
 // Puts a ready-made operation into a stream that is not captured.
 OperationPointer issue(Stream* stream, OperationPointer operation);
 

@@ -124,17 +124,25 @@ void wake_all() {
   state().changed.notify_all();
 }
 
-void enrol(int rank) {
+void enrol(const void* group, int rank, int ranks) {
   Thread& me = this_thread();
-  me.enrolled = true;
+  me.comes_with = group;
   me.rank = rank;
-  me.waits = me.absent = false;
+  const auto of_group = [&](const Thread* t) { return t->comes_with == group; };
+  if (std::count_if(state().threads.begin(), state().threads.end(), of_group) < ranks) return;
+  for (Thread* const t : state().threads) {
+    if (!of_group(t)) continue;
+    t->enrolled = true;
+    t->waits = t->absent = false;
+    t->comes_with = nullptr;
+  }
   if (state().turn == nullptr) draw_turn();
 }
 
 void leave() {
   Thread& me = this_thread();
   me.enrolled = false;
+  me.comes_with = nullptr;
   wake_all();
   if (state().turn == &me) draw_turn();
 }

@@ -89,9 +89,10 @@ void drop_operations(const std::function<bool(const Operation&)>& which);
 [[nodiscard]] std::uint64_t& progress();
 
 // Ranks that are threads take turns, in an order that the seed draws, so that the same seed repeats
-// the same schedule. A rank enrols after a rendezvous with the others, and leaves with its last
+// the same schedule. The threads of a group are enrolled together, when all its ranks have called
+// enrol(); each then waits for the others by wait_on_host(). A rank leaves with its last
 // communicator.
-void enrol(int rank);
+void enrol(const void* group, int rank, int ranks);
 void leave();
 
 // Runs operations until `finished` says so. `wanted` are the operations that the caller waits for.

@@ -1,0 +1,41 @@
+#include "tests/support/cuda_on_host/nccl_control.h"
+
+#include <dlfcn.h>
+
+namespace cuda_on_host::nccl {
+namespace {
+
+// A function of the double, or null where there is none.
+template <class Function>
+Function* find(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+}
+
+template <class Function, class... Arguments>
+void call(const char* name, Arguments... arguments) {
+  if (auto* const function = find<Function>(name)) function(arguments...);
+}
+
+}  // namespace
+
+bool present() {
+  return find<void()>("cuda_on_host_nccl_reset") != nullptr;
+}
+void reset() {
+  call<void()>("cuda_on_host_nccl_reset");
+}
+void buffer_sends(std::size_t bytes) {
+  call<void(std::size_t)>("cuda_on_host_nccl_buffer_sends", bytes);
+}
+void hide_aborts(bool hides) {
+  call<void(int)>("cuda_on_host_nccl_hide_aborts", hides ? 1 : 0);
+}
+void fail_rank(int rank, int error) {
+  call<void(int, int)>("cuda_on_host_nccl_fail_rank", rank, error);
+}
+int live_communicators() {
+  auto* const function = find<int()>("cuda_on_host_nccl_live");
+  return function == nullptr ? 0 : function();
+}
+
+}  // namespace cuda_on_host::nccl
