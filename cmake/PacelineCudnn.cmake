@@ -1,0 +1,25 @@
+# Finds cuDNN beside the CUDA toolkit (cmake/PacelineCuda.cmake). Plans are built from what
+# cudnn_graph.h has, as it is since 9.11: descriptions of devices as JSON. The version is of the
+# header; what is loaded may be newer, and tests compare.
+set(PACELINE_CUDNN_STATE "off")
+if(PACELINE_CUDA_STATE STREQUAL "not found")
+  set(PACELINE_CUDNN_STATE "not found")
+elseif(NOT PACELINE_CUDA_STATE STREQUAL "off")
+  find_path(PACELINE_CUDNN_INCLUDE cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  find_library(PACELINE_CUDNN_LIBRARY cudnn HINTS "${CUDAToolkit_LIBRARY_DIR}")
+  set(PACELINE_CUDNN_STATE "not found")
+  if(PACELINE_CUDNN_INCLUDE AND PACELINE_CUDNN_LIBRARY)
+    file(STRINGS "${PACELINE_CUDNN_INCLUDE}/cudnn_version.h" version_lines REGEX "#define CUDNN_(MAJOR|MINOR|PATCHLEVEL) ")
+    string(REGEX REPLACE "[^0-9;]" "" version "${version_lines}")
+    string(REPLACE ";" "." version "${version}")
+    if(version VERSION_LESS 9.11)
+      set(PACELINE_CUDNN_STATE "${version} is too old")
+    else()
+      set(PACELINE_CUDNN_STATE "${version}")
+      add_library(paceline_cudnn_library INTERFACE)
+      target_include_directories(paceline_cudnn_library SYSTEM INTERFACE
+        "${PACELINE_CUDNN_INCLUDE}" ${CUDAToolkit_INCLUDE_DIRS})
+      target_link_libraries(paceline_cudnn_library INTERFACE "${PACELINE_CUDNN_LIBRARY}")
+    endif()
+  endif()
+endif()

@@ -1,0 +1,476 @@
+// Tests: tests/runtime/cudnn/layer_steps_test.cc.
+#include "runtime/network/cudnn/layer_steps.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "models/base/error.h"
+#include "models/network/shape_inference.h"
+#include "runtime/network/trainable_network.h"
+
+namespace paceline::runtime::cudnn {
+namespace {
+
+using models::Shape;
+using Kind = Tensor::Kind;
+
+// Channels of the network's input are filled up to a multiple of this.
+constexpr std::int64_t input_channel_multiple = 4;
+
+template <class... Functions>
+struct Overloaded : Functions... {
+  using Functions::operator()...;
+};
+template <class... Functions>
+Overloaded(Functions...) -> Overloaded<Functions...>;
+
+int number(Role role) {
+  return static_cast<int>(role);
+}
+int term(std::size_t i) {
+  return number(Role::term) + static_cast<int>(i);
+}
+
+class StepMaker {
+ public:
+  StepMaker(const models::Network& network, int batch)
+      : network_(network), batch_(batch), shapes_(models::infer_shapes(network)) {
+    const std::size_t count = network.layers().size();
+    readers_.resize(count);
+    needs_gradient_.resize(count);
+    flattened_.resize(count);
+    end_.resize(count);
+    head_.assign(count, -1);
+    terms_.resize(count);
+    for (int i = 0; i < size(); ++i) {
+      end_[at(i)] = i;
+      needs_gradient_[at(i)] = has_parameters(i);
+      for (const int input : layer(i).inputs) {
+        if (input == models::network_input) continue;
+        readers_[at(input)].push_back(i);
+        if (needs_gradient_[at(input)]) needs_gradient_[at(i)] = true;
+      }
+      flattened_[at(i)] = is_flattened(i);
+    }
+    for (int i = 0; i < size(); ++i) fuse(i);
+  }
+
+  std::vector<Step> make() {
+    add(models::network_input, Pass::forward, OwnKernel::load_input, {},
+        {{0, {Kind::data, models::network_input, 0}}});
+    for (int i = 0; i < size(); ++i) {
+      if (end_[at(i)] == i) forward(i);
+    }
+    for (int i = size() - 1; i >= 0; --i) {
+      if (needs_gradient_[at(i)]) backward(i);
+    }
+    return std::move(steps_);
+  }
+
+ private:
+  static std::size_t at(int layer) { return static_cast<std::size_t>(layer); }
+  [[nodiscard]] int size() const { return static_cast<int>(network_.layers().size()); }
+  [[nodiscard]] const models::Layer& layer(int i) const { return network_.layers()[at(i)]; }
+  template <class K>
+  [[nodiscard]] const K* as(int i) const {
+    return std::get_if<K>(&layer(i).kind);
+  }
+  [[nodiscard]] bool needs_gradient(int value) const {
+    return value != models::network_input && needs_gradient_[at(value)];
+  }
+
+  // Shapes.
+  [[nodiscard]] bool pads_input() const {
+    for (int i = 0; i < size(); ++i) {
+      for (const int input : layer(i).inputs) {
+        if (input != models::network_input) continue;
+        const auto* convolution = as<models::Convolution>(i);
+        if (convolution == nullptr || convolution->groups != 1) return false;
+      }
+    }
+    return true;
+  }
+  [[nodiscard]] Images images(int value) const {
+    if (value != models::network_input) return images(shapes_[at(value)]);
+    Images input = images(network_.input());
+    if (pads_input())
+      input.channels = (input.channels + input_channel_multiple - 1) / input_channel_multiple *
+                       input_channel_multiple;
+    return input;
+  }
+  [[nodiscard]] Images images(const Shape& shape) const {
+    return {batch_, shape.channels, shape.height, shape.width};
+  }
+  [[nodiscard]] Images as_vector(int value) const {
+    const Images all = images(value);
+    return {all.batch, all.channels * all.height * all.width, 1, 1};
+  }
+
+  // A flattened image stands in NHWC order, where channels and pixels are not told apart by place
+  // as the caller's arrays have them. Fully connected layers read it with weights in that order.
+  [[nodiscard]] bool is_flattened(int i) const {
+    const int input = layer(i).inputs[0];
+    const Shape& read = input == models::network_input ? network_.input() : shapes_[at(input)];
+    if (as<models::Flatten>(i) != nullptr && read.is_image) return read.height * read.width > 1;
+    if (as<models::FullyConnected>(i) != nullptr || shapes_[at(i)].is_image) return false;
+    const bool flat = std::any_of(layer(i).inputs.begin(), layer(i).inputs.end(), [this](int v) {
+      return v != models::network_input && flattened_[at(v)];
+    });
+    const bool keeps_order = as<models::BatchNorm>(i) != nullptr ||
+                             as<models::Concat>(i) != nullptr ||
+                             as<models::SoftmaxCrossEntropy>(i) != nullptr;
+    if (flat && keeps_order)
+      throw InputError("layer '" + layer(i).name + "': " + std::string(name(layer(i).kind)) +
+                           " reads a flattened image, which stands in another order on GPUs",
+                       "put a fully_connected layer before it");
+    return flat;
+  }
+
+  // Tensors.
+  [[nodiscard]] Tensor data(int value) const {
+    while (value != models::network_input && as<models::Flatten>(value) != nullptr)
+      value = layer(value).inputs[0];
+    return {Kind::data, value, 0};
+  }
+  [[nodiscard]] static Tensor weight(int i) { return {Kind::parameter, i, 0}; }
+  [[nodiscard]] static Tensor bias(int i) { return {Kind::parameter, i, 1}; }
+  [[nodiscard]] static Tensor weight_gradient(int i) { return {Kind::parameter_gradient, i, 0}; }
+  [[nodiscard]] static Tensor bias_gradient(int i) { return {Kind::parameter_gradient, i, 1}; }
+  [[nodiscard]] static Tensor part(int i, int input = 0) { return {Kind::gradient_part, i, input}; }
+
+  // Which layers are computed together. end_ of a layer is the last of its group, and head_ of a
+  // ReLU that ends a group the layer that does its work.
+  [[nodiscard]] int only_reader(int i) const {
+    return readers_[at(i)].size() == 1 ? readers_[at(i)][0] : -1;
+  }
+  [[nodiscard]] int relu_behind(int i) const {
+    const int reader = only_reader(i);
+    return reader >= 0 && as<models::Relu>(reader) != nullptr ? reader : -1;
+  }
+  void join(int head, int relu) {
+    head_[at(relu)] = head;
+    end_[at(head)] = relu;
+  }
+  void fuse(int i) {
+    const int relu = relu_behind(i);
+    const auto* convolution = as<models::Convolution>(i);
+    const auto* full = as<models::FullyConnected>(i);
+    const bool biased =
+        (convolution != nullptr && convolution->bias) || (full != nullptr && full->bias);
+    if (relu >= 0 && (biased || as<models::BatchNorm>(i) != nullptr)) join(i, relu);
+    if (relu < 0 || as<models::Add>(i) == nullptr) return;
+    // The batch norm that is computed last takes the add in: all else is there by then.
+    const auto& inputs = layer(i).inputs;
+    const int last = *std::max_element(inputs.begin(), inputs.end());
+    if (inputs.size() == 2 && last >= 0 && as<models::BatchNorm>(last) != nullptr &&
+        only_reader(last) == i) {
+      join(last, relu);
+      end_[at(i)] = relu;
+    } else {
+      join(i, relu);
+    }
+  }
+  // The add between a head and the ReLU of its group; -1 if there is none.
+  [[nodiscard]] int add_before(int relu) const {
+    const int input = layer(relu).inputs[0];
+    return as<models::Add>(input) != nullptr && end_[at(input)] == relu ? input : -1;
+  }
+
+  void add(int i, Pass pass, std::variant<Operation, OwnKernel> work, std::vector<Operand> reads,
+           std::vector<Operand> writes) {
+    steps_.push_back({i, pass, std::move(work), std::move(reads), std::move(writes)});
+  }
+
+  // Forward: the group that ends in layer i, or the layer alone.
+  void forward(int i) {
+    const int head = head_[at(i)] >= 0 ? head_[at(i)] : i;
+    std::visit(
+        Overloaded{
+            [&](const models::Convolution& c) {
+              forward_product(head, i, product(head, c), c.bias);
+            },
+            [&](const models::FullyConnected& f) {
+              forward_product(head, i, product(head), f.bias);
+            },
+            [&](const models::BatchNorm&) { forward_norm(head, i); },
+            [&](const models::Relu&) { forward_sum(head, i, layer(head).inputs); },
+            [&](const models::Add&) { forward_sum(head, i, layer(head).inputs); },
+            [&](const models::MaxPool&) { forward_pool(i); },
+            [&](const models::AveragePool&) { forward_pool(i); },
+            [&](const models::AdaptiveAveragePool&) { forward_pool(i); },
+            [&](const models::Lrn&) { forward_own(i, OwnKernel::lrn, true); },
+            [&](const models::Dropout&) { forward_own(i, OwnKernel::dropout, true); },
+            [&](const models::Concat&) { forward_own(i, OwnKernel::concat, false); },
+            [&](const models::SoftmaxCrossEntropy&) { forward_own(i, OwnKernel::loss, true); },
+            [](const auto&) {},  // views; check_trainable refuses the rest
+        },
+        layer(head).kind);
+  }
+
+  [[nodiscard]] Convolution product(int i, const models::Convolution& c) const {
+    return {.x = images(layer(i).inputs[0]),
+            .y = images(i),
+            .kernel = c.kernel,
+            .stride = c.stride,
+            .padding = c.padding,
+            .dilation = c.dilation,
+            .groups = c.groups};
+  }
+  [[nodiscard]] Convolution product(int i) const {
+    return {.x = as_vector(layer(i).inputs[0]), .y = images(i), .kernel = models::square(1)};
+  }
+  void forward_product(int i, int end, Convolution c, bool biased) {
+    std::vector<Operand> reads = {{number(Role::x), data(layer(i).inputs[0])},
+                                  {number(Role::w), weight(i)}};
+    if (biased) reads.push_back({number(Role::bias), bias(i)});
+    c.bias = biased;
+    c.relu = end != i;
+    add(end, Pass::forward, Operation{c}, std::move(reads), {{number(Role::y), data(end)}});
+  }
+
+  void forward_norm(int i, int end) {
+    const int sum = end == i ? -1 : add_before(end);
+    std::vector<Operand> reads = {{number(Role::x), data(layer(i).inputs[0])},
+                                  {number(Role::scale), weight(i)},
+                                  {number(Role::shift), bias(i)},
+                                  {number(Role::running_mean), {Kind::statistics, i, 0}},
+                                  {number(Role::running_variance), {Kind::statistics, i, 1}}};
+    if (sum >= 0) {
+      const auto& inputs = layer(sum).inputs;
+      reads.push_back({number(Role::residual), data(inputs[0] == i ? inputs[1] : inputs[0])});
+    }
+    add(end, Pass::forward, Operation{BatchNorm{Pass::forward, images(i), sum >= 0, end != i}},
+        std::move(reads),
+        {{number(Role::y), data(end)},
+         {number(Role::mean), {Kind::kept, i, 0}},
+         {number(Role::inverse_deviation), {Kind::kept, i, 1}},
+         {number(Role::next_running_mean), {Kind::statistics, i, 0}},
+         {number(Role::next_running_variance), {Kind::statistics, i, 1}}});
+  }
+
+  void forward_sum(int i, int end, const std::vector<int>& inputs) {
+    std::vector<Operand> reads;
+    for (const int input : inputs) reads.push_back({term(reads.size()), data(input)});
+    const bool relu = as<models::Relu>(end) != nullptr;
+    add(end, Pass::forward, Operation{Sum{images(i), static_cast<int>(inputs.size()), relu}},
+        std::move(reads), {{number(Role::y), data(end)}});
+  }
+
+  // The pool as cuDNN has it; nothing where its windows do not divide alike.
+  [[nodiscard]] bool pool_of(int i, Pool& pool) const {
+    pool.x = images(layer(i).inputs[0]);
+    pool.y = images(i);
+    const auto take = [&pool](const models::Pool& p) {
+      pool.kernel = p.kernel;
+      pool.stride = p.stride;
+      pool.padding = p.padding;
+    };
+    if (const auto* largest = as<models::MaxPool>(i)) {
+      pool.kind = Pool::Kind::max;
+      take(*largest);
+      return true;
+    }
+    pool.kind = Pool::Kind::average;
+    if (const auto* mean = as<models::AveragePool>(i)) {
+      take(*mean);
+      const auto fits = [](std::int64_t in, std::int64_t out, std::int64_t kernel,
+                           std::int64_t stride, std::int64_t padding) {
+        return (out - 1) * stride + kernel <= in + 2 * padding;
+      };
+      return fits(pool.x.height, pool.y.height, pool.kernel.height, pool.stride.height,
+                  pool.padding.height) &&
+             fits(pool.x.width, pool.y.width, pool.kernel.width, pool.stride.width,
+                  pool.padding.width);
+    }
+    if (pool.x.height % pool.y.height != 0 || pool.x.width % pool.y.width != 0) return false;
+    pool.kernel = pool.stride = {pool.x.height / pool.y.height, pool.x.width / pool.y.width};
+    return true;
+  }
+  void forward_pool(int i) {
+    Pool pool;
+    if (!pool_of(i, pool)) return forward_own(i, OwnKernel::uneven_pool, false);
+    std::vector<Operand> writes = {{number(Role::y), data(i)}};
+    if (pool.kind == Pool::Kind::max) writes.push_back({number(Role::index), {Kind::kept, i, 0}});
+    add(i, Pass::forward, Operation{pool}, {{number(Role::x), data(layer(i).inputs[0])}},
+        std::move(writes));
+  }
+
+  void forward_own(int i, OwnKernel kernel, bool keeps) {
+    std::vector<Operand> reads;
+    for (const int input : layer(i).inputs) reads.push_back({0, data(input)});
+    std::vector<Operand> writes = {{0, data(i)}};
+    if (keeps) writes.push_back({0, {Kind::kept, i, 0}});
+    add(i, Pass::forward, kernel, std::move(reads), std::move(writes));
+  }
+
+  // Backward. terms_ of a layer are the tensors whose sum is the gradient of its output.
+  void give(int i, int input, const Tensor& gradient) {
+    const int value = layer(i).inputs[at(input)];
+    if (needs_gradient(value)) terms_[at(value)].push_back(gradient);
+  }
+  [[nodiscard]] std::vector<Operand> term_operands(int i) const {
+    std::vector<Operand> operands;
+    for (const Tensor& tensor : terms_[at(i)]) operands.push_back({term(operands.size()), tensor});
+    return operands;
+  }
+  // The gradient of the layer's output in one tensor.
+  Tensor gradient(int i) {
+    PACELINE_ASSERT(!terms_[at(i)].empty(), "a layer that is read has a gradient");
+    if (terms_[at(i)].size() == 1) return terms_[at(i)][0];
+    const Tensor whole{Kind::gradient, i, 0};
+    add(i, Pass::backward, Operation{Sum{images(i), static_cast<int>(terms_[at(i)].size()), false}},
+        term_operands(i), {{number(Role::y), whole}});
+    terms_[at(i)] = {whole};
+    return whole;
+  }
+  // The gradient of what the ReLU reads, written into `target`.
+  void backward_relu(int relu, const Tensor& target, int biased_layer) {
+    std::vector<Operand> reads = term_operands(relu);
+    const int terms = static_cast<int>(reads.size());
+    reads.push_back({number(Role::y), data(relu)});
+    std::vector<Operand> writes = {{number(Role::dx), target}};
+    if (biased_layer >= 0)
+      writes.push_back({number(Role::bias_gradient), bias_gradient(biased_layer)});
+    add(relu, Pass::backward, Operation{ReluBackward{images(relu), terms, biased_layer >= 0}},
+        std::move(reads), std::move(writes));
+  }
+
+  void backward(int i) {
+    std::visit(
+        Overloaded{
+            [&](const models::Convolution& c) { backward_product(i, product(i, c), c.bias); },
+            [&](const models::FullyConnected& f) { backward_product(i, product(i), f.bias); },
+            [&](const models::BatchNorm&) { backward_norm(i); },
+            [&](const models::Relu&) { backward_group(i); },
+            [&](const models::Add&) {
+              if (end_[at(i)] == i) give_all(i, gradient(i));
+            },
+            [&](const models::MaxPool&) { backward_pool(i); },
+            [&](const models::AveragePool&) { backward_pool(i); },
+            [&](const models::AdaptiveAveragePool&) { backward_pool(i); },
+            [&](const models::Lrn&) { backward_own(i, OwnKernel::lrn); },
+            [&](const models::Dropout&) { backward_own(i, OwnKernel::dropout); },
+            [&](const models::Concat&) { backward_own(i, OwnKernel::concat); },
+            [&](const models::Flatten&) { give(i, 0, gradient(i)); },
+            [&](const models::SoftmaxCrossEntropy&) { backward_own(i, OwnKernel::loss); },
+            [](const auto&) {},
+        },
+        layer(i).kind);
+  }
+
+  void give_all(int i, const Tensor& gradient) {
+    for (std::size_t k = 0; k < layer(i).inputs.size(); ++k) give(i, static_cast<int>(k), gradient);
+  }
+
+  void backward_group(int relu) {
+    const int head = head_[at(relu)];
+    if (head < 0) {
+      backward_relu(relu, part(relu), -1);
+      give(relu, 0, part(relu));
+      return;
+    }
+    const int sum = add_before(relu);
+    if (sum >= 0) {
+      const Tensor target{Kind::gradient, sum, 0};
+      backward_relu(relu, target, -1);
+      give_all(sum, target);
+    } else if (as<models::BatchNorm>(head) != nullptr) {
+      give(relu, 0, gradient(relu));
+    } else {
+      const Tensor target{Kind::gradient, head, 0};
+      backward_relu(relu, target, head);
+      give(relu, 0, target);
+    }
+  }
+
+  void backward_product(int i, Convolution c, bool biased) {
+    const int input = layer(i).inputs[0];
+    const Tensor dy = gradient(i);
+    if (biased && end_[at(i)] == i)
+      add(i, Pass::backward, Operation{ChannelSums{images(i)}}, {{number(Role::dy), dy}},
+          {{number(Role::bias_gradient), bias_gradient(i)}});
+    c.product = Convolution::Product::filter_gradient;
+    add(i, Pass::backward, Operation{c}, {{number(Role::x), data(input)}, {number(Role::dy), dy}},
+        {{number(Role::dw), weight_gradient(i)}});
+    if (!needs_gradient(input)) return;
+    c.product = Convolution::Product::data_gradient;
+    add(i, Pass::backward, Operation{c}, {{number(Role::w), weight(i)}, {number(Role::dy), dy}},
+        {{number(Role::dx), part(i)}});
+    give(i, 0, part(i));
+  }
+
+  void backward_norm(int i) {
+    const int end = end_[at(i)];
+    const bool relu = end != i && add_before(end) < 0;
+    std::vector<Operand> reads = {{number(Role::x), data(layer(i).inputs[0])},
+                                  {number(Role::dy), gradient(i)},
+                                  {number(Role::mean), {Kind::kept, i, 0}},
+                                  {number(Role::inverse_deviation), {Kind::kept, i, 1}},
+                                  {number(Role::scale), weight(i)}};
+    if (relu) reads.push_back({number(Role::shift), bias(i)});
+    add(i, Pass::backward, Operation{BatchNorm{Pass::backward, images(i), false, relu}},
+        std::move(reads),
+        {{number(Role::dx), part(i)},
+         {number(Role::scale_gradient), weight_gradient(i)},
+         {number(Role::shift_gradient), bias_gradient(i)}});
+    give(i, 0, part(i));
+  }
+
+  void backward_pool(int i) {
+    Pool pool;
+    if (!pool_of(i, pool)) return backward_own(i, OwnKernel::uneven_pool);
+    pool.pass = Pass::backward;
+    std::vector<Operand> reads = {{number(Role::dy), gradient(i)}};
+    if (pool.kind == Pool::Kind::max) reads.push_back({number(Role::index), {Kind::kept, i, 0}});
+    add(i, Pass::backward, Operation{pool}, std::move(reads), {{number(Role::dx), part(i)}});
+    give(i, 0, part(i));
+  }
+
+  void backward_own(int i, OwnKernel kernel) {
+    std::vector<Operand> reads;
+    if (kernel != OwnKernel::loss) reads.push_back({0, gradient(i)});
+    if (kernel == OwnKernel::lrn) reads.push_back({0, data(layer(i).inputs[0])});
+    if (kernel == OwnKernel::lrn || kernel == OwnKernel::dropout || kernel == OwnKernel::loss)
+      reads.push_back({0, {Kind::kept, i, 0}});
+    std::vector<Operand> writes;
+    for (std::size_t k = 0; k < layer(i).inputs.size(); ++k) {
+      if (!needs_gradient(layer(i).inputs[k])) continue;
+      writes.push_back({0, part(i, static_cast<int>(k))});
+      give(i, static_cast<int>(k), writes.back().tensor);
+    }
+    add(i, Pass::backward, kernel, std::move(reads), std::move(writes));
+  }
+
+  [[nodiscard]] bool has_parameters(int i) const {
+    return as<models::Convolution>(i) != nullptr || as<models::FullyConnected>(i) != nullptr ||
+           as<models::BatchNorm>(i) != nullptr;
+  }
+
+  const models::Network& network_;
+  std::int64_t batch_;
+  std::vector<Shape> shapes_;
+  std::vector<std::vector<int>> readers_;
+  std::vector<bool> needs_gradient_;
+  std::vector<bool> flattened_;
+  std::vector<int> end_;
+  std::vector<int> head_;
+  std::vector<std::vector<Tensor>> terms_;
+  std::vector<Step> steps_;
+};
+
+}  // namespace
+
+std::string_view name(OwnKernel kernel) {
+  constexpr std::array<std::string_view, 6> names = {"load-input", "lrn",         "dropout",
+                                                     "concat",     "uneven-pool", "loss"};
+  return names[static_cast<std::size_t>(kernel)];
+}
+
+std::vector<Step> layer_steps(const models::Network& network, int batch) {
+  if (batch < 1) throw InputError("a batch of " + std::to_string(batch), "use at least one sample");
+  check_trainable(network);
+  return StepMaker(network, batch).make();
+}
+
+}  // namespace paceline::runtime::cudnn

@@ -1,0 +1,12 @@
+set(cudnn_sources
+  network/cudnn/descriptor.cc
+  network/cudnn/device_description.cc
+  network/cudnn/layer_steps.cc
+  network/cudnn/network_plans.cc
+  network/cudnn/operation.cc
+  network/cudnn/operation_graph.cc
+  network/cudnn/planner.cc)
+set(cudnn_devices
+  network/cudnn/devices/a100-80g.json
+  network/cudnn/devices/h100.json
+  network/cudnn/devices/h200.json)
