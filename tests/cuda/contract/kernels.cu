@@ -93,6 +93,106 @@ struct WithSharedMemory {
   }
 };
 
+// What follows is wrong.
+
+struct Undeclared {
+  float* declared;
+  float* actual;
+  PACELINE_HD void operator()(std::uint64_t) const { actual[0] = 1; }
+  template <class Visitor>
+  void access(const Visitor& visitor) const {
+    visitor.write(declared, 1);
+  }
+};
+
+struct WriteToInput {
+  float* y;
+  PACELINE_HD void operator()(std::uint64_t) const { y[0] = 1; }
+  template <class Visitor>
+  void access(const Visitor& visitor) const {
+    visitor.read(y, 1);
+  }
+};
+
+struct DivergentBarrier {
+  PACELINE_HD void operator()(const Block& block) const {
+    if (block.thread < 16) block.sync();
+  }
+  template <class Visitor>
+  void access(const Visitor&) const {}
+};
+
+struct DivergentShuffle {
+  PACELINE_HD void operator()(const Block& block) const {
+    if (block.thread == 3) block.shared<float>()[0] = block.shuffle_down(1.F, 1);
+  }
+  template <class Visitor>
+  void access(const Visitor&) const {}
+};
+
+struct ForgottenBarrier {
+  float* y;
+  unsigned distance;
+  PACELINE_HD void operator()(const Block& block) const {
+    auto* value = block.shared<float>();
+    value[block.thread] = static_cast<float>(block.thread);
+    const float neighbour = value[(block.thread + distance) % block.threads];
+    block.sync();
+    y[block.thread] = neighbour;
+  }
+  template <class Visitor>
+  void access(const Visitor& visitor) const {
+    visitor.write(y, 64);
+  }
+};
+
+struct Neighbour {
+  static constexpr int phases = 2;
+  float* y;
+  unsigned distance;
+  PACELINE_HD void phase(int p, const Block& block) const {
+    auto* value = block.shared<float>();
+    if (p == 0)
+      value[block.thread] = static_cast<float>(block.thread);
+    else
+      y[block.thread] = value[(block.thread + distance) % block.threads];
+  }
+  template <class Visitor>
+  void access(const Visitor& visitor) const {
+    visitor.write(y, 64);
+  }
+};
+
+struct SharedOverrun {
+  static constexpr int phases = 1;
+  PACELINE_HD void phase(int, const Block& block) const {
+    block.shared<float>()[block.thread + 1] = 1;
+  }
+  template <class Visitor>
+  void access(const Visitor&) const {}
+};
+
+struct Last {
+  float* y;
+  PACELINE_HD void operator()(std::uint64_t i) const { y[0] = static_cast<float>(i); }
+  template <class Visitor>
+  void access(const Visitor& visitor) const {
+    visitor.write(y, 1);
+  }
+};
+
+struct LastBlock {
+  static constexpr int phases = 1;
+  float* y;
+  PACELINE_HD void phase(int, const Block& block) const { y[0] = static_cast<float>(block.block); }
+  template <class Visitor>
+  void access(const Visitor& visitor) const {
+    visitor.write(y, 1);
+  }
+};
+
+__global__ void without_body() {}
+
 }  // namespace
 
 cudaError_t start_fill(cudaStream_t stream, float* y, float value, std::size_t n) {
@@ -114,6 +214,45 @@ cudaError_t start_with_shared_memory(cudaStream_t stream, float* y, unsigned thr
                                      std::size_t shared_bytes) {
   return paceline::runtime::cuda::start_phased(stream, WithSharedMemory{y, threads},
                                                {1, threads, shared_bytes});
+}
+cudaError_t start_undeclared(cudaStream_t stream, float* declared, float* actual) {
+  return paceline::runtime::cuda::start_elements(stream, Undeclared{declared, actual}, 1);
+}
+cudaError_t start_write_to_input(cudaStream_t stream, float* y) {
+  return paceline::runtime::cuda::start_elements(stream, WriteToInput{y}, 1);
+}
+cudaError_t start_divergent_barrier(cudaStream_t stream) {
+  return paceline::runtime::cuda::start_cooperative(stream, DivergentBarrier{}, {1, 64, 0});
+}
+cudaError_t start_divergent_shuffle(cudaStream_t stream) {
+  return paceline::runtime::cuda::start_cooperative(stream, DivergentShuffle{}, {1, 64, 4});
+}
+cudaError_t start_forgotten_barrier(cudaStream_t stream, float* y, unsigned distance) {
+  return paceline::runtime::cuda::start_cooperative(stream, ForgottenBarrier{y, distance},
+                                                    {1, 64, 64 * sizeof(float)});
+}
+cudaError_t start_neighbour(cudaStream_t stream, float* y, unsigned distance) {
+  return paceline::runtime::cuda::start_phased(stream, Neighbour{y, distance},
+                                               {1, 64, 64 * sizeof(float)});
+}
+cudaError_t start_shared_overrun(cudaStream_t stream) {
+  return paceline::runtime::cuda::start_phased(stream, SharedOverrun{},
+                                               {1, 64, 64 * sizeof(float)});
+}
+cudaError_t start_last(cudaStream_t stream, float* y, std::size_t n) {
+  return paceline::runtime::cuda::start_elements(stream, Last{y}, n);
+}
+cudaError_t start_last_block(cudaStream_t stream, float* y, unsigned n) {
+  return paceline::runtime::cuda::start_phased(stream, LastBlock{y}, {n, 32, 0});
+}
+cudaError_t start_without_body(cudaStream_t stream) {
+  without_body<<<1, 32, 0, stream>>>();
+  return cudaGetLastError();
+}
+cudaError_t allow_shared_memory(std::size_t bytes) {
+  return cudaFuncSetAttribute(
+      reinterpret_cast<const void*>(&paceline::runtime::cuda::detail::run_phases<WithSharedMemory>),
+      cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
 }
 
 }  // namespace cuda_contract

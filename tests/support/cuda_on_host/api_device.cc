@@ -122,14 +122,14 @@ cudaError_t synchronise_device(int device) {
 extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  return call("cudaGetDeviceCount", [&] {
+  return call_about_devices("cudaGetDeviceCount", [&] {
     *count = state().devices;
     return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
   });
 }
 
 cudaError_t cudaSetDevice(int device) {
-  return call("cudaSetDevice", [&] {
+  return call_about_devices("cudaSetDevice", [&] {
     if (!is_device(device)) return state().devices > 0 ? cudaErrorInvalidDevice : cudaErrorNoDevice;
     this_thread().device = device;
     return cudaSuccess;
@@ -137,7 +137,7 @@ cudaError_t cudaSetDevice(int device) {
 }
 
 cudaError_t cudaGetDevice(int* device) {
-  return call("cudaGetDevice", [&] {
+  return call_about_devices("cudaGetDevice", [&] {
     if (state().devices == 0) return cudaErrorNoDevice;
     *device = this_thread().device;
     return cudaSuccess;

@@ -98,6 +98,7 @@ cudaError_t fill(void* to, int value, std::size_t bytes, Stream* stream) {
 }
 
 cudaError_t allocate_host(void** memory, std::size_t bytes, unsigned flags) {
+  if (state().devices == 0) return cudaErrorNoDevice;
   if (const cudaError_t status = forbidden_by_captures(); status != cudaSuccess) return status;
   if (memory == nullptr) return cudaErrorInvalidValue;
   *memory = nullptr;
@@ -136,6 +137,7 @@ extern "C" {
 
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
   return call("cudaMalloc", [&] {
+    if (state().devices == 0) return cudaErrorNoDevice;
     if (const cudaError_t status = forbidden_by_captures(); status != cudaSuccess) return status;
     if (memory == nullptr) return cudaErrorInvalidValue;
     *memory = nullptr;

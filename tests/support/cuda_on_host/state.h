@@ -161,6 +161,15 @@ cudaError_t call(const char* name, Body body) {
   return failed(body());
 }
 
+// The same for what only chooses or counts devices, which a broken one does not prevent.
+template <class Body>
+cudaError_t call_about_devices(const char* name, Body body) {
+  const ApiCall api(name);
+  if (api.injected() != 0) return failed(static_cast<cudaError_t>(api.injected()));
+  if (this_thread().in_host_function) return failed(cudaErrorNotPermitted);
+  return failed(body());
+}
+
 // The same for what gives something back. It does so in every case, and the error, an injected one
 // too, is only reported: "may also return error codes from previous, asynchronous launches".
 template <class Body>
