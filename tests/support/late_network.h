@@ -1,5 +1,5 @@
-// A network whose weights and gradients are in the memory of a LateDevice: the CPU's network
-// computes, and kernels of the device carry gradients to where they belong, late.
+// A network whose weights and gradients are in the memory of a device, such as a LateDevice: the
+// CPU's network computes, and kernels of the device carry gradients to where they belong, late.
 #pragma once
 
 #include <algorithm>
@@ -7,14 +7,14 @@
 #include <span>
 #include <vector>
 
+#include "runtime/device/device.h"
 #include "runtime/network/cpu_network.h"
-#include "tests/support/late_device.h"
 
 namespace paceline::test {
 
 class LateNetwork final : public runtime::TrainableNetwork {
  public:
-  LateNetwork(LateDevice& device, const models::Network& network,
+  LateNetwork(runtime::Device& device, const models::Network& network,
               const runtime::TrainableNetworkOptions& options)
       : cpu_(network, options),
         gradients_(static_cast<std::size_t>(cpu_.parameter_elements())),

@@ -9,13 +9,21 @@
 #include "runtime/device/polling.h"
 
 namespace paceline::runtime::cuda {
+namespace {
+
+// With so many events in use, record() looks whether the oldest may be used again.
+constexpr std::size_t many_under_way = 32;
+// For so long the host looks again at once. A short kernel takes as long from its start to its end.
+constexpr std::chrono::microseconds spinning{50};
+
+}  // namespace
 
 EventPoints::EventPoints(int device_index, std::string operation)
     : device_index_(device_index), operation_(std::move(operation)) {}
 
 std::uint64_t EventPoints::record(cudaStream_t stream) {
   const std::lock_guard lock(mutex_);
-  look_at_oldest();
+  if (free_.empty() && under_way_.size() >= many_under_way) look_at_oldest();
   EventHandle event;
   if (free_.empty()) {
     event = make_event_handle();
@@ -28,8 +36,8 @@ std::uint64_t EventPoints::record(cudaStream_t stream) {
   return last_;
 }
 
-// One look for each record keeps the pool as large as what is under way, also where nobody tests
-// tokens. An error is left to who does.
+// So the pool is about as large as what is under way, also where nobody tests tokens. An error is
+// left to who does.
 void EventPoints::look_at_oldest() {
   if (!under_way_.empty() && cudaEventQuery(under_way_.front().event.get()) == cudaSuccess)
     retire(under_way_.front().point);
@@ -65,7 +73,7 @@ bool EventPoints::wait(std::uint64_t point, Seconds longest) {
   while (!is_done(point)) {
     const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - start;
     if (std::chrono::duration<double>(waited).count() > longest.value()) return false;
-    pause_between_looks(waited);
+    if (waited > spinning) pause_between_looks(waited);
   }
   return true;
 }

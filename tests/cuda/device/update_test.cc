@@ -1,0 +1,165 @@
+// The update of all parameters on a CUDA device has the bits of the CPU's, with LARS, too: its norms
+// have the CPU's order of additions.
+#include "runtime/training/optimizer.h"
+#include "tests/cuda/device/rig.h"
+
+namespace paceline::test {
+namespace {
+
+using runtime::Kernel;
+using runtime::UpdatedTensor;
+using runtime::UpdateParameters;
+using runtime::UpdateRule;
+using runtime::UpdateTable;
+
+struct Setting {
+  std::string name;
+  bool lars = false;
+  UpdateRule rule;
+};
+
+UpdateTable any_table(Random& random, bool lars) {
+  constexpr std::size_t sizes[] = {1, 2, 3, 10, 33, 63, 4095, 4096, 4097, 16384, 16385, 40000};
+  std::vector<UpdatedTensor> tensors;
+  std::size_t offset = random.below(4);
+  for (std::uint64_t i = 1 + random.below(10); i > 0; --i) {
+    const std::size_t elements = sizes[random.below(std::size(sizes))];
+    tensors.push_back({.offset = offset,
+                       .elements = elements,
+                       .decay = random.below(2) == 0 ? 0 : 1e-2F,
+                       .has_own_rate = random.below(3) > 0});
+    offset += elements + random.below(3);
+  }
+  return {tensors, lars, 1};
+}
+
+// Arrays of the table's length with finite numbers, from `first` on.
+Operand plain_operand(Random& random, std::size_t elements, std::size_t first, float spread) {
+  Operand operand{.first = first, .elements = elements, .bytes = Bytes(4 * (elements + 8))};
+  const std::vector<float> values = plain_numbers(random, elements + 8, spread);
+  std::memcpy(operand.bytes.data(), values.data(), operand.bytes.size());
+  return operand;
+}
+
+class CudaUpdate : public testing::TestWithParam<Setting> {};
+
+TEST_P(CudaUpdate, HasTheBitsOfTheCpu) {
+  const Setting& setting = GetParam();
+  in_every_order(1, [&](std::uint64_t seed) {
+    CudaDevice device;
+    const auto stream = device.make_stream();
+    Random random(seed);
+    for (int i = 0; i < 12 && !testing::Test::HasFailure(); ++i) {
+      const UpdateTable table = any_table(random, setting.lars);
+      const std::size_t n = table.elements();
+      const auto first = [&] { return i % 3 == 0 ? random.below(5) : 0; };
+      std::vector<Operand> operands = {
+          plain_operand(random, n, first(), 1), plain_operand(random, n, first(), 1000),
+          plain_operand(random, n, first(), 0.1F), plain_operand(random, n, first(), 1)};
+      for (std::size_t k = 0; k < n + 8; ++k) operands[3].bytes[4 * k + 3] &= std::byte{0x7f};
+      const NumberType copies = i % 4 < 2 ? NumberType::fp16 : NumberType::bf16;
+      const bool has_copies = i % 2 == 1;
+      operands.push_back({.type = copies,
+                          .first = first(),
+                          .elements = has_copies ? n : 0,
+                          .bytes = any_numbers(random, copies, n + 8)});
+      expect_the_bits_of_the_cpu(
+          device, *stream, operands,
+          [&](const std::vector<ArrayView>& v, std::uint32_t*) -> Kernel {
+            return UpdateParameters{.table = &table,
+                                    .rule = setting.rule,
+                                    .weights = v[0],
+                                    .gradients = v[1],
+                                    .momentum = v[2],
+                                    .mean_square = v[3],
+                                    .copies = has_copies ? v[4] : ArrayView{}};
+          },
+          fmt::format("{} elements, update {}", n, i));
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Settings, CudaUpdate,
+                         testing::Values(Setting{.name = "momentum",
+                                                 .rule = {.gradient_factor = 0.3F,
+                                                          .learning_rate = 0.1,
+                                                          .momentum = 0.9F}},
+                                         Setting{.name = "nesterov",
+                                                 .rule = {.gradient_factor = 0x1p-10F,
+                                                          .learning_rate = 0.7,
+                                                          .momentum = 0.81F,
+                                                          .nesterov = true,
+                                                          .look_ahead = 0.9F}},
+                                         Setting{.name = "lars",
+                                                 .lars = true,
+                                                 .rule = {.gradient_factor = -0.3F,
+                                                          .learning_rate = 3,
+                                                          .momentum = 0.9F,
+                                                          .trust_coefficient = 1e-3,
+                                                          .lars_epsilon = 1e-9}},
+                                         Setting{.name = "rmsprop",
+                                                 .rule = {.gradient_factor = 0.01F,
+                                                          .learning_rate = 0.1,
+                                                          .momentum = 0.9F,
+                                                          .rmsprop = true,
+                                                          .sgd_rate = 0.05F,
+                                                          .rmsprop_rate = 3e-4F,
+                                                          .square_decay = 0.99F,
+                                                          .rmsprop_epsilon = 1e-8F}}),
+                         [](const auto& p) { return p.param.name; });
+
+// A tensor whose weights or gradients are zero has the rate of all.
+TEST(CudaLars, TakesTheGlobalRateWhereANormIsZero) {
+  in_every_order(1, [](std::uint64_t) {
+    CudaDevice device;
+    const auto stream = device.make_stream();
+    const UpdateTable table({{.offset = 0, .elements = 4, .has_own_rate = true},
+                             {.offset = 4, .elements = 4, .decay = 0.25F, .has_own_rate = true}},
+                            true, 1);
+    const float weights[] = {0, 0, 0, 0, 1, 1, 1, 1};
+    const float gradients[] = {1, 2, 3, 4, 0, 0, 0, 0};
+    std::vector<Operand> operands(3, Operand{.elements = 8, .bytes = Bytes(32)});
+    std::memcpy(operands[0].bytes.data(), weights, 32);
+    std::memcpy(operands[1].bytes.data(), gradients, 32);
+    expect_the_bits_of_the_cpu(
+        device, *stream, operands,
+        [&](const std::vector<ArrayView>& v, std::uint32_t*) -> Kernel {
+          return UpdateParameters{.table = &table,
+                                  .rule = {.learning_rate = 0.5, .trust_coefficient = 1e-3},
+                                  .weights = v[0],
+                                  .gradients = v[1],
+                                  .momentum = v[2],
+                                  .mean_square = {},
+                                  .copies = {}};
+        },
+        "two tensors");
+  });
+}
+
+// The tables of a device are those of the tables that live, whatever their addresses.
+TEST(CudaUpdate, KnowsATableFromAnotherAtItsPlace) {
+  in_every_order(1, [](std::uint64_t) {
+    CudaDevice device;
+    const auto stream = device.make_stream();
+    for (std::size_t n = 1; n < 6; ++n) {
+      const UpdateTable table({{.offset = 0, .elements = n}}, false, 1);
+      std::vector<Operand> operands(3, Operand{.elements = n, .bytes = Bytes(4 * n)});
+      for (std::byte& byte : operands[1].bytes) byte = std::byte{0x3f};
+      expect_the_bits_of_the_cpu(
+          device, *stream, operands,
+          [&](const std::vector<ArrayView>& v, std::uint32_t*) -> Kernel {
+            return UpdateParameters{.table = &table,
+                                    .rule = {.learning_rate = 0.5},
+                                    .weights = v[0],
+                                    .gradients = v[1],
+                                    .momentum = v[2],
+                                    .mean_square = {},
+                                    .copies = {}};
+          },
+          fmt::format("{} elements", n));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace paceline::test
