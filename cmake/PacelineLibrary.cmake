@@ -13,7 +13,7 @@ function(paceline_cxx_flags)
 endfunction()
 paceline_cxx_flags(-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Wold-style-cast)
 target_compile_options(paceline_flags INTERFACE
-  "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xcompiler=-Wall,-Wextra,-Wno-unused-parameter,-Wno-unknown-pragmas --Werror all-warnings>")
+  "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xcompiler=-Wall,-Wextra,-Wno-unused-parameter,-Wno-unknown-pragmas --Werror all-warnings --expt-relaxed-constexpr>")
 # GCC 12 sees overlapping copies in inlined std::string operator+ (GCC bug 105651).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   paceline_cxx_flags(-Wno-restrict)

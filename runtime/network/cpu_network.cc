@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "runtime/network/batch.h"
 #include "runtime/network/onednn/compiler.h"
 
 namespace paceline::runtime {
@@ -27,13 +28,6 @@ class ThreadCount {
  private:
   int before_;
 };
-
-void check_options(const TrainableNetworkOptions& options) {
-  if (options.batch < 1)
-    throw InputError("a batch of " + std::to_string(options.batch), "use 1 or more");
-  if (options.threads < 1)
-    throw InputError(std::to_string(options.threads) + " threads", "use 1 or more");
-}
 
 // Whether the storage type's own arithmetic is to be tried.
 bool wants_narrow_arithmetic(const TrainableNetworkOptions& options) {
@@ -65,14 +59,8 @@ class CpuNetwork::Implementation {
     const ThreadCount threads(options.threads);
     compile(network);
     stream_ = dnnl::stream(compiled_.engine);
-    const auto& loss = network.layers().back();
-    const models::NetworkWork work = models::work(network);
-    const int logits = loss.inputs.front();
-    traits_.classes =
-        logits == models::network_input
-            ? static_cast<int>(network.input().channels)
-            : static_cast<int>(work.layers[static_cast<std::size_t>(logits)].output.channels);
-    input_elements_ = static_cast<std::size_t>(work.input_elements);
+    traits_.classes = count_classes(network);
+    input_elements_ = static_cast<std::size_t>(network.input().elements());
     labels_.reserve(batch());
   }
 
@@ -99,7 +87,7 @@ class CpuNetwork::Implementation {
 
   PassOutcome forward(std::span<const float> images, std::span<const std::int32_t> labels,
                       Pass pass, std::uint64_t seed) {
-    check(images, labels, pass);
+    check_batch(traits_, input_elements_, images, labels, pass);
     const ThreadCount threads(options_.threads);
     onednn::Call call{.stream = stream_, .seed = seed, .labels = labels};
     load(images, call);
@@ -158,20 +146,6 @@ class CpuNetwork::Implementation {
       }
     }
     compiled_ = onednn::Compiler(network, options_, places(), traits_.arithmetic).compile();
-  }
-
-  void check(std::span<const float> images, std::span<const std::int32_t> labels, Pass pass) const {
-    PACELINE_ASSERT(pass == Pass::training ? labels.size() == batch()
-                                           : !labels.empty() && labels.size() <= batch(),
-                    "a training pass has a whole batch, an evaluation 1 to a batch");
-    PACELINE_ASSERT(images.size() == labels.size() * input_elements_,
-                    "there are as many images as labels");
-    for (const std::int32_t label : labels) {
-      if (label < 0 || label >= traits_.classes)
-        throw InputError("label " + std::to_string(label) + " in a network of " +
-                             std::to_string(traits_.classes) + " classes",
-                         "use labels from 0 to " + std::to_string(traits_.classes - 1));
-    }
   }
 
   // Fewer samples than a batch are filled up with zeros.

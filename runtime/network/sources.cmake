@@ -1,4 +1,5 @@
 set(network_sources
+  network/batch.cc
   network/uneven_pool.cc
   network/dropout.cc
   network/loss.cc
@@ -18,6 +19,7 @@ set(network_sources
   network/check_trainable.cc
   network/cpu_network.cc)
 set(network_headers
+  network/batch.h
   network/computed_kinds.h
   network/uneven_pool.h
   network/dropout.h

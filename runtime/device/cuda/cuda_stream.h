@@ -38,7 +38,12 @@ class CudaStream final : public Stream, public CudaTokenSource {
   void wait_for(const Token& token) override;
   [[nodiscard]] Token record() override;
 
-  [[nodiscard]] cudaStream_t handle() const { return stream_.get(); }
+  // For work that is put into the stream beside start(): ask for it each time, so that the next
+  // token covers that work.
+  [[nodiscard]] cudaStream_t handle() {
+    has_started_since_ = true;
+    return stream_.get();
+  }
   [[nodiscard]] int device_index() const override { return device_index_; }
   [[nodiscard]] bool is_done(std::uint64_t point) override { return points_.is_done(point); }
   [[nodiscard]] bool wait(std::uint64_t point, Seconds longest) override {

@@ -1,0 +1,40 @@
+// Tests: tests/runtime/network_test.cc.
+#include "runtime/network/batch.h"
+
+#include <string>
+
+#include "models/base/error.h"
+#include "models/network/shape_inference.h"
+
+namespace paceline::runtime {
+
+int count_classes(const models::Network& network) {
+  const int logits = network.layers().back().inputs.front();
+  if (logits == models::network_input) return static_cast<int>(network.input().channels);
+  return static_cast<int>(models::infer_shapes(network)[static_cast<std::size_t>(logits)].channels);
+}
+
+void check_options(const TrainableNetworkOptions& options) {
+  if (options.batch < 1)
+    throw InputError("a batch of " + std::to_string(options.batch), "use 1 or more");
+  if (options.threads < 1)
+    throw InputError(std::to_string(options.threads) + " threads", "use 1 or more");
+}
+
+void check_batch(const NetworkTraits& traits, std::size_t input_elements,
+                 std::span<const float> images, std::span<const std::int32_t> labels, Pass pass) {
+  const auto batch = static_cast<std::size_t>(traits.batch);
+  PACELINE_ASSERT(
+      pass == Pass::training ? labels.size() == batch : !labels.empty() && labels.size() <= batch,
+      "a training pass has a whole batch, an evaluation 1 to a batch");
+  PACELINE_ASSERT(images.size() == labels.size() * input_elements,
+                  "there are as many images as labels");
+  for (const std::int32_t label : labels) {
+    if (label < 0 || label >= traits.classes)
+      throw InputError("label " + std::to_string(label) + " in a network of " +
+                           std::to_string(traits.classes) + " classes",
+                       "use labels from 0 to " + std::to_string(traits.classes - 1));
+  }
+}
+
+}  // namespace paceline::runtime

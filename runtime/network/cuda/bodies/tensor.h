@@ -1,0 +1,145 @@
+// Numbers of activations and weights, in FP32, FP16 or BF16, as bodies of kernels read and write them.
+//
+// Arithmetic is in FP32 (sums of many numbers in double), and what is stored is rounded to the
+// storage type, to nearest and ties to even: the same places at which CpuNetwork rounds where its
+// arithmetic is FP32 (runtime/network/cpu_network.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "models/base/precision.h"
+#include "runtime/device/cuda/bodies/numbers.h"
+
+namespace paceline::runtime::cuda {
+
+using models::NumberType;
+
+PACELINE_HD inline float number_at(const void* data, NumberType type, std::int64_t i) {
+  switch (type) {
+    case NumberType::fp16:
+      return value_of(static_cast<const Fp16*>(data)[i]);
+    case NumberType::bf16:
+      return value_of(static_cast<const Bf16*>(data)[i]);
+    case NumberType::fp32:
+      break;
+  }
+  return static_cast<const float*>(data)[i];
+}
+
+// Stores `value`, rounded.
+PACELINE_HD inline void set_number(void* data, NumberType type, std::int64_t i, float value) {
+  switch (type) {
+    case NumberType::fp16:
+      return store(static_cast<Fp16*>(data) + i, value);
+    case NumberType::bf16:
+      return store(static_cast<Bf16*>(data) + i, value);
+    case NumberType::fp32:
+      break;
+  }
+  store(static_cast<float*>(data) + i, value);
+}
+
+PACELINE_HD inline float rounded(NumberType type, float value) {
+  std::uint32_t word = 0;
+  if (type == NumberType::fp32) return canonical(value);
+  set_number(&word, type, 0, value);
+  return number_at(&word, type, 0);
+}
+
+// Activations of a batch, or their gradient: NHWC. A vector has one pixel.
+struct Tensor {
+  void* data = nullptr;
+  NumberType type = NumberType::fp32;
+  std::int64_t images = 0;
+  std::int64_t height = 1;
+  std::int64_t width = 1;
+  std::int64_t channels = 1;
+
+  [[nodiscard]] PACELINE_HD std::int64_t pixels() const { return images * height * width; }
+  [[nodiscard]] PACELINE_HD std::int64_t elements() const { return pixels() * channels; }
+  [[nodiscard]] PACELINE_HD std::size_t bytes() const {
+    return static_cast<std::size_t>(elements()) * (type == NumberType::fp32 ? 4 : 2);
+  }
+  [[nodiscard]] PACELINE_HD std::int64_t index(std::int64_t n, std::int64_t y, std::int64_t x,
+                                               std::int64_t c) const {
+    return ((n * height + y) * width + x) * channels + c;
+  }
+  [[nodiscard]] PACELINE_HD float at(std::int64_t i) const { return number_at(data, type, i); }
+  [[nodiscard]] PACELINE_HD float at(std::int64_t n, std::int64_t y, std::int64_t x,
+                                     std::int64_t c) const {
+    return number_at(data, type, index(n, y, x, c));
+  }
+  PACELINE_HD void set(std::int64_t i, float value) const { set_number(data, type, i, value); }
+};
+
+// An element of a tensor by its place.
+struct Place {
+  std::int64_t image = 0;
+  std::int64_t y = 0;
+  std::int64_t x = 0;
+  std::int64_t channel = 0;
+};
+PACELINE_HD inline Place place_of(const Tensor& tensor, std::int64_t i) {
+  Place place;
+  place.channel = i % tensor.channels;
+  i /= tensor.channels;
+  place.x = i % tensor.width;
+  i /= tensor.width;
+  place.y = i % tensor.height;
+  place.image = i / tensor.height;
+  return place;
+}
+// Where the element stands in NCHW, the layout of images and of dropout's masks.
+PACELINE_HD inline std::int64_t plain_index(const Tensor& tensor, const Place& place) {
+  return ((place.image * tensor.channels + place.channel) * tensor.height + place.y) *
+             tensor.width +
+         place.x;
+}
+
+// The gradient of a value, as one of the value's readers contributes to it. The first contribution
+// is stored, and each further one is rounded and added.
+struct Contribution {
+  Tensor target;
+  bool adds = false;
+
+  PACELINE_HD void set(std::int64_t i, float value) const {
+    if (adds) value = rounded(target.type, value) + target.at(i);
+    target.set(i, value);
+  }
+  template <class Visitor>
+  void access(const Visitor& visitor) const {
+    if (adds) visitor.read(static_cast<const std::byte*>(target.data), target.bytes());
+    visitor.write(static_cast<std::byte*>(target.data), target.bytes());
+  }
+};
+
+// Where the gradient of a parameter goes: in FP32 into the caller's flat array, rounded to `type`.
+// The array is known when a backward pass begins.
+struct ParameterGradient {
+  float* array = nullptr;
+  std::int64_t offset = 0;  // elements
+  NumberType type = NumberType::fp32;
+
+  PACELINE_HD void set(std::int64_t i, float value) const {
+    array[offset + i] = rounded(type, value);
+  }
+};
+
+// What the operations of one pass share, in memory of the device.
+struct PassParameters {
+  std::uint64_t dropout_seed = 0;
+  float loss_scale = 1;
+  std::int32_t samples = 0;  // that count: the batch, or fewer in an evaluation
+};
+
+template <class Visitor>
+void reads(const Visitor& visitor, const Tensor& tensor) {
+  visitor.read(static_cast<const std::byte*>(tensor.data), tensor.bytes());
+}
+template <class Visitor>
+void writes(const Visitor& visitor, const Tensor& tensor) {
+  visitor.write(static_cast<std::byte*>(tensor.data), tensor.bytes());
+}
+
+}  // namespace paceline::runtime::cuda

@@ -1,0 +1,305 @@
+// Tests: tests/cuda/network.
+#include "runtime/network/cuda/cuda_network.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "models/base/error.h"
+#include "runtime/device/cuda/cuda_stream.h"
+#include "runtime/network/batch.h"
+#include "runtime/network/cuda/compiler.h"
+#include "runtime/network/cuda/own_kernels.h"
+
+namespace paceline::runtime {
+
+using cuda::Operation;
+using cuda::Operations;
+using cuda::PassParameters;
+using cuda::SampleOutcome;
+
+namespace {
+
+void wait(const Token& token) {
+  wait_for(token, device_patience, "go on with the network");
+}
+
+std::unique_ptr<cuda::CudaStream> make_stream(CudaDevice& device) {
+  return std::unique_ptr<cuda::CudaStream>(
+      static_cast<cuda::CudaStream*>(device.make_stream().release()));
+}
+
+// Pinned memory, which the host writes before a copy to the device or reads behind one from it.
+template <class Element>
+class Staging {
+ public:
+  Staging(CudaDevice& device, std::size_t elements)
+      : memory_(device.allocate(elements * sizeof(Element), MemoryKind::pinned)),
+        elements_(elements) {}
+  [[nodiscard]] std::span<Element> elements() const {
+    return {reinterpret_cast<Element*>(memory_.data()), elements_};
+  }
+  // Puts a copy into the stream.
+  void copy_to(Element* device, cuda::CudaStream& stream) const {
+    copy(device, memory_.data(), cudaMemcpyHostToDevice, stream);
+  }
+  void copy_from(const Element* device, cuda::CudaStream& stream) const {
+    copy(memory_.data(), device, cudaMemcpyDeviceToHost, stream);
+  }
+
+ private:
+  void copy(void* to, const void* from, cudaMemcpyKind kind, cuda::CudaStream& stream) const {
+    cuda::check(cudaMemcpyAsync(to, from, elements_ * sizeof(Element), kind, stream.handle()),
+                "copy between the host and a CUDA device");
+  }
+
+  Memory memory_;
+  std::size_t elements_;
+};
+
+// Sets where operations put the gradients of parameters.
+void set_gradient_array(Operation& operation, float* array) {
+  std::visit(
+      [array](auto& body) {
+        if constexpr (requires { body.gradient.array; }) body.gradient.array = array;
+        if constexpr (requires { body.gamma.array; }) {
+          body.gamma.array = array;
+          body.beta.array = array;
+        }
+      },
+      operation);
+}
+
+}  // namespace
+
+class CudaNetwork::Implementation {
+ public:
+  Implementation(CudaDevice& device, const models::Network& network,
+                 const TrainableNetworkOptions& options)
+      : options_(checked(network, options)),
+        traits_{.batch = options.batch,
+                .classes = count_classes(network),
+                .arithmetic = models::NumberType::fp32,
+                .parameters = parameter_places(network)},
+        input_elements_(static_cast<std::size_t>(network.input().elements())),
+        compute_(make_stream(device)),
+        input_(make_stream(device)),
+        images_(device, batch() * input_elements_),
+        labels_(device, batch()),
+        pass_(device, 1),
+        backward_pass_(device, 1),
+        outcomes_(device, batch()),
+        logits_(device, batch() * static_cast<std::size_t>(traits_.classes)) {
+    compile(device, network);
+  }
+  ~Implementation() {
+    // What was started reads memory of this object.
+    try {
+      wait(input_->record());
+      wait(compute_->record());
+    } catch (const RunError&) {  // whoever uses the device next is told
+    }
+  }
+
+  [[nodiscard]] const NetworkTraits& traits() const { return traits_; }
+  void observe(LayerObserver* observer) { observer_ = observer; }
+
+  [[nodiscard]] ArrayView statistics() {
+    return {reinterpret_cast<std::byte*>(program_.statistics), NumberType::fp32,
+            program_.statistics_elements, MemoryKind::device};
+  }
+
+  Token take_weights(const ConstArrayView& weights, int first, int count, const Token& when) {
+    PACELINE_ASSERT(static_cast<std::int64_t>(weights.elements) == traits_.parameter_elements() &&
+                        weights.type == NumberType::fp32 && weights.kind != MemoryKind::host,
+                    "weights are the whole flat array, in memory that the device takes");
+    compute_->wait_for(when);
+    const auto* array = reinterpret_cast<const float*>(weights.data);
+    for (int i = first; i < first + count; ++i) {
+      const auto index = static_cast<std::size_t>(i);
+      Operation load = program_.working_copies.at(index);
+      std::visit(
+          [&](auto& body) {
+            if constexpr (requires { body.source = array; })
+              body.source = array + traits_.parameters[index].offset;
+          },
+          load);
+      cuda::start(load, compute_->handle());
+    }
+    return compute_->record();
+  }
+
+  PassOutcome forward(std::span<const float> images, std::span<const std::int32_t> labels,
+                      Pass pass, std::uint64_t seed) {
+    check_batch(traits_, input_elements_, images, labels, pass);
+    load(images, labels, seed);
+    cuda::start(program_.load_images, compute_->handle());
+    for (std::size_t i = 0; i < program_.layers.size(); ++i) {
+      const cuda::LayerProgram& layer = program_.layers[i];
+      began(false, i);
+      start(pass == Pass::training ? layer.training : layer.evaluation);
+      ended(false, i);
+    }
+    outcomes_.copy_from(program_.outcomes, *compute_);
+    wait(compute_->record());
+    is_trained_ = pass == Pass::training;
+    seed_ = seed;
+    return outcome(labels.size());
+  }
+
+  void backward(float loss_scale, const ArrayView& gradients, const GradientReady& ready) {
+    PACELINE_ASSERT(is_trained_, "a backward pass follows a training pass");
+    PACELINE_ASSERT(static_cast<std::int64_t>(gradients.elements) == traits_.parameter_elements() &&
+                        gradients.type == NumberType::fp32 && gradients.kind != MemoryKind::host,
+                    "gradients are the whole flat array, in memory that the device takes");
+    is_trained_ = false;
+    backward_pass_.elements()[0] = {seed_, loss_scale, options_.batch};
+    backward_pass_.copy_to(program_.pass, *compute_);
+    auto* array = reinterpret_cast<float*>(gradients.data);
+    for (std::size_t i = program_.layers.size(); i-- > 0;) {
+      cuda::LayerProgram& layer = program_.layers[i];
+      began(true, i);
+      if (array != gradient_array_)
+        for (Operation& operation : layer.parameter_gradients) set_gradient_array(operation, array);
+      start(layer.parameter_gradients);
+      if (ready && !layer.parameters.empty()) {
+        const Token done = compute_->record();
+        for (const int parameter : layer.parameters) ready(parameter, done);
+      }
+      start(layer.data_gradients);
+      ended(true, i);
+    }
+    gradient_array_ = array;
+    computed_ = compute_->record();
+  }
+
+  [[nodiscard]] std::vector<float> logits() const {
+    logits_.copy_from(program_.logits, *compute_);
+    wait(compute_->record());
+    const std::span<const float> values = logits_.elements();
+    return {values.begin(), values.end()};
+  }
+
+ private:
+  static const TrainableNetworkOptions& checked(const models::Network& network,
+                                                const TrainableNetworkOptions& options) {
+    check_trainable(network);
+    check_options(options);
+    return options;
+  }
+  [[nodiscard]] std::size_t batch() const { return static_cast<std::size_t>(options_.batch); }
+
+  void compile(CudaDevice& device, const models::Network& network) {
+    cuda::Memories memories;
+    static_cast<void>(cuda::compile(network, options_, traits_.parameters, memories));
+    memories.measure();
+    arena_ = device.allocate(std::max<std::size_t>(memories.arena_bytes(), 1), MemoryKind::device);
+    kept_ = device.allocate(std::max<std::size_t>(memories.kept_bytes(), 1), MemoryKind::device);
+    memories.bind(arena_.data(), kept_.data());
+    program_ = cuda::compile(network, options_, traits_.parameters, memories);
+    for (const cuda::InitialBytes& initial : program_.initial) {
+      if (initial.bytes.empty()) continue;
+      const Staging<std::byte> staging(device, initial.bytes.size());
+      std::ranges::copy(initial.bytes, staging.elements().begin());
+      staging.copy_to(initial.target, *compute_);
+      wait(compute_->record());
+    }
+  }
+
+  // Staging memory is free, because every forward pass waits for its end. Fewer samples than a batch
+  // are filled up with zeros, by the operation that loads them.
+  void load(std::span<const float> images, std::span<const std::int32_t> labels,
+            std::uint64_t seed) {
+    std::ranges::copy(images, images_.elements().begin());
+    std::ranges::copy(labels, labels_.elements().begin());
+    std::ranges::fill(images_.elements().subspan(images.size()), 0.0F);
+    std::ranges::fill(labels_.elements().subspan(labels.size()), 0);
+    pass_.elements()[0] = {seed, 1.0F, static_cast<std::int32_t>(labels.size())};
+    input_->wait_for(computed_);  // the backward pass before reads labels and parameters
+    images_.copy_to(program_.images, *input_);
+    labels_.copy_to(program_.labels, *input_);
+    pass_.copy_to(program_.pass, *input_);
+    compute_->wait_for(input_->record());
+  }
+
+  [[nodiscard]] PassOutcome outcome(std::size_t samples) const {
+    PassOutcome result;
+    const auto classes = static_cast<std::int32_t>(traits_.classes);
+    for (const SampleOutcome& sample : outcomes_.elements().first(samples)) {
+      result.loss += sample.loss;
+      result.correct += sample.before < 1 ? 1 : 0;
+      result.correct_5 += sample.before < std::min<std::int32_t>(5, classes) ? 1 : 0;
+    }
+    result.loss /= static_cast<double>(samples);
+    return result;
+  }
+
+  void start(const Operations& operations) {
+    for (const Operation& operation : operations) cuda::start(operation, compute_->handle());
+  }
+
+  void began(bool backward, std::size_t layer) {
+    if (observer_ == nullptr) return;
+    wait(compute_->record());
+    observer_->began(backward, static_cast<int>(layer));
+  }
+  void ended(bool backward, std::size_t layer) {
+    if (observer_ == nullptr) return;
+    wait(compute_->record());
+    observer_->ended(backward, static_cast<int>(layer));
+  }
+
+  TrainableNetworkOptions options_;
+  NetworkTraits traits_;
+  std::size_t input_elements_ = 0;  // of one sample
+  std::unique_ptr<cuda::CudaStream> compute_;
+  std::unique_ptr<cuda::CudaStream> input_;
+  Memory arena_;
+  Memory kept_;
+  cuda::Program program_;
+  Staging<float> images_;
+  Staging<std::int32_t> labels_;
+  Staging<PassParameters> pass_;
+  Staging<PassParameters> backward_pass_;
+  Staging<SampleOutcome> outcomes_;
+  Staging<float> logits_;
+  LayerObserver* observer_ = nullptr;
+  float* gradient_array_ = nullptr;  // that operations have
+  Token computed_;  // the last backward pass
+  // The last training pass, as backward() needs it.
+  bool is_trained_ = false;
+  std::uint64_t seed_ = 0;
+};
+
+CudaNetwork::CudaNetwork(CudaDevice& device, const models::Network& network,
+                         const TrainableNetworkOptions& options)
+    : implementation_(std::make_unique<Implementation>(device, network, options)) {}
+CudaNetwork::~CudaNetwork() = default;
+
+const NetworkTraits& CudaNetwork::traits() const {
+  return implementation_->traits();
+}
+ArrayView CudaNetwork::running_statistics() {
+  return implementation_->statistics();
+}
+Token CudaNetwork::take_weights(const ConstArrayView& weights, int first, int count,
+                                const Token& when) {
+  return implementation_->take_weights(weights, first, count, when);
+}
+PassOutcome CudaNetwork::forward(std::span<const float> images,
+                                 std::span<const std::int32_t> labels, Pass pass,
+                                 std::uint64_t seed) {
+  return implementation_->forward(images, labels, pass, seed);
+}
+void CudaNetwork::compute_gradients(float loss_scale, const ArrayView& gradients,
+                                    const GradientReady& ready) {
+  implementation_->backward(loss_scale, gradients, ready);
+}
+std::vector<float> CudaNetwork::logits() const {
+  return implementation_->logits();
+}
+void CudaNetwork::observe(LayerObserver* observer) {
+  implementation_->observe(observer);
+}
+
+}  // namespace paceline::runtime

@@ -1,0 +1,52 @@
+// A network that computes on a CUDA device.
+//
+// Activations and working copies of weights are NHWC in the storage type (FP32, FP16, BF16), and
+// arithmetic is in FP32 or wider: numbers are rounded at the places at which CpuNetwork rounds where
+// its arithmetic is FP32, so that both differ by the order and the width of their sums. What layers
+// leave open is as cpu_network.h says. Dropout has the same masks.
+//
+// Every layer is computed by kernels of our own (runtime/network/cuda/bodies), which run on any
+// device and on the tests' double of the CUDA runtime. Those of convolutions are direct, and slow:
+// they are what libraries are held against. The first layers on tensor cores come with cuDNN's plans
+// (runtime/network/cudnn) behind the same operations (runtime/network/cuda/operations.h).
+//
+// A forward pass copies its images from pinned memory on a stream of its own, and waits for the loss.
+// A backward pass waits for nothing: each gradient has a token. While an observer is set, every
+// layer is waited for, so that it is told when the device has done the layer.
+//
+// All memory is taken at construction. The same network, weights and batch give the same bits.
+// Thread safety: one thread at a time.
+#pragma once
+
+#include <memory>
+
+#include "runtime/device/cuda/cuda_device.h"
+#include "runtime/network/trainable_network.h"
+
+namespace paceline::runtime {
+
+class CudaNetwork final : public TrainableNetwork {
+ public:
+  // The device outlives the network. Throws InputError as CpuNetwork does, and RunError if the
+  // device's memory does not suffice.
+  CudaNetwork(CudaDevice& device, const models::Network& network,
+              const TrainableNetworkOptions& options);
+  ~CudaNetwork() override;
+
+  [[nodiscard]] const NetworkTraits& traits() const override;
+  [[nodiscard]] ArrayView running_statistics() override;
+  Token take_weights(const ConstArrayView& weights, int first, int count,
+                     const Token& when) override;
+  PassOutcome forward(std::span<const float> images, std::span<const std::int32_t> labels,
+                      Pass pass, std::uint64_t seed = 0) override;
+  void compute_gradients(float loss_scale, const ArrayView& gradients,
+                         const GradientReady& ready) override;
+  [[nodiscard]] std::vector<float> logits() const override;
+  void observe(LayerObserver* observer) override;
+
+ private:
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace paceline::runtime
