@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "models/base/error.h"
 #include "models/base/random.h"
 #include "runtime/device/cpu_device.h"
 #include "runtime/device/cuda/cuda_device.h"
@@ -37,14 +38,26 @@ void in_every_order(std::uint64_t seeds, Body body) {
   using cuda_on_host::Order;
   for (const Order order : {Order::eager, Order::latest, Order::random}) {
     for (std::uint64_t seed = 1; seed <= (order == Order::eager ? 1 : seeds); ++seed) {
-      SCOPED_TRACE(testing::Message() << "order " << static_cast<int>(order) << ", seed " << seed);
+      SCOPED_TRACE(::testing::Message()
+                   << "order " << static_cast<int>(order) << ", seed " << seed);
       cuda_on_host::reset(order, seed);
       body(seed);
-      EXPECT_THAT(cuda_on_host::races(), testing::IsEmpty());
-      EXPECT_THAT(cuda_on_host::leaks(), testing::IsEmpty());
-      if (testing::Test::HasFailure() || !cuda_on_host::present()) return;
+      EXPECT_THAT(cuda_on_host::races(), ::testing::IsEmpty());
+      EXPECT_THAT(cuda_on_host::leaks(), ::testing::IsEmpty());
+      if (::testing::Test::HasFailure() || !cuda_on_host::present()) return;
     }
   }
+}
+
+// The text of the RunError that an action throws; empty if it throws none.
+template <class Action>
+std::string run_error_of(Action action) {
+  try {
+    static_cast<void>(action());
+  } catch (const RunError& error) {
+    return error.what();
+  }
+  return {};
 }
 
 using Bytes = std::vector<std::byte>;
