@@ -1,6 +1,7 @@
 // Tests: tests/cli/train_test.py (end to end).
 #include "cli/stop_signals.h"
 
+#include <atomic>
 #include <csignal>
 
 #include "models/base/error.h"
@@ -10,13 +11,14 @@ namespace {
 
 using runtime::StopReason;
 
-// A handler reaches nothing but a global.
-volatile std::sig_atomic_t terminated = 0;
-volatile std::sig_atomic_t interrupted = 0;
+// A handler reaches nothing but a global. Ranks that are threads read it, too, so that it is atomic.
+std::atomic<bool> terminated = false;
+std::atomic<bool> interrupted = false;
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler takes no lock");
 
 void remember(int signal) {
-  if (signal == SIGTERM) terminated = 1;
-  if (signal == SIGINT) interrupted = 1;
+  if (signal == SIGTERM) terminated = true;
+  if (signal == SIGINT) interrupted = true;
 }
 
 }  // namespace
@@ -31,8 +33,8 @@ void remember_stop_signals() {
 }
 
 StopReason stop_asked() {
-  if (terminated != 0) return StopReason::terminated;
-  return interrupted != 0 ? StopReason::interrupted : StopReason::none;
+  if (terminated) return StopReason::terminated;
+  return interrupted ? StopReason::interrupted : StopReason::none;
 }
 
 int StoppedBySignal::exit_code() const {

@@ -21,9 +21,13 @@ namespace {
 // (mt19937_64, 21 November 2026), good to 0.1 %.
 constexpr std::array<double, 3> stretch = {6.3138, 2.262, 1.1375};
 
-// P(B = k) of n trials at 1/2.
+// P(B = k) of n trials at 1/2. Not by std::lgamma, which writes a global variable (signgam), though
+// ranks that are threads come here at one time.
 double binomial_half(std::size_t n, std::size_t k) {
-  const auto ln_factorial = [](std::size_t i) { return std::lgamma(static_cast<double>(i) + 1); };
+  const auto ln_factorial = [](std::size_t i) {
+    int sign = 0;
+    return ::lgamma_r(static_cast<double>(i) + 1, &sign);
+  };
   return std::exp(ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k) -
                   static_cast<double>(n) * std::numbers::ln2);
 }

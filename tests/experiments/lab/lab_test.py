@@ -203,6 +203,8 @@ class Trust(unittest.TestCase):
         processors = os.cpu_count()
         spin = "import time\nend = time.monotonic() + 1\nwhile time.monotonic() < end: pass"
         figures, _ = self.report_of_undisturbed(command=[*PYTHON, "-c", spin])
+        if figures["cpu_foreign"] > 0.3:
+            self.skipTest(f"other programs took {figures['cpu_foreign']:.0%} of the processors")
         self.assertGreater(figures["cpu_lab"], 0.6 / processors)
         self.check_parts(figures)
 

@@ -96,12 +96,23 @@ TEST(CheckpointFaults, AKillLeavesTheOldOne) {
   write_checkpoint(path, large_checkpoint(iteration, elements));
   std::mt19937 generator(20181028);
   int killed_while_writing = 0;
-  // 100 rounds, and more where a busy machine lets few of them begin to write.
+  // 100 rounds, and more where a busy machine lets few of them be killed in time. A child says when
+  // it begins to write, so that it does not matter how long it takes to start.
   for (int round = 0; round < 100 || (killed_while_writing < 20 && round < 2000); ++round) {
+    int begins[2];
+    ASSERT_EQ(::pipe(begins), 0);
     const pid_t child = ::fork();
     if (child == 0) {
-      for (;;) write_checkpoint(path, large_checkpoint(++iteration, elements));
+      for (;;) {
+        const Checkpoint next = large_checkpoint(++iteration, elements);
+        if (::write(begins[1], "w", 1) != 1) ::_exit(1);
+        write_checkpoint(path, next);
+      }
     }
+    char said = 0;
+    ASSERT_EQ(::read(begins[0], &said, 1), 1);
+    ::close(begins[0]);
+    ::close(begins[1]);
     ::usleep(std::uniform_int_distribution<useconds_t>(0, 10'000)(generator));
     ::kill(child, SIGKILL);
     ASSERT_EQ(::waitpid(child, nullptr, 0), child);
