@@ -2,9 +2,9 @@
 // which it travels. A collective is started when its bucket will be ready at a token, and gives the
 // token of its completion; nobody waits in between.
 //
-// The implementation is the executor on transports (executor.h), which reads schedules and needs a
-// host that calls progress(). One on NCCL would run on streams of the device and not need that;
-// there is none yet.
+// Implementations: the executor on transports (executor.h), which needs a host that calls
+// progress(), and the one on NCCL (nccl/nccl_executor.h), which runs on streams of a GPU and does
+// not. Both read schedules.
 #pragma once
 
 #include <cstdint>

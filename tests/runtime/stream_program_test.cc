@@ -5,9 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/collective/executor.h"
-#include "runtime/transport/thread_transport.h"
 #include "tests/support/collective_runs.h"
+#include "tests/support/executor_results.h"
 #include "tests/support/stream_machine.h"
 
 namespace paceline::runtime {
@@ -48,31 +47,13 @@ std::vector<Bucket> results(const Case& c, std::int64_t message_elements, test::
   return buckets;
 }
 
-// Those of the executor.
-std::vector<Bucket> executor_results(const std::vector<Case>& cases) {
-  const int p = cases.front().schedule.ranks();
-  auto transports = thread_transports(p);
-  std::vector<Bucket> buckets(cases.size());
-  test::on_ranks(p, [&](int rank) {
-    const auto transport = std::move(transports[static_cast<std::size_t>(rank)]);
-    Executor executor(*transport);
-    for (std::size_t i = 0; i < cases.size(); ++i) {
-      Bucket bucket = test::bucket_of(cases[i], rank);
-      executor.run(executor.prepare(cases[i].schedule, cases[i].elements, cases[i].type),
-                   bucket.data());
-      if (rank == 0) buckets[i] = bucket;
-    }
-  });
-  return buckets;
-}
-
 constexpr std::int64_t one_message = std::int64_t{1} << 40;
 
 class StreamProgramOf : public testing::TestWithParam<int> {};
 
 TEST_P(StreamProgramOf, EveryScheduleIsTheSumWithTheExecutorsBits) {
   const std::vector<Case> cases = test::cases_of_catalogue(GetParam());
-  const std::vector<Bucket> expected = executor_results(cases);
+  const std::vector<Bucket> expected = test::executor_results(cases);
   std::uint64_t seed = 0;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Case& c = cases[i];

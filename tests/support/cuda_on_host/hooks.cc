@@ -55,7 +55,7 @@ void reset(int order, std::uint64_t seed) {
     t->capture_mode = cudaStreamCaptureModeGlobal;
     t->enrolled = t->waits = t->absent = false;
     t->comes_with = nullptr;
-    t->questions = 0;
+    t->questions = t->rests = 0;
   }
   forget_peers();
   forget_all_accesses();

@@ -165,9 +165,19 @@ bool step(const std::vector<Operation*>& wanted) {
 
 void step_by_chance(Operation* asked) {
   constexpr int often = 4;
-  if (state().order == Order::random && draw(2) == 0) step({});
-  if (state().order != Order::latest || asked == nullptr || asked->done) return;
-  if (++this_thread().questions % often == 0) step({asked});
+  constexpr int longest_rest = 1000;
+  Thread& me = this_thread();
+  if (state().order == Order::random && draw(2) == 0)
+    while (step({}) && draw(16) != 0) {
+    }
+  if (asked == nullptr || asked->done) {
+    me.questions = 0;
+    return;
+  }
+  if (++me.questions % often == 0 && state().order == Order::latest)
+    while (!asked->done && step({asked})) {
+    }
+  me.rests = std::min(longest_rest, me.questions * me.questions);
 }
 
 OperationPointer issue(Stream* stream, OperationPointer operation) {

@@ -62,6 +62,7 @@ struct Thread {
   int calls_deep = 0;
   bool in_host_function = false;
   int questions = 0;  // whether something is done, in a row and in vain
+  int rests = 0;      // for so many turns, if others can take them: it would only ask again
   std::unique_lock<std::mutex> lock;
 
   // Turns (turns.cc).
@@ -142,8 +143,8 @@ cudaError_t synchronise(Stream* stream);
 void synchronise(const OperationPointer& operation, const char* why);
 // Runs one operation that can run; in the order `latest` only if one of `wanted` needs it.
 bool step(const std::vector<Operation*>& wanted);
-// An operation may run while the host asks whether `asked` has: in the order random now and then, and
-// in the order latest, if `asked` needs it, when the thread has asked often.
+// Operations may run while the host asks whether `asked` has: in the order random some now and then,
+// and in the order latest, when the thread has asked often, all that `asked` needs.
 void step_by_chance(Operation* asked);
 // Puts a ready-made operation into a stream that is not captured.
 OperationPointer issue(Stream* stream, OperationPointer operation);

@@ -41,7 +41,12 @@ void draw_turn() {
   State& s = state();
   std::vector<Thread*> can;
   for (Thread* const t : s.threads)
-    if (can_take_turn(*t)) can.push_back(t);
+    if (can_take_turn(*t) && --t->rests < 0) can.push_back(t);
+  if (can.empty()) {
+    for (Thread* const t : s.threads)
+      if (can_take_turn(*t)) can.push_back(t);
+  }
+  for (Thread* const t : can) t->rests = 0;
   std::sort(can.begin(), can.end(),
             [](const Thread* a, const Thread* b) { return a->rank < b->rank; });
   s.turn = can.empty() ? nullptr : can[draw(can.size())];
