@@ -81,6 +81,13 @@ class Job {
     recipe_.loss_scale.initial = setting.loss_scale;
   }
 
+  [[nodiscard]] const models::Network& network() const { return network_; }
+  [[nodiscard]] runtime::Recipe& recipe() { return recipe_; }
+  // Of the weights that training starts from.
+  [[nodiscard]] runtime::InitialWeights initial() const {
+    return {.seed = recipe_.seed, .zero_last_gamma = recipe_.zero_last_gamma};
+  }
+
   // What rank 0 ends with.
   using Parts = std::function<runtime::TrainingOutcome(const runtime::TrainingRequest&,
                                                        const runtime::Endpoint&)>;
