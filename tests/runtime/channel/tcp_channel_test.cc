@@ -1,0 +1,198 @@
+#include "runtime/channel/tcp_channel.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <functional>
+#include <mutex>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "models/base/error.h"
+#include "runtime/channel/messages.h"
+#include "tests/support/error_of.h"
+
+namespace paceline::runtime {
+namespace {
+
+// A port of this machine that was free a moment ago.
+std::uint16_t free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  socklen_t size = sizeof address;
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
+  ::close(socket);
+  return ntohs(address.sin_port);
+}
+
+Rendezvous here() {
+  return {"127.0.0.1", free_port()};
+}
+
+// Runs each in a thread, in the reverse order of ranks. Returns their errors.
+std::vector<std::string> errors_of(int ranks, const std::function<void(int)>& work) {
+  std::vector<std::string> errors(static_cast<std::size_t>(ranks));
+  std::vector<std::jthread> threads;
+  for (int rank = ranks; rank-- > 0;) {
+    threads.emplace_back([&, rank] {
+      try {
+        work(rank);
+      } catch (const RunError& error) {
+        errors[static_cast<std::size_t>(rank)] = error.what();
+      }
+    });
+  }
+  threads.clear();
+  return errors;
+}
+
+class TcpChannelOf : public testing::TestWithParam<int> {};
+
+TEST_P(TcpChannelOf, MovesMessagesBetweenAllRanks) {
+  const int ranks = GetParam();
+  const Rendezvous place = here();
+  const auto errors = errors_of(ranks, [&](int rank) {
+    TcpChannel channel(place, rank, ranks, Seconds{10});
+    EXPECT_EQ(channel.rank(), rank);
+    EXPECT_EQ(channel.ranks(), ranks);
+    std::vector<double> sums = {1.0, static_cast<double>(rank)};
+    sum_over_ranks(channel, sums);
+    EXPECT_EQ(sums, (std::vector<double>{1.0 * ranks, ranks * (ranks - 1) / 2.0}));
+    // Each two ranks: the lower one sends first. The second message is larger than any buffer.
+    for (int a = 0; a < ranks; ++a) {
+      for (int b = a + 1; b < ranks; ++b) {
+        if (rank != a && rank != b) continue;
+        for (const std::size_t size : {std::size_t{3}, std::size_t{3} << 20, std::size_t{0}}) {
+          std::vector<int> sent(size), received(size, -1);
+          std::iota(sent.begin(), sent.end(), a * 10 + b);
+          const auto bytes = std::as_writable_bytes(std::span(received));
+          if (rank == a) {
+            channel.send(b, std::as_bytes(std::span(sent)));
+            channel.receive(b, bytes);
+          } else {
+            channel.receive(a, bytes);
+            channel.send(a, std::as_bytes(std::span(sent)));
+          }
+          EXPECT_EQ(received, sent) << a << " and " << b;
+        }
+      }
+    }
+    barrier(channel);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(static_cast<std::size_t>(ranks)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, TcpChannelOf, testing::Values(1, 2, 3, 5));
+
+TEST(TcpChannel, NamesAPeerThatIsGoneOrSilent) {
+  const Rendezvous place = here();
+  std::mutex silent;
+  silent.lock();
+  const auto errors = errors_of(3, [&](int rank) {
+    TcpChannel channel(place, rank, 3, Seconds{rank == 0 ? 0.3 : 10.0});
+    std::array<std::byte, 4> room{};
+    if (rank == 1) channel.abort();
+    if (rank == 2) {
+      const std::lock_guard waits(silent);  // until rank 0 has lost its patience
+      return;
+    }
+    if (rank == 0) {
+      EXPECT_THROW(channel.receive(1, room), RunError);
+      try {
+        channel.receive(2, room);
+      } catch (...) {
+        silent.unlock();
+        throw;
+      }
+    }
+  });
+  EXPECT_EQ(errors[0], "cannot receive from rank 2: nothing came from it for 0.3 s");
+}
+
+TEST(TcpChannel, SaysWhichRankDidNotCome) {
+  const Rendezvous place = here();
+  const auto errors =
+      errors_of(2, [&](int rank) { TcpChannel(place, rank, 3, Seconds{rank == 0 ? 0.3 : 5.0}); });
+  EXPECT_EQ(errors[0], "cannot start the job: rank 2 did not come in 0.3 s");
+  EXPECT_EQ(errors[1], "cannot receive from rank 0: it is gone");
+}
+
+TEST(TcpChannel, SaysThatNobodyListens) {
+  const Rendezvous place = here();
+  const auto errors = errors_of(2, [&](int rank) {
+    if (rank == 1) TcpChannel(place, rank, 2, Seconds{0.2});
+  });
+  EXPECT_EQ(errors[1], "cannot connect to rank 0 at 127.0.0.1 port " + std::to_string(place.port) +
+                           ": Connection refused");
+}
+
+TEST(TcpChannel, RefusesRanksThatDoNotAgree) {
+  const Rendezvous place = here();
+  const auto errors =
+      errors_of(2, [&](int rank) { TcpChannel(place, rank, rank == 0 ? 2 : 4, Seconds{5}); });
+  EXPECT_EQ(errors[0], "cannot start the job: rank 1 counts 4 ranks, and rank 0 2");
+}
+
+TEST(TcpChannel, RefusesAMessageOfAnotherSize) {
+  const Rendezvous place = here();
+  const auto errors = errors_of(2, [&](int rank) {
+    TcpChannel channel(place, rank, 2, Seconds{5});
+    std::array<std::byte, 4> bytes{};
+    if (rank == 0) channel.send(1, bytes);
+    if (rank == 1) channel.receive(0, std::span(bytes).first(3));
+  });
+  EXPECT_EQ(errors[1],
+            "cannot receive from rank 0: it sent 4 bytes, and 3 were expected: it runs another "
+            "program");
+}
+
+// Someone who looks for open ports comes first, and says something else.
+TEST(TcpChannel, PassesOverConnectionsThatSpeakNoneOfIt) {
+  const Rendezvous place = here();
+  const auto errors = errors_of(2, [&](int rank) {
+    if (rank == 1) {
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      address.sin_port = htons(place.port);
+      const int stranger = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      while (::connect(stranger, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+        std::this_thread::yield();
+      const std::string text = "GET / HTTP/1.1\r\nHost: somebody\r\n\r\n";
+      EXPECT_EQ(::send(stranger, text.data(), text.size(), MSG_NOSIGNAL),
+                static_cast<ssize_t>(text.size()));
+      TcpChannel channel(place, rank, 2, Seconds{10});
+      barrier(channel);
+      ::close(stranger);
+      return;
+    }
+    TcpChannel channel(place, rank, 2, Seconds{10});
+    barrier(channel);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
+TEST(Rendezvous, IsAHostAndAPort) {
+  EXPECT_EQ(rendezvous_from("node7:29500"), (Rendezvous{"node7", 29500}));
+  EXPECT_EQ(rendezvous_from("10.0.0.7:1"), (Rendezvous{"10.0.0.7", 1}));
+  EXPECT_EQ(rendezvous_from("[::1]:65535"), (Rendezvous{"::1", 65535}));
+  for (const char* text : {"", "node7", "node7:", ":29500", "node7:0", "node7:65536", "node7:x",
+                           "node7:29500 ", "::1:29500", "node7:-1"}) {
+    EXPECT_EQ(test::error_of([&] { return rendezvous_from(text); }),
+              in_quotes(text) +
+                  " is no place to meet; give a host and a port, such as node7:29500 or "
+                  "[::1]:29500")
+        << text;
+  }
+}
+
+}  // namespace
+}  // namespace paceline::runtime
