@@ -76,7 +76,7 @@ inline std::uint32_t fp16_bits(float value) {
   if (magnitude >= 0x477ff000) return sign | 0x7c00;
   // The last place of 0.5 in FP32 is the last place of subnormals of FP16, so that sum rounds.
   if (magnitude < 0x38800000) return sign | (bits_of(float_of(magnitude) + 0.5F) - bits_of(0.5F));
-  return sign | ((magnitude - rebias + 0x1000) >> 13);
+  return sign | ((magnitude - rebias + 0xfff + ((magnitude >> 13) & 1)) >> 13);
 }
 inline std::uint32_t bf16_bits(float value) {
   const std::uint32_t bits = bits_of(value);
