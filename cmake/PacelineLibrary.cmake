@@ -26,6 +26,12 @@ endif()
 if(PACELINE_SANITIZE)
   paceline_cxx_flags(-fsanitize=${PACELINE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(paceline_flags INTERFACE -fsanitize=${PACELINE_SANITIZE})
+  # The host's half of CUDA code, too. nvcc takes a comma for the end of an option of g++.
+  string(REPLACE "," ";" sanitizers "${PACELINE_SANITIZE}")
+  foreach(sanitizer IN LISTS sanitizers)
+    target_compile_options(paceline_flags INTERFACE
+      "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fsanitize=${sanitizer}>")
+  endforeach()
   # g++ 12 takes what is initialised for uninitialised there (GCC bug 105562).
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     paceline_cxx_flags(-Wno-maybe-uninitialized)

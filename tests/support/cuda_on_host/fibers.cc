@@ -6,6 +6,10 @@
 #include "tests/support/cuda_on_host/kernels.h"
 #include "tests/support/cuda_on_host/permutation.h"
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/common_interface_defs.h>
+#endif
+
 namespace cuda_on_host {
 namespace {
 
@@ -14,6 +18,35 @@ using paceline::runtime::cuda::BlockOnHost;
 
 constexpr std::size_t stack_bytes = std::size_t{64} << 10;
 constexpr unsigned warp_threads = 32;
+
+// The address sanitizer wants to know of each switch between stacks.
+class Stack {
+ public:
+  Stack() = default;
+  Stack(const void* bottom, std::size_t bytes) : bottom_(bottom), bytes_(bytes) {}
+
+  // Is called on another stack, right before the switch to this one. `left` is that of the caller.
+  void before_switch(Stack& left, bool left_for_ever = false) const {
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_start_switch_fiber(left_for_ever ? nullptr : &left.fake_, bottom_, bytes_);
+#else
+    static_cast<void>(left), static_cast<void>(left_for_ever);
+#endif
+  }
+  // Is called on this stack, right after the switch; tells where the switch came from.
+  void after_switch(Stack& from) const {
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_finish_switch_fiber(fake_, &from.bottom_, &from.bytes_);
+#else
+    static_cast<void>(from);
+#endif
+  }
+
+ private:
+  const void* bottom_ = nullptr;
+  std::size_t bytes_ = 0;
+  void* fake_ = nullptr;
+};
 
 class CooperativeBlock {
  public:
@@ -25,16 +58,34 @@ class CooperativeBlock {
     host_.sync_warp = [](void* self) { static_cast<CooperativeBlock*>(self)->stop(At::warp); };
     host_.slots = slots_.data();
     static thread_local context::pooled_fixedsize_stack stacks(stack_bytes);
-    for (unsigned i = 0; i < launch.threads; ++i)
+    for (unsigned i = 0; i < launch.threads; ++i) {
+      const context::stack_context memory = stacks.allocate();
+      threads_[i].stack = Stack(static_cast<std::byte*>(memory.sp) - memory.size, memory.size);
       threads_[i].fiber = context::fiber(
-          std::allocator_arg, stacks,
+          std::allocator_arg, context::preallocated(memory.sp, memory.size, memory), stacks,
           [this, &kernel, bound, launch, block, shared, i](context::fiber&& scheduler) {
-            threads_[i].scheduler = std::move(scheduler);
-            kernel.body.thread(bound, i, launch.threads, block, launch.blocks, shared, &host_);
-            threads_[i].at = At::end;
-            return std::move(threads_[i].scheduler);
+            Thread& me = threads_[i];
+            me.stack.after_switch(scheduler_);
+            me.scheduler = std::move(scheduler);
+            try {
+              if (!abandoned_)
+                kernel.body.thread(bound, i, launch.threads, block, launch.blocks, shared, &host_);
+            } catch (const Abandoned&) {
+            }
+            me.at = At::end;
+            scheduler_.before_switch(me.stack, true);
+            return std::move(me.scheduler);
           });
+    }
   }
+
+  ~CooperativeBlock() {
+    abandoned_ = true;
+    for (unsigned i = 0; i < count(); ++i)
+      if (threads_[i].at != At::end) resume_one(i);
+  }
+  CooperativeBlock(const CooperativeBlock&) = delete;
+  CooperativeBlock& operator=(const CooperativeBlock&) = delete;
 
   void run() {
     resume(0, count());
@@ -53,9 +104,11 @@ class CooperativeBlock {
 
  private:
   enum class At { start, warp, barrier, end };
+  struct Abandoned {};  // ends a thread that waits at a barrier of a block that failed
   struct Thread {
     context::fiber fiber;
     context::fiber scheduler;
+    Stack stack;
     At at = At::start;
   };
 
@@ -69,16 +122,26 @@ class CooperativeBlock {
 
   // Called on a fiber.
   void stop(At where) {
-    const unsigned me = current_;
-    threads_[me].at = where;
-    threads_[me].scheduler = std::move(threads_[me].scheduler).resume();
+    Thread& me = threads_[current_];
+    me.at = where;
+    scheduler_.before_switch(me.stack);
+    me.scheduler = std::move(me.scheduler).resume();
+    me.stack.after_switch(scheduler_);
+    if (abandoned_) throw Abandoned{};
+  }
+
+  void resume_one(unsigned i) {
+    current_ = i;
+    Stack from;  // is known already
+    threads_[i].stack.before_switch(scheduler_);
+    threads_[i].fiber = std::move(threads_[i].fiber).resume();
+    scheduler_.after_switch(from);
   }
 
   // In an order that the seed draws.
   void resume(unsigned first, unsigned end) {
     Permutation(end - first).for_each([&](std::uint64_t i) {
-      current_ = first + static_cast<unsigned>(i);
-      threads_[current_].fiber = std::move(threads_[current_].fiber).resume();
+      resume_one(first + static_cast<unsigned>(i));
     });
   }
 
@@ -101,7 +164,9 @@ class CooperativeBlock {
   std::vector<Thread> threads_;
   std::vector<std::byte> slots_;
   BlockOnHost host_;
+  Stack scheduler_;
   unsigned current_ = 0;
+  bool abandoned_ = false;
 };
 
 }  // namespace
