@@ -76,6 +76,64 @@ TEST(CudaGraph, ReplaysForksAndJoins) {
   });
 }
 
+// Two branches, both of which the last node waits for.
+TEST(CudaGraph, JoinsBranches) {
+  in_every_order(20, [] {
+    const Stream main, branch;
+    const Event forked, joined;
+    const Floats x(n), y(n), z(n);
+    begin(main);
+    ASSERT_OK(start_fill(main, x, 1, n));
+    ASSERT_OK(cudaEventRecord(forked, main));
+    ASSERT_OK(cudaStreamWaitEvent(branch, forked, 0));
+    ASSERT_OK(start_fill(main, z, 2, n));
+    ASSERT_OK(cudaMemcpyAsync(y, x, bytes, cudaMemcpyDeviceToDevice, branch));
+    ASSERT_OK(cudaEventRecord(joined, branch));
+    ASSERT_OK(cudaStreamWaitEvent(main, joined, 0));
+    ASSERT_OK(start_combine(main, y, z, 1, 1, 0, n));
+    cudaGraph_t graph = nullptr;
+    ASSERT_OK(cudaStreamEndCapture(main, &graph));
+    cudaGraphExec_t executable = nullptr;
+    ASSERT_OK(cudaGraphInstantiate(&executable, graph, 0));
+    ASSERT_OK(cudaGraphLaunch(executable, main));
+    EXPECT_THAT(fetch(y, n, main), Each(3.F));
+    EXPECT_THAT(cuda_on_host::races(), IsEmpty());
+    ASSERT_OK(cudaGraphExecDestroy(executable));
+    ASSERT_OK(cudaGraphDestroy(graph));
+  });
+}
+
+// A graph runs once at a time, whichever streams it is launched into.
+TEST(CudaGraph, WaitsForItsLaunchBefore) {
+  in_every_order(20, [] {
+    const Stream main, branch, other;
+    const Event forked, joined;
+    const Floats x(n), y(n), z(n);
+    ASSERT_OK(start_fill(main, x, 0, n));
+    ASSERT_OK(start_fill(main, y, 0, n));
+    ASSERT_OK(cudaStreamSynchronize(main));
+    begin(main);
+    ASSERT_OK(start_combine(main, x, x, 1, 0, 1, n));  // x += 1
+    ASSERT_OK(cudaEventRecord(forked, main));
+    ASSERT_OK(cudaStreamWaitEvent(branch, forked, 0));
+    ASSERT_OK(start_fill(main, z, 2, n));
+    ASSERT_OK(start_combine(branch, y, x, 1, 1, 0, n));  // y += x, the last that reads x
+    ASSERT_OK(cudaEventRecord(joined, branch));
+    ASSERT_OK(cudaStreamWaitEvent(main, joined, 0));
+    cudaGraph_t graph = nullptr;
+    ASSERT_OK(cudaStreamEndCapture(main, &graph));
+    cudaGraphExec_t executable = nullptr;
+    ASSERT_OK(cudaGraphInstantiate(&executable, graph, 0));
+    ASSERT_OK(cudaGraphLaunch(executable, main));
+    ASSERT_OK(cudaGraphLaunch(executable, other));
+    EXPECT_THAT(fetch(y, n, other), Each(3.F));
+    EXPECT_THAT(cuda_on_host::races(), IsEmpty());
+    ASSERT_OK(cudaStreamSynchronize(main));
+    ASSERT_OK(cudaGraphExecDestroy(executable));
+    ASSERT_OK(cudaGraphDestroy(graph));
+  });
+}
+
 // A graph has the pointers of its capture, and reads what is there when it runs.
 TEST(CudaGraph, CopiesPinnedMemoryWhenItRuns) {
   in_every_order(5, [] {

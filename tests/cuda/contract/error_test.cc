@@ -118,6 +118,31 @@ TEST_F(CudaFault, OfADeviceComesAtTheOperationThatWasNamed) {
   }
 }
 
+// Nothing runs on a broken device, and events and waits are no operations.
+TEST_F(CudaFault, OfADeviceEndsItsWork) {
+  for (const cuda_on_host::Order order : all_orders) {
+    cuda_on_host::reset(order, 1);
+    cudaStream_t stream = nullptr;
+    cudaEvent_t event = nullptr;
+    void* memory = nullptr;
+    ASSERT_OK(cudaStreamCreate(&stream));
+    ASSERT_OK(cudaEventCreate(&event));
+    ASSERT_OK(cudaMallocHost(&memory, 2 * sizeof(float)));
+    auto* const value = static_cast<float*>(memory);
+    ASSERT_OK(start_fill(stream, value, 0, 2));
+    ASSERT_OK(cudaStreamSynchronize(stream));
+    cuda_on_host::fail_device(0, 2, cudaErrorIllegalAddress);
+    ASSERT_OK(cudaEventRecord(event, stream));
+    ASSERT_OK(cudaStreamWaitEvent(stream, event, 0));
+    ASSERT_OK(start_fill(stream, value, 1, 1));
+    static_cast<void>(start_fill(stream, value, 2, 1));
+    static_cast<void>(start_fill(stream, value + 1, 3, 1));
+    EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorIllegalAddress);
+    EXPECT_EQ(value[0], 1);
+    EXPECT_EQ(value[1], 0);
+  }
+}
+
 TEST_F(CudaFault, AMachineWithoutADevice) {
   cuda_on_host::set_devices(0);
   int count = 7;

@@ -2,6 +2,7 @@
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdint>
@@ -269,6 +270,22 @@ TEST_F(CudaDouble, SeesTheHostTouchPinnedMemoryThatACopyUses) {
   ASSERT_OK(cudaStreamSynchronize(stream));
   host[0] = 3;
   EXPECT_EQ(cuda_on_host::races().size(), 1U);
+}
+
+// System calls do not raise faults on closed pages, they fail there: after a wait all is open.
+TEST_F(CudaDouble, LetsSystemCallsUsePinnedMemoryAfterAWait) {
+  const Stream stream;
+  const Floats a(n);
+  const PinnedFloats host(n);
+  int ends[2] = {};
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_OK(start_fill(stream, a, 1, n));
+  ASSERT_OK(cudaMemcpyAsync(host, a, bytes, cudaMemcpyDeviceToHost, stream));
+  EXPECT_EQ(write(ends[1], host, bytes), -1);
+  ASSERT_OK(cudaStreamSynchronize(stream));
+  EXPECT_EQ(write(ends[1], host, bytes), static_cast<ssize_t>(bytes));
+  close(ends[0]);
+  close(ends[1]);
 }
 
 TEST_F(CudaDouble, TakesTheWordOfAProgramForWhatItDoesToRegisteredMemory) {

@@ -155,12 +155,13 @@ void double_buffer(Waits& waits) {
 // A graph between other work, and a wait between two branches inside of it.
 void through_a_graph(Waits& waits) {
   const Stream main, branch, other;
-  const Floats a(n), b(n), c(n);
+  const Floats a(n), b(n), c(n), d(n);
   EXPECT_OK(start_fill(main, b, 0, n));
   EXPECT_OK(start_fill(main, c, 0, n));
   EXPECT_OK(cudaStreamSynchronize(main));
   const Event forked, joined, written;
   EXPECT_OK(cudaStreamBeginCapture(main, cudaStreamCaptureModeGlobal));
+  EXPECT_OK(start_fill(main, d, 0, n));  // before the fork
   EXPECT_OK(cudaEventRecord(forked, main));
   EXPECT_OK(cudaStreamWaitEvent(branch, forked, 0));
   EXPECT_OK(start_combine(branch, b, a, 1, 1, 0, n));  // b += a

@@ -53,6 +53,21 @@ TEST_F(CudaSchedule, DiffersBetweenSeedsUnlessItIsEager) {
   EXPECT_GT(random.size(), 15U);
 }
 
+TEST_F(CudaSchedule, RandomRunsSomeEarlyAndSomeLate) {
+  int early = 0;
+  constexpr int seeds = 100;
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    cuda_on_host::reset(Order::random, seed);
+    const Stream stream;
+    const Floats a(n);
+    for (int i = 0; i < 2; ++i) EXPECT_OK(start_fill(stream, a, 1, n));  // a question may run one
+    early += cudaStreamQuery(stream) == cudaSuccess ? 1 : 0;
+    EXPECT_OK(cudaStreamSynchronize(stream));
+  }
+  EXPECT_GT(early, 5);
+  EXPECT_LT(early, seeds - 5);
+}
+
 TEST_F(CudaSchedule, EagerRunsAtOnceAndLatestOnlyWhatIsWaitedFor) {
   for (const Order order : {Order::eager, Order::latest}) {
     cuda_on_host::reset(order, 1);
