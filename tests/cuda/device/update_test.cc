@@ -1,6 +1,10 @@
 // The update of all parameters on a CUDA device has the bits of the CPU's, with LARS, too: its norms
 // have the CPU's order of additions.
-#include "runtime/training/optimizer.h"
+#include "runtime/device/copies.h"
+#include "runtime/device/cuda/cuda_stream.h"
+#include "runtime/device/cuda/device_tables.h"
+#include "runtime/device/cuda/start.h"
+#include "runtime/tensor/optimizer_kernels.h"
 #include "tests/cuda/device/rig.h"
 
 namespace paceline::test {
@@ -107,6 +111,56 @@ INSTANTIATE_TEST_SUITE_P(Settings, CudaUpdate,
                                                           .square_decay = 0.99F,
                                                           .rmsprop_epsilon = 1e-8F}}),
                          [](const auto& p) { return p.param.name; });
+
+// Rates are rounded to FP32, which hides the order in which norms are added. So the sums themselves
+// are held against the CPU's.
+TEST(CudaLars, AddsTheSquaresInTheOrderOfTheCpu) {
+  in_every_order(1, [](std::uint64_t seed) {
+    CudaDevice device;
+    const auto stream = device.make_stream();
+    Random random(seed);
+    const std::size_t n = 40'000;
+    const UpdateTable table({{.offset = 0, .elements = 7, .has_own_rate = true},
+                             {.offset = 7, .elements = 100},
+                             {.offset = 107, .elements = n - 107, .has_own_rate = true}},
+                            true, 1);
+    const std::vector<float> weights = plain_numbers(random, n);
+    const std::vector<float> gradients = plain_numbers(random, n, 1000);
+    const Memory arrays = device.allocate(3 * n * sizeof(float), MemoryKind::device);
+    const auto array = [&](std::size_t i) { return arrays.array(NumberType::fp32).part(i * n, n); };
+    runtime::copy_from_host(device, *stream, weights, array(0));
+    runtime::copy_from_host(device, *stream, gradients, array(1));
+    runtime::copy_from_host(device, *stream, std::vector<float>(n), array(2));
+    runtime::cuda::DeviceTables tables(device, 0);
+    const runtime::cuda::UpdateTables& on_device = tables.of(table);
+    const auto floats = [&](std::size_t i) { return reinterpret_cast<float*>(array(i).data); };
+    runtime::cuda::check(runtime::cuda::start_update(
+                             dynamic_cast<runtime::cuda::CudaStream&>(*stream).handle(), on_device,
+                             {.learning_rate = 1, .trust_coefficient = 1e-3},
+                             {.weights = floats(0), .gradients = floats(1), .momentum = floats(2)}),
+                         "start an update");
+    constexpr std::size_t first[] = {0, 107, 107 + 16384, 107 + 32768};
+    constexpr std::size_t count[] = {7, 16384, 16384, n - 107 - 32768};
+    ASSERT_EQ(on_device.block_count, std::size(first));
+    const Memory sums =
+        device.allocate(std::size(first) * sizeof(runtime::cuda::BlockSums), MemoryKind::pinned);
+    const auto as_floats = [&](const void* p, MemoryKind kind) {
+      return ArrayView{static_cast<std::byte*>(const_cast<void*>(p)), NumberType::fp32,
+                       sums.size() / sizeof(float), kind};
+    };
+    stream->start(runtime::Cast{as_floats(on_device.sums, MemoryKind::device),
+                                as_floats(sums.data(), MemoryKind::pinned)});
+    runtime::wait_for(stream->record(), Seconds{60}, "read the sums");
+    for (std::size_t i = 0; i < std::size(first); ++i) {
+      runtime::cuda::BlockSums block;
+      std::memcpy(&block, sums.data() + i * sizeof block, sizeof block);
+      const runtime::SquareSums expected =
+          runtime::square_sums(&weights[first[i]], &gradients[first[i]], count[i]);
+      EXPECT_EQ(block.weights, expected.weights) << i;
+      EXPECT_EQ(block.gradients, expected.gradients) << i;
+    }
+  });
+}
 
 // A tensor whose weights or gradients are zero has the rate of all.
 TEST(CudaLars, TakesTheGlobalRateWhereANormIsZero) {
