@@ -24,14 +24,14 @@ add_executable(paceline_cudnn_tests
   cudnn/planner_test.cc)
 target_include_directories(paceline_cudnn_tests PRIVATE "${PROJECT_SOURCE_DIR}")
 target_link_libraries(paceline_cudnn_tests PRIVATE
-  paceline::cudnn paceline_test_support paceline_flags GTest::gtest_main)
+  paceline::cudnn paceline_test_support paceline_flags nlohmann_json::nlohmann_json GTest::gtest_main)
 # LD_LIBRARY_PATH has to win over where the toolkit is.
 target_link_options(paceline_cudnn_tests PRIVATE "LINKER:--enable-new-dtags")
 paceline_test_headers(paceline_cudnn_tests)
 add_dependencies(paceline_cudnn_tests paceline_libcuda_double)
 gtest_discover_tests(paceline_cudnn_tests DISCOVERY_TIMEOUT 60 TEST_FILTER "-*Slow*"
-  PROPERTIES LABELS unit TIMEOUT ${paceline_hang_s} ENVIRONMENT "RC_PARAMS=seed=20181028"
-  ENVIRONMENT_MODIFICATION "LD_LIBRARY_PATH=set:${libcuda_folder}")
+  PROPERTIES LABELS unit TIMEOUT ${paceline_hang_s})
+paceline_test_environment(paceline_cudnn_tests_TESTS "RC_PARAMS=seed=20181028" "LD_LIBRARY_PATH=${libcuda_folder}")
 # Every operation of every network, of which most are compiled at run time: some three minutes a
 # device. Run by `ctest --test-dir build/release -C slow -L slow`.
 foreach(device IN ITEMS a100 h100)

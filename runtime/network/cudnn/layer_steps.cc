@@ -160,12 +160,15 @@ class StepMaker {
         (convolution != nullptr && convolution->bias) || (full != nullptr && full->bias);
     if (relu >= 0 && (biased || as<models::BatchNorm>(i) != nullptr)) join(i, relu);
     if (relu < 0 || as<models::Add>(i) == nullptr) return;
-    // The batch norm that is computed last takes the add in: all else is there by then.
+    // The work of the group is done where the ReLU stands, so that all inputs of the add are there.
     const auto& inputs = layer(i).inputs;
-    const int last = *std::max_element(inputs.begin(), inputs.end());
-    if (inputs.size() == 2 && last >= 0 && as<models::BatchNorm>(last) != nullptr &&
-        only_reader(last) == i) {
-      join(last, relu);
+    const auto takes_add = [&](int input) {
+      return input != models::network_input && as<models::BatchNorm>(input) != nullptr &&
+             only_reader(input) == i;
+    };
+    const auto norm = std::find_if(inputs.rbegin(), inputs.rend(), takes_add);
+    if (inputs.size() == 2 && norm != inputs.rend()) {
+      join(*norm, relu);
       end_[at(i)] = relu;
     } else {
       join(i, relu);
@@ -325,15 +328,12 @@ class StepMaker {
     return whole;
   }
   // The gradient of what the ReLU reads, written into `target`.
-  void backward_relu(int relu, const Tensor& target, int biased_layer) {
+  void backward_relu(int relu, const Tensor& target) {
     std::vector<Operand> reads = term_operands(relu);
     const int terms = static_cast<int>(reads.size());
     reads.push_back({number(Role::y), data(relu)});
-    std::vector<Operand> writes = {{number(Role::dx), target}};
-    if (biased_layer >= 0)
-      writes.push_back({number(Role::bias_gradient), bias_gradient(biased_layer)});
-    add(relu, Pass::backward, Operation{ReluBackward{images(relu), terms, biased_layer >= 0}},
-        std::move(reads), std::move(writes));
+    add(relu, Pass::backward, Operation{ReluBackward{images(relu), terms}}, std::move(reads),
+        {{number(Role::dx), target}});
   }
 
   void backward(int i) {
@@ -366,20 +366,20 @@ class StepMaker {
   void backward_group(int relu) {
     const int head = head_[at(relu)];
     if (head < 0) {
-      backward_relu(relu, part(relu), -1);
+      backward_relu(relu, part(relu));
       give(relu, 0, part(relu));
       return;
     }
     const int sum = add_before(relu);
     if (sum >= 0) {
       const Tensor target{Kind::gradient, sum, 0};
-      backward_relu(relu, target, -1);
+      backward_relu(relu, target);
       give_all(sum, target);
     } else if (as<models::BatchNorm>(head) != nullptr) {
       give(relu, 0, gradient(relu));
     } else {
       const Tensor target{Kind::gradient, head, 0};
-      backward_relu(relu, target, head);
+      backward_relu(relu, target);
       give(relu, 0, target);
     }
   }
@@ -387,9 +387,7 @@ class StepMaker {
   void backward_product(int i, Convolution c, bool biased) {
     const int input = layer(i).inputs[0];
     const Tensor dy = gradient(i);
-    if (biased && end_[at(i)] == i)
-      add(i, Pass::backward, Operation{ChannelSums{images(i)}}, {{number(Role::dy), dy}},
-          {{number(Role::bias_gradient), bias_gradient(i)}});
+    if (biased) add(i, Pass::backward, OwnKernel::channel_sums, {{0, dy}}, {{0, bias_gradient(i)}});
     c.product = Convolution::Product::filter_gradient;
     add(i, Pass::backward, Operation{c}, {{number(Role::x), data(input)}, {number(Role::dy), dy}},
         {{number(Role::dw), weight_gradient(i)}});
@@ -462,8 +460,8 @@ class StepMaker {
 }  // namespace
 
 std::string_view name(OwnKernel kernel) {
-  constexpr std::array<std::string_view, 6> names = {"load-input", "lrn",         "dropout",
-                                                     "concat",     "uneven-pool", "loss"};
+  constexpr std::array<std::string_view, 7> names = {
+      "load-input", "lrn", "dropout", "concat", "uneven-pool", "channel-sums", "loss"};
   return names[static_cast<std::size_t>(kernel)];
 }
 

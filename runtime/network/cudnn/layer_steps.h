@@ -16,17 +16,18 @@
 //  3. Backward through batch norm and ReLU: one operation, which computes the sign of the output
 //     again. Behind an add, the gradient of the ReLU is what the add's other inputs get, too. It is
 //     computed once by itself, and batch norm's backward pass reads it.
-//  4. The gradient of a ReLU behind a bias, and the gradient of that bias: one operation.
-//  5. The gradients that a value gets from several readers are summed in one operation, which takes
+//  4. The gradients that a value gets from several readers are summed in one operation, which takes
 //     the gradient of a ReLU in.
-//  6. The data gradient of a convolution stays by itself. With the gradient of a ReLU behind it,
+//  5. The data gradient of a convolution stays by itself. With the gradient of a ReLU behind it,
 //     cuDNN offers 9 to 13 configurations in place of 40, each compiled for 2 to 3 s at run time.
-//  7. The network's input has channels of zeros up to a multiple of four where convolutions alone
+//  6. The network's input has channels of zeros up to a multiple of four where convolutions alone
 //     read it: a pixel of four 16-bit numbers is one aligned load, and cuDNN offers a fifth more
 //     configurations than for three.
 // Kernels of our own have what cuDNN refuses or does not have: the loss (softmax as five nodes),
 // concatenation and its gradient (concat, strided copies), local response normalisation, dropout (a
-// mask drawn as the CPU network draws it), uneven pools, and the input's cast, reorder and padding.
+// mask drawn as the CPU network draws it), uneven pools, and the input's cast, reorder and padding;
+// and the gradients of biases: cuDNN's reduction is not deterministic unless it is told to be, and
+// then version 9.19 fails to compile it.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +64,7 @@ struct Operand {
 };
 
 // Kernels of our own, which cuDNN does not plan.
-enum class OwnKernel { load_input, lrn, dropout, concat, uneven_pool, loss };
+enum class OwnKernel { load_input, lrn, dropout, concat, uneven_pool, channel_sums, loss };
 [[nodiscard]] std::string_view name(OwnKernel kernel);
 
 struct Step {

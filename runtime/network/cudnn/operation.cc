@@ -41,11 +41,7 @@ struct Key {
     return fmt::format("sum {} of {}{}", text(s.x), s.terms, s.relu ? " relu" : "");
   }
   std::string operator()(const ReluBackward& r) const {
-    return fmt::format("relu-backward {} of {}{}", text(r.x), r.terms,
-                       r.channel_sums ? " channel-sums" : "");
-  }
-  std::string operator()(const ChannelSums& s) const {
-    return fmt::format("channel-sums {}", text(s.x));
+    return fmt::format("relu-backward {} of {}", text(r.x), r.terms);
   }
 };
 

@@ -82,22 +82,14 @@ struct Sum {
   bool operator==(const Sum&) const = default;
 };
 
-// dx = (dy_0 + dy_1 + ...) where y > 0, else 0. With channel_sums also the sum of dx over all
-// pixels and samples, which is the gradient of a bias.
+// dx = (dy_0 + dy_1 + ...) where y > 0, else 0.
 struct ReluBackward {
   Images x;
   int terms = 1;
-  bool channel_sums = false;
   bool operator==(const ReluBackward&) const = default;
 };
 
-// The sum of dy over all pixels and samples: the gradient of a bias without a ReLU behind it.
-struct ChannelSums {
-  Images x;
-  bool operator==(const ChannelSums&) const = default;
-};
-
-using Operation = std::variant<Convolution, BatchNorm, Pool, Sum, ReluBackward, ChannelSums>;
+using Operation = std::variant<Convolution, BatchNorm, Pool, Sum, ReluBackward>;
 
 // What an operand is to its operation. The numbers are the unique ids of cuDNN's tensors, by which
 // an execution finds memory. They stand in stored plans: do not change them.
@@ -109,7 +101,6 @@ enum class Role {
   dx = 5,
   dw = 6,
   dy = 7,
-  bias_gradient = 8,
   residual = 9,
   scale = 10,
   shift = 11,

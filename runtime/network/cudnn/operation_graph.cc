@@ -114,18 +114,6 @@ class GraphMaker {
         .finalise("a pointwise mode");
     return descriptor;
   }
-  void channel_sums(const Descriptor& x, const Descriptor& y) {
-    Descriptor reduction(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
-    reduction.set(CUDNN_ATTR_REDUCTION_COMP_TYPE, arithmetic)
-        .set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE,
-             CUDNN_REDUCE_TENSOR_ADD)
-        .finalise("a reduction");
-    Descriptor operation(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
-    operation.set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, reduction)
-        .set(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x)
-        .set(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y);
-    node(operation, "the reduction");
-  }
   // The sum of the first `terms` terms.
   Descriptor sum_of_terms(int terms, const Images& x) {
     Descriptor sum = stored_term(0, x);
@@ -339,10 +327,6 @@ class GraphMaker {
   void add(const ReluBackward& r) {
     const Descriptor dx = stored(Role::dx, r.x);
     relu_backward(sum_of_terms(r.terms, r.x), stored(Role::y, r.x), dx);
-    if (r.channel_sums) channel_sums(dx, by_channel(Role::bias_gradient, r.x));
-  }
-  void add(const ChannelSums& s) {
-    channel_sums(stored(Role::dy, s.x), by_channel(Role::bias_gradient, s.x));
   }
 
   const Operation& operation_;

@@ -41,8 +41,8 @@ Number hashed(const std::string& what, Number input) {
   return std::hash<std::string>{}(fmt::format("{} {}", what, input));
 }
 
-// What the network says: the output of each layer in symbols, and how many paths lead from it to
-// the loss, which is its gradient where all derivatives are one.
+// What the network says: the output of each layer in symbols, and its gradient, which is the sum over
+// all paths to the loss of the product of the derivatives on the way.
 class Expected {
  public:
   explicit Expected(const Network& network) : network_(network) {
@@ -68,9 +68,29 @@ class Expected {
     paths_.back() = 1;
     for (std::size_t i = layers.size(); i-- > 0;) {
       for (const int input : layers[i].inputs) {
-        if (input != network_input) paths_[static_cast<std::size_t>(input)] += paths_[i];
+        if (input == network_input) continue;
+        paths_[static_cast<std::size_t>(input)] += paths_[i] * derivative(static_cast<int>(i));
       }
     }
+  }
+  // A ReLU's derivative is a number of its own, and that of any other layer one.
+  [[nodiscard]] Number derivative(int layer) const {
+    const bool is_relu = std::holds_alternative<models::Relu>(
+        network_.layers()[static_cast<std::size_t>(layer)].kind);
+    return is_relu ? hashed("derivative", static_cast<Number>(layer)) | 1 : 1;
+  }
+  // The derivative of the only reader, which has to be a ReLU.
+  [[nodiscard]] std::optional<Number> derivative_behind(int layer) const {
+    std::optional<Number> found;
+    int readers = 0;
+    for (int i = 0; i < static_cast<int>(network_.layers().size()); ++i) {
+      for (const int input : network_.layers()[static_cast<std::size_t>(i)].inputs) {
+        if (input != layer) continue;
+        ++readers;
+        found = derivative(i);
+      }
+    }
+    return readers == 1 && found != Number{1} ? found : std::nullopt;
   }
   [[nodiscard]] Number output(int value) const {
     return value == network_input ? images : outputs_[static_cast<std::size_t>(value)];
@@ -86,7 +106,7 @@ class Expected {
   }
 
  private:
-  static constexpr Number images = 0x9e3779b97f4a7c15;  // no count of paths
+  static constexpr Number images = 0x9e3779b97f4a7c15;  // no gradient
   const Network& network_;
   std::vector<Number> outputs_;
   std::vector<Number> paths_;
@@ -227,8 +247,14 @@ class Interpreter {
       read(step, Role::mean);
       read(step, Role::inverse_deviation);
       if (b.relu != (find(step.reads, Role::shift) != nullptr)) say("has a shift or has not");
+      Number gradient = dy;
+      if (b.relu) {
+        const std::optional<Number> derivative = expected_.derivative_behind(layer);
+        if (!derivative) return say("takes a ReLU in that is not there");
+        gradient *= *derivative;
+      }
       for (const Role role : {Role::dx, Role::scale_gradient, Role::shift_gradient})
-        write(step, role, dy);
+        write(step, role, gradient);
     }
   }
   void compute(const Step& step, const Pool& p) {
@@ -246,12 +272,8 @@ class Interpreter {
   }
   void compute(const Step& step, const ReluBackward& r) {
     must_be(read(step, Role::y), expected_.output(step.layer), "output of the ReLU");
-    const Number dx = sum_of_terms(step, r.terms);
+    const Number dx = sum_of_terms(step, r.terms) * expected_.derivative(step.layer);
     write(step, Role::dx, dx);
-    if (r.channel_sums) write(step, Role::bias_gradient, dx);
-  }
-  void compute(const Step& step, const ChannelSums&) {
-    write(step, Role::bias_gradient, read(step, Role::dy));
   }
 
   // Parameters are there from the start. The first operand of a backward kernel is the gradient,

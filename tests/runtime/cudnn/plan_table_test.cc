@@ -11,14 +11,17 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "models/network/zoo.h"
 #include "runtime/network/cudnn/layer_steps.h"
 #include "runtime/network/cudnn/planner.h"
+#include "tests/support/golden.h"
 #include "tests/support/source_tree.h"
 
 namespace paceline::runtime::cudnn {
@@ -34,13 +37,18 @@ constexpr std::array networks = {"alexnet",      "alexnet-bn",   "alexnet-bn-ref
 struct Asked {
   Operation operation;
   NumberType storage;
+  std::set<int> roles;  // of its operands
 };
 using AskedByKey = std::map<std::string, Asked>;
 
 void add_network(AskedByKey& asked, const std::string& network, NumberType storage) {
   for (const Step& step : layer_steps(models::zoo_network(network), batch)) {
-    if (const auto* operation = std::get_if<Operation>(&step.work))
-      asked.emplace(key(*operation, storage), Asked{*operation, storage});
+    const auto* operation = std::get_if<Operation>(&step.work);
+    if (operation == nullptr) continue;
+    Asked one{*operation, storage, {}};
+    for (const auto* operands : {&step.reads, &step.writes})
+      for (const Operand& operand : *operands) one.roles.insert(operand.role);
+    asked.emplace(key(*operation, storage), std::move(one));
   }
 }
 
@@ -92,6 +100,54 @@ AskedByKey default_share() {
   return share;
 }
 
+// What a plan says of the graph that it computes.
+class Graph {
+ public:
+  explicit Graph(const Plan& plan)
+      : graph_(nlohmann::json::parse(plan.serialised).at("operationGraph")) {}
+
+  // The unique ids of the tensors in memory of the device. They stand in NHWC order.
+  [[nodiscard]] std::set<int> ids() const {
+    std::set<int> ids;
+    for (const auto& tensor : graph_.at("tensors")) {
+      const auto size = tensor.at("dim").get<std::vector<std::int64_t>>();
+      const auto stride = tensor.at("stride").get<std::vector<std::int64_t>>();
+      const std::vector<std::int64_t> nhwc = {size[1] * size[2] * size[3], 1, size[1] * size[3],
+                                              size[1]};
+      EXPECT_EQ(stride, nhwc) << tensor;
+      if (!tensor.at("isVirtual").get<bool>() && !tensor.at("isByValue").get<bool>())
+        ids.insert(std::stoi(tensor.at("name").get<std::string>()));
+    }
+    return ids;
+  }
+  // Its nodes and the types of its tensors, without sizes.
+  [[nodiscard]] std::string text() const {
+    std::string text;
+    for (auto node : graph_.at("nodes")) {
+      for (const char* size : {"pad", "prePadding", "postPadding", "stride", "dilation", "window"})
+        node.erase(size);
+      text += "  " + node.dump() + "\n";
+    }
+    text += "  tensors:";
+    for (const auto& tensor : graph_.at("tensors")) {
+      text += " " + tensor.at("name").get<std::string>() + " " +
+              tensor.at("dataType").get<std::string>().substr(std::string("CUDNN_DATA_").size()) +
+              (tensor.at("isVirtual").get<bool>() ? " virtual" : "") +
+              (tensor.at("isByValue").get<bool>() ? " number" : "") + ",";
+    }
+    text.back() = '\n';
+    return text;
+  }
+
+ private:
+  nlohmann::json graph_;
+};
+
+constexpr const char* graphs_header =
+    "# The graphs of cuDNN for each kind of operation. Numbers are those of Role; from 1000 on "
+    "they are "
+    "tensors that only the graph itself reads.\n";
+
 using Table = std::map<std::string, std::string>;  // rows by key
 
 std::string row_of(const Plan& plan) {
@@ -112,7 +168,8 @@ std::string header_of(const std::string& device) {
 
 // Refreshing is the slow test's work, and a skip says so.
 bool is_refreshing() {
-  return std::getenv("PACELINE_UPDATE_GOLDEN") != nullptr;
+  const char* value = std::getenv("PACELINE_UPDATE_GOLDEN");
+  return value != nullptr && std::string(value) == "1";
 }
 
 class PlanTable : public testing::TestWithParam<std::string> {
@@ -124,6 +181,7 @@ class PlanTable : public testing::TestWithParam<std::string> {
     if (IsSkipped()) return;
     const Planner planner(shipped_device(GetParam()));
     std::set<std::string> seen;
+    std::map<std::string, std::string> graphs;
     for (const auto& [key, one] : asked) {
       const auto row = expected.find(key);
       if (row == expected.end()) {
@@ -131,19 +189,37 @@ class PlanTable : public testing::TestWithParam<std::string> {
         continue;
       }
       seen.insert(key);
-      EXPECT_EQ(row_of(planner.plan(one.operation, one.storage)), row->second) << key;
+      const Plan plan = planner.plan(one.operation, one.storage);
+      EXPECT_EQ(row_of(plan), row->second) << key;
+      const Graph graph(plan);
+      EXPECT_EQ(graph.ids(), one.roles) << key << ": the plan has other operands than the step";
+      if (one.storage == NumberType::fp16) graphs.try_emplace(kind_of(key), graph.text());
     }
     if (complete) EXPECT_EQ(seen.size(), expected.size()) << "rows that no network has";
+    if (!complete) test::expect_golden("cudnn/graphs.txt", text_of(graphs));
     if (HasFailure()) ADD_FAILURE() << "refresh the tables: " << refresh;
   }
 
+  static std::string text_of(const std::map<std::string, std::string>& graphs) {
+    std::string text = graphs_header;
+    for (const auto& [kind, graph] : graphs) text += kind + "\n" + graph;
+    return text;
+  }
+
   void write(const AskedByKey& asked) const {
+    std::map<std::string, std::string> graphs;
+    const AskedByKey share = default_share();
     const Planner planner(shipped_device(GetParam()));
     std::ofstream out(path_of(GetParam()));
     out << header_of(GetParam()) << "\n";
-    for (const auto& [key, one] : asked)
-      out << key << "\t" << row_of(planner.plan(one.operation, one.storage)) << "\n";
+    for (const auto& [key, one] : asked) {
+      const Plan plan = planner.plan(one.operation, one.storage);
+      out << key << "\t" << row_of(plan) << "\n";
+      if (one.storage == NumberType::fp16 && share.contains(key))
+        graphs.try_emplace(kind_of(key), Graph(plan).text());
+    }
     ASSERT_TRUE(out.flush());
+    if (GetParam() == "h100") test::expect_golden("cudnn/graphs.txt", text_of(graphs));
   }
 
   static constexpr const char* refresh =
