@@ -1,5 +1,6 @@
-// How long it takes to plan a network with cuDNN, on the host alone: anew by one thread, anew by
-// all, and from what an earlier run stored.
+// How long it takes to plan a network with cuDNN, on the host alone: anew by one thread (processor
+// time, and as it passes), anew by as many threads as there are cores, and from what an earlier run
+// stored.
 //
 //   LD_LIBRARY_PATH=build/release/tests/doubles/libcuda build/release/tests/benchmarks/plans_benchmark [DEVICE [NETWORK...]]
 //
@@ -7,6 +8,7 @@
 #include <fmt/core.h>
 
 #include <chrono>
+#include <ctime>
 #include <exception>
 #include <string>
 #include <thread>
@@ -35,7 +37,9 @@ void measure(const Planner& planner, const std::string& name, int threads) {
   PlanStore together(planner);
   PlanStore again(planner);
   NetworkPlans plans;
+  const std::clock_t start = std::clock();
   const double one = seconds_of([&] { plans = plan(alone, 1); });
+  const double processor = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   const double all = seconds_of([&] { plan(together, threads); });
   const std::string text = alone.text();
   const double stored = seconds_of([&] {
@@ -44,10 +48,12 @@ void measure(const Planner& planner, const std::string& name, int threads) {
   });
   int compiled = 0;
   for (const auto& keyed : plans.plans) compiled += keyed.plan.compiled;
-  fmt::print("{:<20} {:>6} {:>6} {:>9} {:>10.1f} MB {:>9.2f} s {:>9.2f} s {:>9.2f} s {:>8.1f} MB\n",
-             name, plans.steps.size(), plans.plans.size(), compiled,
-             static_cast<double>(plans.workspace) / 1e6, one, all, stored,
-             static_cast<double>(text.size()) / 1e6);
+  fmt::print(
+      "{:<20} {:>6} {:>6} {:>9} {:>10.1f} MB {:>9.2f} s {:>9.2f} s {:>9.2f} s {:>9.2f} s {:>8.1f} "
+      "MB\n",
+      name, plans.steps.size(), plans.plans.size(), compiled,
+      static_cast<double>(plans.workspace) / 1e6, processor, one, all, stored,
+      static_cast<double>(text.size()) / 1e6);
 }
 
 }  // namespace
@@ -61,9 +67,9 @@ int main(int argc, char** argv) {
     if (arguments.size() > 1) networks.assign(arguments.begin() + 1, arguments.end());
     const int threads = static_cast<int>(std::thread::hardware_concurrency());
     fmt::print("cuDNN {} for {}, batch 64, FP16\n", cudnn_version(), planner.device().name);
-    fmt::print("{:<20} {:>6} {:>6} {:>9} {:>13} {:>11} {:>11} {:>11} {:>11}\n", "network", "steps",
-               "plans", "compiled", "workspace", "1 thread", fmt::format("{} threads", threads),
-               "stored", "document");
+    fmt::print("{:<20} {:>6} {:>6} {:>9} {:>13} {:>11} {:>11} {:>11} {:>11} {:>11}\n", "network",
+               "steps", "plans", "compiled", "workspace", "processor", "1 thread",
+               fmt::format("{} threads", threads), "stored", "document");
     for (const std::string& network : networks) measure(planner, network, threads);
   } catch (const std::exception& error) {
     fmt::print(stderr, "plans_benchmark: {}\n", error.what());
