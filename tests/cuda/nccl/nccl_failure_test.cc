@@ -152,6 +152,32 @@ TEST_F(NcclFailure, OfARankThatDoesNotComeIsATimeout) {
   test::expect_clean();
 }
 
+// Rank 1 prepares and leaves; rank 0 leaves while its collective is under way.
+TEST_F(NcclFailure, OfWhoLeavesWithACollectiveInFlightIsAnAbort) {
+  for (const bool aborts : {false, true}) {
+    test::begin(Order::random, 2);
+    run_as_threads(2, 1, Seconds{5}, [&](const Endpoint& endpoint) {
+      const Case& c = small_ring();
+      CudaDevice device(endpoint.channel.rank());
+      DeviceBucket bucket(device, test::bucket_of(c, endpoint.channel.rank()), c.type);
+      NcclExecutor executor(endpoint.channel, device, {});
+      const Collective collective = executor.prepare(c.schedule, c.elements, c.type);
+      if (endpoint.channel.rank() == 1) return;
+      static_cast<void>(executor.start(collective, bucket.view(), bucket.ready()));
+      if (!aborts) return;
+      executor.abort();
+      std::string error = "none";
+      try {
+        static_cast<void>(executor.start(collective, bucket.view(), Token()));
+      } catch (const RunError& caught) {
+        error = caught.what();
+      }
+      EXPECT_EQ(error, "cannot all-reduce as rank 0 of 2: it was aborted");
+    });
+    test::expect_clean();
+  }
+}
+
 TEST_F(NcclFailure, ThatNcclFindsLaterIsFoundByWhoWaits) {
   test::begin(Order::latest, 1);
   EXPECT_THROW(
