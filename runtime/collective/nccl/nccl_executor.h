@@ -12,6 +12,9 @@
 // so collectives of different streams run at the same time. NCCL asks that the kernels of all
 // communicators fit a GPU at once; they take a few multiprocessors each, so two or four do.
 //
+// Memory: for each stream scratch of twice what a rank adds at one time, in messages: two messages
+// for a ring, and 2 (p - 1) where one rank adds what all others send it.
+//
 // Tokens are events. A bucket waits for its `ready` token on the GPU where that is of a CUDA stream
 // of the same device, and on the host in start() where it is not.
 //
