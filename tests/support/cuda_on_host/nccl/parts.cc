@@ -54,7 +54,7 @@ std::pair<int, int> way_of(const Part& part) {
                                  : std::pair(part.peer, part.comm->rank);
 }
 
-// Those that take part in it, itself included, as far as they are issued.
+// The parts that match this one, itself included, as far as they are issued.
 std::vector<PartPointer> partners(const Part& part) {
   Clique& clique = *part.comm->clique;
   std::vector<PartPointer> found;
