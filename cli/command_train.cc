@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "cli/command.h"
 #include "cli/job/files.h"
@@ -22,6 +24,8 @@
 #include "runtime/channel/mpi_job.h"
 #include "runtime/channel/rank_threads.h"
 #include "runtime/network/trainable_network.h"
+#include "runtime/training/backend.h"
+#include "runtime/training/cuda_module.h"
 #include "runtime/training/trainer.h"
 #include "runtime/training/training_json.h"
 
@@ -38,7 +42,9 @@ struct TrainingJob {
   int workers = 1;
   std::int64_t checkpoint_every = 0;
   std::int64_t stop_after = 0;
+  job::NamedDevice device;
   models::NumberType arithmetic = models::NumberType::fp32;  // of rank 0, once the training starts
+  std::string computed_on;                                   // of rank 0, likewise
   std::unique_ptr<runtime::Recorder> recorder;  // of rank 0; null where none is asked for
 
   [[nodiscard]] runtime::TrainingRequest request(const job::TrainingOptions& options, int rank) {
@@ -115,6 +121,8 @@ TrainingJob load(const job::TrainingOptions& options, int ranks, int ranks_here,
                   .workers = job::optional_count("--workers", options.workers, 1024).value_or(1),
                   .checkpoint_every = number("--checkpoint-every", options.checkpoint_every),
                   .stop_after = number("--stop-after", options.stop_after),
+                  .device = job::named_device(options.device),
+                  .computed_on = {},
                   .recorder = {}};
   if (job.checkpoint_every > 0 && options.checkpoint.empty())
     throw InputError("--checkpoint-every without --checkpoint",
@@ -133,6 +141,7 @@ runtime::TrainingFacts facts(const job::TrainingOptions& options, const Training
   return {.model = job.network.name(),
           .data = job.dataset->name(),
           .transport = std::string(transport),
+          .device = job.computed_on,
           .threads_per_rank = job.threads,
           .recipe = job.recipe,
           .plan = job.plan,
@@ -147,14 +156,16 @@ std::string computed_in(const TrainingJob& job) {
 }
 
 void print_title(const TrainingJob& job, std::string_view transport) {
+  const std::string each = job.device.is_cuda ? job.computed_on
+                                              : fmt::format("{} thread{} each", job.threads,
+                                                            job.threads == 1 ? "" : "s");
   print(
-      "{} on {}: {} rank{} ({}), {} thread{} each, batch {} per rank, {}, recipe {}, {} epochs\n"
+      "{} on {}: {} rank{} ({}), {}, batch {} per rank, {}, recipe {}, {} epochs\n"
       "{}: {} bucket{}, {} on the wire, {}; all figures are measured\n\n",
       job.network.name(), job.dataset->name(), job.plan.ranks, job.plan.ranks == 1 ? "" : "s",
-      transport, job.threads, job.threads == 1 ? "" : "s", job.recipe.batch_per_rank,
-      computed_in(job), job.recipe.name, job.recipe.epochs, job.plan.strategy,
-      job.plan.buckets.size(), job.plan.buckets.size() == 1 ? "" : "s", name(job.plan.wire),
-      name(job.plan.overlap));
+      transport, each, job.recipe.batch_per_rank, computed_in(job), job.recipe.name,
+      job.recipe.epochs, job.plan.strategy, job.plan.buckets.size(),
+      job.plan.buckets.size() == 1 ? "" : "s", name(job.plan.wire), name(job.plan.overlap));
   flush_output();
 }
 
@@ -198,26 +209,49 @@ void write_timeline(const job::TrainingOptions& options, const TrainingJob& job)
   notice("timeline of rank 0 written to {}: open it in ui.perfetto.dev\n", options.timeline);
 }
 
+// Where a rank stands on its node.
+struct RankOnNode {
+  int rank = 0;
+  int ranks = 1;
+};
+
+// What the rank computes on, and whether it has that to itself.
+std::pair<std::unique_ptr<runtime::Backend>, bool> make_backend(const TrainingJob& job,
+                                                                const RankOnNode& place) {
+  if (!job.device.is_cuda) return {runtime::make_cpu_backend(), true};
+  const job::RankDevice device =
+      job::device_of_rank(job.device, place.rank, place.ranks, runtime::cuda_devices());
+  return {runtime::load_cuda_backend(device.index), device.is_own};
+}
+
 // Runs one rank of the job, and returns why it stopped early. Rank 0 reports.
 runtime::StopReason run_rank(const job::TrainingOptions& options, TrainingJob& job,
-                             const runtime::Endpoint& endpoint) {
-  const runtime::Transport& transport = endpoint.transport;
+                             const runtime::Endpoint& endpoint, const RankOnNode& place) {
+  const int rank = endpoint.channel.rank();
+  const auto [backend, is_own] = make_backend(job, place);
+  const std::unique_ptr<runtime::CollectiveExecutor> executor =
+      backend->make_executor(endpoint, {.own_device = is_own,
+                                        .streams = job.plan.streams,
+                                        .patience = job::parse_patience(options.patience)});
+  const std::string_view transport = executor->traits().name;
   std::optional<TrainingReport> report;
-  if (transport.rank() == 0) {
+  if (rank == 0) {
+    job.computed_on = backend->description();
     report.emplace(options.metrics, !options.resume.empty(), options.json);
     report->on_start([&](models::NumberType arithmetic) {
       job.arithmetic = arithmetic;
-      if (!options.json) print_title(job, transport.name());
-      return start_line(facts(options, job, transport.name()));
+      if (!options.json) print_title(job, transport);
+      return start_line(facts(options, job, transport));
     });
   }
   const runtime::TrainingOutcome outcome =
-      runtime::train(job.request(options, transport.rank()), endpoint, report ? &*report : nullptr);
-  if (transport.rank() != 0) return outcome.stopped;
+      runtime::train(job.request(options, rank), endpoint.channel, *backend, *executor,
+                     report ? &*report : nullptr);
+  if (rank != 0) return outcome.stopped;
   // Who is stopped early has no timeline to write.
   if (outcome.stopped == runtime::StopReason::none) write_timeline(options, job);
   report.reset();
-  print_outcome(options, job, outcome, transport.name());
+  print_outcome(options, job, outcome, transport);
   return outcome.stopped;
 }
 
@@ -235,7 +269,8 @@ void run_threads(const job::TrainingOptions& options, int ranks) {
   remember_stop_signals();
   runtime::run_as_threads(ranks, job.plan.streams, patience,
                           [&](const runtime::Endpoint& endpoint) {
-                            const runtime::StopReason reason = run_rank(options, job, endpoint);
+                            const runtime::StopReason reason =
+                                run_rank(options, job, endpoint, {endpoint.channel.rank(), ranks});
                             if (endpoint.channel.rank() == 0) stopped = reason;
                           });
   end_with(stopped);
@@ -252,7 +287,8 @@ void run(const job::TrainingOptions& options) {
     {
       runtime::MpiJob mpi(job.plan.streams, patience);
       remember_stop_signals();
-      stopped = run_rank(options, job, mpi.endpoint());
+      stopped =
+          run_rank(options, job, mpi.endpoint(), {launched->rank_on_node, launched->ranks_on_node});
     }
     return end_with(stopped);
   }

@@ -79,7 +79,7 @@ int run_command(int argc, char** argv) {
     paceline::cli::Command app("paceline", about);
     add_commands(app);
     const paceline::cli::ParsedLine line =
-        paceline::cli::parse_command_line(app, "paceline " PACELINE_VERSION, argc, argv);
+        paceline::cli::parse_command_line(app, "paceline " PACELINE_VERSION "\n" PACELINE_PARTS, argc, argv);
     if (line.text.empty()) {
       line.run();
     } else {

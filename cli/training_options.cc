@@ -72,6 +72,10 @@ void add_training_options(Command& command, job::TrainingOptions& options) {
   add_recipe_options(command, options);
   add_plan_options(command, options);
   command
+      .add_option("--device", options.device,
+                  "What computes: the CPU, a GPU for each rank, or GPU number N for all ranks")
+      .value("cpu|cuda|cuda:N (cpu)");
+  command
       .add_option("--ranks", options.ranks,
                   "Ranks as threads of this process; under mpirun or srun they are its processes")
       .value("N (1)");

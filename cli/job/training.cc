@@ -7,6 +7,7 @@
 #include "cli/job/job.h"
 #include "cli/job/option_values.h"
 #include "cli/job/plan_file.h"
+#include "models/base/error.h"
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
 #include "models/collective/catalogue.h"
@@ -34,6 +35,32 @@ models::Plan load_planned(const TrainingOptions& options, const models::Network&
 }
 
 }  // namespace
+
+NamedDevice named_device(const std::string& device) {
+  if (device.empty() || device == "cpu") return {};
+  if (device == "cuda") return {.is_cuda = true};
+  constexpr std::string_view prefix = "cuda:";
+  if (!device.starts_with(prefix))
+    throw InputError({"--device"}, "there is no device " + in_quotes(device),
+                     "use cpu, cuda, or cuda:N");
+  return {.is_cuda = true,
+          .index = parsing_option("--device", [&] {
+            return static_cast<int>(parse_count(device.substr(prefix.size()), 0, 1023));
+          })};
+}
+
+RankDevice device_of_rank(const NamedDevice& device, int rank, int ranks_on_node, int devices) {
+  if (devices == 0)
+    throw InputError({"--device"}, "no CUDA device was found",
+                     "use --device cpu, or a machine with a GPU and its driver");
+  if (device.index && *device.index >= devices)
+    throw InputError({"--device"},
+                     fmt::format("there is no cuda:{}: this machine has {} CUDA device{}",
+                                 *device.index, devices, devices == 1 ? "" : "s"),
+                     fmt::format("use cuda:0 to cuda:{}, or cuda", devices - 1));
+  if (device.index) return {*device.index, ranks_on_node == 1};
+  return {rank % devices, ranks_on_node <= devices};
+}
 
 runtime::Recipe load_recipe(const TrainingOptions& options) {
   const std::string name =

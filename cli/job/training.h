@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cli/job/ranks.h"
@@ -29,6 +30,7 @@ struct TrainingOptions {
   ThresholdOptions thresholds;
   std::string overlap;
   std::string plan;
+  std::string device = "cpu";
   std::string ranks;
   std::string threads;
   std::string workers;
@@ -53,6 +55,23 @@ struct TrainingOptions {
 // the plan.
 [[nodiscard]] models::Plan load_plan(const TrainingOptions& options, const models::Network& network,
                                      const runtime::Recipe& recipe, int ranks, int ranks_per_node);
+
+// The device that --device names.
+struct NamedDevice {
+  bool is_cuda = false;
+  std::optional<int> index = {};  // of the GPU; nothing where each rank takes the next
+};
+// Throws InputError that names the option.
+[[nodiscard]] NamedDevice named_device(const std::string& device);
+
+// The GPU of a rank that is number `rank` on its node, of so many GPUs, and whether other ranks of
+// this node use it, too. Throws InputError that names the option if there is no such GPU.
+struct RankDevice {
+  int index = 0;
+  bool is_own = true;
+};
+[[nodiscard]] RankDevice device_of_rank(const NamedDevice& device, int rank, int ranks_on_node,
+                                        int devices);
 
 // The images that --data names, in the shape that the network takes, with as many classes as its
 // loss tells apart. Throws InputError that names the option.

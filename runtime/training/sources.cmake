@@ -3,7 +3,9 @@ set(training_sources
   training/checkpoint_format.cc
   training/checkpoint_read.cc
   training/checkpoint_write.cc
+  training/backend.cc
   training/checksum.cc
+  training/cuda_module.cc
   training/epoch_sums.cc
   training/job_description.cc
   training/learning_rate.cc
@@ -19,7 +21,9 @@ set(training_headers
   training/atomic_file.h
   training/checkpoint.h
   training/checkpoint_format.h
+  training/backend.h
   training/checksum.h
+  training/cuda_module.h
   training/epoch_sums.h
   training/job_description.h
   training/learning_rate.h

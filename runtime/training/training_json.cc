@@ -13,6 +13,7 @@ Json facts_json(const TrainingFacts& facts) {
           {"recipe", facts.recipe.name},
           {"ranks", facts.plan.ranks},
           {"transport", facts.transport},
+          {"device", facts.device},
           {"threads_per_rank", facts.threads_per_rank},
           {"batch_per_rank", facts.recipe.batch_per_rank},
           {"precision", name(facts.recipe.precision)},

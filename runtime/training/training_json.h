@@ -14,7 +14,8 @@ namespace paceline::runtime {
 struct TrainingFacts {
   std::string model;
   std::string data;
-  std::string transport;
+  std::string transport;  // or the library that sums gradients
+  std::string device;     // "cpu", or a GPU's description
   int threads_per_rank = 1;
   const Recipe& recipe;
   const models::Plan& plan;

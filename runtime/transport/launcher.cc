@@ -21,11 +21,14 @@ std::optional<int> variable(const char* name) {
 }
 
 std::optional<LaunchedRank> launched(const char* rank_name, const char* ranks_name,
-                                     std::optional<int> ranks_on_node) {
+                                     std::optional<int> ranks_on_node,
+                                     const char* rank_on_node_name) {
   const auto rank = variable(rank_name);
   const auto ranks = variable(ranks_name);
   if (!rank || !ranks || *rank >= *ranks) return std::nullopt;
-  return LaunchedRank{*rank, *ranks, std::clamp(ranks_on_node.value_or(1), 1, *ranks)};
+  const int together = std::clamp(ranks_on_node.value_or(1), 1, *ranks);
+  return LaunchedRank{*rank, *ranks, together,
+                      std::min(variable(rank_on_node_name).value_or(0), together - 1)};
 }
 
 // srun lists the tasks of each node as "2(x3),1". This is the number of the first node, which is
@@ -45,11 +48,12 @@ bool started_by_launcher() {
 }
 
 std::optional<LaunchedRank> launched_rank() {
-  if (const auto by_mpirun = launched("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                                      variable("OMPI_COMM_WORLD_LOCAL_SIZE")))
+  if (const auto by_mpirun =
+          launched("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                   variable("OMPI_COMM_WORLD_LOCAL_SIZE"), "OMPI_COMM_WORLD_LOCAL_RANK"))
     return by_mpirun;
   // srun sets these for the tasks of a step, and not for the script of a batch job.
-  return launched("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", tasks_per_node());
+  return launched("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", tasks_per_node(), "SLURM_LOCALID");
 }
 
 }  // namespace paceline::runtime

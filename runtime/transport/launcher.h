@@ -10,6 +10,7 @@ struct LaunchedRank {
   int rank = 0;
   int ranks = 1;
   int ranks_on_node = 1;  // this rank included; 1 where the launcher does not say
+  int rank_on_node = 0;   // from 0; 0 where the launcher does not say
 };
 
 // Returns whether this process is a rank of a job that mpirun, srun or another PMIx launcher has

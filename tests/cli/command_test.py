@@ -212,7 +212,7 @@ class Show(unittest.TestCase):
             result = run(*words, "--help")
             self.assertEqual(result.returncode, 0)
             self.assertIn("Usage", result.stdout)
-        self.assertRegex(run("--version").stdout, r"^paceline \d+\.\d+\.\d+\n$")
+        self.assertRegex(run("--version").stdout, r"^paceline \d+\.\d+\.\d+\nwith(out)? CUDA.*, with(out)? SimGrid.*\n$")
 
 
 class Export(unittest.TestCase):

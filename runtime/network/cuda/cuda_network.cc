@@ -76,7 +76,8 @@ class CudaNetwork::Implementation {
  public:
   Implementation(CudaDevice& device, const models::Network& network,
                  const TrainableNetworkOptions& options)
-      : options_(checked(network, options)),
+      : device_index_(device.index()),
+        options_(checked(network, options)),
         traits_{.batch = options.batch,
                 .classes = count_classes(network),
                 .arithmetic = models::NumberType::fp32,
@@ -110,6 +111,7 @@ class CudaNetwork::Implementation {
   }
 
   Token take_weights(const ConstArrayView& weights, int first, int count, const Token& when) {
+    const cuda::CurrentDevice current(device_index_);
     PACELINE_ASSERT(static_cast<std::int64_t>(weights.elements) == traits_.parameter_elements() &&
                         weights.type == NumberType::fp32 && weights.kind != MemoryKind::host,
                     "weights are the whole flat array, in memory that the device takes");
@@ -131,6 +133,7 @@ class CudaNetwork::Implementation {
 
   PassOutcome forward(std::span<const float> images, std::span<const std::int32_t> labels,
                       Pass pass, std::uint64_t seed) {
+    const cuda::CurrentDevice current(device_index_);
     check_batch(traits_, input_elements_, images, labels, pass);
     load(images, labels, seed);
     cuda::start(program_.load_images, compute_->handle());
@@ -148,6 +151,7 @@ class CudaNetwork::Implementation {
   }
 
   void backward(float loss_scale, const ArrayView& gradients, const GradientReady& ready) {
+    const cuda::CurrentDevice current(device_index_);
     PACELINE_ASSERT(is_trained_, "a backward pass follows a training pass");
     PACELINE_ASSERT(static_cast<std::int64_t>(gradients.elements) == traits_.parameter_elements() &&
                         gradients.type == NumberType::fp32 && gradients.kind != MemoryKind::host,
@@ -174,6 +178,7 @@ class CudaNetwork::Implementation {
   }
 
   [[nodiscard]] std::vector<float> logits() const {
+    const cuda::CurrentDevice current(device_index_);
     logits_.copy_from(program_.logits, *compute_);
     wait(compute_->record());
     const std::span<const float> values = logits_.elements();
@@ -190,6 +195,7 @@ class CudaNetwork::Implementation {
   [[nodiscard]] std::size_t batch() const { return static_cast<std::size_t>(options_.batch); }
 
   void compile(CudaDevice& device, const models::Network& network) {
+    const cuda::CurrentDevice current(device_index_);
     cuda::Memories memories;
     static_cast<void>(cuda::compile(network, options_, traits_.parameters, memories));
     memories.measure();
@@ -249,6 +255,7 @@ class CudaNetwork::Implementation {
     observer_->ended(backward, static_cast<int>(layer));
   }
 
+  int device_index_;  // to which work goes, and so is current while this puts work into a stream
   TrainableNetworkOptions options_;
   NetworkTraits traits_;
   std::size_t input_elements_ = 0;  // of one sample
@@ -265,7 +272,7 @@ class CudaNetwork::Implementation {
   Staging<float> logits_;
   LayerObserver* observer_ = nullptr;
   float* gradient_array_ = nullptr;  // that operations have
-  Token computed_;  // the last backward pass
+  Token computed_;                   // the last backward pass
   // The last training pass, as backward() needs it.
   bool is_trained_ = false;
   std::uint64_t seed_ = 0;

@@ -41,8 +41,9 @@ class CudaNetworkTest : public ::testing::Test {
 // A network on a device, with the arrays of weights and gradients that its caller has.
 class OnDevice {
  public:
-  OnDevice(const NetworkTrial& trial, const TrainableNetworkOptions& options)
+  OnDevice(const NetworkTrial& trial, const TrainableNetworkOptions& options, int device = 0)
       : trial_(trial),
+        device_(device),
         network_(device_, trial.network(), options),
         stream_(device_.make_stream()),
         weights_(device_.allocate(bytes(), MemoryKind::device)),
@@ -322,6 +323,14 @@ TEST_F(CudaNetworkTest, RefusesWhatTheCpuRefuses) {
               return on_device.network().forward(trial.images(), labels, Pass::training).loss;
             }),
             "label 7 in a network of 7 classes; use labels from 0 to 6");
+}
+
+// Whatever device the thread has used before.
+TEST_F(CudaNetworkTest, ComputesOnADeviceThatIsNotTheCurrentOne) {
+  if (CudaDevice::count() < 2) GTEST_SKIP() << "there is one device";
+  const NetworkTrial trial(around(models::BatchNorm{}), 2);
+  const Gradients expected = OnDevice(trial, {.batch = 2}).pass(1);
+  EXPECT_EQ(OnDevice(trial, {.batch = 2}, 1).pass(1).weights, expected.weights);
 }
 
 // A device without enough memory says so in one line, and leaves nothing behind.
