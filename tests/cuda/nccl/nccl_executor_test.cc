@@ -12,9 +12,11 @@
 #include "models/base/error.h"
 #include "models/collective/algorithms.h"
 #include "models/collective/combinators.h"
+#include "runtime/channel/tcp_channel.h"
 #include "tests/cuda/nccl/nccl_job.h"
 #include "tests/support/error_of.h"
 #include "tests/support/executor_results.h"
+#include "tests/support/free_port.h"
 
 namespace paceline::runtime {
 namespace {
@@ -142,6 +144,25 @@ TEST(NcclExecutor, ACollectiveIsStartedAgainAndAgain) {
       wait_for(done, Seconds{20}, "all-reduce");
     }
     EXPECT_THAT(test::values_of(bucket.after(done), c.type), testing::Each(32.F));
+  });
+  test::expect_clean();
+}
+
+// As on machines without MPI.
+TEST(NcclExecutor, RanksThatMeetByTcpHaveCommunicators) {
+  PACELINE_NEEDS_GPUS(3);
+  test::begin(Order::random, 1);
+  const Case c{"ring", models::ring_all_reduce(3), 30, NumberType::bf16, 1};
+  const Bucket expected = test::executor_results({c}).front();
+  const Rendezvous place{"127.0.0.1", test::free_port()};
+  test::on_ranks(3, [&](int rank) {
+    CudaDevice device(rank);
+    TcpChannel channel(place, rank, 3, Seconds{20});
+    NcclExecutor executor(channel, device, {});
+    DeviceBucket bucket(device, test::bucket_of(c, rank), c.type);
+    const Collective collective = executor.prepare(c.schedule, c.elements, c.type);
+    const Token done = executor.start(collective, bucket.view(), bucket.ready());
+    EXPECT_EQ(bucket.after(done), expected);
   });
   test::expect_clean();
 }

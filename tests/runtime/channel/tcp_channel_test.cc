@@ -16,25 +16,13 @@
 #include "models/base/error.h"
 #include "runtime/channel/messages.h"
 #include "tests/support/error_of.h"
+#include "tests/support/free_port.h"
 
 namespace paceline::runtime {
 namespace {
 
-// A port of this machine that was free a moment ago.
-std::uint16_t free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  socklen_t size = sizeof address;
-  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
-  ::close(socket);
-  return ntohs(address.sin_port);
-}
-
 Rendezvous here() {
-  return {"127.0.0.1", free_port()};
+  return {"127.0.0.1", test::free_port()};
 }
 
 // Runs each in a thread, in the reverse order of ranks. Returns their errors.
