@@ -9,7 +9,8 @@ published throughput over the predicted one, without the share that devices.yaml
 (`roofline_efficiency`, `roofline_efficiency_mixed`), by cluster, network and precision; and for each
 precision the median and the middle 90 %, where a row weighs the inverse root of its source's rows.
 That is the share's figure. Each source is then left out in turn: what the others say, and how many
-of its rows that interval holds.
+of its rows that interval holds. experiments/published/fitted.h says how the three fits that leave a
+source out differ.
 
 The last lines are of pairs of networks of one source, cluster and precision: the ratio of their two
 ratios, which is what calibrating one network says of another (simulator/cost/compute_time.h, 3).

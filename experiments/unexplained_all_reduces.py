@@ -13,7 +13,8 @@ of the logarithm of predicted over published time, by maximum likelihood over a 
 the row's interval holds of figures; errors are Student's t with 3 degrees of freedom, since some rows
 are far off; a row weighs the inverse root of its source's rows. It prints the values, which are
 those of the 90 % interval of that distribution over those of a normal one, and how many rows of each
-source are inside when the other sources alone are fitted.
+source are inside when the other sources alone are fitted. experiments/published/fitted.h says how the
+three fits that leave a source out differ.
 """
 import collections
 import itertools

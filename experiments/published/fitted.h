@@ -9,6 +9,13 @@
 // communication over the iteration. The three widths are those of models/cluster/effects.h; they move
 // no prediction. Since some rows are far off, errors are taken as Student's t with 3 degrees of
 // freedom.
+//
+// Three fits leave out one source at a time, and differ in what they are of. This one is of predicted
+// rows of training, whose sampled intervals only `reproduce` has, and is part of it. The other two are
+// scripts over the program's commands: experiments/roofline.py of rows that calibrate, predicted
+// without their calibration, by quantiles; experiments/unexplained_all_reduces.py of single
+// all-reduces, by the likelihood of this one, with widths by size in place of those by ranks. In all
+// of them a row weighs the inverse root of its source's rows.
 #pragma once
 
 #include <span>

@@ -16,6 +16,7 @@
 #include "models/base/interval.h"
 #include "models/base/parse_units.h"
 #include "simulator/cost/compute_time.h"
+#include "simulator/cost/losses.h"
 #include "simulator/iteration/matched_compute.h"
 #include "simulator/iteration/sampled_interval.h"
 #include "simulator/iteration/time_to_train.h"
@@ -221,6 +222,24 @@ Figure<double> ours_of(const Work& work, const Work* against) {
 
 // The command that prints ours. Its profile is given by the two figures that a profile of this
 // program's own calibrations has: the rate of one rank, and the slowdown of several.
+// Computation beside collectives of the row's job, as the prediction has it of what was calibrated.
+double beside_of(const RowJob& job, const models::Profile& profile,
+                 const models::CalibratedSlowdown& entry) {
+  const models::Effects* effects = simulator::effects_of(*job.cluster, &profile, false);
+  if (effects == nullptr) return entry.beside_traffic->value;
+  const auto estimated = [&](int ranks) {
+    const models::Device& device = job.cluster->device;
+    const simulator::CommunicationCost cost =
+        simulator::communication_cost(*job.cluster, &profile, simulator::Reading::stated, ranks);
+    return simulator::beside_collective(
+        simulator::stated_losses(*effects), device.multiprocessors.value_or(0),
+        device.memory_bandwidth.value, simulator::bus_bandwidth(cost, ranks));
+  };
+  return simulator::beside_another(*entry.beside_traffic, estimated(entry.solved_from),
+                                   estimated(job.ranks))
+      .value;
+}
+
 std::string command_of(const Work& work, const SourceParts& parts) {
   const RowJob& job = work.job;
   const bool is_time_to_train = work.row->quantity == Quantity::minutes;
@@ -239,7 +258,7 @@ std::string command_of(const Work& work, const SourceParts& parts) {
       if (entry.network != job.network->work.name || entry.precision != job.precision) continue;
       text += fmt::format(" --slowdown {:.10g}", entry.factor.value);
       if (entry.beside_traffic)
-        text += fmt::format(" --beside-traffic {:.10g}", entry.beside_traffic->value);
+        text += fmt::format(" --beside-traffic {:.10g}", beside_of(job, *work.profile, entry));
     }
   }
   if (work.row->sequence) text += fmt::format(" --sequence {}", *work.row->sequence);

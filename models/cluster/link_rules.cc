@@ -23,9 +23,9 @@ Figure<BytesPerSecond> tcp_bandwidth(const Figure<BytesPerSecond>& line_rate, in
   constexpr double most = 0.95;
   constexpr double most_at_low = 0.85;
   constexpr int many_ranks = 4;
-  constexpr double shared = 0.6;
+  constexpr double shared = 0.7;
   constexpr double off_alone = 2;
-  constexpr double off_shared = 2.1;  // exp(hypot(log 2, log(0.8 / 0.6)))
+  constexpr double off_shared = 2.1;  // exp(hypot(log 2, log(0.97 / 0.7)))
   const bool crowded = ranks_per_node >= many_ranks;
   const double share = flows * one_flow / line_rate.value * (crowded ? shared : 1);
   const double off = crowded ? off_shared : off_alone;
@@ -35,7 +35,7 @@ Figure<BytesPerSecond> tcp_bandwidth(const Figure<BytesPerSecond>& line_rate, in
       fmt::format("rule: {} TCP flow{} of 13.7 Gbit/s (bytedance/byteps#29){}, up to 0.95 of the "
                   "line rate",
                   flows, flows == 1 ? "" : "s",
-                  crowded ? ", times 0.6 for 4 or more ranks a node (NVIDIA/nccl#209, "
+                  crowded ? ", times 0.7 for 4 or more ranks a node (NVIDIA/nccl#209, #450, "
                             "NVIDIA/nccl-tests#83)"
                           : ""));
 }
@@ -54,6 +54,10 @@ const Figure<BytesPerSecond>& bandwidth_for(const Link& link, int ranks_in_use) 
   if (link.bandwidth_by_ranks.empty()) return link.bandwidth;
   const auto above = link.bandwidth_by_ranks.upper_bound(ranks_in_use);
   return above == link.bandwidth_by_ranks.begin() ? above->second : std::prev(above)->second;
+}
+
+bool passes_host(const Cluster& cluster) {
+  return cluster.host && !(cluster.host->peer_to_peer && cluster.intra.is(LinkKind::nvlink));
 }
 
 int most_ranks_on_a_node(const Cluster& cluster, int ranks) {

@@ -14,9 +14,11 @@ inline constexpr int default_tcp_flows = 2;
 //
 // Processors: a flow carries 13.7 Gbit/s (one on a virtual machine with 25 Gbit/s,
 // bytedance/byteps#29; NVIDIA/nccl-tests#83 says that sockets add up), and `flows` of them so many
-// times that. With 4 or more ranks a node, which share the processors that copy, they carry 0.6 of
-// that, 0.45 to 0.8: on lines of 25 to 100 Gbit/s such nodes reached 13.6 to 48 Gbit/s (nccl-tests#83,
-// NVIDIA/nccl#209 and #450), so that on one of 10 Gbit/s the line is the limit.
+// times that. With 4 or more ranks a node, which share the processors that copy, they carry 0.7 of
+// that, 0.54 to 0.97: of what the rule gives one rank, such nodes reached 13.6 of 23.75 Gbit/s on a
+// line of 25 (nccl-tests#83), 14.7 and 22.4 of 27.4 on one of 32 (NVIDIA/nccl#209) and 40 of 41.1 on
+// one of 100 (NVIDIA/nccl#450), of which 0.7 is the geometric mean. On a line of 10 Gbit/s the line
+// is the limit.
 //
 // The interval is from half the flows, at most 0.85 of the line rate (facebookincubator/gloo#21), to
 // twice as many; with 4 or more ranks a node, from 1 / 2.1 to 2.1 times, both being unknown at once.
@@ -36,6 +38,13 @@ inline constexpr int default_tcp_flows = 2;
 // The bandwidth of a link inside a node of which so many ranks are in use: that of the largest entry
 // of bandwidth_by_ranks up to it, of the smallest where none is, and else `bandwidth`.
 [[nodiscard]] const Figure<BytesPerSecond>& bandwidth_for(const Link& link, int ranks_in_use);
+
+// Whether messages between ranks of a node pass what the cluster's `host` says of sockets, switches
+// and memory. Those over NVLink with peer access do not: it joins devices past their processors, as
+// the cube mesh of a DGX-1 does across its sockets (nvidia-smi topo -m in DLPerf's report: one or two
+// NVLinks from each GPU of one socket to one of the other). Where NVLink joins fewer devices than a
+// node has, the link's bandwidth_by_ranks says what more of them get.
+[[nodiscard]] bool passes_host(const Cluster& cluster);
 
 // The ranks on the node that has most of a job's, at least 1; 0 ranks mean all of the cluster's.
 [[nodiscard]] int most_ranks_on_a_node(const Cluster& cluster, int ranks);

@@ -35,7 +35,7 @@ constexpr std::array catalogue = {
              .summary = "tensors in parts of 4 MB by priority, 16 MB on their way, over Horovod",
              .source = "Peng 2019; bytedance/byteps, branch bytescheduler, bytecore.py",
              .fusion = Fusion::never,
-             .all_reduce = Scheduled{"ring"},
+             .all_reduce = Hybrid{.small = "double-binary-tree", .large = "ring"},
              .overlap = Overlap::priority,
              .other = OtherSystem{.system = System::byte_scheduler,
                                   .partition = Bytes{4e6},
@@ -75,6 +75,12 @@ constexpr std::array catalogue = {
              .all_reduce = Served{1'000'000},
              .overlap = Overlap::priority,
              .other = OtherSystem{.system = System::p3, .partition = Bytes{160e3}}},
+    Strategy{.name = "nccl-2.4",
+             .summary = "each tensor by NCCL 2.4: double binary trees up to eta, else a ring",
+             .source = "NVIDIA NCCL 2.4, src/init.cc, ncclTreeThreshold",
+             .fusion = Fusion::if_asked,
+             .all_reduce = Hybrid{.small = "double-binary-tree", .large = "ring"},
+             .other = OtherSystem{.system = System::nccl_2_4}},
 };
 
 constexpr std::array optimizers = {

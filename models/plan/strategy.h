@@ -70,6 +70,7 @@ enum class System {
   kvstore,
   p3,
   k_fac,
+  nccl_2_4,
 };
 
 // What a strategy of another system takes where the user names nothing. Partition and credit are of

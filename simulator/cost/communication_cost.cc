@@ -154,6 +154,7 @@ CommunicationCost communication_cost(const models::Cluster& cluster, const model
   };
   CommunicationCost cost;
   cost.ranks_per_node = cluster.ranks_per_node;
+  cost.by_nvlink = cluster.intra.is(models::LinkKind::nvlink);
   cost.nics_per_node = cluster.nics_per_node;
   cost.nic_use = cluster.nic_use;
   cost.intra_kind = cluster.intra_kind;
@@ -166,7 +167,7 @@ CommunicationCost communication_cost(const models::Cluster& cluster, const model
   cost.platform = cluster.platform;
   cost.nodes = cluster.nodes;
   const Figure<BytesPerSecond> intra_bandwidth = port_bandwidth(cluster, ranks);
-  if (cluster.host && (profile == nullptr || !profile->intra_bandwidth))
+  if (models::passes_host(cluster) && (profile == nullptr || !profile->intra_bandwidth))
     cost.host = host_cost(*cluster.host, reading);
   // Nothing passes the NIC of a cluster that has none, and no rate may be endless.
   const models::Link& nic = cluster.has_nic() ? cluster.nic : cluster.intra;

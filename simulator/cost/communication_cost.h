@@ -66,6 +66,7 @@ struct HostCost {
 
 struct CommunicationCost {
   int ranks_per_node = 1;  // g
+  bool by_nvlink = false;  // what joins the ranks of a node
   LinkCost intra = {};     // a rank's port into its node
   LinkCost nic = {};       // one NIC and the path from it to the NIC of another node
   int nics_per_node = 1;

@@ -5,7 +5,8 @@
 //  2. a calibrated throughput of the whole network on one rank, spread over the layers by the
 //     roofline; at
 //     another batch b, the time is a + c b: a and c from calibrated throughputs at two batches, or
-//     a from the effects (`layer_launch` for each layer with weights) and c from the one
+//     a from the effects (`layer_launch` for each layer with weights, 0.55 of it in mixed precision of
+//     networks that read no sequences) and c from the one
 //     throughput, or else a = 0; for samples of another length, times the ratio of rooflines;
 //  3. the roofline of the device and the effects' fixed time of each layer with weights, times the
 //     ratio of calibrated time to the same of the network that the profile does have a throughput

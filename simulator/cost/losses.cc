@@ -74,6 +74,15 @@ double beside_collective(const Losses& losses, int multiprocessors, BytesPerSeco
   return 1 + losses.slowdown * taken;
 }
 
+Figure<double> beside_another(const Figure<double>& calibrated, double there, double here) {
+  if (here >= there) return calibrated;
+  const double share = (here - 1) / (there - 1);
+  Figure<double> beside = calibrated;
+  for (double* times : {&beside.value, &beside.low, &beside.high})
+    *times = 1 + share * (*times - 1);
+  return beside;
+}
+
 ComputeTimes slowed(ComputeTimes compute, double waiting, double beside) {
   for (auto* layers : {&compute.layers, &compute.beside_traffic}) {
     for (LayerTime& layer : *layers) {

@@ -50,6 +50,12 @@ struct WaitingRanks {
 [[nodiscard]] double beside_collective(const Losses& losses, int multiprocessors,
                                        BytesPerSecond memory, BytesPerSecond bus_bandwidth);
 
+// Computation beside a collective as it was calibrated in one job, in another job: `there` and `here`
+// are beside_collective of both. A collective of less bus bandwidth takes as much less as the estimate
+// says, and one of more bandwidth takes what was calibrated.
+[[nodiscard]] Figure<double> beside_another(const Figure<double>& calibrated, double there,
+                                            double here);
+
 // Compute times of the slowest rank: everything takes `waiting` of its time, and computation beside
 // a collective of kernels takes `beside` times as long, unless that was calibrated.
 [[nodiscard]] ComputeTimes slowed(ComputeTimes compute, double waiting, double beside);

@@ -75,17 +75,20 @@ class Phases {
       by_kernels({{node, 2 * reduce_in_node(1)}});
       return std::move(phases_);
     }
+    // Copies go the ports' way, but for ports on NVLink.
+    const Seconds beside = cost_.by_nvlink ? Seconds{0} : copy(in_node_);
     if (is_byteps) {
-      by_kernels({{node, reduce_in_node(2)}});
+      by_kernels({{node, reduce_in_node(2) + beside}});
     } else if (sums_on_devices) {
       phase({{node, reduce_in_node(1)}});
     }
     phase({{to_host, copy(sums_on_devices ? in_node_ : 1)}});
-    if (!sums_on_devices && in_node_ > 1) phase({{host_sum, in_node_ * bucket_.bytes / add_rate()}});
+    if (!sums_on_devices && in_node_ > 1)
+      phase({{host_sum, in_node_ * bucket_.bytes / add_rate()}});
     if (is_over_network) over_network();
     const bool waits = bucket_.system == System::tf_parameter_server && !is_over_network;
     phase({{to_device, copy(is_byteps ? in_node_ : 1)}}, waits);
-    if (is_byteps) by_kernels({{back_in_node, reduce_in_node(2)}});
+    if (is_byteps) by_kernels({{back_in_node, reduce_in_node(2) + beside}});
     return std::move(phases_);
   }
 

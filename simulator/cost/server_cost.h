@@ -8,7 +8,7 @@
 // rate inside a node, H the copy to or from a host, B the rate of a machine's NICs each way:
 //
 //   phase          BytePS            distributed_replicated  parameter_server      MXNet kvstore
-//   in the node    2(g-1)/g b/I      (g-1)/g b/I             -                     -
+//   in the node    2(g-1)/g b/I + c  (g-1)/g b/I             -                     -
 //   to the host    b/(g H)           b/(g H)                 b/H                   b/H
 //   sum on a CPU   -                 -                       g b/A                 g b/A
 //   push           worker max(b/B, b/S); server max(f b n / R, f b (m + s - 1) / B)
@@ -16,7 +16,7 @@
 //   (all buckets)  -                 -                       wait for all          -
 //   pull           worker max(b/B, b/R); server max(f b n / S, f b (m + s - 1) / B)
 //   to the device  b/(g H)           b/H                     b/H                   b/H
-//   in the node    2(g-1)/g b/I      -                       -                     -
+//   in the node    2(g-1)/g b/I + c  -                       -                     -
 //
 // s - 1 stands for what the machine of a server sends and receives as a worker at the same time; it is
 // 0 where servers have machines of their own, or where pushes and pulls do not meet (parameter_server).
@@ -24,7 +24,8 @@
 // workers, whatever servers there are (global.cc): a bucket is one all-reduce there.
 //
 // BytePS scatters sums of some parts in a node while it gathers others, in one group of NCCL calls
-// (core_loops.cc), so that both share the ports: each has half of a ring's rate I. A ring has what
+// (core_loops.cc), so that both share the ports: each has half of a ring's rate I. Copies to the host,
+// c = b/(g H), pass the same ports, unless NVLink joins the ranks (c = 0). A ring has what
 // binds it first: a port, the crossing between sockets, the host's memory where messages are staged,
 // a switch's uplink (communication_cost.h).
 //
@@ -48,9 +49,9 @@
 // Sources: key "servers" in docs/sources.md. None is fitted to a time of training.
 //
 // What is left out: that a phase may begin before the one before has ended, within a bucket; unequal
-// loads by BytePS's hash of keys; that copies to the host share PCIe with messages in the node; that
-// a forward pass may get along with the variables that chance brings first; whether TensorFlow's
-// variables are on GPUs or on CPUs; what a message costs whatever its size, and what threads take from each other.
+// loads by BytePS's hash of keys; that a forward pass may get along with the variables that chance
+// brings first; whether TensorFlow's variables are on GPUs or on CPUs; what a message costs whatever
+// its size, and what threads take from each other.
 #pragma once
 
 #include <cstddef>

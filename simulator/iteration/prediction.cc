@@ -195,9 +195,10 @@ Predictor::Setting& Predictor::setting(int ranks, Reading reading) {
                                effects()};
   const CommunicationCost cost =
       communication_cost(request_.cluster, request_.profile, reading, ranks);
-  const ComputeTimes alone =
+  const ComputeTimes alone = with_beside_of(
       accumulated(compute_times(request, request_.compute_is_exact ? Reading::stated : reading),
-                  request_.accumulate);
+                  request_.accumulate),
+      cost, ranks);
   const std::int64_t most_messages =
       request_.haste == Haste::in_time ? most_prepared_in_time : most_prepared_messages;
   settings_.push_back(std::make_shared<Setting>(
@@ -219,6 +220,24 @@ const models::Effects* Predictor::effects() const {
   return effects_of(request_.cluster, request_.profile, request_.compute_is_exact);
 }
 
+double Predictor::estimated_beside(const CommunicationCost& cost, int ranks) const {
+  const models::Device& device = request_.cluster.device;
+  return beside_collective(stated_losses(*effects()), device.multiprocessors.value_or(0),
+                           device.memory_bandwidth.value, bus_bandwidth(cost, ranks));
+}
+
+ComputeTimes Predictor::with_beside_of(ComputeTimes alone, const CommunicationCost& cost,
+                                       int ranks) const {
+  if (!alone.beside_collectives || alone.calibrated_ranks == 1 || effects() == nullptr)
+    return alone;
+  const CommunicationCost there = communication_cost(request_.cluster, request_.profile,
+                                                     Reading::stated, alone.calibrated_ranks);
+  alone.beside_collectives =
+      beside_another(*alone.beside_collectives, estimated_beside(there, alone.calibrated_ranks),
+                     estimated_beside(cost, ranks));
+  return alone;
+}
+
 // Where the request has a spread of its own, ranks differ by that alone.
 ComputeTimes Predictor::slowest(const ComputeTimes& alone, const CommunicationCost& cost,
                                 int ranks) const {
@@ -227,10 +246,8 @@ ComputeTimes Predictor::slowest(const ComputeTimes& alone, const CommunicationCo
   Losses losses = stated_losses(*effects());
   if (request_.stragglers && spreads(request_.stragglers->stragglers.spread))
     losses.rank_spread = losses.jitter = 0;
-  const models::Device& device = request_.cluster.device;
   return slowed(alone, waiting_factor(losses, {ranks, request_.cluster.ranks_per_node}),
-                beside_collective(losses, device.multiprocessors.value_or(0),
-                                  device.memory_bandwidth.value, bus_bandwidth(cost, ranks)));
+                estimated_beside(cost, ranks));
 }
 
 Predictor::Setting& Predictor::setting(const models::Strategy& strategy, int ranks,

@@ -172,6 +172,11 @@ class Predictor {
   KfacTimes k_fac(const models::Plan& plan, TimingMethod method, Setting& setting,
                   double waiting) const;
   [[nodiscard]] const models::Effects* effects() const;  // effects_of() the request
+  // beside_collective of the stated effects, in a job of so many ranks.
+  [[nodiscard]] double estimated_beside(const CommunicationCost& cost, int ranks) const;
+  // What was calibrated beside collectives of another number of ranks, beside those of this job.
+  [[nodiscard]] ComputeTimes with_beside_of(ComputeTimes alone, const CommunicationCost& cost,
+                                            int ranks) const;
   [[nodiscard]] ComputeTimes slowest(const ComputeTimes& alone, const CommunicationCost& cost,
                                      int ranks) const;
   [[nodiscard]] Figure<Seconds> at_ends(const StrategyRun& stated);

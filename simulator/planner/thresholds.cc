@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -22,13 +23,14 @@ models::PlannedSchedule planned(std::string_view algorithm, const models::Schedu
   return {std::string(algorithm), options, entry.build(options)};
 }
 
-int chosen_segments(const models::Strategy& strategy, const models::NetworkWork& network, int ranks,
-                    models::WireType wire, BucketTimer timer) {
+Bytes largest_gradient(const models::NetworkWork& network, models::WireType wire) {
   std::int64_t largest = 0;
   for (const models::Gradient& gradient : network.gradients)
     largest = std::max(largest, gradient.elements);
-  const Bytes size = static_cast<double>(largest) * models::element_size(wire);
-  const std::string_view algorithm = strategy.algorithms().back();
+  return static_cast<double>(largest) * models::element_size(wire);
+}
+
+int chosen_segments(std::string_view algorithm, Bytes size, int ranks, BucketTimer timer) {
   int best = 1;
   Seconds least = timer.time(planned(algorithm, {.ranks = ranks, .segments = 1}), size);
   for (int segments = 2; segments <= 256; segments *= 2) {
@@ -59,6 +61,27 @@ Bytes crossing(const models::PlannedSchedule& small, const models::PlannedSchedu
   return low;
 }
 
+// The bytes up to which NCCL 2.4 takes its trees (src/init.cc, ncclTreeThreshold), from its own rates
+// and latencies: microseconds and bytes a microsecond. A channel over NVLink carries 11 GB/s
+// (losses.h).
+Bytes nccl_tree_threshold(int ranks, const CommunicationCost& cost) {
+  const int in_node = std::min(ranks, cost.ranks_per_node);
+  const int nodes = (ranks - 1) / cost.ranks_per_node + 1;
+  if (nodes == 1) return Bytes{0};
+  constexpr double channel_bytes_per_s = 11e9;
+  const double channels =
+      cost.by_nvlink ? std::max(1.0, std::floor(1 / cost.intra.beta.value() / channel_bytes_per_s))
+                     : 1;
+  const double ring = 5000 * channels;
+  const double tree = ring * (cost.by_nvlink ? (nodes == 2 ? 1.5 : 0.75) : 2.0 / 3);
+  const double ring_latency = 6 * (ranks - 1);
+  const double tree_latency = 15 * std::floor(std::log2(nodes)) + 4 * (in_node - 1);
+  if (ring_latency <= tree_latency) return Bytes{0};
+  constexpr double any_size = 1e300;
+  if (tree > ring) return Bytes{any_size};
+  return Bytes{ring * tree / (ring - tree) * (ring_latency - tree_latency)};
+}
+
 // The system's own defaults, or those of the version that was named; single values that were named
 // take their place.
 void take_system(const models::OtherSystem& system, const ThresholdRequest& asked,
@@ -82,8 +105,9 @@ void take_system(const models::OtherSystem& system, const ThresholdRequest& aske
     chosen.partition = asked.partition.value_or(of_fp32 * system.partition);
   if (system.dispatch.credit)
     chosen.dispatch.credit = asked.credit.value_or(of_fp32 * *system.dispatch.credit);
-  const bool has_servers =
-      system.system != models::System::horovod && system.system != models::System::byte_scheduler;
+  const bool has_servers = system.system != models::System::horovod &&
+                           system.system != models::System::byte_scheduler &&
+                           system.system != models::System::nccl_2_4;
   if (asked.through_host && !has_servers) chosen.dispatch.through_host = true;
 }
 
@@ -129,18 +153,21 @@ models::Thresholds resolve_thresholds(const models::Strategy& strategy,
   chosen.streams = !strategy.library() ? asked.streams.value_or(1) : 1;
   if (strategy.on_servers() != nullptr)
     chosen.servers = asked.servers.value_or((ranks - 1) / timer.cost().ranks_per_node + 1);
-  if (strategy.takes_segments()) {
-    chosen.segments =
-        asked.segments ? *asked.segments : chosen_segments(strategy, network, ranks, wire, timer);
-  }
   const Bytes whole = static_cast<double>(network.parameters()) * models::element_size(wire);
   if (const models::Hybrid* hybrid = strategy.hybrid()) {
     const models::ScheduleOptions options{.ranks = ranks, .group_size = chosen.group_size};
-    chosen.hybrid = asked.hybrid ? *asked.hybrid
-                    : hybrid->threshold > Bytes{0}
-                        ? hybrid->threshold
-                        : crossing(planned(hybrid->small, options), planned(hybrid->large, options),
-                                   whole, timer);
+    chosen.hybrid = asked.hybrid                   ? *asked.hybrid
+                    : hybrid->threshold > Bytes{0} ? hybrid->threshold
+                    : strategy.other               ? nccl_tree_threshold(ranks, timer.cost())
+                                                   : crossing(planned(hybrid->small, options),
+                                                              planned(hybrid->large, options), whole, timer);
+  }
+  if (strategy.takes_segments()) {
+    const Bytes largest = largest_gradient(network, wire);
+    const Bytes size = strategy.hybrid() != nullptr ? std::min(chosen.hybrid, largest) : largest;
+    chosen.segments = asked.segments
+                          ? *asked.segments
+                          : chosen_segments(strategy.algorithms().front(), size, ranks, timer);
   }
   if (strategy.other) {
     take_system(*strategy.other, asked, wire, chosen);

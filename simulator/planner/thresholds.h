@@ -51,6 +51,10 @@ struct ThresholdRequest {
 //  - theta: 0 and the powers of two from 64 KiB to 256 MiB are tried with the recurrence. Of those
 //    whose last_finish() is within 0.1 % of the earliest, the largest is taken: a plan of fewer
 //    collectives depends less on an exact latency. A strategy that does not fuse by default takes 0.
+//  - eta of nccl-2.4: up to which NCCL 2.4 takes trees (src/init.cc, ncclTreeThreshold): over PCIe
+//    10,000 bytes for each microsecond that its trees take less, 6 (p - 1) - 15 floor(log2 N) - 4 (g - 1)
+//    of p ranks on N nodes of g; over NVLink 15,000 for each channel of 11 GB/s and all sizes between two
+//    nodes. 0 on one node.
 //  - strategies of other systems: their systems' defaults (models/plan/strategy.h), nothing searched.
 //  - K-FAC: owners are balanced, and factors refreshed in every iteration.
 // Throws InputError if k does not divide the ranks.

@@ -3,8 +3,10 @@
 Run as `reproduce_test.py golden` it writes tests/golden/published/reproduction.json anew.
 """
 
+import csv
 import json
 import pathlib
+import re
 import shlex
 import sys
 import tempfile
@@ -184,6 +186,72 @@ class Golden(unittest.TestCase):
             self.assertEqual((result.returncode, result.stderr.count("\n")), (2, 1))
         self.assertEqual([title.split()[0] for title in titles],
                          [row["id"] for row in golden_document()["rows"] if row["provenance"] == "predicted"])
+
+
+class Links(unittest.TestCase):
+    """A row is left out where it cannot have used the link that it names.
+
+    That is so where the same job over a link of at most half the bandwidth is as fast within 2 %, though that link
+    binds it: the job is less than 80 % as fast for each rank as with the same strategy where nothing passes the
+    link, on one node (between nodes) or on one rank (inside a node).
+    """
+
+    def setUp(self):
+        self.links = (SOURCE / "models" / "cluster" / "catalog" / "links.yaml").read_text()
+
+    def bandwidth(self, name, ranks):
+        """Returns what the catalogue says that so many ranks get of a link, its line rate where it says no more."""
+        entry = re.search(r"^  %s: .*" % name, self.links, re.MULTILINE)
+        if not entry:
+            return None
+        by_ranks = re.findall(r"(\d+): {value: ([\d.]+ \w+)/s", entry[0])
+        below = [rate for least, rate in by_ranks if int(least) <= ranks]
+        stated = re.search(r"bandwidth: {value: ([\d.]+ \w+)/s", entry[0]) or re.search(
+            r"line_rate: ([\d.]+ \w+)/s", entry[0])
+        number, unit = (below[-1] if below else stated[1]).split()
+        return float(number) / {"GB": 1, "Gbit": 8}[unit]
+
+    def link(self, cluster, ranks):
+        """Returns the link of a cluster file that so many ranks are joined by, and whether it is between nodes."""
+        between = ranks > int(re.search(r"^ranks_per_node: (\d+)", cluster, re.MULTILINE)[1])
+        found = re.search(r"^%s: (?:{base: )?([\w-]+)" % ("nic" if between else "intra"), cluster, re.MULTILINE)
+        return self.bandwidth(found[1], ranks) if found else None, between
+
+    def contradictions(self, rows, clusters):
+        jobs = {}
+        for row in rows:
+            if row["quantity"] != "throughput" or not row["published"] or row["cluster"] not in clusters:
+                continue
+            ranks = int(row["ranks"])
+            bandwidth, between = self.link(clusters[row["cluster"]], ranks)
+            options = re.sub(r"--server-machines \d+", "", row["options"])
+            job = (*(row[key] for key in ("series", "model", "batch", "sequence", "precision", "strategy")), options)
+            entry = (row["id"], ranks, bandwidth, between, float(row["published"]) / ranks)
+            jobs.setdefault(job, []).append(entry)
+            if ranks == 1:
+                jobs.setdefault(row["series"], []).append(entry)
+        for job, entries in jobs.items():
+            for name, ranks, bandwidth, between, rate in entries:
+                without = [entry[4] for entry in (entries if between else jobs.get(job[0], []))
+                           if not entry[3] and (entry[1] > 1) == between]
+                if any(ranks == other[1] > 1 and bandwidth and other[2] and other[2] <= bandwidth / 2 and
+                       abs(rate / other[4] - 1) <= 0.02 and without and other[4] < 0.8 * max(without)
+                       for other in entries):
+                    yield name
+
+    def test_rows_that_cannot_have_used_their_link_are_left_out(self):
+        left_out = 0
+        for path in sorted((SOURCE / "experiments").glob("*/expected.csv")):
+            rows = list(csv.DictReader(path.read_text().splitlines()))
+            if "cluster" not in rows[0]:
+                continue
+            clusters = {file.stem: file.read_text() for file in (path.parent / "clusters").glob("*.yaml")}
+            found = set(self.contradictions(rows, clusters))
+            said = {row["id"] for row in rows if "it cannot have used" in row["note"]}
+            self.assertEqual(found, said, path)
+            self.assertTrue(all(row["role"] == "left-out" for row in rows if row["id"] in found))
+            left_out += len(found)
+        self.assertEqual(left_out, 9)
 
 
 class Shipped(unittest.TestCase):

@@ -40,7 +40,7 @@ TEST(Mechanisms, MoveTheRowsThatTheyAreFor) {
                                                                  {"crowding", "lambda"},
                                                                  {"slowdown", "mlperf"},
                                                                  {"cycle", "github-issues"},
-                                                                 {"host-paths", "dlperf"}};
+                                                                 {"host-paths", "akiba"}};
   for (const auto& [name, source] : cases) {
     const Reproduction with[] = {without(source, nullptr)};
     const Reproduction bare[] = {without(source, &mechanism(name))};

@@ -60,12 +60,12 @@ TEST(LinkRules, FourRanksANodeShareTheProcessorsOfTcp) {
   for (const int flows : {1, 2, 4}) {
     const auto alone = tcp_bandwidth(line(400), flows, 3);
     const auto shared = tcp_bandwidth(line(400), flows, 4);
-    EXPECT_DOUBLE_EQ(shared.value / alone.value, 0.6);
+    EXPECT_DOUBLE_EQ(shared.value / alone.value, 0.7);
     EXPECT_NEAR(shared.value / shared.low, 2.1, 1e-12);
     EXPECT_NEAR(shared.high / shared.value, 2.1, 1e-12);
   }
-  // 1.2 flows of 13.7 Gbit/s, whatever the line.
-  EXPECT_DOUBLE_EQ(share(tcp_bandwidth(line(25), 2, 4).value, 25), 1.2 * 13.7 / 25);
+  // 1.4 flows of 13.7 Gbit/s, whatever the line.
+  EXPECT_DOUBLE_EQ(share(tcp_bandwidth(line(25), 2, 4).value, 25), 1.4 * 13.7 / 25);
 }
 
 TEST(LinkRules, AThinLineIsTheLimitAndNotTheProcessors) {
@@ -74,14 +74,14 @@ TEST(LinkRules, AThinLineIsTheLimitAndNotTheProcessors) {
     EXPECT_DOUBLE_EQ(share(bandwidth.value, 10), 0.95);
     EXPECT_DOUBLE_EQ(share(bandwidth.high, 10), 0.95);
   }
-  EXPECT_NEAR(share(tcp_bandwidth(line(10), 2, 4).low, 10), 1.2 * 1.37 / 2.1, 1e-12);
+  EXPECT_NEAR(share(tcp_bandwidth(line(10), 1, 4).low, 10), 0.7 * 1.37 / 2.1, 1e-12);
 }
 
 TEST(LinkRules, ACatalogueLinkWithTcpKnowsTheRanksOfItsNode) {
   const Cluster lone = parse_cluster_yaml(pair + "nic: tcp-25g\n", "f");
   EXPECT_DOUBLE_EQ(share(lone.nic.bandwidth.value, 25), 0.95);
   const Cluster full = catalog_cluster("aws-p3-16xlarge");
-  EXPECT_DOUBLE_EQ(share(full.nic.bandwidth.value, 25), 1.2 * 13.7 / 25);
+  EXPECT_DOUBLE_EQ(share(full.nic.bandwidth.value, 25), 1.4 * 13.7 / 25);
   const Cluster faster =
       parse_cluster_yaml(pair + "nic: {base: tcp-25g, line_rate: 50 Gbit/s, flows: 1}\n", "f");
   EXPECT_DOUBLE_EQ(share(faster.nic.bandwidth.value, 50), 0.274);
@@ -95,6 +95,16 @@ TEST(LinkRules, ACatalogueLinkWithTcpKnowsTheRanksOfItsNode) {
   EXPECT_TRUE(own.nic.is(LinkKind::ethernet));
   const Cluster instead = parse_cluster_yaml(pair + "nic: {base: roce-100g, protocol: tcp}\n", "f");
   EXPECT_DOUBLE_EQ(instead.nic.bandwidth.value.value(), own.nic.bandwidth.value.value());
+}
+
+// NVLink joins devices past their processors; PCIe does not, nor does a way through the host's memory.
+TEST(LinkRules, MessagesOverNvlinkDoNotPassTheHost) {
+  const std::string host = "host: {sockets: 2, crossing: 9 GB/s}\n";
+  EXPECT_FALSE(passes_host(parse_cluster_yaml(box + "intra: nvlink2-mesh\n" + host, "f")));
+  EXPECT_TRUE(passes_host(parse_cluster_yaml(box + "intra: pcie3-x16\n" + host, "f")));
+  EXPECT_FALSE(passes_host(parse_cluster_yaml(box + "intra: pcie3-x16\n", "f")));
+  EXPECT_TRUE(passes_host(parse_cluster_yaml(
+      box + "intra: nvlink2\nhost: {peer_to_peer: false, lane: pcie3-x16}\n", "f")));
 }
 
 TEST(LinkRules, WithoutGpudirectHalfOfRdmaIsLeft) {

@@ -83,6 +83,20 @@ TEST(Strategy, TakesWhatItsAlgorithmsTake) {
   EXPECT_EQ(takes(&Strategy::takes_rings), Names{"multi-ring"});
 }
 
+// Buckets up to eta over NCCL's trees, larger ones around its ring; alone, and under ByteScheduler.
+TEST(Strategy, OfNccl24TakesTreesUpToEta) {
+  const std::vector<Gradient> gradients = {{"small", 100, 0}, {"large", 100'000, 0}};
+  for (const char* name : {"nccl-2.4", "byte-scheduler"}) {
+    Thresholds thresholds;
+    thresholds.hybrid = Bytes{400};
+    const Plan plan = make_plan(strategy(name), gradients, 4, WireType::fp32, thresholds);
+    ASSERT_EQ(plan.buckets.size(), 2u) << name;
+    EXPECT_EQ(plan.schedules[static_cast<std::size_t>(plan.buckets[0].schedule)].algorithm,
+              "double-binary-tree");
+    EXPECT_EQ(plan.schedules[static_cast<std::size_t>(plan.buckets[1].schedule)].algorithm, "ring");
+  }
+}
+
 // A library's strategy has the library's name, so that users and plans name both by one word.
 TEST(Strategy, OfALibraryHasItsName) {
   int libraries = 0;

@@ -120,8 +120,8 @@ TEST(Roofline, OfFp32TakesTf32) {
   EXPECT_DOUBLE_EQ(roofline_times(request, Reading::stated).layers[0].forward / before, 0.25);
 }
 
-// Without any calibration: the stated roofline and 3 us of the one layer with weights, over the share
-// that is reached. The ends are the share's, not those of the roofline's own efficiencies.
+// Without any calibration: the stated roofline and 3 us of the one layer with weights (0.55 of
+// that in mixed precision), over the share that is reached. The ends are the share's, not those of the roofline's own efficiencies.
 TEST(ComputeTimes, OfTheRooflineHaveFixedTimesAndTheShareThatIsReached) {
   const models::NetworkWork network = one_layer();
   const models::Device d = device();
@@ -135,7 +135,7 @@ TEST(ComputeTimes, OfTheRooflineHaveFixedTimesAndTheShareThatIsReached) {
   EXPECT_NEAR(compute_times(request, Reading::fast).total().value(), structural / 8, 1e-15);
   const ComputeRequest mixed{network, d, nullptr, Precision::mixed, 8, 1, &effects};
   EXPECT_NEAR(compute_times(mixed, Reading::stated).total().value(),
-              (roofline_times(mixed, Reading::stated).total().value() + 3e-6) / 4, 1e-15);
+              (roofline_times(mixed, Reading::stated).total().value() + 0.55 * 3e-6) / 4, 1e-15);
 }
 
 models::Profile profile_with(double samples, int batch) {

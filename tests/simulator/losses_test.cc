@@ -89,6 +89,19 @@ TEST(Slowed, TakesWhatWasCalibratedForAllLayersTogether) {
   EXPECT_TRUE(slowed(times, 1, 1.1).beside_traffic.empty());
 }
 
+// Beside a collective of half the effect, half of what was calibrated is lost; beside one of more, all.
+TEST(BesideAnother, TakesTheShareOfTheEstimateAndNoMoreThanWasCalibrated) {
+  const Figure<double> calibrated{3, 2, 4, Provenance::calibrated, "a test"};
+  const Figure<double> slower = beside_another(calibrated, 1.4, 1.2);
+  EXPECT_DOUBLE_EQ(slower.value, 2);
+  EXPECT_DOUBLE_EQ(slower.low, 1.5);
+  EXPECT_DOUBLE_EQ(slower.high, 2.5);
+  EXPECT_EQ(beside_another(calibrated, 1.4, 1.4).value, 3);
+  EXPECT_EQ(beside_another(calibrated, 1.4, 1.9).value, 3);
+  EXPECT_EQ(beside_another(calibrated, 1, 1).value, 3);
+  EXPECT_EQ(beside_another(calibrated, 1.4, 1).value, 1);
+}
+
 TEST(BusBandwidth, IsThatOfTheNarrowestPartOfARing) {
   CommunicationCost cost;
   cost.ranks_per_node = 4;

@@ -64,6 +64,28 @@ TEST(Thresholds, EtaIsWhereRingOvertakesHierarchical) {
   EXPECT_GT(time("hierarchical", 1.01 * chosen.hybrid), time("ring", 1.01 * chosen.hybrid));
 }
 
+// ncclTreeThreshold of NCCL 2.4 by hand: 10,000 bytes a microsecond that trees take less over PCIe, and
+// 15,000 for each of 11 channels over NVLink of 125 GB/s.
+TEST(Thresholds, EtaOfNccl24IsItsTreeThreshold) {
+  const ResNet job;
+  const auto eta = [&](int ranks, int in_node, bool by_nvlink) {
+    CommunicationCost cost = slow_network();
+    cost.ranks_per_node = in_node;
+    cost.by_nvlink = by_nvlink;
+    cost.intra.beta = SecondsPerByte{by_nvlink ? 1 / 125e9 : 1 / 11e9};
+    CollectiveTimer timer(cost);
+    return resolve_thresholds(models::strategy("nccl-2.4"), {}, job.network, ranks, WireType::fp32,
+                              job.compute, timer)
+        .hybrid.value();
+  };
+  EXPECT_EQ(eta(4, 4, false), 0);
+  EXPECT_NEAR(eta(8, 4, false), 10e3 * (42 - 15 - 12), 1e-6);
+  EXPECT_NEAR(eta(16, 4, false), 10e3 * (90 - 30 - 12), 1e-6);
+  EXPECT_EQ(eta(2, 1, false), 0);  // 6 us around the ring, 15 up the tree
+  EXPECT_GT(eta(16, 8, true), 1e100);
+  EXPECT_NEAR(eta(32, 8, true), 15e3 * 11 * (186 - 30 - 28), 1e-3);
+}
+
 // No power of two is better than the theta that is chosen by more than 0.1%.
 TEST(Thresholds, ThetaIsAsGoodAsTheBestOfItsGrid) {
   const ResNet job;

@@ -44,17 +44,25 @@ void expect_ms(const std::vector<Seconds>& found, const std::vector<double>& exp
     EXPECT_NEAR(found[i].value() * 1e3, expected[i], 1e-9) << "phase " << i;
 }
 
-// 120 MB on 3 machines of 4 ranks, a server on each. In a node 3/4 x 12 ms at half the rate; each rank
-// copies 30 MB in 3 ms; a server gets 2 + 2 shares of 40 MB over 1 GB/s; it adds 3 x 40 MB at 12.5 GB/s.
+// 120 MB on 3 machines of 4 ranks, a server on each. In a node 3/4 x 12 ms at half the rate, and 3 ms for
+// the 30 MB that each rank copies over the same port; a server gets 2 + 2 shares of 40 MB over 1 GB/s; it adds 3 x 40 MB at 12.5 GB/s.
 TEST(ServerCost, BytePsByHand) {
   expect_ms(times(System::byteps, {3, false, -1, ServerTransport::rdma}, 12),
-            {18, 3, 160, 9.6, 160, 3, 18});
+            {21, 3, 160, 9.6, 160, 3, 21});
   // Twelve servers of their own: a worker's NIC takes 120 ms, a server's 3 x 10 ms.
   expect_ms(times(System::byteps, {12, true, -1, ServerTransport::rdma}, 12),
-            {18, 3, 120, 2.4, 120, 3, 18});
+            {21, 3, 120, 2.4, 120, 3, 21});
   // One machine: an all-reduce inside it, at the full rate, also where there are servers.
   expect_ms(times(System::byteps, {1, false, -1, ServerTransport::rdma}, 4), {18});
   expect_ms(times(System::byteps, {1, true, -1, ServerTransport::rdma}, 4), {18});
+}
+
+// Copies to the host take nothing from ports on NVLink.
+TEST(ServerCost, CopiesShareThePortsOfPcieAlone) {
+  CommunicationCost cost = machines_of_four();
+  cost.by_nvlink = true;
+  expect_ms(times(System::byteps, {3, false, -1, ServerTransport::rdma}, 12, cost),
+            {18, 3, 160, 9.6, 160, 3, 18});
 }
 
 // BytePS runs NCCL inside machines, and nothing else takes the devices.
@@ -62,8 +70,8 @@ TEST(ServerCost, KernelsRunInsideMachinesOfBytePs) {
   const auto by_kernels = [](System system, int ranks) {
     const ServerUse use{3, false, system == System::byteps ? -1 : 1, ServerTransport::rdma};
     std::vector<bool> found;
-    for (const ServedPhase& phase : served_phases(
-             {system, use, 120e6 * 1_B, ranks, std::nullopt}, machines_of_four(), Reading::stated))
+    for (const ServedPhase& phase : served_phases({system, use, 120e6 * 1_B, ranks, std::nullopt},
+                                                  machines_of_four(), Reading::stated))
       found.push_back(phase.runs_as_kernels);
     return found;
   };
