@@ -153,6 +153,24 @@ TEST_F(NcclFailure, OfARankThatDoesNotComeIsATimeout) {
   test::expect_clean();
 }
 
+TEST_F(NcclFailure, OfTwoRanksOnOneGpuNamesBoth) {
+  test::begin(Order::eager, 1);
+  std::string error = "none";
+  try {
+    run_as_threads(2, 1, Seconds{5}, [](const Endpoint& endpoint) {
+      CudaDevice device(0);
+      NcclExecutor executor(endpoint.channel, device, {.patience = Seconds{5}});
+    });
+  } catch (const RunError& caught) {
+    error = caught.what();
+  }
+  EXPECT_THAT(error, testing::MatchesRegex(
+                         "cannot make an NCCL communicator as rank [01] of 2: invalid usage .run "
+                         "with NCCL_DEBUG=WARN for details. .Duplicate GPU detected : rank [01] "
+                         "and rank [01] both on CUDA device 0."));
+  test::expect_clean();
+}
+
 // Rank 1 prepares and leaves; rank 0 leaves while its collective is under way.
 TEST_F(NcclFailure, OfWhoLeavesWithACollectiveInFlightIsAnAbort) {
   for (const bool aborts : {false, true}) {
