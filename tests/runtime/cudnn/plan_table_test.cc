@@ -67,14 +67,20 @@ AskedByKey everything() {
   return asked;
 }
 
-// "batch-norm-forward add relu fp16" of "batch-norm-forward 64x16x28x28 add relu fp16".
+// "batch-norm-forward add relu fp16" of "batch-norm-forward 64x16x28x28 add relu fp16", and "sum of
+// several fp16" of "sum 64x16x28x28 of 3 fp16": what has a graph of its own.
 std::string kind_of(const std::string& key) {
   std::istringstream words(key);
   std::string kind;
+  std::string before;
   for (std::string word; words >> word;) {
-    if (word.find_first_of("0123456789>") == std::string::npos || word.starts_with("fp") ||
-        word.starts_with("bf"))
-      kind += word + " ";
+    const bool is_type = word.starts_with("fp") || word.starts_with("bf");
+    if (is_type || word.find_first_of("0123456789>") == std::string::npos) {
+      kind += (kind.empty() ? "" : " ") + word;
+    } else if (before == "of") {
+      kind += word == "1" ? " one" : " several";
+    }
+    before = word;
   }
   return kind;
 }
