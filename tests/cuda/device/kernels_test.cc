@@ -189,14 +189,23 @@ TEST(CudaKernels, CastMany) {
     for (const NumberType source : types) {
       for (const NumberType target : types) {
         if (source != target && source != NumberType::fp32 && target != NumberType::fp32) continue;
-        // Tensors that stand anywhere, packed one behind the other, the last the first.
+        // Tensors that stand anywhere, or all in step, of one tile and more, packed one behind the
+        // other, the last the first.
+        const bool in_step = random.below(2) == 0;
+        const std::size_t step = random.below(8);
+        const auto tensor = [&](NumberType type, std::size_t count) {
+          Operand operand = any_operand(random, type, in_step ? (count + 7) / 8 * 8 : count);
+          if (in_step) operand.first = step;
+          return operand;
+        };
         std::vector<Operand> operands;
         std::size_t elements = 0;
         for (std::uint64_t i = random.below(6); i > 0; --i) {
-          operands.push_back(any_operand(random, source, any_size(random)));
+          const std::size_t count = random.below(4) == 0 ? 9001 : any_size(random);
+          operands.push_back(tensor(source, count));
           elements += operands.back().elements;
         }
-        operands.push_back(any_operand(random, target, elements));
+        operands.push_back(tensor(target, elements));
         std::vector<CastTable> tables;
         tables.reserve(2);
         expect_the_bits(device, stream, operands, [&](const Views& v, std::uint32_t*) -> Kernel {

@@ -126,7 +126,7 @@ struct FillBody {
           Words<4> group;
 #pragma unroll
           for (unsigned k = 0; k < 4; ++k) group.word[k] = bits_of(value);
-          *reinterpret_cast<Words<4>*>(target + first) = group;
+          *words_at<Words<4>>(target + first) = group;
         },
         [this](std::uint64_t at) { target[at] = value; });
   }

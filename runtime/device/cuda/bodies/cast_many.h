@@ -29,8 +29,7 @@ struct CastManyBody {
           i,
           [source, target](std::uint64_t first) {
             if constexpr (__is_same(Target, Source)) {
-              *reinterpret_cast<Words<4>*>(target + first) =
-                  *reinterpret_cast<const Words<4>*>(source + first);
+              *words_at<Words<4>>(target + first) = *words_at<Words<4>>(source + first);
             } else {
               float values[width];
               load(source + first, values);

@@ -130,20 +130,33 @@ struct alignas(4 * words) Words {
   std::uint32_t word[words];
 };
 
+// The words at an address. A wrong one ends a kernel on a GPU, and so it ends the program on the host.
+template <class Group>
+PACELINE_HD Group* words_at(void* address) {
+#ifndef __CUDA_ARCH__
+  if (reinterpret_cast<std::uintptr_t>(address) % alignof(Group) != 0) __builtin_trap();
+#endif
+  return static_cast<Group*>(address);
+}
+template <class Group>
+PACELINE_HD const Group* words_at(const void* address) {
+  return words_at<Group>(const_cast<void*>(address));
+}
+
 // Loads and stores `count` numbers in accesses of 16 bytes (8 where that is all). The address is a
 // multiple of it.
 template <unsigned count>
 PACELINE_HD void load(const float* from, float (&values)[count]) {
 #pragma unroll
   for (unsigned i = 0; i < count; i += 4) {
-    const auto group = *reinterpret_cast<const Words<4>*>(from + i);
+    const auto group = *words_at<Words<4>>(from + i);
 #pragma unroll
     for (unsigned k = 0; k < 4; ++k) values[i + k] = float_of(group.word[k]);
   }
 }
 template <class Half, unsigned count>
 PACELINE_HD void load(const Half* from, float (&values)[count]) {
-  const auto group = *reinterpret_cast<const Words<count / 2>*>(from);
+  const auto group = *words_at<Words<count / 2>>(from);
 #pragma unroll
   for (unsigned k = 0; k < count; k += 2) {
     values[k] = value_of(Half{static_cast<std::uint16_t>(group.word[k / 2] & 0xffffU)});
@@ -157,7 +170,7 @@ PACELINE_HD void store(float* to, const float (&values)[count]) {
     Words<4> group;
 #pragma unroll
     for (unsigned k = 0; k < 4; ++k) group.word[k] = bits_of(canonical(values[i + k]));
-    *reinterpret_cast<Words<4>*>(to + i) = group;
+    *words_at<Words<4>>(to + i) = group;
   }
 }
 template <class Half, unsigned count>
@@ -166,7 +179,7 @@ PACELINE_HD void store(Half* to, const float (&values)[count]) {
 #pragma unroll
   for (unsigned k = 0; k < count; k += 2)
     group.word[k / 2] = rounded_pair(Half{}, values[k], values[k + 1]);
-  *reinterpret_cast<Words<count / 2>*>(to) = group;
+  *words_at<Words<count / 2>>(to) = group;
 }
 
 }  // namespace paceline::runtime::cuda
