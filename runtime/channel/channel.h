@@ -32,6 +32,9 @@ class Channel {
   virtual void send(int to, std::span<const std::byte> message) = 0;
   virtual void receive(int from, std::span<std::byte> room) = 0;
 
+  // As Transport::lost_peer() says.
+  [[nodiscard]] virtual int lost_peer() const { return -1; }
+
   // Leaves the job: peers that wait for this rank learn that it is gone. No call but the destructor
   // may follow.
   virtual void abort() noexcept = 0;

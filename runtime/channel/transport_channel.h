@@ -19,6 +19,7 @@ class TransportChannel final : public Channel {
   void receive(int from, std::span<std::byte> room) override {
     transport_.wait(transport_.post_receive(0, from, room));
   }
+  [[nodiscard]] int lost_peer() const override { return transport_.lost_peer(); }
   void abort() noexcept override { transport_.abort(); }
 
  private:

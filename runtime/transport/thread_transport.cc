@@ -171,6 +171,12 @@ class ThreadTransport final : public Transport {
     }
   }
 
+  [[nodiscard]] int lost_peer() const override {
+    for (int peer = 0; peer < group_->ranks; ++peer)
+      if (peer != traits_.rank && group_->state(peer).gone.load()) return peer;
+    return -1;
+  }
+
   void abort() noexcept override {
     RankState& own = group_->state(traits_.rank);
     if (own.gone.exchange(true)) return;

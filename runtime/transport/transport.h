@@ -75,6 +75,11 @@ class Transport {
     while (!test(request)) wait_any({&request, 1});
   }
 
+  // The first peer that is known to be gone, or -1. Does not block, and any thread may ask. It is for
+  // whoever waits for peers by other means than messages of this transport. A transport between
+  // processes may not know, where the launcher ends the job of a process that fails.
+  [[nodiscard]] virtual int lost_peer() const { return -1; }
+
   // Leaves the job: peers learn that this rank is gone, and nothing is read from or written to the
   // memory of its messages after this. No call but the destructor may follow.
   virtual void abort() noexcept = 0;

@@ -112,6 +112,14 @@ TEST(ThreadTransport, NamesTheRankThatLeft) {
             "cannot receive from rank 1: it is gone");
 }
 
+TEST(ThreadTransport, TellsWhoeverAsksOfAPeerThatLeft) {
+  const auto transports = thread_transports(3);
+  EXPECT_EQ(transports[0]->lost_peer(), -1);
+  transports[2]->abort();
+  EXPECT_EQ(transports[0]->lost_peer(), 2);
+  EXPECT_EQ(transports[2]->lost_peer(), -1);
+}
+
 TEST(ThreadTransport, DeliversWhatCameBeforeTheSenderLeft) {
   auto transports = thread_transports(2);
   Memory room = memory_of(0, 4);

@@ -98,8 +98,9 @@ constexpr std::uint64_t stream_point = (std::uint64_t{1} << lane_shift) - 1;
 }  // namespace
 
 struct NcclExecutor::State final : cuda::CudaTokenSource {
-  State(Channel& channel, CudaDevice& d, const NcclOptions& o)
-      : device(d),
+  State(Channel& c, CudaDevice& d, const NcclOptions& o)
+      : channel(c),
+        device(d),
         options(o),
         traits{.name = "nccl",
                .rank = channel.rank(),
@@ -242,6 +243,9 @@ struct NcclExecutor::State final : cuda::CudaTokenSource {
       return true;
     }
     lane.communicator->check_for_errors(operation);
+    if (const int peer = channel.lost_peer(); peer >= 0)
+      throw LostRank(fmt::format("{} {}", operation, lane.communicator->who()),
+                     fmt::format("rank {} is gone", peer));
     const std::chrono::duration<double> waited = Clock::now() - lane.moved_at;
     if (waited.count() > options.patience.value())
       throw LostRank(fmt::format("{} {}", operation, lane.communicator->who()),
@@ -283,6 +287,7 @@ struct NcclExecutor::State final : cuda::CudaTokenSource {
     return {static_cast<std::uint32_t>(prepared.size() - 1)};
   }
 
+  Channel& channel;
   CudaDevice& device;
   NcclOptions options;
   ExecutorTraits traits;

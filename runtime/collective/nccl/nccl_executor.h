@@ -52,8 +52,9 @@ struct NcclOptions {
 
 class NcclExecutor final : public CollectiveExecutor {
  public:
-  // The channel's ranks, each with a GPU of its own. All ranks call it at the same point; the
-  // channel is not used after that. The device outlives the executor. Throws RunError that names
+  // The channel's ranks, each with a GPU of its own. All ranks call it at the same point. The
+  // channel sends nothing after that, but is asked whether a peer is gone (Channel::lost_peer): NCCL
+  // itself may not tell. Channel and device outlive the executor. Throws RunError that names
   // this rank; UnavailableError if this build is without NCCL.
   NcclExecutor(Channel& channel, CudaDevice& device, NcclOptions options = {});
   // Aborts the communicators if a collective is in flight, because its memory may be gone next.

@@ -127,16 +127,41 @@ TEST_F(NcclFailure, OfAPeerIsSeenAtOnceWhereNcclSeesIt) {
   test::expect_clean();
 }
 
-TEST_F(NcclFailure, OfAPeerThatNcclDoesNotSeeIsATimeout) {
+// NCCL need not tell of a rank that failed; the channel does.
+TEST_F(NcclFailure, OfAPeerThatNcclDoesNotSeeIsSeenByTheChannel) {
   test::begin(Order::random, 2);
   cuda_on_host::nccl::hide_aborts(true);
   cuda_on_host::fail("ncclRecv", 5, 2);
-  std::vector<std::string> ends = outcomes({.patience = Seconds{1}, .message_bytes = 8});
+  std::vector<std::string> ends = outcomes({.patience = Seconds{200}, .message_bytes = 8});
   std::sort(ends.begin(), ends.end());
   EXPECT_THAT(ends, testing::Contains(testing::MatchesRegex(
                         "cannot all-reduce as rank [01] of 2: unhandled system error.*")));
   EXPECT_THAT(ends, testing::Contains(testing::MatchesRegex(
-                        "cannot all-reduce as rank [01] of 2: nothing was done for 1 s")));
+                        "cannot all-reduce as rank [01] of 2: rank [01] is gone")));
+  test::expect_clean();
+}
+
+// A rank that is there and does nothing.
+TEST_F(NcclFailure, OfASilentPeerIsATimeout) {
+  test::begin(Order::random, 2);
+  const Case& c = small_ring();
+  std::string error;
+  run_as_threads(2, 1, Seconds{60}, [&](const Endpoint& endpoint) {
+    CudaDevice device(endpoint.channel.rank());
+    NcclExecutor executor(endpoint.channel, device, {.patience = Seconds{1}});
+    DeviceBucket bucket(device, test::bucket_of(c, endpoint.channel.rank()), c.type);
+    const Collective collective = executor.prepare(c.schedule, c.elements, c.type);
+    std::byte said{};
+    if (endpoint.channel.rank() == 1) return endpoint.channel.receive(0, {&said, 1});
+    try {
+      wait_for(executor.start(collective, bucket.view(), bucket.ready()), Seconds{60},
+               "all-reduce");
+    } catch (const RunError& caught) {
+      error = caught.what();
+    }
+    endpoint.channel.send(1, {&said, 1});
+  });
+  EXPECT_EQ(error, "cannot all-reduce as rank 0 of 2: nothing was done for 1 s");
   test::expect_clean();
 }
 
