@@ -1,0 +1,265 @@
+"""The steps. Each takes the check and its limit in seconds, and returns what goes into the result:
+`state` (passed, failed, skipped), `reason` where it is not passed, `commands`, and its figures.
+"""
+import json
+import re
+import time
+
+from . import machine
+from .gtest import listed_tests, read_report
+from .processes import run_limited, tail
+
+# What a short selection for the sanitizers is: programs, and tests of theirs that provoke no error.
+SANITIZED = {
+    "memcheck": {
+        "paceline_cuda_contract_tests": "CudaKernel.RunsOnEveryElement:CudaKernel.SumsByPhases*:CudaKernel.ReadsWhat*",
+        "paceline_cuda_device_tests": "CudaKernels.*-*TakeLargeArrays:*EveryHalf*",
+        "paceline_cuda_network_tests": "CudaNetworkTest.*",
+    },
+    "racecheck": {
+        "paceline_cuda_contract_tests": "CudaKernel.SumsByPhases*:CudaKernel.ReadsWhat*",
+        "paceline_cuda_device_tests": "CudaLars.*:*CudaUpdate.HasTheBitsOfTheCpu/lars",
+        "paceline_cuda_network_tests": "CudaNetworkTest.*",
+    },
+}
+PRECISIONS = {"fp32": ("--precision", "fp32"), "mixed": ("--precision", "mixed", "--storage", "fp16")}
+# A program without a word for so long hangs: at least so many seconds, or this share of its limit.
+LEAST_SILENCE_S, SILENCE_SHARE = 10, 0.5
+# Ours: several times what seeds make of it (experiments/convergence), and less than a wrong gradient does.
+LARGEST_LOSS_OF_ACCURACY = 0.03
+COMPARED_ITERATIONS = 20  # later losses drift apart by rounding alone
+
+
+def state(problems, otherwise="passed"):
+    return {"state": "failed", "reason": "; ".join(problems)} if problems else {"state": otherwise}
+
+
+def words(command):
+    return " ".join(str(word) for word in command)
+
+
+def look_at_machine(check, limit_s):
+    """What machine this is, in the words of its own tools."""
+    deadline = time.monotonic() + limit_s
+    commands = [["uname", "-a"], ["cat", "/etc/os-release"], ["lscpu"]]
+    commands += [[tool, *arguments] for name, arguments in (
+        ("nvidia-smi", []), ("nvidia-smi", ["--query-gpu=name,driver_version,memory.total,compute_cap,clocks.max.sm,clocks.max.mem,"
+                                            "power.limit,pcie.link.gen.current,pcie.link.width.current", "--format=csv"]),
+        ("nvcc", ["--version"]), ("compute-sanitizer", ["--version"])) if (tool := machine.find_tool(name))]
+    said = []
+    for command in commands:
+        ended = run_limited(command, max(1, min(15, deadline - time.monotonic())), check.plain_env)
+        said.append({"command": words(command), "exit_code": ended.code, "output": tail(ended.out or ended.err or ended.problem, 6000)})
+    versions = {"cuda_runtime": check.runtime.get("cudaRuntimeGetVersion", [0, None])[1],
+                "cuda_driver": check.runtime.get("cudaDriverGetVersion", [0, None])[1], "nccl": None, "cudnn": None}
+    libraries = {**machine.find_libraries(["libnccl.so.2", "libcudnn.so.9"]), **check.found}
+    for key, name, function in (("nccl", "libnccl.so.2", "ncclGetVersion"), ("cudnn", "libcudnn.so.9", "cudnnGetVersion")):
+        if name in libraries:
+            versions[key] = machine.library_version(libraries[name], function, check.env)
+    check.python, versions["pytorch"] = machine.ask_torch(check.plain_env, max(1, deadline - time.monotonic()))
+    return {"state": "passed", "commands": [entry["command"] for entry in said], "output": said, "versions": versions,
+            "libraries": {name: str(path) for name, path in libraries.items()}}
+
+
+def run_tests(check, limit_s):
+    """All test programs on the device: a failure is a defect of the double, or of the product."""
+    deadline = time.monotonic() + limit_s
+    programs = [name for name in check.manifest["programs"] if name.endswith("_tests")]
+    if not programs:
+        return {"state": "skipped", "reason": "no test program was packed", "commands": []}
+    results = []
+    for i, name in enumerate(programs):
+        share = (deadline - time.monotonic()) / (len(programs) - i)
+        results.append(run_program(check, name, share))
+    problems = [f"{r['program']}: {r['reason']}" for r in results if r["state"] == "failed"]
+    totals = {key: sum(r[key] for r in results) for key in ("tests", "passed", "failed", "crashed", "skipped", "not_run")}
+    return {**state(problems), "commands": [r["command"] for r in results], "totals": totals, "programs": results}
+
+
+def run_program(check, name, limit_s):
+    """One program: as a whole, on from a test in which it ended, and then each failed test alone."""
+    deadline = time.monotonic() + limit_s
+    command = [check.bin / name, *check.test_arguments]
+    result = {"program": name, "command": words(command), "tests": 0, "passed": 0, "failed": 0, "crashed": 0, "skipped": 0, "not_run": 0}
+    if missing := check.missing(name):
+        return {**result, "state": "failed", "reason": f"{', '.join(missing)} is not on this machine"}
+    filtered = ["--gtest_filter=" + check.filter]
+    listed = run_limited([*command, "--gtest_list_tests", *filtered], min(30, limit_s), check.env)
+    tests = listed_tests(listed.out)
+    if not tests and listed.code == 0 and check.filter != "*":
+        return {**result, "state": "skipped", "reason": "has no test of that name"}
+    if not tests:
+        return {**result, "state": "failed", "reason": "does not list its tests: " + (listed.problem or tail(listed.err or listed.out, 600))}
+    passed, failures, skips, left, starts = [], {}, {}, tests, 0
+    silence_s = max(LEAST_SILENCE_S, limit_s * SILENCE_SHARE)
+    problem = ""
+    while left and (left_s := deadline - time.monotonic()) > 1:
+        chosen = filtered if starts == 0 else ["--gtest_filter=" + ":".join(left)]
+        ended = run_limited([*command, *chosen], left_s, check.env, check.scratch, silence_s)
+        starts += 1
+        report = read_report(ended.out)
+        passed += report.passed
+        skips.update(report.skipped)
+        for test, text in report.failed.items():
+            failures[test] = {"test": test, "how": "failed", "text": text}
+        how = ended.problem or f"ended with {ended.code}"
+        if report.unfinished:
+            failures[report.unfinished] = {"test": report.unfinished, "how": how,
+                                           "text": tail(report.unfinished_text + "\n" + ended.err)}
+        elif ended.code not in (0, 1):
+            problem = f"the program {how}: {tail(ended.err or ended.out, 600)}"
+        done = {*report.ended(), report.unfinished}
+        left = [test for test in left if test not in done]
+        if not report.unfinished:  # it came to its end, or nothing more can be had of it
+            break
+    crashed = sum(failure["how"] != "failed" for failure in failures.values())
+    for test, failure in failures.items():
+        left_s = deadline - time.monotonic()
+        if left_s < 1:
+            failure["alone"] = "not tried: out of time"
+            continue
+        ended = run_limited([*command, "--gtest_filter=" + test], min(20, left_s), check.env, check.scratch, silence_s)
+        failure["alone"] = "passed" if ended.code == 0 else ended.problem or f"ended with {ended.code}"
+    result.update(tests=len(tests), passed=len(passed), failed=len(failures) - crashed, crashed=crashed, skipped=len(skips),
+                  not_run=len(left), seconds=round(limit_s - (deadline - time.monotonic()), 2), starts=starts,
+                  failures=list(failures.values()), skips=[{"test": t, "text": tail(text, 300)} for t, text in skips.items()],
+                  tests_not_run=left)
+    problems = [f"{result['failed']} failed" * bool(result["failed"]), f"{crashed} crashed or hung" * bool(crashed),
+                f"{len(left)} not run" * bool(left), problem]
+    return {**result, **state([p for p in problems if p])}
+
+
+def sanitize(check, limit_s):
+    """compute-sanitizer over a short selection of tests."""
+    tool = machine.find_tool("compute-sanitizer")
+    if not tool:
+        return {"state": "skipped", "reason": "there is no compute-sanitizer on this machine", "commands": []}
+    deadline = time.monotonic() + limit_s
+    jobs = [(kind, program, selection) for kind, programs in SANITIZED.items() for program, selection in programs.items()
+            if program in check.manifest["programs"]]
+    results, problems = [], []
+    for i, (kind, program, selection) in enumerate(jobs):
+        share = (deadline - time.monotonic()) / (len(jobs) - i)
+        command = [tool, "--tool", kind, "--error-exitcode", "99", "--print-limit", "20", check.bin / program,
+                   *check.test_arguments, "--gtest_filter=" + selection]
+        ended = run_limited(command, share, check.env, check.scratch)
+        report = read_report(ended.out)
+        summary = re.findall(r"^=+ +((?:ERROR|RACECHECK) SUMMARY: .*)$", ended.out, re.MULTILINE)
+        result = {"tool": kind, "program": program, "command": words(command), "exit_code": ended.code,
+                  "seconds": round(ended.seconds, 2), "tests_passed": len(report.passed), "tests_failed": len(report.failed),
+                  "summary": summary[-1] if summary else None}
+        if ended.code != 0 or not summary or not report.passed:
+            said = [line for line in ended.out.splitlines() if line.startswith("=========")]
+            result["problem"] = ended.problem or (f"ended with {ended.code}" if ended.code else "ran no test, or gave no summary")
+            result["report"] = tail("\n".join(said[:200]) + "\n" + ended.err)
+            problems.append(f"{kind} of {program}: {summary[-1] if summary else result['problem']}")
+        results.append(result)
+    return {**state(problems), "commands": [r["command"] for r in results], "runs": results}
+
+
+def run_benchmark(check, limit_s):
+    """Kernels as a share of the bandwidth of a copy."""
+    name = "cuda_kernels_benchmark"
+    if name not in check.manifest["programs"]:
+        return {"state": "skipped", "reason": f"{name} was not packed", "commands": []}
+    command = [check.bin / name, "--benchmark_format=json", *(["--benchmark_filter=^Launch"] if check.quick else [])]
+    ended = run_limited(command, limit_s, check.env, check.scratch)
+    rows = read_benchmark(ended.out)
+    kernels = [{"name": row["name"].split("/iterations")[0], "time": row.get("real_time"), "unit": row.get("time_unit"),
+                "share_of_copy_bandwidth": row.get("share"), "GB_per_s": row.get("GB_per_s")} for row in rows]
+    problems = [ended.problem or f"ended with {ended.code}: {tail(ended.err, 600)}"] if ended.code != 0 else []
+    problems += ["no kernel was timed"] if not kernels else []
+    return {**state(problems), "commands": [words(command)], "kernels": kernels}
+
+
+def read_benchmark(text):
+    """Returns the rows of Google Benchmark's JSON, also of one that was cut off."""
+    for whole in (text, text[:text.rfind("}") + 1] + "]}"):
+        try:
+            return json.loads(whole)["benchmarks"]
+        except (ValueError, KeyError):
+            pass
+    return []
+
+
+def train(check, limit_s):
+    """Convergence on Fashion-MNIST: the device beside the CPU, of one seed, in FP32 and mixed precision."""
+    if "paceline" not in check.manifest["programs"] or not check.manifest["data"]:
+        return {"state": "skipped", "reason": "the command or the data was not packed", "commands": []}
+    deadline = time.monotonic() + limit_s
+    length = ["--stop-after", "3"] if check.quick else ["--epochs", "0.5"]
+    networks = ("cnn-small",) if check.quick else ("cnn-small", "resnet-small")
+    jobs = [(network, precision, device) for network in networks for precision in PRECISIONS for device in ("cuda", "cpu")]
+    runs, problems = [], []
+    for i, (network, precision, device) in enumerate(jobs):
+        metrics = check.scratch / f"{network}-{precision}-{device}.jsonl"
+        batch = "4" if check.quick else "64"
+        command = [check.bin / "paceline", "train", "--model", network, "--data", check.folder / "data", "--device", device,
+                   "--ranks", "1", "--batch", batch, "--seed", "1", *length, *PRECISIONS[precision], "--metrics", metrics]
+        missing = check.missing("paceline-cuda.so") if device == "cuda" else []
+        if missing:
+            problems.append(f"{network}, {precision}, {device}: {missing[0]} is not on this machine")
+            continue
+        share = (deadline - time.monotonic()) / (len(jobs) - i)
+        ended = run_limited(command, max(1, share), check.env, check.scratch)
+        lines = read_lines(metrics)
+        losses = [line["loss"] for line in lines if line.get("event") == "iteration"]
+        epochs = [line for line in lines if line.get("event") == "epoch"]
+        run = {"network": network, "precision": precision, "asked_for": device, "command": words(command), "exit_code": ended.code,
+               "seconds": round(ended.seconds, 2), "iterations": len(losses), "losses": losses,
+               "start": lines[0] if lines else None, "epochs": epochs, "test_accuracy": epochs[-1].get("test_accuracy") if epochs else None}
+        if ended.code != 0:
+            run["problem"] = ended.problem or f"ended with {ended.code}: {tail(ended.err, 600)}"
+            problems.append(f"{network}, {precision}, {device}: {run['problem']}")
+        runs.append(run)
+    compared = compare_runs(runs)
+    for pair in compared:
+        on_gpu, on_cpu = pair["test_accuracy"]["cuda"], pair["test_accuracy"]["cpu"]
+        if on_gpu is not None and on_cpu is not None and on_gpu < on_cpu - LARGEST_LOSS_OF_ACCURACY:
+            problems.append(f"{pair['network']}, {pair['precision']}: test accuracy {on_gpu:.4f}, and {on_cpu:.4f} on the CPU")
+    return {**state(problems), "commands": [run["command"] for run in runs], "compared": compared, "runs": runs}
+
+
+def read_lines(file):
+    lines = []
+    for line in file.read_text().splitlines() if file.exists() else []:
+        try:
+            lines.append(json.loads(line))
+        except ValueError:  # the last line of a run that was stopped
+            pass
+    return lines
+
+
+def compare_runs(runs):
+    compared = []
+    for run in runs:
+        peer = next((r for r in runs if r["asked_for"] == "cpu" and (r["network"], r["precision"]) == (run["network"], run["precision"])), None)
+        if run["asked_for"] == "cpu" or peer is None:
+            continue
+        pairs = list(zip(run["losses"], peer["losses"]))[:COMPARED_ITERATIONS]
+        compared.append({"network": run["network"], "precision": run["precision"], "first_iterations": len(pairs),
+                         "largest_difference_of_loss": max((abs(a - b) for a, b in pairs if a is not None and b is not None), default=None),
+                         "test_accuracy": {"cuda": run["test_accuracy"], "cpu": peer["test_accuracy"]}})
+    return compared
+
+
+def run_peer(check, limit_s):
+    """PyTorch on the same GPU, by the script that was packed."""
+    script = check.folder / "peer_baseline.py"
+    if not script.exists():
+        return {"state": "skipped", "reason": "peer_baseline.py was not packed", "commands": []}
+    if check.python is None:
+        check.python, _ = machine.ask_torch(check.plain_env, min(30, limit_s))
+    if check.python is None:
+        return {"state": "skipped", "reason": "no Python of this machine has PyTorch", "commands": []}
+    file = check.scratch / "peer.json"
+    # It begins no case in its last 60 s; a case may take longer, and then what it printed is kept.
+    command = [check.python, script, file, "--seconds", f"{limit_s - 5:.0f}", *(["--quick"] if check.quick else [])]
+    ended = run_limited(command, limit_s, check.plain_env, check.scratch)
+    try:
+        result = json.loads(file.read_text())
+    except (OSError, ValueError):
+        result = None
+    problems = [ended.problem or f"ended with {ended.code}: {tail(ended.err, 600)}"] if ended.code != 0 else []
+    printed = [] if result and "throughput" in result else [line for line in ended.err.splitlines() if line.startswith("{")]
+    return {**state(problems), "commands": [words(command)], "peer": result, "throughput_printed": printed}

@@ -1,0 +1,266 @@
+"""experiments/gpu/check.py: packing, a run on the doubles, a run without a GPU, and what programs do that fail.
+
+PACELINE_BUILD is a build with CUDA. It is packed as it is, and two of its test programs are enough here.
+"""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import types
+import unittest
+import unittest.mock
+
+SOURCE = pathlib.Path(os.environ["PACELINE_SOURCE"])
+BUILD = pathlib.Path(os.environ["PACELINE_BUILD"])
+CHECK = SOURCE / "experiments/gpu/check.py"
+HANG_S = 600
+sys.path.insert(0, str(CHECK.parent))
+sys.dont_write_bytecode = True
+
+from gpucheck import checks, machine  # noqa: E402
+from gpucheck.gtest import listed_tests, read_report  # noqa: E402
+from gpucheck.processes import run_limited  # noqa: E402
+
+PROGRAMS = "paceline_cuda_contract_tests,paceline_nccl_contract_tests"
+
+# A test program of five tests, in the words of GoogleTest. What the second and third do is in DOES.
+FAKE = r"""#!/bin/sh
+filter=All
+for word in "$@"; do case "$word" in
+  --gtest_list_tests) printf 'Fake.\n  Passes\n  %s\n  Fails/0  # GetParam() = 1\n  Skips\n  Last\n' Odd; exit 0;;
+  --gtest_filter=\*) ;;
+  --gtest_filter=*) filter=${word#--gtest_filter=};;
+esac; done
+runs() { [ "$filter" = All ] || case ":$filter:" in *":$1:"*) ;; *) return 1;; esac; echo "[ RUN      ] $1"; }
+code=0
+runs Fake.Passes && echo '[       OK ] Fake.Passes (0 ms)'
+runs Fake.Odd && { echo 'its last words'; DOES; }
+runs Fake.Fails/0 && { echo 'file.cc:1: Failure'; echo '  Expected: 2'; echo '[  FAILED  ] Fake.Fails/0, where GetParam() = 1 (3 ms)'; code=1; }
+runs Fake.Skips && { echo 'no reason'; echo '[  SKIPPED ] Fake.Skips (0 ms)'; }
+runs Fake.Last && echo 'said without a line end[       OK ] Fake.Last (0 ms)'
+exit $code
+"""
+
+
+def command(*words, env=None, cwd=None):
+    return subprocess.run([sys.executable, "-B", *map(str, words)], capture_output=True, text=True, env=env, cwd=cwd,
+                          timeout=HANG_S)
+
+
+class InAFolder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def refused(self, result, *problems):
+        self.assertEqual((result.returncode, result.stdout, result.stderr.count("\n")), (2, "", 1), result.stderr)
+        for problem in problems:
+            self.assertIn(problem, result.stderr)
+
+    def program(self, name, text):
+        file = self.folder / name
+        file.write_text(text)
+        file.chmod(0o755)
+        return file
+
+    def check(self, **others):
+        """What a step sees, where programs are those of the folder."""
+        made = types.SimpleNamespace(bin=self.folder, folder=self.folder, scratch=self.folder, env=dict(os.environ), plain_env=dict(os.environ),
+                                     test_arguments=[], filter="*", quick=True, python=None, missing=lambda program: [],
+                                     manifest={"programs": {}, "data": True}, runtime={}, found={})
+        vars(made).update(others)
+        return made
+
+
+class PackAndRun(InAFolder):
+    @classmethod
+    def setUpClass(cls):
+        cls.home = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.home.cleanup)
+        cls.packed = pathlib.Path(cls.home.name) / "packed"
+        cls.pack = command(CHECK, "pack", cls.packed, "--build", BUILD, "--as-built", "--doubles", "--data", "none", "--peer", "none",
+                           "--programs", PROGRAMS)
+
+    def run_packed(self, *words):
+        """Runs the copy of the script that was packed, with nothing of this environment."""
+        (self.folder / "tmp").mkdir()
+        result = command(self.packed / "check.py", "run", self.packed, "--output", self.folder / "result.json", *words,
+                         env={"PATH": "/usr/bin:/bin", "TMPDIR": str(self.folder / "tmp")}, cwd="/")
+        self.assertEqual(os.listdir(self.folder / "tmp"), [], "something was left behind")
+        return result
+
+    def test_has_what_the_programs_need_and_nothing_of_the_base_system(self):
+        self.assertEqual(self.pack.returncode, 0, self.pack.stderr)
+        with tarfile.open(self.packed / "payload.tar.gz") as tar:
+            names = {name.removeprefix("./") for name in tar.getnames()}
+        self.assertLessEqual({"bin/paceline_nccl_contract_tests", "lib/libcudart.so.13", "lib-last/libstdc++.so.6", "doubles/libcudart.so.13",
+                              "doubles/libnccl.so.2"}, names)
+        self.assertFalse([name for name in names if re.search(r"/(lib(c|m|nccl|cuda)\.so|ld-linux)", name) and not name.startswith("doubles")])
+        manifest = json.loads((self.packed / "manifest.json").read_text())
+        self.assertEqual(manifest["programs"]["paceline_nccl_contract_tests"], ["libnccl.so.2"])
+
+    def test_runs_on_the_doubles(self):
+        result = self.run_packed("--doubles", "--quick", "--budget", "300", "--tests", "CudaKernel.*:CudaError.*:NcclGroup.*")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        document = json.loads((self.folder / "result.json").read_text())
+        self.assertEqual(os.listdir(self.folder / "tmp") + sorted(os.listdir(self.folder)), ["result.json", "tmp"])
+        self.assertTrue(document["complete"])
+        self.assertIn("says nothing of a GPU", document["provenance"]["kind"])
+        self.assertIn("(double)", document["provenance"]["device"])
+        steps = {step["step"]: step for step in document["steps"]}
+        self.assertEqual(list(steps), ["machine", "tests", "sanitizer", "benchmark", "training", "peer"])
+        for step in steps.values():
+            self.assertLessEqual({"kind", "device", "driver", "date", "commit", "commands"}, set(step["provenance"]))
+        self.assertEqual(steps["tests"]["state"], "passed", steps["tests"])
+        for program in steps["tests"]["programs"]:
+            expected = listed_tests(subprocess.run([BUILD / "tests/cuda" / program["program"], "--gtest_list_tests", "--gtest_filter=CudaKernel.*:CudaError.*:NcclGroup.*"],
+                                                   capture_output=True, text=True, check=True).stdout)
+            self.assertGreater(len(expected), 1)
+            self.assertEqual((program["tests"], program["passed"] + program["skipped"]), (len(expected), len(expected)))
+        for name in ("benchmark", "training", "peer"):
+            self.assertEqual(steps[name]["state"], "skipped")
+
+    def test_without_a_gpu_it_says_so_and_leaves_nothing(self):
+        if os.path.exists("/dev/nvidia0"):
+            self.skipTest("this machine has a GPU")
+        self.refused(self.run_packed(), "no CUDA device was found on this machine")
+        self.assertFalse((self.folder / "result.json").exists())
+
+    def test_a_folder_that_is_not_whole_is_refused(self):
+        copy = self.folder / "copy"
+        subprocess.run(["cp", "-r", self.packed, copy], check=True)
+        whole = (copy / "payload.tar.gz").read_bytes()
+        (copy / "payload.tar.gz").write_bytes(whole[:-1])
+        words = (copy / "check.py", "run", copy, "--output", self.folder / "result.json")
+        self.refused(command(*words), "is not as it was packed")
+        (copy / "payload.tar.gz").unlink()
+        self.refused(command(*words), "No such file")
+        (copy / "manifest.json").unlink()
+        self.refused(command(*words), "was not made by check.py pack")
+        self.refused(command(*words[:2], self.packed, *words[3:], "--steps", "dance"), "there is no step 'dance'")
+
+
+class RefusedPacks(InAFolder):
+    def pack(self, *words, build=BUILD):
+        return command(CHECK, "pack", self.folder / "packed", "--build", build, "--as-built", "--data", "none", "--peer", "none", *words)
+
+    def test_over_the_limit(self):
+        self.refused(self.pack("--programs", PROGRAMS, "--limit-mib", "0.5"), "and the limit is 0.5 MiB")
+        self.assertFalse((self.folder / "packed").exists())
+
+    def test_what_was_not_built(self):
+        (self.folder / "tests/cuda").mkdir(parents=True)
+        self.refused(self.pack(build=self.folder), "is no build with CUDA and tests")
+        (self.folder / "tests/cuda/CTestTestfile.cmake").write_text('add_test([=[paceline_new_tests.device]=] "x")')
+        self.refused(self.pack("--programs", "paceline_new_tests", build=self.folder), "paceline_new_tests was not built: cmake --build")
+        self.refused(self.pack("--programs", "paceline_old_tests"), "there is no program paceline_old_tests")
+
+    def test_the_folder_of_another(self):
+        (self.folder / "packed").mkdir()
+        (self.folder / "packed/mine").write_text("dear")
+        self.refused(self.pack("--programs", PROGRAMS), "is not empty and was not packed by this command")
+        self.assertEqual((self.folder / "packed/mine").read_text(), "dear")
+
+
+class Programs(InAFolder):
+    def fake(self, does, limit_s=60):
+        self.program("fake_tests", FAKE.replace("DOES", does))
+        return checks.run_program(self.check(), "fake_tests", limit_s)
+
+    def counts(self, result):
+        return tuple(result[key] for key in ("tests", "passed", "failed", "crashed", "skipped", "not_run"))
+
+    def test_a_test_that_passes(self):
+        result = self.fake("echo '[       OK ] Fake.Odd (1 ms)'")
+        self.assertEqual(self.counts(result), (5, 3, 1, 0, 1, 0))
+        self.assertEqual(result["failures"], [{"test": "Fake.Fails/0", "how": "failed", "text": "file.cc:1: Failure\n  Expected: 2", "alone": "ended with 1"}])
+        self.assertEqual(result["skips"], [{"test": "Fake.Skips", "text": "no reason"}])
+        self.assertEqual((result["state"], result["reason"], result["starts"]), ("failed", "1 failed", 1))
+
+    def test_a_test_that_crashes_is_passed_over(self):
+        result = self.fake("kill -ABRT $$")
+        self.assertEqual(self.counts(result), (5, 2, 1, 1, 1, 0))
+        crash = next(failure for failure in result["failures"] if failure["test"] == "Fake.Odd")
+        self.assertEqual((crash["how"], crash["text"], crash["alone"]), ("ended with -6", "its last words", "ended with -6"))
+        self.assertEqual(result["starts"], 2)
+
+    def test_a_test_that_hangs_is_passed_over(self):
+        with unittest.mock.patch.multiple(checks, LEAST_SILENCE_S=3, SILENCE_SHARE=0):
+            result = self.fake("sleep 1000")
+        self.assertEqual(self.counts(result), (5, 2, 1, 1, 1, 0))
+        self.assertIn("without output", result["failures"][0]["how"])
+
+    def test_a_program_that_does_not_start(self):
+        self.program("fake_tests", "#!/bin/sh\necho 'libnccl.so.2: undefined symbol' >&2\nexit 127\n")
+        result = checks.run_program(self.check(), "fake_tests", 60)
+        self.assertEqual(result["state"], "failed")
+        self.assertIn("undefined symbol", result["reason"])
+        result = checks.run_program(self.check(missing=lambda program: ["libnccl.so.2"]), "fake_tests", 60)
+        self.assertEqual(result["reason"], "libnccl.so.2 is not on this machine")
+
+    def test_a_limit_ends_all_processes_of_a_program(self):
+        ended = run_limited(["sh", "-c", "sleep 1000 & echo $!; wait"], 0.5)
+        self.assertIsNone(ended.code)
+        self.assertIn("its limit", ended.problem)
+        state = subprocess.run(["ps", "-o", "stat=", "-p", ended.out.strip()], capture_output=True, text=True, check=False).stdout
+        self.assertIn(state.strip()[:1], ("", "Z"))
+
+    def test_reports_that_were_cut_off(self):
+        report = read_report("[ RUN      ] A.b\n[       OK ] A.b (0 ms)\n[ RUN      ] A.c\nhalf a li")
+        self.assertEqual((report.passed, report.unfinished, report.unfinished_text), (["A.b"], "A.c", "half a li"))
+        row = '{"name": "Fill/iterations:31/manual_time", "real_time": 2.0, "share": 0.9}'
+        self.assertEqual([r["share"] for r in checks.read_benchmark('{"benchmarks": [' + row + ', {"name": "Ad')], [0.9])
+        self.assertEqual(checks.read_benchmark("Segmentation fault"), [])
+
+
+class Tools(InAFolder):
+    def sanitize(self, summary, code):
+        self.program("compute-sanitizer", f"#!/bin/sh\necho '[ RUN      ] A.b'; echo '[       OK ] A.b (0 ms)'\necho '========= {summary}'\nexit {code}\n")
+        check = self.check(manifest={"programs": {"paceline_cuda_device_tests": []}})
+        with unittest.mock.patch.object(machine, "find_tool", lambda name: self.folder / name):
+            return checks.sanitize(check, 30)
+
+    def test_the_sanitizers_summary(self):
+        clean = self.sanitize("ERROR SUMMARY: 0 errors", 0)
+        self.assertEqual((clean["state"], [r["summary"] for r in clean["runs"]]), ("passed", ["ERROR SUMMARY: 0 errors"] * 2))
+        self.assertEqual([r["tool"] for r in clean["runs"]], ["memcheck", "racecheck"])
+        found = self.sanitize("ERROR SUMMARY: 3 errors", 99)
+        self.assertEqual(found["state"], "failed")
+        self.assertIn("memcheck of paceline_cuda_device_tests: ERROR SUMMARY: 3 errors", found["reason"])
+        self.assertEqual(self.sanitize("Device not supported", 0)["state"], "failed")
+
+    def test_the_peer_runs_where_there_is_pytorch(self):
+        (self.folder / "peer_baseline.py").write_text("import json, sys\njson.dump({'throughput': [], 'words': sys.argv[2:]}, open(sys.argv[1], 'w'))\n")
+        skipped = checks.run_peer(self.check(plain_env={"PATH": "/nonexistent"}), 30)
+        self.assertIn(skipped["state"], ("skipped", "passed"))
+        done = checks.run_peer(self.check(python=sys.executable), 30)
+        self.assertEqual((done["state"], done["peer"]["words"]), ("passed", ["--seconds", "25", "--quick"]))
+        (self.folder / "peer_baseline.py").write_text("import sys\nprint('{\"model\": 1}', file=sys.stderr)\nsys.exit(3)\n")
+        (self.folder / "peer.json").unlink()
+        failed = checks.run_peer(self.check(python=sys.executable), 30)
+        self.assertEqual((failed["state"], failed["throughput_printed"]), ("failed", ['{"model": 1}']))
+
+    def test_a_device_that_learns_less_than_the_cpu_fails(self):
+        self.program("paceline", """#!/bin/sh
+accuracy=0.85
+while [ $# -gt 0 ]; do case "$1" in --device) [ $2 = cuda ] && accuracy=ACCURACY;; --metrics) file=$2;; esac; shift; done
+echo '{"event": "start"}' >"$file"; echo '{"event": "iteration", "loss": '$accuracy'}' >>"$file"
+echo '{"event": "epoch", "test_accuracy": '$accuracy'}' >>"$file"; printf '{"event": "ep' >>"$file"
+""")
+        text = (self.folder / "paceline").read_text()
+        check = self.check(manifest={"programs": {"paceline": [], "paceline-cuda.so": []}, "data": True})
+        for accuracy, expected in (("0.84", "passed"), ("0.70", "failed")):
+            self.program("paceline", text.replace("ACCURACY", accuracy))
+            result = checks.train(check, 60)
+            self.assertEqual(result["state"], expected, result)
+            self.assertEqual([pair["test_accuracy"] for pair in result["compared"]], [{"cuda": float(accuracy), "cpu": 0.85}] * 2)
+            self.assertAlmostEqual(result["compared"][0]["largest_difference_of_loss"], 0.85 - float(accuracy))
+
+
+if __name__ == "__main__":
+    unittest.main()
