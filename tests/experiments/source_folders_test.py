@@ -157,7 +157,7 @@ class SourceFolders(unittest.TestCase):
         self.assertRegex(row["batch"], r"^[1-9]\d*$")
         self.assertRegex(row["sequence"], r"^([1-9]\d*)?$")
         self.assertEqual(bool(row["sequence"]), row["model"].startswith(("bert", "gpt")))
-        self.assertRegex(row["strategy"], r"^[a-z0-9-]+$")
+        self.assertRegex(row["strategy"], r"^[a-z0-9.-]+$")
 
     @for_rows(training)
     def test_options_are_known(self, _, row):
