@@ -19,11 +19,11 @@ from .processes import run_limited
 # to those after it, and the last has ended with the budget.
 STEPS = {
     "machine": (checks.look_at_machine, 4),
-    "tests": (checks.run_tests, 28),
-    "sanitizer": (checks.sanitize, 14),
-    "benchmark": (checks.run_benchmark, 10),
-    "training": (checks.train, 22),
-    "peer": (checks.run_peer, 22),
+    "tests": (checks.run_tests, 26),
+    "sanitizer": (checks.sanitize, 18),
+    "benchmark": (checks.run_benchmark, 8),
+    "training": (checks.train, 20),
+    "peer": (checks.run_peer, 24),
 }
 RESERVE_S = 10  # to unpack, to kill what hangs, to write
 
