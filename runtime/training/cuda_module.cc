@@ -17,7 +17,9 @@ struct Module {
 const Module& module() {
   static const Module loaded = [] {
     const std::vector<void*> symbols = load_module(
-        {.file = "paceline-cuda.so", .what = "the CUDA backend", .remedy = "leave out --device"},
+        {.file = "paceline-cuda.so",
+         .what = "the CUDA backend",
+         .remedy = "build with a CUDA toolkit, or leave out --device"},
         {"paceline_cuda_devices", "paceline_make_cuda_backend", "paceline_cuda_version"});
     return Module{reinterpret_cast<int (*)()>(symbols[0]),
                   reinterpret_cast<Backend* (*)(int)>(symbols[1]),
