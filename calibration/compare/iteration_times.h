@@ -25,7 +25,7 @@ struct Spread {
   [[nodiscard]] bool exists() const { return iterations > 0; }
 };
 
-// Of no values, all is 0.
+// The spread of no values is 0 throughout.
 [[nodiscard]] Spread spread(std::vector<Seconds> values);
 
 struct LayerTimes {

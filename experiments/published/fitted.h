@@ -35,7 +35,7 @@ struct Unexplained {
   bool operator==(const Unexplained&) const = default;
 };
 
-// Of predicted rows of training, whose intervals were made without what is unexplained
+// What is unexplained in predicted rows of training, whose intervals were made without it
 // (Unexplained{}), by maximum likelihood over a grid. A row weighs the inverse root of the number of
 // rows of its source. Unexplained{} where there are no rows.
 [[nodiscard]] Unexplained fitted_from(std::span<const Reproduction* const> sources);

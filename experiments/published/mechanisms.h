@@ -20,7 +20,7 @@ struct Mechanism {
   void (*from_job)(RowJob& job) = nullptr;
 };
 
-// Those that can be switched off one by one.
+// The mechanisms that can be switched off one by one.
 [[nodiscard]] std::span<const Mechanism> mechanisms();
 
 // All sources without one mechanism.

@@ -9,7 +9,7 @@
 
 namespace paceline::experiments {
 
-// Of rows that were predicted; those that were spent on calibration do not count. Errors are of
+// A summary of rows that were predicted; those that were spent on calibration do not count. Errors are of
 // speeds, as shares: 0.1 is a speed that is predicted 10 % too high.
 struct Summary {
   int rows = 0;
@@ -25,7 +25,7 @@ struct Summary {
   int ordered = 0;
 };
 
-// Of the rows for which `counts` is true. O(n log n + n x rows of a contest).
+// A summary of the rows for which `counts` is true. O(n log n + n x rows of a contest).
 [[nodiscard]] Summary summary_of(std::span<const Row> rows,
                                  const std::function<bool(const Row&)>& counts);
 

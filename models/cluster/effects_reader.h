@@ -13,7 +13,7 @@ namespace paceline::models {
 // cards.
 [[nodiscard]] Effects catalog_effects(bool geforce);
 
-// Those of processors: ranks that wait for the slowest, and what is unexplained.
+// The effects of processors: ranks that wait for the slowest, and what is unexplained.
 [[nodiscard]] Effects catalog_processor_effects();
 
 // `effects` with those of a cluster file's mapping in their place. Throws InputError.

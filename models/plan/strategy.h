@@ -126,7 +126,7 @@ struct Strategy {
   [[nodiscard]] bool takes_rings() const;
 };
 
-// Those that the runtime runs, and the libraries' own all-reduces.
+// The strategies that the runtime runs, and the libraries' own all-reduces.
 [[nodiscard]] std::span<const Strategy> strategy_catalogue();
 // Models of other systems.
 [[nodiscard]] std::span<const Strategy> other_system_catalogue();

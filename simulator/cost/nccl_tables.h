@@ -110,7 +110,7 @@ struct NcclTables {
 // The tables of a version that ships: "2.20" or "2.28". Throws InputError that suggests the nearest.
 [[nodiscard]] NcclTables nccl_tables(std::string_view version);
 [[nodiscard]] std::vector<std::string> nccl_versions();  // the newest last
-// Of these, the nearest to a release such as "2.5.6"; the older one where two are as near.
+// The one of them that is nearest to a release such as "2.5.6"; the older one where two are as near.
 [[nodiscard]] std::string nearest_nccl_version(std::string_view version);
 
 // The CUDA compute capability (90 is 9.0) of a device of the catalogue, 0 where it is not known.

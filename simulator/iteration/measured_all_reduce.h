@@ -18,7 +18,7 @@ struct MeasuredAllReduce {
   Seconds time;
 };
 
-// Those that tell the pace of a job: of its own kind, inside a node or between nodes, those with the
+// What tells the pace of a job: all-reduces of its own kind, inside a node or between nodes, those with the
 // number of ranks nearest to the job's by ratio, and of these the one of fewest and the one of most
 // bytes. A job between nodes falls back to those inside a node, whose pace it has there.
 [[nodiscard]] std::vector<MeasuredAllReduce> telling(const std::vector<MeasuredAllReduce>& measured,

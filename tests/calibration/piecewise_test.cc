@@ -228,7 +228,7 @@ RC_GTEST_PROP(FitProperty, AnySamplesMakeAValidCurve, ()) {
   }
 }
 
-// Of 200 draws, intervals that hold the truth with 90 % do so 172 to 188 times in 95 % of the
+// In 200 draws, intervals that hold the truth with 90 % do so 172 to 188 times in 95 % of the
 // cases; more room is left because the bootstrap of a dozen sizes is known to be a little narrow.
 void expect_coverage(int sizes, int samples, double noise) {
   const Truth truth{0, 12e-6, 0.8e-9};

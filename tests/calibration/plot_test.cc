@@ -74,7 +74,7 @@ TEST(FitPlot, PointsAreInTheFrameAndLargerIsFurtherRightAndHigher) {
     const double cx = node.attribute("cx").as_double();
     const double cy = node.attribute("cy").as_double();
     EXPECT_GE(cx, x);
-    // Of the two samples of a size the later is the longer. Pixels have one decimal.
+    // The later of two samples of a size is the longer one. Pixels have one decimal.
     if (seen % 2 == 1) EXPECT_LE(cy, y + 1.0);
     if (seen % 2 == 0) EXPECT_LT(cy, y);
     EXPECT_GT(cx, 86);

@@ -253,7 +253,7 @@ TEST(ExecutorEngine, ACollectiveStartsWhenItIsReadyAndItsStreamIsFree) {
   EXPECT_LT(together[1][0].value(), 2 * alone - 1e-9);
 }
 
-// Of messages that leave at the same time, rounding says which goes first.
+// Rounding says which of several messages that leave at the same time goes first.
 RC_GTEST_PROP(ExecutorEngine, RanksThatAreAllAsLateAreDoneAsMuchLater, ()) {
   const int ranks = *rc::gen::inRange(2, 10);
   const auto name =

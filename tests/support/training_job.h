@@ -83,7 +83,7 @@ class Job {
 
   [[nodiscard]] const models::Network& network() const { return network_; }
   [[nodiscard]] runtime::Recipe& recipe() { return recipe_; }
-  // Of the weights that training starts from.
+  // How the weights are drawn that training starts from.
   [[nodiscard]] runtime::InitialWeights initial() const {
     return {.seed = recipe_.seed, .zero_last_gamma = recipe_.zero_last_gamma};
   }

@@ -35,7 +35,7 @@ class EventPoints {
     std::uint64_t point = 0;
     EventHandle event;
   };
-  // Of the point, or of the first recorded behind it; null if it is known to be done. With the lock.
+  // The event of the point, or of the first recorded behind it; null if it is known to be done. With the lock.
   [[nodiscard]] cudaEvent_t event_of(std::uint64_t point);
   // The work up to the event's point is done: keeps its event, and those before, for other points.
   void retire(std::uint64_t point);

@@ -175,7 +175,7 @@ class Trust(unittest.TestCase):
     def test_what_is_neither_the_labs_nor_stolen_nor_keeps_awake_is_foreign(self):
         before = Meters(clock_s=5.0, processors=Processors(1000, 400, 100), lab=50, awake=20, wire=10, wire_waited_s=0.5,
                         retransmits=3)
-        # Of 1000 ticks 300 were idle, 100 stolen, 150 kept awake what would be idle, 200 were the lab's: 250 are left.
+        # 300 of 1000 ticks were idle, 100 stolen, 150 kept awake what would be idle, 200 were the lab's: 250 are left.
         after = Meters(clock_s=10.0, processors=Processors(2000, 700, 200), lab=250, awake=170, wire=40, wire_waited_s=0.75,
                        retransmits=5)
         self.assertEqual(used_between(before, after), {

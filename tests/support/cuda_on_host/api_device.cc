@@ -19,7 +19,7 @@ struct ErrorText {
   const char* text;
 };
 
-// Those that the double returns, and those that tests inject.
+// The errors that the double returns, and those that tests inject.
 constexpr ErrorText errors[] = {
     {cudaSuccess, "cudaSuccess", "no error"},
     {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},

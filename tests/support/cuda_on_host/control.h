@@ -29,7 +29,7 @@ void set_devices(int count);
 [[nodiscard]] long all_calls();
 // Accesses that nothing orders: "race: A writes what B reads, not ordered".
 [[nodiscard]] std::vector<std::string> races();
-// Of the operations that ran, in their order: the same seed gives the same number.
+// A hash of the operations that ran, in their order: the same seed gives the same number.
 [[nodiscard]] std::uint64_t schedule_hash();
 // Handles, streams and memory that were not given back since reset(), in words.
 [[nodiscard]] std::vector<std::string> leaks();

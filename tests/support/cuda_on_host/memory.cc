@@ -47,7 +47,7 @@ void protect(void* first, std::size_t bytes, int protection) {
     die("mprotect failed: too many mappings, or no memory for them");
 }
 
-// Of the pages that hold the access and belong to the allocation.
+// Sets the protection of the pages that hold the access and belong to the allocation.
 void protect_pages(const Allocation& allocation, const Access& access, int protection) {
   const auto first = reinterpret_cast<std::uintptr_t>(access.first) / page() * page();
   const auto end = round_up(reinterpret_cast<std::uintptr_t>(access.first) + access.bytes, page());

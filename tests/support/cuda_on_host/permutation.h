@@ -11,7 +11,7 @@ namespace cuda_on_host {
 
 class Permutation {
  public:
-  // Of more numbers than `most_scattered` only up or down, since strides miss the caches.
+  // More numbers than `most_scattered` go only up or down, since strides miss the caches.
   explicit Permutation(std::uint64_t count, std::uint64_t most_scattered = 1U << 16U)
       : count_(count) {
     const std::uint64_t kind = draw(count <= most_scattered ? 3 : 2);
