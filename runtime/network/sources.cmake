@@ -15,6 +15,8 @@ set(network_sources
   network/onednn/step.cc
   network/onednn/workshop.cc
   network/parameters.cc
+  network/steps/layer_steps.cc
+  network/steps/operation.cc
   network/rounding.cc
   network/check_trainable.cc
   network/cpu_network.cc)

@@ -18,7 +18,6 @@ set_target_properties(paceline_libcuda_double PROPERTIES
   OUTPUT_NAME cuda SOVERSION 1 LIBRARY_OUTPUT_DIRECTORY "${libcuda_folder}" POSITION_INDEPENDENT_CODE ON)
 
 add_executable(paceline_cudnn_tests
-  cudnn/layer_steps_test.cc
   cudnn/network_plans_test.cc
   cudnn/plan_table_test.cc
   cudnn/planner_test.cc)

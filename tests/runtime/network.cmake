@@ -5,4 +5,5 @@ paceline_runtime_test(paceline_runtime_network_tests
     network_modes_test.cc
     network_parts_test.cc
     network_test.cc
+    steps/layer_steps_test.cc
   ON_AVX2 "NetworkModes.*:RoundTo.*:TrainableNetwork.*-*EveryNetworkOfTheZoo*")

@@ -15,6 +15,8 @@
 #include "models/base/json_reader.h"
 
 namespace paceline::runtime::cudnn {
+
+using namespace steps;
 namespace {
 
 constexpr std::string_view schema = "paceline.cudnn-plans/1";

@@ -9,10 +9,13 @@
 #include <vector>
 
 #include "models/network/network.h"
-#include "runtime/network/cudnn/layer_steps.h"
 #include "runtime/network/cudnn/planner.h"
+#include "runtime/network/steps/layer_steps.h"
 
 namespace paceline::runtime::cudnn {
+
+using steps::Operation;
+using steps::Step;
 
 // Plans by operation and storage type, for one device, one version of cuDNN and one set of rules.
 // They can be written down and taken back, so that a later run compiles nothing.

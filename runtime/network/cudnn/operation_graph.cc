@@ -8,6 +8,8 @@
 #include "models/base/error.h"
 
 namespace paceline::runtime::cudnn {
+
+using namespace steps;
 namespace {
 
 using Name = cudnnBackendAttributeName_t;

@@ -3,9 +3,11 @@
 #pragma once
 
 #include "runtime/network/cudnn/descriptor.h"
-#include "runtime/network/cudnn/operation.h"
+#include "runtime/network/steps/operation.h"
 
 namespace paceline::runtime::cudnn {
+
+using steps::Operation;
 
 // The finalised graph. Throws RunError that names the operation if cuDNN refuses it.
 [[nodiscard]] Descriptor operation_graph(const Operation& operation, models::NumberType storage);

@@ -11,6 +11,8 @@
 
 namespace paceline::runtime::cudnn {
 
+using namespace steps;
+
 struct Planner::Descriptors {
   Descriptor device{CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR};
 };

@@ -19,9 +19,11 @@
 #include <string>
 
 #include "runtime/network/cudnn/device_description.h"
-#include "runtime/network/cudnn/operation.h"
+#include "runtime/network/steps/operation.h"
 
 namespace paceline::runtime::cudnn {
+
+using steps::Operation;
 
 // The version that is loaded, as CUDNN_VERSION counts: 91900.
 [[nodiscard]] std::int64_t cudnn_version();

@@ -1,9 +1,7 @@
 set(cudnn_sources
   network/cudnn/descriptor.cc
   network/cudnn/device_description.cc
-  network/cudnn/layer_steps.cc
   network/cudnn/network_plans.cc
-  network/cudnn/operation.cc
   network/cudnn/operation_graph.cc
   network/cudnn/planner.cc)
 set(cudnn_devices

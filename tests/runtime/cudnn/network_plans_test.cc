@@ -14,6 +14,8 @@
 #include "tests/support/error_of.h"
 
 namespace paceline::runtime::cudnn {
+
+using namespace steps;
 namespace {
 
 using models::NumberType;

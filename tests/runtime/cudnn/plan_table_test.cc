@@ -19,12 +19,14 @@
 #include <vector>
 
 #include "models/network/zoo.h"
-#include "runtime/network/cudnn/layer_steps.h"
 #include "runtime/network/cudnn/planner.h"
+#include "runtime/network/steps/layer_steps.h"
 #include "tests/support/golden.h"
 #include "tests/support/source_tree.h"
 
 namespace paceline::runtime::cudnn {
+
+using namespace steps;
 namespace {
 
 using models::NumberType;

@@ -1,9 +1,9 @@
-// Tests: tests/runtime/cudnn/layer_steps_test.cc.
-#include "runtime/network/cudnn/operation.h"
+// Tests: tests/runtime/steps/layer_steps_test.cc.
+#include "runtime/network/steps/operation.h"
 
 #include <fmt/format.h>
 
-namespace paceline::runtime::cudnn {
+namespace paceline::runtime::steps {
 namespace {
 
 std::string text(const Images& i) {
@@ -58,4 +58,4 @@ std::int64_t flops(const Operation& operation) {
          c->kernel.height * c->kernel.width;
 }
 
-}  // namespace paceline::runtime::cudnn
+}  // namespace paceline::runtime::steps

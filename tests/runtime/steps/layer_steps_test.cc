@@ -1,6 +1,6 @@
 // The steps of an iteration against the network that they are of: what each computes, in symbols,
 // and what it costs. No cuDNN takes part.
-#include "runtime/network/cudnn/layer_steps.h"
+#include "runtime/network/steps/layer_steps.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@
 #include "tests/support/generators.h"
 #include "tests/support/golden.h"
 
-namespace paceline::runtime::cudnn {
+namespace paceline::runtime::steps {
 namespace {
 
 using models::Network;
@@ -530,12 +530,12 @@ TEST(LayerSteps, AreAsListed) {
       const auto* operation = std::get_if<Operation>(&step.work);
       text += (operation != nullptr
                    ? key(*operation, models::NumberType::fp16)
-                   : fmt::format("own {} {}", cudnn::name(std::get<OwnKernel>(step.work)),
+                   : fmt::format("own {} {}", steps::name(std::get<OwnKernel>(step.work)),
                                  step.pass == Pass::forward ? "forward" : "backward")) +
               "\n  writes " + text_of(network, step.writes) + "\n  reads  " +
               text_of(network, step.reads) + "\n";
     }
-    test::expect_golden(fmt::format("cudnn/steps_{}.txt", name), text);
+    test::expect_golden(fmt::format("steps/{}.txt", name), text);
   }
 }
 
@@ -593,4 +593,4 @@ TEST(LayerSteps, RefuseWhatTheyCannotCompute) {
 }
 
 }  // namespace
-}  // namespace paceline::runtime::cudnn
+}  // namespace paceline::runtime::steps

@@ -18,7 +18,7 @@
 #include "models/base/precision.h"
 #include "models/network/layer.h"
 
-namespace paceline::runtime::cudnn {
+namespace paceline::runtime::steps {
 
 // The shape of a batch of images.
 struct Images {
@@ -126,4 +126,4 @@ enum class Role {
 // zero channels count as if they were computed.
 [[nodiscard]] std::int64_t flops(const Operation& operation);
 
-}  // namespace paceline::runtime::cudnn
+}  // namespace paceline::runtime::steps

@@ -36,9 +36,9 @@
 #include <vector>
 
 #include "models/network/network.h"
-#include "runtime/network/cudnn/operation.h"
+#include "runtime/network/steps/operation.h"
 
-namespace paceline::runtime::cudnn {
+namespace paceline::runtime::steps {
 
 // A tensor that steps read and write.
 struct Tensor {
@@ -83,4 +83,4 @@ struct Step {
 // Throws InputError as models::infer_shapes and check_trainable do, and for a batch below 1.
 [[nodiscard]] std::vector<Step> layer_steps(const models::Network& network, int batch);
 
-}  // namespace paceline::runtime::cudnn
+}  // namespace paceline::runtime::steps

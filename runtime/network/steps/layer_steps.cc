@@ -1,5 +1,5 @@
-// Tests: tests/runtime/cudnn/layer_steps_test.cc.
-#include "runtime/network/cudnn/layer_steps.h"
+// Tests: tests/runtime/steps/layer_steps_test.cc.
+#include "runtime/network/steps/layer_steps.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include "models/network/shape_inference.h"
 #include "runtime/network/trainable_network.h"
 
-namespace paceline::runtime::cudnn {
+namespace paceline::runtime::steps {
 namespace {
 
 using models::Shape;
@@ -471,4 +471,4 @@ std::vector<Step> layer_steps(const models::Network& network, int batch) {
   return StepMaker(network, batch).make();
 }
 
-}  // namespace paceline::runtime::cudnn
+}  // namespace paceline::runtime::steps
