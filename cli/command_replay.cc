@@ -164,7 +164,7 @@ int most_streams(const job::Job& job) {
 // is Open MPI, under mpirun, and it adds only FP32.
 std::optional<InputError> why_not_run(const models::Strategy& strategy,
                                       const std::vector<models::WireType>& wires, bool is_mpi) {
-  if (strategy.other)
+  if (!strategy.is_runnable())
     return InputError(
         {"--strategy"},
         fmt::format("{} models what another system does: it can be predicted, not run",

@@ -34,7 +34,7 @@ void refuse_beside_plan(const std::vector<std::pair<const char*, std::string>>& 
 }
 
 void refuse_of_other_system(const models::Plan& plan, const char* source) {
-  if (!plan.is_of_other_system() && !models::strategy(plan.strategy).other) return;
+  if (!plan.is_of_other_system() && models::strategy(plan.strategy).is_runnable()) return;
   throw InputError({source},
                    fmt::format("{} models what another system does: it can be predicted, not run",
                                plan.strategy),

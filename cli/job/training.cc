@@ -106,11 +106,16 @@ models::Plan load_plan(const TrainingOptions& options, const models::Network& ne
   const models::Strategy& strategy = parsing_option("--strategy", [&]() -> const models::Strategy& {
     return models::strategy(options.strategy.empty() ? default_strategy : options.strategy);
   });
-  if (strategy.other)
+  if (!strategy.is_runnable())
     throw InputError({"--strategy"},
                      fmt::format("{} models what another system does: it can be predicted, not run",
                                  strategy.name),
                      "choose a strategy of ours, such as fused-ring");
+  if (strategy.needs_times())
+    throw InputError(
+        {"--strategy"},
+        fmt::format("the buckets of {} hang on how long all-reduces take", strategy.name),
+        "write its plan with paceline predict --plan-out, and give it as --plan");
   models::WireType wire = models::default_wire(recipe.precision);
   if (!options.wire.empty())
     wire = parsing_option("--wire", [&] { return models::wire_type_from_name(options.wire); });
@@ -126,7 +131,10 @@ models::Plan load_plan(const TrainingOptions& options, const models::Network& ne
   thresholds.rings = asked.rings.value_or(thresholds.rings);
   thresholds.servers = asked.servers.value_or(thresholds.servers);
   thresholds.streams = asked.streams.value_or(thresholds.streams);
-  const std::vector<models::Gradient> gradients = models::work(network).gradients;
+  const models::NetworkWork work = models::work(network);
+  const std::vector<models::Gradient>& gradients = work.gradients;
+  if (strategy.other && !asked.fusion)
+    models::take_buckets_of_ddp(*strategy.other, wire, work.parameters(), thresholds);
   models::Plan plan = parsing_option(
       "--strategy", [&] { return make_plan(strategy, gradients, ranks, wire, thresholds); });
   if (!options.overlap.empty())

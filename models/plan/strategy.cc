@@ -228,6 +228,16 @@ std::optional<Library> Strategy::library() const {
   return library == nullptr ? std::nullopt : std::optional(*library);
 }
 
+bool Strategy::is_runnable() const {
+  return !other || other->system == System::ddp || other->system == System::inductor ||
+         other->system == System::mg_wfbp;
+}
+
+bool Strategy::needs_times() const {
+  return other && (other->dispatch.cycle > Seconds{0} || other->system == System::inductor ||
+                   other->system == System::mg_wfbp);
+}
+
 std::vector<std::string_view> Strategy::algorithms() const {
   using Names = std::vector<std::string_view>;
   return std::visit(
@@ -253,6 +263,14 @@ bool Strategy::takes_rings() const {
   return any_algorithm(*this, &CollectiveAlgorithm::takes_rings);
 }
 
+void take_buckets_of_ddp(const OtherSystem& ddp, WireType wire, std::int64_t parameters,
+                         Thresholds& thresholds) {
+  const double of_fp32 = element_size(wire) / element_size(WireType::fp32);
+  thresholds.fusion = ddp.fusion > Bytes{0} ? of_fp32 * ddp.fusion
+                                            : static_cast<double>(parameters) * element_size(wire);
+  if (ddp.first_fusion) thresholds.first_fusion = of_fp32 * *ddp.first_fusion;
+}
+
 Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients, int ranks,
                WireType wire, const Thresholds& thresholds) {
   check_rank_count(ranks);
@@ -271,6 +289,8 @@ Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients, in
   const Bytes theta = strategy.preconditions()           ? whole
                       : strategy.fusion == Fusion::never ? Bytes{0}
                                                          : thresholds.fusion;
+  // Inductor lets no bucket grow beyond theta; all others close one that holds theta or more.
+  const bool closes_before = strategy.other && strategy.other->system == System::inductor;
   ScheduleOptions options{.ranks = ranks,
                           .group_size = thresholds.group_size,
                           .segments = thresholds.segments,
@@ -329,6 +349,14 @@ Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients, in
       plan.buckets.push_back(bucket);
     }
   };
+  // Whether the bucket waits for the gradient behind it.
+  const auto stays_open = [&](Bucket bucket, const Gradient& next) {
+    const Bytes limit =
+        plan.buckets.empty() && theta > Bytes{0} ? thresholds.first_fusion.value_or(theta) : theta;
+    if (!closes_before) return plan.bytes(bucket) < limit;
+    bucket.elements += next.elements;
+    return plan.bytes(bucket) <= limit;
+  };
   Bucket open;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (part > 0) {
@@ -338,7 +366,7 @@ Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients, in
     }
     open.elements += gradients[i].elements;
     ++open.gradient_count;
-    if (plan.bytes(open) < theta && i + 1 < gradients.size()) continue;
+    if (i + 1 < gradients.size() && stays_open(open, gradients[i + 1])) continue;
     open.schedule = schedule_of(open);
     plan.buckets.push_back(open);
     open = Bucket{.first_gradient = static_cast<int>(i) + 1};

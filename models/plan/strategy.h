@@ -19,7 +19,8 @@ namespace paceline::models {
 // What a strategy leaves open, as a threshold-driven runtime takes it. Sizes are in bytes on the
 // wire. A strategy ignores what it does not take.
 struct Thresholds {
-  Bytes fusion{0};     // theta: a bucket is closed as soon as it holds this much; 0 fuses nothing
+  Bytes fusion{0};  // theta: a bucket is closed as soon as it holds this much; 0 fuses nothing
+  std::optional<Bytes> first_fusion = {};  // the same for the first bucket, where it differs
   Bytes hybrid{0};     // eta: a Hybrid sends buckets up to this size by its `small` algorithm
   int group_size = 1;  // k: ranks of a group
   int segments = 0;    // pieces of a bucket in a pipelined tree; 0 takes the algorithm's default
@@ -71,14 +72,19 @@ enum class System {
   p3,
   k_fac,
   nccl_2_4,
+  ddp,
+  inductor,
+  mg_wfbp,
 };
 
-// What a strategy of another system takes where the user names nothing. Partition and credit are of
-// parameters, and so half as much on a wire of half the size, but for BytePS, which counts bytes.
+// What a strategy of another system takes where the user names nothing. Partition, credit, and theta of
+// DDP and Inductor are of parameters, and so half as much on a wire of half the size; BytePS counts
+// bytes.
 struct OtherSystem {
   System system = System::horovod;
-  Bytes fusion{0};     // theta
-  Bytes partition{0};  // at FP32
+  Bytes fusion{0};                         // theta
+  std::optional<Bytes> first_fusion = {};  // theta of the first bucket, where it differs
+  Bytes partition{0};                      // at FP32
   Dispatch dispatch = {};
   ServerTransport transport = ServerTransport::tcp;
 };
@@ -104,8 +110,7 @@ struct Strategy {
   Fusion fusion = Fusion::if_asked;
   std::variant<Scheduled, Hybrid, OnServers, Library, Served, Preconditioned> all_reduce;
   Overlap overlap = Overlap::wait_free;
-  // Set where the strategy models another system. It is predicted where its name is asked for, and
-  // the runtime refuses it.
+  // Set where the strategy models another system. It is predicted where its name is asked for.
   std::optional<OtherSystem> other = {};
 
   // The alternative of all_reduce, or null (empty) where it is another one.
@@ -116,6 +121,11 @@ struct Strategy {
   [[nodiscard]] bool preconditions() const {
     return std::holds_alternative<Preconditioned>(all_reduce);
   }
+  // Whether our runtime can run its plans: its buckets are of our kind. It has libraries of its own.
+  [[nodiscard]] bool is_runnable() const;
+  // Whether its buckets hang on when gradients are there and how long all-reduces take, so that
+  // make_plan() alone does not make them (simulator/planner/cycles.h).
+  [[nodiscard]] bool needs_times() const;
 
   // The algorithms that its buckets may take, that of small buckets first. Empty for a library, for
   // servers of another system, and for K-FAC.
@@ -137,6 +147,12 @@ struct Strategy {
 [[nodiscard]] std::vector<std::string> strategy_names();
 // Throws InputError that suggests the nearest name.
 [[nodiscard]] const Strategy& strategy(std::string_view name);
+
+// Sets theta, and that of the first bucket, to the system's own. DDP counts FP32 gradients, whatever
+// its hook makes of them on the wire. Without a theta of its own, the system has one bucket, of all
+// `parameters`.
+void take_buckets_of_ddp(const OtherSystem& ddp, WireType wire, std::int64_t parameters,
+                         Thresholds& thresholds);
 
 // The plan of a strategy for these gradients (in backward order) on `ranks` ranks. Fusion follows
 // Jizhi (4.3): gradients join the open bucket, which is sent once it holds theta or more. Buckets of

@@ -7,6 +7,7 @@
 
 #include "models/base/error.h"
 #include "simulator/cost/dispatch_cost.h"
+#include "simulator/planner/merged_gradients.h"
 #include "simulator/planner/recurrence.h"
 
 namespace paceline::simulator {
@@ -47,6 +48,15 @@ Cycles run_cycles(std::span<const models::Gradient> gradients, std::span<const S
   return run;
 }
 
+// When each gradient may travel.
+std::vector<Seconds> gradients_there(const models::NetworkWork& network, const models::Plan& plan,
+                                     const ComputeTimes& compute) {
+  std::vector<Seconds> times = gradient_times(network, compute);
+  if (plan.overlap == models::Overlap::none)
+    std::fill(times.begin(), times.end(), compute.total() - compute.update);
+  return times;
+}
+
 }  // namespace
 
 std::vector<models::Bucket> buckets_of_cycles(
@@ -84,15 +94,23 @@ models::Plan make_timed_plan(const models::Strategy& strategy, const models::Net
   if (overlap && strategy.overlap == models::Overlap::wait_free) plan.overlap = *overlap;
   if (strategy.preconditions()) models::check_k_fac_overlap(plan.overlap);
   const models::Dispatch& dispatch = plan.dispatch;
+  if (strategy.other && strategy.other->system == models::System::mg_wfbp && ranks > 1) {
+    constexpr std::int64_t one = 1;
+    const auto takes = [&](std::int64_t elements) {
+      return timer.time(plan.schedules.front(),
+                        static_cast<double>(elements) * models::element_size(wire));
+    };
+    plan.buckets = merged_gradients(network.gradients, gradients_there(network, plan, compute),
+                                    takes(one), takes);
+    return plan;
+  }
   if (!strategy.other || dispatch.cycle == Seconds{0} || ranks == 1) return plan;
   if (thresholds.partition > Bytes{0}) {
     // Parts are handed over by themselves, whenever there is room, and each meets some cycle.
     for (models::Bucket& bucket : plan.buckets) bucket.wait = 0.5 * dispatch.cycle;
     return plan;
   }
-  std::vector<Seconds> times = gradient_times(network, compute);
-  if (plan.overlap == models::Overlap::none)
-    std::fill(times.begin(), times.end(), compute.total() - compute.update);
+  const std::vector<Seconds> times = gradients_there(network, plan, compute);
   std::map<std::pair<std::int64_t, int>, Seconds> known;
   const auto takes = [&](const models::Bucket& bucket) {
     const auto [entry, is_new] = known.try_emplace({bucket.elements, bucket.gradient_count});

@@ -38,8 +38,8 @@ namespace paceline::simulator {
     const models::Dispatch& dispatch, Bytes theta, Bytes element_size,
     const std::function<Seconds(const models::Bucket&)>& takes);
 
-// models::make_plan(), with the buckets and waits of the strategy's cycle where it has one and there
-// is more than one rank. `overlap`, if given, is that of the plan. Throws as make_plan() does.
+// models::make_plan(), with the buckets and waits of the strategy's cycle where it has one, and
+// MG-WFBP's buckets (merged_gradients.h), where there is more than one rank. `overlap`, if given, is that of the plan. Throws as make_plan() does.
 [[nodiscard]] models::Plan make_timed_plan(const models::Strategy& strategy,
                                            const models::NetworkWork& network, int ranks,
                                            models::WireType wire,

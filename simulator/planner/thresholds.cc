@@ -12,6 +12,7 @@
 #include "models/collective/algorithms.h"
 #include "models/collective/catalogue.h"
 #include "simulator/planner/bucket_timer.h"
+#include "simulator/planner/merged_gradients.h"
 #include "simulator/planner/recurrence.h"
 
 namespace paceline::simulator {
@@ -105,10 +106,21 @@ void take_system(const models::OtherSystem& system, const ThresholdRequest& aske
     chosen.partition = asked.partition.value_or(of_fp32 * system.partition);
   if (system.dispatch.credit)
     chosen.dispatch.credit = asked.credit.value_or(of_fp32 * *system.dispatch.credit);
-  const bool has_servers = system.system != models::System::horovod &&
-                           system.system != models::System::byte_scheduler &&
-                           system.system != models::System::nccl_2_4;
+  const bool has_servers =
+      system.system != models::System::horovod && system.system != models::System::byte_scheduler &&
+      system.system != models::System::nccl_2_4 && system.system != models::System::ddp &&
+      system.system != models::System::inductor && system.system != models::System::mg_wfbp;
   if (asked.through_host && !has_servers) chosen.dispatch.through_host = true;
+}
+
+// Inductor's theta, from the times of two all-reduces between which its model is a line.
+Bytes inductor_bucket(const models::Strategy& strategy, int ranks, BucketTimer timer) {
+  constexpr Bytes few{1024.0 * 1024};
+  constexpr Bytes more{1024.0 * 1024 * 1024};
+  const models::PlannedSchedule all_reduce{
+      std::string(name(*strategy.library())), {.ranks = ranks}, {}, strategy.library()};
+  if (ranks == 1) return saturating_bucket(few, Seconds{0}, more, Seconds{0});
+  return saturating_bucket(few, timer.time(all_reduce, few), more, timer.time(all_reduce, more));
 }
 
 // One server on each machine of workers, unless the user says otherwise.
@@ -173,6 +185,10 @@ models::Thresholds resolve_thresholds(const models::Strategy& strategy,
     take_system(*strategy.other, asked, wire, chosen);
     const int nodes = (ranks - 1) / timer.cost().ranks_per_node + 1;
     if (strategy.served() != nullptr) take_servers(*strategy.other, asked, nodes, chosen);
+    if (strategy.other->system == models::System::ddp && !asked.fusion)
+      models::take_buckets_of_ddp(*strategy.other, wire, network.parameters(), chosen);
+    if (strategy.other->system == models::System::inductor && !asked.fusion)
+      chosen.fusion = inductor_bucket(strategy, ranks, timer);
     return chosen;
   }
   // NCCL does not go through the host, and servers are on hosts anyway.

@@ -56,6 +56,8 @@ struct ThresholdRequest {
 //    of p ranks on N nodes of g; over NVLink 15,000 for each channel of 11 GB/s and all sizes between two
 //    nodes. 0 on one node.
 //  - strategies of other systems: their systems' defaults (models/plan/strategy.h), nothing searched.
+//    A named theta is that of DDP's first bucket, too, as bucket_cap_mb is.
+//  - theta of inductor: as merged_gradients.h says.
 //  - K-FAC: owners are balanced, and factors refreshed in every iteration.
 // Throws InputError if k does not divide the ranks.
 [[nodiscard]] models::Thresholds resolve_thresholds(const models::Strategy& strategy,

@@ -36,7 +36,9 @@ class Systems(CommandTest):
     def test_what_runs_plans_refuses_them(self):
         small = ("--model", "cnn-small", "--cluster", "jizhi-p40", "--batch", "2", "--precision", "fp32", "--ranks", "2")
         data = ("train", "--model", "cnn-small", "--data", "synthetic", "--ranks", "2")
-        for name in self.names:
+        runnable = {"ddp", "ddp-ring", "one-bucket", "inductor", "mg-wfbp"}
+        self.assertTrue(runnable < set(self.names))
+        for name in sorted(set(self.names) - runnable):
             with self.subTest(name):
                 problem = f"{name} models what another system does: it can be predicted, not run"
                 self.done(run("predict", *small, "--strategy", name, "--plan-out", str(self.plan)))
@@ -45,6 +47,41 @@ class Systems(CommandTest):
                 self.refused(run(*data, "--strategy", name), "--strategy", problem)
                 self.refused(run(*data, "--plan", str(self.plan)), str(self.plan), problem)
         self.refused(run("replay", *small, "--strategy", "ring", "--host-copies"), "--host-copies")
+
+    def test_what_runs_plans_runs_those_of_our_kind(self):
+        small = ("--model", "cnn-small", "--cluster", "jizhi-p40", "--batch", "2", "--precision", "fp32", "--ranks", "2")
+        data = ("train", "--model", "cnn-small", "--data", "synthetic", "--ranks", "2", "--stop-after", "1")
+        for name in ("ddp-ring", "one-bucket", "mg-wfbp"):
+            with self.subTest(name):
+                self.done(run("predict", *small, "--strategy", name, "--plan-out", str(self.plan)))
+                self.done(run("replay", *small, "--strategy", name))
+                self.done(run("replay", *small, "--plan", str(self.plan)))
+                self.done(run(*data, "--plan", str(self.plan)))
+        for name in ("ddp-ring", "one-bucket"):
+            self.done(run(*data, "--strategy", name))
+        for name in ("mg-wfbp", "inductor"):
+            self.refused(run(*data, "--strategy", name), "--strategy", f"the buckets of {name} hang on how long all-reduces take")
+        for words in (("--strategy", "ddp"), ("--strategy", "inductor")):
+            self.refused(run("replay", *small, *words), "--strategy", "is a library's own all-reduce")
+
+    def test_ddp_closes_its_first_bucket_early(self):
+        ours = self.row("--strategy", "fused-ring", "--theta", "25MiB", "--wire", "fp32")
+        row = self.row("--strategy", "ddp-ring", "--wire", "fp32", "--plan-out", str(self.plan))
+        sizes = lambda: [sum(gradient["elements"] for gradient in bucket["gradients"]) * 4 / 2**20 for bucket in json.loads(self.plan.read_text())["buckets"]]
+        first, *others = sizes()
+        self.assertEqual(row["thresholds"]["theta_bytes"], 25 * 2**20)
+        self.assertTrue(1 <= first < 25)
+        self.assertTrue(all(25 <= size for size in others[:-1]))
+        self.assertEqual(row["buckets"], ours["buckets"] + 1)
+        # A wire of half the size changes no bucket.
+        wide = sizes()
+        half = self.row("--strategy", "ddp-ring", "--wire", "fp16", "--plan-out", str(self.plan))
+        self.assertEqual(half["thresholds"]["theta_bytes"], 12.5 * 2**20)
+        self.assertEqual(sizes(), wide)
+        # A theta that is named is the first bucket's, too.
+        self.row("--strategy", "ddp-ring", "--wire", "fp32", "--theta", "25MiB", "--plan-out", str(self.plan))
+        self.assertGreaterEqual(sizes()[0], 25)
+        self.assertEqual(self.row("--strategy", "one-bucket")["buckets"], 1)
 
     def test_shorter_cycles_make_smaller_buckets(self):
         slow = self.row("--strategy", "horovod")

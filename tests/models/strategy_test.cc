@@ -97,6 +97,59 @@ TEST(Strategy, OfNccl24TakesTreesUpToEta) {
   }
 }
 
+// 1 MiB of FP32 gradients close DDP's first bucket, and 25 MiB each other. A wire of half the size
+// changes no bucket, for DDP counts before its hook compresses.
+TEST(Strategy, OfDdpHasASmallFirstBucket) {
+  constexpr std::int64_t mebi = 1024 * 1024 / 4;  // elements of 1 MiB
+  const std::vector<Gradient> gradients =
+      gradients_of({mebi - 1, 1, 24 * mebi, mebi - 1, 2, 25 * mebi, 3});
+  for (const WireType wire : {WireType::fp32, WireType::fp16}) {
+    for (const char* name : {"ddp", "ddp-ring"}) {
+      Thresholds thresholds;
+      take_buckets_of_ddp(*strategy(name).other, wire, 1, thresholds);
+      EXPECT_EQ(sizes(make_plan(strategy(name), gradients, 4, wire, thresholds)),
+                (std::vector<std::int64_t>{mebi, 25 * mebi + 1, 25 * mebi, 3}));
+    }
+  }
+  // A theta that is named is that of the first bucket, too.
+  EXPECT_EQ(sizes(make_plan(strategy("ddp"), gradients, 4, WireType::fp32, {.fusion = 2_MiB})),
+            (std::vector<std::int64_t>{25 * mebi, 26 * mebi + 1, 3}));
+}
+
+TEST(Strategy, OfOneBucketHasOneAfterTheBackwardPass) {
+  const std::vector<Gradient> gradients = gradients_of({4, 7, 10});
+  Thresholds thresholds;
+  take_buckets_of_ddp(*strategy("one-bucket").other, WireType::fp32, 21, thresholds);
+  const Plan plan = make_plan(strategy("one-bucket"), gradients, 4, WireType::fp32, thresholds);
+  EXPECT_EQ(sizes(plan), std::vector<std::int64_t>{21});
+  EXPECT_EQ(plan.overlap, Overlap::none);
+}
+
+// 40 bytes at most: 4 + 6 elements fill a bucket, and 7 do not fit beside 4.
+TEST(Strategy, OfInductorLetsNoBucketPassTheta) {
+  EXPECT_EQ(sizes(make_plan(strategy("inductor"), gradients_of({4, 6, 4, 7, 3, 30, 1}), 4,
+                            WireType::fp32, {.fusion = 40_B})),
+            (std::vector<std::int64_t>{10, 4, 10, 30, 1}));
+}
+
+// The runtime runs plans of its own kind of buckets, and makes those that need no clock.
+TEST(Strategy, OfOtherSystemsThatTheRuntimeRuns) {
+  std::vector<std::string> run;
+  std::vector<std::string> timed;
+  for (const Strategy& strategy : other_system_catalogue()) {
+    if (strategy.is_runnable()) run.emplace_back(strategy.name);
+    if (strategy.needs_times()) timed.emplace_back(strategy.name);
+  }
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(run, (Names{"ddp", "ddp-ring", "one-bucket", "inductor", "mg-wfbp"}));
+  EXPECT_EQ(timed, (Names{"horovod", "horovod-hierarchical", "mpi-host", "byte-scheduler",
+                          "inductor", "mg-wfbp"}));
+  for (const Strategy& strategy : strategy_catalogue()) {
+    EXPECT_TRUE(strategy.is_runnable());
+    EXPECT_FALSE(strategy.needs_times());
+  }
+}
+
 // A library's strategy has the library's name, so that users and plans name both by one word.
 TEST(Strategy, OfALibraryHasItsName) {
   int libraries = 0;
