@@ -104,6 +104,7 @@ class CudaNetwork::Implementation {
 
   [[nodiscard]] const NetworkTraits& traits() const { return traits_; }
   void observe(LayerObserver* observer) { observer_ = observer; }
+  void mark(PassMarker* marker) { marker_ = marker; }
 
   [[nodiscard]] ArrayView statistics() {
     return {reinterpret_cast<std::byte*>(program_.statistics), NumberType::fp32,
@@ -135,6 +136,7 @@ class CudaNetwork::Implementation {
                       Pass pass, std::uint64_t seed) {
     const cuda::CurrentDevice current(device_index_);
     check_batch(traits_, input_elements_, images, labels, pass);
+    if (marker_ != nullptr) marker_->began(false, *compute_);
     load(images, labels, seed);
     cuda::start(program_.load_images, compute_->handle());
     for (std::size_t i = 0; i < program_.layers.size(); ++i) {
@@ -157,6 +159,7 @@ class CudaNetwork::Implementation {
                         gradients.type == NumberType::fp32 && gradients.kind != MemoryKind::host,
                     "gradients are the whole flat array, in memory that the device takes");
     is_trained_ = false;
+    if (marker_ != nullptr) marker_->began(true, *compute_);
     backward_pass_.elements()[0] = {seed_, loss_scale, options_.batch};
     backward_pass_.copy_to(program_.pass, *compute_);
     auto* array = reinterpret_cast<float*>(gradients.data);
@@ -250,6 +253,7 @@ class CudaNetwork::Implementation {
     observer_->began(backward, static_cast<int>(layer));
   }
   void ended(bool backward, std::size_t layer) {
+    if (marker_ != nullptr) marker_->ended(backward, static_cast<int>(layer), *compute_);
     if (observer_ == nullptr) return;
     wait(compute_->record());
     observer_->ended(backward, static_cast<int>(layer));
@@ -271,6 +275,7 @@ class CudaNetwork::Implementation {
   Staging<SampleOutcome> outcomes_;
   Staging<float> logits_;
   LayerObserver* observer_ = nullptr;
+  PassMarker* marker_ = nullptr;
   float* gradient_array_ = nullptr;  // that operations have
   Token computed_;                   // the last backward pass
   // The last training pass, as backward() needs it.
@@ -307,6 +312,9 @@ std::vector<float> CudaNetwork::logits() const {
 }
 void CudaNetwork::observe(LayerObserver* observer) {
   implementation_->observe(observer);
+}
+void CudaNetwork::mark(PassMarker* marker) {
+  implementation_->mark(marker);
 }
 
 }  // namespace paceline::runtime

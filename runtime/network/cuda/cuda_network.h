@@ -25,6 +25,17 @@
 
 namespace paceline::runtime {
 
+// Is told of places in the stream of a pass while its work is put there, and may put more behind it, such
+// as an event. Unlike an observer of layers it makes nobody wait.
+class PassMarker {
+ public:
+  virtual ~PassMarker() = default;
+  // Nothing of the pass is in the stream yet.
+  virtual void began(bool backward, Stream& stream) = 0;
+  // All work of the layer is in the stream; of the first layer's forward pass also the load of the batch.
+  virtual void ended(bool backward, int layer, Stream& stream) = 0;
+};
+
 class CudaNetwork final : public TrainableNetwork {
  public:
   // The device outlives the network. Throws InputError as CpuNetwork does, and RunError if the
@@ -43,6 +54,8 @@ class CudaNetwork final : public TrainableNetwork {
                          const GradientReady& ready) override;
   [[nodiscard]] std::vector<float> logits() const override;
   void observe(LayerObserver* observer) override;
+  // `marker` may be null. It must outlive its use. Passes are then put into the stream layer by layer.
+  void mark(PassMarker* marker);
 
  private:
   class Implementation;

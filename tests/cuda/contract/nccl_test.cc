@@ -439,4 +439,65 @@ TEST_F(NcclDouble, TheSameSeedRepeatsTheSameSchedule) {
   EXPECT_GT(std::unique(first.begin(), first.end()) - first.begin(), 5);
 }
 
+// On the virtual clock a collective begins on no rank before all have come, and takes its time on each.
+TEST(NcclTime, BeginsWhenTheLastRankHasCome) {
+  if (!cuda_on_host::present()) GTEST_SKIP() << "a GPU has a clock of its own";
+  constexpr int ranks = 3;
+  cuda_on_host::reset(cuda_on_host::Order::eager, 1);
+  cuda_on_host::nccl::reset();
+  cuda_on_host::set_clock(
+      "fill=100e-6; all-reduce=10e-6+1e9; send=5e-6+2e9; receive=5e-6+2e9; *=0");
+  constexpr std::size_t count = 1000;
+  ncclComm_t comms[ranks] = {};
+  ASSERT_NCCL(ncclCommInitAll(comms, ranks, nullptr));
+  std::vector<std::unique_ptr<Stream>> streams;
+  std::vector<std::unique_ptr<Floats>> values;
+  std::vector<std::unique_ptr<Event>> begun, reduced, moved;
+  for (int r = 0; r < ranks; ++r) {
+    ASSERT_OK(cudaSetDevice(r));
+    streams.push_back(std::make_unique<Stream>());
+    values.push_back(std::make_unique<Floats>(count));
+    for (auto* const events : {&begun, &reduced, &moved})
+      events->push_back(std::make_unique<Event>(cudaEventDefault));
+    ASSERT_OK(cudaEventRecord(*begun.back(), *streams.back()));
+    // Rank r comes r fills later than rank 0.
+    for (int i = 0; i <= r; ++i)
+      ASSERT_OK(cudaMemsetAsync(*values.back(), 0, count * sizeof(float), *streams.back()));
+  }
+  ASSERT_NCCL(ncclGroupStart());
+  for (int r = 0; r < ranks; ++r)
+    ASSERT_NCCL(
+        ncclAllReduce(*values[r], *values[r], count, ncclFloat, ncclSum, comms[r], *streams[r]));
+  ASSERT_NCCL(ncclGroupEnd());
+  for (int r = 0; r < ranks; ++r) {
+    ASSERT_OK(cudaSetDevice(r));
+    ASSERT_OK(cudaEventRecord(*reduced[r], *streams[r]));
+  }
+  ASSERT_NCCL(ncclGroupStart());
+  ASSERT_NCCL(ncclSend(*values[0], count, ncclFloat, 1, comms[0], *streams[0]));
+  ASSERT_NCCL(ncclRecv(*values[1], count, ncclFloat, 0, comms[1], *streams[1]));
+  ASSERT_NCCL(ncclGroupEnd());
+  for (int r = 0; r < ranks; ++r) {
+    ASSERT_OK(cudaSetDevice(r));
+    ASSERT_OK(cudaEventRecord(*moved[r], *streams[r]));
+  }
+  for (int r = 0; r < ranks; ++r) {
+    ASSERT_OK(cudaSetDevice(r));
+    ASSERT_OK(cudaStreamSynchronize(*streams[r]));
+    float ms = 0;
+    ASSERT_OK(cudaEventElapsedTime(&ms, *begun[r], *reduced[r]));
+    EXPECT_NEAR(ms, 0.3 + 0.010 + 0.004, 1e-6) << r;  // the last has three fills before it
+    ASSERT_OK(cudaEventElapsedTime(&ms, *reduced[r], *moved[r]));
+    EXPECT_NEAR(ms, r < 2 ? 0.005 + 0.002 : 0, 1e-6) << r;
+  }
+  for (int r = 0; r < ranks; ++r) {
+    ASSERT_OK(cudaSetDevice(r));
+    streams[r].reset();
+    values[r].reset();
+    for (auto* const events : {&begun, &reduced, &moved}) (*events)[r].reset();
+    EXPECT_NCCL(ncclCommDestroy(comms[r]));
+  }
+  EXPECT_THAT(cuda_on_host::leaks(), testing::IsEmpty());
+}
+
 }  // namespace

@@ -18,6 +18,10 @@ Place place(const void* address) {
   return a->kind == MemoryKind::device ? Place::device : Place::pinned;
 }
 
+const char* name(Place place) {
+  return place == Place::device ? "device" : "host";
+}
+
 bool fits(cudaMemcpyKind kind, Place to, Place from) {
   switch (kind) {
     case cudaMemcpyHostToHost:
@@ -74,6 +78,8 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   const OperationPointer operation = enqueue(stream, [=] {
     auto made = std::make_shared<Operation>();
     made->what = "copy of " + with_s(bytes, "byte");
+    made->timed_as = std::string("copy ") + name(source) + " to " + name(target);
+    made->timed_bytes = static_cast<double>(bytes);
     made->run = [=] { std::memmove(to, staged ? staged->data() : from, bytes); };
     if (source != Place::pageable) made->accesses.push_back({bytes_of(from), bytes, false});
     if (target != Place::pageable) made->accesses.push_back({bytes_of(to), bytes, true});

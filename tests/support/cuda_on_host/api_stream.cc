@@ -47,6 +47,7 @@ cudaError_t record(Event& event, Stream* stream) {
   event.record = enqueue(stream, [time_ms = event.time_ms] {
     auto made = std::make_shared<Operation>();
     made->what = "record of an event";
+    made->is_record = true;
     made->run = [time_ms] { *time_ms = state().time_ms; };
     return made;
   });

@@ -69,6 +69,9 @@ void host_reads(const void* first, std::size_t bytes) {
 void host_writes(void* first, std::size_t bytes) {
   if (present()) hooks()->host_access(first, bytes, true);
 }
+void set_clock(const std::string& model) {
+  if (present()) hooks()->set_clock(model.c_str());
+}
 std::size_t remembered_accesses() {
   return present() ? hooks()->remembered_accesses() : 0;
 }

@@ -38,6 +38,8 @@ void set_devices(int count);
 // and what system calls do are not.
 void host_reads(const void* first, std::size_t bytes);
 void host_writes(void* first, std::size_t bytes);
+// Times of operations on a virtual clock, as clock.h says, until reset(). An empty text turns it off.
+void set_clock(const std::string& model);
 // How many accesses the check for races has to remember at present.
 [[nodiscard]] std::size_t remembered_accesses();
 // Misuse throws std::logic_error in the thread that finds it, in place of aborting.

@@ -40,6 +40,8 @@ void reset(int order, std::uint64_t seed) {
   s.streams_made.clear();
   s.operations = 0;
   s.time_ms = 0;
+  s.clock = {};
+  s.clock.random.seed(seed);
   s.hash = 14695981039346656037U;  // FNV-1a
   s.progress = 0;
   s.calls.clear();
@@ -48,6 +50,7 @@ void reset(int order, std::uint64_t seed) {
   s.device_operations.clear();
   s.sticky.clear();
   s.throws_on_misuse = false;
+  s.environment_is_applied = true;  // a test says what it wants by control.h
   s.turn = nullptr;
   for (Thread* const t : s.threads) {
     t->device = 0;
@@ -56,6 +59,7 @@ void reset(int order, std::uint64_t seed) {
     t->enrolled = t->waits = t->absent = false;
     t->comes_with = nullptr;
     t->questions = t->rests = 0;
+    t->now_s = 0;
   }
   forget_peers();
   forget_all_accesses();
@@ -135,6 +139,11 @@ void host_access(const void* first, std::size_t bytes, bool writes) {
   host_touches({static_cast<const std::byte*>(first), bytes, writes}, "the host");
 }
 
+void set_clock(const char* model) {
+  const Hook hook;
+  state().clock.model = parse_clock(model);
+}
+
 std::size_t remembered() {
   const Hook hook;
   return known_accesses();
@@ -144,7 +153,7 @@ std::size_t remembered() {
 
 extern "C" const cuda_on_host::Hooks* cuda_on_host_hooks() {
   static const cuda_on_host::Hooks hooks = {
-      reset,       fail,        break_device,  limit_memory,    set_devices, calls,
-      visit_races, visit_leaks, schedule_hash, throw_on_misuse, host_access, remembered};
+      reset,       fail,          break_device,    limit_memory, set_devices, calls,    visit_races,
+      visit_leaks, schedule_hash, throw_on_misuse, host_access,  remembered,  set_clock};
   return &hooks;
 }

@@ -23,6 +23,7 @@ struct Hooks {
   void (*throw_on_misuse)(bool on);
   void (*host_access)(const void* first, std::size_t bytes, bool writes);
   std::size_t (*remembered_accesses)();
+  void (*set_clock)(const char* model);
 };
 
 }  // namespace cuda_on_host

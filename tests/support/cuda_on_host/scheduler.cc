@@ -29,7 +29,13 @@ bool can_run(const Operation& operation) {
   return is_broken(operation.stream->device) || !operation.ready || operation.ready();
 }
 
-void advance_time(const Operation& operation) {
+void advance_time(Operation& operation) {
+  constexpr double s_to_ms = 1e3;
+  if (state().clock.model.is_on) {
+    set_times(operation);
+    state().time_ms = operation.ends_at * s_to_ms;
+    return;
+  }
   constexpr double launch_ms = 1e-3;
   constexpr double bytes_per_ms = 1e9;
   double bytes = 0;
@@ -54,14 +60,18 @@ void run(const OperationPointer& operation) {
   Stream& stream = *operation->stream;
   stream.queue.pop_front();
   if (stream.queue.empty()) s.busy.erase(&stream);
-  advance_time(*operation);
+  const bool meets_others = static_cast<bool>(operation->ready);
+  if (!meets_others) advance_time(*operation);
   add_to_hash(operation->what, static_cast<std::uint64_t>(stream.device) << 32U |
                                    static_cast<std::uint64_t>(stream.id));
   apply_device_fault(*operation);
   const std::function<void()> body = std::move(operation->run);
   struct End {
     Operation& operation;
+    bool is_timed;
     ~End() {
+      // What meets others has been told when they came.
+      if (!is_timed) advance_time(operation);
       operation.done = true;
       operation.after.clear();
       operation.run = nullptr;
@@ -70,8 +80,9 @@ void run(const OperationPointer& operation) {
       operation.waits_for = nullptr;
       wake_all();
     }
-  } end{*operation};
+  } end{*operation, !meets_others};
   if (!body || is_broken(stream.device)) return;
+  if (operation->is_kernel && s.clock.model.is_on && !s.clock.model.bodies) return;
   open_for(*operation);
   struct Closed {
     const Operation& operation;
@@ -185,6 +196,9 @@ OperationPointer issue(Stream* stream, OperationPointer operation) {
   operation->stream = stream;
   operation->number = ++stream->issued;
   operation->age = ++s.operations;
+  Thread& host = this_thread();
+  host.now_s += s.clock.model.host_s;
+  operation->issued_at = host.now_s;
   for (const OperationPointer& earlier : operation->after) join(operation->clock, *earlier);
   if (stream->tail != nullptr) join(operation->clock, *stream->tail);
   add_legacy_order(stream, *operation);
@@ -215,6 +229,8 @@ OperationPointer enqueue(Stream* stream, const MakeOperation& make) {
 void synchronise(const OperationPointer& operation, const char* why) {
   wait([&] { return operation->done; }, [&] { return std::vector<Operation*>{operation.get()}; },
        why);
+  Thread& host = this_thread();
+  host.now_s = std::max(host.now_s, operation->ends_at);
   host_waited_for(*operation);
   open_waited_pinned();
 }

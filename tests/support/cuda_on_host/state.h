@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/cuda_on_host/clock.h"
 #include "tests/support/cuda_on_host/order.h"
 #include "tests/support/cuda_on_host/world.h"
 
@@ -36,6 +37,7 @@ struct Stream {
   OperationPointer tail;               // the last that was issued
   std::uint64_t issued = 0;
   bool destroyed = false;
+  double is_free_at = 0;  // on the virtual clock: the end of the last that ran
 
   // While it is captured:
   std::shared_ptr<Capture> capture;
@@ -61,6 +63,7 @@ struct Thread {
   cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
   int calls_deep = 0;
   bool in_host_function = false;
+  double now_s = 0;   // on the virtual clock
   int questions = 0;  // whether something is done, in a row and in vain
   int rests = 0;      // for so many turns, if others can take them: it would only ask again
   std::unique_lock<std::mutex> lock;
@@ -95,7 +98,8 @@ struct State {
   std::map<int, int> streams_made;                              // of each device
   std::set<Stream*, ByDeviceAndId> busy;                        // with something in the queue
   std::uint64_t operations = 0;                                 // issued
-  double time_ms = 0;
+  double time_ms = 0;  // of the operation that runs, or where there is no virtual clock of all
+  ClockState clock;
   std::uint64_t hash = 0;
   std::uint64_t progress = 0;
   const Operation* running = nullptr;
@@ -117,6 +121,7 @@ struct State {
   std::map<int, long> device_operations;  // that ran
   std::map<int, cudaError_t> sticky;      // of a device that is broken
   bool throws_on_misuse = false;
+  bool environment_is_applied = false;
 };
 
 [[nodiscard]] State& state();

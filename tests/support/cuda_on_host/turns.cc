@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 #include "tests/support/cuda_on_host/state.h"
 
@@ -97,6 +99,28 @@ cudaError_t failed(cudaError_t error) {
   return error;
 }
 
+namespace {
+
+// What a program that knows nothing of the double was started with (README.md).
+void apply_environment() {
+  State& s = state();
+  if (std::exchange(s.environment_is_applied, true)) return;
+  if (const char* const devices = std::getenv("CUDA_ON_HOST_DEVICES"))
+    s.devices = std::atoi(devices);
+  if (const char* const clock = std::getenv("CUDA_ON_HOST_CLOCK"))
+    s.clock.model = parse_clock(clock);
+  const char* const fault = std::getenv("CUDA_ON_HOST_FAIL");
+  if (fault == nullptr) return;
+  const std::string text = fault;  // "cudaMalloc:2:2"
+  const std::size_t first = text.find(':');
+  const std::size_t second = text.find(':', first + 1);
+  if (second == std::string::npos) die("CUDA_ON_HOST_FAIL is FUNCTION:CALL:ERROR, and not " + text);
+  s.faults.insert({text.substr(0, first),
+                   {std::atol(text.c_str() + first + 1), std::atoi(text.c_str() + second + 1)}});
+}
+
+}  // namespace
+
 ApiCall::ApiCall(const char* name) {
   Thread& me = this_thread();
   State& s = state();
@@ -109,6 +133,7 @@ ApiCall::ApiCall(const char* name) {
       await_turn(me);
     }
   }
+  apply_environment();
   ++s.calls[name];
   const auto range = s.faults.equal_range(name);
   for (auto fault = range.first; fault != range.second; ++fault) {

@@ -47,6 +47,16 @@ struct Operation {
   std::function<std::vector<Operation*>()> needs = {};
   std::function<std::string()> waits_for = {};
 
+  // For the virtual clock (clock.h).
+  std::string timed_as = {};  // in place of `what`
+  double timed_bytes = -1;    // in place of those of `accesses`, unless it is below 0
+  bool is_record = false;     // of an event
+  bool is_kernel = false;     // whose body may be left out
+  double issued_at = 0;       // on the clock of the host, in seconds
+  double not_before = 0;      // when those that it meets have come
+  double begins_at = 0;
+  double ends_at = 0;
+
   // Set by the scheduler.
   std::vector<std::shared_ptr<Operation>> after = {};
   Stream* stream = nullptr;
@@ -81,6 +91,8 @@ class ApiCall {
 // Puts an operation behind the others of the stream. In a capture the operation is recorded
 // instead, and the result is null.
 OperationPointer enqueue(Stream* stream, const MakeOperation& make);
+// When the operation, which stands at the head of its stream, could begin on the virtual clock.
+[[nodiscard]] double arrival_of(const Operation& operation);
 // What stands at the head of an operation's stream, in words.
 [[nodiscard]] std::string head_of(const Operation& operation);
 // Lets the operations that match end without running: those of a communicator that was aborted.

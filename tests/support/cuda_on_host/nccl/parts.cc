@@ -123,6 +123,17 @@ void forget(const Part& part) {
   }
 }
 
+// On the virtual clock none of them begins before all have come.
+void meet(const std::vector<PartPointer>& parts) {
+  double all_came = 0;
+  for (const PartPointer& part : parts)
+    if (const OperationPointer owner = part->owner.lock(); owner != nullptr && !owner->done)
+      all_came = std::max(all_came, arrival_of(*owner));
+  for (const PartPointer& part : parts)
+    if (const OperationPointer owner = part->owner.lock())
+      owner->not_before = std::max(owner->not_before, all_came);
+}
+
 void complete_transfer(const PartPointer& part) {
   const std::vector<PartPointer> both = partners(*part);
   const std::size_t bytes = part->count * bytes_of(part->type);
@@ -136,6 +147,7 @@ void complete_transfer(const PartPointer& part) {
   }
   const std::byte* const source = both[0]->buffered ? both[0]->mail.data() : both[0]->in;
   if (bytes > 0) std::memcpy(both[1]->out, source, bytes);
+  if (!both[0]->buffered) meet(both);
   finish(both[0]);
   finish(both[1]);
   forget(*part);
@@ -175,6 +187,7 @@ void complete_collective(const PartPointer& part) {
   const std::vector<PartPointer> all = partners(*part);
   std::vector<std::vector<std::byte>> results;
   for (const PartPointer& p : all) results.push_back(result_of(*p, all));
+  meet(all);
   for (std::size_t r = 0; r < all.size(); ++r) {
     const bool receives = all[r]->kind != Kind::reduce || all[r]->peer == all[r]->comm->rank;
     if (receives && !results[r].empty())
@@ -276,6 +289,14 @@ OperationPointer make_operation(const std::vector<Part>& prototypes) {
     parts->push_back(part);
     for (const Access& access : accesses_of(*part)) operation->accesses.push_back(access);
   }
+  double sent = 0;
+  double received = 0;
+  for (const PartPointer& part : *parts) {
+    const auto bytes = static_cast<double>(part->count * bytes_of(part->type));
+    if (part->kind != Kind::receive) sent += bytes;
+    if (part->kind != Kind::send) received += bytes;
+  }
+  operation->timed_bytes = std::max(sent, received);
   operation->what = text_of(*parts->front());
   if (parts->size() > 1) operation->what += " and " + std::to_string(parts->size() - 1) + " more";
   operation->ready = [parts] {
