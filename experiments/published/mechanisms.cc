@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "models/base/error.h"
+#include "models/cluster/link_rules.h"
 #include "models/plan/strategy.h"
 
 namespace paceline::experiments {
@@ -56,6 +57,12 @@ void no_tcp_rule(Cluster& cluster) {
   bandwidth.value = bandwidth.low = bandwidth.high = benchmark_share * cluster.nic.line_rate.value;
 }
 
+// The rule of one rank a node, whatever ranks share the processors.
+void no_shared_sockets(Cluster& cluster) {
+  if (!cluster.has_nic() || !cluster.nic.tcp_flows) return;
+  cluster.nic.bandwidth = models::tcp_bandwidth(cluster.nic.line_rate, *cluster.nic.tcp_flows, 1);
+}
+
 void reduce_after_receiving(Cluster& cluster) {
   cluster.device.reduction = models::Reduction::after_receiving;
 }
@@ -64,13 +71,19 @@ void no_cycle(RowJob& job) {
   job.options.thresholds.cycle = Seconds{0};
 }
 
+// ByteScheduler's parts over NCCL 2.4, too.
+void no_trees_of_nccl_2_4(RowJob& job) {
+  const std::string_view name = job.options.strategy->name;
+  if (name == "nccl-2.4" || name == "byte-scheduler") job.options.thresholds.hybrid = Bytes{0};
+}
+
 void no_host_copies(RowJob& job) {
   job.options.thresholds.through_host = false;
   if (job.options.strategy->name == "mpi-host")
     job.options.strategy = &models::strategy("fused-ring");
 }
 
-constexpr std::array<Mechanism, 10> all = {{
+constexpr std::array<Mechanism, 12> all = {{
     {"waiting", "ranks are alike, and every iteration is", no_waiting},
     {"crowding", "ranks of a node do not slow each other", no_crowding},
     {"slowdown", "collectives take nothing from computation", no_slowdown},
@@ -78,8 +91,11 @@ constexpr std::array<Mechanism, 10> all = {{
     {"fixed-time", "layers take time by the batch alone", no_time<&Effects::layer_launch>},
     {"host-paths", "no staging, no shared switches, sockets and memory", no_host},
     {"tcp", "TCP gets 0.94 of the line rate", no_tcp_rule},
+    {"tcp-shared", "TCP flows get as much where four ranks or more share a node",
+     no_shared_sockets},
     {"reduction", "sums are made after a message is there", reduce_after_receiving},
     {"cycle", "Horovod looks for gradients all the time", nullptr, no_cycle},
+    {"nccl-trees", "NCCL 2.4 takes rings alone", nullptr, no_trees_of_nccl_2_4},
     {"host-copies", "buckets do not pass the host's memory", nullptr, no_host_copies},
 }};
 
