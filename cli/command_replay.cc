@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "calibration/fit/statistics.h"
 #include "cli/command.h"
@@ -43,6 +44,11 @@ std::string title_text(const job::Job& job, const job::PredictionTable& table,
       "after {}\n",
       table.network.work.name, job.cluster.name, table.ranks, transport, job.batch_per_rank,
       name(job.precision), options.iterations, options.warm_up);
+  const bool has_cycles =
+      std::any_of(table.rows.begin(), table.rows.end(),
+                  [](const simulator::StrategyPrediction& row) { return row.plan.only_waits(); });
+  if (has_cycles)
+    text += "what ranks agree on before a cycle is left out, of the run and of its prediction\n";
   return text + setting_text(job) + "\n";
 }
 
@@ -164,7 +170,7 @@ int most_streams(const job::Job& job) {
 // is Open MPI, under mpirun, and it adds only FP32.
 std::optional<InputError> why_not_run(const models::Strategy& strategy,
                                       const std::vector<models::WireType>& wires, bool is_mpi) {
-  if (!strategy.is_runnable())
+  if (!strategy.is_replayable())
     return InputError(
         {"--strategy"},
         fmt::format("{} models what another system does: it can be predicted, not run",
@@ -203,12 +209,30 @@ job::Job load(const Options& options, bool is_mpi) {
   if (job.networks.size() > 1)
     throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()), "replay one");
   keep_what_runs(options, is_mpi, job);
-  if (job.plan) job::refuse_of_other_system(job.plan->plan, options.job.plan.c_str());
+  job.thresholds.unnegotiated = true;
+  if (job.plan) {
+    models::Plan unnegotiated = job.plan->plan;
+    unnegotiated.dispatch.negotiation = models::Negotiation::none;
+    if (unnegotiated.only_waits())
+      job.plan->plan = std::move(unnegotiated);
+    else
+      job::refuse_of_other_system(job.plan->plan, options.job.plan.c_str());
+  }
   if (job.accumulate > 1)
     throw InputError({"--accumulate"}, "several batches of an update can be predicted, not run",
                      "leave it out");
   if (job.thresholds.through_host)
     throw InputError({"--host-copies"}, "copies through the host can be predicted, not run",
+                     "leave it out");
+  if (job.plan && job.plan->plan.only_waits() &&
+      job.plan->plan.overlap != models::Overlap::wait_free)
+    throw InputError({options.job.plan}, "buckets that wait for a cycle are replayed wait-free",
+                     "choose a plan with overlap wait-free");
+  const bool has_cycles =
+      std::any_of(job.strategies.begin(), job.strategies.end(),
+                  [](const models::Strategy* strategy) { return !strategy->is_runnable(); });
+  if (has_cycles && job.overlap.value_or(models::Overlap::wait_free) != models::Overlap::wait_free)
+    throw InputError({"--overlap"}, "buckets that wait for a cycle are replayed wait-free",
                      "leave it out");
   if (job.plan && job.plan->plan.overlap == models::Overlap::priority)
     throw InputError({options.job.plan}, "overlap priority cannot be run, only predicted",

@@ -48,6 +48,14 @@ bool Plan::is_of_other_system() const {
   return dispatch != Dispatch{} || !std::all_of(buckets.begin(), buckets.end(), is_plain);
 }
 
+bool Plan::only_waits() const {
+  if (!is_of_other_system()) return false;
+  Plan plain = *this;
+  plain.dispatch.cycle = Seconds{0};
+  for (Bucket& bucket : plain.buckets) bucket.wait = Seconds{0};
+  return !plain.is_of_other_system();
+}
+
 std::string described(const PlannedSchedule& schedule) {
   if (schedule.library)
     return schedule.algorithm + (*schedule.library == Library::nccl

@@ -110,6 +110,9 @@ struct Plan {
   // parts of gradients, or are preconditioned.
   [[nodiscard]] bool is_of_other_system() const;
 
+  // Whether it is of another system only in that buckets wait for a cycle, which a replay can do.
+  [[nodiscard]] bool only_waits() const;
+
   // How the plan uses K-FAC. It is null in the plans of all other strategies.
   [[nodiscard]] const KfacUse* k_fac() const {
     return schedules.empty() || !schedules.front().k_fac ? nullptr : &*schedules.front().k_fac;

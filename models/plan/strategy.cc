@@ -233,6 +233,10 @@ bool Strategy::is_runnable() const {
          other->system == System::mg_wfbp;
 }
 
+bool Strategy::is_replayable() const {
+  return is_runnable() || (other->system == System::horovod && !other->dispatch.through_host);
+}
+
 bool Strategy::needs_times() const {
   return other && (other->dispatch.cycle > Seconds{0} || other->system == System::inductor ||
                    other->system == System::mg_wfbp);

@@ -123,6 +123,8 @@ struct Strategy {
   }
   // Whether our runtime can run its plans: its buckets are of our kind. It has libraries of its own.
   [[nodiscard]] bool is_runnable() const;
+  // Whether a replay can: that of a system with cycles too, but for what its ranks agree on.
+  [[nodiscard]] bool is_replayable() const;
   // Whether its buckets hang on when gradients are there and how long all-reduces take, so that
   // make_plan() alone does not make them (simulator/planner/cycles.h).
   [[nodiscard]] bool needs_times() const;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <deque>
 
 #include "models/base/error.h"
 #include "runtime/exchange/gradient_exchange.h"
@@ -51,6 +52,7 @@ class Player {
         places_(parameter_places(request.network.gradients)),
         exchange_(transport, request.plan, places_, request.recorder),
         ranks_(transport.ranks()),
+        waits_(request.plan.only_waits()),
         lag_(request.plan.overlap == models::Overlap::double_buffered ? 1 : 0) {
     const std::int64_t elements =
         places_.empty() ? 0 : places_.back().offset + places_.back().elements;
@@ -89,6 +91,7 @@ class Player {
               iteration);
     sleep_until(deadline_);
     exchange_.begin(gradients(iteration), numbered(iteration));
+    next_bucket_ = 0;
     std::size_t next = 0;
     for (std::size_t i = request_.layers.size(); i-- > 0;) {
       compute(models::TaskKind::backward, static_cast<int>(i), request_.layers[i].backward,
@@ -96,19 +99,48 @@ class Player {
       const std::size_t first = next;
       while (next < places_.size() && places_[next].layer == static_cast<int>(i)) ++next;
       if (next == first) continue;
-      sleep_until(deadline_);
-      exchange_.ready(static_cast<int>(next) - 1);
+      give_until(deadline_);
+      give(static_cast<int>(next) - 1);
     }
-    sleep_until(deadline_);
+    give_until(deadline_);
+    const Clock::time_point end_of_backward = Clock::now();
+    give_until(held_.empty() ? deadline_ : held_.back().when);
+    const Clock::time_point given = Clock::now();
     Seconds exposed{0};
     if (iteration >= lag_) {
-      exposed = exchange_.finish().exposed;
+      exposed = exchange_.finish().exposed +
+                Seconds{std::chrono::duration<double>(given - end_of_backward).count()};
       if (iteration == lag_) check_sums(iteration - lag_);
     }
     const Clock::time_point start = Clock::now();
     sleep_until(start + duration_of(request_.update));
     record(models::TaskKind::update, -1, iteration, start, Clock::now());
     return exposed;
+  }
+
+  // The gradients up to `last` are there. A bucket of a system with cycles waits from when its last
+  // gradient is there until the system looks for it.
+  void give(int last) {
+    const std::vector<models::Bucket>& buckets = request_.plan.buckets;
+    if (!waits_) return exchange_.ready(last);
+    for (; next_bucket_ < buckets.size(); ++next_bucket_) {
+      const models::Bucket& bucket = buckets[next_bucket_];
+      const int last_of_bucket = bucket.first_gradient + bucket.gradient_count - 1;
+      if (last_of_bucket > last) return;
+      Clock::time_point when = deadline_ + duration_of(bucket.wait);
+      if (!held_.empty()) when = std::max(when, held_.back().when);
+      held_.push_back({when, last_of_bucket});
+    }
+  }
+
+  // Sleeps, and gives buckets that waited to the exchange when their time has come.
+  void give_until(Clock::time_point when) {
+    while (!held_.empty() && held_.front().when <= when) {
+      sleep_until(held_.front().when);
+      exchange_.ready(held_.front().last_gradient);
+      held_.pop_front();
+    }
+    sleep_until(when);
   }
 
   // Lets a layer's stated time pass from the end of the layer before. The thread does not wake for
@@ -146,6 +178,13 @@ class Player {
   std::array<std::vector<float>, 2> gradients_;  // of iterations in turn
   GradientExchange exchange_;
   int ranks_;
+  bool waits_;                   // whether a bucket of the plan waits for a cycle
+  std::size_t next_bucket_ = 0;  // whose last gradient is not there yet, in this iteration
+  struct Held {
+    Clock::time_point when;
+    int last_gradient;
+  };
+  std::deque<Held> held_;
   int lag_;  // iterations between a gradient and its update
   Clock::time_point deadline_;
 };

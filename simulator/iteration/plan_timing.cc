@@ -78,7 +78,8 @@ TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine, Ha
   const std::vector<models::Schedule> schedules = followed_schedules(plan);
   if (plan.ranks > 1 && !schedules.empty()) {
     const bool by_executor =
-        engine.cost().transport && update_waits_for_all(plan) && !plan.is_of_other_system() &&
+        engine.cost().transport && update_waits_for_all(plan) &&
+        (!plan.is_of_other_system() || plan.only_waits()) &&
         is_allowed(engine.kind(), EngineKind::executor) &&
         network_engine_kind(engine.kind(), schedules, engine.cost()) == EngineKind::executor;
     if (by_executor) return {Beside::buckets_behind, EngineKind::executor};

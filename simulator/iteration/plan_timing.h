@@ -32,7 +32,8 @@ class TogetherTakesLong : public TooManyMessages {
 //  1. No schedule travels (one rank, or a library's own all-reduces or servers only): there is nothing to
 //     follow, and a library's model times its all-reduces.
 //  2. The transport is calibrated, the executor engine is allowed and suits all schedules, the
-//     update waits for all buckets, and our runtime can run the plan: buckets_behind, by the executor engine.
+//     update waits for all buckets, and our runtime can run the plan, or replay its cycles:
+//     buckets_behind, by the executor engine.
 //  3. The plan has more streams than one and more buckets than one: other_buckets, by the engine
 //     that network_engine_kind() names.
 //  4. Else nothing, by the most detailed of the engines that the schedules need. A plan of K-FAC has

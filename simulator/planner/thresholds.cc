@@ -97,6 +97,7 @@ void take_system(const models::OtherSystem& system, const ThresholdRequest& aske
   }
   if (asked.fusion && system.partition == Bytes{0}) chosen.fusion = *asked.fusion;
   if (asked.cycle) chosen.dispatch.cycle = *asked.cycle;
+  if (asked.unnegotiated) chosen.dispatch.negotiation = models::Negotiation::none;
   // BytePS counts bytes, the others parameters.
   const double of_fp32 =
       system.system == models::System::byteps

@@ -34,6 +34,7 @@ struct ThresholdRequest {
   bool through_host = false;
   std::optional<int> server_machines = {};  // servers on machines of their own, so many
   std::optional<models::ServerTransport> transport = {};
+  bool unnegotiated = false;  // ranks of Horovod do not agree before a cycle, as in a replay
   std::optional<int> factors_every = {};  // of K-FAC, whose owners are placed as `placement` says
 };
 

@@ -44,6 +44,29 @@ TEST(Replay, AnIterationTakesAtLeastItsComputationAndSumsAreRight) {
   }
 }
 
+// Each bucket is given to the exchange so much later than its gradients are there, and never before
+// the one in front of it.
+TEST(Replay, ABucketWaitsForItsCycle) {
+  const models::NetworkWork network = models::work(models::zoo_network("cnn-small"));
+  models::Plan plan = plan_of("fused-ring", 2, models::WireType::fp32, network);
+  ASSERT_GT(plan.buckets.size(), 2U);
+  plan.buckets.front().wait = Seconds{0.2};
+  plan.buckets.back().wait = Seconds{0.05};
+  ASSERT_TRUE(plan.only_waits());
+  on_ranks(2, 1, [&](Transport& transport) {
+    const ReplayOutcome outcome = replay(transport, {.network = network,
+                                                     .plan = plan,
+                                                     .layers = durations(network, Seconds{0.1e-3}),
+                                                     .update = Seconds{0},
+                                                     .iterations = 2});
+    for (std::size_t i = 0; i < outcome.iterations.size(); ++i) {
+      EXPECT_GE(outcome.iterations[i].value(), 0.2);
+      EXPECT_GE(outcome.exposed[i].value(), 0.19);
+      EXPECT_LE(outcome.exposed[i], outcome.iterations[i]);
+    }
+  });
+}
+
 TEST(Replay, DoubleBufferingRunsItsLastIterationOut) {
   const models::NetworkWork network = models::work(models::zoo_network("cnn-small"));
   models::Plan plan = plan_of("fused-ring", 2, models::WireType::fp32, network);
