@@ -39,7 +39,7 @@ class StepMaker {
     const std::size_t count = network.layers().size();
     readers_.resize(count);
     needs_gradient_.resize(count);
-    flattened_.resize(count);
+    is_view_.resize(count);
     end_.resize(count);
     head_.assign(count, -1);
     terms_.resize(count);
@@ -51,16 +51,24 @@ class StepMaker {
         readers_[at(input)].push_back(i);
         if (needs_gradient_[at(input)]) needs_gradient_[at(i)] = true;
       }
-      flattened_[at(i)] = is_flattened(i);
     }
+    for (int i = size() - 1; i >= 0; --i) is_view_[at(i)] = is_view(i);
     for (int i = 0; i < size(); ++i) fuse(i);
   }
 
+  // The shape in which each value stands in memory.
+  std::vector<Images> stored() {
+    std::vector<Images> made = {images(models::network_input)};
+    for (int i = 0; i < size(); ++i) {
+      made.push_back(is_view_[at(i)] ? made[at(layer(i).inputs[0] + 1)] : images(i));
+    }
+    return made;
+  }
   std::vector<Step> make() {
     add(models::network_input, Pass::forward, OwnKernel::load_input, {},
         {{0, {Kind::data, models::network_input, 0}}});
     for (int i = 0; i < size(); ++i) {
-      if (end_[at(i)] == i) forward(i);
+      if (place_of_group(i) == i) forward(i);
     }
     for (int i = size() - 1; i >= 0; --i) {
       if (needs_gradient_[at(i)]) backward(i);
@@ -107,30 +115,31 @@ class StepMaker {
     return {all.batch, all.channels * all.height * all.width, 1, 1};
   }
 
-  // A flattened image stands in NHWC order, where channels and pixels are not told apart by place
-  // as the caller's arrays have them. Fully connected layers read it with weights in that order.
-  [[nodiscard]] bool is_flattened(int i) const {
-    const int input = layer(i).inputs[0];
-    const Shape& read = input == models::network_input ? network_.input() : shapes_[at(input)];
-    if (as<models::Flatten>(i) != nullptr && read.is_image) return read.height * read.width > 1;
-    if (as<models::FullyConnected>(i) != nullptr || shapes_[at(i)].is_image) return false;
-    const bool flat = std::any_of(layer(i).inputs.begin(), layer(i).inputs.end(), [this](int v) {
-      return v != models::network_input && flattened_[at(v)];
+  // A flattened image is a view of the image, which stands in NHWC order, where no reader asks for
+  // the order of a vector: fully connected layers have weights in that order, and layers that take
+  // each element by itself hand it on.
+  [[nodiscard]] bool is_view(int i) const {
+    const bool flattens = as<models::Flatten>(i) != nullptr;
+    if (flattens && has_one_pixel(layer(i).inputs[0])) return true;
+    if (!flattens && as<models::Relu>(i) == nullptr && as<models::Dropout>(i) == nullptr)
+      return false;
+    const auto& readers = readers_[at(i)];
+    return std::all_of(readers.begin(), readers.end(), [this](int reader) {
+      return as<models::FullyConnected>(reader) != nullptr || is_view_[at(reader)];
     });
-    const bool keeps_order = as<models::BatchNorm>(i) != nullptr ||
-                             as<models::Concat>(i) != nullptr ||
-                             as<models::SoftmaxCrossEntropy>(i) != nullptr;
-    if (flat && keeps_order)
-      throw InputError("layer '" + layer(i).name + "': " + std::string(name(layer(i).kind)) +
-                           " reads a flattened image, which stands in another order on GPUs",
-                       "put a fully_connected layer before it");
-    return flat;
+  }
+  [[nodiscard]] bool has_one_pixel(int value) const {
+    const Shape& shape = value == models::network_input ? network_.input() : shapes_[at(value)];
+    return shape.is_image && shape.height * shape.width == 1;
+  }
+  [[nodiscard]] bool is_viewed(int value) const {
+    return value != models::network_input && as<models::Flatten>(value) != nullptr &&
+           is_view_[at(value)];
   }
 
   // Tensors.
   [[nodiscard]] Tensor data(int value) const {
-    while (value != models::network_input && as<models::Flatten>(value) != nullptr)
-      value = layer(value).inputs[0];
+    while (is_viewed(value)) value = layer(value).inputs[0];
     return {Kind::data, value, 0};
   }
   [[nodiscard]] static Tensor weight(int i) { return {Kind::parameter, i, 0}; }
@@ -185,28 +194,39 @@ class StepMaker {
     steps_.push_back({i, pass, std::move(work), std::move(reads), std::move(writes)});
   }
 
-  // Forward: the group that ends in layer i, or the layer alone.
+  // The layer at whose place in the order a group of layers is computed: its first, or where an add
+  // is among them its last, so that all inputs of the add are there. -1 for its other layers.
+  [[nodiscard]] int place_of_group(int i) const {
+    const int head = head_[at(i)];
+    if (head >= 0) return add_before(i) >= 0 ? i : -1;
+    return end_[at(i)] == i || add_before(end_[at(i)]) < 0 ? i : -1;
+  }
+  // Forward: the group that is computed at the place of layer i.
   void forward(int i) {
     const int head = head_[at(i)] >= 0 ? head_[at(i)] : i;
+    const int end = end_[at(head)];
     std::visit(
         Overloaded{
             [&](const models::Convolution& c) {
-              forward_product(head, i, product(head, c), c.bias);
+              forward_product(head, end, product(head, c), c.bias);
             },
             [&](const models::FullyConnected& f) {
-              forward_product(head, i, product(head), f.bias);
+              forward_product(head, end, product(head), f.bias);
             },
-            [&](const models::BatchNorm&) { forward_norm(head, i); },
-            [&](const models::Relu&) { forward_sum(head, i, layer(head).inputs); },
-            [&](const models::Add&) { forward_sum(head, i, layer(head).inputs); },
+            [&](const models::BatchNorm&) { forward_norm(head, end); },
+            [&](const models::Relu&) { forward_sum(head, end, layer(head).inputs); },
+            [&](const models::Add&) { forward_sum(head, end, layer(head).inputs); },
             [&](const models::MaxPool&) { forward_pool(i); },
             [&](const models::AveragePool&) { forward_pool(i); },
             [&](const models::AdaptiveAveragePool&) { forward_pool(i); },
             [&](const models::Lrn&) { forward_own(i, OwnKernel::lrn, true); },
             [&](const models::Dropout&) { forward_own(i, OwnKernel::dropout, true); },
             [&](const models::Concat&) { forward_own(i, OwnKernel::concat, false); },
+            [&](const models::Flatten&) {
+              if (!is_viewed(i)) forward_own(i, OwnKernel::flatten, false);
+            },
             [&](const models::SoftmaxCrossEntropy&) { forward_own(i, OwnKernel::loss, true); },
-            [](const auto&) {},  // views; check_trainable refuses the rest
+            [](const auto&) {},  // check_trainable refuses the rest
         },
         layer(head).kind);
   }
@@ -229,7 +249,7 @@ class StepMaker {
     if (biased) reads.push_back({number(Role::bias), bias(i)});
     c.bias = biased;
     c.relu = end != i;
-    add(end, Pass::forward, Operation{c}, std::move(reads), {{number(Role::y), data(end)}});
+    add(i, Pass::forward, Operation{c}, std::move(reads), {{number(Role::y), data(end)}});
   }
 
   void forward_norm(int i, int end) {
@@ -243,8 +263,8 @@ class StepMaker {
       const auto& inputs = layer(sum).inputs;
       reads.push_back({number(Role::residual), data(inputs[0] == i ? inputs[1] : inputs[0])});
     }
-    add(end, Pass::forward, Operation{BatchNorm{Pass::forward, images(i), sum >= 0, end != i}},
-        std::move(reads),
+    add(sum >= 0 ? end : i, Pass::forward,
+        Operation{BatchNorm{Pass::forward, images(i), sum >= 0, end != i}}, std::move(reads),
         {{number(Role::y), data(end)},
          {number(Role::mean), {Kind::kept, i, 0}},
          {number(Role::inverse_deviation), {Kind::kept, i, 1}},
@@ -352,7 +372,10 @@ class StepMaker {
             [&](const models::Lrn&) { backward_own(i, OwnKernel::lrn); },
             [&](const models::Dropout&) { backward_own(i, OwnKernel::dropout); },
             [&](const models::Concat&) { backward_own(i, OwnKernel::concat); },
-            [&](const models::Flatten&) { give(i, 0, gradient(i)); },
+            [&](const models::Flatten&) {
+              if (is_viewed(i)) return give(i, 0, gradient(i));
+              backward_own(i, OwnKernel::flatten);
+            },
             [&](const models::SoftmaxCrossEntropy&) { backward_own(i, OwnKernel::loss); },
             [](const auto&) {},
         },
@@ -450,7 +473,7 @@ class StepMaker {
   std::vector<Shape> shapes_;
   std::vector<std::vector<int>> readers_;
   std::vector<bool> needs_gradient_;
-  std::vector<bool> flattened_;
+  std::vector<bool> is_view_;  // of flattened images, and of what is computed from them
   std::vector<int> end_;
   std::vector<int> head_;
   std::vector<std::vector<Tensor>> terms_;
@@ -460,8 +483,8 @@ class StepMaker {
 }  // namespace
 
 std::string_view name(OwnKernel kernel) {
-  constexpr std::array<std::string_view, 7> names = {
-      "load-input", "lrn", "dropout", "concat", "uneven-pool", "channel-sums", "loss"};
+  constexpr std::array<std::string_view, 8> names = {
+      "load-input", "lrn", "dropout", "concat", "uneven-pool", "channel-sums", "loss", "flatten"};
   return names[static_cast<std::size_t>(kernel)];
 }
 
@@ -469,6 +492,10 @@ std::vector<Step> layer_steps(const models::Network& network, int batch) {
   if (batch < 1) throw InputError("a batch of " + std::to_string(batch), "use at least one sample");
   check_trainable(network);
   return StepMaker(network, batch).make();
+}
+
+std::vector<Images> stored_shapes(const models::Network& network, int batch) {
+  return StepMaker(network, batch).stored();
 }
 
 }  // namespace paceline::runtime::steps

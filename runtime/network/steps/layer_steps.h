@@ -64,11 +64,13 @@ struct Operand {
 };
 
 // Kernels of our own, which cuDNN does not plan.
-enum class OwnKernel { load_input, lrn, dropout, concat, uneven_pool, channel_sums, loss };
+enum class OwnKernel { load_input, lrn, dropout, concat, uneven_pool, channel_sums, loss, flatten };
 [[nodiscard]] std::string_view name(OwnKernel kernel);
 
 struct Step {
-  int layer = 0;  // the layer that ends the work: of a batch norm with its ReLU the ReLU
+  // The layer at whose place it runs: of a batch norm with its ReLU the batch norm, and where an add
+  // is between them the ReLU.
+  int layer = 0;
   Pass pass = Pass::forward;
   std::variant<Operation, OwnKernel> work;
   std::vector<Operand> reads;
@@ -77,10 +79,16 @@ struct Step {
 };
 
 // Steps in an order in which they may run: forward in the order of layers, then backward. No step
-// writes what it reads, but for the running statistics. Views (flatten) and the gradient of an add
-// have no steps: the tensor is read where it stands.
+// writes what it reads, but for the running statistics. Views (of flattened images whose readers do
+// not ask for their order) and the gradient of an add have no steps: the tensor is read where it
+// stands.
 //
 // Throws InputError as models::infer_shapes and check_trainable do, and for a batch below 1.
 [[nodiscard]] std::vector<Step> layer_steps(const models::Network& network, int batch);
+
+// The shape in which each value stands in memory: first the network's input, whose channels may be
+// filled up with zeros, then the output of each layer. A view of a flattened image, and what is
+// computed of its elements one by one, has the shape of the image. Throws as layer_steps does.
+[[nodiscard]] std::vector<Images> stored_shapes(const models::Network& network, int batch);
 
 }  // namespace paceline::runtime::steps

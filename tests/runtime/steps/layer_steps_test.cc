@@ -297,6 +297,8 @@ class Interpreter {
     for (const Operand& operand : step.writes) {
       if (operand.tensor.kind == Kind::kept) {
         write(operand.tensor, 1);
+      } else if (step.pass == Pass::forward && kernel == OwnKernel::flatten) {
+        write(operand.tensor, gradient);  // the value itself, in another order
       } else if (step.pass == Pass::forward) {
         write(operand.tensor, hashed(expected_.own_name(step.layer), all));
       } else {
@@ -582,14 +584,33 @@ TEST(LayerSteps, RefuseWhatTheyCannotCompute) {
               HasSubstr("a batch of 0"));
   EXPECT_THAT(error_of([] { return layer_steps(models::zoo_network("bert-base"), 1); }),
               HasSubstr("not trained yet"));
-  models::NetworkBuilder net("flat", models::Shape::image(4, 2, 2));
-  net.add("conv", models::Convolution{.channels = 4, .kernel = models::square(1)});
-  net.add("flatten", models::Flatten{});
-  net.add("norm", models::BatchNorm{});
-  net.add("full", models::FullyConnected{10});
-  net.add("loss", models::SoftmaxCrossEntropy{});
-  EXPECT_THAT(error_of([&] { return layer_steps(net.build(), 1); }),
-              HasSubstr("layer 'norm': batch_norm reads a flattened image"));
+}
+
+// Fully connected layers read a flattened image as it stands, and so do they through layers that
+// take each element by itself. Any other reader gets it in the order of the caller's arrays.
+TEST(LayerSteps, FlattenWhereAReaderAsksForTheOrder) {
+  const auto flattens = [](const std::vector<models::LayerKind>& behind, bool is_image = true) {
+    models::NetworkBuilder net("flat", models::Shape::image(4, is_image ? 2 : 1, 1));
+    net.add("conv", models::Convolution{.channels = 4, .kernel = models::square(1)});
+    net.add("flatten", models::Flatten{});
+    for (std::size_t i = 0; i < behind.size(); ++i) net.add(fmt::format("l{}", i), behind[i]);
+    net.add("full", models::FullyConnected{10});
+    net.add("loss", models::SoftmaxCrossEntropy{});
+    const Network network = net.build();
+    EXPECT_EQ(fault_of(network), "");
+    int count = 0;
+    for (const Step& step : layer_steps(network, 1))
+      count += step.work == decltype(step.work){OwnKernel::flatten};
+    const bool as_image = stored_shapes(network, 1).at(2).height == 2;
+    EXPECT_EQ(as_image, count == 0 && is_image);
+    return count;
+  };
+  EXPECT_EQ(flattens({}), 0);
+  EXPECT_EQ(flattens({models::Relu{}, models::Dropout{}, models::Flatten{}}), 0);
+  EXPECT_EQ(flattens({models::BatchNorm{}}), 2);
+  EXPECT_EQ(flattens({models::Relu{}, models::BatchNorm{}, models::Relu{}}), 2);
+  EXPECT_EQ(flattens({models::BatchNorm{}}, false), 0);
+  EXPECT_EQ(flattens({models::Flatten{}, models::Dropout{}, models::BatchNorm{}}), 4);
 }
 
 }  // namespace
