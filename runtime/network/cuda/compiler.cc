@@ -5,51 +5,38 @@
 #include <cstring>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 #include "models/base/error.h"
 #include "models/network/shape_inference.h"
-#include "runtime/network/computed_kinds.h"
 #include "runtime/network/uneven_pool.h"
 
 namespace paceline::runtime::cuda {
 namespace {
 
-// The output of a layer, or the network's input.
-struct Value {
-  models::Shape shape;
-  bool needs_gradient = false;
-  ArenaBlock data = no_block;
-  ArenaBlock gradient = no_block;  // is set as soon as a reader has given its part
-};
+using steps::OwnKernel;
+using steps::Role;
+using steps::Step;
+using Kind = steps::Tensor::Kind;
 
-// What the backward pass of a layer needs to know of its forward pass.
+// What the steps of a layer share.
 struct LayerState {
-  ArenaBlock where = no_block;  // of a max pool
-  MeanWindows means;            // of an average pool
-  BatchNormVectors norm;
-  double* norm_sums = nullptr;
   Filters filters;
   const void* bias = nullptr;
+  BatchNormVectors norm;        // without the batch's statistics, which have blocks
+  double* norm_sums = nullptr;  // of our own kernels
+  MeanWindows means;            // of our own average pool
+  int gradients_to_come = 0;
 };
 
-Windows windows_of(const models::Convolution& layer) {
-  return {.kernel_height = layer.kernel.height,
-          .kernel_width = layer.kernel.width,
-          .stride_height = layer.stride.height,
-          .stride_width = layer.stride.width,
-          .padding_height = layer.padding.height,
-          .padding_width = layer.padding.width,
-          .dilation_height = layer.dilation.height,
-          .dilation_width = layer.dilation.width,
-          .groups = layer.groups};
-}
-Windows windows_of(const models::Pool& layer) {
-  return {.kernel_height = layer.kernel.height,
-          .kernel_width = layer.kernel.width,
-          .stride_height = layer.stride.height,
-          .stride_width = layer.stride.width,
-          .padding_height = layer.padding.height,
-          .padding_width = layer.padding.width};
+template <class Window>
+Windows windows_of(const Window& window) {
+  return {.kernel_height = window.kernel.height,
+          .kernel_width = window.kernel.width,
+          .stride_height = window.stride.height,
+          .stride_width = window.stride.width,
+          .padding_height = window.padding.height,
+          .padding_width = window.padding.width};
 }
 
 // For each of `in` rows, the windows that cover it.
@@ -80,50 +67,58 @@ std::vector<MeanWindow> as_device_windows(std::span<const PoolWindow> windows) {
 class Compiler {
  public:
   Compiler(const models::Network& network, const TrainableNetworkOptions& options,
-           const std::vector<ParameterPlace>& places, Memories& memories)
-      : network_(network), options_(options), places_(places), memories_(memories) {
+           const std::vector<ParameterPlace>& places, StepLibrary* library, Memories& memories)
+      : network_(network),
+        options_(options),
+        places_(places),
+        library_(library),
+        memories_(memories),
+        steps_(steps::layer_steps(network, options.batch)),
+        shapes_(steps::stored_shapes(network, options.batch)) {
     const std::size_t layers = network.layers().size();
     program_.layers.resize(layers);
     states_.resize(layers);
     program_.working_copies.resize(places.size());
     for (std::size_t i = 0; i < places.size(); ++i)
-      program_.layers[static_cast<std::size_t>(places[i].layer)].parameters.push_back(
-          static_cast<int>(i));
-    make_values();
+      program_.layers[at(places[i].layer)].parameters.push_back(static_cast<int>(i));
   }
 
   Program compile() {
+    prepare_library();
     keep_what_the_host_knows();
-    for (std::size_t i = 0; i < network_.layers().size(); ++i) {
-      begin(static_cast<int>(i), 1 + static_cast<int>(i));
-      visit([this](const auto& layer) { forward(layer); });
-    }
-    for (std::size_t i = network_.layers().size(); i-- > 0;) {
-      const int layers = static_cast<int>(network_.layers().size());
-      begin(static_cast<int>(i), 2 * layers - static_cast<int>(i));
-      if (output().needs_gradient) visit([this](const auto& layer) { backward(layer); });
+    for (std::size_t i = 0; i < network_.layers().size(); ++i) keep_parameters(static_cast<int>(i));
+    for (const Step& step : steps_) {
+      memories_.set_time(time_++);
+      step_ = &step;
+      if (const auto* kernel = std::get_if<OwnKernel>(&step.work)) {
+        compute(*kernel);
+      } else {
+        const auto& operation = std::get<steps::Operation>(step.work);
+        std::visit([this](const auto& o) { compute(o); }, operation);
+      }
     }
     return std::move(program_);
   }
 
  private:
-  // The values and the host's memory.
+  static std::size_t at(int layer) { return static_cast<std::size_t>(layer); }
 
-  void make_values() {
-    const std::vector<models::Shape> shapes = models::infer_shapes(network_);
-    values_.resize(shapes.size() + 1);
-    values_[0].shape = network_.input();
-    for (std::size_t i = 0; i < shapes.size(); ++i) {
-      Value& made = values_[i + 1];
-      made.shape = shapes[i];
-      made.needs_gradient = !program_.layers[i].parameters.empty();
-      for (const int input : network_.layers()[i].inputs)
-        made.needs_gradient = made.needs_gradient || value(input).needs_gradient;
+  // Memory that is kept.
+
+  void prepare_library() {
+    if (library_ == nullptr) return;
+    if (!memories_.is_bound()) {
+      std::vector<steps::Operation> operations;
+      for (const Step& step : steps_)
+        if (const auto* operation = std::get_if<steps::Operation>(&step.work))
+          operations.push_back(*operation);
+      library_->plan(operations, options_.storage);
     }
+    workspace_ = memories_.keep(library_->workspace());
   }
 
   void keep_what_the_host_knows() {
-    memories_.set_time(0);
+    memories_.set_time(time_);
     const auto batch = static_cast<std::size_t>(options_.batch);
     program_.images = keep<float>(batch * static_cast<std::size_t>(network_.input().elements()));
     program_.labels = keep<std::int32_t>(batch);
@@ -133,32 +128,55 @@ class Compiler {
     for (std::size_t i = 0; i < network_.layers().size(); ++i) {
       offsets_.push_back(statistics.size());
       if (std::holds_alternative<models::BatchNorm>(network_.layers()[i].kind))
-        statistics.resize(statistics.size() +
-                          static_cast<std::size_t>(values_[i + 1].shape.channels));
+        statistics.resize(statistics.size() + static_cast<std::size_t>(shapes_[i + 1].channels));
     }
     statistics_ = statistics.size();
     statistics.resize(2 * statistics_, 1.0F);
     program_.statistics_elements = statistics.size();
     program_.statistics = table<float>(statistics);
-    Value& input = values_[0];
-    input.data = memories_.new_block(bytes(input.shape));
-    program_.load_images = LoadImages{program_.images, program_.pass, data(input)};
   }
 
-  void begin(int layer, int time) {
+  void keep_parameters(int layer) {
     layer_ = layer;
-    memories_.set_time(time);
+    LayerState& state = states_[at(layer)];
+    state.gradients_to_come = static_cast<int>(program_.layers[at(layer)].parameters.size());
+    const steps::Images& in = shapes_[at(here().inputs[0] + 1)];
+    if (const auto* convolution = std::get_if<models::Convolution>(&here().kind)) {
+      keep_filters(convolution->channels, convolution->kernel, in.channels / convolution->groups);
+    } else if (const auto* full = std::get_if<models::FullyConnected>(&here().kind)) {
+      keep_filters(full->outputs, {in.height, in.width}, in.channels);
+    } else if (std::holds_alternative<models::BatchNorm>(here().kind)) {
+      BatchNormVectors& norm = state.norm;
+      norm.gamma = static_cast<float*>(vector(ParameterRole::gamma, NumberType::fp32));
+      norm.beta = static_cast<float*>(vector(ParameterRole::beta, NumberType::fp32));
+      norm.running_mean = program_.statistics + offsets_[at(layer)];
+      norm.running_variance = program_.statistics + statistics_ + offsets_[at(layer)];
+      norm.epsilon = static_cast<float>(options_.batch_norm_epsilon);
+      state.norm_sums = keep<double>(2 * static_cast<std::size_t>(in.channels));
+    }
   }
-  template <class Action>
-  void visit(Action action) {
-    std::visit(
-        [&](const auto& kind) {
-          if constexpr (is_computed<std::decay_t<decltype(kind)>>)
-            action(kind);
-          else
-            PACELINE_ASSERT(false, "check_trainable has refused this kind");
-        },
-        here().kind);
+  // A fully connected layer is a convolution whose kernel covers the input.
+  void keep_filters(std::int64_t outputs, const models::Extent& kernel, std::int64_t stored) {
+    const int index = parameter(ParameterRole::weight);
+    Filters filters{.type = options_.storage,
+                    .outputs = outputs,
+                    .kernel_height = kernel.height,
+                    .kernel_width = kernel.width,
+                    .stored_channels = stored};
+    filters.channels = places_[at(index)].elements / (outputs * kernel.height * kernel.width);
+    filters.data = memories_.keep(filters.bytes());
+    program_.working_copies[at(index)] = LoadFilters{.target = filters};
+    states_[at(layer_)].filters = filters;
+    states_[at(layer_)].bias = vector(ParameterRole::bias, options_.storage);
+  }
+  [[nodiscard]] void* vector(ParameterRole role, NumberType type) {
+    const int index = parameter(role);
+    if (index < 0) return nullptr;
+    const std::int64_t elements = places_[at(index)].elements;
+    void* copy = memories_.keep(static_cast<std::size_t>(elements) * bytes_of_number(type));
+    program_.working_copies[at(index)] =
+        LoadVector{.target = copy, .type = type, .elements = elements};
+    return copy;
   }
 
   template <class Element>
@@ -176,338 +194,448 @@ class Compiler {
     return target;
   }
 
-  // The layer at hand.
+  // Parameters of layer_.
 
-  [[nodiscard]] const models::Layer& here() const {
-    return network_.layers()[static_cast<std::size_t>(layer_)];
+  [[nodiscard]] const models::Layer& here() const { return network_.layers()[at(layer_)]; }
+  [[nodiscard]] int parameter(ParameterRole role) const {
+    for (const int index : program_.layers[at(layer_)].parameters)
+      if (places_[at(index)].role == role) return index;
+    return -1;
   }
-  [[nodiscard]] Value& value(int producer) {
-    return values_[static_cast<std::size_t>(producer + 1)];
-  }
-  [[nodiscard]] std::size_t inputs() const { return here().inputs.size(); }
-  [[nodiscard]] Value& input(std::size_t index = 0) { return value(here().inputs[index]); }
-  [[nodiscard]] Value& output() { return value(layer_); }
-  [[nodiscard]] LayerState& state() { return states_[static_cast<std::size_t>(layer_)]; }
-  [[nodiscard]] LayerProgram& layer_program() {
-    return program_.layers[static_cast<std::size_t>(layer_)];
-  }
-  void add_forward(const Operation& operation) {
-    layer_program().training.push_back(operation);
-    layer_program().evaluation.push_back(operation);
-  }
-  void add_data_gradient(const Operation& operation) {
-    layer_program().data_gradients.push_back(operation);
+  [[nodiscard]] ParameterGradient gradient_of(ParameterRole role) const {
+    const bool is_rounded = role == ParameterRole::weight || role == ParameterRole::bias;
+    return {.offset = places_[at(parameter(role))].offset,
+            .type = is_rounded && options_.storage == NumberType::fp16 ? NumberType::fp16
+                                                                       : NumberType::fp32};
   }
 
-  // Tensors.
+  // Operands of the step at hand.
 
-  [[nodiscard]] std::size_t number_bytes() const { return bytes_of(options_.storage); }
-  [[nodiscard]] Tensor shaped(const models::Shape& shape, void* address) const {
-    return {.data = address,
+  [[nodiscard]] static const steps::Tensor* find(const std::vector<steps::Operand>& operands,
+                                                 int role) {
+    for (const steps::Operand& operand : operands)
+      if (operand.role == role) return &operand.tensor;
+    return nullptr;
+  }
+  [[nodiscard]] const steps::Tensor& read(Role role) const {
+    const steps::Tensor* found = find(step_->reads, static_cast<int>(role));
+    PACELINE_ASSERT(found != nullptr, "the step reads this operand");
+    return *found;
+  }
+  [[nodiscard]] const steps::Tensor& written(Role role) const {
+    const steps::Tensor* found = find(step_->writes, static_cast<int>(role));
+    PACELINE_ASSERT(found != nullptr, "the step writes this operand");
+    return *found;
+  }
+
+  // The memory of a tensor in the arena: of `bytes` where the step is the first that names it.
+  std::byte* address(const steps::Tensor& tensor, std::size_t bytes) {
+    const auto [place, is_new] = blocks_.try_emplace(tensor, no_block);
+    if (is_new) place->second = memories_.new_block(bytes);
+    std::byte* first = memories_.address(place->second);
+    program_.tensors[tensor] = {first, bytes};
+    return first;
+  }
+  // Memory of the arena for the step at hand alone.
+  std::byte* scratch(std::size_t bytes) { return memories_.address(memories_.new_block(bytes)); }
+
+  [[nodiscard]] Tensor shaped(const steps::Images& shape, void* data = nullptr) const {
+    return {.data = data,
             .type = options_.storage,
-            .images = options_.batch,
+            .images = shape.batch,
             .height = shape.height,
             .width = shape.width,
             .channels = shape.channels};
   }
-  [[nodiscard]] std::size_t bytes(const models::Shape& shape) const {
-    return shaped(shape, nullptr).bytes();
+  // A value or a gradient of one.
+  [[nodiscard]] Tensor value(const steps::Tensor& tensor) {
+    int layer = tensor.layer;
+    if (tensor.kind == Kind::gradient_part)
+      layer = network_.layers()[at(layer)].inputs[at(tensor.part)];
+    Tensor shape = shaped(shapes_[at(layer + 1)]);
+    shape.data = address(tensor, shape.bytes());
+    return shape;
   }
-  [[nodiscard]] Tensor data(const Value& value) {
-    return shaped(value.shape, memories_.address(value.data));
-  }
-  [[nodiscard]] Tensor make_output() {
-    Value& made = output();
-    made.data = memories_.new_block(bytes(made.shape));
-    return data(made);
-  }
-  [[nodiscard]] Tensor output_gradient() {
-    return shaped(output().shape, memories_.address(output().gradient));
-  }
-  // Where this layer's part of an input's gradient goes.
-  [[nodiscard]] Contribution contribution(Value& to) {
-    const bool adds = to.gradient != no_block;
-    if (!adds) to.gradient = memories_.new_block(bytes(to.shape));
-    return {.target = shaped(to.shape, memories_.address(to.gradient)), .adds = adds};
-  }
-  // The same for a whole tensor that is written and belongs to no gradient.
-  [[nodiscard]] static Contribution all_of(const Tensor& tensor) { return {.target = tensor}; }
-
-  // Parameters.
-
-  [[nodiscard]] int parameter(ParameterRole role) {
-    for (const int index : layer_program().parameters)
-      if (places_[static_cast<std::size_t>(index)].role == role) return index;
-    return -1;
-  }
-  [[nodiscard]] ParameterGradient gradient_of(ParameterRole role) {
-    const bool is_rounded = role == ParameterRole::weight || role == ParameterRole::bias;
-    return {.offset = places_[static_cast<std::size_t>(parameter(role))].offset,
-            .type = is_rounded && options_.storage == NumberType::fp16 ? NumberType::fp16
-                                                                       : NumberType::fp32};
-  }
-  [[nodiscard]] void* vector(ParameterRole role, NumberType type) {
-    const int index = parameter(role);
-    if (index < 0) return nullptr;
-    const std::int64_t elements = places_[static_cast<std::size_t>(index)].elements;
-    void* copy = memories_.keep(static_cast<std::size_t>(elements) * bytes_of(type));
-    program_.working_copies[static_cast<std::size_t>(index)] =
-        LoadVector{.target = copy, .type = type, .elements = elements};
-    return copy;
-  }
-  void keep_filters(std::int64_t outputs, const models::Extent& kernel, std::int64_t channels) {
-    Filters filters{.type = options_.storage,
-                    .outputs = outputs,
-                    .kernel_height = kernel.height,
-                    .kernel_width = kernel.width,
-                    .channels = channels};
-    filters.data = memories_.keep(filters.bytes());
-    program_.working_copies[static_cast<std::size_t>(parameter(ParameterRole::weight))] =
-        LoadFilters{.target = filters};
-    state().filters = filters;
-    state().bias = vector(ParameterRole::bias, options_.storage);
+  // What the forward pass of a batch norm keeps, by channel.
+  [[nodiscard]] float* by_channel(const steps::Tensor& tensor) {
+    const auto channels = static_cast<std::size_t>(shapes_[at(tensor.layer + 1)].channels);
+    return reinterpret_cast<float*>(address(tensor, channels * sizeof(float)));
   }
 
-  // Convolutions. A fully connected layer is one whose kernel covers the input.
+  // Operations of the step at hand.
 
-  void convolve(const Windows& windows) {
-    const Tensor x = data(input());
-    add_forward(ConvolutionForward{windows, x, state().filters, state().bias, make_output()});
+  [[nodiscard]] LayerProgram& layer_program() { return program_.layers[at(step_->layer)]; }
+  void add_training(const Operation& operation) { layer_program().training.push_back(operation); }
+  void add_evaluation(const Operation& operation) {
+    layer_program().evaluation.push_back(operation);
   }
-  void convolve_back(const Windows& windows) {
-    const Tensor x = data(input());
-    const Tensor dy = output_gradient();
-    Operations& gradients = layer_program().parameter_gradients;
-    if (state().bias != nullptr || parameter(ParameterRole::bias) >= 0)
-      gradients.push_back(BiasGradient{dy, gradient_of(ParameterRole::bias)});
-    gradients.push_back(ConvolutionFilterGradient{windows, x, dy, state().filters,
-                                                  gradient_of(ParameterRole::weight)});
-    if (input().needs_gradient)
-      add_data_gradient(
-          ConvolutionDataGradient{windows, dy, state().filters, contribution(input())});
+  void add_forward(const Operation& operation) {
+    add_training(operation);
+    add_evaluation(operation);
   }
-  void forward(const models::Convolution& layer) {
-    keep_filters(layer.channels, layer.kernel, input().shape.channels / layer.groups);
-    convolve(windows_of(layer));
-  }
-  void backward(const models::Convolution& layer) { convolve_back(windows_of(layer)); }
-
-  [[nodiscard]] Windows whole_input() {
-    const models::Shape& in = input().shape;
-    return {.kernel_height = in.height, .kernel_width = in.width};
-  }
-  void forward(const models::FullyConnected& layer) {
-    const models::Shape& in = input().shape;
-    keep_filters(layer.outputs, {in.height, in.width}, in.channels);
-    convolve(whole_input());
-  }
-  void backward(const models::FullyConnected&) { convolve_back(whole_input()); }
-
-  // Normalisation.
-
-  void forward(const models::BatchNorm&) {
-    const auto channels = static_cast<std::size_t>(input().shape.channels);
-    const std::size_t offset = offsets_[static_cast<std::size_t>(layer_)];
-    BatchNormVectors& norm = state().norm;
-    norm.gamma = static_cast<float*>(vector(ParameterRole::gamma, NumberType::fp32));
-    norm.beta = static_cast<float*>(vector(ParameterRole::beta, NumberType::fp32));
-    norm.mean = keep<float>(channels);
-    norm.variance = keep<float>(channels);
-    norm.running_mean = program_.statistics + offset;
-    norm.running_variance = program_.statistics + statistics_ + offset;
-    norm.epsilon = static_cast<float>(options_.batch_norm_epsilon);
-    state().norm_sums = keep<double>(2 * channels);
-    const Tensor x = data(input());
-    const Tensor y = make_output();
-    layer_program().training.push_back(BatchNormStatistics{x, norm, options_.batch_norm_momentum});
-    layer_program().training.push_back(BatchNormApply{x, norm, false, y});
-    layer_program().evaluation.push_back(BatchNormApply{x, norm, true, y});
-  }
-  void backward(const models::BatchNorm&) {
-    const Tensor x = data(input());
-    const Tensor dy = output_gradient();
-    layer_program().parameter_gradients.push_back(BatchNormParameterGradients{
-        x, dy, state().norm, state().norm_sums, gradient_of(ParameterRole::gamma),
-        gradient_of(ParameterRole::beta)});
-    if (input().needs_gradient)
-      add_data_gradient(
-          BatchNormDataGradient{x, dy, state().norm, state().norm_sums, contribution(input())});
+  // Operations of a backward pass. Those behind the last gradient of the layer's parameters need not
+  // be done when the parameters are announced.
+  void add_backward(const Operation& operation, int gradients_of_parameters = 0) {
+    int& to_come = states_[at(step_->layer)].gradients_to_come;
+    LayerProgram& program = layer_program();
+    (to_come > 0 ? program.parameter_gradients : program.data_gradients).push_back(operation);
+    to_come -= gradients_of_parameters;
   }
 
-  void forward(const models::Lrn& layer) {
-    if (layer.size % 2 == 0)
-      throw InputError("layer '" + here().name + "': lrn over " + std::to_string(layer.size) +
-                           " channels has no middle",
-                       "use an odd size");
-    const Tensor x = data(input());
-    add_forward(LrnForward{x, layer.size / 2, make_output()});
+  // The step as the library computes it. Roles of `made` are bound as they are given, others to the
+  // tensors that the step names.
+  [[nodiscard]] LibraryStep of_library(std::vector<StepLibrary::Bound> made) {
+    std::vector<StepLibrary::Bound> operands = std::move(made);
+    const auto is_made = [&operands](int role) {
+      return std::any_of(operands.begin(), operands.end(),
+                         [role](const auto& o) { return o.role == role; });
+    };
+    for (const auto* named : {&step_->reads, &step_->writes})
+      for (const steps::Operand& operand : *named)
+        if (!is_made(operand.role))
+          operands.push_back({.role = operand.role, .memory = memory(operand)});
+    LibraryStep step{.library = library_};
+    if (memories_.is_bound())
+      step.step = library_->bind(std::get<steps::Operation>(step_->work), options_.storage,
+                                 operands, workspace_);
+    return step;
   }
-  void backward(const models::Lrn& layer) {
-    add_data_gradient(
-        LrnDataGradient{data(input()), output_gradient(), layer.size / 2, contribution(input())});
-  }
-
-  // Layers that touch each element once.
-
-  void forward(const models::Relu&) {
-    const Tensor x = data(input());
-    add_forward(ReluForward{x, make_output()});
-  }
-  void backward(const models::Relu&) {
-    add_data_gradient(ReluDataGradient{data(output()), output_gradient(), contribution(input())});
-  }
-
-  void forward(const models::Dropout& layer) {
-    const Tensor x = data(input());
-    Dropout masked{.source = x,
-                   .pass = program_.pass,
-                   .layer = layer_,
-                   .probability = layer.probability,
-                   .has_mask = true,
-                   .target = all_of(make_output())};
-    layer_program().training.push_back(masked);
-    masked.has_mask = false;
-    layer_program().evaluation.push_back(masked);
-  }
-  void backward(const models::Dropout& layer) {
-    add_data_gradient(Dropout{.source = output_gradient(),
-                              .pass = program_.pass,
-                              .layer = layer_,
-                              .probability = layer.probability,
-                              .has_mask = true,
-                              .target = contribution(input())});
-  }
-
-  void forward(const models::Add&) {
-    Tensor sum = data(input(0));
-    const Tensor y = make_output();
-    for (std::size_t i = 1; i < inputs(); ++i) {
-      add_forward(Sum{sum, data(input(i)), y});
-      sum = y;
+  [[nodiscard]] void* memory(const steps::Operand& operand) {
+    const steps::Tensor& tensor = operand.tensor;
+    const LayerState& state = states_[at(std::max(tensor.layer, 0))];
+    const bool is_norm = state.norm.gamma != nullptr;
+    switch (tensor.kind) {
+      case Kind::data:
+      case Kind::gradient:
+      case Kind::gradient_part:
+        return value(tensor).data;
+      case Kind::parameter:
+        if (is_norm)
+          return const_cast<float*>(tensor.part == 0 ? state.norm.gamma : state.norm.beta);
+        return tensor.part == 0 ? state.filters.data : const_cast<void*>(state.bias);
+      case Kind::statistics:
+        return tensor.part == 0 ? state.norm.running_mean : state.norm.running_variance;
+      case Kind::kept:
+        if (is_norm) return by_channel(tensor);
+        // Where the maxima of a pool stood, in bytes.
+        return address(tensor,
+                       static_cast<std::size_t>(shaped(shapes_[at(tensor.layer + 1)]).elements()));
+      case Kind::parameter_gradient:
+        break;
     }
+    PACELINE_ASSERT(false, "gradients of parameters are made in scratch memory");
+    return nullptr;
   }
-  void backward(const models::Add&) {
-    const Tensor dy = output_gradient();
-    for (std::size_t i = 0; i < inputs(); ++i)
-      if (input(i).needs_gradient)
-        add_data_gradient(
-            CopyChannels{.source = dy, .target = contribution(input(i)), .channels = dy.channels});
+  static StepLibrary::Bound bound(Role role, void* memory) {
+    return {.role = static_cast<int>(role), .memory = memory};
   }
 
-  void forward(const models::Concat&) {
-    const Tensor y = make_output();
-    std::int64_t channel = 0;
-    for (std::size_t i = 0; i < inputs(); ++i) {
-      const Tensor x = data(input(i));
-      add_forward(
-          CopyChannels{.source = x, .target = all_of(y), .to = channel, .channels = x.channels});
-      channel += x.channels;
+  // Convolutions, and fully connected layers.
+
+  void compute(const steps::Convolution& c) {
+    using Product = steps::Convolution::Product;
+    const bool makes_filters = c.product == Product::filter_gradient;
+    layer_ = makes_filters ? written(Role::dw).layer : read(Role::w).layer;
+    const LayerState& state = states_[at(layer_)];
+    if (library_ != nullptr) {
+      if (c.product == Product::forward) return add_forward(of_library({}));
+      if (c.product == Product::data_gradient) return add_backward(of_library({}));
+      Filters made = state.filters;
+      made.data = scratch(made.bytes());
+      add_backward(of_library({bound(Role::dw, made.data)}));
+      return add_backward(StoreFilterGradient{made, gradient_of(ParameterRole::weight)}, 1);
     }
-  }
-  void backward(const models::Concat&) {
-    const Tensor dy = output_gradient();
-    std::int64_t channel = 0;
-    for (std::size_t i = 0; i < inputs(); ++i) {
-      const std::int64_t channels = input(i).shape.channels;
-      if (input(i).needs_gradient)
-        add_data_gradient(CopyChannels{
-            .source = dy, .from = channel, .target = contribution(input(i)), .channels = channels});
-      channel += channels;
+    // The kernel of a fully connected layer covers the image that it reads.
+    Windows windows = windows_of(c);
+    windows.kernel_height = state.filters.kernel_height;
+    windows.kernel_width = state.filters.kernel_width;
+    windows.dilation_height = c.dilation.height;
+    windows.dilation_width = c.dilation.width;
+    windows.groups = c.groups;
+    if (c.product == Product::forward) {
+      const Tensor x = value(read(Role::x));
+      add_forward(ConvolutionForward{windows, x, state.filters, c.bias ? state.bias : nullptr,
+                                     c.relu, value(written(Role::y))});
+    } else if (makes_filters) {
+      const Tensor x = value(read(Role::x));
+      add_backward(ConvolutionFilterGradient{windows, x, value(read(Role::dy)), state.filters,
+                                             gradient_of(ParameterRole::weight)},
+                   1);
+    } else {
+      const Tensor dy = value(read(Role::dy));
+      add_backward(ConvolutionDataGradient{windows, dy, state.filters, value(written(Role::dx))});
     }
   }
 
-  void forward(const models::Flatten&) {
-    const Tensor x = data(input());
-    add_forward(Flatten{.source = x, .target = all_of(make_output())});
+  // Batch norm. Running statistics that do not stand at a multiple of 16 bytes are none that a
+  // library takes: our own kernels then go forward. Evaluations are always our own, too.
+
+  void compute(const steps::BatchNorm& b) {
+    layer_ = read(Role::scale).layer;
+    b.pass == steps::Pass::forward ? norm_forward(b) : norm_backward(b);
   }
-  void backward(const models::Flatten&) {
-    add_data_gradient(
-        Flatten{.source = output_gradient(), .back = true, .target = contribution(input())});
+  void norm_forward(const steps::BatchNorm& b) {
+    BatchNormVectors norm = states_[at(layer_)].norm;
+    norm.mean = by_channel(written(Role::mean));
+    norm.inverse_deviation = by_channel(written(Role::inverse_deviation));
+    const Tensor x = value(read(Role::x));
+    BatchNormApply apply{.x = x, .vectors = norm, .relu = b.relu, .y = value(written(Role::y))};
+    if (b.residual) apply.residual = value(read(Role::residual)).data;
+    const bool is_aligned = offsets_[at(layer_)] % 4 == 0 && statistics_ % 4 == 0;
+    if (library_ != nullptr && is_aligned) {
+      add_training(of_library({{.role = static_cast<int>(Role::epsilon), .number = norm.epsilon},
+                               {.role = static_cast<int>(Role::momentum),
+                                .number = static_cast<float>(options_.batch_norm_momentum)}}));
+    } else {
+      add_training(BatchNormStatistics{x, norm, options_.batch_norm_momentum});
+      add_training(apply);
+    }
+    apply.by_running_statistics = true;
+    add_evaluation(apply);
+  }
+  void norm_backward(const steps::BatchNorm& b) {
+    const LayerState& state = states_[at(layer_)];
+    BatchNormVectors norm = state.norm;
+    norm.mean = by_channel(read(Role::mean));
+    norm.inverse_deviation = by_channel(read(Role::inverse_deviation));
+    const ParameterGradient gamma = gradient_of(ParameterRole::gamma);
+    const ParameterGradient beta = gradient_of(ParameterRole::beta);
+    if (library_ != nullptr) {
+      const std::int64_t channels = b.x.channels;
+      const auto bytes = static_cast<std::size_t>(channels) * sizeof(float);
+      std::byte* of_gamma = scratch(bytes);
+      std::byte* of_beta = scratch(bytes);
+      add_backward(of_library(
+          {bound(Role::scale_gradient, of_gamma), bound(Role::shift_gradient, of_beta)}));
+      return add_backward(
+          StoreNormGradients{reinterpret_cast<float*>(of_gamma), reinterpret_cast<float*>(of_beta),
+                             channels, gamma, beta},
+          2);
+    }
+    const Tensor x = value(read(Role::x));
+    const NormOutputGradient from{x, value(read(Role::dy)), norm, b.relu};
+    add_backward(BatchNormParameterGradients{from, state.norm_sums, gamma, beta}, 2);
+    add_backward(BatchNormDataGradient{from, state.norm_sums, value(written(Role::dx))});
+  }
+
+  // Sums and ReLUs.
+
+  // The terms of the step; of more than a kernel takes, the first are added up before.
+  [[nodiscard]] Terms terms(const steps::Images& shape, bool is_forward) {
+    Terms terms{.type = options_.storage};
+    for (int k = 0;; ++k) {
+      const steps::Tensor* term = find(step_->reads, static_cast<int>(Role::term) + k);
+      if (term == nullptr) return terms;
+      if (terms.count == Terms::most) {
+        Tensor sum = shaped(shape);
+        sum.data = scratch(sum.bytes());
+        const Sum first{terms, false, sum};
+        is_forward ? add_forward(first) : add_backward(first);
+        terms = {.data = {sum.data}, .count = 1, .type = options_.storage};
+      }
+      terms.data[terms.count++] = value(*term).data;
+    }
+  }
+  void compute(const steps::Sum& s) {
+    const bool is_forward = step_->pass == steps::Pass::forward;
+    if (library_ != nullptr) {
+      const LibraryStep step = of_library({});
+      return is_forward ? add_forward(step) : add_backward(step);
+    }
+    const Terms all = terms(s.x, is_forward);
+    const Sum sum{all, s.relu, value(written(Role::y))};
+    is_forward ? add_forward(sum) : add_backward(sum);
+  }
+  void compute(const steps::ReluBackward& r) {
+    if (library_ != nullptr) return add_backward(of_library({}));
+    const Terms all = terms(r.x, false);
+    const Tensor y = value(read(Role::y));
+    add_backward(ReluDataGradient{y, all, value(written(Role::dx))});
   }
 
   // Pools.
 
-  void forward(const models::MaxPool& layer) {
-    const Tensor x = data(input());
-    const Tensor y = make_output();
-    state().where =
-        memories_.new_block(static_cast<std::size_t>(y.elements()) * sizeof(std::int32_t));
-    add_forward(MaxPoolForward{windows_of(layer), x, y, where()});
+  void compute(const steps::Pool& p) {
+    const bool is_forward = p.pass == steps::Pass::forward;
+    if (library_ != nullptr) {
+      const LibraryStep step = of_library({});
+      return is_forward ? add_forward(step) : add_backward(step);
+    }
+    if (p.kind == steps::Pool::Kind::average) return average_pool();
+    if (is_forward) {
+      const Tensor x = value(read(Role::x));
+      const Tensor y = value(written(Role::y));
+      add_forward(MaxPoolForward{windows_of(p), x, y, where(written(Role::index), y)});
+    } else {
+      const Tensor dy = value(read(Role::dy));
+      std::int32_t* from = where(read(Role::index), dy);
+      add_backward(MaxPoolDataGradient{windows_of(p), dy, from, value(written(Role::dx))});
+    }
   }
-  void backward(const models::MaxPool& layer) {
-    add_data_gradient(
-        MaxPoolDataGradient{windows_of(layer), output_gradient(), where(), contribution(input())});
+  [[nodiscard]] std::int32_t* where(const steps::Tensor& tensor, const Tensor& y) {
+    return reinterpret_cast<std::int32_t*>(
+        address(tensor, static_cast<std::size_t>(y.elements()) * sizeof(std::int32_t)));
   }
-  [[nodiscard]] std::int32_t* where() {
-    return reinterpret_cast<std::int32_t*>(memories_.address(state().where));
+  // One input and one output, whichever way.
+  void average_pool() {
+    layer_ = step_->layer;
+    const Tensor from = value(step_->reads.at(0).tensor);
+    const Tensor to = value(step_->writes.at(0).tensor);
+    if (step_->pass == steps::Pass::forward) {
+      make_windows(from, to);
+      add_forward(AveragePoolForward{states_[at(layer_)].means, from, to});
+    } else {
+      add_backward(AveragePoolDataGradient{states_[at(layer_)].means, from, to});
+    }
+  }
+  void make_windows(const Tensor& x, const Tensor& y) {
+    std::vector<PoolWindow> rows;
+    std::vector<PoolWindow> columns;
+    if (const auto* pool = std::get_if<models::AveragePool>(&here().kind)) {
+      rows = padded_windows({.in = x.height,
+                             .out = y.height,
+                             .kernel = pool->kernel.height,
+                             .stride = pool->stride.height,
+                             .padding = pool->padding.height});
+      columns = padded_windows({.in = x.width,
+                                .out = y.width,
+                                .kernel = pool->kernel.width,
+                                .stride = pool->stride.width,
+                                .padding = pool->padding.width});
+    } else {
+      rows = adaptive_windows(x.height, y.height);
+      columns = adaptive_windows(x.width, y.width);
+    }
+    states_[at(layer_)].means = {.rows = table(as_device_windows(rows)),
+                                 .columns = table(as_device_windows(columns)),
+                                 .over_rows = table(covering(rows, x.height)),
+                                 .over_columns = table(covering(columns, x.width))};
   }
 
-  void forward(const models::AveragePool& layer) {
-    const models::Shape& in = input().shape;
-    const models::Shape& out = output().shape;
-    average(padded_windows({.in = in.height,
-                            .out = out.height,
-                            .kernel = layer.kernel.height,
-                            .stride = layer.stride.height,
-                            .padding = layer.padding.height}),
-            padded_windows({.in = in.width,
-                            .out = out.width,
-                            .kernel = layer.kernel.width,
-                            .stride = layer.stride.width,
-                            .padding = layer.padding.width}));
-  }
-  void forward(const models::AdaptiveAveragePool&) {
-    const models::Shape& in = input().shape;
-    const models::Shape& out = output().shape;
-    average(adaptive_windows(in.height, out.height), adaptive_windows(in.width, out.width));
-  }
-  void average(const std::vector<PoolWindow>& rows, const std::vector<PoolWindow>& columns) {
-    const models::Shape& in = input().shape;
-    state().means = {.rows = table(as_device_windows(rows)),
-                     .columns = table(as_device_windows(columns)),
-                     .over_rows = table(covering(rows, in.height)),
-                     .over_columns = table(covering(columns, in.width))};
-    const Tensor x = data(input());
-    add_forward(AveragePoolForward{state().means, x, make_output()});
-  }
-  void backward(const models::AveragePool&) { average_back(); }
-  void backward(const models::AdaptiveAveragePool&) { average_back(); }
-  void average_back() {
-    add_data_gradient(
-        AveragePoolDataGradient{state().means, output_gradient(), contribution(input())});
+  // Steps that are our own in any case.
+
+  void compute(OwnKernel kernel) {
+    layer_ = step_->layer;
+    const bool is_forward = step_->pass == steps::Pass::forward;
+    switch (kernel) {
+      case OwnKernel::load_input:
+        program_.load_images = LoadImages{program_.images, network_.input().channels, program_.pass,
+                                          value(step_->writes.at(0).tensor)};
+        return;
+      case OwnKernel::lrn:
+        return is_forward ? lrn_forward() : lrn_backward();
+      case OwnKernel::dropout:
+        return drop_out(is_forward);
+      case OwnKernel::concat:
+        return concat(is_forward);
+      case OwnKernel::uneven_pool:
+        return average_pool();
+      case OwnKernel::channel_sums:
+        return add_backward(
+            BiasGradient{value(step_->reads.at(0).tensor), gradient_of(ParameterRole::bias)}, 1);
+      case OwnKernel::loss:
+        return is_forward ? loss_forward() : loss_backward();
+      case OwnKernel::flatten:
+        return flatten(is_forward);
+    }
   }
 
-  // The loss.
+  void lrn_forward() {
+    const std::int64_t size = std::get<models::Lrn>(here().kind).size;
+    if (size % 2 == 0)
+      throw InputError("layer '" + here().name + "': lrn over " + std::to_string(size) +
+                           " channels has no middle",
+                       "use an odd size");
+    const Tensor x = value(step_->reads.at(0).tensor);
+    add_forward(LrnForward{x, size / 2, value(step_->writes.at(0).tensor)});
+  }
+  void lrn_backward() {
+    const std::int64_t half = std::get<models::Lrn>(here().kind).size / 2;
+    const Tensor dy = value(step_->reads.at(0).tensor);
+    const Tensor x = value(step_->reads.at(1).tensor);
+    add_backward(LrnDataGradient{x, dy, half, value(step_->writes.at(0).tensor)});
+  }
 
-  void forward(const models::SoftmaxCrossEntropy&) {
-    const Tensor logits = data(input());
+  // Masks are drawn again, and not kept.
+  void drop_out(bool is_forward) {
+    const Tensor from = value(step_->reads.at(0).tensor);
+    Dropout masked{.source = from,
+                   .pass = program_.pass,
+                   .layer = layer_,
+                   .probability = std::get<models::Dropout>(here().kind).probability,
+                   .has_mask = true,
+                   .target = value(step_->writes.at(0).tensor)};
+    if (!is_forward) return add_backward(masked);
+    add_training(masked);
+    masked.has_mask = false;
+    add_evaluation(masked);
+  }
+
+  void concat(bool is_forward) {
+    std::int64_t channel = 0;
+    std::size_t part = 0;  // of those that get a gradient
+    for (std::size_t i = 0; i < here().inputs.size(); ++i) {
+      const std::int64_t channels = shapes_[at(here().inputs[i] + 1)].channels;
+      if (is_forward) {
+        const Tensor x = value(step_->reads.at(i).tensor);
+        add_forward(CopyChannels{.source = x,
+                                 .target = value(step_->writes.at(0).tensor),
+                                 .to = channel,
+                                 .channels = channels});
+      } else if (part < step_->writes.size() &&
+                 step_->writes[part].tensor.part == static_cast<int>(i)) {
+        const Tensor dy = value(step_->reads.at(0).tensor);
+        add_backward(CopyChannels{.source = dy,
+                                  .from = channel,
+                                  .target = value(step_->writes[part++].tensor),
+                                  .channels = channels});
+      }
+      channel += channels;
+    }
+  }
+
+  void flatten(bool is_forward) {
+    const Tensor from = value(step_->reads.at(0).tensor);
+    const Flatten moved{
+        .source = from, .back = !is_forward, .target = value(step_->writes.at(0).tensor)};
+    is_forward ? add_forward(moved) : add_backward(moved);
+  }
+
+  void loss_forward() {
+    const Tensor logits = value(step_->reads.at(0).tensor);
     program_.logits = keep<float>(static_cast<std::size_t>(logits.elements()));
     add_forward(
         LossForward{logits, program_.labels, program_.pass, program_.logits, program_.outcomes});
   }
-  void backward(const models::SoftmaxCrossEntropy&) {
-    if (!input().needs_gradient) return;
-    add_data_gradient(LossDataGradient{program_.logits, program_.labels, program_.pass,
-                                       program_.outcomes, contribution(input())});
+  void loss_backward() {
+    add_backward(LossDataGradient{program_.logits, program_.labels, program_.pass,
+                                  program_.outcomes, value(step_->writes.at(0).tensor)});
   }
 
   const models::Network& network_;
   const TrainableNetworkOptions& options_;
   const std::vector<ParameterPlace>& places_;
+  StepLibrary* library_;
   Memories& memories_;
-  int layer_ = 0;
-  std::vector<Value> values_;  // the network's input, then by layer
+  std::vector<Step> steps_;
+  std::vector<steps::Images> shapes_;  // the network's input, then by layer
   std::vector<LayerState> states_;
+  std::map<steps::Tensor, ArenaBlock> blocks_;
+  std::byte* workspace_ = nullptr;
   std::vector<std::size_t> offsets_;  // of a layer's running statistics among the means
   std::size_t statistics_ = 0;        // running means of all layers
+  const Step* step_ = nullptr;        // at hand, and its time
+  int time_ = 0;
+  int layer_ = 0;  // whose parameters and kind are asked for
   Program program_;
 };
 
 }  // namespace
 
 Program compile(const models::Network& network, const TrainableNetworkOptions& options,
-                const std::vector<ParameterPlace>& places, Memories& memories) {
-  return Compiler(network, options, places, memories).compile();
+                const std::vector<ParameterPlace>& places, StepLibrary* library,
+                Memories& memories) {
+  return Compiler(network, options, places, library, memories).compile();
 }
 
 }  // namespace paceline::runtime::cuda

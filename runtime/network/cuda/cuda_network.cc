@@ -17,6 +17,7 @@ using cuda::Operation;
 using cuda::Operations;
 using cuda::PassParameters;
 using cuda::SampleOutcome;
+using cuda::StepLibrary;
 
 namespace {
 
@@ -75,7 +76,7 @@ void set_gradient_array(Operation& operation, float* array) {
 class CudaNetwork::Implementation {
  public:
   Implementation(CudaDevice& device, const models::Network& network,
-                 const TrainableNetworkOptions& options)
+                 const TrainableNetworkOptions& options, std::unique_ptr<StepLibrary> library)
       : device_index_(device.index()),
         options_(checked(network, options)),
         traits_{.batch = options.batch,
@@ -83,6 +84,7 @@ class CudaNetwork::Implementation {
                 .arithmetic = models::NumberType::fp32,
                 .parameters = parameter_places(network)},
         input_elements_(static_cast<std::size_t>(network.input().elements())),
+        library_(std::move(library)),
         compute_(make_stream(device)),
         input_(make_stream(device)),
         images_(device, batch() * input_elements_),
@@ -200,12 +202,13 @@ class CudaNetwork::Implementation {
   void compile(CudaDevice& device, const models::Network& network) {
     const cuda::CurrentDevice current(device_index_);
     cuda::Memories memories;
-    static_cast<void>(cuda::compile(network, options_, traits_.parameters, memories));
+    static_cast<void>(
+        cuda::compile(network, options_, traits_.parameters, library_.get(), memories));
     memories.measure();
     arena_ = device.allocate(std::max<std::size_t>(memories.arena_bytes(), 1), MemoryKind::device);
     kept_ = device.allocate(std::max<std::size_t>(memories.kept_bytes(), 1), MemoryKind::device);
     memories.bind(arena_.data(), kept_.data());
-    program_ = cuda::compile(network, options_, traits_.parameters, memories);
+    program_ = cuda::compile(network, options_, traits_.parameters, library_.get(), memories);
     for (const cuda::InitialBytes& initial : program_.initial) {
       if (initial.bytes.empty()) continue;
       const Staging<std::byte> staging(device, initial.bytes.size());
@@ -263,6 +266,7 @@ class CudaNetwork::Implementation {
   TrainableNetworkOptions options_;
   NetworkTraits traits_;
   std::size_t input_elements_ = 0;  // of one sample
+  std::unique_ptr<StepLibrary> library_;
   std::unique_ptr<cuda::CudaStream> compute_;
   std::unique_ptr<cuda::CudaStream> input_;
   Memory arena_;
@@ -285,7 +289,12 @@ class CudaNetwork::Implementation {
 
 CudaNetwork::CudaNetwork(CudaDevice& device, const models::Network& network,
                          const TrainableNetworkOptions& options)
-    : implementation_(std::make_unique<Implementation>(device, network, options)) {}
+    : CudaNetwork(device, network, options, nullptr) {}
+CudaNetwork::CudaNetwork(CudaDevice& device, const models::Network& network,
+                         const TrainableNetworkOptions& options,
+                         std::unique_ptr<cuda::StepLibrary> library)
+    : implementation_(
+          std::make_unique<Implementation>(device, network, options, std::move(library))) {}
 CudaNetwork::~CudaNetwork() = default;
 
 const NetworkTraits& CudaNetwork::traits() const {

@@ -36,12 +36,20 @@ class PassMarker {
   virtual void ended(bool backward, int layer, Stream& stream) = 0;
 };
 
+namespace cuda {
+class StepLibrary;
+}
+
 class CudaNetwork final : public TrainableNetwork {
  public:
   // The device outlives the network. Throws InputError as CpuNetwork does, and RunError if the
   // device's memory does not suffice.
   CudaNetwork(CudaDevice& device, const models::Network& network,
               const TrainableNetworkOptions& options);
+  // Layers are computed by the library (runtime/network/cuda/step_library.h), and by our own kernels
+  // what libraries do not have. Throws also what the library throws.
+  CudaNetwork(CudaDevice& device, const models::Network& network,
+              const TrainableNetworkOptions& options, std::unique_ptr<cuda::StepLibrary> library);
   ~CudaNetwork() override;
 
   [[nodiscard]] const NetworkTraits& traits() const override;

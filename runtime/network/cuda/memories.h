@@ -25,6 +25,7 @@ class Memories {
     if (!is_bound_) return plan_.add(bytes);
     return next_block_++;
   }
+  [[nodiscard]] bool is_bound() const { return is_bound_; }
   // Says at which time of the pass the blocks are needed that are asked for next.
   void set_time(int time) { time_ = time; }
   [[nodiscard]] std::byte* address(ArenaBlock block) {

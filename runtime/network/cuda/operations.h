@@ -1,7 +1,6 @@
-// The operation interface of networks on CUDA devices: what a layer asks for, as values. An
-// operation names the tensors that it reads and writes, and how it is computed is the business of
-// whoever starts it: our own kernels (own_kernels.h), which compute every operation and are the
-// reference, or a library that is held against them.
+// The operation interface of networks on CUDA devices: what is started on a stream, as values. An
+// operation names the memory that it reads and writes. It is a kernel of our own (own_kernels.h), or
+// a step that a library computes (step_library.h).
 //
 // Private to runtime/network/cuda.
 #pragma once
@@ -14,16 +13,23 @@
 #include "runtime/network/cuda/bodies/loss.h"
 #include "runtime/network/cuda/bodies/normalization.h"
 #include "runtime/network/cuda/bodies/pool.h"
+#include "runtime/network/cuda/step_library.h"
 
 namespace paceline::runtime::cuda {
+
+// A step of a library, which has been given its memory.
+struct LibraryStep {
+  StepLibrary* library = nullptr;
+  int step = 0;
+};
 
 using Operation =
     std::variant<LoadImages, ConvolutionForward, ConvolutionDataGradient, ConvolutionFilterGradient,
                  BiasGradient, BatchNormStatistics, BatchNormApply, BatchNormParameterGradients,
-                 BatchNormDataGradient, LrnForward, LrnDataGradient, ReluForward, ReluDataGradient,
-                 Dropout, Sum, CopyChannels, Flatten, MaxPoolForward, MaxPoolDataGradient,
-                 AveragePoolForward, AveragePoolDataGradient, LossForward, LossDataGradient,
-                 LoadFilters, LoadVector>;
+                 BatchNormDataGradient, LrnForward, LrnDataGradient, Sum, ReluDataGradient, Dropout,
+                 CopyChannels, Flatten, MaxPoolForward, MaxPoolDataGradient, AveragePoolForward,
+                 AveragePoolDataGradient, LossForward, LossDataGradient, LoadFilters, LoadVector,
+                 StoreFilterGradient, StoreNormGradients, LibraryStep>;
 using Operations = std::vector<Operation>;
 
 }  // namespace paceline::runtime::cuda

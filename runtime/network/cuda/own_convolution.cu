@@ -22,5 +22,11 @@ cudaError_t start_own(const LoadFilters& body, cudaStream_t stream) {
 cudaError_t start_own(const LoadVector& body, cudaStream_t stream) {
   return start_elements(stream, body, body.count());
 }
+cudaError_t start_own(const StoreFilterGradient& body, cudaStream_t stream) {
+  return start_elements(stream, body, body.count());
+}
+cudaError_t start_own(const StoreNormGradients& body, cudaStream_t stream) {
+  return start_elements(stream, body, body.count());
+}
 
 }  // namespace paceline::runtime::cuda

@@ -7,9 +7,6 @@ namespace paceline::runtime::cuda {
 cudaError_t start_own(const LoadImages& body, cudaStream_t stream) {
   return start_elements(stream, body, body.count());
 }
-cudaError_t start_own(const ReluForward& body, cudaStream_t stream) {
-  return start_elements(stream, body, body.count());
-}
 cudaError_t start_own(const ReluDataGradient& body, cudaStream_t stream) {
   return start_elements(stream, body, body.count());
 }

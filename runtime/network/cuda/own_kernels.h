@@ -1,4 +1,4 @@
-// Our own kernels for all operations. Private to runtime/network/cuda.
+// Our own kernels, and how any operation is started. Private to runtime/network/cuda.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,7 +7,8 @@
 
 namespace paceline::runtime::cuda {
 
-// Starts an operation on a stream. Throws RunError if the device refuses it.
+// Starts an operation on a stream. Throws RunError if the device or the
+// library refuses it.
 void start(const Operation& operation, cudaStream_t stream);
 
 // Each starts the body of its name. They are compiled apart, in four groups.
@@ -17,6 +18,8 @@ cudaError_t start_own(const ConvolutionFilterGradient& body, cudaStream_t stream
 cudaError_t start_own(const BiasGradient& body, cudaStream_t stream);
 cudaError_t start_own(const LoadFilters& body, cudaStream_t stream);
 cudaError_t start_own(const LoadVector& body, cudaStream_t stream);
+cudaError_t start_own(const StoreFilterGradient& body, cudaStream_t stream);
+cudaError_t start_own(const StoreNormGradients& body, cudaStream_t stream);
 
 cudaError_t start_own(const BatchNormStatistics& body, cudaStream_t stream);
 cudaError_t start_own(const BatchNormApply& body, cudaStream_t stream);
@@ -26,7 +29,6 @@ cudaError_t start_own(const LrnForward& body, cudaStream_t stream);
 cudaError_t start_own(const LrnDataGradient& body, cudaStream_t stream);
 
 cudaError_t start_own(const LoadImages& body, cudaStream_t stream);
-cudaError_t start_own(const ReluForward& body, cudaStream_t stream);
 cudaError_t start_own(const ReluDataGradient& body, cudaStream_t stream);
 cudaError_t start_own(const Dropout& body, cudaStream_t stream);
 cudaError_t start_own(const Sum& body, cudaStream_t stream);

@@ -180,6 +180,36 @@ TEST_F(CudaNetworkTest, ComputesBranchesAsTheCpuDoes) {
     expect_like_cpu(branches(), storage);
 }
 
+// A residual block, whose batch norm, add and ReLU are one step; a flattened image that is normalised;
+// and a value with more readers than one kernel adds gradients of.
+Network fused() {
+  NetworkBuilder net("fused", Shape::image(3, 6, 6));
+  net.add("conv1", models::Convolution{.channels = 6, .kernel = square(3), .padding = square(1)});
+  net.add("bn1", models::BatchNorm{});
+  net.add("relu1", models::Relu{});
+  net.add("conv2", models::Convolution{.channels = 6, .kernel = square(3), .padding = square(1)});
+  net.add("bn2", models::BatchNorm{});
+  net.add("sum", models::Add{}, {"bn2", "relu1"});
+  net.add("relu2", models::Relu{});
+  net.add("flat", models::Flatten{});
+  net.add("bn3", models::BatchNorm{});
+  net.add("hidden", models::FullyConnected{9});
+  net.add("relu3", models::Relu{});
+  std::vector<std::string> all;
+  for (int i = 0; i < 20; ++i) {
+    all.push_back("fc" + std::to_string(i));
+    net.add(all.back(), models::FullyConnected{2}, {"relu3"});
+  }
+  net.add("logits", models::Concat{}, all);
+  net.add("loss", models::SoftmaxCrossEntropy{});
+  return net.build();
+}
+
+TEST_F(CudaNetworkTest, ComputesFusedStepsAsTheCpuDoesOneByOne) {
+  for (const NumberType storage : {NumberType::fp32, NumberType::fp16, NumberType::bf16})
+    expect_like_cpu(fused(), storage, 4, 8);  // batch norm over four samples makes roundings larger
+}
+
 TEST_F(CudaNetworkTest, ComputesAnImageOfOnePixelAndASampleAlone) {
   expect_like_cpu(around(models::BatchNorm{}, 4, {1, 1}), NumberType::fp32, 3);
   expect_like_cpu(around(models::Relu{}, 4, {5, 5}), NumberType::fp32, 1);

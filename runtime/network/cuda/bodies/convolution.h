@@ -54,46 +54,118 @@ struct Filters {
   std::int64_t outputs = 0;
   std::int64_t kernel_height = 1;
   std::int64_t kernel_width = 1;
-  std::int64_t channels = 1;  // of a group
+  std::int64_t channels = 1;         // of a group
+  std::int64_t stored_channels = 1;  // the same, and behind them zeros
 
+  // Of the caller's array.
   [[nodiscard]] PACELINE_HD std::int64_t elements() const {
     return outputs * kernel_height * kernel_width * channels;
   }
+  [[nodiscard]] PACELINE_HD std::int64_t stored_elements() const {
+    return outputs * kernel_height * kernel_width * stored_channels;
+  }
   [[nodiscard]] std::size_t bytes() const {
-    return static_cast<std::size_t>(elements()) * (type == NumberType::fp32 ? 4 : 2);
+    return static_cast<std::size_t>(stored_elements()) * bytes_of_number(type);
+  }
+  [[nodiscard]] PACELINE_HD std::int64_t index(std::int64_t k, std::int64_t r, std::int64_t s,
+                                               std::int64_t c) const {
+    return ((k * kernel_height + r) * kernel_width + s) * stored_channels + c;
   }
   [[nodiscard]] PACELINE_HD float at(std::int64_t k, std::int64_t r, std::int64_t s,
                                      std::int64_t c) const {
-    return number_at(data, type, ((k * kernel_height + r) * kernel_width + s) * channels + c);
+    return number_at(data, type, index(k, r, s, c));
   }
 };
 
-// Fills filters from the caller's FP32 array, in which they stand as (output channel, channel of
-// the group, kernel row, kernel column). One element of the array each.
+// A weight by its place.
+struct FilterPlace {
+  std::int64_t output = 0;
+  std::int64_t row = 0;
+  std::int64_t column = 0;
+  std::int64_t channel = 0;
+};
+// Of element i of the caller's array: (output channel, channel of the group, row, column).
+PACELINE_HD inline FilterPlace plain_place_of(const Filters& filters, std::int64_t i) {
+  FilterPlace place;
+  place.column = i % filters.kernel_width;
+  i /= filters.kernel_width;
+  place.row = i % filters.kernel_height;
+  i /= filters.kernel_height;
+  place.channel = i % filters.channels;
+  place.output = i / filters.channels;
+  return place;
+}
+
+// Fills filters from the caller's FP32 array. One stored element each.
 struct LoadFilters {
   const float* source = nullptr;
   Filters target;
 
   PACELINE_HD void operator()(std::uint64_t index) const {
     auto i = static_cast<std::int64_t>(index);
-    const float value = source[i];
+    const std::int64_t c = i % target.stored_channels;
+    i /= target.stored_channels;
     const std::int64_t s = i % target.kernel_width;
     i /= target.kernel_width;
     const std::int64_t r = i % target.kernel_height;
-    i /= target.kernel_height;
-    const std::int64_t c = i % target.channels;
-    const std::int64_t k = i / target.channels;
-    set_number(target.data, target.type,
-               ((k * target.kernel_height + r) * target.kernel_width + s) * target.channels + c,
-               value);
+    const std::int64_t k = i / target.kernel_height;
+    float value = 0;
+    if (c < target.channels)
+      value =
+          source[((k * target.channels + c) * target.kernel_height + r) * target.kernel_width + s];
+    set_number(target.data, target.type, static_cast<std::int64_t>(index), value);
   }
   [[nodiscard]] std::uint64_t count() const {
-    return static_cast<std::uint64_t>(target.elements());
+    return static_cast<std::uint64_t>(target.stored_elements());
   }
   template <class Visitor>
   void access(const Visitor& visitor) const {
-    visitor.read(source, count());
+    visitor.read(source, static_cast<std::size_t>(target.elements()));
     visitor.write(static_cast<std::byte*>(target.data), target.bytes());
+  }
+};
+
+// Gives the caller the gradient of filters that a library has made in their layout. One element of
+// the caller's array each.
+struct StoreFilterGradient {
+  Filters source;
+  ParameterGradient gradient;
+
+  PACELINE_HD void operator()(std::uint64_t index) const {
+    const auto i = static_cast<std::int64_t>(index);
+    const FilterPlace from = plain_place_of(source, i);
+    gradient.set(i, source.at(from.output, from.row, from.column, from.channel));
+  }
+  [[nodiscard]] std::uint64_t count() const {
+    return static_cast<std::uint64_t>(source.elements());
+  }
+  template <class Visitor>
+  void access(const Visitor& visitor) const {
+    visitor.read(static_cast<const std::byte*>(source.data), source.bytes());
+    gradient.access(visitor, count());
+  }
+};
+
+// The same for gamma and beta of a batch norm, whose gradients are vectors in FP32.
+struct StoreNormGradients {
+  const float* of_gamma = nullptr;
+  const float* of_beta = nullptr;
+  std::int64_t channels = 0;
+  ParameterGradient gamma;
+  ParameterGradient beta;
+
+  PACELINE_HD void operator()(std::uint64_t index) const {
+    const auto i = static_cast<std::int64_t>(index);
+    gamma.set(i, of_gamma[i]);
+    beta.set(i, of_beta[i]);
+  }
+  [[nodiscard]] std::uint64_t count() const { return static_cast<std::uint64_t>(channels); }
+  template <class Visitor>
+  void access(const Visitor& visitor) const {
+    visitor.read(of_gamma, count());
+    visitor.read(of_beta, count());
+    gamma.access(visitor, count());
+    beta.access(visitor, count());
   }
 };
 
@@ -112,16 +184,18 @@ struct LoadVector {
   template <class Visitor>
   void access(const Visitor& visitor) const {
     visitor.read(source, count());
-    visitor.write(static_cast<std::byte*>(target), count() * (type == NumberType::fp32 ? 4 : 2));
+    visitor.write(static_cast<std::byte*>(target), count() * bytes_of_number(type));
   }
 };
 
-// y = convolution of x, plus the bias, which may be null. One element of y each.
+// y = convolution of x, plus the bias, which may be null; with `relu` what is not positive is 0. One
+// element of y each.
 struct ConvolutionForward {
   Windows windows;
   Tensor x;
   Filters filters;
   const void* bias = nullptr;  // of the filters' type
+  bool relu = false;
   Tensor y;
 
   PACELINE_HD void operator()(std::uint64_t i) const {
@@ -140,7 +214,8 @@ struct ConvolutionForward {
       }
     }
     if (bias != nullptr) sum += static_cast<double>(number_at(bias, filters.type, to.channel));
-    y.set(static_cast<std::int64_t>(i), static_cast<float>(sum));
+    y.set(static_cast<std::int64_t>(i),
+          relu ? positive(static_cast<float>(sum)) : static_cast<float>(sum));
   }
   [[nodiscard]] std::uint64_t count() const { return static_cast<std::uint64_t>(y.elements()); }
   template <class Visitor>
@@ -148,9 +223,8 @@ struct ConvolutionForward {
     reads(visitor, x);
     visitor.read(static_cast<const std::byte*>(filters.data), filters.bytes());
     if (bias != nullptr)
-      visitor.read(
-          static_cast<const std::byte*>(bias),
-          static_cast<std::size_t>(filters.outputs) * (filters.type == NumberType::fp32 ? 4 : 2));
+      visitor.read(static_cast<const std::byte*>(bias),
+                   static_cast<std::size_t>(filters.outputs) * bytes_of_number(filters.type));
     writes(visitor, y);
   }
 };
@@ -160,10 +234,10 @@ struct ConvolutionDataGradient {
   Windows windows;
   Tensor dy;
   Filters filters;
-  Contribution dx;
+  Tensor dx;
 
   PACELINE_HD void operator()(std::uint64_t i) const {
-    const Place to = place_of(dx.target, static_cast<std::int64_t>(i));
+    const Place to = place_of(dx, static_cast<std::int64_t>(i));
     const std::int64_t outputs = filters.outputs / windows.groups;  // of a group
     const std::int64_t group = to.channel / filters.channels;
     double sum = 0;
@@ -180,14 +254,12 @@ struct ConvolutionDataGradient {
     }
     dx.set(static_cast<std::int64_t>(i), static_cast<float>(sum));
   }
-  [[nodiscard]] std::uint64_t count() const {
-    return static_cast<std::uint64_t>(dx.target.elements());
-  }
+  [[nodiscard]] std::uint64_t count() const { return static_cast<std::uint64_t>(dx.elements()); }
   template <class Visitor>
   void access(const Visitor& visitor) const {
     reads(visitor, dy);
     visitor.read(static_cast<const std::byte*>(filters.data), filters.bytes());
-    dx.access(visitor);
+    writes(visitor, dx);
   }
 };
 
@@ -201,24 +273,19 @@ struct ConvolutionFilterGradient {
   ParameterGradient gradient;
 
   PACELINE_HD void operator()(std::uint64_t index) const {
-    auto i = static_cast<std::int64_t>(index);
-    const std::int64_t s = i % filters.kernel_width;
-    i /= filters.kernel_width;
-    const std::int64_t r = i % filters.kernel_height;
-    i /= filters.kernel_height;
-    const std::int64_t c = i % filters.channels;
-    const std::int64_t k = i / filters.channels;
-    const std::int64_t channel = k / (filters.outputs / windows.groups) * filters.channels + c;
+    const FilterPlace to = plain_place_of(filters, static_cast<std::int64_t>(index));
+    const std::int64_t channel =
+        to.output / (filters.outputs / windows.groups) * filters.channels + to.channel;
     double sum = 0;
     for (std::int64_t n = 0; n < dy.images; ++n) {
       for (std::int64_t y = 0; y < dy.height; ++y) {
-        const std::int64_t row = windows.row(y, r);
+        const std::int64_t row = windows.row(y, to.row);
         if (!is_inside(row, x.height)) continue;
         for (std::int64_t out = 0; out < dy.width; ++out) {
-          const std::int64_t column = windows.column(out, s);
+          const std::int64_t column = windows.column(out, to.column);
           if (!is_inside(column, x.width)) continue;
           sum += static_cast<double>(x.at(n, row, column, channel)) *
-                 static_cast<double>(dy.at(n, y, out, k));
+                 static_cast<double>(dy.at(n, y, out, to.output));
         }
       }
     }
@@ -231,7 +298,7 @@ struct ConvolutionFilterGradient {
   void access(const Visitor& visitor) const {
     reads(visitor, x);
     reads(visitor, dy);
-    visitor.write(gradient.array + gradient.offset, count());
+    gradient.access(visitor, count());
   }
 };
 
@@ -260,7 +327,7 @@ struct BiasGradient {
   template <class Visitor>
   void access(const Visitor& visitor) const {
     reads(visitor, dy);
-    visitor.write(gradient.array + gradient.offset, static_cast<std::size_t>(dy.channels));
+    gradient.access(visitor, static_cast<std::size_t>(dy.channels));
   }
 };
 

@@ -1,4 +1,4 @@
-// Layers that touch each element once: images, ReLU, dropout, add, concat and flatten.
+// Layers that touch each element once: images, sums, ReLU, dropout, concat and flatten.
 // All are bound by memory: bytes moved are those of the tensors that access() names.
 #pragma once
 
@@ -7,59 +7,66 @@
 
 namespace paceline::runtime::cuda {
 
-// Images from FP32 NCHW to the storage type and NHWC. Images beyond the samples that count are 0.
+// Images from FP32 NCHW to the storage type and NHWC. Images beyond the samples that count are 0, and
+// so are channels of x beyond those of the images.
 struct LoadImages {
   const float* images = nullptr;
+  std::int64_t channels = 0;
   const PassParameters* pass = nullptr;
   Tensor x;
 
   PACELINE_HD void operator()(std::uint64_t index) const {
     const auto i = static_cast<std::int64_t>(index);
     const Place place = place_of(x, i);
-    x.set(i, place.image < pass->samples ? images[plain_index(x, place)] : 0.0F);
+    Tensor plain = x;
+    plain.channels = channels;
+    const bool is_there = place.image < pass->samples && place.channel < channels;
+    x.set(i, is_there ? images[plain_index(plain, place)] : 0.0F);
   }
   [[nodiscard]] std::uint64_t count() const { return static_cast<std::uint64_t>(x.elements()); }
   template <class Visitor>
   void access(const Visitor& visitor) const {
-    visitor.read(images, count());
+    visitor.read(images, static_cast<std::size_t>(x.pixels() * channels));
     visitor.read(pass, 1);
     writes(visitor, x);
   }
 };
 
-// A NaN stays one.
-struct ReluForward {
-  Tensor x;
+// y = the sum of terms; with `relu` what is not positive is 0.
+struct Sum {
+  Terms terms;
+  bool relu = false;
   Tensor y;
 
   PACELINE_HD void operator()(std::uint64_t index) const {
     const auto i = static_cast<std::int64_t>(index);
-    const float value = x.at(i);
-    y.set(i, value <= 0 ? 0.0F : value);
+    const float sum = terms.sum(i);
+    y.set(i, relu ? positive(sum) : sum);
   }
-  [[nodiscard]] std::uint64_t count() const { return static_cast<std::uint64_t>(x.elements()); }
+  [[nodiscard]] std::uint64_t count() const { return static_cast<std::uint64_t>(y.elements()); }
   template <class Visitor>
   void access(const Visitor& visitor) const {
-    reads(visitor, x);
+    terms.access(visitor, y.bytes());
     writes(visitor, y);
   }
 };
 
+// The gradient of a ReLU's input: that of its output, which is a sum of terms, where y is positive.
 struct ReluDataGradient {
   Tensor y;
-  Tensor dy;
-  Contribution dx;
+  Terms terms;
+  Tensor dx;
 
   PACELINE_HD void operator()(std::uint64_t index) const {
     const auto i = static_cast<std::int64_t>(index);
-    dx.set(i, y.at(i) > 0 ? dy.at(i) : 0.0F);
+    dx.set(i, y.at(i) > 0 ? terms.sum(i) : 0.0F);
   }
   [[nodiscard]] std::uint64_t count() const { return static_cast<std::uint64_t>(y.elements()); }
   template <class Visitor>
   void access(const Visitor& visitor) const {
     reads(visitor, y);
-    reads(visitor, dy);
-    dx.access(visitor);
+    terms.access(visitor, y.bytes());
+    writes(visitor, dx);
   }
 };
 
@@ -71,7 +78,7 @@ struct Dropout {
   int layer = 0;
   double probability = 0.5;
   bool has_mask = true;
-  Contribution target;
+  Tensor target;
 
   PACELINE_HD void operator()(std::uint64_t index) const {
     const auto i = static_cast<std::int64_t>(index);
@@ -96,35 +103,16 @@ struct Dropout {
   void access(const Visitor& visitor) const {
     reads(visitor, source);
     visitor.read(pass, 1);
-    target.access(visitor);
-  }
-};
-
-// y = a + b.
-struct Sum {
-  Tensor a;
-  Tensor b;
-  Tensor y;
-
-  PACELINE_HD void operator()(std::uint64_t index) const {
-    const auto i = static_cast<std::int64_t>(index);
-    y.set(i, a.at(i) + b.at(i));
-  }
-  [[nodiscard]] std::uint64_t count() const { return static_cast<std::uint64_t>(y.elements()); }
-  template <class Visitor>
-  void access(const Visitor& visitor) const {
-    reads(visitor, a);
-    reads(visitor, b);
-    writes(visitor, y);
+    writes(visitor, target);
   }
 };
 
 // Copies `channels` channels of each pixel, from channel `from` of the source to channel `to` of
-// the target: one input of a concat, its gradient, or any gradient that is passed on as it is.
+// the target: one input of a concat, or its gradient.
 struct CopyChannels {
   Tensor source;
   std::int64_t from = 0;
-  Contribution target;
+  Tensor target;
   std::int64_t to = 0;
   std::int64_t channels = 0;
 
@@ -132,8 +120,7 @@ struct CopyChannels {
     const auto i = static_cast<std::int64_t>(index);
     const std::int64_t pixel = i / channels;
     const std::int64_t c = i % channels;
-    target.set(pixel * target.target.channels + to + c,
-               source.at(pixel * source.channels + from + c));
+    target.set(pixel * target.channels + to + c, source.at(pixel * source.channels + from + c));
   }
   [[nodiscard]] std::uint64_t count() const {
     return static_cast<std::uint64_t>(source.pixels() * channels);
@@ -141,7 +128,7 @@ struct CopyChannels {
   template <class Visitor>
   void access(const Visitor& visitor) const {
     reads(visitor, source);
-    target.access(visitor);
+    writes(visitor, target);
   }
 };
 
@@ -150,11 +137,11 @@ struct CopyChannels {
 struct Flatten {
   Tensor source;
   bool back = false;
-  Contribution target;
+  Tensor target;
 
   PACELINE_HD void operator()(std::uint64_t index) const {
     const auto i = static_cast<std::int64_t>(index);
-    const Tensor& image = back ? target.target : source;
+    const Tensor& image = back ? target : source;
     const std::int64_t plain = plain_index(image, place_of(image, i));
     target.set(back ? i : plain, source.at(back ? plain : i));
   }
@@ -164,7 +151,7 @@ struct Flatten {
   template <class Visitor>
   void access(const Visitor& visitor) const {
     reads(visitor, source);
-    target.access(visitor);
+    writes(visitor, target);
   }
 };
 

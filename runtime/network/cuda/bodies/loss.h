@@ -66,11 +66,11 @@ struct LossDataGradient {
   const std::int32_t* labels = nullptr;
   const PassParameters* pass = nullptr;
   const SampleOutcome* outcomes = nullptr;
-  Contribution gradient;
+  Tensor gradient;
 
   PACELINE_HD void operator()(std::uint64_t index) const {
     const auto i = static_cast<std::int64_t>(index);
-    const std::int64_t classes = gradient.target.channels;
+    const std::int64_t classes = gradient.channels;
     const std::int64_t n = i / classes;
     const SampleOutcome& of_sample = outcomes[n];
     const double factor =
@@ -82,15 +82,15 @@ struct LossDataGradient {
                  static_cast<float>(factor * (softmax - (i % classes == labels[n] ? 1.0 : 0.0))));
   }
   [[nodiscard]] std::uint64_t count() const {
-    return static_cast<std::uint64_t>(gradient.target.elements());
+    return static_cast<std::uint64_t>(gradient.elements());
   }
   template <class Visitor>
   void access(const Visitor& visitor) const {
     visitor.read(plain_logits, count());
-    visitor.read(labels, static_cast<std::size_t>(gradient.target.images));
+    visitor.read(labels, static_cast<std::size_t>(gradient.images));
     visitor.read(pass, 1);
-    visitor.read(outcomes, static_cast<std::size_t>(gradient.target.images));
-    gradient.access(visitor);
+    visitor.read(outcomes, static_cast<std::size_t>(gradient.images));
+    writes(visitor, gradient);
   }
 };
 

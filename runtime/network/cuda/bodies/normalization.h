@@ -15,12 +15,22 @@ namespace paceline::runtime::cuda {
 struct BatchNormVectors {
   const float* gamma = nullptr;
   const float* beta = nullptr;
-  float* mean = nullptr;      // of the batch
-  float* variance = nullptr;  // of the batch, by n
+  float* mean = nullptr;               // of the batch
+  float* inverse_deviation = nullptr;  // 1 / sqrt(variance of the batch, by n, + epsilon)
   float* running_mean = nullptr;
   float* running_variance = nullptr;
   float epsilon = 1e-5F;
+
+  // gamma (x - mean) / deviation + beta, by the batch's statistics.
+  [[nodiscard]] PACELINE_HD float normed(float x, std::int64_t c) const {
+    return gamma[c] * inverse_deviation[c] * (x - mean[c]) + beta[c];
+  }
 };
+
+// 1 / sqrt(variance + epsilon).
+PACELINE_HD inline float inverse_deviation_of(double variance, float epsilon) {
+  return static_cast<float>(1 / std::sqrt(variance + static_cast<double>(epsilon)));
+}
 
 // Adds up a number for each thread: thread 0 gets the sum, the others nothing of use.
 PACELINE_HD inline double sum_of_threads(const Block& block, const double* sums) {
@@ -58,7 +68,7 @@ struct BatchNormStatistics {
       vectors.mean[block.block] = static_cast<float>(*mean);
       mix(vectors.running_mean[block.block], *mean);
     } else {
-      vectors.variance[block.block] = static_cast<float>(sum / pixels);
+      vectors.inverse_deviation[block.block] = inverse_deviation_of(sum / pixels, vectors.epsilon);
       mix(vectors.running_variance[block.block], pixels > 1 ? sum / (pixels - 1) : sum);
     }
   }
@@ -73,28 +83,37 @@ struct BatchNormStatistics {
     const auto channels = static_cast<std::size_t>(x.channels);
     reads(visitor, x);
     visitor.write(vectors.mean, channels);
-    visitor.write(vectors.variance, channels);
+    visitor.write(vectors.inverse_deviation, channels);
     visitor.write(vectors.running_mean, channels);
     visitor.write(vectors.running_variance, channels);
   }
 };
 
 // y = gamma (x - mean) / sqrt(variance + epsilon) + beta, by the batch's statistics, or by the
-// running ones in an evaluation. One element each.
+// running ones in an evaluation; then the residual is added, if there is one, and with `relu` what is
+// not positive is 0. Rounded to y's type before the residual is added, and behind it. One element
+// each.
 struct BatchNormApply {
   Tensor x;
   BatchNormVectors vectors;
   bool by_running_statistics = false;
+  const void* residual = nullptr;  // of y's type and shape; may be null
+  bool relu = false;
   Tensor y;
 
   PACELINE_HD void operator()(std::uint64_t index) const {
     const auto i = static_cast<std::int64_t>(index);
     const std::int64_t c = i % x.channels;
-    const float mean = by_running_statistics ? vectors.running_mean[c] : vectors.mean[c];
-    const float variance =
-        by_running_statistics ? vectors.running_variance[c] : vectors.variance[c];
-    const float scale = vectors.gamma[c] / std::sqrt(variance + vectors.epsilon);
-    y.set(i, scale * (x.at(i) - mean) + vectors.beta[c]);
+    float value = 0;
+    if (by_running_statistics) {
+      const float inverse =
+          inverse_deviation_of(static_cast<double>(vectors.running_variance[c]), vectors.epsilon);
+      value = vectors.gamma[c] * inverse * (x.at(i) - vectors.running_mean[c]) + vectors.beta[c];
+    } else {
+      value = vectors.normed(x.at(i), c);
+    }
+    if (residual != nullptr) value = rounded(y.type, value) + number_at(residual, y.type, i);
+    y.set(i, relu ? positive(value) : value);
   }
   [[nodiscard]] std::uint64_t count() const { return static_cast<std::uint64_t>(x.elements()); }
   template <class Visitor>
@@ -102,10 +121,36 @@ struct BatchNormApply {
     const auto channels = static_cast<std::size_t>(x.channels);
     reads(visitor, x);
     visitor.read(by_running_statistics ? vectors.running_mean : vectors.mean, channels);
-    visitor.read(by_running_statistics ? vectors.running_variance : vectors.variance, channels);
+    visitor.read(by_running_statistics ? vectors.running_variance : vectors.inverse_deviation,
+                 channels);
     visitor.read(vectors.gamma, channels);
     visitor.read(vectors.beta, channels);
+    if (residual != nullptr) visitor.read(static_cast<const std::byte*>(residual), y.bytes());
     writes(visitor, y);
+  }
+};
+
+// The gradient of batch norm's output: dy, or with `relu` dy where the output, computed again from x,
+// is positive.
+struct NormOutputGradient {
+  Tensor x;
+  Tensor dy;
+  BatchNormVectors vectors;
+  bool relu = false;
+
+  [[nodiscard]] PACELINE_HD double at(std::int64_t i, std::int64_t c) const {
+    if (relu && !(rounded(x.type, vectors.normed(x.at(i), c)) > 0)) return 0;
+    return static_cast<double>(dy.at(i));
+  }
+  template <class Visitor>
+  void access(const Visitor& visitor) const {
+    const auto channels = static_cast<std::size_t>(x.channels);
+    reads(visitor, x);
+    reads(visitor, dy);
+    visitor.read(vectors.mean, channels);
+    visitor.read(vectors.inverse_deviation, channels);
+    visitor.read(vectors.gamma, channels);
+    if (relu) visitor.read(vectors.beta, channels);
   }
 };
 
@@ -114,22 +159,21 @@ struct BatchNormApply {
 struct BatchNormParameterGradients {
   static constexpr int phases = 2;
   static constexpr unsigned threads = 256;
-  Tensor x;
-  Tensor dy;
-  BatchNormVectors vectors;
+  NormOutputGradient from;
   double* sums = nullptr;  // of channels for gamma, then of channels for beta
   ParameterGradient gamma;
   ParameterGradient beta;
 
   PACELINE_HD void phase(int p, const Block& block) const {
+    const Tensor& x = from.x;
     auto* parts = block.shared<double>();
     const std::int64_t c = block.block;
     if (p == 0) {
-      const auto mean = static_cast<double>(vectors.mean[c]);
+      const auto mean = static_cast<double>(from.vectors.mean[c]);
       double sum = 0;
       double products = 0;
       for (std::int64_t i = block.thread; i < x.pixels(); i += block.threads) {
-        const auto d = static_cast<double>(dy.at(i * x.channels + c));
+        const double d = from.at(i * x.channels + c, c);
         sum += d;
         products += d * (static_cast<double>(x.at(i * x.channels + c)) - mean);
       }
@@ -137,62 +181,53 @@ struct BatchNormParameterGradients {
       parts[threads + block.thread] = products;
     } else if (block.thread == 0) {
       const double sum = sum_of_threads(block, parts);
-      const double products = sum_of_threads(block, parts + threads) /
-                              std::sqrt(static_cast<double>(vectors.variance[c]) +
-                                        static_cast<double>(vectors.epsilon));
+      const double products = sum_of_threads(block, parts + threads) *
+                              static_cast<double>(from.vectors.inverse_deviation[c]);
       sums[c] = products;
       sums[x.channels + c] = sum;
       gamma.set(c, static_cast<float>(products));
       beta.set(c, static_cast<float>(sum));
     }
   }
-  [[nodiscard]] unsigned blocks() const { return static_cast<unsigned>(x.channels); }
+  [[nodiscard]] unsigned blocks() const { return static_cast<unsigned>(from.x.channels); }
   [[nodiscard]] std::size_t shared_bytes() const { return 2 * threads * sizeof(double); }
   template <class Visitor>
   void access(const Visitor& visitor) const {
-    const auto channels = static_cast<std::size_t>(x.channels);
-    reads(visitor, x);
-    reads(visitor, dy);
-    visitor.read(vectors.mean, channels);
-    visitor.read(vectors.variance, channels);
+    const auto channels = static_cast<std::size_t>(from.x.channels);
+    from.access(visitor);
     visitor.write(sums, 2 * channels);
-    visitor.write(gamma.array + gamma.offset, channels);
-    visitor.write(beta.array + beta.offset, channels);
+    gamma.access(visitor, channels);
+    beta.access(visitor, channels);
   }
 };
 
 // The gradient of x. One element each.
 struct BatchNormDataGradient {
-  Tensor x;
-  Tensor dy;
-  BatchNormVectors vectors;
+  NormOutputGradient from;
   const double* sums = nullptr;
-  Contribution dx;
+  Tensor dx;
 
   PACELINE_HD void operator()(std::uint64_t index) const {
+    const Tensor& x = from.x;
     const auto i = static_cast<std::int64_t>(index);
     const std::int64_t c = i % x.channels;
     const auto pixels = static_cast<double>(x.pixels());
-    const double inverse = 1 / std::sqrt(static_cast<double>(vectors.variance[c]) +
-                                         static_cast<double>(vectors.epsilon));
+    const auto inverse = static_cast<double>(from.vectors.inverse_deviation[c]);
     const double normalised =
-        (static_cast<double>(x.at(i)) - static_cast<double>(vectors.mean[c])) * inverse;
-    const double value = static_cast<double>(vectors.gamma[c]) * inverse *
-                         (static_cast<double>(dy.at(i)) - sums[x.channels + c] / pixels -
-                          normalised * sums[c] / pixels);
+        (static_cast<double>(x.at(i)) - static_cast<double>(from.vectors.mean[c])) * inverse;
+    const double value =
+        static_cast<double>(from.vectors.gamma[c]) * inverse *
+        (from.at(i, c) - sums[x.channels + c] / pixels - normalised * sums[c] / pixels);
     dx.set(i, static_cast<float>(value));
   }
-  [[nodiscard]] std::uint64_t count() const { return static_cast<std::uint64_t>(x.elements()); }
+  [[nodiscard]] std::uint64_t count() const {
+    return static_cast<std::uint64_t>(from.x.elements());
+  }
   template <class Visitor>
   void access(const Visitor& visitor) const {
-    const auto channels = static_cast<std::size_t>(x.channels);
-    reads(visitor, x);
-    reads(visitor, dy);
-    visitor.read(vectors.mean, channels);
-    visitor.read(vectors.variance, channels);
-    visitor.read(vectors.gamma, channels);
-    visitor.read(sums, 2 * channels);
-    dx.access(visitor);
+    from.access(visitor);
+    visitor.read(sums, 2 * static_cast<std::size_t>(from.x.channels));
+    writes(visitor, dx);
   }
 };
 
@@ -240,7 +275,7 @@ struct LrnDataGradient {
   Tensor x;
   Tensor dy;
   std::int64_t half = 2;
-  Contribution dx;
+  Tensor dx;
 
   PACELINE_HD void operator()(std::uint64_t index) const {
     const auto i = static_cast<std::int64_t>(index);
@@ -261,7 +296,7 @@ struct LrnDataGradient {
   void access(const Visitor& visitor) const {
     reads(visitor, x);
     reads(visitor, dy);
-    dx.access(visitor);
+    writes(visitor, dx);
   }
 };
 

@@ -53,11 +53,11 @@ struct MaxPoolDataGradient {
   Windows windows;
   Tensor dy;
   const std::int32_t* where = nullptr;
-  Contribution dx;
+  Tensor dx;
 
   PACELINE_HD void operator()(std::uint64_t index) const {
     const auto i = static_cast<std::int64_t>(index);
-    const Place to = place_of(dx.target, i);
+    const Place to = place_of(dx, i);
     float sum = 0;
     for (std::int64_t r = 0; r < windows.kernel_height; ++r) {
       const std::int64_t y = windows.output_row(to.y, r, dy.height);
@@ -71,14 +71,12 @@ struct MaxPoolDataGradient {
     }
     dx.set(i, sum);
   }
-  [[nodiscard]] std::uint64_t count() const {
-    return static_cast<std::uint64_t>(dx.target.elements());
-  }
+  [[nodiscard]] std::uint64_t count() const { return static_cast<std::uint64_t>(dx.elements()); }
   template <class Visitor>
   void access(const Visitor& visitor) const {
     reads(visitor, dy);
     visitor.read(where, static_cast<std::size_t>(dy.elements()));
-    dx.access(visitor);
+    writes(visitor, dx);
   }
 };
 
@@ -132,11 +130,11 @@ struct AveragePoolForward {
 struct AveragePoolDataGradient {
   MeanWindows windows;
   Tensor dy;
-  Contribution dx;
+  Tensor dx;
 
   PACELINE_HD void operator()(std::uint64_t index) const {
     const auto i = static_cast<std::int64_t>(index);
-    const Place to = place_of(dx.target, i);
+    const Place to = place_of(dx, i);
     const CoveringWindows rows = windows.over_rows[to.y];
     const CoveringWindows columns = windows.over_columns[to.x];
     float sum = 0;
@@ -146,17 +144,15 @@ struct AveragePoolDataGradient {
                static_cast<float>(windows.rows[y].count * windows.columns[x].count);
     dx.set(i, sum);
   }
-  [[nodiscard]] std::uint64_t count() const {
-    return static_cast<std::uint64_t>(dx.target.elements());
-  }
+  [[nodiscard]] std::uint64_t count() const { return static_cast<std::uint64_t>(dx.elements()); }
   template <class Visitor>
   void access(const Visitor& visitor) const {
     reads(visitor, dy);
     visitor.read(windows.rows, static_cast<std::size_t>(dy.height));
     visitor.read(windows.columns, static_cast<std::size_t>(dy.width));
-    visitor.read(windows.over_rows, static_cast<std::size_t>(dx.target.height));
-    visitor.read(windows.over_columns, static_cast<std::size_t>(dx.target.width));
-    dx.access(visitor);
+    visitor.read(windows.over_rows, static_cast<std::size_t>(dx.height));
+    visitor.read(windows.over_columns, static_cast<std::size_t>(dx.width));
+    writes(visitor, dx);
   }
 };
 

@@ -27,6 +27,10 @@ PACELINE_HD inline float number_at(const void* data, NumberType type, std::int64
   return static_cast<const float*>(data)[i];
 }
 
+PACELINE_HD inline std::size_t bytes_of_number(NumberType type) {
+  return type == NumberType::fp32 ? 4 : 2;
+}
+
 // Stores `value`, rounded.
 PACELINE_HD inline void set_number(void* data, NumberType type, std::int64_t i, float value) {
   switch (type) {
@@ -47,6 +51,11 @@ PACELINE_HD inline float rounded(NumberType type, float value) {
   return number_at(&word, type, 0);
 }
 
+// A NaN stays one.
+PACELINE_HD inline float positive(float value) {
+  return value <= 0 ? 0.0F : value;
+}
+
 // Activations of a batch, or their gradient: NHWC. A vector has one pixel.
 struct Tensor {
   void* data = nullptr;
@@ -59,7 +68,7 @@ struct Tensor {
   [[nodiscard]] PACELINE_HD std::int64_t pixels() const { return images * height * width; }
   [[nodiscard]] PACELINE_HD std::int64_t elements() const { return pixels() * channels; }
   [[nodiscard]] PACELINE_HD std::size_t bytes() const {
-    return static_cast<std::size_t>(elements()) * (type == NumberType::fp32 ? 4 : 2);
+    return static_cast<std::size_t>(elements()) * bytes_of_number(type);
   }
   [[nodiscard]] PACELINE_HD std::int64_t index(std::int64_t n, std::int64_t y, std::int64_t x,
                                                std::int64_t c) const {
@@ -97,23 +106,6 @@ PACELINE_HD inline std::int64_t plain_index(const Tensor& tensor, const Place& p
          place.x;
 }
 
-// The gradient of a value, as one of the value's readers contributes to it. The first contribution
-// is stored, and each further one is rounded and added.
-struct Contribution {
-  Tensor target;
-  bool adds = false;
-
-  PACELINE_HD void set(std::int64_t i, float value) const {
-    if (adds) value = rounded(target.type, value) + target.at(i);
-    target.set(i, value);
-  }
-  template <class Visitor>
-  void access(const Visitor& visitor) const {
-    if (adds) visitor.read(static_cast<const std::byte*>(target.data), target.bytes());
-    visitor.write(static_cast<std::byte*>(target.data), target.bytes());
-  }
-};
-
 // Where the gradient of a parameter goes: in FP32 into the caller's flat array, rounded to `type`.
 // The array is known when a backward pass begins.
 struct ParameterGradient {
@@ -124,6 +116,10 @@ struct ParameterGradient {
   PACELINE_HD void set(std::int64_t i, float value) const {
     array[offset + i] = rounded(type, value);
   }
+  template <class Visitor>
+  void access(const Visitor& visitor, std::size_t elements) const {
+    visitor.write(array + offset, elements);
+  }
 };
 
 // What the operations of one pass share, in memory of the device.
@@ -131,6 +127,24 @@ struct PassParameters {
   std::uint64_t dropout_seed = 0;
   float loss_scale = 1;
   std::int32_t samples = 0;  // that count: the batch, or fewer in an evaluation
+};
+
+// Values of the same shape that are added up, one after the other, each sum rounded to their type.
+struct Terms {
+  static constexpr int most = 16;
+  const void* data[most] = {};
+  int count = 0;
+  NumberType type = NumberType::fp32;
+
+  [[nodiscard]] PACELINE_HD float sum(std::int64_t i) const {
+    float sum = number_at(data[0], type, i);
+    for (int k = 1; k < count; ++k) sum = rounded(type, sum + number_at(data[k], type, i));
+    return sum;
+  }
+  template <class Visitor>
+  void access(const Visitor& visitor, std::size_t bytes) const {
+    for (int k = 0; k < count; ++k) visitor.read(static_cast<const std::byte*>(data[k]), bytes);
+  }
 };
 
 template <class Visitor>
