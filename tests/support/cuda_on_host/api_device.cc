@@ -95,6 +95,7 @@ bool is_device(int device) {
 
 // The stated device: an H100 SXM, as cudaGetDeviceProperties describes one.
 constexpr int multiprocessors = 132;
+constexpr int compute_capability_major = 9;
 
 }  // namespace
 
@@ -105,6 +106,10 @@ bool can_access_peer(int device, int other) {
 }
 void forget_peers() {
   peers().clear();
+}
+
+int architecture_of(int device) {
+  return is_device(device) ? 10 * compute_capability_major : 0;
 }
 
 cudaError_t synchronise_device(int device) {
@@ -190,7 +195,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
     properties->maxThreadsDim[2] = 64;
     properties->maxGridSize[0] = 2147483647;
     properties->maxGridSize[1] = properties->maxGridSize[2] = 65535;
-    properties->major = 9;
+    properties->major = compute_capability_major;
     properties->minor = 0;
     properties->multiProcessorCount = multiprocessors;
     properties->maxThreadsPerMultiProcessor = 2048;
@@ -231,7 +236,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
         *value = multiprocessors;
         break;
       case cudaDevAttrComputeCapabilityMajor:
-        *value = 9;
+        *value = compute_capability_major;
         break;
       case cudaDevAttrComputeCapabilityMinor:
         *value = 0;

@@ -8,19 +8,23 @@
 #include "tests/support/cuda_on_host/memory.h"
 #include "tests/support/cuda_on_host/state.h"
 
-using namespace cuda_on_host;  // NOLINT: the functions below are CUDA's, in no namespace
+namespace cuda_on_host {
 
-namespace {
+int current_device() {
+  return this_thread().device;
+}
 
-// What <<<>>> was given, until the launch takes it.
-struct Configuration {
-  dim3 grid, block;
-  size_t shared_bytes = 0;
-  cudaStream_t stream = nullptr;
-};
-thread_local Configuration configuration;
+cudaError_t launch_error(const Stream& stream) {
+  const auto broken = state().sticky.find(stream.device);
+  if (broken != state().sticky.end()) return broken->second;
+  if (stream.device != current_device()) return cudaErrorInvalidResourceHandle;
+  return forbidden_in_legacy(stream);
+}
 
-// Each range has to lie in memory that the kernel's device may touch.
+cudaError_t unsafe_call_error() {
+  return forbidden_by_captures();
+}
+
 void check_accesses(const Operation& operation, int device) {
   for (const Access& access : operation.accesses) {
     check_range(access.first, access.bytes,
@@ -32,6 +36,20 @@ void check_accesses(const Operation& operation, int device) {
           place_of(access.first) + ", without peer access");
   }
 }
+
+}  // namespace cuda_on_host
+
+using namespace cuda_on_host;  // NOLINT: the functions below are CUDA's, in no namespace
+
+namespace {
+
+// What <<<>>> was given, until the launch takes it.
+struct Configuration {
+  dim3 grid, block;
+  size_t shared_bytes = 0;
+  cudaStream_t stream = nullptr;
+};
+thread_local Configuration configuration;
 
 cudaError_t launch_kernel(const void* stub, dim3 grid, dim3 block, void** arguments,
                           size_t shared_bytes, cudaStream_t handle) {
@@ -52,8 +70,7 @@ cudaError_t launch_kernel(const void* stub, dim3 grid, dim3 block, void** argume
   if (kernel->body.element == nullptr && threads % 32 != 0)
     die("a phased or cooperative kernel has blocks of whole warps (launch.h)");
   Stream* const stream = stream_of(handle);
-  if (stream->device != this_thread().device) return cudaErrorInvalidResourceHandle;
-  if (const cudaError_t status = forbidden_in_legacy(*stream); status != cudaSuccess) return status;
+  if (const cudaError_t status = launch_error(*stream); status != cudaSuccess) return status;
   const std::shared_ptr<void> bound(kernel->body.bind(arguments), kernel->body.release);
   const Launch launch{grid.x, static_cast<unsigned>(threads), shared_bytes};
   const int device = stream->device;

@@ -93,6 +93,16 @@ class ApiCall {
 OperationPointer enqueue(Stream* stream, const MakeOperation& make);
 // When the operation, which stands at the head of its stream, could begin on the virtual clock.
 [[nodiscard]] double arrival_of(const Operation& operation);
+// For libraries that launch kernels, as a launch does it: what one into the stream would return
+// without launching anything (a sticky error, another device, the legacy stream beside a capture); what
+// a call returns that is unsafe during captures, which it invalidates; and the end (die) of an
+// operation of the device that touches memory which it must not.
+[[nodiscard]] int current_device();
+// Ten times the compute capability; 0 for a device that there is not.
+[[nodiscard]] int architecture_of(int device);
+[[nodiscard]] cudaError_t launch_error(const Stream& stream);
+[[nodiscard]] cudaError_t unsafe_call_error();
+void check_accesses(const Operation& operation, int device);
 // What stands at the head of an operation's stream, in words.
 [[nodiscard]] std::string head_of(const Operation& operation);
 // Lets the operations that match end without running: those of a communicator that was aborted.

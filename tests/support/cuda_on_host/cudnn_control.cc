@@ -1,0 +1,31 @@
+#include "tests/support/cuda_on_host/cudnn_control.h"
+
+#include <dlfcn.h>
+
+namespace cuda_on_host::cudnn {
+namespace {
+
+using Count = int();
+
+// A function of the double, or null where there is none.
+Count* find(const char* name) {
+  return reinterpret_cast<Count*>(dlsym(RTLD_DEFAULT, name));
+}
+int call(const char* name) {
+  Count* const function = find(name);
+  return function == nullptr ? 0 : function();
+}
+
+}  // namespace
+
+bool present() {
+  return find("cuda_on_host_cudnn_live_handles") != nullptr;
+}
+int live_handles() {
+  return call("cuda_on_host_cudnn_live_handles");
+}
+int live_descriptors() {
+  return call("cuda_on_host_cudnn_live_descriptors");
+}
+
+}  // namespace cuda_on_host::cudnn
