@@ -1,9 +1,10 @@
-// paceline export: a schedule as a file of another tool, or as a picture.
+// paceline export: a schedule as a file of another tool, or as a picture; a plan for another runtime.
 #include <fmt/core.h>
 
 #include <array>
 
 #include "cli/command.h"
+#include "cli/export_plan.h"
 #include "cli/job/files.h"
 #include "cli/job/job.h"
 #include "cli/job/option_values.h"
@@ -26,8 +27,8 @@ struct Options {
   job::ScheduleOptions build;
   std::string format;
   std::string size;
-  std::string cluster;
   std::string output;
+  job::PlanExportOptions plan;  // with --cluster, which a schedule takes, too
 };
 
 constexpr const char* default_size = "64 MiB";
@@ -55,9 +56,9 @@ void write_goal(const Options& options, const job::NamedSchedule& named, const s
   models::GoalOptions goal{.title = title,
                            .elements = parse_elements(options.size),
                            .bytes_per_element = bytes_per_element};
-  if (!options.cluster.empty()) {
+  if (!options.plan.cluster.empty()) {
     const models::Cluster cluster =
-        job::parsing_option("--cluster", [&] { return job::load_cluster(options.cluster); });
+        job::parsing_option("--cluster", [&] { return job::load_cluster(options.plan.cluster); });
     goal.gamma = simulator::communication_cost(cluster, nullptr, simulator::Reading::stated).gamma;
   }
   models::write_goal(named.schedule, goal, sink);
@@ -91,6 +92,11 @@ const Format& format_named(const std::string& wanted) {
     throw InputError("--format is missing",
                      "give goal (LogGOPSim, ATLAHS), msccl (MSCCL XML) or svg (a picture)");
   }
+  for (const std::string& of_plans : job::plan_export_formats()) {
+    if (wanted == of_plans)
+      throw InputError({"--format"}, wanted + " is a format of plans",
+                       "give the file of a plan (paceline predict --plan-out)");
+  }
   std::vector<std::string> names;
   for (const Format& format : formats) {
     if (format.name == wanted) return format;
@@ -99,11 +105,45 @@ const Format& format_named(const std::string& wanted) {
   throw unknown_name("format", wanted, names).at({"--format"});
 }
 
+// Refuses options of the other half. Each is an option and its value.
+void refuse(const std::vector<std::pair<const char*, std::string>>& given, const char* why,
+            const char* remedy) {
+  for (const auto& [option, value] : given) {
+    if (!value.empty()) throw InputError({option}, why, remedy);
+  }
+}
+
+void run_plan(const Options& options) {
+  refuse({{"--ranks", options.build.ranks},
+          {"--group", options.build.group},
+          {"--segments", options.build.segments},
+          {"--rings", options.build.rings},
+          {"--servers", options.build.servers},
+          {"--size", options.size}},
+         "the plan says this already", "leave it out");
+  job::PlanExportOptions plan = options.plan;
+  plan.plan = options.algorithm;
+  for (const Format& format : formats) {
+    if (format.name == options.format && options.format != "msccl")
+      throw InputError({"--format"}, options.format + " is a format of one schedule",
+                       "name the algorithm in place of the plan");
+  }
+  export_plan(plan, options.format, options.output);
+}
+
 void run(const Options& options) {
+  if (job::names_a_file(options.algorithm)) return run_plan(options);
+  refuse({{"--model", options.plan.model},
+          {"--profile", options.plan.profile},
+          {"--nccl", options.plan.nccl},
+          {"--measured", options.plan.measured},
+          {"--batch", options.plan.batch},
+          {"--precision", options.plan.precision}},
+         "it is of plans", "leave it out, or give the file of a plan");
   const models::CollectiveAlgorithm& algorithm = models::collective_algorithm(options.algorithm);
   const Format& format = format_named(options.format);
   for (const auto& [option, given] :
-       {std::pair("--size", &options.size), std::pair("--cluster", &options.cluster)}) {
+       {std::pair("--size", &options.size), std::pair("--cluster", &options.plan.cluster)}) {
     if (!given->empty() && !format.has_sizes) {
       throw InputError(
           {option}, fmt::format("a file of format {} holds neither bytes nor times", format.name),
@@ -123,27 +163,55 @@ void run(const Options& options) {
 
 void add_export(Command& app) {
   Command& command = app.add_command(
-      "export", "A schedule for LogGOPSim and ATLAHS (GOAL), for MSCCL (XML), or as a picture");
+      "export",
+      "A schedule for LogGOPSim and ATLAHS (GOAL), for MSCCL (XML), or as a picture; a plan for "
+      "NCCL, MSCCL and Horovod");
   const auto options = std::make_shared<Options>();
   command
-      .add_option("algorithm", options->algorithm, "Name of the schedule (paceline show catalog)")
+      .add_option("algorithm", options->algorithm,
+                  "Name of the schedule (paceline show catalog), or the file of a plan (paceline "
+                  "predict --plan-out), with a slash or .json in its name")
       .required()
-      .value("ALGORITHM");
+      .value("ALGORITHM|PLAN");
   add_schedule_options(command, options->build);
-  command.add_option("--format", options->format, "goal, msccl or svg").value("FORMAT");
+  command
+      .add_option("--format", options->format,
+                  "Of a schedule: goal, msccl or svg; of a plan: nccl-tuner, nccl-constants, "
+                  "nccl-csv, nccl-config, horovod or msccl (docs/exports.md)")
+      .value("FORMAT");
   command
       .add_option(
           "--size", options->size,
           fmt::format("Bytes of the bucket, for --format goal; by default {}", default_size))
       .value("BYTES");
   command
-      .add_option(
-          "--cluster", options->cluster,
-          "Cluster whose device reduces, for --format goal; without it, reductions cost nothing")
+      .add_option("--cluster", options->plan.cluster,
+                  "Cluster that a plan is for, by which NCCL's choice and Horovod's iteration are "
+                  "predicted; or whose device reduces, for --format goal: without it, reductions "
+                  "cost nothing")
       .value("NAME|FILE");
   command
+      .add_option("--model", options->plan.model,
+                  "Network of the plan: a name of the zoo or a YAML file; by default the plan's")
+      .value("NAME|FILE");
+  add_profile_option(command, options->plan.profile);
+  add_nccl_option(command, options->plan.nccl);
+  command
+      .add_option(
+          "--measured", options->plan.measured,
+          "All-reduces by NCCL that were measured on this cluster, a small and a large one, "
+          "as 64KiB=40us,256MiB=3ms: they calibrate what NCCL takes")
+      .value("SIZE=TIME[@RANKS],...");
+  command.add_option("--batch", options->plan.batch, "Samples per rank, for --format horovod")
+      .value("N (64)");
+  command
+      .add_option("--precision", options->plan.precision,
+                  "Precision of computation, for --format horovod")
+      .value("fp32|mixed (mixed)");
+  command
       .add_option("--output", options->output,
-                  "Write a file, whole or not at all; by default standard output")
+                  "Write a file, whole or not at all (a folder for --format msccl of a plan); by "
+                  "default standard output")
       .value("FILE");
   command.on_run([options] { run(*options); });
 }

@@ -158,14 +158,39 @@ double NcclPractice::tree_correction(Bytes bytes) const {
 NcclTime NcclPractice::parts(Bytes bytes, std::optional<NcclAlgorithm> only) const {
   const std::optional<NcclChoice> choice = model_.choice(bytes, only);
   if (!choice) return {};
-  if (!only && switched_ &&
-      switched_->own.latency + switched_->own.transfer(ranks(), bytes) < choice->time) {
-    const Seconds transfer =
-        switched_->own.transfer(ranks(), bytes, switched_->intra_share, switched_->inter_share);
-    return {switched_->latency, transfer / tree_correction(bytes)};
-  }
+  if (!only && switched_ && *expected_of_switches(bytes) < choice->time)
+    return parts_in_switches(bytes);
   const NcclTime time = *slowed_.parts(choice->algorithm, choice->protocol, bytes);
   return {time.latency, time.transfer / eta_[index(choice->algorithm)]};
+}
+
+NcclTime NcclPractice::parts_in_switches(Bytes bytes) const {
+  const Seconds transfer =
+      switched_->own.transfer(ranks(), bytes, switched_->intra_share, switched_->inter_share);
+  return {switched_->latency, transfer / tree_correction(bytes)};
+}
+
+std::optional<Seconds> NcclPractice::time(NcclAlgorithm algorithm, NcclProtocol protocol,
+                                          Bytes bytes) const {
+  const std::optional<NcclTime> time = slowed_.parts(algorithm, protocol, bytes);
+  if (!time) return std::nullopt;
+  return time->latency + time->transfer / eta_[index(algorithm)];
+}
+
+std::optional<Seconds> NcclPractice::expected_of_switches(Bytes bytes) const {
+  if (!switched_) return std::nullopt;
+  return switched_->own.latency + switched_->own.transfer(ranks(), bytes);
+}
+
+std::optional<Seconds> NcclPractice::time_in_switches(Bytes bytes) const {
+  if (!switched_) return std::nullopt;
+  const NcclTime time = parts_in_switches(bytes);
+  return time.latency + time.transfer;
+}
+
+std::optional<std::pair<Seconds, Seconds>> NcclPractice::latency_in_switches() const {
+  if (!switched_) return std::nullopt;
+  return std::pair(switched_->latency, switched_->own.latency);
 }
 
 Seconds NcclPractice::time(Bytes bytes, std::optional<NcclAlgorithm> only) const {

@@ -32,6 +32,7 @@
 
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "models/base/figure.h"
 #include "models/base/units.h"
@@ -71,10 +72,24 @@ class NcclPractice {
   [[nodiscard]] NcclTime parts(Bytes bytes, std::optional<NcclAlgorithm> only = {}) const;
   // NCCL's own model, untouched.
   [[nodiscard]] const NcclModel& model() const { return model_; }
+  // The same with the latencies of practice, and NCCL's own bandwidths.
+  [[nodiscard]] const NcclModel& slowed() const { return slowed_; }
   [[nodiscard]] int ranks() const { return model_.ranks(); }
   [[nodiscard]] double eta(NcclAlgorithm algorithm) const;
 
+  // What an algorithm takes with a protocol, chosen or not. There is none where NCCL does not use
+  // the two together, and for one rank.
+  [[nodiscard]] std::optional<Seconds> time(NcclAlgorithm algorithm, NcclProtocol protocol,
+                                            Bytes bytes) const;
+  // What NCCL expects of its NVSwitches (NVLS, between nodes NVLSTree), and what they take. There is
+  // none where NCCL has none.
+  [[nodiscard]] std::optional<Seconds> expected_of_switches(Bytes bytes) const;
+  [[nodiscard]] std::optional<Seconds> time_in_switches(Bytes bytes) const;
+  // The latency of that, and NCCL's own.
+  [[nodiscard]] std::optional<std::pair<Seconds, Seconds>> latency_in_switches() const;
+
  private:
+  [[nodiscard]] NcclTime parts_in_switches(Bytes bytes) const;
   // The share of their bandwidth that pipelines of Simple reach at this size.
   [[nodiscard]] double tree_correction(Bytes bytes) const;
 

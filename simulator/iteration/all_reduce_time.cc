@@ -135,6 +135,13 @@ AllReduceTime AllReduceTimer::by_name(std::string_view algorithm, models::Schedu
   return by_engine(planned_all_reduce(algorithm, options), bytes);
 }
 
+const NcclPractice& AllReduceTimer::nccl_practice() {
+  const auto paced = [&](const Pace& pace, const MeasuredAllReduce& of) {
+    return practice_at(pace, of.ranks, Reading::stated).time(of.bytes);
+  };
+  return practice(timers_for("nccl ", paced), Reading::stated);
+}
+
 const NcclModel& AllReduceTimer::nccl_model() {
   return practice(unpaced(), Reading::stated).model();
 }

@@ -83,6 +83,9 @@ class AllReduceTimer {
   [[nodiscard]] AllReduceTime by_name(std::string_view algorithm, models::ScheduleOptions options,
                                       Bytes bytes);
 
+  // What NCCL takes, and what its own model expects, as figures are stated. Throws InputError where
+  // NCCL does not run.
+  [[nodiscard]] const NcclPractice& nccl_practice();
   // NCCL's own model, untouched. Throws InputError where NCCL does not run.
   [[nodiscard]] const NcclModel& nccl_model();
   // Messages that the flow engine follows for one size in all readings, where it times the

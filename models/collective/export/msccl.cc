@@ -215,9 +215,8 @@ void print(std::string& text, const std::vector<Threadblock>& blocks) {
 
 }  // namespace
 
-std::string msccl(Collective collective, const Schedule& schedule, std::string_view name) {
+std::int64_t msccl_chunks(Collective collective, const Schedule& schedule) {
   const std::int64_t ranks = schedule.ranks();
-  if (ranks < 2) throw InputError("one rank exchanges nothing", "give --ranks 2 or more");
   const Form form = form_of(collective);
   const bool parts = form.input_part || form.output_part;
   const std::int64_t natural = schedule.natural_chunks(MscclLimits::chunks);
@@ -229,6 +228,15 @@ std::string msccl(Collective collective, const Schedule& schedule, std::string_v
                     MscclLimits::chunks),
         fewer);
   }
+  return chunks;
+}
+
+std::string msccl(Collective collective, const Schedule& schedule, std::string_view name,
+                  const MscclChoice& choice) {
+  const std::int64_t ranks = schedule.ranks();
+  if (ranks < 2) throw InputError("one rank exchanges nothing", "give --ranks 2 or more");
+  const Form form = form_of(collective);
+  const std::int64_t chunks = msccl_chunks(collective, schedule);
   const std::int64_t part = chunks / ranks;  // of an all-to-all: a row, which is ranks blocks
   const std::int64_t block = part / ranks;
   const auto cells = [&](const Message& m, Span<std::int64_t> span) {
@@ -248,10 +256,10 @@ std::string msccl(Collective collective, const Schedule& schedule, std::string_v
   check_exported_messages(schedule, chunks);
   std::string text = fmt::format(
       "<algo name=\"{}\" proto=\"Simple\" nchannels=\"1\" nchunksperloop=\"{}\" ngpus=\"{}\" "
-      "coll=\"{}\" inplace=\"{}\" outofplace=\"{}\" minBytes=\"0\" maxBytes=\"{}\">\n",
+      "coll=\"{}\" inplace=\"{}\" outofplace=\"{}\" minBytes=\"{}\" maxBytes=\"{}\">\n",
       xml_text(name.substr(0, MscclLimits::name)),
       collective == Collective::all_to_all ? part : chunks, ranks, form.name, form.in_place ? 1 : 0,
-      form.in_place ? 0 : 1, MscclLimits::bytes);
+      form.in_place ? 0 : 1, choice.least_bytes, choice.below_bytes);
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
     Gpu gpu(rank, chunks);
     const RankMessages all = messages_of_rank(schedule, rank, chunks);

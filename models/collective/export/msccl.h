@@ -26,6 +26,13 @@ struct MscclLimits {
   static constexpr std::size_t elements = 4095;
 };
 
+// The sizes of a call, in bytes, for which a runtime chooses a file: from `least_bytes` on, below
+// `below_bytes`.
+struct MscclChoice {
+  std::int64_t least_bytes = 0;
+  std::int64_t below_bytes = MscclLimits::bytes;
+};
+
 // One threadblock for each rank that a rank sends to and one for each that it receives from, all on
 // one channel; none does both, so that no send waits for a receive that stands behind it.
 //  - A step of the schedule becomes "s" here and "r" or "rrc" there, for at most 71 chunks each.
@@ -38,6 +45,10 @@ struct MscclLimits {
 // Every connection must hold one instruction's chunks; NCCL's hold at least two.
 // Throws InputError for one rank, and for what MSCCL cannot express; the message says what.
 [[nodiscard]] std::string msccl(Collective collective, const Schedule& schedule,
-                                std::string_view name);
+                                std::string_view name, const MscclChoice& choice = {});
+
+// How many chunks that cuts a bucket into; the elements of a call must be a multiple of them. Throws
+// InputError where they are too many.
+[[nodiscard]] std::int64_t msccl_chunks(Collective collective, const Schedule& schedule);
 
 }  // namespace paceline::models

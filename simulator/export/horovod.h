@@ -1,0 +1,37 @@
+// A plan as Horovod's environment: what comes nearest to it, and how much longer an iteration is then
+// predicted to take than with the plan.
+//
+// Horovod fuses what is there, once in a cycle, up to a threshold. It has no buckets of its own, one
+// all-reduce for all of them (NCCL's, which models/plan has as a ring), and a hierarchical one whose
+// groups are the nodes. So of a plan it can be told two numbers and that choice. The numbers are those
+// of a small grid with the least predicted iteration: thresholds of 0, the plan's largest bucket, and
+// the powers of two from 64 KiB to 256 MiB; cycles of 0.5 to 10 ms. The environment variables are those
+// of Horovod 0.28 (horovod/common/operations.cc; key "Horovod" in docs/sources.md).
+#pragma once
+
+#include <string>
+
+#include "models/plan/plan.h"
+#include "simulator/export/nccl_plan.h"
+#include "simulator/iteration/prediction.h"
+
+namespace paceline::simulator {
+
+struct HorovodSettings {
+  Bytes fusion{0};  // on the wire, as Horovod counts it where gradients are compressed
+  Seconds cycle{0};
+  bool hierarchical = false;
+  Seconds iteration{0};  // predicted, with these settings
+  Seconds asked{0};      // predicted, with the plan
+  int buckets = 0;       // that Horovod would make
+};
+
+// The request's network, ranks and wire type must be the plan's. Throws as Predictor does.
+[[nodiscard]] HorovodSettings horovod_settings(const models::Plan& plan,
+                                               const PredictionRequest& request);
+
+// The variables, one a line, for a shell.
+[[nodiscard]] ExportedText horovod_text(const std::string& title, const models::Plan& plan,
+                                        const PredictionRequest& request);
+
+}  // namespace paceline::simulator
