@@ -2,53 +2,56 @@
 #include <fmt/core.h>
 
 #include "cli/command.h"
+#include "cli/job/files.h"
 #include "cli/job/job.h"
 #include "cli/job/option_values.h"
 #include "cli/output.h"
+#include "cli/plan_picture.h"
 #include "cli/prediction_text.h"
 #include "cli/progress.h"
 #include "cli/shared_options.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
-#include "simulator/planner/recurrence.h"
+#include "simulator/iteration/bucket_travel.h"
 
 namespace paceline::cli {
 namespace {
 
-// When the first of a bucket's tasks on its communication stream starts, and when the last ends.
-struct Travel {
-  Seconds start;
-  Seconds end;
+struct Options {
+  job::JobOptions job;
+  std::string svg;
 };
 
-std::vector<Travel> travels(const simulator::StrategyRun& run) {
-  std::vector<Travel> list(run.plan.buckets.size());
-  std::vector<bool> seen(list.size());
-  for (std::size_t i = 0; i < run.dag.tasks().size(); ++i) {
-    const simulator::Task& task = run.dag.tasks()[i];
-    const bool travels = task.resource == simulator::Resource::communication &&
-                         task.kind != simulator::TaskKind::update &&
-                         task.kind != simulator::TaskKind::wait;
-    if (!travels) continue;
-    const auto bucket = static_cast<std::size_t>(task.index);
-    if (!seen[bucket]) list[bucket].start = run.steady.start[i];
-    seen[bucket] = true;
-    list[bucket].end = run.steady.finish(run.dag, static_cast<int>(i));
-  }
-  return list;
+// The heading of a plan, without its strategy's name.
+std::string described(const job::Job& job, const models::NetworkWork& network,
+                      const models::Plan& plan) {
+  return fmt::format("{} on {}, {} ranks, {} bucket{}, {} on the wire, overlap {}", network.name,
+                     job.cluster.name, plan.ranks, plan.buckets.size(),
+                     plan.buckets.size() == 1 ? "" : "s", name(plan.wire), name(plan.overlap));
 }
 
-// When the forward pass of the steady iteration starts. Times in the table count from there.
-Seconds forward_start(const simulator::StrategyRun& run) {
-  for (std::size_t i = 0; i < run.dag.tasks().size(); ++i) {
-    if (run.dag.tasks()[i].kind == simulator::TaskKind::forward) return run.steady.start[i];
-  }
-  return Seconds{0};
+void write_picture(const Options& options, const job::Job& job, const models::NetworkWork& network,
+                   const simulator::StrategyRun& run, const simulator::PlanTravel& travel) {
+  Seconds waits;
+  for (const simulator::ComputeSpan& span : travel.idle) waits += span.end - span.start;
+  const std::string title =
+      fmt::format("{}: {}", run.plan.strategy, described(job, network, run.plan));
+  const std::string facts = fmt::format(
+      "an iteration of {}, of which computation waits {}; predicted, timed by {}; {} samples a "
+      "rank",
+      to_text(travel.period), to_text(waits), run.timed_by, job.batch_per_rank);
+  job::write_output_file(options.svg, plan_svg(title, facts, network, run.plan, travel));
+  notice("picture of the plan written to {}\n", options.svg);
 }
 
-void show(const job::JobOptions& options) {
-  const job::Job job = job::load_job(options);
-  const int ranks = ranks_of(options, job);
+void show(const Options& options) {
+  const job::Job job = job::load_job(options.job);
+  const int ranks = ranks_of(options.job, job);
+  if (!options.svg.empty()) {
+    if (job.strategies.size() > 1)
+      throw InputError({"--svg"}, "several plans and one picture", "name one --strategy");
+    check_outputs_of(options.job, {{"--svg", options.svg}});
+  }
   if (job.networks.size() != 1 || job.wires.size() != 1)
     throw InputError("several networks or wire types", "a plan is of one");
   const job::LoadedNetwork& network = job.networks.front();
@@ -60,23 +63,23 @@ void show(const job::JobOptions& options) {
     const simulator::StrategyRun run =
         job.plan ? predictor.run(job.plan->plan) : predictor.run(strategy);
     progress.end();
-    print("{}{}: {} on {}, {} ranks, {} bucket{}, {} on the wire, overlap {}\n\n",
-          s == 0 ? "" : "\n", strategy.name, network.work.name, job.cluster.name, ranks,
-          run.plan.buckets.size(), run.plan.buckets.size() == 1 ? "" : "s", name(run.plan.wire),
-          name(run.plan.overlap));
+    print("{}{}: {}\n\n", s == 0 ? "" : "\n", strategy.name,
+          described(job, network.work, run.plan));
     Table table({{"bucket"},
                  {"gradients"},
                  {"first", Align::left},
                  {"last", Align::left},
                  {"size"},
                  {"schedule", Align::left},
+                 {"ready"},
                  {"starts"},
                  {"takes"},
-                 {"ends"}});
-    const std::vector<Travel> times = travels(run);
-    const Seconds zero = forward_start(run);
+                 {"ends"},
+                 {"exposed"}});
+    const simulator::PlanTravel travel = plan_travel(run.plan, run.dag, run.steady);
     for (std::size_t i = 0; i < run.plan.buckets.size(); ++i) {
       const models::Bucket& bucket = run.plan.buckets[i];
+      const simulator::BucketTravel& times = travel.buckets[i];
       const models::PlannedSchedule& schedule =
           run.plan.schedules[static_cast<std::size_t>(bucket.schedule)];
       const auto gradient = [&](int offset) {
@@ -85,13 +88,16 @@ void show(const job::JobOptions& options) {
       };
       table.add({fmt::format("{}", i), fmt::format("{}", bucket.gradient_count), gradient(0),
                  gradient(bucket.gradient_count - 1), to_text(run.plan.bytes(bucket)),
-                 described(schedule), to_text(times[i].start - zero),
-                 to_text(times[i].end - times[i].start), to_text(times[i].end - zero)});
+                 models::described(schedule), to_text(times.ready), to_text(times.start),
+                 to_text(times.end - times.start), to_text(times.end), to_text(times.exposed)});
     }
-    print("{}\niteration {} (predicted); times count from the start of its forward pass\n{}",
-          table.text(), to_text(run.steady.period), setting_text(job));
+    print(
+        "{}\niteration {} (predicted); times count from the start of its forward pass\n"
+        "exposed: for how long of its way computation waits\n{}",
+        table.text(), to_text(run.steady.period), setting_text(job));
     if (strategy.library())
       print("all-reduces are timed by {}, not by an engine of ours\n", run.timed_by);
+    if (!options.svg.empty()) write_picture(options, job, network.work, run, travel);
   }
 }
 
@@ -100,10 +106,14 @@ void show(const job::JobOptions& options) {
 void add_show_plan(Command& show_command) {
   Command& command = show_command.add_command(
       "plan", "The buckets that strategies make of a network, and when each travels");
-  const auto options = std::make_shared<job::JobOptions>();
-  add_job_options(command, *options);
-  command.add_option("--ranks", options->ranks, "Number of ranks").value("N");
-  add_plan_option(command, options->plan);
+  const auto options = std::make_shared<Options>();
+  add_job_options(command, options->job);
+  command.add_option("--ranks", options->job.ranks, "Number of ranks").value("N");
+  add_plan_option(command, options->job.plan);
+  command
+      .add_option("--svg", options->svg,
+                  "Also write a picture: layers, buckets, when they travel, and what waits")
+      .value("FILE");
   command.on_run([options] { show(*options); });
 }
 
