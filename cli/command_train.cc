@@ -23,6 +23,7 @@
 #include "models/collective/algorithms.h"
 #include "runtime/channel/mpi_job.h"
 #include "runtime/channel/rank_threads.h"
+#include "runtime/channel/tcp_job.h"
 #include "runtime/network/trainable_network.h"
 #include "runtime/training/backend.h"
 #include "runtime/training/cuda_module.h"
@@ -98,18 +99,36 @@ void check_files(const job::TrainingOptions& options) {
                      "give the path of a file: it is replaced as a whole");
 }
 
-TrainingJob load(const job::TrainingOptions& options, int ranks, int ranks_here, bool are_threads) {
+void check_required(const job::TrainingOptions& options) {
   job::require_option(options.model, "--model", "resnet-small");
   job::require_option(options.data, "--data", "fashion-mnist");
   check_files(options);
+}
+
+models::Network load_network(const job::TrainingOptions& options) {
+  models::Network network = job::load_layers(options.model);
+  job::parsing_option("--model", [&] { runtime::check_trainable(network); });
+  return network;
+}
+
+// What is wrong with the options whatever the other ranks say, so that the user need not start them
+// to learn it.
+void check_before_meeting(const job::TrainingOptions& options) {
+  check_required(options);
+  static_cast<void>(job::load_recipe(options));
+  static_cast<void>(load_network(options));
+  static_cast<void>(job::named_device(options.device));
+}
+
+TrainingJob load(const job::TrainingOptions& options, int ranks, int ranks_here, bool are_threads) {
+  check_required(options);
   const auto number = [](const char* option, const std::string& text) -> std::int64_t {
     return text.empty() ? 0 : job::parsing_option(option, [&] {
       return parse_count(text, 1, 1'000'000'000'000);
     });
   };
   runtime::Recipe recipe = job::load_recipe(options);
-  models::Network network = job::load_layers(options.model);
-  job::parsing_option("--model", [&] { runtime::check_trainable(network); });
+  models::Network network = load_network(options);
   models::Plan plan = job::load_plan(options, network, recipe, ranks, ranks_here);
   std::unique_ptr<runtime::Dataset> dataset = job::load_dataset(options, network, recipe);
   TrainingJob job{.network = std::move(network),
@@ -209,30 +228,20 @@ void write_timeline(const job::TrainingOptions& options, const TrainingJob& job)
   notice("timeline of rank 0 written to {}: open it in ui.perfetto.dev\n", options.timeline);
 }
 
-// Where a rank stands on its node.
-struct RankOnNode {
-  int rank = 0;
-  int ranks = 1;
-};
-
-// What the rank computes on, and whether it has that to itself.
-std::pair<std::unique_ptr<runtime::Backend>, bool> make_backend(const TrainingJob& job,
-                                                                const RankOnNode& place) {
-  if (!job.device.is_cuda) return {runtime::make_cpu_backend(), true};
-  const job::RankDevice device =
-      job::device_of_rank(job.device, place.rank, place.ranks, runtime::cuda_devices());
-  return {runtime::load_cuda_backend(device.index), device.is_own};
+// What the rank computes on, of its node's devices.
+std::unique_ptr<runtime::Backend> make_backend(const TrainingJob& job, int rank_on_node) {
+  if (!job.device.is_cuda) return runtime::make_cpu_backend();
+  return runtime::load_cuda_backend(
+      job::device_of_rank(job.device, rank_on_node, runtime::cuda_devices()));
 }
 
 // Runs one rank of the job, and returns why it stopped early. Rank 0 reports.
 runtime::StopReason run_rank(const job::TrainingOptions& options, TrainingJob& job,
-                             const runtime::Endpoint& endpoint, const RankOnNode& place) {
+                             const runtime::Endpoint& endpoint, int rank_on_node) {
   const int rank = endpoint.channel.rank();
-  const auto [backend, is_own] = make_backend(job, place);
-  const std::unique_ptr<runtime::CollectiveExecutor> executor =
-      backend->make_executor(endpoint, {.own_device = is_own,
-                                        .streams = job.plan.streams,
-                                        .patience = job::parse_patience(options.patience)});
+  const std::unique_ptr<runtime::Backend> backend = make_backend(job, rank_on_node);
+  const std::unique_ptr<runtime::CollectiveExecutor> executor = backend->make_executor(
+      endpoint, {.streams = job.plan.streams, .patience = job::parse_patience(options.patience)});
   const std::string_view transport = executor->traits().name;
   std::optional<TrainingReport> report;
   if (rank == 0) {
@@ -270,14 +279,32 @@ void run_threads(const job::TrainingOptions& options, int ranks) {
   runtime::run_as_threads(ranks, job.plan.streams, patience,
                           [&](const runtime::Endpoint& endpoint) {
                             const runtime::StopReason reason =
-                                run_rank(options, job, endpoint, {endpoint.channel.rank(), ranks});
+                                run_rank(options, job, endpoint, endpoint.channel.rank());
                             if (endpoint.channel.rank() == 0) stopped = reason;
                           });
   end_with(stopped);
 }
 
+// One process of those that meet.
+void run_meeting(const job::TrainingOptions& options, const job::MeetingRank& own) {
+  check_before_meeting(options);
+  const Seconds patience = job::parse_patience(options.patience);
+  runtime::StopReason stopped = runtime::StopReason::none;
+  {
+    runtime::TcpJob met(own.place, own.rank, own.ranks, patience);
+    const runtime::PlaceOnNode place = met.place_on_node();
+    TrainingJob job = load(options, own.ranks, place.ranks, false);
+    met.open_streams(job.plan.streams);
+    remember_stop_signals();
+    stopped = run_rank(options, job, met.endpoint(), place.rank);
+  }
+  end_with(stopped);
+}
+
 void run(const job::TrainingOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader of the metrics that goes away is an error with a line
+  if (const auto own = job::rank_by_rendezvous({options.rendezvous, options.ranks, options.rank}))
+    return run_meeting(options, *own);
   const auto launched = job::rank_of_job();
   if (launched) {
     job::refuse_ranks_option(options.ranks);
@@ -287,8 +314,7 @@ void run(const job::TrainingOptions& options) {
     {
       runtime::MpiJob mpi(job.plan.streams, patience);
       remember_stop_signals();
-      stopped =
-          run_rank(options, job, mpi.endpoint(), {launched->rank_on_node, launched->ranks_on_node});
+      stopped = run_rank(options, job, mpi.endpoint(), launched->rank_on_node);
     }
     return end_with(stopped);
   }
@@ -299,8 +325,9 @@ void run(const job::TrainingOptions& options) {
 }  // namespace
 
 void add_train(Command& app) {
-  Command& command =
-      app.add_command("train", "Run a plan: real mixed-precision training, alone or under mpirun");
+  Command& command = app.add_command(
+      "train",
+      "Run a plan: real mixed-precision training, alone, under mpirun, or by --rendezvous");
   const auto options = std::make_shared<job::TrainingOptions>();
   add_training_options(command, *options);
   command.on_run([options] { run(*options); });

@@ -3,7 +3,7 @@
 // part that was not built in. Each failure is one line on standard error. 143 and 130: SIGTERM or
 // SIGINT stopped the work, and what was to be saved is saved.
 //
-// A rank of a training job under a launcher runs in a child process (cli/supervise.h), so that its
+// A rank of a training job of several processes runs in a child process (cli/supervise.h), so that its
 // death by a signal has a line, too.
 #include <chrono>
 #include <csignal>
@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "cli/command.h"
+#include "cli/job/ranks.h"
 #include "cli/output.h"
 #include "cli/stop_signals.h"
 #include "cli/supervise.h"
@@ -78,8 +79,8 @@ int run_command(int argc, char** argv) {
   try {
     paceline::cli::Command app("paceline", about);
     add_commands(app);
-    const paceline::cli::ParsedLine line =
-        paceline::cli::parse_command_line(app, "paceline " PACELINE_VERSION "\n" PACELINE_PARTS, argc, argv);
+    const paceline::cli::ParsedLine line = paceline::cli::parse_command_line(
+        app, "paceline " PACELINE_VERSION "\n" PACELINE_PARTS, argc, argv);
     if (line.text.empty()) {
       line.run();
     } else {
@@ -101,17 +102,38 @@ int run_command(int argc, char** argv) {
   }
 }
 
-// The path that --checkpoint names, if there is such a file; else an empty one.
-std::string checkpoint_of(int argc, char** argv) {
-  std::string path;
+// What follows an option on the line, the last time; an empty text if it is not there.
+std::string value_of(std::string_view option, int argc, char** argv) {
+  std::string value;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
-    constexpr std::string_view option = "--checkpoint";
-    if (argument == option && i + 1 < argc) path = argv[i + 1];
-    if (argument.starts_with("--checkpoint=")) path = argument.substr(option.size() + 1);
+    if (argument == option && i + 1 < argc) value = argv[i + 1];
+    if (argument.starts_with(option) && argument.substr(option.size()).starts_with('='))
+      value = argument.substr(option.size() + 1);
   }
+  return value;
+}
+
+// The path that --checkpoint names, if there is such a file; else an empty one.
+std::string checkpoint_of(int argc, char** argv) {
+  std::string path = value_of("--checkpoint", argc, argv);
   std::error_code error;
   return std::filesystem::exists(path, error) ? path : std::string();
+}
+
+// Which rank of several this process is, where that is known from its command line and environment;
+// -1 where it is none, or where its options are wrong.
+int own_rank(int argc, char** argv) {
+  try {
+    if (const auto met = paceline::job::rank_by_rendezvous({value_of("--rendezvous", argc, argv),
+                                                            value_of("--ranks", argc, argv),
+                                                            value_of("--rank", argc, argv)}))
+      return met->rank;
+  } catch (const paceline::InputError&) {
+    return -1;  // the command says it
+  }
+  const auto launched = paceline::runtime::launched_rank();
+  return launched && launched->ranks > 1 ? launched->rank : -1;
 }
 
 }  // namespace
@@ -119,18 +141,17 @@ std::string checkpoint_of(int argc, char** argv) {
 int main(int argc, char** argv) {
   paceline::cli::open_closed_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows past `ulimit -f` is an error of write()
-  const auto launched = paceline::runtime::launched_rank();
-  const bool is_rank = launched && launched->ranks > 1;
-  if (argc < 2 || std::string_view(argv[1]) != "train" || !is_rank) return run_command(argc, argv);
+  const bool trains = argc >= 2 && std::string_view(argv[1]) == "train";
+  const int rank = trains ? own_rank(argc, argv) : -1;
+  if (rank < 0) return run_command(argc, argv);
   try {
     return paceline::cli::supervised(
         [=] { return run_command(argc, argv); },
         [&](const std::string& signal, int process) {
           const std::string checkpoint = checkpoint_of(argc, argv);
           paceline::cli::notice(
-              "paceline: rank {} (process {}) was killed by {}: the job ends{}\n", launched->rank,
-              process, signal,
-              checkpoint.empty() ? std::string() : "; go on with --resume " + checkpoint);
+              "paceline: rank {} (process {}) was killed by {}: the job ends{}\n", rank, process,
+              signal, checkpoint.empty() ? std::string() : "; go on with --resume " + checkpoint);
         });
   } catch (const std::exception& error) {
     return fail(error.what(), exit_failed);

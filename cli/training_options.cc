@@ -80,6 +80,19 @@ void add_training_options(Command& command, job::TrainingOptions& options) {
                   "Ranks as threads of this process; under mpirun or srun they are its processes")
       .value("N (1)");
   command
+      .add_option(
+          "--rendezvous", options.rendezvous,
+          "Ranks as processes without MPI, which meet at this address by TCP; start one for "
+          "each rank, with --ranks and --rank or by srun or torchrun. env: at MASTER_ADDR and "
+          "MASTER_PORT, as torchrun sets them")
+      .value("HOST:PORT|env");
+  command
+      .add_option(
+          "--rank", options.rank,
+          "Which rank this process is, from 0; by default what RANK (torchrun) or SLURM_PROCID "
+          "(srun) says")
+      .value("R");
+  command
       .add_option("--threads", options.threads,
                   "Threads that compute, per rank; by default the cores of the node shared evenly")
       .value("N");

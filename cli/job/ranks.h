@@ -1,4 +1,5 @@
-// Where the ranks of a command that runs come from: a launcher, or threads of this process.
+// Where the ranks of a command that runs come from: a launcher, processes that meet by TCP, or threads
+// of this process.
 #pragma once
 
 #include <optional>
@@ -6,6 +7,7 @@
 
 #include "models/base/units.h"
 #include "runtime/transport/launcher.h"
+#include "runtime/transport/tcp_connections.h"
 
 namespace paceline::job {
 
@@ -18,6 +20,30 @@ inline constexpr int most_thread_ranks = 64;
 
 // Refuses --ranks beside a launcher, which says it itself. Throws InputError.
 void refuse_ranks_option(const std::string& ranks);
+
+// As typed; an empty text is an option that is not given.
+struct RendezvousOptions {
+  std::string rendezvous;
+  std::string ranks;
+  std::string rank;
+};
+
+// This process's place in a job whose processes meet by TCP.
+struct MeetingRank {
+  runtime::Rendezvous place;
+  int rank = 0;
+  int ranks = 1;
+};
+
+inline constexpr int most_meeting_ranks = 1024;
+
+// The place that --rendezvous names, or MASTER_ADDR and MASTER_PORT for `env`; the rank and the number
+// of ranks of --rank and --ranks, or else those of torchrun (RANK, WORLD_SIZE), srun or mpirun.
+// Nothing without --rendezvous. torchrun may listen at MASTER_PORT itself, which it says by
+// TORCHELASTIC_USE_AGENT_STORE=True; then it is the port behind that. Throws InputError that names
+// the option, and also where torchrun has started several processes and --rendezvous is missing:
+// each would train by itself.
+[[nodiscard]] std::optional<MeetingRank> rank_by_rendezvous(const RendezvousOptions& options);
 
 // How long ranks wait for a silent one where --patience is not given.
 inline constexpr char default_patience[] = "300 s";

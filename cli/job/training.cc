@@ -49,7 +49,7 @@ NamedDevice named_device(const std::string& device) {
           })};
 }
 
-RankDevice device_of_rank(const NamedDevice& device, int rank, int ranks_on_node, int devices) {
+int device_of_rank(const NamedDevice& device, int rank, int devices) {
   if (devices == 0)
     throw InputError({"--device"}, "no CUDA device was found",
                      "use --device cpu, or a machine with a GPU and its driver");
@@ -58,8 +58,7 @@ RankDevice device_of_rank(const NamedDevice& device, int rank, int ranks_on_node
                      fmt::format("there is no cuda:{}: this machine has {} CUDA device{}",
                                  *device.index, devices, devices == 1 ? "" : "s"),
                      fmt::format("use cuda:0 to cuda:{}, or cuda", devices - 1));
-  if (device.index) return {*device.index, ranks_on_node == 1};
-  return {rank % devices, ranks_on_node <= devices};
+  return device.index.value_or(rank % devices);
 }
 
 runtime::Recipe load_recipe(const TrainingOptions& options) {

@@ -32,6 +32,8 @@ struct TrainingOptions {
   std::string plan;
   std::string device = "cpu";
   std::string ranks;
+  std::string rendezvous;
+  std::string rank;
   std::string threads;
   std::string workers;
   std::string patience = default_patience;
@@ -64,14 +66,9 @@ struct NamedDevice {
 // Throws InputError that names the option.
 [[nodiscard]] NamedDevice named_device(const std::string& device);
 
-// The GPU of a rank that is number `rank` on its node, of so many GPUs, and whether other ranks of
-// this node use it, too. Throws InputError that names the option if there is no such GPU.
-struct RankDevice {
-  int index = 0;
-  bool is_own = true;
-};
-[[nodiscard]] RankDevice device_of_rank(const NamedDevice& device, int rank, int ranks_on_node,
-                                        int devices);
+// The number of the GPU of a rank that is number `rank` on its node, of so many GPUs: ranks take them
+// in turn. Throws InputError that names the option if there is no such GPU.
+[[nodiscard]] int device_of_rank(const NamedDevice& device, int rank, int devices);
 
 // The images that --data names, in the shape that the network takes, with as many classes as its
 // loss tells apart. Throws InputError that names the option.

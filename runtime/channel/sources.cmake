@@ -1,11 +1,13 @@
 set(channel_sources
   channel/messages.cc
   channel/rank_threads.cc
-  channel/tcp_channel.cc)
+  channel/tcp_channel.cc
+  channel/tcp_job.cc)
 set(channel_headers
   channel/channel.h
   channel/endpoint.h
   channel/messages.h
   channel/rank_threads.h
   channel/tcp_channel.h
+  channel/tcp_job.h
   channel/transport_channel.h)

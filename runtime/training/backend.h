@@ -16,8 +16,7 @@ namespace paceline::runtime {
 
 // How a rank uses its device.
 struct DeviceShare {
-  bool own_device = true;  // no other rank of the job uses it
-  int streams = 1;         // of the plan
+  int streams = 1;  // of the plan
   Seconds patience = device_patience;
 };
 

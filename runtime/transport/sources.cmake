@@ -1,10 +1,14 @@
 set(transport_sources
   transport/launcher.cc
   transport/patience.cc
+  transport/tcp_connections.cc
+  transport/tcp_transport.cc
   transport/thread_transport.cc)
 set(transport_headers
   transport/launcher.h
   transport/lost_rank.h
   transport/patience.h
+  transport/tcp_connections.h
+  transport/tcp_transport.h
   transport/thread_transport.h
   transport/transport.h)

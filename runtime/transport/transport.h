@@ -3,7 +3,7 @@
 //
 // The executor (runtime/collective/executor.h) runs any schedule on any transport. A transport
 // knows how bytes get from one rank to another, and which rank is gone. Implementations: threads of
-// one process (thread_transport.h) and Open MPI (mpi_transport.h). NCCL is not one: it has no test
+// one process (thread_transport.h), Open MPI (mpi_transport.h) and TCP (tcp_transport.h). NCCL is not one: it has no test
 // of a single message, and runs on a stream of the device.
 //
 // Matching: messages from one rank to another on one stream are received in the order in which

@@ -38,6 +38,10 @@ CudaDevice::CudaDevice(int index) : index_(index) {
         fmt::format("ask for the properties of CUDA device {}", index));
   description_ =
       fmt::format("{}, sm_{}{}", &properties.name[0], properties.major, properties.minor);
+  identity_ = fmt::format("{:02x}:{:02x}:{:02x} ", properties.pciDomainID, properties.pciBusID,
+                          properties.pciDeviceID);
+  for (const char byte : properties.uuid.bytes)
+    identity_ += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   tables_ = std::make_unique<cuda::DeviceTables>(*this, index);
 }
 

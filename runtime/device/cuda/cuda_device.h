@@ -38,6 +38,8 @@ class CudaDevice final : public Device {
   [[nodiscard]] int index() const { return index_; }
   // What it is, for reports: "NVIDIA H100 80GB HBM3, sm_90".
   [[nodiscard]] const std::string& description() const { return description_; }
+  // A text that no other GPU has, in any process and on any machine.
+  [[nodiscard]] const std::string& identity() const { return identity_; }
 
   [[nodiscard]] MemoryKinds takes() const override {
     return {MemoryKind::pinned, MemoryKind::device};
@@ -51,6 +53,7 @@ class CudaDevice final : public Device {
  private:
   int index_ = 0;
   std::string description_;
+  std::string identity_;
   std::unique_ptr<cuda::DeviceTables> tables_;  // of its streams' kernels
 };
 

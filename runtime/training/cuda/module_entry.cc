@@ -1,5 +1,8 @@
 // What paceline-cuda.so offers to runtime/training/cuda_module.cc.
+#include <algorithm>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "runtime/channel/messages.h"
 #include "runtime/collective/executor.h"
@@ -25,9 +28,7 @@ class CudaBackend final : public Backend {
   // travel through pinned memory by the endpoint's transport, and sums are kernels of the GPU.
   [[nodiscard]] std::unique_ptr<CollectiveExecutor> make_executor(
       const Endpoint& endpoint, const DeviceShare& share) override {
-    double sharing = share.own_device ? 0 : 1;  // ranks that share their GPU
-    sum_over_ranks(endpoint.channel, {&sharing, 1});
-    if (endpoint.channel.ranks() == 1 || sharing > 0)
+    if (endpoint.channel.ranks() == 1 || is_shared(endpoint.channel))
       return std::make_unique<Executor>(endpoint.transport, device_);
     return std::make_unique<NcclExecutor>(
         endpoint.channel, device_,
@@ -35,6 +36,16 @@ class CudaBackend final : public Backend {
   }
 
  private:
+  // Whether two ranks of the job have the same GPU. Which number it has in which process says
+  // nothing, since launchers show each process other GPUs (CUDA_VISIBLE_DEVICES).
+  [[nodiscard]] bool is_shared(Channel& channel) const {
+    std::vector<std::string> all = gather_texts(channel, device_.identity());
+    std::ranges::sort(all);
+    double shared = std::ranges::adjacent_find(all) == all.end() ? 0 : 1;  // rank 0 knows
+    sum_over_ranks(channel, {&shared, 1});
+    return shared > 0;
+  }
+
   CudaDevice device_;
 };
 

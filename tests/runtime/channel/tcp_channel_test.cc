@@ -33,7 +33,7 @@ std::vector<std::string> errors_of(int ranks, const std::function<void(int)>& wo
     threads.emplace_back([&, rank] {
       try {
         work(rank);
-      } catch (const RunError& error) {
+      } catch (const std::runtime_error& error) {
         errors[static_cast<std::size_t>(rank)] = error.what();
       }
     });
@@ -105,12 +105,14 @@ TEST(TcpChannel, NamesAPeerThatIsGoneOrSilent) {
   EXPECT_EQ(errors[0], "cannot receive from rank 2: nothing came from it for 0.3 s");
 }
 
-TEST(TcpChannel, SaysWhichRankDidNotCome) {
+// All who have come are told, by rank 0.
+TEST(TcpChannel, SaysWhichRanksDidNotCome) {
   const Rendezvous place = here();
-  const auto errors =
-      errors_of(2, [&](int rank) { TcpChannel(place, rank, 3, Seconds{rank == 0 ? 0.3 : 5.0}); });
-  EXPECT_EQ(errors[0], "cannot start the job: rank 2 did not come in 0.3 s");
-  EXPECT_EQ(errors[1], "cannot receive from rank 0: it is gone");
+  const auto errors = errors_of(3, [&](int rank) {
+    TcpChannel(place, rank == 2 ? 3 : rank, 5, Seconds{rank == 0 ? 0.3 : 5.0});
+  });
+  EXPECT_EQ(errors,
+            std::vector<std::string>(3, "cannot start the job: ranks 2, 4 did not come in 0.3 s"));
 }
 
 TEST(TcpChannel, SaysThatNobodyListens) {
@@ -126,7 +128,42 @@ TEST(TcpChannel, RefusesRanksThatDoNotAgree) {
   const Rendezvous place = here();
   const auto errors =
       errors_of(2, [&](int rank) { TcpChannel(place, rank, rank == 0 ? 2 : 4, Seconds{5}); });
-  EXPECT_EQ(errors[0], "cannot start the job: rank 1 counts 4 ranks, and rank 0 2");
+  EXPECT_EQ(errors, std::vector<std::string>(
+                        2,
+                        "rank 1 was started for 4 ranks, and rank 0 for 2; start all with the "
+                        "same --ranks"));
+}
+
+TEST(TcpChannel, RefusesARankThatComesTwice) {
+  const Rendezvous place = here();
+  const auto errors =
+      errors_of(3, [&](int rank) { TcpChannel(place, rank == 2 ? 1 : rank, 3, Seconds{5}); });
+  EXPECT_EQ(errors, std::vector<std::string>(3,
+                                             "two processes say that they are rank 1; give each "
+                                             "one of the ranks 0 to 2"));
+}
+
+TEST(TcpChannel, KnowsAPeerThatHasLeft) {
+  const Rendezvous place = here();
+  const auto errors = errors_of(3, [&](int rank) {
+    TcpChannel channel(place, rank, 3, Seconds{10});
+    barrier(channel);
+    EXPECT_EQ(channel.lost_peer(), -1);
+    barrier(channel);
+    if (rank == 2) return;
+    while (channel.lost_peer() < 0) std::this_thread::yield();
+    EXPECT_EQ(channel.lost_peer(), 2);
+    double sum = rank;  // the others still reach each other
+    if (rank == 0) {
+      channel.receive(1, std::as_writable_bytes(std::span(&sum, 1)));
+      EXPECT_EQ(sum, 1);
+      channel.send(1, std::as_bytes(std::span(&sum, 1)));
+    } else {
+      channel.send(0, std::as_bytes(std::span(&sum, 1)));
+      channel.receive(0, std::as_writable_bytes(std::span(&sum, 1)));
+    }
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(3));
 }
 
 TEST(TcpChannel, RefusesAMessageOfAnotherSize) {
