@@ -1,4 +1,5 @@
-// paceline compare: a measured run beside its prediction, task by task.
+// paceline compare: a measured run beside its prediction, task by task; and how long it would take if
+// something about it were different.
 #include <fmt/core.h>
 
 #include "calibration/compare/comparison.h"
@@ -7,8 +8,11 @@
 #include "cli/comparison_text.h"
 #include "cli/job/files.h"
 #include "cli/job/plan_file.h"
+#include "cli/job/what_if.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/shared_options.h"
+#include "cli/what_if_text.h"
 #include "models/base/error.h"
 
 namespace paceline::cli {
@@ -17,7 +21,7 @@ namespace {
 struct Options {
   calibration::ComparedFiles files;
   std::string merged;
-  std::string plan;
+  job::WhatIfOptions what_if;
   bool layers = false;
   bool json = false;
 };
@@ -31,16 +35,52 @@ models::TracedTimeline load_timeline(const std::string& path) {
   return std::move(timelines.front());
 }
 
+// Answers the questions of --what-if.
+void run_what_if(const Options& options) {
+  const job::WhatIfOptions& what_if = options.what_if;
+  const std::vector<std::pair<const char*, bool>> others = {
+      {"PREDICTION", !options.files.prediction.empty()},
+      {"--merged", !options.merged.empty()},
+      {"--layers", options.layers}};
+  for (const auto& [name, is_given] : others) {
+    if (is_given)
+      throw InputError({name}, "--what-if asks about the run alone", "leave one of the two out");
+  }
+  Progress progress("reading the timeline");
+  const calibration::WhatIfAnswers answers = job::answer(options.files.run, what_if);
+  progress.end();
+  print("{}", options.json ? to_json(answers) + "\n" : to_text(answers));
+}
+
+// Refuses what only --what-if takes.
+void check_compared(const Options& options) {
+  const job::WhatIfOptions& what_if = options.what_if;
+  const std::vector<std::pair<const char*, const std::string*>> others = {
+      {"--model", &what_if.model},         {"--cluster", &what_if.cluster},
+      {"--placement", &what_if.placement}, {"--profile", &what_if.profile},
+      {"--sequence", &what_if.sequence},   {"--scale-gradients", &what_if.gradient_scale}};
+  for (const auto& [name, value] : others) {
+    if (!value->empty())
+      throw InputError({name}, "a comparison predicts nothing",
+                       "leave it out, or ask something with --what-if");
+  }
+  if (options.files.prediction.empty())
+    throw InputError("PREDICTION is missing",
+                     "give the --timeline of paceline predict, or ask something with --what-if");
+}
+
 void run(const Options& options) {
+  if (!options.what_if.questions.empty()) return run_what_if(options);
+  check_compared(options);
   job::check_paths({{"--merged", options.merged, job::PathUse::output},
-                    {"--plan", options.plan, job::PathUse::input},
+                    {"--plan", options.what_if.plan, job::PathUse::input},
                     {"RUN", options.files.run, job::PathUse::input},
                     {"PREDICTION", options.files.prediction, job::PathUse::input}});
   Progress progress("reading both timelines");
   const models::TracedTimeline measured = load_timeline(options.files.run);
   const models::TracedTimeline predicted = load_timeline(options.files.prediction);
-  if (!options.plan.empty()) {
-    const models::PlanDocument plan = job::read_plan(options.plan);
+  if (!options.what_if.plan.empty()) {
+    const models::PlanDocument plan = job::read_plan(options.what_if.plan);
     calibration::check_follows(measured.job, options.files.run, plan);
     calibration::check_follows(predicted.job, options.files.prediction, plan);
   }
@@ -69,12 +109,13 @@ void add_compare(Command& app) {
       .required()
       .value("RUN");
   command
-      .add_option("prediction", options->files.prediction,
-                  "Timeline of its prediction (paceline predict --strategy ... --timeline)")
-      .required()
+      .add_option(
+          "prediction", options->files.prediction,
+          "Timeline of its prediction (paceline predict --strategy ... --timeline); none with "
+          "--what-if")
       .value("PREDICTION");
   command
-      .add_option("--plan", options->plan,
+      .add_option("--plan", options->what_if.plan,
                   "The plan that both are of (predict --plan-out): a run or a prediction that "
                   "followed another one is refused")
       .value("FILE");
@@ -83,6 +124,34 @@ void add_compare(Command& app) {
                   "Write both as one Chrome trace, moved so that an iteration of each starts at "
                   "the same time (opens in Perfetto)")
       .value("FILE");
+  command
+      .add_option("--what-if", options->what_if.questions,
+                  "How long an iteration of the run would take: without-slowest, without-rank=R, "
+                  "bandwidth=F or latency=F (times as much), compute=F (times as fast), "
+                  "strategy=NAME, plan=FILE; several questions by commas, changes of one joined by "
+                  "+")
+      .value("QUESTION,...");
+  command
+      .add_option("--model", options->what_if.model,
+                  "For --what-if: the network that ran, where it is a YAML file")
+      .value("NAME|FILE");
+  command
+      .add_option("--cluster", options->what_if.cluster,
+                  "For --what-if: the cluster that it ran on, by which a model says what was not "
+                  "measured")
+      .value("NAME|FILE");
+  add_placement_option(command, options->what_if.placement);
+  add_profile_option(command, options->what_if.profile);
+  command
+      .add_option("--precision", options->what_if.precision,
+                  "For --what-if: precision of computation, fp32 or mixed")
+      .value("fp32|mixed (fp32)");
+  add_sequence_option(command, options->what_if.sequence);
+  command
+      .add_option("--scale-gradients", options->what_if.gradient_scale,
+                  "For --what-if: as the replay had it")
+      .value("S (1)");
+  add_engine_option(command, options->what_if.engine);
   command.add_flag("--layers", options->layers,
                    "Also a row for each layer, and all buckets' casts (--json has them)");
   command.add_flag("--json", options->json, "Print one JSON document");

@@ -12,6 +12,8 @@
 #include "cli/job/plan_file.h"
 #include "cli/job/ranks.h"
 #include "cli/job/replay.h"
+#include "cli/job/run_times.h"
+#include "cli/job/stragglers.h"
 #include "cli/output.h"
 #include "cli/prediction_text.h"
 #include "cli/progress.h"
@@ -33,6 +35,7 @@ struct Options {
   std::string warm_up = "1";
   std::string patience = job::default_patience;
   std::string timeline;
+  std::string slow_ranks;
   bool json = false;
 };
 
@@ -95,15 +98,19 @@ void report(const job::Job& job, const job::PredictionTable& table,
   print("{}\n", replay_json(table, results, transport));
 }
 
-void write_timeline(const Options& options, const job::PredictionTable& table,
-                    const job::ReplayRun& result, const runtime::Recorder& recorder) {
-  const std::string title = fmt::format(
-      "{} on {}, rank 0 of {}, {}, {} on the wire; synthetic compute", table.network.work.name,
-      table.job.cluster.name, table.ranks, result.plan.strategy, name(result.plan.wire));
-  models::Timeline timeline = recorder.timeline(title, 0);
-  timeline.batch_per_rank = table.job.batch_per_rank;
-  job::write_output_file(options.timeline,
-                         models::chrome_trace(table.network.work, result.plan, {timeline}));
+// Rank 0 writes its own timeline, with the times of all ranks, which all bring to it.
+void write_timeline(const Options& options, const job::Job& job, const models::Plan& plan,
+                    const runtime::Endpoint& endpoint, const runtime::Recorder& recorder) {
+  const models::NetworkWork& network = job.networks.front().work;
+  const int rank = endpoint.channel.rank();
+  const std::string title =
+      fmt::format("{} on {}, rank 0 of {}, {}, {} on the wire; synthetic compute", network.name,
+                  job.cluster.name, plan.ranks, plan.strategy, name(plan.wire));
+  models::TracedTimeline traced{models::traced_job(network, plan), recorder.timeline(title, rank)};
+  traced.timeline.batch_per_rank = job.batch_per_rank;
+  const models::RunTimes times = job::gather_run_times(endpoint.channel, traced);
+  if (rank != 0) return;
+  job::write_output_file(options.timeline, models::chrome_trace(traced, times));
   notice("timeline of rank 0 written to {}: open it in ui.perfetto.dev\n", options.timeline);
 }
 
@@ -127,6 +134,16 @@ int counted(const char* option, const std::string& text) {
   return *job::optional_count(option, text, most_iterations);
 }
 
+// How many times as long as stated a rank sleeps.
+double slowness_of(const Options& options, int rank, int ranks) {
+  job::StragglerOptions given;
+  given.slow_ranks = options.slow_ranks;
+  const auto stragglers = job::load_stragglers(given, ranks);
+  if (!stragglers) return 1;
+  const auto slow = stragglers->stragglers.slow_ranks.find(rank);
+  return slow == stragglers->stragglers.slow_ranks.end() ? 1 : slow->second;
+}
+
 // Runs one rank of the job. Rank 0 predicts before, and reports after.
 void run_rank(const Options& options, const job::Job& job, const runtime::Endpoint& endpoint) {
   const runtime::Transport& transport = endpoint.transport;
@@ -138,7 +155,7 @@ void run_rank(const Options& options, const job::Job& job, const runtime::Endpoi
   const int iterations = counted("--iterations", options.iterations);
   const int warm_up = counted("--warm-up", options.warm_up);
   std::optional<runtime::Recorder> recorder;
-  if (!options.timeline.empty() && table)
+  if (!options.timeline.empty())
     recorder.emplace(0, std::min(iterations, runtime::recorded_iterations));
   Progress progress(OffTerminal::lines);
   const std::vector<job::ReplayRun> runs =
@@ -146,12 +163,13 @@ void run_rank(const Options& options, const job::Job& job, const runtime::Endpoi
                    {.iterations = iterations,
                     .warm_up = warm_up,
                     .recorder = recorder ? &*recorder : nullptr,
+                    .slowness = slowness_of(options, transport.rank(), transport.ranks()),
                     .begin = [&](std::size_t run) {
                       show_progress(progress, *table, run, warm_up + iterations);
                     }});
   progress.end();
+  if (recorder) write_timeline(options, job, runs.front().plan, endpoint, *recorder);
   if (!table) return;
-  if (recorder) write_timeline(options, *table, runs.front(), *recorder);
   report(job, *table, runs, transport.name(), options);
 }
 
@@ -258,6 +276,7 @@ void run(const Options& options) {
   if (launched) {
     job::refuse_ranks_option(options.job.ranks);
     (void)job::parse_ranks(std::to_string(launched->ranks), job.cluster);
+    (void)slowness_of(options, 0, launched->ranks);
     runtime::MpiJob mpi(most_streams(job), patience);
     return run_rank(options, job, mpi.endpoint());
   }
@@ -268,6 +287,7 @@ void run(const Options& options) {
   if (ranks > job::most_thread_ranks)
     throw InputError({"--ranks"}, fmt::format("{} threads", ranks),
                      fmt::format("choose at most {}, or use mpirun", job::most_thread_ranks));
+  (void)slowness_of(options, 0, ranks);
   runtime::run_as_threads(
       ranks, most_streams(job), patience,
       [&](const runtime::Endpoint& endpoint) { run_rank(options, job, endpoint); });
@@ -286,6 +306,11 @@ void add_replay(Command& app) {
       .value("N");
   command.add_option("--iterations", options->iterations, "Iterations that are measured")
       .value("N (5)");
+  command
+      .add_option("--slow-rank", options->slow_ranks,
+                  "Ranks that sleep so many times longer, by commas; the prediction is without "
+                  "that")
+      .value("RANK=FACTOR,...");
   command.add_option("--warm-up", options->warm_up, "Iterations before those").value("N (1)");
   add_plan_option(command, options->job.plan);
   add_patience_option(command, options->patience);

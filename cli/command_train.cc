@@ -15,6 +15,7 @@
 #include "cli/job/job.h"
 #include "cli/job/option_values.h"
 #include "cli/job/ranks.h"
+#include "cli/job/run_times.h"
 #include "cli/output.h"
 #include "cli/stop_signals.h"
 #include "cli/training_options.h"
@@ -46,9 +47,11 @@ struct TrainingJob {
   job::NamedDevice device;
   models::NumberType arithmetic = models::NumberType::fp32;  // of rank 0, once the training starts
   std::string computed_on;                                   // of rank 0, likewise
-  std::unique_ptr<runtime::Recorder> recorder;  // of rank 0; null where none is asked for
+  std::optional<std::int64_t>
+      recorded_from;  // the first iteration of a timeline, if one is written
 
-  [[nodiscard]] runtime::TrainingRequest request(const job::TrainingOptions& options, int rank) {
+  [[nodiscard]] runtime::TrainingRequest request(const job::TrainingOptions& options,
+                                                 runtime::Recorder* recorder) {
     return {.network = network,
             .dataset = *dataset,
             .plan = plan,
@@ -60,7 +63,7 @@ struct TrainingJob {
             .resume = options.resume,
             .most_iterations = stop_after,
             .stop = stop_asked,
-            .recorder = rank == 0 ? recorder.get() : nullptr};
+            .recorder = recorder};
   }
 };
 
@@ -142,15 +145,13 @@ TrainingJob load(const job::TrainingOptions& options, int ranks, int ranks_here,
                   .stop_after = number("--stop-after", options.stop_after),
                   .device = job::named_device(options.device),
                   .computed_on = {},
-                  .recorder = {}};
+                  .recorded_from = {}};
   if (job.checkpoint_every > 0 && options.checkpoint.empty())
     throw InputError("--checkpoint-every without --checkpoint",
                      "say where, with --checkpoint FILE");
   if (!options.timeline.empty()) {
     // Not the first iterations, which warm caches and pages.
-    const std::int64_t first =
-        job.stop_after > 0 ? std::clamp<std::int64_t>(job.stop_after - 4, 0, 5) : 5;
-    job.recorder = std::make_unique<runtime::Recorder>(first, runtime::recorded_iterations);
+    job.recorded_from = job.stop_after > 0 ? std::clamp<std::int64_t>(job.stop_after - 4, 0, 5) : 5;
   }
   return job;
 }
@@ -212,19 +213,23 @@ void print_outcome(const job::TrainingOptions& options, const TrainingJob& job,
   }
 }
 
-void write_timeline(const job::TrainingOptions& options, const TrainingJob& job) {
-  if (!job.recorder) return;
+// Rank 0 writes its own timeline, with the times of all ranks, which all bring to it.
+void write_timeline(const job::TrainingOptions& options, const TrainingJob& job,
+                    const runtime::Endpoint& endpoint, const runtime::Recorder& recorder) {
+  const int rank = endpoint.channel.rank();
   const std::string title =
       fmt::format("{} on {}, rank 0 of {}, batch {}, {}, {} on the wire", job.network.name(),
                   job.dataset->name(), job.plan.ranks, job.recipe.batch_per_rank, job.plan.strategy,
                   name(job.plan.wire));
-  models::Timeline timeline = job.recorder->timeline(title, 0);
-  timeline.batch_per_rank = job.recipe.batch_per_rank;
-  if (timeline.events.empty())
+  models::TracedTimeline traced{models::traced_job(models::work(job.network), job.plan),
+                                recorder.timeline(title, rank)};
+  traced.timeline.batch_per_rank = job.recipe.batch_per_rank;
+  const models::RunTimes times = job::gather_run_times(endpoint.channel, traced);
+  if (rank != 0) return;
+  if (traced.timeline.events.empty())
     throw RunError("write " + options.timeline,
                    "the run ended before its sixth iteration, from which on it is recorded");
-  job::write_output_file(options.timeline,
-                         models::chrome_trace(models::work(job.network), job.plan, {timeline}));
+  job::write_output_file(options.timeline, models::chrome_trace(traced, times));
   notice("timeline of rank 0 written to {}: open it in ui.perfetto.dev\n", options.timeline);
 }
 
@@ -253,12 +258,15 @@ runtime::StopReason run_rank(const job::TrainingOptions& options, TrainingJob& j
       return start_line(facts(options, job, transport));
     });
   }
+  std::optional<runtime::Recorder> recorder;
+  if (job.recorded_from) recorder.emplace(*job.recorded_from, runtime::recorded_iterations);
   const runtime::TrainingOutcome outcome =
-      runtime::train(job.request(options, rank), endpoint.channel, *backend, *executor,
-                     report ? &*report : nullptr);
+      runtime::train(job.request(options, recorder ? &*recorder : nullptr), endpoint.channel,
+                     *backend, *executor, report ? &*report : nullptr);
+  // Who is stopped early has no timeline to write. All ranks stop for the same reason.
+  if (recorder && outcome.stopped == runtime::StopReason::none)
+    write_timeline(options, job, endpoint, *recorder);
   if (rank != 0) return outcome.stopped;
-  // Who is stopped early has no timeline to write.
-  if (outcome.stopped == runtime::StopReason::none) write_timeline(options, job);
   report.reset();
   print_outcome(options, job, outcome, transport);
   return outcome.stopped;

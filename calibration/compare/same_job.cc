@@ -96,6 +96,13 @@ void check_buckets(const TracedJob& run, const TracedJob& prediction) {
 
 }  // namespace
 
+void check_run(const models::Timeline& run) {
+  if (run.provenance != measured)
+    throw InputError(fmt::format("this is no run: its times are {}", in_quotes(run.provenance)),
+                     "give the --timeline of paceline train or replay");
+  check_iterations("run", run);
+}
+
 void check_same_job(const models::TracedTimeline& run, const models::TracedTimeline& prediction) {
   check_sides(run.timeline, prediction.timeline);
   const TracedJob& a = run.job;

@@ -8,6 +8,10 @@
 
 namespace paceline::calibration {
 
+// Throws InputError unless the timeline is of a run, with a forward pass and with iterations that start
+// one after the other.
+void check_run(const models::Timeline& run);
+
 // Throws InputError, which says what to predict instead, unless the first is a run, the second a
 // prediction, and both are of one job: the same layers, ranks, batch (where both say it), type on
 // the wire, overlap and buckets. Strategies and streams may differ.

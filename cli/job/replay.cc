@@ -55,8 +55,13 @@ std::vector<ReplayRun> replay_plans(const Job& job, const runtime::Endpoint& end
   const models::NetworkWork& network = job.networks.front().work;
   const std::string text =
       table != nullptr ? runtime::to_json(script_of(job, *table), network) : "";
-  const runtime::ReplayScript script = runtime::parse_replay_script(
+  runtime::ReplayScript script = runtime::parse_replay_script(
       runtime::broadcast_text(endpoint.channel, text), network, transport.ranks());
+  for (runtime::LayerDuration& layer : script.layers) {
+    layer.forward *= settings.slowness;
+    layer.backward *= settings.slowness;
+  }
+  script.update *= settings.slowness;
   std::vector<ReplayRun> runs;
   for (const models::Plan& plan : script.plans) {
     if (table != nullptr && settings.begin) settings.begin(runs.size());

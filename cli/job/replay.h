@@ -22,6 +22,7 @@ struct ReplaySettings {
   int iterations = 5;  // that are measured, of each plan
   int warm_up = 1;     // before those
   runtime::Recorder* recorder = nullptr;
+  double slowness = 1;  // how many times as long as predicted this rank sleeps
   // Called on rank 0 before each run.
   std::function<void(std::size_t run)> begin = {};
 };

@@ -215,7 +215,7 @@ class Compare(unittest.TestCase):
         self.rejected(self.compare(self.run_file, self.run_file), "no prediction")
         self.rejected(self.compare(str(self.folder / "none.json"), self.prediction), "none.json", "no such file")
         self.rejected(self.compare(str(self.folder), self.prediction), "directory")
-        self.rejected(self.compare(self.run_file), "prediction is required")
+        self.rejected(self.compare(self.run_file), "PREDICTION is missing; give the --timeline of paceline predict")
         garbage = self.folder / "garbage.json"
         for text in ("", "{", "[]", "\x00\xff", '{"traceEvents": [], "otherData": {"schema": "paceline.timeline/1"}}'):
             garbage.write_text(text)

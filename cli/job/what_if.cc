@@ -1,0 +1,295 @@
+// Tests: tests/cli/what_if_test.py (end to end).
+#include "cli/job/what_if.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "calibration/compare/same_job.h"
+#include "cli/job/files.h"
+#include "cli/job/option_values.h"
+#include "cli/job/plan_file.h"
+#include "models/base/names.h"
+#include "models/base/parse_units.h"
+#include "simulator/cost/link_factors.h"
+#include "simulator/iteration/prediction.h"
+
+namespace paceline::job {
+namespace {
+
+const char* const option = "--what-if";
+
+std::vector<std::string> split(const std::string& text, char by) {
+  std::vector<std::string> parts = {""};
+  for (const char letter : text) {
+    if (letter == by)
+      parts.emplace_back();
+    else
+      parts.back() += letter;
+  }
+  return parts;
+}
+
+constexpr double most_times = 1000;
+
+void take_change(const std::string& key, const std::string& value, Question& question) {
+  const std::vector<std::string> known = {"without-slowest", "without-rank", "bandwidth", "latency",
+                                          "compute",         "strategy",     "plan"};
+  if (std::find(known.begin(), known.end(), key) == known.end())
+    throw unknown_name("question", key, known);
+  const bool takes_value = key != "without-slowest";
+  if (takes_value == value.empty())
+    throw InputError(
+        fmt::format("{} {}", in_quotes(key), takes_value ? "has no value" : "takes no value"),
+        takes_value ? fmt::format("write it as in {}={}", key,
+                                  key == "strategy" ? "hierarchical"
+                                  : key == "plan"   ? "plan.json"
+                                                    : "2")
+                    : "leave it out");
+  const auto factor = [&value] { return parse_number(value, 1 / most_times, most_times); };
+  if (key == "without-slowest") question.without_slowest = true;
+  if (key == "without-rank")
+    question.without.push_back(static_cast<int>(parse_count(value, 0, models::max_ranks)));
+  if (key == "bandwidth") question.bandwidth = factor();
+  if (key == "latency") question.latency = factor();
+  if (key == "compute") question.compute = factor();
+  if (key == "strategy") question.strategy = value;
+  if (key == "plan") question.plan = value;
+}
+
+Question parse_question(const std::string& text) {
+  Question question;
+  question.text = text;
+  std::set<std::string> seen;
+  for (const std::string& change : split(text, '+')) {
+    const std::size_t equals = change.find('=');
+    const std::string key = change.substr(0, equals);
+    const std::string value = equals == std::string::npos ? "" : change.substr(equals + 1);
+    if (!seen.insert(key == "without-rank" ? change : key).second)
+      throw InputError(fmt::format("{} is there twice in {}", in_quotes(key), in_quotes(text)),
+                       "ask two questions, with a comma between them");
+    take_change(key, value, question);
+  }
+  if (!question.strategy.empty() && !question.plan.empty())
+    throw InputError(fmt::format("{} names a strategy and a plan", in_quotes(text)),
+                     "leave one of the two out");
+  return question;
+}
+
+// The plan that ran, made again from what the timeline says of it.
+models::Plan plan_of_run(const models::TracedJob& run, const models::NetworkWork& network,
+                         const std::string& file) {
+  const auto fail = [&](const std::string& what) {
+    throw InputError({file}, what, "give the plan of the run with --plan, and its --model");
+  };
+  models::Plan plan;
+  plan.strategy = run.strategy;
+  plan.ranks = run.ranks;
+  plan.wire = run.wire;
+  plan.overlap = run.overlap;
+  plan.streams = run.streams;
+  int next = 0;
+  for (const models::TracedBucket& traced : run.buckets) {
+    if (next >= std::ssize(network.gradients) ||
+        network.gradients[static_cast<std::size_t>(next)].name != traced.first_gradient ||
+        traced.gradients > std::ssize(network.gradients) - next)
+      fail(fmt::format("its buckets do not hold the gradients of {}", network.name));
+    models::Bucket bucket{.first_gradient = next, .gradient_count = traced.gradients};
+    for (int i = 0; i < traced.gradients; ++i)
+      bucket.elements += network.gradients[static_cast<std::size_t>(next + i)].elements;
+    next += traced.gradients;
+    models::PlannedSchedule planned;
+    planned.algorithm = traced.schedule;
+    planned.options.ranks = run.ranks;
+    if (traced.is_library) {
+      planned.library = models::library_from_name(traced.schedule);
+    } else {
+      const models::CollectiveAlgorithm& algorithm = models::all_reduce_algorithm(traced.schedule);
+      if (algorithm.takes_rings || algorithm.takes_servers)
+        fail(fmt::format("it does not say with which options {} ran", traced.schedule));
+      planned.options.group_size = traced.group_size;
+      planned.options.segments = traced.segments;
+      planned.schedule = algorithm.build(planned.options);
+    }
+    const auto same = std::find(plan.schedules.begin(), plan.schedules.end(), planned);
+    bucket.schedule = static_cast<int>(same - plan.schedules.begin());
+    if (same == plan.schedules.end()) plan.schedules.push_back(std::move(planned));
+    plan.buckets.push_back(bucket);
+    if (plan.bytes(bucket) != traced.bytes)
+      fail(fmt::format("a bucket of {} bytes has {} bytes of gradients of {}", traced.bytes.value(),
+                       plan.bytes(bucket).value(), network.name));
+  }
+  if (next != std::ssize(network.gradients))
+    fail(fmt::format("its buckets hold {} of {} gradients of {}", next, network.gradients.size(),
+                     network.name));
+  return plan;
+}
+
+// A plan as the simulator times it: the parts of each bucket as the tasks of its DAG have them.
+calibration::ModelledPlan modelled(const simulator::StrategyRun& run,
+                                   const models::NetworkWork& network) {
+  calibration::ModelledPlan plan{models::traced_job(network, run.plan), {}};
+  plan.buckets.resize(run.plan.buckets.size());
+  for (const simulator::Task& task : run.dag.tasks()) {
+    if (task.resource != simulator::Resource::communication || task.index < 0) continue;
+    simulator::BucketTimes& times = plan.buckets[static_cast<std::size_t>(task.index)];
+    if (task.kind == simulator::TaskKind::cast) times.cast += task.duration;
+    if (task.kind == simulator::TaskKind::pack) times.pack += task.duration;
+    if (task.kind == simulator::TaskKind::all_reduce) times.all_reduce += task.duration;
+    if (task.kind == simulator::TaskKind::unpack) times.unpack += task.duration;
+  }
+  return plan;
+}
+
+// What nobody measured, by the simulator.
+class Model {
+ public:
+  Model(const models::TracedTimeline& run, const std::string& file, const WhatIfOptions& options)
+      : run_(run) {
+    if (options.cluster.empty())
+      throw InputError("--cluster is missing",
+                       "a model says what other links or another plan do: give the cluster of the "
+                       "run, and --profile where it was calibrated");
+    JobOptions job;
+    job.model = options.model.empty() ? run.job.network : options.model;
+    job.cluster = options.cluster;
+    job.placement = options.placement;
+    job.profile = options.profile;
+    job.precision = options.precision;
+    job.sequence = options.sequence;
+    job.gradient_scale = options.gradient_scale;
+    job.engine = options.engine;
+    job.wire = name(run.job.wire);
+    job.batch = std::to_string(std::max(1, run.timeline.batch_per_rank));
+    job.ranks = std::to_string(run.job.ranks);
+    job_ = load_job(job);
+    job_.compute_is_exact = true;
+    (void)ranks_of(job, job_);
+    if (job_.networks.size() != 1)
+      throw InputError({"--model"}, fmt::format("{} networks", job_.networks.size()),
+                       "name that of the run");
+    own_ = options.plan.empty() ? plan_of_run(run.job, network(), file) : plan_in(options.plan);
+  }
+
+  [[nodiscard]] calibration::ModelledPlan own() const { return timed(own_, {}); }
+
+  // What travels in the question's case.
+  [[nodiscard]] calibration::ModelledPlan plan(const Question& question) const {
+    const simulator::LinkFactors factors{question.bandwidth, question.latency};
+    if (!question.plan.empty()) return timed(plan_in(question.plan), factors);
+    if (question.strategy.empty()) return timed(own_, factors);
+    const models::Strategy& strategy = parsing_option(
+        option, [&]() -> const models::Strategy& { return models::strategy(question.strategy); });
+    if (!strategy.is_runnable())
+      throw InputError({option}, fmt::format("{} models what another system does", strategy.name),
+                       "choose a strategy of ours, such as fused-ring");
+    return with_predictor(factors, [&](simulator::Predictor& predictor) {
+      return modelled(predictor.run(strategy), network());
+    });
+  }
+
+ private:
+  [[nodiscard]] const models::NetworkWork& network() const { return job_.networks.front().work; }
+
+  [[nodiscard]] models::Plan plan_in(const std::string& file) const {
+    const models::PlanDocument document = read_plan(file);
+    models::check_plan(document, file, network(), run_.job.ranks);
+    refuse_of_other_system(document.plan, file.c_str());
+    if (document.plan.overlap == models::Overlap::priority)
+      throw InputError({file}, "overlap priority cannot be run, only predicted",
+                       "choose a plan with wait-free, double-buffered or none");
+    return document.plan;
+  }
+
+  template <class F>
+  [[nodiscard]] calibration::ModelledPlan with_predictor(const simulator::LinkFactors& factors,
+                                                         F use) const {
+    const models::Cluster cluster =
+        parsing_option(option, [&] { return simulator::with_links(job_.cluster, factors); });
+    std::optional<models::Profile> profile;
+    if (job_.profile) profile = simulator::with_links(*job_.profile, factors);
+    const simulator::PredictionRequest job =
+        job_.request(job_.networks.front(), run_.job.ranks, run_.job.wire);
+    simulator::Predictor predictor({.network = job.network,
+                                    .cluster = cluster,
+                                    .profile = profile ? &*profile : nullptr,
+                                    .ranks = job.ranks,
+                                    .batch_per_rank = job.batch_per_rank,
+                                    .precision = job.precision,
+                                    .wire = job.wire,
+                                    .engine = job.engine,
+                                    .compute_is_exact = true});
+    return use(predictor);
+  }
+
+  [[nodiscard]] calibration::ModelledPlan timed(const models::Plan& plan,
+                                                const simulator::LinkFactors& factors) const {
+    return with_predictor(factors, [&](simulator::Predictor& predictor) {
+      return modelled(predictor.run(plan), network());
+    });
+  }
+
+  const models::TracedTimeline& run_;
+  Job job_;
+  models::Plan own_;
+};
+
+models::TracedTimeline only_timeline(const std::string& text, const std::string& file) {
+  std::vector<models::TracedTimeline> timelines = models::parse_chrome_trace(text, file);
+  if (timelines.size() != 1)
+    throw InputError({file}, fmt::format("it holds {} timelines", timelines.size()),
+                     "give a file of one: of a run");
+  return std::move(timelines.front());
+}
+
+}  // namespace
+
+std::vector<Question> parse_questions(const std::string& text) {
+  return parsing_option(option, [&] {
+    std::vector<Question> questions;
+    for (const std::string& part : comma_list(text)) questions.push_back(parse_question(part));
+    return questions;
+  });
+}
+
+calibration::WhatIfAnswers answer(const std::string& file, const WhatIfOptions& options) {
+  const std::vector<Question> questions = parse_questions(options.questions);
+  const std::string text = read_input_file(file);
+  const models::TracedTimeline traced = only_timeline(text, file);
+  if (!options.plan.empty()) calibration::check_follows(traced.job, file, read_plan(options.plan));
+  calibration::WhatIfAnswers answers{
+      .file = file,
+      .title = traced.timeline.title,
+      .run =
+          calibration::measured_run(traced, models::parse_run_times(text, file, traced.job), file),
+      .reproduced = {},
+      .answers = {}};
+  answers.reproduced = reproduced(answers.run);
+  std::optional<Model> model;
+  std::optional<calibration::ModelledPlan> own;
+  for (const Question& question : questions) {
+    calibration::Scenario scenario{
+        .name = question.text, .without = question.without, .compute = question.compute};
+    if (question.without_slowest) {
+      if (!answers.run.has_all_ranks)
+        throw InputError({file}, "it has the times of rank 0 only, and so no slowest rank",
+                         "record the run again with this version");
+      scenario.without.push_back(answers.run.slowest());
+    }
+    if (question.needs_model()) {
+      if (!model) {
+        model.emplace(traced, file, options);
+        own = model->own();
+      }
+      scenario.plan = model->plan(question);
+    }
+    answers.answers.push_back(
+        parsing_option(option, [&] { return what_if(answers.run, own, scenario); }));
+  }
+  return answers;
+}
+
+}  // namespace paceline::job

@@ -1,0 +1,14 @@
+// What-if answers as a table for people.
+#pragma once
+
+#include <string>
+
+#include "calibration/compare/what_if_json.h"
+
+namespace paceline::cli {
+
+// How well the DAG reproduces the run, the slowest rank, and a row for each answer with what it rests
+// on below.
+[[nodiscard]] std::string to_text(const calibration::WhatIfAnswers& answers);
+
+}  // namespace paceline::cli
