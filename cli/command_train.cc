@@ -45,6 +45,7 @@ struct TrainingJob {
   std::int64_t checkpoint_every = 0;
   std::int64_t stop_after = 0;
   job::NamedDevice device;
+  bool replay = true;
   models::NumberType arithmetic = models::NumberType::fp32;  // of rank 0, once the training starts
   std::string computed_on;                                   // of rank 0, likewise
   std::optional<std::int64_t>
@@ -58,6 +59,7 @@ struct TrainingJob {
             .recipe = recipe,
             .threads = threads,
             .workers = workers,
+            .replay = replay,
             .checkpoint = options.checkpoint,
             .checkpoint_every = checkpoint_every,
             .resume = options.resume,
@@ -120,7 +122,7 @@ void check_before_meeting(const job::TrainingOptions& options) {
   check_required(options);
   static_cast<void>(job::load_recipe(options));
   static_cast<void>(load_network(options));
-  static_cast<void>(job::named_device(options.device));
+  static_cast<void>(job::wants_cuda_graphs(options.cuda_graphs, job::named_device(options.device)));
 }
 
 TrainingJob load(const job::TrainingOptions& options, int ranks, int ranks_here, bool are_threads) {
@@ -134,18 +136,20 @@ TrainingJob load(const job::TrainingOptions& options, int ranks, int ranks_here,
   models::Network network = load_network(options);
   models::Plan plan = job::load_plan(options, network, recipe, ranks, ranks_here);
   std::unique_ptr<runtime::Dataset> dataset = job::load_dataset(options, network, recipe);
-  TrainingJob job{.network = std::move(network),
-                  .recipe = std::move(recipe),
-                  .dataset = std::move(dataset),
-                  .plan = std::move(plan),
-                  .threads = job::optional_count("--threads", options.threads, 1024)
-                                 .value_or(default_threads(ranks_here, are_threads)),
-                  .workers = job::optional_count("--workers", options.workers, 1024).value_or(1),
-                  .checkpoint_every = number("--checkpoint-every", options.checkpoint_every),
-                  .stop_after = number("--stop-after", options.stop_after),
-                  .device = job::named_device(options.device),
-                  .computed_on = {},
-                  .recorded_from = {}};
+  TrainingJob job{
+      .network = std::move(network),
+      .recipe = std::move(recipe),
+      .dataset = std::move(dataset),
+      .plan = std::move(plan),
+      .threads = job::optional_count("--threads", options.threads, 1024)
+                     .value_or(default_threads(ranks_here, are_threads)),
+      .workers = job::optional_count("--workers", options.workers, 1024).value_or(1),
+      .checkpoint_every = number("--checkpoint-every", options.checkpoint_every),
+      .stop_after = number("--stop-after", options.stop_after),
+      .device = job::named_device(options.device),
+      .replay = job::wants_cuda_graphs(options.cuda_graphs, job::named_device(options.device)),
+      .computed_on = {},
+      .recorded_from = {}};
   if (job.checkpoint_every > 0 && options.checkpoint.empty())
     throw InputError("--checkpoint-every without --checkpoint",
                      "say where, with --checkpoint FILE");

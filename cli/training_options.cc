@@ -76,6 +76,12 @@ void add_training_options(Command& command, job::TrainingOptions& options) {
                   "What computes: the CPU, a GPU for each rank, or GPU number N for all ranks")
       .value("cpu|cuda|cuda:N (cpu)");
   command
+      .add_option(
+          "--cuda-graphs", options.cuda_graphs,
+          "Whether passes on a GPU are captured once and replayed as graphs, bit by bit the "
+          "same")
+      .value("on|off (on)");
+  command
       .add_option("--ranks", options.ranks,
                   "Ranks as threads of this process; under mpirun or srun they are its processes")
       .value("N (1)");

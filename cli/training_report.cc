@@ -111,6 +111,11 @@ void TrainingReport::iteration(const runtime::IterationReport& r) {
   progress_shown_ = true;
 }
 
+void TrainingReport::remark(const std::string& line) {
+  clear_progress();
+  notice("{}\n", line);
+}
+
 void TrainingReport::epoch(const runtime::EpochReport& r) {
   clear_progress();
   if (metrics_) write(epoch_line(r));

@@ -22,6 +22,7 @@ class TrainingReport final : public runtime::TrainingObserver {
 
   void start(models::NumberType arithmetic) override;
   void iteration(const runtime::IterationReport& report) override;
+  void remark(const std::string& line) override;
   void epoch(const runtime::EpochReport& report) override;
   void checkpoint(const std::string& path, std::int64_t iteration) override;
 

@@ -49,6 +49,16 @@ NamedDevice named_device(const std::string& device) {
           })};
 }
 
+bool wants_cuda_graphs(const std::string& choice, const NamedDevice& device) {
+  if (choice.empty()) return true;
+  if (choice != "on" && choice != "off")
+    throw InputError({"--cuda-graphs"}, fmt::format("{} is neither", in_quotes(choice)),
+                     "give on or off");
+  if (!device.is_cuda)
+    throw InputError({"--cuda-graphs"}, "a CPU has none", "leave it out, or add --device cuda");
+  return choice == "on";
+}
+
 int device_of_rank(const NamedDevice& device, int rank, int devices) {
   if (devices == 0)
     throw InputError({"--device"}, "no CUDA device was found",

@@ -31,6 +31,7 @@ struct TrainingOptions {
   std::string overlap;
   std::string plan;
   std::string device = "cpu";
+  std::string cuda_graphs;
   std::string ranks;
   std::string rendezvous;
   std::string rank;
@@ -65,6 +66,10 @@ struct NamedDevice {
 };
 // Throws InputError that names the option.
 [[nodiscard]] NamedDevice named_device(const std::string& device);
+
+// Whether --cuda-graphs wants them, which is so where it says nothing. Throws InputError that names the
+// option, also where it is given beside another device than a GPU.
+[[nodiscard]] bool wants_cuda_graphs(const std::string& choice, const NamedDevice& device);
 
 // The number of the GPU of a rank that is number `rank` on its node, of so many GPUs: ranks take them
 // in turn. Throws InputError that names the option if there is no such GPU.

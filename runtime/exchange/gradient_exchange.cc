@@ -365,6 +365,13 @@ int GradientExchange::under_way() const {
   return static_cast<int>(state_->begun - state_->finished);
 }
 
+std::vector<int> GradientExchange::acts_on() const {
+  std::vector<int> last;
+  for (const BucketPlace& bucket : state_->buckets) last.push_back(bucket.last_parameter);
+  const bool at_the_end = state_->waits_for_all || !state_->travels;
+  return at_the_end && !last.empty() ? std::vector{last.back()} : last;
+}
+
 bool GradientExchange::is_back() const {
   PACELINE_ASSERT(under_way() > 0, "an iteration is under way");
   if (!state_->travels) return true;

@@ -62,6 +62,9 @@ class GradientExchange {
   // The gradient of parameter i, and all before it, are there when the token is done: those of the
   // iteration begun last.
   void ready(int parameter, const Token& when = {});
+  // The parameters with whose gradients the exchange starts something, in rising order: the last of
+  // each bucket, or the very last where all travel then.
+  [[nodiscard]] std::vector<int> acts_on() const;
   // Waits until the oldest iteration's buckets are back. Throws RunError that names a rank that is
   // gone.
   Outcome finish();

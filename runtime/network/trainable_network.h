@@ -69,6 +69,9 @@ struct TrainableNetworkOptions {
   models::NumberType storage = models::NumberType::fp32;
   Arithmetic arithmetic = Arithmetic::best;
   int threads = 1;
+  // Whether passes may be captured and replayed (CUDA graphs), where the device has that. The bits are
+  // the same.
+  bool replay = true;
   double batch_norm_momentum = 0.1;  // of the new batch in the running statistics
   double batch_norm_epsilon = 1e-5;
 };
@@ -144,6 +147,14 @@ class TrainableNetwork {
   // order; the token is done when the gradient of parameter i is there, and all before it.
   virtual void compute_gradients(float loss_scale, const ArrayView& gradients,
                                  const GradientReady& ready) = 0;
+
+  // Says that a caller of compute_gradients() acts on these parameters, in rising order, and on the
+  // last; tokens of others may be those of the next of them, which come later. At first it is all.
+  virtual void announce_at(const std::vector<int>& /*parameters*/) {}
+
+  // What a user should know of how passes are computed, in one line, and once: that something which
+  // was asked for is not done, and why. Empty where there is nothing.
+  [[nodiscard]] virtual std::string take_remark() { return {}; }
 
   // The logits of the last training forward pass, for tests: batch() x classes().
   [[nodiscard]] virtual std::vector<float> logits() const = 0;

@@ -195,9 +195,11 @@ void Training::make_network(int batch) {
   if (network_ && network_->batch() == batch) return;
   std::vector<float> statistics;
   if (network_) statistics = to_host(network_->running_statistics());
-  network_ = parts_.make_network(
-      request_.network,
-      {.batch = batch, .storage = recipe_.working_type(), .threads = request_.threads});
+  network_ = parts_.make_network(request_.network, {.batch = batch,
+                                                    .storage = recipe_.working_type(),
+                                                    .threads = request_.threads,
+                                                    .replay = request_.replay});
+  network_->announce_at(exchange_->acts_on());
   if (!statistics.empty()) set_statistics(statistics);
   give_weights();
 }
@@ -348,6 +350,10 @@ void Training::iterate(const Batch& batch, const Phase& phase, Seconds input) {
   GradientExchange::Outcome travel;
   if (!double_buffered() || pending_ || exchange_->under_way() == 2) travel = update(rate, epoch);
   ++done_;
+  if (observer_ != nullptr) {
+    const std::string remark = network_->take_remark();
+    if (!remark.empty()) observer_->remark(remark);
+  }
   const auto samples = static_cast<double>(batch.labels.size());
   sums_.loss += pass.loss * samples;
   sums_.correct += static_cast<double>(pass.correct);

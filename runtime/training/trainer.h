@@ -39,8 +39,9 @@ struct TrainingRequest {
   const Dataset& dataset;
   const models::Plan& plan;
   const Recipe& recipe;
-  int threads = 1;  // that compute, on this rank
-  int workers = 1;  // that decode, on this rank
+  int threads = 1;     // that compute, on this rank
+  int workers = 1;     // that decode, on this rank
+  bool replay = true;  // TrainableNetworkOptions::replay
   // Where rank 0 writes a checkpoint at the end of each epoch and, where it is not 0, after every
   // so many iterations. Empty: nowhere. A file that is there already must be a checkpoint of this
   // very job, or the one that `resume` names.
@@ -101,6 +102,8 @@ class TrainingObserver {
   // this rank compute in `arithmetic` (trainable_network.h).
   virtual void start(models::NumberType /*arithmetic*/) {}
   virtual void iteration(const IterationReport&) {}
+  // One line for the user (TrainableNetwork::take_remark).
+  virtual void remark(const std::string& /*line*/) {}
   virtual void epoch(const EpochReport&) {}
   virtual void checkpoint(const std::string& /*path*/, std::int64_t /*iteration*/) {}
 };

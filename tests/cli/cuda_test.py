@@ -43,6 +43,12 @@ class OnDoubles(CommandTest):
                     for a, b in zip(made, expected):
                         self.assertAlmostEqual(a, b, delta=2e-3)
 
+    def test_graphs_change_no_bit(self):
+        words = ("--device", "cuda", "--ranks", "2", "--precision", "mixed", "--stop-after", "4")
+        replayed, _ = self.losses(*words)
+        started, _ = self.losses(*words, "--cuda-graphs", "off")
+        self.assertEqual((len(replayed), replayed), (4, started))
+
     def test_resumes_to_the_bit(self):
         checkpoint = str(self.folder / "checkpoint")
         whole, _ = self.losses("--device", "cuda", "--stop-after", "4")
@@ -73,6 +79,10 @@ class WithoutGpu(CommandTest):
         self.refused(run(*JOB, "--device", "gpu"), "there is no device 'gpu'; use cpu, cuda, or cuda:N")
         self.refused(run(*JOB, "--device", "cuda:x"), "'x' is not a whole number")
         self.refused(run(*JOB, "--device", "cuda:-1"), "--device")
+
+    def test_graphs_are_on_or_off_and_of_a_gpu(self):
+        self.refused(run(*JOB, "--cuda-graphs", "on"), "--cuda-graphs: a CPU has none; leave it out, or add --device cuda")
+        self.refused(run(*JOB, "--device", "cuda", "--cuda-graphs", "yes"), "--cuda-graphs: 'yes' is neither; give on or off")
 
     def test_version_says_what_it_was_built_with(self):
         self.assertRegex(self.done(run("--version")), r"^paceline [\d.]+\nwith CUDA [\d.]+, with(out)? NCCL, ")

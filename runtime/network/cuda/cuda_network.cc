@@ -1,8 +1,12 @@
 // Tests: tests/cuda/network.
 #include "runtime/network/cuda/cuda_network.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <span>
 #include <utility>
 
 #include "models/base/error.h"
@@ -10,12 +14,14 @@
 #include "runtime/network/batch.h"
 #include "runtime/network/cuda/compiler.h"
 #include "runtime/network/cuda/own_kernels.h"
+#include "runtime/network/cuda/replayed_work.h"
 
 namespace paceline::runtime {
 
 using cuda::Operation;
 using cuda::Operations;
 using cuda::PassParameters;
+using cuda::ReplayedWork;
 using cuda::SampleOutcome;
 using cuda::StepLibrary;
 
@@ -87,6 +93,7 @@ class CudaNetwork::Implementation {
         library_(std::move(library)),
         compute_(make_stream(device)),
         input_(make_stream(device)),
+        replaying_(options.replay),
         images_(device, batch() * input_elements_),
         labels_(device, batch()),
         pass_(device, 1),
@@ -94,6 +101,9 @@ class CudaNetwork::Implementation {
         outcomes_(device, batch()),
         logits_(device, batch() * static_cast<std::size_t>(traits_.classes)) {
     compile(device, network);
+    std::vector<int> all(traits_.parameters.size());
+    std::iota(all.begin(), all.end(), 0);
+    announce_at(all);
   }
   ~Implementation() {
     // What was started reads memory of this object.
@@ -120,17 +130,14 @@ class CudaNetwork::Implementation {
                     "weights are the whole flat array, in memory that the device takes");
     compute_->wait_for(when);
     const auto* array = reinterpret_cast<const float*>(weights.data);
-    for (int i = first; i < first + count; ++i) {
-      const auto index = static_cast<std::size_t>(i);
-      Operation load = program_.working_copies.at(index);
-      std::visit(
-          [&](auto& body) {
-            if constexpr (requires { body.source = array; })
-              body.source = array + traits_.parameters[index].offset;
-          },
-          load);
-      cuda::start(load, compute_->handle());
-    }
+    const auto issue = [&] {
+      for (int i = first; i < first + count; ++i)
+        start_working_copy(static_cast<std::size_t>(i), array);
+    };
+    if (first == 0 && count == static_cast<int>(traits_.parameters.size()))
+      working_copies_.put(compute_->handle(), replaying_, array, issue);
+    else
+      issue();
     return compute_->record();
   }
 
@@ -140,13 +147,20 @@ class CudaNetwork::Implementation {
     check_batch(traits_, input_elements_, images, labels, pass);
     if (marker_ != nullptr) marker_->began(false, *compute_);
     load(images, labels, seed);
-    cuda::start(program_.load_images, compute_->handle());
-    for (std::size_t i = 0; i < program_.layers.size(); ++i) {
-      const cuda::LayerProgram& layer = program_.layers[i];
-      began(false, i);
-      start(pass == Pass::training ? layer.training : layer.evaluation);
-      ended(false, i);
-    }
+    const bool trains = pass == Pass::training;
+    const auto issue = [&] {
+      cuda::start(program_.load_images, compute_->handle());
+      for (std::size_t i = 0; i < program_.layers.size(); ++i) {
+        const cuda::LayerProgram& layer = program_.layers[i];
+        began(false, i);
+        start(trains ? layer.training : layer.evaluation);
+        ended(false, i);
+      }
+    };
+    if (is_watched())
+      issue();
+    else
+      (trains ? training_ : evaluation_).put(compute_->handle(), replaying_, nullptr, issue);
     outcomes_.copy_from(program_.outcomes, *compute_);
     wait(compute_->record());
     is_trained_ = pass == Pass::training;
@@ -165,21 +179,47 @@ class CudaNetwork::Implementation {
     backward_pass_.elements()[0] = {seed_, loss_scale, options_.batch};
     backward_pass_.copy_to(program_.pass, *compute_);
     auto* array = reinterpret_cast<float*>(gradients.data);
-    for (std::size_t i = program_.layers.size(); i-- > 0;) {
-      cuda::LayerProgram& layer = program_.layers[i];
-      began(true, i);
-      if (array != gradient_array_)
+    if (array != gradient_array_) {
+      for (cuda::LayerProgram& layer : program_.layers)
         for (Operation& operation : layer.parameter_gradients) set_gradient_array(operation, array);
-      start(layer.parameter_gradients);
-      if (ready && !layer.parameters.empty()) {
-        const Token done = compute_->record();
-        for (const int parameter : layer.parameters) ready(parameter, done);
-      }
-      start(layer.data_gradients);
-      ended(true, i);
+      gradient_array_ = array;
     }
-    gradient_array_ = array;
+    for (Stretch& stretch : stretches_) {
+      const auto issue = [&] {
+        for (const HalfLayer& half : stretch.halves) start_half(half);
+      };
+      if (is_watched() || !stretch.has_work)
+        issue();
+      else
+        stretch.work.put(compute_->handle(), replaying_, array, issue);
+      if (!ready || stretch.parameters.empty()) continue;
+      const Token done = compute_->record();
+      for (const int parameter : stretch.parameters) ready(parameter, done);
+    }
     computed_ = compute_->record();
+  }
+
+  // Cuts the backward pass into stretches.
+  void announce_at(const std::vector<int>& parameters) {
+    const cuda::CurrentDevice current(device_index_);
+    wait(compute_->record());  // a graph of the stretches before may run
+    stretches_.clear();
+    stretches_.emplace_back();
+    for (std::size_t i = program_.layers.size(); i-- > 0;) {
+      const std::vector<int>& own = program_.layers[i].parameters;
+      Stretch& stretch = stretches_.back();
+      stretch.add({i, true}, program_.layers[i].parameter_gradients);
+      stretch.parameters.insert(stretch.parameters.end(), own.begin(), own.end());
+      const bool ends = std::ranges::any_of(
+          own, [&](int parameter) { return std::ranges::binary_search(parameters, parameter); });
+      if (ends) stretches_.emplace_back();
+      stretches_.back().add({i, false}, program_.layers[i].data_gradients);
+    }
+  }
+
+  [[nodiscard]] std::string take_remark() {
+    const std::string reason = replaying_.take_reason();
+    return reason.empty() ? reason : fmt::format("CUDA graphs are off: {}", reason);
   }
 
   [[nodiscard]] std::vector<float> logits() const {
@@ -246,6 +286,50 @@ class CudaNetwork::Implementation {
     return result;
   }
 
+  // One of the two parts of a layer's backward pass.
+  struct HalfLayer {
+    std::size_t layer = 0;
+    bool of_parameters = true;
+  };
+  // A part of the backward pass, after which the gradients of these parameters are there.
+  struct Stretch {
+    std::vector<HalfLayer> halves;
+    std::vector<int> parameters;
+    bool has_work = false;
+    ReplayedWork work;
+
+    void add(const HalfLayer& half, const Operations& operations) {
+      halves.push_back(half);
+      has_work = has_work || !operations.empty();
+    }
+  };
+
+  // Somebody is told of each layer, so that work is put into the stream layer by layer.
+  [[nodiscard]] bool is_watched() const { return observer_ != nullptr || marker_ != nullptr; }
+
+  void start_half(const HalfLayer& half) {
+    const cuda::LayerProgram& layer = program_.layers[half.layer];
+    if (half.of_parameters) {
+      began(true, half.layer);
+      start(layer.parameter_gradients);
+    } else {
+      start(layer.data_gradients);
+      ended(true, half.layer);
+    }
+  }
+
+  // Fills the working copy of a parameter from the flat array of weights.
+  void start_working_copy(std::size_t index, const float* array) {
+    Operation load = program_.working_copies.at(index);
+    std::visit(
+        [&](auto& body) {
+          if constexpr (requires { body.source = array; })
+            body.source = array + traits_.parameters[index].offset;
+        },
+        load);
+    cuda::start(load, compute_->handle());
+  }
+
   void start(const Operations& operations) {
     for (const Operation& operation : operations) cuda::start(operation, compute_->handle());
   }
@@ -272,6 +356,12 @@ class CudaNetwork::Implementation {
   Memory arena_;
   Memory kept_;
   cuda::Program program_;
+  // Graphs go before what they work on, and before the streams.
+  cuda::Replaying replaying_;
+  ReplayedWork working_copies_;
+  ReplayedWork training_;
+  ReplayedWork evaluation_;
+  std::vector<Stretch> stretches_;  // of the backward pass
   Staging<float> images_;
   Staging<std::int32_t> labels_;
   Staging<PassParameters> pass_;
@@ -318,6 +408,12 @@ void CudaNetwork::compute_gradients(float loss_scale, const ArrayView& gradients
 }
 std::vector<float> CudaNetwork::logits() const {
   return implementation_->logits();
+}
+void CudaNetwork::announce_at(const std::vector<int>& parameters) {
+  implementation_->announce_at(parameters);
+}
+std::string CudaNetwork::take_remark() {
+  return implementation_->take_remark();
 }
 void CudaNetwork::observe(LayerObserver* observer) {
   implementation_->observe(observer);

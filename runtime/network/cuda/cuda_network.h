@@ -14,6 +14,12 @@
 // A backward pass waits for nothing: each gradient has a token. While an observer is set, every
 // layer is waited for, so that it is told when the device has done the layer.
 //
+// Passes are CUDA graphs from their second time on (runtime/network/cuda/replayed_work.h), unless an
+// observer or a marker is set, or the options say otherwise: one for a forward pass, one for the working
+// copies of weights, and those of a backward pass, which is cut where a gradient is announced
+// (announce_at). Where something cannot be captured, passes are started kernel by kernel as before, and
+// take_remark() says so.
+//
 // All memory is taken at construction. The same network, weights and batch give the same bits.
 // Thread safety: one thread at a time.
 #pragma once
@@ -60,6 +66,8 @@ class CudaNetwork final : public TrainableNetwork {
                       Pass pass, std::uint64_t seed = 0) override;
   void compute_gradients(float loss_scale, const ArrayView& gradients,
                          const GradientReady& ready) override;
+  void announce_at(const std::vector<int>& parameters) override;
+  [[nodiscard]] std::string take_remark() override;
   [[nodiscard]] std::vector<float> logits() const override;
   void observe(LayerObserver* observer) override;
   // `marker` may be null. It must outlive its use. Passes are then put into the stream layer by layer.
