@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""paceline_ddp in PyTorch's DistributedDataParallel, over Gloo between 2 to 4 processes of this host.
+
+Exit code 77 where no Python of this machine has PyTorch (python3-torch).
+"""
+
+import multiprocessing
+import os
+import pathlib
+import queue
+import subprocess
+import sys
+import tempfile
+import traceback
+import unittest
+
+if os.environ.get("PACELINE_TORCH") != "1":
+    for python in (sys.executable, "/usr/bin/python3"):
+        look = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
+        if subprocess.run([python, "-c", look], capture_output=True, check=False).returncode == 0:
+            os.environ["PACELINE_TORCH"] = "1"
+            os.execv(python, [python, *sys.argv])
+    print("skipped: no Python here has PyTorch (python3-torch)")
+    sys.exit(77)
+
+sys.path.insert(0, os.environ["PACELINE_DDP"])
+import torch  # noqa: E402
+import torch.distributed as distributed  # noqa: E402
+from torch.nn.parallel import DistributedDataParallel  # noqa: E402
+
+import paceline_ddp  # noqa: E402
+from plans import cut, document  # noqa: E402
+
+HANG_S = 120
+
+
+def make_model():
+    torch.manual_seed(3)
+    nn = torch.nn
+    return nn.Sequential(nn.Linear(20, 50), nn.ReLU(), nn.Linear(50, 400), nn.ReLU(), nn.Linear(400, 30), nn.ReLU(), nn.Linear(30, 7))
+
+
+def gradients_of(model):
+    """Names and elements in the order in which autograd has them: the bias of a layer before its weight."""
+    return [(name, parameter.numel()) for name, parameter in reversed(list(model.named_parameters()))]
+
+
+def plan_of(counts, ranks, **changes):
+    return paceline_ddp.parse_plan(document(cut(gradients_of(make_model()), counts), ranks=ranks, **changes), "p.json")
+
+
+def trained(ddp, steps=4):
+    """Parameters after so many steps with data that differ by rank."""
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.05, momentum=0.9)
+    draw = torch.Generator().manual_seed(100 + distributed.get_rank())
+    for _ in range(steps):
+        images = torch.randn(6, 20, generator=draw)
+        optimizer.zero_grad()
+        ddp(images).square().mean().backward()
+        optimizer.step()
+    return torch.cat([parameter.detach().reshape(-1) for parameter in ddp.module.parameters()])
+
+
+def _rank(function, rank, ranks, file, results):
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    torch.set_num_threads(1)
+    try:
+        distributed.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=ranks)
+        results.put((rank, function(ranks), None))
+        distributed.barrier()
+    except Exception:  # pylint: disable=broad-except
+        results.put((rank, None, traceback.format_exc()))
+    results.close()
+    results.join_thread()
+    os._exit(0)  # Gloo's threads do not outlive a fork's interpreter well
+
+
+def on_ranks(ranks, function):
+    """What the function returns on each of so many processes; it takes the number of them."""
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    with tempfile.TemporaryDirectory() as folder:
+        processes = [context.Process(target=_rank, args=(function, rank, ranks, pathlib.Path(folder) / "store", results)) for rank in range(ranks)]
+        for process in processes:
+            process.start()
+        try:
+            outcomes = sorted((results.get(timeout=HANG_S) for _ in processes), key=lambda outcome: outcome[0])
+        except queue.Empty:
+            outcomes = [(0, None, f"a rank said nothing for {HANG_S} s")]
+        for process in processes:
+            process.join(10 if all(problem is None for _, _, problem in outcomes) else 0)
+            process.kill()
+            process.join()
+    for _, _, problem in outcomes:
+        if problem:
+            raise AssertionError(problem)
+    return [outcome for _, outcome, _ in outcomes]
+
+
+# What runs on each rank stands here, for fork to find it.
+
+def train_by_plan_and_by_ddp(ranks):
+    outcomes = {}
+    outcomes["ddp"] = trained(DistributedDataParallel(make_model())).tolist()
+    for counts in ((8,), (1,) * 8, (3, 4, 1), (1, 6, 1)):
+        for overlap in ("wait-free", "none"):
+            for view in (False, True):
+                ddp = paceline_ddp.wrap(make_model(), plan_of(counts, ranks, overlap=overlap), record=True, gradient_as_bucket_view=view)
+                outcomes[str((counts, overlap, view))] = trained(ddp).tolist()
+                hook = ddp.paceline_hook
+                sent = sorted((travel.ready, travel.bucket) for travel in hook.travels)
+                assert [bucket for _, bucket in sent] == list(range(len(counts))), sent
+                assert all(travel.done >= travel.ready for travel in hook.travels)
+                assert [bucket.elements for bucket in hook.buckets] == [sum(g.elements for g in b) for b in hook.plan.buckets]
+                assert paceline_ddp.differences(ddp, hook.plan) == []
+    return outcomes
+
+
+def train_on_narrow_wires(ranks):
+    exact = trained(DistributedDataParallel(make_model()))
+    narrow = trained(paceline_ddp.wrap(make_model(), plan_of((3, 4, 1), ranks, wire="fp16")))
+    return (exact - narrow).abs().max().item(), exact.abs().max().item()
+
+
+def count_buckets_on_the_wire(ranks):
+    """What travels: sizes of the all-reduces of one step, as torch.distributed is asked for them."""
+    sizes = []
+    original = distributed.all_reduce
+
+    def counted(tensor, *arguments, **named):
+        sizes.append(tensor.numel())
+        return original(tensor, *arguments, **named)
+    plan = plan_of((3, 4, 1), ranks)
+    ddp = paceline_ddp.wrap(make_model(), plan)
+    trained(ddp, 2)
+    distributed.all_reduce = counted
+    trained(ddp, 1)
+    distributed.all_reduce = original
+    return sizes
+
+
+def compare_ddps_buckets(ranks):
+    """DDP's own buckets as it says that it made them, for random plans and the caps nearest to them."""
+    import random
+    draw = random.Random(5)
+    lines, exact = [], 0
+    gradients = gradients_of(make_model())
+    for _ in range(12):
+        if draw.random() < 0.5:
+            counts = paceline_ddp.assigned([4 * elements for _, elements in gradients], [draw.randint(1, 60000), draw.randint(1, 60000)])
+        else:
+            ends = sorted({8, *(draw.randint(1, 8) for _ in range(3))})
+            counts = [end - begin for begin, end in zip([0, *ends], ends)]
+        plan = plan_of(counts, ranks)
+        ddp = paceline_ddp.wrap_with_caps(make_model(), plan)
+        assert paceline_ddp.differences(ddp, plan)[0].startswith("DDP has not made its buckets anew")
+        trained(ddp, 3)
+        caps = ddp.paceline_caps
+        made = paceline_ddp.buckets_of(ddp)
+        expected = paceline_ddp.assigned([4 * elements for _, elements in gradients], [caps.first, caps.others])
+        assert [len(bucket) for bucket in made] == expected, (made, expected)
+        different = paceline_ddp.differences(ddp, plan)
+        assert bool(different) == (not caps.is_exact), (different, caps)
+        exact += caps.is_exact
+        lines += different
+    return exact, lines
+
+
+def refuse(ranks):
+    problems = []
+    cases = [(plan_of((8,), ranks + 1), {}), (plan_of((8,), ranks), {"bucket_cap_mb": 25}),
+             (paceline_ddp.parse_plan(document([[("w", 3)]], ranks=ranks), "p.json"), {})]
+    for plan, arguments in cases:
+        for wrap in (paceline_ddp.wrap, paceline_ddp.wrap_with_caps):
+            if arguments and wrap is paceline_ddp.wrap_with_caps:
+                continue
+            try:
+                wrap(make_model(), plan, **arguments)
+            except paceline_ddp.PlanError as error:
+                problems.append(str(error))
+    try:
+        paceline_ddp.wrap(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2).double()), plan_of((8,), ranks))
+    except paceline_ddp.PlanError as error:
+        problems.append(str(error))
+    return problems
+
+
+class Ddp(unittest.TestCase):
+    def test_training_by_a_plan_gives_ddps_weights(self):
+        for ranks in (2, 4):
+            outcomes = on_ranks(ranks, train_by_plan_and_by_ddp)
+            for rank in range(ranks):
+                self.assertEqual(outcomes[rank], outcomes[0])
+            for name, weights in outcomes[0].items():
+                if ranks == 2:  # one addition, in whichever order
+                    self.assertEqual(weights, outcomes[0]["ddp"], name)
+                else:           # sums of four, in the order of Gloo's ring, which hangs on the size
+                    torch.testing.assert_close(torch.tensor(weights), torch.tensor(outcomes[0]["ddp"]), rtol=1e-4, atol=1e-6)
+
+    def test_halves_on_the_wire_are_near(self):
+        for difference, largest in on_ranks(2, train_on_narrow_wires):
+            self.assertGreater(difference, 0)
+            self.assertLess(difference, 1e-3 * largest)
+
+    def test_what_travels_are_the_plans_buckets(self):
+        for sizes in on_ranks(3, count_buckets_on_the_wire):
+            self.assertEqual(sizes, [sum(gradient.elements for gradient in bucket) for bucket in plan_of((3, 4, 1), 3).buckets])
+
+    def test_ddps_own_buckets_are_those_that_caps_promise(self):
+        for exact, lines in on_ranks(2, compare_ddps_buckets):
+            self.assertGreater(exact, 3)
+            self.assertGreater(len(lines), 3)
+            self.assertTrue(all("\n" not in line for line in lines))
+
+    def test_what_does_not_fit_is_refused_in_one_line(self):
+        for problems in on_ranks(2, refuse):
+            self.assertEqual(len(problems), 6)
+            for problem, expected in zip(problems, ("the plan is for 3 ranks, and the process group has 2",) * 2 + ("bucket_cap_mb: the plan says this already",)
+                                         + ("gradient 'w' has 3 elements",) * 2 + ("several types or on several devices",)):
+                self.assertIn(expected, problem)
+
+
+if __name__ == "__main__":
+    unittest.main()
