@@ -20,6 +20,7 @@ struct Options {
   job::StragglerOptions stragglers;
   std::string timeline;
   std::string plan_out;
+  bool sensitivity = false;
   bool wide = false;
   bool json = false;
 };
@@ -64,6 +65,7 @@ void run(const Options& options) {
   for (const job::LoadedNetwork& network : job.networks) {
     PredictionProgress progress(job, network, ranks, width);
     tables.push_back(predict_table(job, network, ranks, progress.observer()));
+    if (options.sensitivity) add_sensitivity(tables.back());
   }
   warn(all_warnings(tables));
   if (!options.timeline.empty()) write_timeline(tables.front(), options.timeline);
@@ -101,6 +103,8 @@ void add_predict(Command& app) {
                   "Write the plan of the fastest row as a document that --plan reads")
       .value("FILE");
   add_baseline_option(command, options->job.baseline);
+  command.add_flag("--sensitivity", options->sensitivity,
+                   "Also say what the fastest row would gain by better NICs, links, or devices");
   add_wide_option(command, options->wide);
   command.add_flag("--json", options->json, "Print one JSON document");
   command.on_run([options] { run(*options); });

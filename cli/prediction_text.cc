@@ -275,6 +275,27 @@ std::string winner_text(const job::PredictionTable& table) {
                             thresholds.empty() ? "" : ", ", thresholds);
 }
 
+// What the starred row would gain by a better cluster, each part by itself.
+std::string sensitivity_text(const job::PredictionTable& table) {
+  if (table.better.empty()) return "";
+  const simulator::StrategyPrediction& row = table.rows[table.best()];
+  Table rows({{"  what would help", Align::left},
+              {"10 % better", Align::right},
+              {"twice as good", Align::right},
+              {"with the plan as it is", Align::right}});
+  const auto gain = [&](Seconds time) { return percent(1 - time / row.iteration.value); };
+  for (std::size_t i = 0; i + 1 < table.better.size(); i += 2) {
+    const simulator::BetterPart& little = table.better[i];
+    const simulator::BetterPart& twice = table.better[i + 1];
+    rows.add({fmt::format("  {}", name(little.part)),
+              gain(std::min(little.iteration, little.chosen_anew)),
+              gain(std::min(twice.iteration, twice.chosen_anew)), gain(twice.iteration)});
+  }
+  return fmt::format(
+      "\n{}  by how much the iteration of {} would be shorter; its plan {}; predicted\n\n",
+      rows.text(), row.name, table.job.plan ? "stays" : "is chosen anew");
+}
+
 // What the starred row needs of its device's memory, part by part, and the largest batch that fits.
 std::string memory_text(const job::PredictionTable& table) {
   if (table.job.compute_is_exact) return "";
@@ -430,7 +451,7 @@ std::string rows_text(const job::Job& job, std::span<const simulator::StrategyPr
 std::string to_text(const job::PredictionTable& table, int width) {
   std::string text = title_text(table.job, table.network, table.ranks);
   const Table::Fitted rows = table_of(table.job, table.rows, table.best()).fitted(width);
-  text += rows.text + winner_text(table);
+  text += rows.text + winner_text(table) + sensitivity_text(table);
   const simulator::StrategyPrediction& winner = table.rows[table.best()];
   text += fmt::format(
       "efficiency: {}against p0 = {} rank{} with the best plan of the same strategy{}\n"

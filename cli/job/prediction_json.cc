@@ -94,6 +94,16 @@ Json document_of(const char* schema, const PredictionTable& table, std::optional
   return json;
 }
 
+Json sensitivity_json(const PredictionTable& table) {
+  Json json = {{"name", table.rows[table.best()].name}, {"parts", Json::array()}};
+  for (const simulator::BetterPart& better : table.better)
+    json["parts"].push_back({{"part", key(better.part)},
+                             {"factor", better.factor},
+                             {"iteration_s", better.iteration.value()},
+                             {"iteration_chosen_anew_s", better.chosen_anew.value()}});
+  return json;
+}
+
 Json table_json(const PredictionTable& table) {
   Json json = document_of("paceline.prediction/1", table, table.ranks);
   json["strategies"] = rows_json(table);
@@ -101,6 +111,7 @@ Json table_json(const PredictionTable& table) {
   json["left_out"] = left_out_json(table);
   json["warnings"] = table.warnings;
   if (table.job.stragglers) json["stragglers"] = straggler_json(table.job);
+  if (!table.better.empty()) json["sensitivity"] = sensitivity_json(table);
   return json;
 }
 

@@ -109,4 +109,12 @@ std::vector<std::string> all_warnings(std::span<const PredictionTable> tables) {
   return all;
 }
 
+void add_sensitivity(PredictionTable& table) {
+  constexpr double factors[] = {1.1, 2};
+  const simulator::StrategyPrediction& best = table.rows[table.best()];
+  table.better = simulator::better_parts(
+      table.job.request(table.network, table.ranks, best.plan.wire), models::strategy(best.name),
+      best.plan, table.job.plan.has_value(), factors);
+}
+
 }  // namespace paceline::job

@@ -10,6 +10,7 @@
 
 #include "cli/job/job.h"
 #include "models/base/json.h"
+#include "simulator/iteration/sensitivity.h"
 
 namespace paceline::job {
 
@@ -20,6 +21,8 @@ struct PredictionTable {
   std::vector<simulator::StrategyPrediction> rows = {};  // at least one
   std::vector<simulator::LeftOut> left_out = {};
   std::vector<std::string> warnings = {};  // what the user should know before he trusts a row
+  // The best row on a cluster a part of which is better; empty where nobody asked (add_sensitivity).
+  std::vector<simulator::BetterPart> better = {};
 
   // Index of the row with the shortest iteration, or the shortest in the mean with stragglers. Rows
   // that a library's own model timed come last.
@@ -46,6 +49,10 @@ struct TableObserver {
 // job's plan is not for this network and these ranks.
 [[nodiscard]] PredictionTable predict_table(const Job& job, const LoadedNetwork& network, int ranks,
                                             const TableObserver& observer = {});
+
+// Predicts the best row with each part of the cluster 1.1 and 2 times as good. A row of a plan that
+// the job names keeps its plan. Throws InputError for a cluster with a platform.
+void add_sensitivity(PredictionTable& table);
 
 // The JSON document of a table (schema paceline.prediction/1), of several tables of different
 // networks (paceline.predictions/1), and of a scaling curve (paceline.scaling/1), whose tables are

@@ -143,8 +143,6 @@ int layers_with_weights(const models::NetworkWork& network) {
       std::count_if(network.layers.begin(), network.layers.end(), has_products));
 }
 
-// The part of a batch's time that does not grow with the batch, and where it is from. However much
-// the effects say, most of a calibrated time grows with the batch.
 // What a layer's fixed time is of that in FP32. In mixed precision it is 0.246 ms for each of ResNet-50's
 // 54 layers, of 0.45 ms: by the line through two batches in FP16, 128 at 1341.7 and 208 at 1417.6
 // images/s (PaddlePaddle/models#4979). Of layers that read sequences no such line was found.
@@ -154,6 +152,8 @@ double launch_share(const ComputeRequest& request) {
                                                                                         : 1;
 }
 
+// The part of a batch's time that does not grow with the batch, and where it is from. However much
+// the effects say, most of a calibrated time grows with the batch.
 struct FixedTime {
   Seconds time;
   std::string source;

@@ -7,16 +7,19 @@
 
 namespace paceline::simulator {
 
+enum class Links { all, between_nodes, in_nodes };
+
 // By what bandwidths and latencies are multiplied. Both are positive.
 struct LinkFactors {
   double bandwidth = 1;
   double latency = 1;
+  Links links = Links::all;
 
   bool operator==(const LinkFactors&) const = default;
 };
 
-// The cluster whose links, in nodes and between them, have these factors. What is no link stays:
-// devices, the memory of hosts, storage. Throws InputError for a cluster with a platform, which has
+// The cluster whose links have these factors. The switches, sockets and lanes of a host are in nodes.
+// What is no link stays: devices, the memory of hosts, storage. Throws InputError for a cluster with a platform, which has
 // links of its own.
 [[nodiscard]] models::Cluster with_links(models::Cluster cluster, const LinkFactors& factors);
 

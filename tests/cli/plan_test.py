@@ -138,6 +138,27 @@ class Plans(CommandTest):
         self.plan.write_text("{")
         self.refused(self.small("predict", "--plan", str(self.plan)), "this is not JSON")
 
+    def test_sensitivity_says_what_would_help(self):
+        job = ("--strategy", "ring,fused-ring", "--sensitivity")
+        document = json.loads(self.done(predict(*job, "--json", ranks="64")))
+        best = min(document["strategies"], key=lambda row: row["iteration_s"])
+        parts = {(part["part"], part["factor"]): part for part in document["sensitivity"]["parts"]}
+        self.assertEqual(document["sensitivity"]["name"], best["name"])
+        self.assertEqual({name for name, _ in parts}, {"nic_bandwidth", "nic_latency", "link_bandwidth", "link_latency", "compute"})
+        for part in parts.values():
+            self.assertLessEqual(part["iteration_s"], best["iteration_s"] * (1 + 1e-9))
+        twice = parts["compute", 2]["iteration_s"]
+        self.assertLess(twice, 0.6 * best["iteration_s"])
+        text = self.done(predict(*job, ranks="64"))
+        self.assertIn("NIC bandwidth", text)
+        self.assertIn(f"{100 * (1 - min(twice, parts['compute', 2]['iteration_chosen_anew_s']) / best['iteration_s']):.1f} %", text)
+        self.assertNotIn("sensitivity", json.loads(self.done(predict("--strategy", "ring", "--json", ranks="64"))))
+        plan = self.plan
+        self.done(predict("--strategy", "ring", "--plan-out", str(plan), ranks="64"))
+        document = json.loads(self.done(run("predict", "--model", "resnet50", "--cluster", "jizhi-p40", "--plan", str(plan), "--sensitivity", "--json")))
+        for part in document["sensitivity"]["parts"]:
+            self.assertEqual(part["iteration_s"], part["iteration_chosen_anew_s"])
+
     def test_a_picture_has_every_bucket(self):
         picture = self.folder / "plan.svg"
         job = ("show", "plan", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "64")
