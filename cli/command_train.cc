@@ -46,6 +46,7 @@ struct TrainingJob {
   std::int64_t stop_after = 0;
   job::NamedDevice device;
   bool replay = true;
+  runtime::CudaLayers layers;
   models::NumberType arithmetic = models::NumberType::fp32;  // of rank 0, once the training starts
   std::string computed_on;                                   // of rank 0, likewise
   std::optional<std::int64_t>
@@ -90,6 +91,7 @@ void check_files(const job::TrainingOptions& options) {
   std::vector<job::GivenPath> paths = {{"--checkpoint", options.checkpoint, job::PathUse::output},
                                        {"--metrics", options.metrics, job::PathUse::output},
                                        {"--timeline", options.timeline, job::PathUse::output},
+                                       {"--layer-plans", options.layer_plans, job::PathUse::output},
                                        {"--plan", options.plan, job::PathUse::input},
                                        {"--model", options.model, job::PathUse::name_or_input},
                                        {"--recipe", options.recipe, job::PathUse::name_or_input}};
@@ -148,8 +150,11 @@ TrainingJob load(const job::TrainingOptions& options, int ranks, int ranks_here,
       .stop_after = number("--stop-after", options.stop_after),
       .device = job::named_device(options.device),
       .replay = job::wants_cuda_graphs(options.cuda_graphs, job::named_device(options.device)),
+      .layers = {},
       .computed_on = {},
       .recorded_from = {}};
+  job.layers = job::named_layers(options, job.device);
+  job.layers.threads = job.threads;
   if (job.checkpoint_every > 0 && options.checkpoint.empty())
     throw InputError("--checkpoint-every without --checkpoint",
                      "say where, with --checkpoint FILE");
@@ -241,7 +246,7 @@ void write_timeline(const job::TrainingOptions& options, const TrainingJob& job,
 std::unique_ptr<runtime::Backend> make_backend(const TrainingJob& job, int rank_on_node) {
   if (!job.device.is_cuda) return runtime::make_cpu_backend();
   return runtime::load_cuda_backend(
-      job::device_of_rank(job.device, rank_on_node, runtime::cuda_devices()));
+      job::device_of_rank(job.device, rank_on_node, runtime::cuda_devices()), job.layers);
 }
 
 // Runs one rank of the job, and returns why it stopped early. Rank 0 reports.
@@ -258,6 +263,7 @@ runtime::StopReason run_rank(const job::TrainingOptions& options, TrainingJob& j
     report.emplace(options.metrics, !options.resume.empty(), options.json);
     report->on_start([&](models::NumberType arithmetic) {
       job.arithmetic = arithmetic;
+      warn(backend->notes());
       if (!options.json) print_title(job, transport);
       return start_line(facts(options, job, transport));
     });

@@ -82,6 +82,16 @@ void add_training_options(Command& command, job::TrainingOptions& options) {
           "same")
       .value("on|off (on)");
   command
+      .add_option(
+          "--layers", options.layers,
+          "What computes layers on GPUs: cuDNN, own kernels, which are slow, or cuDNN where "
+          "it can be used")
+      .value("auto|cudnn|own (auto)");
+  command
+      .add_option("--layer-plans", options.layer_plans,
+                  "Where cuDNN's plans are kept for later runs; by default in the user's cache")
+      .value("FILE");
+  command
       .add_option("--ranks", options.ranks,
                   "Ranks as threads of this process; under mpirun or srun they are its processes")
       .value("N (1)");

@@ -59,6 +59,28 @@ bool wants_cuda_graphs(const std::string& choice, const NamedDevice& device) {
   return choice == "on";
 }
 
+runtime::CudaLayers named_layers(const TrainingOptions& options, const NamedDevice& device) {
+  const auto check_used = [&](const char* option, const std::string& value) {
+    if (!value.empty() && !device.is_cuda)
+      throw InputError({option}, "layers are computed by the CPU", "add --device cuda");
+  };
+  check_used("--layers", options.layers);
+  check_used("--layer-plans", options.layer_plans);
+  runtime::CudaLayers layers{.plans = options.layer_plans};
+  if (options.layers == "own") {
+    layers.by = runtime::LayersBy::own;
+  } else if (options.layers == "cudnn") {
+    layers.by = runtime::LayersBy::cudnn;
+  } else if (!options.layers.empty() && options.layers != "auto") {
+    throw InputError({"--layers"},
+                     "nothing called " + in_quotes(options.layers) + " computes layers",
+                     "use auto, cudnn or own");
+  }
+  if (layers.by == runtime::LayersBy::own && !options.layer_plans.empty())
+    throw InputError({"--layer-plans"}, "own kernels have no plans", "leave out --layers own");
+  return layers;
+}
+
 int device_of_rank(const NamedDevice& device, int rank, int devices) {
   if (devices == 0)
     throw InputError({"--device"}, "no CUDA device was found",

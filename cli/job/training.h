@@ -9,6 +9,7 @@
 #include "cli/job/thresholds.h"
 #include "models/network/network.h"
 #include "models/plan/plan.h"
+#include "runtime/training/cuda_module.h"
 #include "runtime/training/data/dataset.h"
 #include "runtime/training/recipe.h"
 
@@ -32,6 +33,8 @@ struct TrainingOptions {
   std::string plan;
   std::string device = "cpu";
   std::string cuda_graphs;
+  std::string layers;
+  std::string layer_plans;
   std::string ranks;
   std::string rendezvous;
   std::string rank;
@@ -70,6 +73,11 @@ struct NamedDevice {
 // Whether --cuda-graphs wants them, which is so where it says nothing. Throws InputError that names the
 // option, also where it is given beside another device than a GPU.
 [[nodiscard]] bool wants_cuda_graphs(const std::string& choice, const NamedDevice& device);
+
+// What --layers and --layer-plans say of layers on GPUs. Throws InputError that names the option, also
+// where there is no GPU in use.
+[[nodiscard]] runtime::CudaLayers named_layers(const TrainingOptions& options,
+                                               const NamedDevice& device);
 
 // The number of the GPU of a rank that is number `rank` on its node, of so many GPUs: ranks take them
 // in turn. Throws InputError that names the option if there is no such GPU.

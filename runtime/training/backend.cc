@@ -37,6 +37,10 @@ TrainingOutcome train(const TrainingRequest& request, Channel& channel, Backend&
                 .make_network =
                     [&](const models::Network& network, const TrainableNetworkOptions& options) {
                       return backend.make_network(network, options);
+                    },
+                .prepare =
+                    [&](const models::Network& network, const TrainableNetworkOptions& options) {
+                      backend.prepare(network, options);
                     }},
                observer);
 }

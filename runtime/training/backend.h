@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "models/base/units.h"
 #include "runtime/channel/endpoint.h"
@@ -30,6 +31,13 @@ class Backend {
   [[nodiscard]] virtual Device& device() = 0;
   // For reports: "cpu", "NVIDIA H100 80GB HBM3, sm_90".
   [[nodiscard]] virtual std::string description() const = 0;
+  // What the user should know of how networks are computed, a line each. More may come when a network
+  // is made.
+  [[nodiscard]] virtual std::vector<std::string> notes() const { return {}; }
+  // Does ahead what takes long in make_network(), where there is such a thing, and what must not be
+  // done while gradients travel.
+  virtual void prepare(const models::Network& /*network*/,
+                       const TrainableNetworkOptions& /*options*/) {}
   [[nodiscard]] virtual std::unique_ptr<TrainableNetwork> make_network(
       const models::Network& network, const TrainableNetworkOptions& options) = 0;
   // All ranks call it at the same point. The endpoint outlives the executor.

@@ -10,7 +10,7 @@ namespace {
 
 struct Module {
   int (*devices)() = nullptr;
-  Backend* (*make)(int) = nullptr;
+  Backend* (*make)(int, const CudaLayers*) = nullptr;
   const char* (*version)() = nullptr;
 };
 
@@ -22,7 +22,7 @@ const Module& module() {
          .remedy = "build with a CUDA toolkit, or leave out --device"},
         {"paceline_cuda_devices", "paceline_make_cuda_backend", "paceline_cuda_version"});
     return Module{reinterpret_cast<int (*)()>(symbols[0]),
-                  reinterpret_cast<Backend* (*)(int)>(symbols[1]),
+                  reinterpret_cast<Backend* (*)(int, const CudaLayers*)>(symbols[1]),
                   reinterpret_cast<const char* (*)()>(symbols[2])};
   }();
   return loaded;
@@ -34,8 +34,8 @@ int cuda_devices() {
   return module().devices();
 }
 
-std::unique_ptr<Backend> load_cuda_backend(int index) {
-  return std::unique_ptr<Backend>(module().make(index));
+std::unique_ptr<Backend> load_cuda_backend(int index, const CudaLayers& layers) {
+  return std::unique_ptr<Backend>(module().make(index, &layers));
 }
 
 std::string cuda_version() {

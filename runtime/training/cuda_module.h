@@ -13,11 +13,21 @@ namespace paceline::runtime {
 // or was built without CUDA; RunError if the driver fails otherwise.
 [[nodiscard]] int cuda_devices();
 
-// A rank's end of GPU number `index`. Throws as cuda_devices() does, and RunError if there is no such
-// GPU.
-[[nodiscard]] std::unique_ptr<Backend> load_cuda_backend(int index);
+// What computes layers on a GPU: kernels of our own, which are slow where layers are convolutions;
+// cuDNN; or cuDNN where it was built in and can be used, and our own elsewhere, with a note of why.
+enum class LayersBy { automatic, own, cudnn };
 
-// "13.0, NCCL 2.28.9", or why there is none.
+struct CudaLayers {
+  LayersBy by = LayersBy::automatic;
+  std::string plans = {};  // cuDNN's file of plans; the one in the user's cache if it is empty
+  int threads = 1;         // that make plans
+};
+
+// A rank's end of GPU number `index`. Throws as cuda_devices() does, RunError if there is no such
+// GPU, and UnavailableError where cuDNN was asked for and cannot be used.
+[[nodiscard]] std::unique_ptr<Backend> load_cuda_backend(int index, const CudaLayers& layers = {});
+
+// "13.0, NCCL 2.28.9, cuDNN 9.19.0", or why there is none.
 [[nodiscard]] std::string cuda_version();
 
 }  // namespace paceline::runtime

@@ -59,6 +59,8 @@ class Training {
   [[nodiscard]] std::int64_t whole(const Phase& phase) const;
   [[nodiscard]] std::int64_t batches_in(std::int64_t epoch, const Phase& phase) const;
   [[nodiscard]] std::int64_t all_iterations() const;
+  [[nodiscard]] TrainableNetworkOptions network_options(int batch) const;
+  void prepare_networks();
   void make_network(int batch);
   void run_epoch(const Phase& phase);
   void iterate(const Batch& batch, const Phase& phase, Seconds input);
@@ -190,15 +192,27 @@ std::int64_t Training::all_iterations() const {
   return sum;
 }
 
+TrainableNetworkOptions Training::network_options(int batch) const {
+  return {.batch = batch,
+          .storage = recipe_.working_type(),
+          .threads = request_.threads,
+          .replay = request_.replay};
+}
+
+// All ranks have prepared theirs before any goes on.
+void Training::prepare_networks() {
+  if (!parts_.prepare) return;
+  for (const Phase& phase : phases_)
+    parts_.prepare(request_.network, network_options(phase.batch_per_rank));
+  barrier(channel_);
+}
+
 // Takes over the batch-norm statistics of the network before, if there was one.
 void Training::make_network(int batch) {
   if (network_ && network_->batch() == batch) return;
   std::vector<float> statistics;
   if (network_) statistics = to_host(network_->running_statistics());
-  network_ = parts_.make_network(request_.network, {.batch = batch,
-                                                    .storage = recipe_.working_type(),
-                                                    .threads = request_.threads,
-                                                    .replay = request_.replay});
+  network_ = parts_.make_network(request_.network, network_options(batch));
   network_->announce_at(exchange_->acts_on());
   if (!statistics.empty()) set_statistics(statistics);
   give_weights();
@@ -234,6 +248,7 @@ bool Training::is_finite(const ConstArrayView& values) {
 TrainingOutcome Training::run() {
   iterations_ = all_iterations();
   check_checkpoint_path(channel_, request_.checkpoint, request_.resume, description_);
+  prepare_networks();
   make_network(phases_.front().batch_per_rank);
   if (network_->classes() < request_.dataset.classes())
     throw InputError(

@@ -133,6 +133,9 @@ struct TrainingParts {
   std::function<std::unique_ptr<TrainableNetwork>(const models::Network&,
                                                   const TrainableNetworkOptions&)>
       make_network;
+  // Prepares to make it; may be empty. All networks of the training are prepared before the first is
+  // made and gradients travel.
+  std::function<void(const models::Network&, const TrainableNetworkOptions&)> prepare = {};
 };
 
 // The same on another device.

@@ -107,13 +107,7 @@ class Compiler {
 
   void prepare_library() {
     if (library_ == nullptr) return;
-    if (!memories_.is_bound()) {
-      std::vector<steps::Operation> operations;
-      for (const Step& step : steps_)
-        if (const auto* operation = std::get_if<steps::Operation>(&step.work))
-          operations.push_back(*operation);
-      library_->plan(operations, options_.storage);
-    }
+    if (!memories_.is_bound()) library_->plan(steps::operations_of(steps_), options_.storage);
     workspace_ = memories_.keep(library_->workspace());
   }
 

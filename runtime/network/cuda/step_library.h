@@ -10,8 +10,10 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "models/base/precision.h"
 #include "runtime/network/steps/operation.h"
@@ -32,9 +34,6 @@ class StepLibrary {
   StepLibrary& operator=(const StepLibrary&) = delete;
   virtual ~StepLibrary() = default;
 
-  // For reports: "cuDNN 9.19.0".
-  [[nodiscard]] virtual std::string description() const = 0;
-
   // Prepares to compute these operations, with activations and weights of this type. Takes seconds
   // to minutes the first time on a machine. Throws RunError that names an operation which the library
   // does not compute.
@@ -47,6 +46,22 @@ class StepLibrary {
                    std::span<const Bound> operands, void* workspace) = 0;
   // Throws RunError if the library or the device refuses it.
   virtual void start(int bound, cudaStream_t stream) = 0;
+};
+
+// A library on one device: what the networks of a rank share.
+class StepLibraries {
+ public:
+  StepLibraries() = default;
+  StepLibraries(const StepLibraries&) = delete;
+  StepLibraries& operator=(const StepLibraries&) = delete;
+  virtual ~StepLibraries() = default;
+
+  // For reports: "cuDNN 9.19.0".
+  [[nodiscard]] virtual std::string description() const = 0;
+  // What the user should know, a line each.
+  [[nodiscard]] virtual std::vector<std::string> notes() const = 0;
+  // For one network, which this outlives.
+  [[nodiscard]] virtual std::unique_ptr<StepLibrary> make() = 0;
 };
 
 }  // namespace paceline::runtime::cuda

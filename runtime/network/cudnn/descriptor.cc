@@ -76,6 +76,12 @@ Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, std::span<const De
   for (const Descriptor& value : values) raw.push_back(value.raw_.get());
   return set_raw(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, raw.size(), raw.data());
 }
+Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, std::span<void* const> addresses) {
+  return set_raw(name, CUDNN_TYPE_VOID_PTR, addresses.size(), addresses.data());
+}
+Descriptor& Descriptor::set_number32(cudnnBackendAttributeName_t name, std::int32_t value) {
+  return set_raw(name, CUDNN_TYPE_INT32, 1, &value);
+}
 Descriptor& Descriptor::set_text(cudnnBackendAttributeName_t name, const std::string& text) {
   return set_raw(name, CUDNN_TYPE_CHAR, text.size(), text.data());
 }

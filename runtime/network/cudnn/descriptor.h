@@ -33,6 +33,8 @@ class Descriptor {
   Descriptor& set(cudnnBackendAttributeName_t name, cudnnDataType_t value);
   Descriptor& set(cudnnBackendAttributeName_t name, const Descriptor& value);
   Descriptor& set(cudnnBackendAttributeName_t name, std::span<const Descriptor> values);
+  Descriptor& set(cudnnBackendAttributeName_t name, std::span<void* const> addresses);
+  Descriptor& set_number32(cudnnBackendAttributeName_t name, std::int32_t value);
   Descriptor& set_text(cudnnBackendAttributeName_t name, const std::string& text);
   // An enumeration, whose type cuDNN has a number for.
   template <class Enumeration>
@@ -60,6 +62,9 @@ class Descriptor {
   // The one descriptor that this one holds.
   [[nodiscard]] Descriptor only_held(cudnnBackendAttributeName_t name,
                                      cudnnBackendDescriptorType_t type) const;
+
+  // cuDNN's own handle of it, which this still owns.
+  [[nodiscard]] cudnnBackendDescriptor_t raw() const { return raw_.get(); }
 
  private:
   struct Destroy {

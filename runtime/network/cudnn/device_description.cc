@@ -2,8 +2,11 @@
 #include "runtime/network/cudnn/device_description.h"
 
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "models/base/error.h"
 #include "models/base/json.h"
 #include "models/base/json_reader.h"
 #include "models/base/names.h"
@@ -78,6 +81,21 @@ DeviceDescription parse_device(std::string_view text, const std::string& file) {
   device.compute_capability = static_cast<int>(properties.at("deviceVer").whole(100, 100'000) / 10);
   device.properties = taken.in_one_line();
   return device;
+}
+
+DeviceDescription device_of_properties(std::string properties) {
+  try {
+    const JsonDocument document(properties, "cuDNN", "what cuDNN says of the device", "");
+    DeviceDescription device;
+    device.compute_capability =
+        static_cast<int>(document.root().at("deviceVer").whole(100, 100'000) / 10);
+    device.name = "sm_" + std::to_string(device.compute_capability) + ", " +
+                  document.root().at("deviceName").text();
+    device.properties = std::move(properties);
+    return device;
+  } catch (const InputError& error) {
+    throw RunError("describe the device to cuDNN", error.what());
+  }
 }
 
 std::vector<std::string> shipped_devices() {

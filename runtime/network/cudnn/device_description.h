@@ -24,6 +24,10 @@ struct DeviceDescription {
 // from 0 (the device's name: a text), and no others.
 [[nodiscard]] DeviceDescription parse_device(std::string_view text, const std::string& file);
 
+// The device that cuDNN has described. Its name is "sm_90" with the device's own behind it. Throws
+// RunError if the text is not what cuDNN writes.
+[[nodiscard]] DeviceDescription device_of_properties(std::string properties);
+
 // "a100-80g", "h100", "h200".
 [[nodiscard]] std::vector<std::string> shipped_devices();
 // Throws InputError that suggests the nearest name.

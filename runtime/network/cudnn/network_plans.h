@@ -40,6 +40,8 @@ class PlanStore {
   // {"schema": "paceline.cudnn-plans/1", "made_for": ..., "plans": [{"operation", "engine",
   //  "workspace", "configurations", "chosen", "compiled", "serialised"}]}.
   [[nodiscard]] std::string text() const;
+  // The version of cuDNN, the rules and the device.
+  [[nodiscard]] std::string made_for() const;
   // Takes the plans of a document that was made for this device, version and rules, and returns true;
   // leaves those of any other, and returns false. A plan that cuDNN does not load is made anew when
   // it is asked for. Throws InputError that names file and place if the document is damaged.
@@ -50,7 +52,6 @@ class PlanStore {
     Plan plan;
     bool is_checked = true;  // that cuDNN loads it
   };
-  [[nodiscard]] std::string made_for() const;
   // The stored plan that cuDNN loads; null if there is none.
   const Plan* find(const std::string& key);
 

@@ -62,6 +62,13 @@ std::int64_t cudnn_version() {
   return static_cast<std::int64_t>(cudnnGetVersion());
 }
 
+DeviceDescription description_of_device(int index) {
+  Descriptor device(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+  device.set_number32(CUDNN_ATTR_DEVICEPROP_DEVICE_ID, index)
+      .finalise("the description of device " + std::to_string(index));
+  return device_of_properties(device.text(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION));
+}
+
 Planner::Planner(DeviceDescription device)
     : device_(std::move(device)), descriptors_(std::make_unique<Descriptors>()) {
   descriptors_->device.set_text(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, device_.properties)
@@ -129,12 +136,17 @@ Plan Planner::plan(const Operation& operation, models::NumberType storage,
                            " configurations will do; of the last: " + reason);
 }
 
+Descriptor Planner::load(const std::string& serialised) const {
+  Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, descriptors_->device)
+      .set_text(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, serialised)
+      .finalise("the serialised plan");
+  return plan;
+}
+
 bool Planner::loads(const std::string& serialised) const {
   try {
-    Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-    plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, descriptors_->device)
-        .set_text(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, serialised)
-        .finalise("the serialised plan");
+    static_cast<void>(load(serialised));
     return true;
   } catch (const RunError&) {
     return false;

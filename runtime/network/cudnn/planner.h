@@ -18,6 +18,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/network/cudnn/descriptor.h"
 #include "runtime/network/cudnn/device_description.h"
 #include "runtime/network/steps/operation.h"
 
@@ -47,6 +48,9 @@ struct PlanRules {
   bool tf32 = true;
 };
 
+// What cuDNN says of a device of this machine, by CUDA's number of it. Throws RunError.
+[[nodiscard]] DeviceDescription description_of_device(int index);
+
 class Planner {
  public:
   // Throws RunError if cuDNN does not take the description.
@@ -65,6 +69,8 @@ class Planner {
   // Whether cuDNN makes a plan for this device of what it once serialised. It refuses those of
   // another architecture, and text that is none.
   [[nodiscard]] bool loads(const std::string& serialised) const;
+  // The plan that it makes, for execution on this device. Throws RunError.
+  [[nodiscard]] Descriptor load(const std::string& serialised) const;
 
  private:
   struct Descriptors;

@@ -1,4 +1,5 @@
 set(cudnn_sources
+  network/cudnn/cudnn_steps.cc
   network/cudnn/descriptor.cc
   network/cudnn/device_description.cc
   network/cudnn/network_plans.cc

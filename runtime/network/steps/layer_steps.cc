@@ -494,6 +494,14 @@ std::vector<Step> layer_steps(const models::Network& network, int batch) {
   return StepMaker(network, batch).make();
 }
 
+std::vector<Operation> operations_of(const std::vector<Step>& steps) {
+  std::vector<Operation> operations;
+  for (const Step& step : steps)
+    if (const auto* operation = std::get_if<Operation>(&step.work))
+      operations.push_back(*operation);
+  return operations;
+}
+
 std::vector<Images> stored_shapes(const models::Network& network, int batch) {
   return StepMaker(network, batch).stored();
 }

@@ -86,6 +86,9 @@ struct Step {
 // Throws InputError as models::infer_shapes and check_trainable do, and for a batch below 1.
 [[nodiscard]] std::vector<Step> layer_steps(const models::Network& network, int batch);
 
+// What a library is asked to compute of the steps, in their order.
+[[nodiscard]] std::vector<Operation> operations_of(const std::vector<Step>& steps);
+
 // The shape in which each value stands in memory: first the network's input, whose channels may be
 // filled up with zeros, then the output of each layer. A view of a flattened image, and what is
 // computed of its elements one by one, has the shape of the image. Throws as layer_steps does.

@@ -1,28 +1,70 @@
 // What paceline-cuda.so offers to runtime/training/cuda_module.cc.
 #include <algorithm>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "models/base/error.h"
+#include "models/base/module.h"
 
 #include "runtime/channel/messages.h"
 #include "runtime/collective/executor.h"
 #include "runtime/collective/nccl/nccl_executor.h"
 #include "runtime/device/cuda/cuda_device.h"
 #include "runtime/network/cuda/cuda_network.h"
+#include "runtime/network/cuda/step_library.h"
+#include "runtime/network/cudnn/cudnn_steps.h"
+#include "runtime/network/steps/layer_steps.h"
 #include "runtime/training/backend.h"
+#include "runtime/training/cuda_module.h"
 
 namespace paceline::runtime {
 namespace {
 
+std::unique_ptr<cuda::StepLibraries> open_cudnn(const cudnn::CudnnOptions& options) {
+  static const std::vector<void*> symbols =
+      load_module({.file = "paceline-cudnn.so",
+                   .what = "cuDNN",
+                   .remedy = "build where cuDNN is, or use --layers own"},
+                  {"paceline_open_cudnn"});
+  const auto open =
+      reinterpret_cast<cuda::StepLibraries* (*)(const cudnn::CudnnOptions*)>(symbols[0]);
+  return std::unique_ptr<cuda::StepLibraries>(open(&options));
+}
+
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(int index) : device_(index) {}
+  CudaBackend(int index, const CudaLayers& layers) : device_(index) {
+    if (layers.by == LayersBy::own) return;
+    try {
+      libraries_ = open_cudnn({.device = index, .plans = layers.plans, .threads = layers.threads});
+    } catch (const std::runtime_error& error) {  // it is not there, or does not start
+      if (layers.by == LayersBy::cudnn)
+        throw UnavailableError(std::string(error.what()) + "; use --layers own, which is slow");
+      note_ =
+          "layers are computed by kernels of our own, which are slow: " + std::string(error.what());
+    }
+  }
 
   [[nodiscard]] Device& device() override { return device_; }
-  [[nodiscard]] std::string description() const override { return device_.description(); }
+  [[nodiscard]] std::string description() const override {
+    return device_.description() + ", layers by " +
+           (libraries_ == nullptr ? "own kernels" : libraries_->description());
+  }
+  [[nodiscard]] std::vector<std::string> notes() const override {
+    if (libraries_ != nullptr) return libraries_->notes();
+    return note_.empty() ? std::vector<std::string>{} : std::vector<std::string>{note_};
+  }
+  void prepare(const models::Network& network, const TrainableNetworkOptions& options) override {
+    if (libraries_ != nullptr)
+      libraries_->make()->plan(steps::operations_of(steps::layer_steps(network, options.batch)),
+                               options.storage);
+  }
   [[nodiscard]] std::unique_ptr<TrainableNetwork> make_network(
       const models::Network& network, const TrainableNetworkOptions& options) override {
-    return std::make_unique<CudaNetwork>(device_, network, options);
+    if (libraries_ == nullptr) return std::make_unique<CudaNetwork>(device_, network, options);
+    return std::make_unique<CudaNetwork>(device_, network, options, libraries_->make());
   }
   // By NCCL where every rank of the job has a GPU of its own, which NCCL asks for. Elsewhere messages
   // travel through pinned memory by the endpoint's transport, and sums are kernels of the GPU.
@@ -47,6 +89,8 @@ class CudaBackend final : public Backend {
   }
 
   CudaDevice device_;
+  std::unique_ptr<cuda::StepLibraries> libraries_;
+  std::string note_;
 };
 
 }  // namespace
@@ -59,8 +103,8 @@ __attribute__((visibility("default"))) int paceline_cuda_devices() {
 }
 
 __attribute__((visibility("default"))) paceline::runtime::Backend* paceline_make_cuda_backend(
-    int index) {
-  return std::make_unique<paceline::runtime::CudaBackend>(index).release();
+    int index, const paceline::runtime::CudaLayers* layers) {
+  return std::make_unique<paceline::runtime::CudaBackend>(index, *layers).release();
 }
 
 __attribute__((visibility("default"))) const char* paceline_cuda_version() {

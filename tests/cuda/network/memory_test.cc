@@ -43,7 +43,6 @@ class NotingLibrary final : public StepLibrary {
     steps::Operation operation;
     std::map<int, Bound> operands;
   };
-  [[nodiscard]] std::string description() const override { return "notes"; }
   void plan(std::span<const steps::Operation> operations, NumberType storage) override {
     for (const steps::Operation& operation : operations) planned.insert(key(operation, storage));
   }
