@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 import unittest
 
 from paceline import HANG_S, PACELINE, CommandTest, run
@@ -15,8 +16,12 @@ DOUBLES = os.environ["PACELINE_DOUBLES"]
 JOB = ("train", "--model", "cnn-small", "--data", "synthetic", "--batch", "4", "--epochs", "1", "--threads", "1")
 
 
-def run_on_doubles(*words, launcher=()):
-    environment = {**os.environ, "LD_LIBRARY_PATH": DOUBLES}
+HAS_CUDNN = os.path.exists(os.path.join(DOUBLES, "libcudnn.so.9"))
+CACHE = tempfile.TemporaryDirectory(prefix="paceline-cache-")  # of cuDNN's plans, in place of the user's
+
+
+def run_on_doubles(*words, launcher=(), doubles=DOUBLES):
+    environment = {**os.environ, "LD_LIBRARY_PATH": doubles, "XDG_CACHE_HOME": CACHE.name}
     return subprocess.run([*launcher, PACELINE, *words], capture_output=True, text=True, env=environment, timeout=HANG_S)
 
 
@@ -48,6 +53,45 @@ class OnDoubles(CommandTest):
         replayed, _ = self.losses(*words)
         started, _ = self.losses(*words, "--cuda-graphs", "off")
         self.assertEqual((len(replayed), replayed), (4, started))
+
+    @unittest.skipUnless(HAS_CUDNN, "built without cuDNN")
+    def test_layers_are_computed_by_what_is_asked_for(self):
+        losses = {}
+        for layers, by in (("auto", "cuDNN 9"), ("cudnn", "cuDNN 9"), ("own", "own kernels")):
+            made, start = self.losses("--device", "cuda", "--layers", layers, "--stop-after", "2")
+            self.assertIn("layers by " + by, start["device"])
+            losses[layers] = made
+        self.assertEqual(losses["auto"], losses["cudnn"])
+        self.assertNotEqual(losses["auto"], losses["own"])
+        for a, b in zip(losses["auto"], losses["own"]):
+            self.assertAlmostEqual(a, b, delta=2e-3)
+
+    @unittest.skipUnless(HAS_CUDNN, "built without cuDNN")
+    def test_plans_are_kept_in_the_file_that_is_given(self):
+        plans = self.folder / "plans.json"
+        words = (*JOB, "--device", "cuda", "--layer-plans", str(plans), "--stop-after", "1")
+        self.assertEqual(run_on_doubles(*words).stderr, "")
+        sound = plans.read_text()
+        self.assertIn("paceline.cudnn-plans/1", sound)
+        plans.write_text(sound[:1000])
+        done = run_on_doubles(*words)
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, r"^paceline: warning: [^\n]*plans.json[^\n]*made anew\n$")
+        self.assertEqual(plans.read_text(), sound)
+
+    @unittest.skipUnless(HAS_CUDNN, "built without cuDNN")
+    def test_own_kernels_stand_in_for_a_cudnn_that_is_not_there(self):
+        doubles = self.folder / "doubles"
+        doubles.mkdir()
+        for name in ("libcudart.so.13", "libnccl.so.2"):
+            (doubles / name).symlink_to(os.path.join(DOUBLES, name))
+        (doubles / "libcudnn.so.9").symlink_to(os.path.join(DOUBLES, "libcudart.so.13"))  # of other functions
+        words = (*JOB, "--device", "cuda", "--stop-after", "1")
+        done = run_on_doubles(*words, doubles=str(doubles))
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, r"^paceline: warning: layers are computed by kernels of our own[^\n]*: cuDNN cannot be loaded: [^\n]*\n$")
+        self.assertIn("layers by own kernels", done.stdout)
+        self.refused(run_on_doubles(*words, "--layers", "cudnn", doubles=str(doubles)), "cuDNN cannot be loaded")
 
     def test_resumes_to_the_bit(self):
         checkpoint = str(self.folder / "checkpoint")
@@ -83,6 +127,12 @@ class WithoutGpu(CommandTest):
     def test_graphs_are_on_or_off_and_of_a_gpu(self):
         self.refused(run(*JOB, "--cuda-graphs", "on"), "--cuda-graphs: a CPU has none; leave it out, or add --device cuda")
         self.refused(run(*JOB, "--device", "cuda", "--cuda-graphs", "yes"), "--cuda-graphs: 'yes' is neither; give on or off")
+
+    def test_layers_of_other_devices_are_refused(self):
+        self.refused(run(*JOB, "--layers", "own"), "--layers: layers are computed by the CPU; add --device cuda")
+        self.refused(run(*JOB, "--layer-plans", "plans.json"), "--layer-plans: layers are computed by the CPU")
+        self.refused(run(*JOB, "--device", "cuda", "--layers", "cublas"), "use auto, cudnn or own")
+        self.refused(run(*JOB, "--device", "cuda", "--layers", "own", "--layer-plans", "f"), "own kernels have no plans")
 
     def test_version_says_what_it_was_built_with(self):
         self.assertRegex(self.done(run("--version")), r"^paceline [\d.]+\nwith CUDA [\d.]+, with(out)? NCCL, ")

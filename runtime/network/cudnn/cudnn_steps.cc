@@ -105,7 +105,7 @@ class CudnnLibraries final : public cuda::StepLibraries {
       : options_(options),
         handle_(make_handle(options.device)),
         planner_(description_of_device(options.device)),
-        store_(planner_),
+        store_(planner_, {.tf32 = options.tf32}),
         file_(store_,
               options.plans.empty() ? default_plan_file(store_.made_for()) : options.plans) {}
 

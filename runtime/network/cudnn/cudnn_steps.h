@@ -23,6 +23,7 @@ struct CudnnOptions {
   int device = 0;          // CUDA's number
   std::string plans = {};  // the file of plans; the one of the user's cache if it is empty
   int threads = 1;         // that make plans
+  bool tf32 = true;        // FP32 operands of convolutions may be rounded to TF32 (planner.h)
 };
 
 // Throws RunError if cuDNN does not start on the device.

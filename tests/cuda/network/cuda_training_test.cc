@@ -5,6 +5,7 @@
 #include "runtime/collective/executor.h"
 #include "runtime/network/cuda/cuda_network.h"
 #include "tests/cuda/device/rig.h"
+#include "tests/cuda/network/training_rig.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/training_job.h"
 
@@ -25,22 +26,6 @@ runtime::TrainingOutcome on_cuda(const runtime::TrainingRequest& request,
        .make_network = [&](const models::Network& network, const TrainableNetworkOptions& options) {
          return std::make_unique<runtime::CudaNetwork>(device, network, options);
        }});
-}
-
-// How far the weights of two trainings are apart, over how far training moved them from `start`.
-double distance(const std::vector<float>& a, const std::vector<float>& b,
-                const std::vector<float>& start) {
-  double apart = 0;
-  double moved = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    apart += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
-    moved += std::pow(static_cast<double>(b[i]) - static_cast<double>(start[i]), 2);
-  }
-  return std::sqrt(apart / moved);
-}
-
-std::vector<float> start_of(const Job& job) {
-  return runtime::initial_weights(job.network(), job.initial());
 }
 
 class CudaNetworkTraining : public ::testing::TestWithParam<Setting> {};

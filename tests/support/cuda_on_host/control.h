@@ -16,7 +16,8 @@ namespace cuda_on_host {
 
 // Forgets streams, memory, faults and races of earlier tests, and draws what follows from the seed.
 void reset(Order order, std::uint64_t seed);
-// The number-th call of the function from now on (1 is the next) returns `error`.
+// The number-th call of the function from now on (1 is the next) returns `error`; with does_nothing a
+// function of the CUDA runtime returns success, as if the call were not in the program.
 void fail(const std::string& function, int number, int error);
 // From its number-th operation on, the device has a sticky error that calls return late.
 void fail_device(int device, int number, int error);
