@@ -16,6 +16,7 @@
 
 #include "models/base/error.h"
 #include "runtime/device/cuda/handle.h"
+#include "runtime/network/cudnn/descriptor.h"
 #include "runtime/network/cudnn/network_plans.h"
 
 namespace paceline::runtime::cudnn {

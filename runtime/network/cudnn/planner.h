@@ -18,13 +18,14 @@
 #include <memory>
 #include <string>
 
-#include "runtime/network/cudnn/descriptor.h"
 #include "runtime/network/cudnn/device_description.h"
 #include "runtime/network/steps/operation.h"
 
 namespace paceline::runtime::cudnn {
 
 using steps::Operation;
+
+class Descriptor;  // descriptor.h
 
 // The version that is loaded, as CUDNN_VERSION counts: 91900.
 [[nodiscard]] std::int64_t cudnn_version();

@@ -7,7 +7,6 @@
 
 #include "models/base/error.h"
 #include "models/base/module.h"
-
 #include "runtime/channel/messages.h"
 #include "runtime/collective/executor.h"
 #include "runtime/collective/nccl/nccl_executor.h"
