@@ -9,6 +9,7 @@ endif()
 # it stands in a folder of its own, is never installed, and tests find it by LD_LIBRARY_PATH.
 set(libcuda "${PROJECT_SOURCE_DIR}/tests/support/cuda_on_host/libcuda/generate.py")
 set(libcuda_folder "${PROJECT_BINARY_DIR}/tests/doubles/libcuda")
+set(paceline_libcuda_folder "${libcuda_folder}" CACHE INTERNAL "Folder of the double of libcuda alone")
 find_library(PACELINE_LIBCUDA_STUB cuda PATHS "${CUDAToolkit_LIBRARY_DIR}/stubs" NO_DEFAULT_PATH REQUIRED)
 add_custom_command(OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/libcuda.cc"
   COMMAND Python3::Interpreter "${libcuda}" "${CMAKE_NM}" "${PACELINE_LIBCUDA_STUB}" > "${CMAKE_CURRENT_BINARY_DIR}/libcuda.cc"

@@ -1,49 +1,19 @@
 // Convolutions by cuDNN against sums written out. Operands are small whole numbers, so that every sum
 // is exact in FP32, in any order and by any engine that sums in FP32: results are equal to the bit.
-#include "models/base/random.h"
-#include "tests/cuda/cudnn/rig.h"
+#include <algorithm>
+
+#include "tests/cuda/cudnn/draw.h"
 
 namespace {
 
 using namespace cuda_contract;  // NOLINT: the tests' own names
-using paceline::models::Extent;
-using paceline::models::NumberType;
 using paceline::runtime::steps::Convolution;
-using paceline::runtime::steps::Images;
-using paceline::runtime::steps::Role;
 using Product = Convolution::Product;
 
-using Numbers = std::vector<float>;
-
-std::size_t size_of(const Images& i) {
-  return static_cast<std::size_t>(i.batch * i.channels * i.height * i.width);
-}
-// Where a number of an image stands, in NHWC order.
-std::size_t at(const Images& i, std::int64_t n, std::int64_t c, std::int64_t y, std::int64_t x) {
-  return static_cast<std::size_t>(((n * i.height + y) * i.width + x) * i.channels + c);
-}
 // The weights as images of KRSC order.
 Images weights(const Convolution& c) {
   return {c.y.channels, c.x.channels / c.groups, c.kernel.height, c.kernel.width};
 }
-
-class Draw {
- public:
-  explicit Draw(std::uint64_t seed) : random_(seed) {}
-  std::int64_t between(std::int64_t low, std::int64_t high) {
-    return low +
-           static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(high - low + 1)));
-  }
-  bool flip() { return between(0, 1) == 1; }
-  Numbers numbers(std::size_t count, std::int64_t largest = 3) {
-    Numbers all(count);
-    for (float& number : all) number = static_cast<float>(between(-largest, largest));
-    return all;
-  }
-
- private:
-  paceline::Random random_;
-};
 
 Convolution draw_convolution(Draw& draw, Product product) {
   Convolution c;
@@ -89,41 +59,97 @@ void for_each_product(const Convolution& c, Visit visit) {
             }
 }
 
-Numbers rounded_all(cudnnDataType_t type, const std::vector<double>& sums) {
-  Numbers all;
-  for (const double sum : sums) all.push_back(rounded(type, sum));
-  return all;
+// Random convolutions, with what draws their numbers.
+template <class Body>
+void for_each_drawn(Product product, std::uint64_t seed, Body body) {
+  Draw draw(seed);
+  for (int round = 0; round < 24 && !testing::Test::HasFailure(); ++round) {
+    const NumberType storage = types[round % 3];
+    const Convolution c = draw_convolution(draw, product);
+    SCOPED_TRACE(paceline::runtime::steps::key(c, storage));
+    cuda_on_host::reset(cuda_on_host::Order::random, static_cast<std::uint64_t>(round));
+    body(c, storage, data_type(storage), draw);
+  }
 }
 
-constexpr NumberType types[] = {NumberType::fp16, NumberType::bf16, NumberType::fp32};
-
 TEST(CudnnConvolution, SumsProductsAndAddsBiasAndRelu) {
-  Draw draw(1);
-  for (int round = 0; round < 24; ++round) {
-    const NumberType storage = types[round % 3];
-    const cudnnDataType_t type = data_type(storage);
-    Convolution c = draw_convolution(draw, Product::forward);
-    c.bias = draw.flip();
-    c.relu = c.bias && draw.flip();
-    SCOPED_TRACE(paceline::runtime::steps::key(c, storage));
-    const Numbers x = draw.numbers(size_of(c.x));
-    const Numbers w = draw.numbers(size_of(weights(c)));
-    const Numbers bias = draw.numbers(static_cast<std::size_t>(c.y.channels));
-    std::vector<double> sums(size_of(c.y));
-    for_each_product(c, [&](std::size_t to, std::size_t from, std::size_t weight) {
-      sums[to] += double{x[from]} * w[weight];
-    });
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      if (c.bias) sums[i] += bias[i % bias.size()];
-      if (c.relu) sums[i] = std::max(0.0, sums[i]);
-    }
-    cuda_on_host::reset(cuda_on_host::Order::random, static_cast<std::uint64_t>(round));
-    Operands in = {{Role::x, {x, type}}, {Role::w, {w, type}}};
-    if (c.bias) in[Role::bias] = {bias, type};
-    const Operands out = execute(c, storage, in, {{Role::y, {Numbers(sums.size()), type}}});
-    EXPECT_EQ(out.at(Role::y).numbers, rounded_all(type, sums));
-    if (HasFailure()) return;
-  }
+  for_each_drawn(
+      Product::forward, 1, [](Convolution c, NumberType storage, cudnnDataType_t type, Draw& draw) {
+        c.bias = draw.flip();
+        c.relu = draw.flip();
+        const Numbers x = draw.whole(size_of(c.x));
+        const Numbers w = draw.whole(size_of(weights(c)));
+        const Numbers bias = draw.whole(static_cast<std::size_t>(c.y.channels));
+        std::vector<double> sums(size_of(c.y));
+        for_each_product(c, [&](std::size_t y_at, std::size_t x_at, std::size_t w_at) {
+          sums[y_at] += double{x[x_at]} * w[w_at];
+        });
+        for (std::size_t i = 0; i < sums.size(); ++i) {
+          if (c.bias) sums[i] += bias[i % bias.size()];
+          if (c.relu) sums[i] = std::max(0.0, sums[i]);
+        }
+        Operands in = {{Role::x, {x, type}}, {Role::w, {w, type}}};
+        if (c.bias) in[Role::bias] = {bias, type};
+        const Operands out = execute(c, storage, in, {{Role::y, {Numbers(sums.size()), type}}});
+        EXPECT_EQ(out.at(Role::y).numbers, rounded_all(type, sums));
+      });
+}
+
+TEST(CudnnConvolution, GivesTheGradientOfItsInput) {
+  for_each_drawn(Product::data_gradient, 2,
+                 [](const Convolution& c, NumberType storage, cudnnDataType_t type, Draw& draw) {
+                   const Numbers w = draw.whole(size_of(weights(c)));
+                   const Numbers dy = draw.whole(size_of(c.y));
+                   std::vector<double> sums(size_of(c.x));
+                   for_each_product(c, [&](std::size_t y_at, std::size_t x_at, std::size_t w_at) {
+                     sums[x_at] += double{dy[y_at]} * w[w_at];
+                   });
+                   const Operands out =
+                       execute(c, storage, {{Role::w, {w, type}}, {Role::dy, {dy, type}}},
+                               {{Role::dx, {Numbers(sums.size()), type}}});
+                   EXPECT_EQ(out.at(Role::dx).numbers, rounded_all(type, sums));
+                 });
+}
+
+TEST(CudnnConvolution, GivesTheGradientOfItsWeights) {
+  for_each_drawn(Product::filter_gradient, 3,
+                 [](const Convolution& c, NumberType storage, cudnnDataType_t type, Draw& draw) {
+                   const Numbers x = draw.whole(size_of(c.x));
+                   const Numbers dy = draw.whole(size_of(c.y));
+                   std::vector<double> sums(size_of(weights(c)));
+                   for_each_product(c, [&](std::size_t y_at, std::size_t x_at, std::size_t w_at) {
+                     sums[w_at] += double{dy[y_at]} * x[x_at];
+                   });
+                   const Operands out =
+                       execute(c, storage, {{Role::x, {x, type}}, {Role::dy, {dy, type}}},
+                               {{Role::dw, {Numbers(sums.size()), type}}});
+                   EXPECT_EQ(out.at(Role::dw).numbers, rounded_all(type, sums));
+                 });
+}
+
+// Without tensor cores FP32 keeps its bits; with them operands may be rounded to ten.
+TEST(CudnnConvolution, RoundsOperandsOnlyWhereItMay) {
+  cuda_on_host::reset(cuda_on_host::Order::eager, 1);
+  const Convolution c{.x = {2, 8, 4, 4}, .y = {2, 8, 4, 4}, .kernel = {1, 1}};
+  Draw draw(4);
+  const Numbers x = draw.normal(size_of(c.x), CUDNN_DATA_FLOAT);
+  const Numbers w = draw.normal(64, CUDNN_DATA_FLOAT);
+  std::vector<double> sums(size_of(c.y));
+  for_each_product(c, [&](std::size_t y_at, std::size_t x_at, std::size_t w_at) {
+    sums[y_at] += double{x[x_at]} * w[w_at];
+  });
+  const auto largest_error = [&](bool tf32) {
+    const Operands out = execute(
+        c, NumberType::fp32, {{Role::x, {x, CUDNN_DATA_FLOAT}}, {Role::w, {w, CUDNN_DATA_FLOAT}}},
+        {{Role::y, {Numbers(sums.size()), CUDNN_DATA_FLOAT}}}, {.tf32 = tf32});
+    double largest = 0;
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      largest = std::max(largest, std::abs(out.at(Role::y).numbers[i] - sums[i]));
+    return largest;
+  };
+  EXPECT_LT(largest_error(false), 1e-5);
+  EXPECT_LT(largest_error(true), 2e-2);
+  if (cuda_on_host::cudnn::present()) EXPECT_GT(largest_error(true), 1e-4);
 }
 
 }  // namespace

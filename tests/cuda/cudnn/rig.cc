@@ -57,21 +57,6 @@ float half_value(std::uint16_t bits) {
 
 }  // namespace
 
-std::int64_t Raw::number(cudnnBackendAttributeName_t name) const {
-  std::int64_t value = 0;
-  std::int64_t count = 0;
-  EXPECT_CUDNN(cudnnBackendGetAttribute(raw_, name, CUDNN_TYPE_INT64, 1, &count, &value));
-  return value;
-}
-
-std::string Raw::text(cudnnBackendAttributeName_t name) const {
-  std::int64_t count = 0;
-  EXPECT_CUDNN(cudnnBackendGetAttribute(raw_, name, CUDNN_TYPE_CHAR, 0, &count, nullptr));
-  std::string text(static_cast<std::size_t>(count), '\0');
-  EXPECT_CUDNN(cudnnBackendGetAttribute(raw_, name, CUDNN_TYPE_CHAR, count, &count, text.data()));
-  return text.c_str();
-}
-
 DeviceDescription this_device() {
   const Raw device(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
   EXPECT_CUDNN(device.finalise());

@@ -16,12 +16,10 @@
 #include "runtime/network/cudnn/planner.h"
 #include "runtime/network/steps/operation.h"
 #include "tests/cuda/contract/rig.h"
+#include "tests/cuda/cudnn/raw.h"
 #include "tests/support/cuda_on_host/cudnn_control.h"
 
 namespace cuda_contract {
-
-#define EXPECT_CUDNN(call) EXPECT_EQ((call), CUDNN_STATUS_SUCCESS)
-#define ASSERT_CUDNN(call) ASSERT_EQ((call), CUDNN_STATUS_SUCCESS)
 
 class Handle {
  public:
@@ -36,29 +34,6 @@ class Handle {
 
  private:
   cudnnHandle_t handle_ = nullptr;
-};
-
-// A backend descriptor, without any check of ours.
-class Raw {
- public:
-  explicit Raw(cudnnBackendDescriptorType_t type) {
-    EXPECT_CUDNN(cudnnBackendCreateDescriptor(type, &raw_));
-  }
-  ~Raw() { EXPECT_CUDNN(cudnnBackendDestroyDescriptor(raw_)); }
-  Raw(const Raw&) = delete;
-  Raw& operator=(const Raw&) = delete;
-  operator cudnnBackendDescriptor_t() const { return raw_; }  // NOLINT: is used as the descriptor
-
-  cudnnStatus_t set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-                    std::int64_t count, const void* values) const {
-    return cudnnBackendSetAttribute(raw_, name, type, count, values);
-  }
-  [[nodiscard]] cudnnStatus_t finalise() const { return cudnnBackendFinalize(raw_); }
-  [[nodiscard]] std::int64_t number(cudnnBackendAttributeName_t name) const;
-  [[nodiscard]] std::string text(cudnnBackendAttributeName_t name) const;
-
- private:
-  cudnnBackendDescriptor_t raw_ = nullptr;
 };
 
 // Bytes on the device.

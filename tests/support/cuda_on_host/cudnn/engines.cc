@@ -83,7 +83,20 @@ std::string objection_to_pool(const Node& node) {
   return "";
 }
 
+// cuDNN does not compare the statistics' shape with the input's when an operation is finalised.
+std::string objection_to_statistics(const Node& node) {
+  const Tensor& x = node.tensor(is_norm(node) ? CUDNN_ATTR_OPERATION_NORM_FWD_XDESC
+                                              : CUDNN_ATTR_OPERATION_NORM_BWD_XDESC);
+  const std::vector<std::int64_t> channels = {1, x.dims[1], 1, 1};
+  for (const auto& [name, tensor] : node.tensors) {
+    if (tensor.dims == x.dims || tensor.by_value) continue;
+    if (tensor.dims != channels) return text_of(tensor) + " has not one number for each channel";
+  }
+  return "";
+}
+
 std::string objection_to_norm(const Node& node) {
+  if (std::string why = objection_to_statistics(node); !why.empty()) return why;
   const int mode =
       is_norm(node) ? CUDNN_ATTR_OPERATION_NORM_FWD_MODE : CUDNN_ATTR_OPERATION_NORM_BWD_MODE;
   if (!node.numbers.contains(mode) || node.number(mode) != CUDNN_BATCH_NORM)

@@ -1,5 +1,6 @@
 // Tensors, windows and operations: what cuDNN requires of each when it is finalised.
 #include <algorithm>
+#include <utility>
 
 #include "tests/support/cuda_on_host/cudnn/finalise.h"
 #include "tests/support/cuda_on_host/world.h"
@@ -7,34 +8,10 @@
 namespace cuda_on_host::cudnn {
 namespace {
 
-using List = std::vector<std::int64_t>;
-
 constexpr std::size_t most_dims = CUDNN_DIM_MAX;
 
-const List& list_of(const Content& content, int name, const List& otherwise) {
-  return content.has(name) ? content.value(name).numbers : otherwise;
-}
 bool all_at_least(const List& list, std::int64_t least) {
   return std::all_of(list.begin(), list.end(), [&](std::int64_t n) { return n >= least; });
-}
-
-// The tensor of an attribute, which is there, finalised, and a tensor.
-Tensor tensor_of(const Content& operation, int name, cudnnStatus_t status) {
-  const std::string what = "attribute " + std::to_string(name);
-  require(operation.has(name), status, what + " is missing");
-  const Content& held = *operation.held(name);
-  if (held.type != CUDNN_BACKEND_TENSOR_DESCRIPTOR)
-    die(what + " of a cuDNN operation is no tensor");
-  require(held.finalised, status, what + " is not finalised");
-  Tensor t;
-  t.uid = held.number(CUDNN_ATTR_TENSOR_UNIQUE_ID);
-  t.type = static_cast<cudnnDataType_t>(held.number(CUDNN_ATTR_TENSOR_DATA_TYPE));
-  t.dims = held.value(CUDNN_ATTR_TENSOR_DIMENSIONS).numbers;
-  t.strides = held.value(CUDNN_ATTR_TENSOR_STRIDES).numbers;
-  t.alignment = held.number(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
-  t.is_virtual = held.number(CUDNN_ATTR_TENSOR_IS_VIRTUAL) != 0;
-  t.by_value = held.number(CUDNN_ATTR_TENSOR_IS_BY_VALUE) != 0;
-  return t;
 }
 
 bool is_tensor(const Content& operation, int name) {
@@ -70,12 +47,18 @@ ConvolutionNames convolution_names(cudnnBackendDescriptorType_t type) {
           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
 }
 
-void put_real(Content& content, int name, double otherwise) {
-  if (content.has(name)) return;
-  Value value;
-  value.type = CUDNN_TYPE_FLOAT;
-  value.reals = {otherwise};
-  content.values[name] = value;
+// Whether the elements lie beside one another, in whatever order of dimensions.
+bool is_packed(const Tensor& tensor) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> by_stride;
+  for (std::size_t i = 0; i < tensor.dims.size(); ++i)
+    if (tensor.dims[i] > 1) by_stride.emplace_back(tensor.strides[i], tensor.dims[i]);
+  std::sort(by_stride.begin(), by_stride.end());
+  std::int64_t next = 1;
+  for (const auto& [stride, size] : by_stride) {
+    if (stride != next) return false;
+    next *= size;
+  }
+  return true;
 }
 
 void finalise_convolution(Content& content) {
@@ -99,6 +82,7 @@ void finalise_convolution(Content& content) {
   require(y.dims[1] == w.dims[0], "the channels of a convolution's output and filter differ");
   require(x.dims[1] % w.dims[1] == 0 && w.dims[0] % (x.dims[1] / w.dims[1]) == 0,
           "the channels of a convolution's input and filter do not fit");
+  require(is_packed(w), "the filter of a convolution has gaps");
   const List none(spatial, 0);
   const List& pre = list_of(window, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, none);
   const List& post = list_of(window, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, none);
@@ -114,118 +98,37 @@ void finalise_convolution(Content& content) {
   put_real(content, names.beta, 0);
 }
 
-bool is_backward(std::int64_t mode) {
-  return mode >= 200 && mode < 300;
-}
-bool is_binary(std::int64_t mode) {
-  return mode == CUDNN_POINTWISE_ADD || (mode >= 0 && mode < 10 && mode != CUDNN_POINTWISE_SQRT) ||
-         mode == CUDNN_POINTWISE_ATAN2 || (mode >= 300 && mode < 402);
-}
-
-void finalise_pointwise(Content& content) {
-  require(content.has(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR),
-          "a pointwise operation without its mode");
-  const Content& held = *content.held(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
-  if (held.type != CUDNN_BACKEND_POINTWISE_DESCRIPTOR)
-    die("the mode of a cuDNN pointwise operation is none");
-  const std::int64_t mode =
-      held.has(CUDNN_ATTR_POINTWISE_MODE) ? held.number(CUDNN_ATTR_POINTWISE_MODE) : 0;
-  std::vector<int> names = {CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
-                            CUDNN_ATTR_OPERATION_POINTWISE_YDESC};
-  if (is_backward(mode))
-    names = {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_ATTR_OPERATION_POINTWISE_DYDESC,
-             CUDNN_ATTR_OPERATION_POINTWISE_DXDESC};
-  if (is_binary(mode)) names.push_back(CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
-  for (const int name : names) static_cast<void>(tensor_of(content, name, CUDNN_STATUS_BAD_PARAM));
-  put_real(content, CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, 1);
-  put_real(content, CUDNN_ATTR_OPERATION_POINTWISE_ALPHA2, 1);
-}
-
-void finalise_resample(Content& content, int x_name, int y_name, int index_name, int window_name,
-                       bool needs_index) {
-  const Tensor x = tensor_of(content, x_name, CUDNN_STATUS_BAD_PARAM);
-  const Tensor y = tensor_of(content, y_name, CUDNN_STATUS_BAD_PARAM);
-  require(content.has(window_name), "a pool without its window");
-  const Content& window = *content.held(window_name);
-  const bool is_max = window.number(CUDNN_ATTR_RESAMPLE_MODE) == CUDNN_RESAMPLE_MAXPOOL;
-  require(!needs_index || !is_max || content.has(index_name),
-          "the gradient of a max pool without its index");
-  const auto spatial = static_cast<std::size_t>(window.number(CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS));
-  require(x.dims.size() == spatial + 2 && y.dims.size() == spatial + 2 && x.dims[0] == y.dims[0] &&
-              x.dims[1] == y.dims[1],
-          "the input and output of a pool do not fit");
-  const List none(spatial, 0);
-  const List ones(spatial, 1);
-  const List& pre = list_of(window, CUDNN_ATTR_RESAMPLE_PRE_PADDINGS, none);
-  const List& post = list_of(window, CUDNN_ATTR_RESAMPLE_POST_PADDINGS, none);
-  const List& stride = list_of(window, CUDNN_ATTR_RESAMPLE_STRIDES, ones);
-  const List& size = list_of(window, CUDNN_ATTR_RESAMPLE_WINDOW_DIMS, ones);
-  for (std::size_t i = 0; i < spatial; ++i)
-    require(stride[i] > 0 &&
-                (x.dims[i + 2] + pre[i] + post[i] - size[i]) / stride[i] + 1 == y.dims[i + 2],
-            "the sizes of a pool's input, window and output do not fit");
-  if (content.has(index_name))
-    require(tensor_of(content, index_name, CUDNN_STATUS_BAD_PARAM).dims == y.dims,
-            "the index of a pool has another shape than its output");
-}
-
-constexpr cudnnStatus_t mismatch = CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH;
-
-void require_by_channel(const Content& content, int name, const Tensor& x, cudnnStatus_t missing) {
-  const Tensor t = tensor_of(content, name, missing);
-  require(t.dims.size() == x.dims.size() && elements(t) == x.dims[1] && t.dims[1] == x.dims[1],
-          mismatch, text_of(t) + " has not one number for each channel");
-}
-
-void finalise_norm(Content& content) {
-  require(content.has(CUDNN_ATTR_OPERATION_NORM_FWD_MODE), "a norm without its mode");
-  if (!content.has(CUDNN_ATTR_OPERATION_NORM_FWD_PHASE))
-    content.put(CUDNN_ATTR_OPERATION_NORM_FWD_PHASE, CUDNN_TYPE_NORM_FWD_PHASE,
-                {CUDNN_NORM_FWD_INFERENCE});
-  const bool trains =
-      content.number(CUDNN_ATTR_OPERATION_NORM_FWD_PHASE) == CUDNN_NORM_FWD_TRAINING;
-  const Tensor x = tensor_of(content, CUDNN_ATTR_OPERATION_NORM_FWD_XDESC, mismatch);
-  const Tensor y = tensor_of(content, CUDNN_ATTR_OPERATION_NORM_FWD_YDESC, mismatch);
-  require(x.dims == y.dims, mismatch, "a norm's input and output differ in shape");
-  const auto by_channel = [&](int name, cudnnStatus_t missing) {
-    require_by_channel(content, name, x, missing);
-  };
-  by_channel(CUDNN_ATTR_OPERATION_NORM_FWD_SCALE_DESC, CUDNN_STATUS_BAD_PARAM);
-  if (trains) {
-    by_channel(CUDNN_ATTR_OPERATION_NORM_FWD_MEAN_DESC, CUDNN_STATUS_BAD_PARAM);
-    by_channel(CUDNN_ATTR_OPERATION_NORM_FWD_INV_VARIANCE_DESC, mismatch);
-    const Tensor epsilon =
-        tensor_of(content, CUDNN_ATTR_OPERATION_NORM_FWD_EPSILON_DESC, CUDNN_STATUS_BAD_PARAM);
-    require(epsilon.by_value, "the epsilon of a norm is no number of the host");
-  }
-  for (const int name : {CUDNN_ATTR_OPERATION_NORM_FWD_BIAS_DESC,
-                         CUDNN_ATTR_OPERATION_NORM_FWD_INPUT_RUNNING_MEAN_DESC,
-                         CUDNN_ATTR_OPERATION_NORM_FWD_INPUT_RUNNING_VAR_DESC,
-                         CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_MEAN_DESC,
-                         CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_VAR_DESC})
-    if (content.has(name)) by_channel(name, CUDNN_STATUS_BAD_PARAM);
-}
-
-void finalise_norm_backward(Content& content) {
-  for (const int name :
-       {CUDNN_ATTR_OPERATION_NORM_BWD_MEAN_DESC, CUDNN_ATTR_OPERATION_NORM_BWD_SCALE_DESC,
-        CUDNN_ATTR_OPERATION_NORM_BWD_DSCALE_DESC})
-    require(content.has(name), "attribute " + std::to_string(name) + " is missing");
-  const Tensor x = tensor_of(content, CUDNN_ATTR_OPERATION_NORM_BWD_XDESC, mismatch);
-  for (const int name :
-       {CUDNN_ATTR_OPERATION_NORM_BWD_DYDESC, CUDNN_ATTR_OPERATION_NORM_BWD_DXDESC})
-    require(tensor_of(content, name, mismatch).dims == x.dims, mismatch,
-            "the gradients of a norm differ in shape from its input");
-  require_by_channel(content, CUDNN_ATTR_OPERATION_NORM_BWD_MEAN_DESC, x, CUDNN_STATUS_BAD_PARAM);
-  require_by_channel(content, CUDNN_ATTR_OPERATION_NORM_BWD_INV_VARIANCE_DESC, x, mismatch);
-  require_by_channel(content, CUDNN_ATTR_OPERATION_NORM_BWD_SCALE_DESC, x, CUDNN_STATUS_BAD_PARAM);
-  require_by_channel(content, CUDNN_ATTR_OPERATION_NORM_BWD_DSCALE_DESC, x, CUDNN_STATUS_BAD_PARAM);
-  if (content.has(CUDNN_ATTR_OPERATION_NORM_BWD_DBIAS_DESC))
-    require_by_channel(content, CUDNN_ATTR_OPERATION_NORM_BWD_DBIAS_DESC, x,
-                       CUDNN_STATUS_BAD_PARAM);
-}
-
 }  // namespace
+
+void put_real(Content& content, int name, double otherwise) {
+  if (content.has(name)) return;
+  Value value;
+  value.type = CUDNN_TYPE_FLOAT;
+  value.reals = {otherwise};
+  content.values[name] = value;
+}
+
+const List& list_of(const Content& content, int name, const List& otherwise) {
+  return content.has(name) ? content.value(name).numbers : otherwise;
+}
+
+Tensor tensor_of(const Content& operation, int name, cudnnStatus_t status) {
+  const std::string what = "attribute " + std::to_string(name);
+  require(operation.has(name), status, what + " is missing");
+  const Content& held = *operation.held(name);
+  if (held.type != CUDNN_BACKEND_TENSOR_DESCRIPTOR)
+    die(what + " of a cuDNN operation is no tensor");
+  require(held.finalised, status, what + " is not finalised");
+  Tensor t;
+  t.uid = held.number(CUDNN_ATTR_TENSOR_UNIQUE_ID);
+  t.type = static_cast<cudnnDataType_t>(held.number(CUDNN_ATTR_TENSOR_DATA_TYPE));
+  t.dims = held.value(CUDNN_ATTR_TENSOR_DIMENSIONS).numbers;
+  t.strides = held.value(CUDNN_ATTR_TENSOR_STRIDES).numbers;
+  t.alignment = held.number(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
+  t.is_virtual = held.number(CUDNN_ATTR_TENSOR_IS_VIRTUAL) != 0;
+  t.by_value = held.number(CUDNN_ATTR_TENSOR_IS_BY_VALUE) != 0;
+  return t;
+}
 
 void finalise_tensor(Content& content) {
   for (const int name :
@@ -249,8 +152,6 @@ void finalise_tensor(Content& content) {
   require(alignment > 0 && alignment % static_cast<std::int64_t>(bytes_of(type)) == 0,
           "the alignment of a tensor is no multiple of its elements");
   if (content.number(CUDNN_ATTR_TENSOR_IS_BY_VALUE) == 0) return;
-  require(content.number(CUDNN_ATTR_TENSOR_IS_VIRTUAL) == 0,
-          "a number of the host that is virtual");
   require(std::all_of(dims.begin(), dims.end(), [](std::int64_t n) { return n == 1; }),
           "a tensor by value of several numbers");
 }
@@ -277,19 +178,6 @@ void finalise_convolution_window(Content& content) {
     content.put(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, {CUDNN_DATA_FLOAT});
 }
 
-// An empty one passes in cuDNN, and is then refused by nothing before the heuristics.
-void finalise_resample_window(Content& content) {
-  if (content.values.empty()) return;
-  constexpr cudnnStatus_t refused = CUDNN_STATUS_NOT_SUPPORTED;
-  require(content.has(CUDNN_ATTR_RESAMPLE_MODE), refused, "a pool without its mode");
-  require(content.has(CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS), refused, "a pool without dimensions");
-  const auto spatial = static_cast<std::size_t>(content.number(CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS));
-  for (const int name : {CUDNN_ATTR_RESAMPLE_PRE_PADDINGS, CUDNN_ATTR_RESAMPLE_POST_PADDINGS,
-                         CUDNN_ATTR_RESAMPLE_STRIDES, CUDNN_ATTR_RESAMPLE_WINDOW_DIMS})
-    require(!content.has(name) || content.value(name).size() == spatial, refused,
-            "attribute " + std::to_string(name) + " of a pool is wrong");
-}
-
 void finalise_operation(Content& content) {
   switch (content.type) {
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
@@ -297,17 +185,10 @@ void finalise_operation(Content& content) {
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
       return finalise_convolution(content);
     case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
-      return content.values.empty() ? void() : finalise_pointwise(content);
+      return finalise_pointwise(content);
     case CUDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR:
-      if (content.values.empty()) return;
-      return finalise_resample(
-          content, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC,
-          CUDNN_ATTR_OPERATION_RESAMPLE_FWD_IDXDESC, CUDNN_ATTR_OPERATION_RESAMPLE_FWD_DESC, false);
     case CUDNN_BACKEND_OPERATION_RESAMPLE_BWD_DESCRIPTOR:
-      return finalise_resample(content, CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DXDESC,
-                               CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DYDESC,
-                               CUDNN_ATTR_OPERATION_RESAMPLE_BWD_IDXDESC,
-                               CUDNN_ATTR_OPERATION_RESAMPLE_BWD_DESC, true);
+      return finalise_pool(content);
     case CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR:
       return finalise_norm(content);
     case CUDNN_BACKEND_OPERATION_NORM_BACKWARD_DESCRIPTOR:
