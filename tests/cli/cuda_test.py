@@ -8,9 +8,10 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
-from paceline import HANG_S, PACELINE, CommandTest, run
+from paceline import HANG_S, PACELINE, CommandTest, free_port, run
 
 DOUBLES = os.environ["PACELINE_DOUBLES"]
 JOB = ("train", "--model", "cnn-small", "--data", "synthetic", "--batch", "4", "--epochs", "1", "--threads", "1")
@@ -99,6 +100,42 @@ class OnDoubles(CommandTest):
         first, _ = self.losses("--device", "cuda", "--stop-after", "2", "--checkpoint", checkpoint)
         rest, _ = self.losses("--device", "cuda", "--stop-after", "2", "--resume", checkpoint)
         self.assertEqual(first + rest[-2:], whole)
+
+    def start_rank(self, rank, ranks, port, *words):
+        environment = {**os.environ, "LD_LIBRARY_PATH": DOUBLES, "CUDA_ON_HOST_RANKS": str(self.folder / "boards")}
+        place = ("--rendezvous", f"127.0.0.1:{port}", "--ranks", str(ranks), "--rank", str(rank), "--device", "cuda")
+        metrics = ("--metrics", str(self.folder / "ranks.jsonl")) if rank == 0 else ()
+        return subprocess.Popen([PACELINE, *JOB, *place, *metrics, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                env=environment)
+
+    def test_ranks_as_processes_have_the_bits_of_threads(self):
+        for ranks, words in ((2, ()), (3, ("--strategy", "hierarchical", "--precision", "mixed")), (4, ("--strategy", "nccl", "--wire", "fp16"))):
+            with self.subTest(ranks=ranks, words=words):
+                words = (*words, "--stop-after", "3")
+                expected, _ = self.losses("--device", "cuda", "--ranks", str(ranks), *words)
+                port = free_port()
+                for process in [self.start_rank(rank, ranks, port, *words) for rank in range(ranks)]:
+                    out, err = process.communicate(timeout=HANG_S)
+                    self.assertEqual((process.returncode, err), (0, ""))
+                start, *lines = [json.loads(line) for line in (self.folder / "ranks.jsonl").read_text().splitlines()]
+                self.assertEqual(start["transport"], "nccl")
+                self.assertEqual([line["loss"] for line in lines if line["event"] == "iteration"], expected)
+                self.assertEqual(len(expected), 3)
+
+    def test_a_killed_rank_ends_the_others_with_its_number(self):
+        port = free_port()
+        processes = [self.start_rank(rank, 3, port, "--patience", "60 s") for rank in range(3)]
+        metrics = self.folder / "ranks.jsonl"
+        while not metrics.exists() or metrics.read_text().count("\n") < 3:
+            self.assertEqual([process.poll() for process in processes], [None, None, None])
+            time.sleep(0.01)
+        processes[1].kill()  # its child, which trains, dies with it
+        results = [(process.communicate(timeout=HANG_S)[1], process.returncode) for process in processes]
+        for rank in (0, 2):
+            err, code = results[rank]
+            self.assertEqual((code, err.count("\n")), (1, 1), err)
+        said = results[0][0] + results[2][0]
+        self.assertTrue("rank 1 is gone" in said or "rank 1: it is gone" in said or "rank 1 has died" in said, said)
 
     @unittest.skipUnless(shutil.which("mpirun"), "there is no mpirun")
     def test_ranks_of_mpirun_share_a_gpu(self):

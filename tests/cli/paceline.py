@@ -4,6 +4,7 @@ signal comes start their processes themselves.
 
 import os
 import pathlib
+import socket
 import subprocess
 import tempfile
 import unittest
@@ -30,6 +31,13 @@ def predict(*words, model="resnet50", cluster="jizhi-p40", ranks="1024"):
     if "--strategy" not in words:
         words = (*words, "--strategy", QUICK)
     return run("predict", "--model", model, "--cluster", cluster, "--ranks", ranks, *words)
+
+
+def free_port():
+    """A port of this machine that was free a moment ago."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
 
 
 class CommandTest(unittest.TestCase):

@@ -5,22 +5,15 @@ and srun start them.
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 import unittest
 
-from paceline import HANG_S, PACELINE, CommandTest, run
+from paceline import HANG_S, PACELINE, CommandTest, free_port, run
 
 OPTIONS = {"--model": "cnn-small", "--data": "synthetic", "--batch": "8", "--epochs": "1", "--threads": "1"}
 LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "SLURM_", "OMPI_", "PMIX_", "TORCHELASTIC_")
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def job(words):

@@ -1,9 +1,14 @@
-// What contract tests of NCCL share: ranks as threads, each with a device of its own.
+// What contract tests of NCCL share: ranks as threads, each with a device of its own; or as processes,
+// on the doubles and with CUDA_ON_HOST_RANKS in the environment.
 #pragma once
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nccl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <functional>
 #include <string>
 #include <thread>
@@ -26,8 +31,32 @@ namespace cuda_contract {
       GTEST_SKIP() << "needs " << (count) << " GPUs, and there are " << devices; \
   } while (false)
 
+// Runs rank(r) in a process each, whose current device is r, and looks that it left nothing behind.
+// What it writes into variables stays there.
+inline void on_processes(int ranks, const std::function<void(int)>& rank) {
+  std::vector<pid_t> processes;
+  std::fflush(nullptr);
+  for (int r = 0; r < ranks; ++r) {
+    processes.push_back(::fork());
+    if (processes.back() != 0) continue;
+    EXPECT_OK(cudaSetDevice(r));
+    rank(r);
+    EXPECT_EQ(cuda_on_host::nccl::live_communicators(), 0);
+    EXPECT_THAT(cuda_on_host::races(), testing::IsEmpty());
+    EXPECT_THAT(cuda_on_host::leaks(), testing::IsEmpty());
+    std::fflush(nullptr);
+    ::_exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  for (std::size_t r = 0; r < processes.size(); ++r) {
+    int status = 0;
+    ::waitpid(processes[r], &status, 0);
+    EXPECT_EQ(status, 0) << "of rank " << r;
+  }
+}
+
 // Runs rank(r) on a thread each, whose current device is r.
 inline void on_ranks(int ranks, const std::function<void(int)>& rank) {
+  if (cuda_on_host::nccl::ranks_are_processes()) return on_processes(ranks, rank);
   std::vector<std::thread> threads;
   for (int r = 0; r < ranks; ++r) {
     threads.emplace_back([&rank, r] {

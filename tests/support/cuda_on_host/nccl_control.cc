@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
+
 namespace cuda_on_host::nccl {
 namespace {
 
@@ -20,6 +22,10 @@ void call(const char* name, Arguments... arguments) {
 
 bool present() {
   return find<void()>("cuda_on_host_nccl_reset") != nullptr;
+}
+bool ranks_are_processes() {
+  const char* const folder = std::getenv("CUDA_ON_HOST_RANKS");
+  return present() && folder != nullptr && *folder != '\0';
 }
 void reset() {
   call<void()>("cuda_on_host_nccl_reset");

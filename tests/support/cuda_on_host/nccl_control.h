@@ -8,6 +8,8 @@ namespace cuda_on_host::nccl {
 
 // Whether the double was loaded, and not the toolkit's library.
 [[nodiscard]] bool present();
+// Whether each rank is a process of its own (CUDA_ON_HOST_RANKS).
+[[nodiscard]] bool ranks_are_processes();
 // Forgets communicators and what follows. Call it beside cuda_on_host::reset().
 void reset();
 // A send of at most so many bytes completes before its receive begins. 0, as after reset(), lets no

@@ -174,6 +174,10 @@ bool step(const std::vector<Operation*>& wanted) {
   return true;
 }
 
+bool run_one(const std::vector<Operation*>& wanted) {
+  return step(wanted);
+}
+
 void step_by_chance(Operation* asked) {
   constexpr int often = 4;
   constexpr int longest_rest = 1000;

@@ -121,6 +121,7 @@ struct State {
   std::map<int, long> device_operations;  // that ran
   std::map<int, cudaError_t> sticky;      // of a device that is broken
   bool throws_on_misuse = false;
+  bool awaits_processes = false;
   bool environment_is_applied = false;
 };
 

@@ -18,8 +18,15 @@ using namespace std::chrono_literals;
 // CUDA, such as a barrier of the program. The others go on without it; the schedule may then differ
 // from run to run.
 constexpr auto absent_after = 100ms;
-// Where no operation can run and some thread is busy outside of CUDA: so long nothing may happen.
-constexpr auto hangs_after = 30s;
+
+// Where no operation can run and some thread is busy outside of CUDA: so many seconds nothing may happen.
+double hangs_after_s() {
+  static const double seconds = [] {
+    const char* const text = std::getenv("CUDA_ON_HOST_HANGS_AFTER");
+    return text == nullptr ? 30 : std::atof(text);
+  }();
+  return seconds;
+}
 
 // The handle of a thread on itself; its end is the thread's end.
 struct Registered {
@@ -218,9 +225,12 @@ void wait(const std::function<bool()>& finished,
       continue;
     }
     // Threads that are busy outside of CUDA may still bring what is missing.
-    const bool may_come =
-        others([&](const Thread& t) { return me.enrolled ? t.enrolled && t.absent : !t.waits; });
-    if (!may_come || std::chrono::steady_clock::now() - since > hangs_after) {
+    const bool may_come = s.awaits_processes || others([&](const Thread& t) {
+                            return me.enrolled ? t.enrolled && t.absent : !t.waits;
+                          });
+    if (!may_come ||
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count() >
+            hangs_after_s()) {
       me.waits = false;
       die(deadlock(why));
     }
@@ -243,6 +253,10 @@ bool wait_on_host(const std::function<bool()>& condition, double seconds) {
     await_turn(me);
   }
   return holds;
+}
+
+void await_processes(bool may_come) {
+  state().awaits_processes = may_come;
 }
 
 void notify() {

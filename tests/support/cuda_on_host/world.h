@@ -117,6 +117,12 @@ void drop_operations(const std::function<bool(const Operation&)>& which);
 void enrol(const void* group, int rank, int ranks);
 void leave();
 
+// Whether other processes may bring what is waited for. A deadlock is then one only after some time.
+void await_processes(bool may_come);
+// Runs one of the operations that can run; of those that `wanted` need where the order is the latest.
+// Returns whether there was one.
+bool run_one(const std::vector<Operation*>& wanted);
+
 // Runs operations until `finished` says so. `wanted` are the operations that the caller waits for.
 // Reports a deadlock (die) if nothing can run, with what every rank waits for; `why` says who waits.
 void wait(const std::function<bool()>& finished,

@@ -1,10 +1,13 @@
 // The functions of NCCL that make communicators, ask about them and give them back.
 #include "tests/support/cuda_on_host/nccl/communicators.h"
 
+#include <unistd.h>
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <thread>
+
+#include "tests/support/cuda_on_host/nccl/board.h"
 
 namespace cuda_on_host::nccl {
 namespace {
@@ -55,7 +58,35 @@ std::shared_ptr<Clique> new_clique(const std::string& id, int ranks) {
   return clique;
 }
 
+// Looks for ranks that are processes. When all have come, each has a member that stands for it.
+void look_for_members(Clique& clique) {
+  const std::vector<int> devices = clique.board->devices();
+  if (clique.joined == clique.ranks || std::count(devices.begin(), devices.end(), -1) > 0) return;
+  for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+    for (std::size_t other = 0; other < rank; ++other)
+      if (devices[other] == devices[rank] && clique.refusal.empty())
+        clique.refusal = duplicate(static_cast<int>(rank), static_cast<int>(other), devices[rank]);
+    if (clique.members[rank] != nullptr) continue;
+    auto made = std::make_unique<ncclComm>();
+    made->rank = static_cast<int>(rank);
+    made->device = devices[rank];
+    clique.members[rank] = made.get();
+    cliques().all.push_back(std::move(made));
+  }
+  clique.joined = clique.ranks;
+}
+
+// As wait_on_host(), also for what other processes do.
+bool wait_for_ranks(const Clique& clique, const std::function<bool()>& condition, double seconds) {
+  if (clique.board == nullptr) return wait_on_host(condition, seconds);
+  constexpr double between_looks_s = 1e-3;
+  for (double waited = 0; waited < seconds; waited += between_looks_s)
+    if (wait_on_host(condition, between_looks_s)) return true;
+  return false;
+}
+
 bool ranks_are_threads(const Clique& clique) {
+  if (clique.board != nullptr) return false;
   std::vector<std::thread::id> threads;
   for (const ncclComm* member : clique.members) {
     const std::thread::id id = member == nullptr ? std::thread::id() : makers()[member];
@@ -82,6 +113,11 @@ ncclResult_t init(ncclComm_t* handle, int ranks, const ncclUniqueId& id, int ran
         " ranks, and others say " + std::to_string(clique->ranks));
   if (clique->members[static_cast<std::size_t>(rank)] != nullptr)
     die("ncclCommInitRank: two ranks say that they are rank " + std::to_string(rank));
+  if (folder_of_boards()) {
+    if (clique->board != nullptr)
+      die("with CUDA_ON_HOST_RANKS each rank is a process, and this one would be two");
+    clique->board = std::make_shared<Board>(name, rank, ranks, device);
+  }
   ncclComm& comm = join(clique, rank, device, blocking);
   if (!blocking) {
     *handle = &comm;
@@ -136,9 +172,12 @@ bool is_idle(const ncclComm& comm) {
 ncclResult_t await_members(ncclComm& comm, double seconds) {
   if (comm.made) return ncclSuccess;
   Clique& clique = *comm.clique;
-  const auto came = [&] { return clique.joined == clique.ranks || comm.error != ncclSuccess; };
+  const auto came = [&] {
+    if (clique.board != nullptr) look_for_members(clique);
+    return clique.joined == clique.ranks || comm.error != ncclSuccess;
+  };
   // A rank that has its turn with others asks again at its next turn.
-  if (!came() && ((turns > 0 && !comm.blocking) || !wait_on_host(came, seconds)))
+  if (!came() && ((turns > 0 && !comm.blocking) || !wait_for_ranks(clique, came, seconds)))
     return ncclInProgress;
   if (comm.error != ncclSuccess) return comm.error;
   if (!clique.refusal.empty()) {
@@ -155,10 +194,12 @@ ncclResult_t await_members(ncclComm& comm, double seconds) {
         return clique.enrolled == clique.ranks || comm.error != ncclSuccess;
       };
       // The last to come takes no part in the wait: it might be any.
-      if (!enrolled() && !wait_on_host(enrolled, rendezvous_s)) die("a rank came to a communicator and went");
+      if (!enrolled() && !wait_on_host(enrolled, rendezvous_s))
+        die("a rank came to a communicator and went");
     }
   }
   comm.made = true;
+  if (clique.board != nullptr) keep_going();
   return ncclSuccess;
 }
 
@@ -172,6 +213,7 @@ void bury(ncclComm& comm) {
   std::erase(all.live, &comm);
   const bool last = std::none_of(all.live.begin(), all.live.end(),
                                  [&](const ncclComm* c) { return c->clique.get() == &clique; });
+  clique.board = nullptr;
   if (last) all.by_id.erase(clique.id);
 }
 
@@ -208,7 +250,8 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   const ApiCall call("ncclGetUniqueId");
   if (call.injected() != 0) return fault(call);
   std::memset(id, 0, sizeof *id);
-  std::snprintf(id->internal, sizeof id->internal, "double-%d", ++cliques().ids);
+  std::snprintf(id->internal, sizeof id->internal, "double-%d-%d", static_cast<int>(getpid()),
+                ++cliques().ids);
   return ncclSuccess;
 }
 
@@ -253,13 +296,18 @@ ncclResult_t ncclCommSplit(ncclComm_t parent, int colour, int key, ncclComm_t* h
   if (in_group()) die("the double of libnccl splits no communicator within a group");
   if (!blocks(config, comm.blocking)) die("the double of libnccl splits only where it may block");
   *handle = nullptr;
+  const std::shared_ptr<Board> board = comm.clique->board;
+  const std::string name = "split-" + std::to_string(comm.splits);
   Clique::Split& split = comm.clique->splits[comm.splits++];
   split.colours[comm.rank] = {colour, key};
+  if (board != nullptr) board->tell(name, comm.rank, colour, key);
   notify();
   const auto all_called = [&] {
+    for (int rank = 0; board != nullptr && rank < comm.clique->ranks; ++rank)
+      if (const auto of_rank = board->told(name, rank)) split.colours[rank] = *of_rank;
     return static_cast<int>(split.colours.size()) == comm.clique->ranks;
   };
-  if (!wait_on_host(all_called, rendezvous_s))
+  if (!wait_for_ranks(*comm.clique, all_called, rendezvous_s))
     die("ncclCommSplit: only " + std::to_string(split.colours.size()) + " of " +
         std::to_string(comm.clique->ranks) + " ranks came");
   if (colour == NCCL_SPLIT_NOCOLOR) return ncclSuccess;
@@ -273,7 +321,12 @@ ncclResult_t ncclCommSplit(ncclComm_t parent, int colour, int key, ncclComm_t* h
     clique =
         new_clique("split-" + std::to_string(++cliques().ids), static_cast<int>(members.size()));
   const auto at = std::find(members.begin(), members.end(), std::pair(key, comm.rank));
-  ncclComm& made = join(clique, static_cast<int>(at - members.begin()), comm.device, true);
+  const int rank = static_cast<int>(at - members.begin());
+  if (board != nullptr)
+    clique->board =
+        std::make_shared<Board>(comm.clique->id + "-" + name + "-" + std::to_string(colour), rank,
+                                clique->ranks, comm.device);
+  ncclComm& made = join(clique, rank, comm.device, true);
   if (await_members(made, rendezvous_s) == ncclInProgress)
     die("ncclCommSplit: a rank of the new communicator did not come");
   *handle = &made;
@@ -325,6 +378,7 @@ ncclResult_t ncclCommAbort(ncclComm_t handle) {
     }
   }
   drop(comm);
+  if (comm.clique->board != nullptr) comm.clique->board->abort();
   bury(comm);
   notify();
   return fault(call);
@@ -334,6 +388,14 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* error) {
   const ApiCall call("ncclCommGetAsyncError");
   if (call.injected() != 0) return fault(call);
   ncclComm& comm = live(handle);
+  if (comm.clique->board != nullptr && comm.error == ncclSuccess) {
+    const Board::Lost lost = comm.clique->board->lost();
+    if (lost.rank >= 0 && (lost.died || !cliques().hides_aborts)) {
+      comm.error = ncclRemoteError;
+      comm.last_error =
+          "rank " + std::to_string(lost.rank) + (lost.died ? " has died" : " has left");
+    }
+  }
   *error = comm.error;
   if (comm.error != ncclSuccess) return ncclSuccess;
   if (!comm.made) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tests/support/cuda_on_host/nccl/board.h"
+
 namespace cuda_on_host::nccl {
 namespace {
 
@@ -54,19 +56,30 @@ std::pair<int, int> way_of(const Part& part) {
                                  : std::pair(part.peer, part.comm->rank);
 }
 
-// The parts that match this one, itself included, as far as they are issued.
+// The parts that match this one, itself included, as far as they are issued; of other processes, as
+// far as they are on the board.
 std::vector<PartPointer> partners(const Part& part) {
   Clique& clique = *part.comm->clique;
   std::vector<PartPointer> found;
-  const auto look = [&](const Parts& parts) {
-    const auto at = parts.find(part.number);
+  const auto look = [&](Parts& parts, int rank, const std::string& name) {
+    auto at = parts.find(part.number);
+    if (at == parts.end() && clique.board != nullptr && rank != part.comm->rank) {
+      ncclComm* const other = clique.members[static_cast<std::size_t>(rank)];
+      if (const PartPointer left = clique.board->find(name, other)) {
+        left->number = part.number;
+        at = parts.emplace(part.number, left).first;
+        ++progress();
+      }
+    }
     if (at != parts.end()) found.push_back(at->second);
   };
   if (is_transfer(part)) {
-    look(clique.sends[way_of(part)]);
-    look(clique.receives[way_of(part)]);
+    const auto [from, to] = way_of(part);
+    look(clique.sends[{from, to}], from, name_of_transfer(true, from, to, part.number));
+    look(clique.receives[{from, to}], to, name_of_transfer(false, from, to, part.number));
   } else {
-    for (int rank = 0; rank < clique.ranks; ++rank) look(clique.collectives[rank]);
+    for (int rank = 0; rank < clique.ranks; ++rank)
+      look(clique.collectives[rank], rank, name_of_collective(rank, part.number));
   }
   return found;
 }
@@ -76,6 +89,7 @@ std::size_t all_partners(const Part& part) {
 }
 
 bool is_active(const Part& part) {
+  if (part.is_remote) return true;
   const OperationPointer owner = part.owner.lock();
   return part.active && owner != nullptr && !owner->done;
 }
@@ -146,8 +160,10 @@ void complete_transfer(const PartPointer& part) {
     return;
   }
   const std::byte* const source = both[0]->buffered ? both[0]->mail.data() : both[0]->in;
-  if (bytes > 0) std::memcpy(both[1]->out, source, bytes);
+  if (bytes > 0 && !both[1]->is_remote) std::memcpy(both[1]->out, source, bytes);
   if (!both[0]->buffered) meet(both);
+  for (const PartPointer& p : both)
+    if (p->is_remote) part->comm->clique->board->take_away(name_on_board(*p));
   finish(both[0]);
   finish(both[1]);
   forget(*part);
@@ -186,7 +202,8 @@ std::vector<std::byte> result_of(const Part& part, const std::vector<PartPointer
 void complete_collective(const PartPointer& part) {
   const std::vector<PartPointer> all = partners(*part);
   std::vector<std::vector<std::byte>> results;
-  for (const PartPointer& p : all) results.push_back(result_of(*p, all));
+  for (const PartPointer& p : all)
+    results.push_back(p->is_remote ? std::vector<std::byte>() : result_of(*p, all));
   meet(all);
   for (std::size_t r = 0; r < all.size(); ++r) {
     const bool receives = all[r]->kind != Kind::reduce || all[r]->peer == all[r]->comm->rank;
@@ -194,6 +211,9 @@ void complete_collective(const PartPointer& part) {
       std::memcpy(all[r]->out, results[r].data(), results[r].size());
     finish(all[r]);
   }
+  // All have this one's part, so they are done with those before it.
+  if (part->comm->clique->board != nullptr && part->number > 0)
+    part->comm->clique->board->take_away(name_of_collective(part->comm->rank, part->number - 1));
   forget(*part);
   ++progress();
 }
@@ -252,7 +272,31 @@ void register_part(const PartPointer& part) {
   (*parts)[part->number] = part;
 }
 
+// What another process has said of a part that it has not left on the board yet.
+std::string held_back(const Part& part, const std::vector<PartPointer>& there) {
+  const Clique& clique = *part.comm->clique;
+  if (clique.board == nullptr) return {};
+  const auto issued = [&](int rank, const std::string& name) {
+    return clique.board->is_announced(name)
+               ? "rank " + std::to_string(rank) + " " + name + " is behind others of its stream"
+               : std::string();
+  };
+  if (is_transfer(part)) {
+    const auto [from, to] = way_of(part);
+    const bool sends = part.kind == Kind::send;
+    return issued(part.peer, name_of_transfer(!sends, from, to, part.number));
+  }
+  for (int rank = 0; rank < clique.ranks; ++rank) {
+    const bool came = std::any_of(there.begin(), there.end(),
+                                  [&](const PartPointer& p) { return p->comm->rank == rank; });
+    const std::string text = came ? "" : issued(rank, name_of_collective(rank, part.number));
+    if (!text.empty()) return text;
+  }
+  return {};
+}
+
 std::string missing(const Part& part, const std::vector<PartPointer>& there) {
+  if (const std::string text = held_back(part, there); !text.empty()) return text;
   if (part.kind == Kind::send)
     return "rank " + std::to_string(part.peer) + " has issued no matching receive";
   if (part.kind == Kind::receive)
@@ -279,14 +323,52 @@ std::string waits_for(const Part& part) {
   return text + "all are there";
 }
 
-OperationPointer make_operation(const std::vector<Part>& prototypes) {
-  auto operation = std::make_shared<Operation>();
+using OwnParts = std::shared_ptr<std::vector<PartPointer>>;
+
+// Parts with their numbers.
+OwnParts issue_parts(const std::vector<Part>& prototypes) {
   auto parts = std::make_shared<std::vector<PartPointer>>();
   for (const Part& prototype : prototypes) {
     const auto part = std::make_shared<Part>(prototype);
-    part->owner = operation;
     register_part(part);
     parts->push_back(part);
+    if (part->comm->clique->board != nullptr) part->comm->clique->board->announce(*part);
+  }
+  return parts;
+}
+
+void keep_for(ncclComm& comm, const OperationPointer& operation) {
+  std::erase_if(comm.operations, [](const std::weak_ptr<Operation>& o) {
+    const OperationPointer p = o.lock();
+    return p == nullptr || p->done;
+  });
+  comm.operations.push_back(operation);
+}
+
+// Puts parts on the board, for other processes.
+OperationPointer make_leaving(const OwnParts& parts) {
+  auto operation = std::make_shared<Operation>();
+  operation->what = text_of(*parts->front()) + ", for other processes";
+  for (const PartPointer& part : *parts)
+    for (const Access& access : accesses_of(*part))
+      if (!access.writes) operation->accesses.push_back(access);
+  operation->run = [parts] {
+    for (const PartPointer& part : *parts) {
+      const bool to_itself = is_transfer(*part) && part->peer == part->comm->rank;
+      if (!to_itself) part->comm->clique->board->leave(*part);
+      part->active = true;
+    }
+    ++progress();
+  };
+  keep_for(*parts->front()->comm, operation);
+  return operation;
+}
+
+OperationPointer make_operation(const OwnParts& parts) {
+  auto operation = std::make_shared<Operation>();
+  const bool has_board = parts->front()->comm->clique->board != nullptr;
+  for (const PartPointer& part : *parts) {
+    part->owner = operation;
     for (const Access& access : accesses_of(*part)) operation->accesses.push_back(access);
   }
   double sent = 0;
@@ -299,8 +381,9 @@ OperationPointer make_operation(const std::vector<Part>& prototypes) {
   operation->timed_bytes = std::max(sent, received);
   operation->what = text_of(*parts->front());
   if (parts->size() > 1) operation->what += " and " + std::to_string(parts->size() - 1) + " more";
-  operation->ready = [parts] {
+  operation->ready = [parts, has_board] {
     for (const PartPointer& part : *parts) {
+      if (has_board) break;  // they were left there by the operation before
       if (!part->active) ++progress();
       part->active = true;
     }
@@ -334,12 +417,7 @@ OperationPointer make_operation(const std::vector<Part>& prototypes) {
     }
     return text;
   };
-  std::vector<std::weak_ptr<Operation>>& own = parts->front()->comm->operations;
-  std::erase_if(own, [](const std::weak_ptr<Operation>& o) {
-    const OperationPointer p = o.lock();
-    return p == nullptr || p->done;
-  });
-  own.push_back(operation);
+  keep_for(*parts->front()->comm, operation);
   return operation;
 }
 
@@ -367,7 +445,16 @@ void enqueue_parts(cudaStream_t handle, const std::vector<Part>& parts) {
   if (device_of(*stream) != comm.device)
     die("a communicator of device " + std::to_string(comm.device) + " on a stream of device " +
         std::to_string(device_of(*stream)));
-  enqueue(stream, [parts] { return make_operation(parts); });
+  if (comm.clique->board == nullptr) {
+    enqueue(stream, [parts] { return make_operation(issue_parts(parts)); });
+    return;
+  }
+  const auto own = std::make_shared<OwnParts>();
+  enqueue(stream, [parts, own] {
+    *own = issue_parts(parts);
+    return make_leaving(*own);
+  });
+  enqueue(stream, [own] { return make_operation(*own); });
 }
 
 void drop(ncclComm& comm) {

@@ -30,6 +30,7 @@ namespace cuda_on_host::nccl {
 
 enum class Kind { send, receive, all_reduce, reduce, broadcast, reduce_scatter, all_gather };
 
+class Board;
 struct Part;
 using PartPointer = std::shared_ptr<Part>;
 
@@ -43,6 +44,8 @@ struct Clique {
   int joined = 0;
   int enrolled = 0;     // ranks that have taken their place among those that have turns
   std::string refusal;  // why it cannot be made; empty if it can
+  // Where ranks are processes (board.h). Members of other processes then stand for their ranks alone.
+  std::shared_ptr<Board> board;
 
   std::map<std::pair<int, int>, Parts> sends;     // from, to
   std::map<std::pair<int, int>, Parts> receives;  // from, to
@@ -74,8 +77,9 @@ struct Part {
   std::weak_ptr<Operation> owner = {};
   bool active = false;
   bool done = false;
-  bool refused = false;   // a mismatch was reported
-  bool buffered = false;  // a send whose bytes are in `mail`
+  bool is_remote = false;  // of another process, found on the board
+  bool refused = false;    // a mismatch was reported
+  bool buffered = false;   // a send whose bytes are in `mail`
   std::vector<std::byte> mail = {};
 };
 
