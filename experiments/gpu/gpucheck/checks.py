@@ -15,6 +15,7 @@ SANITIZED = {
         "paceline_cuda_contract_tests": "CudaKernel.RunsOnEveryElement:CudaKernel.SumsByPhases*:CudaKernel.ReadsWhat*",
         "paceline_cuda_device_tests": "CudaKernels.*-*TakeLargeArrays:*EveryHalf*",
         "paceline_cuda_network_tests": "CudaNetworkTest.*",
+        "paceline_cudnn_network_tests": "CudnnNetworkTest.ComputesBranches*",
     },
     "racecheck": {
         "paceline_cuda_contract_tests": "CudaKernel.SumsByPhases*:CudaKernel.ReadsWhat*",
@@ -172,6 +173,29 @@ def run_benchmark(check, limit_s):
     return {**state(problems), "commands": [words(command)], "kernels": kernels}
 
 
+def time_layers(check, limit_s):
+    """Each layer of ResNet-50 by cuDNN and by own kernels, beside what memory and arithmetic take at least."""
+    name = "cuda_network_benchmark"
+    if name not in check.manifest["programs"]:
+        return {"state": "skipped", "reason": f"{name} was not packed", "commands": []}
+    if missing := check.missing(name):
+        return {"state": "skipped", "reason": f"{', '.join(missing)} is not on this machine", "commands": []}
+    command = [check.bin / name, *(["cnn-small", "4"] if check.quick else ["resnet50", "64"]), "fp16"]
+    # cuDNN's plans are made for the check alone.
+    ended = run_limited(command, limit_s, {**check.env, "XDG_CACHE_HOME": str(check.scratch / "cache")}, check.scratch)
+    said, *lines = ended.out.splitlines() or [""]
+    keys = lines[0].split("\t") if lines else []
+    layers = [dict(zip(keys, line.split("\t"))) for line in lines[1:]]
+    problems = [ended.problem or f"ended with {ended.code}: {tail(ended.err, 600)}"] if ended.code != 0 else []
+    problems += ["no layer was timed"] if not problems and not layers else []
+    return {**state(problems), "commands": [words(command)], "seconds_of_program": round(ended.seconds, 2), "measured": said, "layers": layers}
+
+
+def layers_by(check):
+    """What computes layers in training: cuDNN where it was packed and is on the machine."""
+    return "cudnn" if "paceline-cudnn.so" in check.manifest["programs"] and not check.missing("paceline-cudnn.so") else "own"
+
+
 def read_benchmark(text):
     """Returns the rows of Google Benchmark's JSON, also of one that was cut off."""
     for whole in (text, text[:text.rfind("}") + 1] + "]}"):
@@ -196,6 +220,9 @@ def train(check, limit_s):
         batch = "4" if check.quick else "64"
         command = [check.bin / "paceline", "train", "--model", network, "--data", check.folder / "data", "--device", device,
                    "--ranks", "1", "--batch", batch, "--seed", "1", *length, *PRECISIONS[precision], "--metrics", metrics]
+        if device == "cuda":
+            command += ["--layers", layers_by(check)]
+            command += ["--layer-plans", check.scratch / "plans.json"] if layers_by(check) == "cudnn" else []
         missing = check.missing("paceline-cuda.so") if device == "cuda" else []
         if missing:
             problems.append(f"{network}, {precision}, {device}: {missing[0]} is not on this machine")

@@ -25,7 +25,8 @@ BASE = re.compile(r"(linux-vdso|ld-linux[\w-]*|lib(c|m|dl|pthread|rt|resolv|util
 FALLBACK = re.compile(r"lib(stdc\+\+|gcc_s)\.so")
 # Too big to travel, and part of every machine that trains.
 FOUND_THERE = re.compile(r"lib(nccl|cudnn\w*|cublas\w*|nvrtc[\w-]*|nvJitLink)\.so")
-DOUBLES = ("paceline_cudart_double", "paceline_nccl_double")
+DOUBLES = ("paceline_cudart_double", "paceline_nccl_double", "paceline_cudnn_double")
+WITH_CUDNN = ("paceline_cudnn_double",)  # which a build without cuDNN lacks
 DRIVER = re.compile(r"lib(cuda|nvidia-ml)\.so")
 
 
@@ -37,7 +38,14 @@ def targets_of(build):
     programs = re.findall(r"add_test\(\[=\[(\w+)\.device\]=\]", listing.read_text())
     files = {"paceline": build / "paceline", "paceline_cuda_module": build / "paceline-cuda.so",
              "cuda_kernels_benchmark": build / "tests/benchmarks/cuda_kernels_benchmark"}
+    if has_cudnn(build):
+        files |= {"paceline_cudnn_module": build / "paceline-cudnn.so",
+                  "cuda_network_benchmark": build / "tests/benchmarks/cuda_network_benchmark"}
     return {**files, **{name: build / "tests/cuda" / name for name in programs}}
+
+
+def has_cudnn(build):
+    return "paceline_cudnn_network_tests" in (build / "tests/cuda/CTestTestfile.cmake").read_text()
 
 
 def pack(folder, build, peer, data, doubles, only, limit_mib, as_built):
@@ -48,7 +56,8 @@ def pack(folder, build, peer, data, doubles, only, limit_mib, as_built):
             raise CheckError(f"there is no program {unknown[0]}; there are {', '.join(sorted(files))}")
         files = {name: files[name] for name in only}
     if not as_built:
-        build_targets(build, [*files, *(DOUBLES if doubles else [])])
+        wanted = [name for name in DOUBLES if has_cudnn(build) or name not in WITH_CUDNN] if doubles else []
+        build_targets(build, [*files, *wanted])
     require_built(build, files)
     if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
         raise CheckError(f"{folder} is not empty and was not packed by this command: name another folder")

@@ -19,9 +19,10 @@ from .processes import run_limited
 # to those after it, and the last has ended with the budget.
 STEPS = {
     "machine": (checks.look_at_machine, 4),
-    "tests": (checks.run_tests, 26),
+    "tests": (checks.run_tests, 30),
     "sanitizer": (checks.sanitize, 18),
     "benchmark": (checks.run_benchmark, 8),
+    "layers": (checks.time_layers, 10),
     "training": (checks.train, 20),
     "peer": (checks.run_peer, 24),
 }
@@ -43,7 +44,9 @@ class Check:
         self.found = machine.find_libraries(needed)
         if doubles:
             self.found.update({name: doubles / name for name in needed if (doubles / name).exists()})
-        ours = [*([doubles] if doubles else []), scratch / "lib", *(path.parent for path in self.found.values())]
+        # cuDNN opens its compiler by itself.
+        compiler = machine.find_libraries(["libnvrtc.so.13"]) if "libcudnn.so.9" in needed and not doubles else {}
+        ours = [*([doubles] if doubles else []), scratch / "lib", *(path.parent for path in (*self.found.values(), *compiler.values()))]
         ours += [pathlib.Path(p) for p in self.plain_env.get("LD_LIBRARY_PATH", "").split(os.pathsep) if p]
         self.env = self.with_libraries(ours)
         if not self.starts():

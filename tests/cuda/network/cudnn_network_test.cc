@@ -2,6 +2,8 @@
 // order in which the doubles may run what was started.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
 #include <cudnn_graph.h>
 
@@ -18,6 +20,7 @@
 #include "tests/cuda/network/rig.h"
 #include "tests/support/cuda_on_host/control.h"
 #include "tests/support/cuda_on_host/cudnn_control.h"
+#include "tests/support/drawn_network.h"
 #include "tests/support/temporary_folder.h"
 
 namespace paceline::runtime {
@@ -133,6 +136,16 @@ TEST_F(CudnnNetworkTest, ComputesAZooNetworkAsTheReferenceDoes) {
   const NetworkTrial trial(models::zoo_network("cnn-small"), 2);
   expect_near(OnDevice(trial, {.batch = 2}, 0, by_cudnn(false)).pass(1), trial.of_reference(),
               {2e-5, 2e-5});
+}
+
+// Drawn graphs of layers: what a kind of layer is fused with, and how many read it, is anything.
+RC_GTEST_FIXTURE_PROP(CudnnNetworkTest, ComputesADrawnNetworkAsOwnKernelsDo, ()) {
+  const NetworkTrial trial(test::drawn_network(), 2);
+  const Gradients made = OnDevice(trial, {.batch = 2}, 0, by_cudnn(false)).pass(1);
+  const Gradients expected = OnDevice(trial, {.batch = 2}).pass(1);
+  RC_ASSERT(std::abs(made.loss - expected.loss) < 1e-4 * std::max(1.0, expected.loss));
+  RC_ASSERT(relative_error(made.logits, expected.logits) < 1e-4);
+  RC_ASSERT(relative_error(made.weights, expected.weights) < 1e-3);
 }
 
 // Batch norms whose running statistics do not begin at a multiple of 16 bytes go forward by our own
