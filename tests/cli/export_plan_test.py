@@ -41,6 +41,10 @@ def answer(path, ranks, nodes, size):
     return chosen[0] if chosen else None
 
 
+def needs_plugin(test):
+    return unittest.skipUnless(os.environ["PACELINE_NCCL_TUNER"], "the plugin is built for a sanitizer")(test)
+
+
 class ExportedPlans(CommandTest):
     def setUp(self):
         super().setUp()
@@ -55,6 +59,7 @@ class ExportedPlans(CommandTest):
             words = ("--cluster", CLUSTER, *words)
         return run("export", str(self.plan), "--format", format, *words)
 
+    @needs_plugin
     def test_the_plugin_takes_what_is_exported(self):
         names = ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat")
         for strategy, format in (("nccl", "nccl-tuner"), ("fused-ring", "nccl-tuner"), ("fused-ring", "nccl-constants")):
@@ -71,6 +76,7 @@ class ExportedPlans(CommandTest):
             self.assertIsNone(answer(path, 16, 2, 1 << 40))
         self.assertIsNone(answer(self.folder / "none", 16, 2, int(rules[0][4])))
 
+    @needs_plugin
     def test_buckets_of_a_ring_are_rules_of_their_sizes(self):
         plan = self.written("--strategy", "fused-ring", "--theta", "4 MiB")
         self.done(self.export("nccl-tuner", "--output", str(self.folder / "rules")))
