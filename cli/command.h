@@ -29,6 +29,7 @@ void add_reproduce(Command& app);
 void add_agree(Command& app);
 void add_compare(Command& app);
 void add_cost(Command& app);
+void add_plan_capacity(Command& app);
 void add_completion(Command& app);
 
 }  // namespace paceline::cli

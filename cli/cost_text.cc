@@ -38,17 +38,13 @@ std::string number_text(double number) {
                                         : fmt::format("{:.4g}", number);
 }
 
-std::string clock_text(Seconds time, const ClockUnit& unit) {
+std::string clock_in(Seconds time, const ClockUnit& unit) {
   return fmt::format("{} {}", number_text(time.value() / unit.seconds), unit.name);
-}
-
-std::string clock_text(Seconds time) {
-  return clock_text(time, unit_of(time));
 }
 
 std::string interval_text(const Figure<Seconds>& time, const ClockUnit& unit) {
   return fmt::format("{} - {}", number_text(time.low.value() / unit.seconds),
-                     clock_text(time.high, unit));
+                     clock_in(time.high, unit));
 }
 
 template <class Q>
@@ -85,7 +81,7 @@ Table cost_table_of(const job::CostTable& table) {
               std::string(name(row.phases.front()->plan.wire)),
               to_text(training / row.time.iterations),
               to_text(simulator::training_throughput(row.time.samples, training)),
-              clock_text(row.time.total.value, unit), interval_text(row.time.total, unit),
+              clock_in(row.time.total.value, unit), interval_text(row.time.total, unit),
               number_text(row.expenses.device_hours.value),
               row.expenses.cost ? to_text(row.expenses.cost->value) : "-",
               row.expenses.energy ? to_text(row.expenses.energy->value) : "-"});
@@ -219,6 +215,26 @@ std::string basis_line(const char* what, const Figure<Q>& figure, Text text) {
                      name(figure.provenance), figure.source);
 }
 
+// The notes of all tables, each line once.
+std::string haste_notes(const job::CostTable& table) {
+  std::string text;
+  for (const job::PredictionTable& of_phase : table.tables) {
+    const std::string note = haste_note({&of_phase, 1});
+    if (text.find(note) == std::string::npos) text += note;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string clock_text(Seconds time) {
+  return clock_in(time, unit_of(time));
+}
+
+std::string clock_interval_text(const Figure<Seconds>& time) {
+  return interval_text(time, unit_of(time.value));
+}
+
 std::string expenses_basis(const models::Cluster& cluster) {
   const auto share = [](double v) { return fmt::format("{:.3g} %", 100 * v); };
   const auto factor = [](double v) { return fmt::format("{:.3g} x", v); };
@@ -236,18 +252,6 @@ std::string expenses_basis(const models::Cluster& cluster) {
   if (power.node || cluster.device.power) text += basis_line("PUE", power.pue, factor);
   return text;
 }
-
-// The notes of all tables, each line once.
-std::string haste_notes(const job::CostTable& table) {
-  std::string text;
-  for (const job::PredictionTable& of_phase : table.tables) {
-    const std::string note = haste_note({&of_phase, 1});
-    if (text.find(note) == std::string::npos) text += note;
-  }
-  return text;
-}
-
-}  // namespace
 
 std::string to_text(const job::CostTable& table, int width) {
   const job::Job& job = table.job(0);

@@ -52,6 +52,8 @@ constexpr const char* about =
     "Examples:\n"
     "  paceline predict --model resnet50 --cluster jizhi-p40 --ranks 1024\n"
     "  paceline scale --model resnet50 --cluster jizhi-p40 --ranks 8-2048\n"
+    "  paceline plan-capacity --model resnet50 --cluster aws-p3-16xlarge,sony-abci --epochs 90 "
+    "--dataset imagenet --within 2h --node-price 20USD/h\n"
     "  paceline show network resnet50\n"
     "  paceline reproduce jizhi\n"
     "  mpirun -n 2 paceline train --model resnet-small --data fashion-mnist\n"
@@ -62,6 +64,7 @@ void add_commands(paceline::cli::Command& app) {
   paceline::cli::add_scale(app);
   paceline::cli::add_time(app);
   paceline::cli::add_cost(app);
+  paceline::cli::add_plan_capacity(app);
   paceline::cli::add_show(app);
   paceline::cli::add_verify(app);
   paceline::cli::add_export(app);

@@ -427,6 +427,8 @@ std::string k_fac_note(const job::PredictionTable& table) {
 
 std::string setting_text(const job::Job& job) {
   std::string text;
+  if (!job.nic.empty())
+    text += fmt::format("NIC: {} in place of the cluster's own (--nic)\n", job.nic);
   if (job.overlap)
     text += fmt::format("overlap: {}, for all strategies but no-overlap (--overlap)\n",
                         name(*job.overlap));

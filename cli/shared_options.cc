@@ -115,12 +115,21 @@ void add_job_options(Command& command, job::JobOptions& options) {
       .add_option("--cluster", options.cluster, "Cluster: a name of the catalogue or a YAML file")
       .value("NAME|FILE");
   add_placement_option(command, options.placement);
+  command
+      .add_option("--nic", options.nic,
+                  "NICs of a node in place of the cluster's own: a link of the catalogue, several "
+                  "of them, or what a message gets of each, as in '100 Gbit/s'")
+      .value("LINK|COUNTxLINK|BANDWIDTH");
   command.add_option("--batch", options.batch, "Samples per rank and iteration").value("N (64)");
-  add_sequence_option(command, options.sequence);
   command
       .add_option("--accumulate", options.accumulate,
                   "Batches of a rank whose gradients are added up before they travel and are used")
       .value("K (1)");
+  add_prediction_options(command, options);
+}
+
+void add_prediction_options(Command& command, job::JobOptions& options) {
+  add_sequence_option(command, options.sequence);
   command
       .add_option("--precision", options.precision,
                   "Precision of computation: fp32, or mixed (FP16 with FP32 master weights)")

@@ -1,39 +1,11 @@
 // The document of docs/formats.md that holds training runs. Tests: tests/cli/cost_test.py.
 
 #include "cli/job/cost_table.h"
+#include "cli/job/document_values.h"
 #include "models/base/json.h"
 
 namespace paceline::job {
 namespace {
-
-double number(double value) {
-  return value;
-}
-template <class Q>
-double number(Q value) {
-  return value.value();
-}
-
-// "time_s", "time_low_s" and "time_high_s" for the name "time" and the unit "s".
-template <class Q>
-void add_interval(Json& json, const std::string& name, const std::string& unit,
-                  const Figure<Q>& figure) {
-  json[name + "_" + unit] = number(figure.value);
-  json[name + "_low_" + unit] = number(figure.low);
-  json[name + "_high_" + unit] = number(figure.high);
-}
-
-// A figure that is stated, with what it rests on; null where there is none.
-template <class Q>
-Json stated(const std::optional<Figure<Q>>& figure, const char* unit) {
-  if (!figure) return nullptr;
-  return {{"unit", unit},
-          {"value", number(figure->value)},
-          {"low", number(figure->low)},
-          {"high", number(figure->high)},
-          {"provenance", name(figure->provenance)},
-          {"source", figure->source}};
-}
 
 Json length_json(const models::Length& length) {
   return {{"count", length.count}, {"measure", models::name(length.measure)}};

@@ -5,10 +5,14 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "models/base/error.h"
 #include "models/base/parse_units.h"
+#include "simulator/cost/device_memory.h"
+#include "simulator/cost/library_curve.h"
+#include "simulator/engine/prepare.h"
 
 namespace paceline::job {
 namespace {
@@ -76,14 +80,18 @@ InputError in_phase(const models::Phase& phase, const InputError& error) {
 
 class CostTabler {
  public:
-  CostTabler(const JobOptions& options, const TrainingRunOptions& run, const CostObserver& observer)
-      : options_(options), run_options_(run), observer_(observer) {}
+  CostTabler(const JobOptions& options, const TrainingRunOptions& run, const CostRequest& request)
+      : options_(options), run_options_(run), request_(request) {}
 
   CostTable table() {
     table_.run = load_training_run(run_options_);
     check_stated_rates(options_, table_.run);
     load_jobs();
-    predict();
+    if (request_.only_best) {
+      predict_best();
+    } else {
+      predict();
+    }
     make_rows();
     return std::move(table_);
   }
@@ -110,16 +118,110 @@ class CostTabler {
       throw InputError({"--model"}, fmt::format("{} networks", first.networks.size()),
                        "a training run is of one");
     table_.ranks = ranks_of(options_, first);
-    for (Job& job : table_.jobs) state_expenses(run_options_, job.cluster);
+    for (Job& job : table_.jobs) {
+      state_expenses(run_options_, job.cluster);
+      if (request_.adjust) request_.adjust(job);
+    }
+  }
+
+  // A strategy at one of the wire types, by the stated time of the run with it.
+  struct Choice {
+    const models::Strategy* strategy;
+    std::size_t wire;
+    bool fits;  // the device's memory, in all phases
+    bool has_own_model;
+    Seconds total;
+
+    bool operator<(const Choice& other) const {
+      return std::tuple(!fits, has_own_model, total) <
+             std::tuple(!other.fits, other.has_own_model, other.total);
+    }
+  };
+
+  // The time of the run with this strategy; nothing where an iteration takes long to follow.
+  std::optional<Choice> choice(const models::Strategy& strategy, std::size_t wire,
+                               std::deque<simulator::Predictor>& predictors,
+                               const std::vector<Seconds>& evaluations) {
+    const Job& first = table_.jobs.front();
+    const bool has_curve =
+        strategy.library() && simulator::has_library_curve(
+                                  first.profile ? &*first.profile : nullptr, *strategy.library());
+    Choice made{
+        &strategy, wire, true, strategy.library() == models::Library::nccl && !has_curve, {}};
+    std::vector<Seconds> periods;
+    try {
+      for (std::size_t i = 0; i < predictors.size(); ++i) {
+        const Job& job = table_.jobs[i];
+        const simulator::StrategyRun run = predictors[i].run(strategy);
+        periods.push_back(run.steady.period);
+        const simulator::MemoryRequest memory{job.networks.front().work, run.plan, job.precision,
+                                              job.batch_per_rank};
+        if (!job.compute_is_exact &&
+            simulator::device_memory(memory).total() > job.cluster.device.memory.value)
+          made.fits = false;
+      }
+    } catch (const simulator::TooManyMessages& error) {
+      const bool is_known = std::any_of(table_.left_out.begin(), table_.left_out.end(),
+                                        [&](const auto& row) { return row.name == strategy.name; });
+      if (!is_known)
+        table_.left_out.push_back(
+            {std::string(strategy.name), first.wires[wire], error.problem(), error.remedy()});
+      return std::nullopt;
+    }
+    std::vector<simulator::PhaseIteration> iterations;
+    for (std::size_t phase = 0; phase < table_.run.phases.size(); ++phase) {
+      const std::size_t i = table_.table_of_phase[phase];
+      iterations.push_back({Figure<Seconds>::exact(periods[i], Provenance::predicted, ""),
+                            samples_of_an_iteration(table_.jobs[i], table_.ranks),
+                            evaluations[phase]});
+    }
+    made.total = simulator::time_to_train(table_.run, iterations).total.value;
+    return made;
+  }
+
+  void predict_best() {
+    std::vector<Seconds> evaluations;
+    for (std::size_t phase = 0; phase < table_.run.phases.size(); ++phase)
+      evaluations.push_back(
+          evaluation(table_.run.phases[phase], table_.jobs[table_.table_of_phase[phase]]));
+    const Job& first = table_.jobs.front();
+    std::vector<Choice> choices;
+    for (std::size_t wire = 0; wire < first.wires.size(); ++wire) {
+      std::deque<simulator::Predictor> predictors;
+      for (const Job& job : table_.jobs)
+        predictors.emplace_back(job.request(job.networks.front(), table_.ranks, job.wires[wire]));
+      for (const models::Strategy* strategy : first.strategies) {
+        if (auto made = choice(*strategy, wire, predictors, evaluations))
+          choices.push_back(*std::move(made));
+      }
+    }
+    if (choices.empty())
+      throw InputError(fmt::format("no strategy can be timed on {} ranks", table_.ranks),
+                       table_.left_out.front().remedy);
+    std::stable_sort(choices.begin(), choices.end());
+    std::vector<std::vector<models::WireType>> wires;
+    for (const Job& job : table_.jobs) wires.push_back(job.wires);
+    for (const Choice& made : choices) {
+      for (std::size_t i = 0; i < table_.jobs.size(); ++i) {
+        table_.jobs[i].strategies = {made.strategy};
+        table_.jobs[i].wires = {wires[i][made.wire]};
+      }
+      table_.tables.clear();
+      predict();
+      // A curve of the profile may turn out not to be for this job, and the library's model timed it.
+      const bool is_ranked = !table_.tables.front().rows.front().by_library_model;
+      if (is_ranked || made.has_own_model) return;
+    }
   }
 
   void predict() {
     for (std::size_t i = 0; i < table_.jobs.size(); ++i) {
       const auto begin = [&](const models::Strategy& strategy, std::size_t done, std::size_t all) {
         const double share = static_cast<double>(done) / static_cast<double>(all);
-        if (observer_)
-          observer_(first_phase_[i]->name, strategy,
-                    (static_cast<double>(i) + share) / static_cast<double>(table_.jobs.size()));
+        if (request_.observer)
+          request_.observer(
+              first_phase_[i]->name, strategy,
+              (static_cast<double>(i) + share) / static_cast<double>(table_.jobs.size()));
       };
       const Job& job = table_.jobs[i];
       table_.tables.push_back(
@@ -140,13 +242,13 @@ class CostTabler {
 
   // The time of one evaluation in each table, by wire type: that of a forward pass is the same with
   // all strategies.
-  [[nodiscard]] Seconds evaluation(const models::Phase& phase, const PredictionTable& table) const {
+  [[nodiscard]] Seconds evaluation(const models::Phase& phase, const Job& job) const {
     if (!table_.run.evaluation) return Seconds{0};
     const models::Evaluation& asked = *table_.run.evaluation;
-    const int batch = asked.batch.value_or(phase.batch.value_or(table.job.batch_per_rank));
+    const int batch = asked.batch.value_or(phase.batch.value_or(job.batch_per_rank));
     const auto share = simulator::evaluation_share(asked.samples, table_.ranks, batch);
     simulator::Predictor predictor(
-        table.job.request(table.network, table_.ranks, table.job.wires.front()));
+        job.request(job.networks.front(), table_.ranks, job.wires.front()));
     return static_cast<double>(share.passes) * predictor.forward_pass(share.batch);
   }
 
@@ -164,7 +266,7 @@ class CostTabler {
     const models::TrainingRun& run = table_.run;
     std::vector<Seconds> evaluations;
     for (std::size_t i = 0; i < run.phases.size(); ++i)
-      evaluations.push_back(evaluation(run.phases[i], table_of(i)));
+      evaluations.push_back(evaluation(run.phases[i], table_of(i).job));
     const Job& job = table_.jobs.front();
     for (std::size_t wire = 0; wire < job.wires.size(); ++wire) {
       for (const models::Strategy* strategy : job.strategies) {
@@ -176,7 +278,8 @@ class CostTabler {
           if (found == nullptr) break;
           row.phases.push_back(found);
           row.by_library_model = row.by_library_model || found->by_library_model;
-          iterations.push_back({found->iteration, samples_of_an_iteration(table), evaluations[i]});
+          iterations.push_back(
+              {found->iteration, samples_of_an_iteration(table.job, table_.ranks), evaluations[i]});
         }
         if (row.phases.size() != run.phases.size()) continue;
         row.time = simulator::time_to_train(run, iterations);
@@ -191,13 +294,13 @@ class CostTabler {
   [[nodiscard]] const PredictionTable& table_of(std::size_t phase) const {
     return table_.tables[table_.table_of_phase[phase]];
   }
-  [[nodiscard]] static double samples_of_an_iteration(const PredictionTable& table) {
-    return static_cast<double>(table.ranks) * table.job.batch_per_rank * table.job.accumulate;
+  [[nodiscard]] static double samples_of_an_iteration(const Job& job, int ranks) {
+    return static_cast<double>(ranks) * job.batch_per_rank * job.accumulate;
   }
 
   const JobOptions& options_;
   const TrainingRunOptions& run_options_;
-  const CostObserver& observer_;
+  const CostRequest& request_;
   CostTable table_;
   std::vector<const models::Phase*> first_phase_;  // of each job
 };
@@ -226,8 +329,8 @@ std::vector<std::size_t> CostTable::tied() const {
 }
 
 CostTable cost_table(const JobOptions& options, const TrainingRunOptions& run,
-                     const CostObserver& observer) {
-  return CostTabler(options, run, observer).table();
+                     const CostRequest& request) {
+  return CostTabler(options, run, request).table();
 }
 
 }  // namespace paceline::job

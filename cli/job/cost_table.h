@@ -50,10 +50,20 @@ struct CostTable {
 using CostObserver = std::function<void(const std::string& phase, const models::Strategy& strategy,
                                         double share_done)>;
 
+struct CostRequest {
+  CostObserver observer = {};
+  // Changes each job once it is loaded, before anything is predicted.
+  std::function<void(Job&)> adjust = {};
+  // Only one row is made: that of the shortest time among those that fit into the device's memory, or
+  // among all if none fits. Rows that a library's own model times come last, as in best(). All others
+  // are predicted without their intervals, which takes a third of the time.
+  bool only_best = false;
+};
+
 // Predicts the run. `options` are those of all phases, but for what a phase says itself. Throws
 // InputError as load_job and predict_table do, and for what a phase says with its file and line.
 [[nodiscard]] CostTable cost_table(const JobOptions& options, const TrainingRunOptions& run,
-                                   const CostObserver& observer = {});
+                                   const CostRequest& request = {});
 
 // The JSON document of the table (schema paceline.cost/1; docs/formats.md).
 [[nodiscard]] std::string to_json(const CostTable& table);

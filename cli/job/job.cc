@@ -44,6 +44,24 @@ std::vector<const models::Strategy*> load_strategies(const std::string& option,
   return chosen;
 }
 
+// Puts other NICs in place of the cluster's. What a profile says of these is then not used.
+void take_nic(const std::string& option, Job& job) {
+  parsing_option("--nic", [&] {
+    job.cluster = models::with_nic(std::move(job.cluster), parse_nic(option));
+    job.nic = option;
+    if (!job.profile) return;
+    models::Profile& profile = *job.profile;
+    if (profile.transport)
+      throw InputError(fmt::format("profile {} calibrated messages over its NIC", profile.name),
+                       "add --profile none, or leave --nic out");
+    profile.nic_latency.reset();
+    profile.nic_bandwidth.reset();
+    profile.nic_both_ways.reset();
+    std::erase_if(profile.curves,
+                  [](const models::CalibratedCurve& curve) { return curve.between_nodes; });
+  });
+}
+
 void scale_gradients(const std::string& text, Job& job) {
   job.gradient_scale =
       parsing_option("--scale-gradients", [&] { return parse_number(text, 1e-9, 1); });
@@ -86,6 +104,7 @@ Job load_job(const JobOptions& options) {
   }
   job.cluster = load_cluster(options.cluster, options.placement);
   job.profile = load_profile(options.profile, job.cluster);
+  if (!options.nic.empty()) take_nic(options.nic, job);
   job.batch_per_rank = static_cast<int>(
       parsing_option("--batch", [&] { return parse_count(options.batch, 1, 1 << 20); }));
   constexpr int most_batches = 1 << 16;

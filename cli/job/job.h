@@ -20,6 +20,7 @@ struct JobOptions {
   std::string model;
   std::string cluster;
   std::string placement;
+  std::string nic;  // in place of the cluster's
   std::string ranks;
   std::string batch = "64";
   std::string sequence;
@@ -46,6 +47,7 @@ struct JobOptions {
 struct Job {
   std::vector<LoadedNetwork> networks;  // at least one
   models::Cluster cluster;
+  std::string nic;  // that --nic put in place of the cluster's; may be empty
   std::optional<models::Profile> profile;
   int batch_per_rank = 1;
   int accumulate = 1;  // as in simulator::PredictionRequest

@@ -9,8 +9,10 @@
 #include "calibration/shipped_profiles.h"
 #include "cli/job/files.h"
 #include "cli/job/option_values.h"
+#include "models/base/limits.h"
 #include "models/base/parse_units.h"
 #include "models/cluster/catalog.h"
+#include "models/cluster/catalog_parts.h"
 #include "models/cluster/placement.h"
 #include "models/cluster/yaml.h"
 #include "models/collective/catalogue.h"
@@ -95,6 +97,21 @@ models::Cluster load_cluster(const std::string& name_or_file, const std::string&
   models::Cluster cluster = load_cluster(name_or_file);
   if (!placement.empty()) place_ranks(cluster, placement);
   return cluster;
+}
+
+models::OtherNic parse_nic(const std::string& text) {
+  constexpr int most_nics = 256;  // of a node, as in a cluster's file
+  const std::size_t digits = text.find_first_not_of("0123456789");
+  if (digits != std::string::npos && digits > 0 && text[digits] == 'x')
+    return {.link = models::catalog_link(text.substr(digits + 1)),
+            .count = static_cast<int>(parse_count(text.substr(0, digits), 1, most_nics))};
+  if (digits == 0) return {.link = models::catalog_link(text)};
+  const BytesPerSecond bandwidth = parse_bandwidth(text);
+  if (!within_limits(bandwidth))
+    throw InputError(fmt::format("{} is out of range", in_quotes(text)),
+                     fmt::format("write {} to {}", to_text(Limits<BytesPerSecond>::least),
+                                 to_text(Limits<BytesPerSecond>::most)));
+  return {.bandwidth = Figure<BytesPerSecond>::exact(bandwidth, Provenance::datasheet, "--nic")};
 }
 
 int parse_ranks(const std::string& text, const models::Cluster& cluster) {

@@ -7,6 +7,7 @@
 
 #include "models/base/precision.h"
 #include "models/cluster/cluster.h"
+#include "models/cluster/other_nic.h"
 #include "models/network/network.h"
 #include "models/network/work.h"
 #include "models/profile/profile.h"
@@ -34,6 +35,9 @@ struct LoadedNetwork {
 // "none" and for a cluster that has none. Throws InputError.
 [[nodiscard]] std::optional<models::Profile> load_profile(const std::string& option,
                                                           const models::Cluster& cluster);
+
+// NICs as --nic names them: "roce-100g", "8xinfiniband-ndr", "100 Gbit/s". Throws InputError.
+[[nodiscard]] models::OtherNic parse_nic(const std::string& text);
 
 // A number of ranks that fits the cluster. Throws InputError that names --ranks.
 [[nodiscard]] int parse_ranks(const std::string& text, const models::Cluster& cluster);

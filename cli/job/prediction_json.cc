@@ -118,7 +118,8 @@ Json table_json(const PredictionTable& table) {
 }  // namespace
 
 Json setting_json(const Job& job) {
-  return {{"engine", name(job.engine)},
+  return {{"nic", job.nic.empty() ? Json(nullptr) : Json(job.nic)},
+          {"engine", name(job.engine)},
           {"profile", job.profile ? Json(job.profile->name) : Json(nullptr)},
           {"gradient_scale", job.gradient_scale},
           {"exact_compute", job.compute_is_exact},

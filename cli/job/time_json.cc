@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "cli/job/document_values.h"
 #include "cli/job/time_table.h"
 #include "models/base/json.h"
 #include "simulator/cost/nccl_model.h"
@@ -24,13 +25,6 @@ std::string_view name(TimedAs as) {
 
 std::int64_t elements(const TimeTable& table, Bytes size) {
   return std::llround(size / models::element_size(table.type));
-}
-
-std::string in_csv(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
 }
 
 }  // namespace

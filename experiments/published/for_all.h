@@ -1,11 +1,9 @@
 // Work that several threads share.
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <exception>
-#include <thread>
 #include <vector>
+
+#include "models/base/parallel.h"
 
 namespace paceline::experiments {
 
@@ -13,22 +11,7 @@ namespace paceline::experiments {
 // its thread's work, and is thrown again at the end.
 template <class Job>
 void for_all(std::vector<Job>& jobs, int threads, void (*call)(const Job&)) {
-  std::atomic<std::size_t> next{0};
-  std::vector<std::exception_ptr> thrown(static_cast<std::size_t>(threads < 1 ? 1 : threads));
-  const auto work = [&](std::size_t thread) {
-    try {
-      for (std::size_t i = next++; i < jobs.size(); i = next++) call(jobs[i]);
-    } catch (...) {
-      thrown[thread] = std::current_exception();
-    }
-  };
-  std::vector<std::thread> others;
-  for (std::size_t thread = 1; thread < thrown.size(); ++thread) others.emplace_back(work, thread);
-  work(0);
-  for (std::thread& other : others) other.join();
-  for (const std::exception_ptr& exception : thrown) {
-    if (exception) std::rethrow_exception(exception);
-  }
+  for_each_index(jobs.size(), threads, [&](std::size_t i) { call(jobs[i]); });
 }
 
 }  // namespace paceline::experiments

@@ -18,6 +18,7 @@ set(base_headers
   base/json.h
   base/limits.h
   base/names.h
+  base/parallel.h
   base/parse_units.h
   base/place_in.h
   base/precision.h

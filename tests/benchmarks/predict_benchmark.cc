@@ -120,6 +120,15 @@ void WholeProcessScale(benchmark::State& state) {
 }
 BENCHMARK(WholeProcessScale)->Unit(benchmark::kMillisecond)->UseRealTime();
 
+// 300 candidates: 3 clusters, each with two kinds of NICs, of 1 to 50 nodes.
+void WholeProcessCapacity(benchmark::State& state) {
+  time_process(state, {PACELINE_COMMAND, "plan-capacity", "--model", "resnet50", "--cluster",
+                       "h200-ndr,aws-p3-16xlarge,sony-abci", "--nic", "own,2xroce-100g", "--nodes",
+                       "1-50:1", "--node-price", "20 USD/h", "--epochs", "90", "--dataset",
+                       "imagenet", "--within", "1h", "--json"});
+}
+BENCHMARK(WholeProcessCapacity)->Unit(benchmark::kMillisecond)->UseRealTime();
+
 // The rows that tables leave out or time by the step engine, asked for by name.
 void WholeProcessNamed(benchmark::State& state, const std::string& strategy) {
   time_process(state, {PACELINE_COMMAND, "predict", "--model", "resnet50", "--cluster", "jizhi-p40",

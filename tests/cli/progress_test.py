@@ -44,6 +44,9 @@ class Progress(unittest.TestCase):
     def test_a_proof_says_what_it_proves(self):
         self.check(("verify", "--schedule", "ring", "--ranks", "64"), "proving ring over 64 ranks with ")
 
+    def test_a_choice_of_clusters_says_where_it_is(self):
+        self.check(("plan-capacity", "--model", "resnet50", "--cluster", "aws-p3-16xlarge", "--nodes", "1-8", "--iterations", "9", "--global-batch", "512"), " ranks of aws-p3-16xlarge")
+
     def test_what_is_done_before_shows_nothing(self):
         code, _, shown = on_terminal("predict", "--model", "alexnet", "--cluster", "jizhi-p40", "--ranks", "8", "--strategy", "ring",
                                      after_s=HANG_S)

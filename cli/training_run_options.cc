@@ -1,0 +1,58 @@
+// Tests: tests/cli/cost_test.py, tests/cli/capacity_test.py.
+#include "cli/training_run_options.h"
+
+namespace paceline::cli {
+
+void add_training_run_options(Command& command, job::TrainingRunOptions& options) {
+  command.add_option("--epochs", options.epochs, "Passes over the data set; may be a fraction")
+      .value("N");
+  command.add_option("--samples", options.samples, "Samples to train on, in place of --epochs")
+      .value("N");
+  command
+      .add_option("--iterations", options.iterations, "Iterations to train, in place of --epochs")
+      .value("N");
+  command
+      .add_option("--dataset", options.dataset,
+                  "Samples of an epoch, or a data set that has so many")
+      .value("N|imagenet|cifar-10|cifar-100|mnist|fashion-mnist");
+  command
+      .add_option("--phases", options.phases,
+                  "A training run of several phases, with other batches, lengths of sequence or "
+                  "precisions (docs/formats.md)")
+      .value("FILE");
+  command
+      .add_option(
+          "--evaluate", options.evaluate,
+          "Samples of an evaluation, for which all ranks go forward, and how often there is "
+          "one, as in '50000@4 epochs'")
+      .value("N[@EVERY] (1 epoch)");
+  command
+      .add_option(
+          "--checkpoint", options.checkpoint,
+          "Time for which the run waits while a checkpoint is written, and how often one is, "
+          "as in '20s@500 iterations'")
+      .value("TIME[@EVERY] (1 epoch)");
+  command
+      .add_option("--start-up", options.start_up,
+                  "Time before the first iteration, as in 90s or 3min")
+      .value("TIME");
+}
+
+void add_node_price_option(Command& command, job::TrainingRunOptions& options) {
+  command
+      .add_option("--node-price", options.node_price,
+                  "Price of a node, in place of the cluster's: '24.48 USD/h', or an offer of the "
+                  "catalogue such as aws-p5-48xlarge")
+      .value("PRICE|NAME");
+}
+
+void add_node_power_option(Command& command, job::TrainingRunOptions& options) {
+  command
+      .add_option(
+          "--node-power", options.node_power,
+          "What a node draws in training, in place of what its devices' rated power says, as "
+          "in '8 kW'")
+      .value("POWER");
+}
+
+}  // namespace paceline::cli
