@@ -259,10 +259,10 @@ runtime::StopReason run_rank(const job::TrainingOptions& options, TrainingJob& j
   const std::string_view transport = executor->traits().name;
   std::optional<TrainingReport> report;
   if (rank == 0) {
-    job.computed_on = backend->description();
     report.emplace(options.metrics, !options.resume.empty(), options.json);
     report->on_start([&](models::NumberType arithmetic) {
       job.arithmetic = arithmetic;
+      job.computed_on = backend->description();
       warn(backend->notes());
       if (!options.json) print_title(job, transport);
       return start_line(facts(options, job, transport));

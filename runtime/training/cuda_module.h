@@ -14,7 +14,8 @@ namespace paceline::runtime {
 [[nodiscard]] int cuda_devices();
 
 // What computes layers on a GPU: kernels of our own, which are slow where layers are convolutions;
-// cuDNN; or cuDNN where it was built in and can be used, and our own elsewhere, with a note of why.
+// cuDNN; or cuDNN where it was built in, starts and has plans for all layers, and our own elsewhere,
+// with a note of why.
 enum class LayersBy { automatic, own, cudnn };
 
 struct CudaLayers {

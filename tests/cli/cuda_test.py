@@ -21,8 +21,8 @@ HAS_CUDNN = os.path.exists(os.path.join(DOUBLES, "libcudnn.so.9"))
 CACHE = tempfile.TemporaryDirectory(prefix="paceline-cache-")  # of cuDNN's plans, in place of the user's
 
 
-def run_on_doubles(*words, launcher=(), doubles=DOUBLES):
-    environment = {**os.environ, "LD_LIBRARY_PATH": doubles, "XDG_CACHE_HOME": CACHE.name}
+def run_on_doubles(*words, launcher=(), doubles=DOUBLES, **variables):
+    environment = {**os.environ, "LD_LIBRARY_PATH": doubles, "XDG_CACHE_HOME": CACHE.name, **variables}
     return subprocess.run([*launcher, PACELINE, *words], capture_output=True, text=True, env=environment, timeout=HANG_S)
 
 
@@ -93,6 +93,18 @@ class OnDoubles(CommandTest):
         self.assertRegex(done.stderr, r"^paceline: warning: layers are computed by kernels of our own[^\n]*: cuDNN cannot be loaded: [^\n]*\n$")
         self.assertIn("layers by own kernels", done.stdout)
         self.refused(run_on_doubles(*words, "--layers", "cudnn", doubles=str(doubles)), "cuDNN cannot be loaded")
+
+    @unittest.skipUnless(HAS_CUDNN, "built without cuDNN")
+    def test_own_kernels_stand_in_where_cudnn_has_no_plan(self):
+        words = (*JOB, "--device", "cuda", "--stop-after", "1", "--layer-plans", str(self.folder / "plans.json"))
+        fails = {"CUDA_ON_HOST_FAIL": "cudnnBackendCreateDescriptor:5:4000"}  # of the first graph
+        done = run_on_doubles(*words, **fails)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"^paceline: warning: layers are computed by kernels of our own, which are slow: cannot [^\n]*\n$")
+        self.assertIn("layers by own kernels", done.stdout)
+        done = run_on_doubles(*words, "--layers", "cudnn", **fails)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertRegex(done.stderr, r"^paceline: cannot [^\n]*\n$")
 
     def test_resumes_to_the_bit(self):
         checkpoint = str(self.folder / "checkpoint")

@@ -34,15 +34,15 @@ std::unique_ptr<cuda::StepLibraries> open_cudnn(const cudnn::CudnnOptions& optio
 
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(int index, const CudaLayers& layers) : device_(index) {
+  CudaBackend(int index, const CudaLayers& layers)
+      : device_(index), must_be_cudnn_(layers.by == LayersBy::cudnn) {
     if (layers.by == LayersBy::own) return;
     try {
       libraries_ = open_cudnn({.device = index, .plans = layers.plans, .threads = layers.threads});
     } catch (const std::runtime_error& error) {  // it is not there, or does not start
       if (layers.by == LayersBy::cudnn)
         throw UnavailableError(std::string(error.what()) + "; use --layers own, which is slow");
-      note_ =
-          "layers are computed by kernels of our own, which are slow: " + std::string(error.what());
+      use_own_kernels(error.what());
     }
   }
 
@@ -56,9 +56,15 @@ class CudaBackend final : public Backend {
     return note_.empty() ? std::vector<std::string>{} : std::vector<std::string>{note_};
   }
   void prepare(const models::Network& network, const TrainableNetworkOptions& options) override {
-    if (libraries_ != nullptr)
-      libraries_->make()->plan(steps::operations_of(steps::layer_steps(network, options.batch)),
-                               options.storage);
+    if (libraries_ == nullptr) return;
+    const std::vector<steps::Operation> operations =
+        steps::operations_of(steps::layer_steps(network, options.batch));
+    try {
+      libraries_->make()->plan(operations, options.storage);
+    } catch (const RunError& error) {  // it has no plan for one of them
+      if (must_be_cudnn_) throw;
+      use_own_kernels(error.what());
+    }
   }
   [[nodiscard]] std::unique_ptr<TrainableNetwork> make_network(
       const models::Network& network, const TrainableNetworkOptions& options) override {
@@ -77,6 +83,11 @@ class CudaBackend final : public Backend {
   }
 
  private:
+  void use_own_kernels(const std::string& why) {
+    libraries_ = nullptr;
+    note_ = "layers are computed by kernels of our own, which are slow: " + why;
+  }
+
   // Whether two ranks of the job have the same GPU. Which number it has in which process says
   // nothing, since launchers show each process other GPUs (CUDA_VISIBLE_DEVICES).
   [[nodiscard]] bool is_shared(Channel& channel) const {
@@ -88,6 +99,7 @@ class CudaBackend final : public Backend {
   }
 
   CudaDevice device_;
+  bool must_be_cudnn_;
   std::unique_ptr<cuda::StepLibraries> libraries_;
   std::string note_;
 };

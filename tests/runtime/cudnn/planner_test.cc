@@ -168,5 +168,23 @@ TEST(Planner, LoadsPlansOfItsArchitectureOnly) {
   EXPECT_FALSE(h100().loads(""));
 }
 
+TEST(DeviceDescription, OfTheDeviceThatIsThereIsWhatCudnnSaysOfIt) {
+  const std::string properties = shipped_device("h100").properties;
+  const DeviceDescription device = device_of_properties(properties);
+  EXPECT_EQ(device.compute_capability, 90);
+  EXPECT_EQ(device.properties, properties);
+  EXPECT_THAT(device.name, HasSubstr("sm_90, "));
+  for (const char* damaged : {"", "{}", "[", R"({"deviceVer": "new", "deviceName": "x"})"})
+    EXPECT_THAT(run_error_of([&] { return device_of_properties(damaged).name; }),
+                HasSubstr("cannot describe the device to cuDNN"));
+}
+
+// The real library has no device to ask here, and takes the number as we give it.
+TEST(DeviceDescription, OfADeviceThatIsNotThereIsRefused) {
+  EXPECT_THAT(run_error_of([] { return description_of_device(63).name; }),
+              AllOf(HasSubstr("cannot finalise the description of device 63"),
+                    Not(HasSubstr("ATTRIBUTE_TYPE"))));
+}
+
 }  // namespace
 }  // namespace paceline::runtime::cudnn
