@@ -19,7 +19,7 @@ namespace {
 
 struct Options {
   job::JobOptions job;
-  std::string svg;
+  std::string plot;
 };
 
 // The heading of a plan, without its strategy's name.
@@ -40,17 +40,17 @@ void write_picture(const Options& options, const job::Job& job, const models::Ne
       "an iteration of {}, of which computation waits {}; predicted, timed by {}; {} samples a "
       "rank",
       to_text(travel.period), to_text(waits), run.timed_by, job.batch_per_rank);
-  job::write_output_file(options.svg, plan_svg(title, facts, network, run.plan, travel));
-  notice("picture of the plan written to {}\n", options.svg);
+  job::write_output_file(options.plot, plan_svg(title, facts, network, run.plan, travel));
+  notice("picture of the plan written to {}\n", options.plot);
 }
 
 void show(const Options& options) {
   const job::Job job = job::load_job(options.job);
   const int ranks = ranks_of(options.job, job);
-  if (!options.svg.empty()) {
+  if (!options.plot.empty()) {
     if (job.strategies.size() > 1)
-      throw InputError({"--svg"}, "several plans and one picture", "name one --strategy");
-    check_outputs_of(options.job, {{"--svg", options.svg}});
+      throw InputError({"--plot"}, "several plans and one picture", "name one --strategy");
+    check_outputs_of(options.job, {{"--plot", options.plot}});
   }
   if (job.networks.size() != 1 || job.wires.size() != 1)
     throw InputError("several networks or wire types", "a plan is of one");
@@ -97,7 +97,7 @@ void show(const Options& options) {
         table.text(), to_text(run.steady.period), setting_text(job));
     if (strategy.library())
       print("all-reduces are timed by {}, not by an engine of ours\n", run.timed_by);
-    if (!options.svg.empty()) write_picture(options, job, network.work, run, travel);
+    if (!options.plot.empty()) write_picture(options, job, network.work, run, travel);
   }
 }
 
@@ -111,7 +111,7 @@ void add_show_plan(Command& show_command) {
   command.add_option("--ranks", options->job.ranks, "Number of ranks").value("N");
   add_plan_option(command, options->job.plan);
   command
-      .add_option("--svg", options->svg,
+      .add_option("--plot", options->plot,
                   "Also write a picture: layers, buckets, when they travel, and what waits")
       .value("FILE");
   command.on_run([options] { show(*options); });

@@ -164,7 +164,7 @@ class Plans(CommandTest):
         job = ("show", "plan", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "64")
         for strategy in ("hybrid", "ring", "no-overlap", "horovod", "byteps", "p3", "k-fac", "nccl"):
             with self.subTest(strategy=strategy):
-                text = self.done(run(*job, "--strategy", strategy, "--svg", str(picture)))
+                text = self.done(run(*job, "--strategy", strategy, "--plot", str(picture)))
                 self.assertNotIn("<svg", text)
                 root = xml.etree.ElementTree.parse(picture).getroot()
                 rows = [line.split() for line in text.splitlines() if line.strip() and line.split()[0].isdigit()]
@@ -173,11 +173,11 @@ class Plans(CommandTest):
                 self.assertTrue(all(float(element.get("width")) > 0 for element in buckets))
                 self.assertIn(strategy, root.find("{http://www.w3.org/2000/svg}title").text)
                 self.assertIn("predicted", root.find("{http://www.w3.org/2000/svg}desc").text)
-        refused = lambda *words: self.refused(run(*job, *words), "--svg")
-        refused("--strategy", "ring,hybrid", "--svg", str(picture))
-        refused("--strategy", "ring", "--svg", str(self.folder / "no" / "folder.svg"))
+        refused = lambda *words: self.refused(run(*job, *words), "--plot")
+        refused("--strategy", "ring,hybrid", "--plot", str(picture))
+        refused("--strategy", "ring", "--plot", str(self.folder / "no" / "folder.svg"))
         before = self.cluster.read_text()
-        self.refused(run("show", "plan", "--model", "resnet50", "--cluster", str(self.cluster), "--ranks", "2", "--strategy", "ring", "--svg", str(self.cluster)), "")
+        self.refused(run("show", "plan", "--model", "resnet50", "--cluster", str(self.cluster), "--ranks", "2", "--strategy", "ring", "--plot", str(self.cluster)), "")
         self.assertEqual(self.cluster.read_text(), before)
 
     def test_a_plan_is_not_written_over_an_input(self):
