@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "runtime/network/cudnn/device_description.h"
 #include "tests/cuda/cudnn/parts.h"
@@ -113,6 +114,77 @@ Made first_of(const Made& heuristics) {
                                         CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &raw));
   EXPECT_EQ(count, 1);
   return configuration;
+}
+
+// How many configurations are given, of up to a hundred.
+std::int64_t offered(const std::vector<Made>& operations, const Made& device) {
+  const Made whole = graph(operations);
+  if (whole.status != success) return -1;
+  const Made found = heuristics(whole, device);
+  if (found.status != success) return 0;
+  std::vector<Made> configurations;
+  std::vector<cudnnBackendDescriptor_t> raw;
+  for (int i = 0; i < 100; ++i) {
+    configurations.push_back({std::make_shared<Raw>(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)});
+    raw.push_back(configurations.back());
+  }
+  std::int64_t count = 0;
+  EXPECT_CUDNN(cudnnBackendGetAttribute(found, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                        CUDNN_TYPE_BACKEND_DESCRIPTOR, 100, &count, raw.data()));
+  return count;
+}
+
+TEST(CudnnHeuristics, OfferNothingForWhatNoEngineDoes) {
+  const Made h100 = described(properties("h100"));
+  Fused f;
+  EXPECT_GT(offered({f.product(f.y)}, h100), 0);
+  EXPECT_EQ(offered({f.product(f.passing)}, h100), 0);  // nobody reads what it writes
+  EXPECT_EQ(offered({f.product(image(3, 4, 32, 8, 8, CUDNN_DATA_FLOAT))}, h100), 0);
+  f.w = image(2, 32, 16, 3, 3, CUDNN_DATA_FLOAT);
+  EXPECT_EQ(offered({f.product(f.y)}, h100), 0);
+  f = Fused();
+  f.window = make({.arithmetic = CUDNN_DATA_INT8});
+  EXPECT_EQ(offered({f.product(f.y)}, h100), 0);
+  const Parts channels = {
+      {CUDNN_ATTR_OPERATION_NORM_FWD_XDESC, image(1, 4, 32, 8, 8)},
+      {CUDNN_ATTR_OPERATION_NORM_FWD_YDESC, image(3, 4, 32, 8, 8)},
+      {CUDNN_ATTR_OPERATION_NORM_FWD_MEAN_DESC, image(12, 1, 32, 1, 1, CUDNN_DATA_FLOAT)},
+      {CUDNN_ATTR_OPERATION_NORM_FWD_INV_VARIANCE_DESC, image(13, 1, 32, 1, 1, CUDNN_DATA_FLOAT)},
+      {CUDNN_ATTR_OPERATION_NORM_FWD_SCALE_DESC, image(10, 1, 32, 1, 1, CUDNN_DATA_FLOAT)},
+      {CUDNN_ATTR_OPERATION_NORM_FWD_BIAS_DESC, image(11, 1, 32, 1, 1, CUDNN_DATA_FLOAT)}};
+  Maker inference(CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR);
+  inference.set(CUDNN_ATTR_OPERATION_NORM_FWD_MODE, CUDNN_TYPE_NORM_MODE, CUDNN_BATCH_NORM)
+      .set(CUDNN_ATTR_OPERATION_NORM_FWD_PHASE, CUDNN_TYPE_NORM_FWD_PHASE,
+           CUDNN_NORM_FWD_INFERENCE);
+  for (const auto& [name, part] : channels) inference.set(name, part);
+  const Made whole = graph({inference.finalise()});
+  EXPECT_EQ(whole.status, success);
+  EXPECT_EQ(heuristics(whole, h100).status, unsupported);
+}
+
+// cuDNN offers something for these. They are mistakes nevertheless.
+TEST(CudnnHeuristics, OfTheDoubleOfferNothingForMistakes) {
+  if (!cuda_on_host::cudnn::present()) GTEST_SKIP() << "cuDNN takes them";
+  const Made h100 = described(properties("h100"));
+  const Fused f;
+  const auto add = [](const Made& x, const Made& b, const Made& y) {
+    return pointwise(CUDNN_POINTWISE_ADD, {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x},
+                                           {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b},
+                                           {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y}});
+  };
+  const Made product = f.product(f.passing);
+  EXPECT_GT(offered({product, add(f.passing, image(4, 1, 32, 1, 1), f.y)}, h100), 0);
+  EXPECT_EQ(offered({product, add(f.passing, image(4, 1, 31, 1, 1), f.y)}, h100), 0);
+  EXPECT_EQ(offered({product, f.relu(f.passing, image(3, 4, 32, 8, 7))}, h100), 0);
+  EXPECT_EQ(offered({f.relu(f.passing, f.y)}, h100), 0);  // nobody writes what it reads
+  EXPECT_EQ(offered({f.product(f.y), f.relu(image(21, 4, 32, 8, 8), image(22, 4, 32, 8, 8))}, h100),
+            0);
+  EXPECT_EQ(offered({f.relu(f.y, f.y)}, h100), -1);
+  const Made twice = convolution(forward_names, {{forward_names.x, f.x},
+                                                 {forward_names.w, image(1, 32, 16, 3, 3)},
+                                                 {forward_names.y, f.y},
+                                                 {forward_names.window, f.window}});
+  EXPECT_EQ(offered({twice}, h100), -1);
 }
 
 TEST(CudnnPlan, IsMadeOfAConfigurationOrOfItsText) {
