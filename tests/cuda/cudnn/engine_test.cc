@@ -2,6 +2,9 @@
 // exclude gives other numbers.
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <memory>
+#include <vector>
 
 #include "tests/cuda/cudnn/draw.h"
 #include "tests/cuda/cudnn/parts.h"
@@ -14,16 +17,12 @@ constexpr std::int64_t channels = 1024;
 constexpr std::int64_t filters = 8;
 constexpr std::int64_t pixels = 4;
 
-// A convolution of a 1x1 window over many channels, by the engine of this index.
-Numbers product_by(std::int64_t engine, cudnnDataType_t type, const Numbers& x, const Numbers& w) {
-  const WindowPart one{.pre = Sizes{0, 0}, .post = Sizes{0, 0}};
-  const Made product =
-      convolution(forward_names, {{forward_names.x, image(1, 1, channels, 1, pixels, type)},
-                                  {forward_names.w, image(2, filters, channels, 1, 1, type)},
-                                  {forward_names.y, image(3, 1, filters, 1, pixels, type)},
-                                  {forward_names.window, make(one)}});
+// What the graph makes of x (tensor 1), w (2), a bias (4) if there is one, and its output (3), by the
+// engine of this index.
+Numbers result_of(const std::vector<Made>& operations, std::int64_t engine, cudnnDataType_t type,
+                  const std::vector<Numbers>& in, std::size_t out) {
   const Made chosen = Maker(CUDNN_BACKEND_ENGINE_DESCRIPTOR)
-                          .set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph({product}))
+                          .set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph(operations))
                           .set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, engine)
                           .finalise();
   const Made configuration =
@@ -36,19 +35,34 @@ Numbers product_by(std::int64_t engine, cudnnDataType_t type, const Numbers& x, 
   const Handle handle(stream);
   const Bytes workspace(
       static_cast<std::size_t>(plan.raw->number(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)));
-  const std::vector<std::byte> x_bytes = packed({x, type});
-  const std::vector<std::byte> w_bytes = packed({w, type});
-  std::vector<std::byte> y_bytes(packed({Numbers(filters * pixels), type}));
-  const Bytes x_there(x_bytes.size()), w_there(w_bytes.size()), y_there(y_bytes.size());
-  EXPECT_OK(cudaMemcpy(x_there, x_bytes.data(), x_bytes.size(), cudaMemcpyHostToDevice));
-  EXPECT_OK(cudaMemcpy(w_there, w_bytes.data(), w_bytes.size(), cudaMemcpyHostToDevice));
+  constexpr std::int64_t uids[] = {1, 2, 4};
+  std::vector<std::unique_ptr<Bytes>> held;
+  std::map<std::int64_t, void*> memory;
+  const auto hold = [&](std::int64_t uid, std::size_t bytes) {
+    held.push_back(std::make_unique<Bytes>(bytes));
+    memory[uid] = *held.back();
+  };
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const std::vector<std::byte> numbers = packed({in[i], type});
+    hold(uids[i], numbers.size());
+    EXPECT_OK(cudaMemcpy(memory[uids[i]], numbers.data(), numbers.size(), cudaMemcpyHostToDevice));
+  }
   EXPECT_OK(cudaDeviceSynchronize());
-  const std::unique_ptr<Raw> pack =
-      make_pack({{1, x_there}, {2, w_there}, {3, y_there}}, workspace);
+  std::vector<std::byte> y = packed({Numbers(out), type});
+  hold(3, y.size());
+  const std::unique_ptr<Raw> pack = make_pack(memory, workspace);
   EXPECT_CUDNN(cudnnBackendExecute(handle, plan, *pack));
   EXPECT_OK(cudaStreamSynchronize(stream));
-  EXPECT_OK(cudaMemcpy(y_bytes.data(), y_there, y_bytes.size(), cudaMemcpyDeviceToHost));
-  return unpacked(type, y_bytes);
+  EXPECT_OK(cudaMemcpy(y.data(), memory[3], y.size(), cudaMemcpyDeviceToHost));
+  return unpacked(type, y);
+}
+
+Made product_to(const Made& y, std::int64_t from, std::int64_t to, cudnnDataType_t type) {
+  const WindowPart one{.pre = Sizes{0, 0}, .post = Sizes{0, 0}};
+  return convolution(forward_names, {{forward_names.x, image(1, 1, from, 1, pixels, type)},
+                                     {forward_names.w, image(2, to, from, 1, 1, type)},
+                                     {forward_names.y, y},
+                                     {forward_names.window, make(one)}});
 }
 
 // Relative to the largest.
@@ -72,7 +86,8 @@ class CudnnEngines : public testing::Test {
     Draw draw(1);
     const Numbers x = draw.normal(channels * pixels, type);
     const Numbers w = draw.normal(channels * filters, type);
-    return product_by(engine, type, x, w);
+    return result_of({product_to(image(3, 1, filters, 1, pixels, type), channels, filters, type)},
+                     engine, type, {x, w}, filters * pixels);
   }
 };
 
@@ -96,6 +111,28 @@ TEST_F(CudnnEngines, DifferFromRunToRunOrNot) {
   const Numbers second = by(3, CUDNN_DATA_FLOAT);
   EXPECT_NE(first, second);
   EXPECT_LT(difference(first, second), 1e-5);
+}
+
+// 2049 has no FP16, and 2048 is left of it where the tensor between has that type.
+TEST_F(CudnnEngines, RoundWhatPassesIn16Bits) {
+  const auto last_of = [&](cudnnDataType_t passing_type) {
+    const Made passing = image(10, 1, 8, 1, pixels, passing_type, true);
+    const Made sum = pointwise(CUDNN_POINTWISE_ADD,
+                               {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, passing},
+                                {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, image(4, 1, 8, 1, 1)},
+                                {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, image(3, 1, 8, 1, pixels)}});
+    Numbers x(8 * pixels, 1);
+    Numbers w(64);
+    for (std::size_t k = 0; k < 8; ++k) {
+      w[8 * k] = 2048;
+      w[8 * k + 1] = 1;
+    }
+    return result_of({product_to(passing, 8, 8, CUDNN_DATA_HALF), sum}, 1, CUDNN_DATA_HALF,
+                     {x, w, Numbers(8, -2047)}, 8 * pixels)
+        .back();
+  };
+  EXPECT_EQ(last_of(CUDNN_DATA_FLOAT), 2);
+  EXPECT_EQ(last_of(CUDNN_DATA_HALF), 1);
 }
 
 // The planner's rules keep to those that give the same bits and sum in FP32.
