@@ -9,9 +9,10 @@ in which gradients were ready. So there are two ways:
     ddp = paceline_ddp.wrap_with_caps(model, plan)           # DDP's own buckets, as near as caps come
     print("\\n".join(paceline_ddp.differences(ddp, plan)))    # after three iterations: what DDP made
 
-With the hook DDP hands over each gradient by itself, the hook gathers those of a bucket of the plan,
-and sends the bucket as soon as it is whole. That costs a copy in and a copy out, and a call of Python
-for each gradient. Everything that a plan says besides (schedules, streams) is the process group's.
+Where caps make DDP's own buckets those of the plan, the hook sends them as they are. Otherwise DDP hands
+over each gradient by itself, the hook gathers those of a bucket of the plan, and sends the bucket as
+soon as it is whole. That costs a copy in and a copy out, and a call of Python for each gradient.
+Everything that a plan says besides (schedules, streams) is the process group's.
 
 Whatever is wrong with a plan is a PlanError of one line. Needs PyTorch 1.13 or later; reading plans
 and working out caps need none. Tried with Gloo on CPUs only.
@@ -322,7 +323,8 @@ class Travel:
 class _Bucket:
     def __init__(self, number, parameters):
         self.number, self.parameters = number, parameters
-        self.flat = None     # on the wire
+        self.flat = None     # on the wire, where gradients are gathered
+        self.whole = None    # DDP's buffer on the wire, where DDP's bucket is this one
         self.places = {}     # where each parameter's gradient begins, by id
         self.arrived = 0
         self.readers = []    # (hand-over, gradient, parameter)
@@ -363,17 +365,26 @@ class PlanHook:
             for parameter in bucket.parameters:
                 self.bucket_of[id(parameter)] = bucket
         self.travels = []
+        self.sent_as_they_are = 0  # buckets of DDP that were the plan's
         self._waiting = []   # whole, while the plan sends after the backward pass
         self._whole = 0
         self._lock = threading.Lock()
 
     def __call__(self, state, bucket):
         import torch
-        buffer = bucket.buffer()
+        buffer, parameters = bucket.buffer(), bucket.parameters()
         future = torch.futures.Future(devices=[buffer.device]) if buffer.is_cuda else torch.futures.Future()
         hand_over = _HandOver(buffer, future)
+        first = self.bucket_of[id(parameters[0])]
+        if buffer.dtype == self.wire and len(parameters) == len(first.parameters) and all(self.bucket_of[id(p)] is first for p in parameters):
+            first.whole = buffer
+            first.readers = [(hand_over, None, 0)]
+            hand_over.open.add(first.number)
+            self.sent_as_they_are += 1
+            self._send_when_due(first)
+            return future
         whole = []
-        for parameter, gradient in zip(bucket.parameters(), bucket.gradients()):
+        for parameter, gradient in zip(parameters, bucket.gradients()):
             mine = self.bucket_of[id(parameter)]
             if mine.flat is None:
                 mine.flat = torch.empty(mine.elements, dtype=self.wire, device=buffer.device)
@@ -404,18 +415,20 @@ class PlanHook:
     def _send(self, bucket, ready):
         import torch.distributed as distributed
         readers, bucket.readers, bucket.arrived = bucket.readers, [], 0
+        wire, bucket.whole = (bucket.flat if bucket.whole is None else bucket.whole), None
         travel = Travel(bucket.number, ready)
         if self.record:
             self.travels.append(travel)
-        bucket.flat.div_(self.ranks)
-        work = distributed.all_reduce(bucket.flat, group=self.group, async_op=True)
+        wire.div_(self.ranks)
+        work = distributed.all_reduce(wire, group=self.group, async_op=True)
 
         def take(summed):
             try:
                 summed.value()
                 travel.done = time.perf_counter()
                 for _, gradient, at in readers:
-                    gradient.copy_(bucket.flat[at:at + gradient.numel()].view_as(gradient))
+                    if gradient is not None:
+                        gradient.copy_(wire[at:at + gradient.numel()].view_as(gradient))
             except Exception as error:  # pylint: disable=broad-except
                 self._close(readers, bucket.number, error)
                 return
@@ -435,17 +448,21 @@ class PlanHook:
                 hand_over.future.set_exception(error)
 
 
-def wrap(module, plan, record=False, **arguments):
+def wrap(module, plan, record=False, one_by_one=False, **arguments):
     """DDP that sends the plan's buckets, exactly. Arguments are DDP's, but for bucket_cap_mb.
-    `record` keeps the times of buckets in ddp.paceline_hook.travels.
+    `record` keeps the times of buckets in ddp.paceline_hook.travels. With `one_by_one` gradients are
+    gathered also where caps make DDP's buckets the plan's.
     """
+    from torch.nn.parallel import DistributedDataParallel
     if "bucket_cap_mb" in arguments:
         raise PlanError("bucket_cap_mb: the plan says this already")
     group = arguments.get("process_group")
     _check_group(plan, group)
     parameters = _matched(plan, module)
-    # Each gradient by itself, as soon as it is there.
-    ddp = _construct(module, {**arguments, "bucket_cap_mb": 1 / MEBIBYTE}, 1)
+    caps_arguments, caps = caps_as_arguments(plan, DistributedDataParallel, parameters[0].element_size())
+    if one_by_one or not caps.is_exact:  # each gradient by itself, as soon as it is there
+        caps_arguments, caps = {"bucket_cap_mb": 1 / MEBIBYTE}, Caps(1, 1, 0, len(parameters))
+    ddp = _construct(module, {**arguments, **caps_arguments}, caps.first)
     ddp.paceline_hook = PlanHook(plan, parameters, group, record)
 
     def hook(state, bucket):
@@ -480,9 +497,11 @@ def differences(ddp, plan):
         wanted.append([number[name] for name in names[begin:begin + len(bucket)]])
         begin += len(bucket)
     if hasattr(ddp, "paceline_hook"):
-        singles = [entry for entry in made if len(entry) == 1]
-        return [] if len(singles) == len(made) else [
-            f"DDP hands over {len(made)} groups of gradients in place of {len(trainable)} single ones: buckets of the plan may leave later"]
+        at = {i: place for place, bucket in enumerate(wanted) for i in bucket}
+        mixed = [bucket for bucket in made if len({at[i] for i in bucket}) > 1]
+        return [f"DDP hands over gradients of buckets {', '.join(str(n) for n in sorted({at[i] for i in bucket}))} of the plan at once, for "
+                "they were ready in another order: these may leave later than planned (one_by_one=True hands over each by itself)"
+                for bucket in mixed]
     lines = []
     if len(made) != len(wanted):
         lines.append(f"DDP has {len(made)} buckets, and the plan {len(wanted)}")

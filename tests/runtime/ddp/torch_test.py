@@ -102,12 +102,19 @@ def on_ranks(ranks, function):
 def train_by_plan_and_by_ddp(ranks):
     outcomes = {}
     outcomes["ddp"] = trained(DistributedDataParallel(make_model())).tolist()
-    for counts in ((8,), (1,) * 8, (3, 4, 1), (1, 6, 1)):
+    for counts in ((8,), (1,) * 8, (3, 4, 1), (2, 1, 1, 4)):  # caps say all but the last
         for overlap in ("wait-free", "none"):
-            for view in (False, True):
-                ddp = paceline_ddp.wrap(make_model(), plan_of(counts, ranks, overlap=overlap), record=True, gradient_as_bucket_view=view)
-                outcomes[str((counts, overlap, view))] = trained(ddp).tolist()
+            for view, one_by_one in ((False, False), (True, False), (False, True), (True, True)):
+                ddp = paceline_ddp.wrap(make_model(), plan_of(counts, ranks, overlap=overlap), record=True, one_by_one=one_by_one, gradient_as_bucket_view=view)
+                outcomes[str((counts, overlap, view, one_by_one))] = trained(ddp).tolist()
                 hook = ddp.paceline_hook
+                # The first of four iterations has DDP's one bucket; in the others they are as they are planned.
+                by_caps = not one_by_one and len(counts) < 4
+                expected = 3 * len(counts) if by_caps else 3 * sum(count == 1 for count in counts)
+                expected += 1 if counts == (8,) else 0
+                if counts == (1,) * 8:
+                    expected = 3 * 8
+                assert hook.sent_as_they_are == expected, (counts, one_by_one, hook.sent_as_they_are)
                 sent = sorted((travel.ready, travel.bucket) for travel in hook.travels)
                 assert [bucket for _, bucket in sent] == list(range(len(counts))), sent
                 assert all(travel.done >= travel.ready for travel in hook.travels)
@@ -166,6 +173,34 @@ def compare_ddps_buckets(ranks):
     return exact, lines
 
 
+class TwoHeads(torch.nn.Module):
+    """The layers that are registered first are used last, so that gradients are ready in another order than
+    they are registered in, backward."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(3)
+        self.last, self.first = torch.nn.Linear(30, 7), torch.nn.Linear(20, 30)
+
+    def forward(self, x):
+        return self.last(self.first(x))
+
+
+def meet_another_order(ranks):
+    # Backward order of registration: first.bias, first.weight, last.bias, last.weight.
+    plan = paceline_ddp.parse_plan(document([[("first.bias", 30), ("first.weight", 600), ("last.bias", 7)], [("last.weight", 210)]], ranks=ranks), "p.json")
+    by_ddp = trained(DistributedDataParallel(TwoHeads()))
+    told = []
+    for one_by_one in (False, True):
+        ddp = paceline_ddp.wrap(TwoHeads(), plan, record=True, one_by_one=one_by_one)
+        torch.testing.assert_close(trained(ddp), by_ddp, rtol=0, atol=0)
+        told.append(paceline_ddp.differences(ddp, plan))
+        assert sorted(travel.bucket for travel in ddp.paceline_hook.travels) == [0, 1]
+    caps = paceline_ddp.wrap_with_caps(TwoHeads(), plan)
+    trained(caps, 3)
+    return told, paceline_ddp.differences(caps, plan)
+
+
 def refuse(ranks):
     problems = []
     cases = [(plan_of((8,), ranks + 1), {}), (plan_of((8,), ranks), {"bucket_cap_mb": 25}),
@@ -211,6 +246,13 @@ class Ddp(unittest.TestCase):
             self.assertGreater(exact, 3)
             self.assertGreater(len(lines), 3)
             self.assertTrue(all("\n" not in line for line in lines))
+
+    def test_another_order_of_gradients_is_said_and_sent_right(self):
+        for (by_caps, one_by_one), own in on_ranks(2, meet_another_order):
+            self.assertEqual(len(by_caps), 1)
+            self.assertIn("DDP hands over gradients of buckets 0, 1 of the plan at once", by_caps[0])
+            self.assertEqual(one_by_one, [])
+            self.assertTrue(own)
 
     def test_what_does_not_fit_is_refused_in_one_line(self):
         for problems in on_ranks(2, refuse):
