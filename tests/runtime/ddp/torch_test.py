@@ -125,7 +125,9 @@ def train_by_plan_and_by_ddp(ranks):
 
 def train_on_narrow_wires(ranks):
     exact = trained(DistributedDataParallel(make_model()))
-    narrow = trained(paceline_ddp.wrap(make_model(), plan_of((3, 4, 1), ranks, wire="fp16")))
+    ddp = paceline_ddp.wrap(make_model(), plan_of((3, 4, 1), ranks, wire="fp16"))
+    narrow = trained(ddp)
+    assert ddp.paceline_hook.sent_as_they_are == 0
     return (exact - narrow).abs().max().item(), exact.abs().max().item()
 
 
@@ -201,6 +203,45 @@ def meet_another_order(ranks):
     return told, paceline_ddp.differences(caps, plan)
 
 
+class HandedOver:
+    """A bucket of DDP, made by hand: gradients of these parameters side by side in one buffer."""
+
+    def __init__(self, parameters, value):
+        self._parameters = parameters
+        self._buffer = torch.arange(sum(parameter.numel() for parameter in parameters), dtype=torch.float32) + value
+        self._gradients, at = [], 0
+        for parameter in parameters:
+            self._gradients.append(self._buffer[at:at + parameter.numel()].view_as(parameter))
+            at += parameter.numel()
+
+    def buffer(self):
+        return self._buffer
+
+    def parameters(self):
+        return self._parameters
+
+    def gradients(self):
+        return self._gradients
+
+
+def meet_mixed_buckets(ranks):
+    """Buckets of DDP as large as the plan's, with gradients of two of them each."""
+    plan = paceline_ddp.parse_plan(document([[("a", 2), ("b", 3)], [("c", 2), ("d", 3)]], ranks=ranks), "p.json")
+    a, b, c, d = (torch.nn.Parameter(torch.zeros(elements)) for elements in (2, 3, 2, 3))
+    hook = paceline_ddp.PlanHook(plan, [a, b, c, d])
+    rank = distributed.get_rank()
+    mixed = [HandedOver([a, d], 10.0 * rank), HandedOver([c, b], 100.0 * rank)]
+    futures = [hook(None, bucket) for bucket in mixed]
+    assert hook.sent_as_they_are == 0
+    mean = sum(range(ranks)) / ranks
+    for future, value in zip(futures, (10 * mean, 100 * mean)):
+        torch.testing.assert_close(future.wait(), torch.arange(5, dtype=torch.float32) + value)
+    whole = HandedOver([c, d], rank)
+    torch.testing.assert_close(hook(None, HandedOver([a, b], rank)).wait(), torch.arange(5, dtype=torch.float32) + mean)
+    assert hook(None, whole).wait() is not None and hook.sent_as_they_are == 2
+    return True
+
+
 def refuse(ranks):
     problems = []
     cases = [(plan_of((8,), ranks + 1), {}), (plan_of((8,), ranks), {"bucket_cap_mb": 25}),
@@ -246,6 +287,9 @@ class Ddp(unittest.TestCase):
             self.assertGreater(exact, 3)
             self.assertGreater(len(lines), 3)
             self.assertTrue(all("\n" not in line for line in lines))
+
+    def test_gradients_come_back_to_where_they_came_from(self):
+        self.assertEqual(on_ranks(3, meet_mixed_buckets), [True] * 3)
 
     def test_another_order_of_gradients_is_said_and_sent_right(self):
         for (by_caps, one_by_one), own in on_ranks(2, meet_another_order):
