@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <set>
 #include <utility>
 #include <vector>
@@ -110,6 +111,30 @@ std::string doubts_text(const Capacity& capacity, const CapacityCandidate& answe
          "not\n";
 }
 
+// Numbers of nodes that nobody compared, between the answer and the next candidate of its cluster that
+// does not do what is asked: below it for the cheapest, above it for the fastest.
+std::string gap_text(const Capacity& capacity, const CapacityCandidate& answer) {
+  const bool is_below = capacity.demand.asks_for_cheapest();
+  const CapacityCandidate* next = nullptr;
+  for (const CapacityCandidate& other : capacity.candidates) {
+    if (other.cluster != answer.cluster || other.ranks == answer.ranks) continue;
+    if ((other.ranks < answer.ranks) != is_below) continue;
+    if (next == nullptr ||
+        std::abs(other.nodes - answer.nodes) < std::abs(next->nodes - answer.nodes))
+      next = &other;
+  }
+  if (next == nullptr || simulator::miss(next->outcome, capacity.demand) <= 1) return "";
+  const int least = std::min(next->nodes, answer.nodes) + 1;
+  const int most = std::max(next->nodes, answer.nodes) - 1;
+  bool is_there = false;
+  for (int nodes = least; nodes <= most; ++nodes)
+    is_there = is_there || !capacity.global_batch ||
+               *capacity.global_batch % (nodes * answer.job().cluster.ranks_per_node) == 0;
+  if (!is_there) return "";
+  return fmt::format("  nothing was compared between {} and {} nodes: --nodes {}-{}:1 does\n",
+                     least - 1, most + 1, least - 1, most + 1);
+}
+
 std::string answer_text(const Capacity& capacity) {
   if (!capacity.demand.asks_anything()) return "";
   if (!capacity.answer) {
@@ -124,7 +149,7 @@ std::string answer_text(const Capacity& capacity) {
                                  place_text(capacity, answer), figures_text(answer));
   text += fmt::format("  batch {} per rank, {}, {} an iteration\n", batch_text(answer.job()),
                       answer.row().name, to_text(answer.row().phases.front()->iteration.value));
-  return text + doubts_text(capacity, answer) + "\n";
+  return text + doubts_text(capacity, answer) + gap_text(capacity, answer) + "\n";
 }
 
 std::string candidates_text(const Capacity& capacity, int width) {

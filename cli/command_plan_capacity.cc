@@ -29,8 +29,13 @@ void check(const Options& options) {
     throw InputError({"--csv"}, "there is --json, too", "leave one of the two out");
   job::JobOptions job = options.capacity.job;
   job::require_option(job.model, "--model", "resnet50");
-  job.cluster.clear();  // a list, none of whose names is written to
-  job::check_outputs_of(job, {{"--plot", options.plot}});
+  job::require_option(job.cluster, "--cluster", "aws-p3-16xlarge,sony-abci");
+  // Each cluster of the list may be a file.
+  for (const std::string& cluster : job::parsing_option(
+           "--cluster", [&] { return job::comma_list(options.capacity.job.cluster); })) {
+    job.cluster = cluster;
+    job::check_outputs_of(job, {{"--plot", options.plot}});
+  }
 }
 
 void run(const Options& options) {

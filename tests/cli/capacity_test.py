@@ -209,6 +209,18 @@ class Answers(CommandTest):
         answer = next(line for line in table if line.startswith("* "))
         self.assertIn(answer.split()[1], lines[2])
 
+    def test_numbers_of_nodes_beside_the_answer_that_nobody_compared_are_named(self):
+        words = ("--batch", "64", "--within", "40 min")
+        hint = "nothing was compared between 4 and 16 nodes: --nodes 4-16:1 does"
+        self.assertIn(hint, plan(*words, "--nodes", "4,16", cluster="aws-p3-16xlarge").stdout)
+        all_between = plan(*words, "--nodes", "4-16:1", cluster="aws-p3-16xlarge")
+        self.assertEqual(all_between.returncode, 0)
+        self.assertNotIn("nothing was compared", all_between.stdout)
+        # No number of nodes in between has equal parts of a batch of all ranks.
+        text = self.done(plan("--global-batch", "2048", "--within", "60 min", "--nodes", "4,8", cluster="aws-p3-16xlarge"))
+        self.assertIn("64 ranks of aws-p3-16xlarge", text)
+        self.assertNotIn("nothing was compared", text)
+
     def test_what_has_no_price_is_not_on_the_front(self):
         whole = document("--nodes", "1-8", price=None, cluster="aws-p3-16xlarge,sony-abci")
         self.assertEqual({whole["candidates"][i]["cluster"] for i in whole["front"]}, {"aws-p3-16xlarge"})
@@ -374,6 +386,12 @@ class Refusals(CommandTest):
         words = ("plan-capacity", "--model", "resnet50", "--cluster", "aws-p3-16xlarge", "--phases", str(EXAMPLES / "batch-warm-up.yaml"))
         self.refused(run(*words, "--global-batch", "1024"), "--global-batch", "--phases")
         self.refused(run(*words, "--accumulate", "auto"), "--accumulate", "--phases")
+
+    def test_a_picture_never_takes_the_place_of_a_cluster(self):
+        path = self.folder / "lab.yaml"
+        path.write_text((EXAMPLES / "lab.yaml").read_text())
+        self.refused(plan("--nodes", "1", "--plot", str(path), cluster=f"aws-p3-16xlarge,{path}", price="1 USD/h"), "--plot")
+        self.assertIn("cluster: lab", path.read_text())
 
     def test_nics_of_single_jobs(self):
         words = ("predict", "--model", "resnet50", "--ranks", "16", "--strategy", "ring")

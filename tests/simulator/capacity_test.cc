@@ -3,11 +3,16 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include "models/cluster/catalog.h"
 #include "models/cluster/cluster_figures.h"
