@@ -141,6 +141,15 @@ class TrainableNetwork {
   virtual PassOutcome forward(std::span<const float> images, std::span<const std::int32_t> labels,
                               Pass pass, std::uint64_t seed = 0) = 0;
 
+  // The same without its outcome, which outcome() waits for: the host goes on while the device
+  // computes. A backward pass may be started before the outcome is asked for.
+  virtual void start_forward(std::span<const float> images, std::span<const std::int32_t> labels,
+                             Pass pass, std::uint64_t seed = 0) {
+    outcome_ = forward(images, labels, pass, seed);
+  }
+  // That of the last pass that start_forward() began.
+  [[nodiscard]] virtual PassOutcome outcome() { return outcome_; }
+
   // After a training pass: starts to compute the gradient of loss_scale * (mean loss) into
   // `gradients`, the whole flat array. With FP16 storage gradients of activations and of weights
   // are rounded to FP16, and overflow to infinity. Calls ready(i, token) for each parameter in
@@ -161,6 +170,9 @@ class TrainableNetwork {
 
   // `observer` may be null. It must outlive its use.
   virtual void observe(LayerObserver* observer) = 0;
+
+ private:
+  PassOutcome outcome_;  // where start_forward() computes it at once
 };
 
 }  // namespace paceline::runtime

@@ -342,16 +342,8 @@ void Training::iterate(const Batch& batch, const Phase& phase, Seconds input) {
   // Counted in whole epochs, also where the last one ends early.
   const double epoch = static_cast<double>(position_.epoch) +
                        static_cast<double>(position_.batch) / static_cast<double>(whole(phase));
-  const PassOutcome pass =
-      network_->forward(batch.images, batch.labels, Pass::training,
-                        dropout_seed(recipe_.seed, position_.iteration, rank_));
-  no_loss_ = std::isfinite(pass.loss) ? 0 : no_loss_ + 1;
-  if (no_loss_ == hopeless) {
-    throw RunError("go on training",
-                   fmt::format("the loss is no number since iteration {}; choose a lower learning "
-                               "rate, or a longer warm-up",
-                               position_.iteration - hopeless + 1));
-  }
+  network_->start_forward(batch.images, batch.labels, Pass::training,
+                          dropout_seed(recipe_.seed, position_.iteration, rank_));
   const std::size_t slot = double_buffered() ? static_cast<std::size_t>(begun_ % 2) : 0;
   ++begun_;
   scales_[slot] = static_cast<float>(loss_scale_.scale);  // as a checkpoint keeps it
@@ -365,6 +357,15 @@ void Training::iterate(const Batch& batch, const Phase& phase, Seconds input) {
   GradientExchange::Outcome travel;
   if (!double_buffered() || pending_ || exchange_->under_way() == 2) travel = update(rate, epoch);
   ++done_;
+  // By now the device has it: the update has waited for gradients.
+  const PassOutcome pass = network_->outcome();
+  no_loss_ = std::isfinite(pass.loss) ? 0 : no_loss_ + 1;
+  if (no_loss_ == hopeless) {
+    throw RunError("go on training",
+                   fmt::format("the loss is no number since iteration {}; choose a lower learning "
+                               "rate, or a longer warm-up",
+                               position_.iteration - hopeless + 1));
+  }
   if (observer_ != nullptr) {
     const std::string remark = network_->take_remark();
     if (!remark.empty()) observer_->remark(remark);

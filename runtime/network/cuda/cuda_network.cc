@@ -141,8 +141,8 @@ class CudaNetwork::Implementation {
     return compute_->record();
   }
 
-  PassOutcome forward(std::span<const float> images, std::span<const std::int32_t> labels,
-                      Pass pass, std::uint64_t seed) {
+  void forward(std::span<const float> images, std::span<const std::int32_t> labels, Pass pass,
+               std::uint64_t seed) {
     const cuda::CurrentDevice current(device_index_);
     check_batch(traits_, input_elements_, images, labels, pass);
     if (marker_ != nullptr) marker_->began(false, *compute_);
@@ -162,10 +162,23 @@ class CudaNetwork::Implementation {
     else
       (trains ? training_ : evaluation_).put(compute_->handle(), replaying_, nullptr, issue);
     outcomes_.copy_from(program_.outcomes, *compute_);
-    wait(compute_->record());
+    outcomes_came_ = compute_->record();
+    samples_ = labels.size();
     is_trained_ = pass == Pass::training;
     seed_ = seed;
-    return outcome(labels.size());
+  }
+
+  [[nodiscard]] PassOutcome outcome() const {
+    wait(outcomes_came_);
+    PassOutcome result;
+    const auto classes = static_cast<std::int32_t>(traits_.classes);
+    for (const SampleOutcome& sample : outcomes_.elements().first(samples_)) {
+      result.loss += sample.loss;
+      result.correct += sample.before < 1 ? 1 : 0;
+      result.correct_5 += sample.before < std::min<std::int32_t>(5, classes) ? 1 : 0;
+    }
+    result.loss /= static_cast<double>(samples_);
+    return result;
   }
 
   void backward(float loss_scale, const ArrayView& gradients, const GradientReady& ready) {
@@ -176,8 +189,10 @@ class CudaNetwork::Implementation {
                     "gradients are the whole flat array, in memory that the device takes");
     is_trained_ = false;
     if (marker_ != nullptr) marker_->began(true, *compute_);
+    wait(backward_pass_copied_);
     backward_pass_.elements()[0] = {seed_, loss_scale, options_.batch};
     backward_pass_.copy_to(program_.pass, *compute_);
+    backward_pass_copied_ = compute_->record();
     auto* array = reinterpret_cast<float*>(gradients.data);
     if (array != gradient_array_) {
       for (cuda::LayerProgram& layer : program_.layers)
@@ -258,10 +273,10 @@ class CudaNetwork::Implementation {
     }
   }
 
-  // Staging memory is free, because every forward pass waits for its end. Fewer samples than a batch
-  // are filled up with zeros, by the operation that loads them.
+  // Fewer samples than a batch are filled up with zeros, by the operation that loads them.
   void load(std::span<const float> images, std::span<const std::int32_t> labels,
             std::uint64_t seed) {
+    wait(loaded_);  // the staging memory may still be read
     std::ranges::copy(images, images_.elements().begin());
     std::ranges::copy(labels, labels_.elements().begin());
     std::ranges::fill(images_.elements().subspan(images.size()), 0.0F);
@@ -271,19 +286,8 @@ class CudaNetwork::Implementation {
     images_.copy_to(program_.images, *input_);
     labels_.copy_to(program_.labels, *input_);
     pass_.copy_to(program_.pass, *input_);
-    compute_->wait_for(input_->record());
-  }
-
-  [[nodiscard]] PassOutcome outcome(std::size_t samples) const {
-    PassOutcome result;
-    const auto classes = static_cast<std::int32_t>(traits_.classes);
-    for (const SampleOutcome& sample : outcomes_.elements().first(samples)) {
-      result.loss += sample.loss;
-      result.correct += sample.before < 1 ? 1 : 0;
-      result.correct_5 += sample.before < std::min<std::int32_t>(5, classes) ? 1 : 0;
-    }
-    result.loss /= static_cast<double>(samples);
-    return result;
+    loaded_ = input_->record();
+    compute_->wait_for(loaded_);
   }
 
   // One of the two parts of a layer's backward pass.
@@ -372,6 +376,11 @@ class CudaNetwork::Implementation {
   PassMarker* marker_ = nullptr;
   float* gradient_array_ = nullptr;  // that operations have
   Token computed_;                   // the last backward pass
+  // Copies between staging memory and the device.
+  Token loaded_;
+  Token backward_pass_copied_;
+  Token outcomes_came_;
+  std::size_t samples_ = 0;  // of the last forward pass
   // The last training pass, as backward() needs it.
   bool is_trained_ = false;
   std::uint64_t seed_ = 0;
@@ -400,7 +409,15 @@ Token CudaNetwork::take_weights(const ConstArrayView& weights, int first, int co
 PassOutcome CudaNetwork::forward(std::span<const float> images,
                                  std::span<const std::int32_t> labels, Pass pass,
                                  std::uint64_t seed) {
-  return implementation_->forward(images, labels, pass, seed);
+  implementation_->forward(images, labels, pass, seed);
+  return implementation_->outcome();
+}
+void CudaNetwork::start_forward(std::span<const float> images, std::span<const std::int32_t> labels,
+                                Pass pass, std::uint64_t seed) {
+  implementation_->forward(images, labels, pass, seed);
+}
+PassOutcome CudaNetwork::outcome() {
+  return implementation_->outcome();
 }
 void CudaNetwork::compute_gradients(float loss_scale, const ArrayView& gradients,
                                     const GradientReady& ready) {

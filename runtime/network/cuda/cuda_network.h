@@ -10,8 +10,8 @@
 // they are what libraries are held against. The first layers on tensor cores come with cuDNN's plans
 // (runtime/network/cudnn) behind the same operations (runtime/network/cuda/operations.h).
 //
-// A forward pass copies its images from pinned memory on a stream of its own, and waits for the loss.
-// A backward pass waits for nothing: each gradient has a token. While an observer is set, every
+// A forward pass copies its images from pinned memory on a stream of its own. No pass waits for what it
+// starts: outcome() waits for the loss, and each gradient has a token. While an observer is set, every
 // layer is waited for, so that it is told when the device has done the layer.
 //
 // Passes are CUDA graphs from their second time on (runtime/network/cuda/replayed_work.h), unless an
@@ -64,6 +64,9 @@ class CudaNetwork final : public TrainableNetwork {
                      const Token& when) override;
   PassOutcome forward(std::span<const float> images, std::span<const std::int32_t> labels,
                       Pass pass, std::uint64_t seed = 0) override;
+  void start_forward(std::span<const float> images, std::span<const std::int32_t> labels, Pass pass,
+                     std::uint64_t seed = 0) override;
+  [[nodiscard]] PassOutcome outcome() override;
   void compute_gradients(float loss_scale, const ArrayView& gradients,
                          const GradientReady& ready) override;
   void announce_at(const std::vector<int>& parameters) override;

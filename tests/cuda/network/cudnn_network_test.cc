@@ -132,6 +132,28 @@ TEST_F(CudnnNetworkTest, ComputesBranchesAndFusedStepsAsTheOthersDo) {
   }
 }
 
+// cuDNN's steps are captured as kernels are.
+TEST_F(CudnnNetworkTest, ReplaysPassesToTheBit) {
+  const NetworkTrial trial(fused(), 4);
+  std::vector<Gradients> expected;
+  for (const bool replay : {false, true}) {
+    OnDevice on_device(trial, {.batch = 4, .storage = NumberType::fp16, .replay = replay}, 0,
+                       by_cudnn());
+    for (std::size_t pass = 0; pass < 4; ++pass) {
+      const Gradients made = on_device.pass(256, pass);
+      EXPECT_EQ(on_device.network().take_remark(), "");
+      if (!replay) {
+        expected.push_back(made);
+        continue;
+      }
+      EXPECT_EQ(made.loss, expected[pass].loss);
+      EXPECT_EQ(made.logits, expected[pass].logits);
+      EXPECT_EQ(made.weights, expected[pass].weights);
+    }
+    EXPECT_EQ(cuda_on_host::calls("cudaGraphLaunch") > 0, replay);
+  }
+}
+
 TEST_F(CudnnNetworkTest, ComputesAZooNetworkAsTheReferenceDoes) {
   const NetworkTrial trial(models::zoo_network("cnn-small"), 2);
   expect_near(OnDevice(trial, {.batch = 2}, 0, by_cudnn(false)).pass(1), trial.of_reference(),

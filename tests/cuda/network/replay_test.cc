@@ -58,6 +58,8 @@ class Descent {
                                  last = token;
                                });
     EXPECT_EQ(announced, static_cast<int>(network_.parameters().size()));
+    if (iteration % 2 == 1) bits.push_back({static_cast<float>(network_.outcome().loss)});
+    bits.push_back(network_.logits());
     stream_->wait_for(last);
     stream_->start(runtime::Add{gradients, weights_.array(NumberType::fp32)});
     take_weights();
@@ -234,6 +236,68 @@ TEST(Replay, GoesOnWithoutGraphsWhereACaptureFails) {
     fell_back += remark.empty() ? 0 : 1;
   }
   EXPECT_GT(fell_back, 3);
+}
+
+// Neither pass asks the device for anything, also where memory of the pass before may be in use.
+TEST(Passes, DoNotWaitForTheDevice) {
+  if (!cuda_on_host::present()) GTEST_SKIP() << "only the double counts calls";
+  const models::Network network = small_network();
+  const NetworkTrial trial(network, 3);
+  cuda_on_host::reset(cuda_on_host::Order::latest, 1);
+  CudaDevice device;
+  CudaNetwork a(device, network, {.batch = 3});
+  CudaNetwork b(device, network, {.batch = 3});
+  const std::unique_ptr<Stream> stream = device.make_stream();
+  const Memory weights =
+      device.allocate(trial.weights().size() * sizeof(float), MemoryKind::device);
+  const Memory gradients = device.allocate(weights.size(), MemoryKind::device);
+  copy_from_host(device, *stream, trial.weights(), weights.array(NumberType::fp32));
+  for (CudaNetwork* net : {&a, &b})
+    stream->wait_for(net->take_weights(weights.array(NumberType::fp32), 0,
+                                       static_cast<int>(net->parameters().size()),
+                                       stream->record()));
+  std::vector<double> losses;
+  for (int pass = 0; pass < 3; ++pass) {
+    const long before = cuda_on_host::calls("cudaEventQuery");
+    a.start_forward(trial.images(), trial.labels(), Pass::training, 1);
+    a.compute_gradients(1, gradients.array(NumberType::fp32), nullptr);
+    if (pass == 0) EXPECT_EQ(cuda_on_host::calls("cudaEventQuery"), before);
+    losses.push_back(a.outcome().loss);
+    losses.push_back(b.forward(trial.images(), trial.labels(), Pass::training, 1).loss);
+    EXPECT_EQ(losses[losses.size() - 2], losses.back());
+  }
+  EXPECT_THAT(cuda_on_host::races(), ::testing::IsEmpty());
+}
+
+// Pinned memory is not written while the pass before reads it, though nobody has asked for its outcome.
+TEST(Passes, MayFollowEachOtherWithoutTheirOutcomes) {
+  const models::Network network = small_network();
+  const NetworkTrial trial(network, 3);
+  std::vector<float> expected;
+  in_every_order(seeds, [&](std::uint64_t) {
+    CudaDevice device;
+    CudaNetwork passes(device, network, {.batch = 3});
+    const std::unique_ptr<Stream> stream = device.make_stream();
+    const Memory weights =
+        device.allocate(trial.weights().size() * sizeof(float), MemoryKind::device);
+    const Memory gradients = device.allocate(weights.size(), MemoryKind::device);
+    copy_from_host(device, *stream, trial.weights(), weights.array(NumberType::fp32));
+    stream->wait_for(passes.take_weights(weights.array(NumberType::fp32), 0,
+                                         static_cast<int>(passes.parameters().size()),
+                                         stream->record()));
+    std::vector<float> made;
+    for (int pass = 0; pass < 4; ++pass) {
+      passes.start_forward(trial.images(), trial.labels(), Pass::training,
+                           static_cast<std::uint64_t>(pass));
+      passes.compute_gradients(static_cast<float>(1 + pass), gradients.array(NumberType::fp32),
+                               [&](int, const Token& token) { stream->wait_for(token); });
+    }
+    made.push_back(static_cast<float>(passes.outcome().loss));
+    for (const float g : runtime::to_host(device, *stream, gradients.array(NumberType::fp32)))
+      made.push_back(g);
+    if (expected.empty()) expected = made;
+    EXPECT_EQ(made, expected);
+  });
 }
 
 runtime::TrainingOutcome on_cuda(const runtime::TrainingRequest& request,

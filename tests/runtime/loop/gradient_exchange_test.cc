@@ -53,6 +53,28 @@ float value(int rank, std::int64_t iteration, std::size_t element) {
          5;
 }
 
+// A device announces gradients where a bucket is complete, and need not before.
+TEST(GradientExchange, ActsOnTheLastGradientOfEachBucket) {
+  const models::Network network = models::zoo_network("cnn-small");
+  const std::vector<ParameterPlace> places = parameter_places(network);
+  const int last = static_cast<int>(places.size()) - 1;
+  for (const int ranks : {1, 2}) {
+    for (const models::Overlap overlap : {models::Overlap::wait_free, models::Overlap::none}) {
+      const models::Plan plan =
+          plan_of({"fused-ring", ranks, NumberType::fp32, overlap, 1}, network);
+      std::vector<int> expected;
+      int gradients = 0;
+      for (const models::Bucket& bucket : plan.buckets)
+        expected.push_back((gradients += bucket.gradient_count) - 1);
+      ASSERT_GT(expected.size(), 1U);
+      if (ranks == 1 || overlap == models::Overlap::none) expected = {last};
+      on_ranks(ranks, 1, [&](Transport& transport) {
+        EXPECT_EQ(GradientExchange(transport, plan, places).acts_on(), expected);
+      });
+    }
+  }
+}
+
 class Exchange : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Exchange, GivesEveryRankTheSumOfEveryIteration) {
