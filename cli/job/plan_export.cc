@@ -10,6 +10,7 @@
 #include "cli/job/option_values.h"
 #include "cli/job/plan_file.h"
 #include "models/network/zoo.h"
+#include "simulator/cost/nccl_model.h"
 #include "simulator/export/horovod.h"
 #include "simulator/iteration/all_reduce_time.h"
 
@@ -34,6 +35,9 @@ models::PlanDocument load_plan(const PlanExportOptions& options) {
 
 simulator::ExportedText nccl_text(const Job& job, const PlanExportOptions& options,
                                   const std::string& title, const std::string& format) {
+  if (!simulator::is_gpu(job.cluster.device))
+    throw InputError({"--cluster"}, "NCCL does not run on " + job.cluster.device.name,
+                     "give a cluster of GPUs");
   const models::Plan& plan = job.plan->plan;
   const models::Profile* profile = job.profile ? &*job.profile : nullptr;
   const std::vector<simulator::MeasuredAllReduce> measured =

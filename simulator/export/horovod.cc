@@ -14,6 +14,8 @@ namespace paceline::simulator {
 namespace {
 
 constexpr double milli = 1e-3;
+// A plan whose buckets all travel at once has a stream for each of them.
+constexpr int most_streams = 8;
 
 // Whether the all-reduce is the one that HOROVOD_HIERARCHICAL_ALLREDUCE turns on.
 bool is_by_nodes(const models::PlannedSchedule& planned, const models::Cluster& cluster) {
@@ -91,8 +93,11 @@ std::vector<std::string> notes_of(const models::Plan& plan, const HorovodSetting
                     name(plan.wire), plan.wire == models::WireType::bf16 ? " comes nearest" : ""));
   if (plan.overlap != models::Overlap::wait_free)
     notes.push_back(fmt::format("overlap {}: Horovod sends what is there", name(plan.overlap)));
-  if (plan.streams > 1)
-    notes.push_back(fmt::format("{} streams: HOROVOD_NUM_NCCL_STREAMS is set, and was not tried",
+  if (plan.streams > most_streams)
+    notes.push_back(
+        fmt::format("{} streams are more than Horovod is given: one is left", plan.streams));
+  else if (plan.streams > 1)
+    notes.push_back(fmt::format("{} streams: HOROVOD_NUM_NCCL_STREAMS says so, and was not tried",
                                 plan.streams));
   return notes;
 }
@@ -144,7 +149,8 @@ ExportedText horovod_text(const std::string& title, const models::Plan& plan,
   exported.text +=
       fmt::format("HOROVOD_HIERARCHICAL_ALLREDUCE={}\n", settings.hierarchical ? 1 : 0);
   exported.text += "HOROVOD_TORUS_ALLREDUCE=0\n";
-  if (plan.streams > 1) exported.text += fmt::format("HOROVOD_NUM_NCCL_STREAMS={}\n", plan.streams);
+  if (plan.streams > 1 && plan.streams <= most_streams)
+    exported.text += fmt::format("HOROVOD_NUM_NCCL_STREAMS={}\n", plan.streams);
   exported.text += "HOROVOD_AUTOTUNE=0\n";
   return exported;
 }

@@ -11,7 +11,7 @@ import subprocess
 import unittest
 import xml.etree.ElementTree
 
-from paceline import CommandTest, run
+from paceline import EXAMPLES, CommandTest, run
 
 CLUSTER = "h200-ndr"
 FORMATS = ("nccl-tuner", "nccl-constants", "nccl-csv", "nccl-config", "horovod", "msccl")
@@ -171,6 +171,10 @@ class ExportedPlans(CommandTest):
         self.refused(run("export", plan, "--format", "nccl-tuner", "--cluster", "jizhi-p40", "--output", plan), "--output: ")
         self.refused(run("export", "ring", "--ranks", "4", "--format", "horovod"), "--format: horovod is a format of plans")
         self.refused(run("export", "ring", "--ranks", "4", "--format", "goal", "--model", "resnet50"), "--model: it is of plans")
+        cores = str(EXAMPLES / "two-cores.yaml")
+        self.written("--strategy", "ring", model="cnn-small", cluster=cores, ranks="2")
+        for format in ("nccl-tuner", "nccl-constants", "nccl-csv", "nccl-config"):
+            self.refused(run("export", plan, "--format", format, "--cluster", cores), "--cluster: NCCL does not run on one-core")
         self.written("--strategy", "ring", cluster="jizhi-p40", ranks="1")
         self.refused(run("export", plan, "--format", "nccl-tuner", "--cluster", "jizhi-p40"), "one rank exchanges nothing")
 

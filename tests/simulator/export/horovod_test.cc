@@ -63,15 +63,19 @@ TEST_F(Horovod, GroupsOfANodeAreHierarchical) {
 }
 
 TEST_F(Horovod, WhatItCannotBeToldIsALineEach) {
-  models::Plan asked = plan("double-binary-tree", {.fusion = Bytes{4e6}, .streams = 2});
+  models::Plan asked = plan("double-binary-tree", {.fusion = Bytes{4e6}, .streams = 2}, 8);
   asked.overlap = models::Overlap::priority;
-  const ExportedText exported = horovod_text("t", asked, request());
+  const ExportedText exported = horovod_text("t", asked, request(8));
   EXPECT_THAT(exported.notes, Contains(HasSubstr("Horovod would make ")));
   EXPECT_THAT(exported.notes, Contains(HasSubstr("double-binary-tree: Horovod has no such")));
   EXPECT_THAT(exported.notes, Contains(HasSubstr("fp16 on the wire is the script's")));
   EXPECT_THAT(exported.notes, Contains(HasSubstr("overlap priority")));
   EXPECT_THAT(exported.text, HasSubstr("\nHOROVOD_NUM_NCCL_STREAMS=2\n"));
   EXPECT_THAT(exported.text, HasSubstr("\nHOROVOD_HIERARCHICAL_ALLREDUCE=0\n"));
+  const ExportedText many =
+      horovod_text("t", plan("fused-ring", {.fusion = Bytes{4e6}, .streams = 9}, 8), request(8));
+  EXPECT_THAT(many.notes, Contains(HasSubstr("9 streams are more than Horovod is given")));
+  EXPECT_THAT(many.text, testing::Not(HasSubstr("STREAMS")));
 }
 
 }  // namespace
