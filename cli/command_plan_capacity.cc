@@ -76,6 +76,7 @@ void add_plan_capacity(Command& app) {
       "Which cluster to buy or rent: the cheapest that trains in time, the fastest for a budget");
   const auto options = std::make_shared<Options>();
   job::CapacityOptions& capacity = options->capacity;
+  capacity.job.batch.clear();  // to tell whether it is given beside --global-batch
   command
       .add_option("--model", capacity.job.model,
                   "Network: a name of the zoo (paceline show catalog) or a YAML file")
@@ -136,6 +137,12 @@ void add_plan_capacity(Command& app) {
                   "commas: '24.48 USD/h', or an offer of the catalogue such as aws-p5-48xlarge")
       .value("PRICE|NAME|CLUSTER=PRICE,...");
   add_node_power_option(command, capacity.run);
+  command
+      .add_option(
+          "--strategy", capacity.job.strategies,
+          "Strategies by commas, of which each candidate has the fastest; by default all but "
+          "parameter-server and direct-exchange, which take a second a candidate to follow")
+      .value("NAME,...|all");
   add_placement_option(command, capacity.job.placement);
   add_prediction_options(command, capacity.job);
   command.add_option("--plot", options->plot, "Draw time against cost of all candidates (SVG)")

@@ -125,6 +125,11 @@ void add_job_options(Command& command, job::JobOptions& options) {
       .add_option("--accumulate", options.accumulate,
                   "Batches of a rank whose gradients are added up before they travel and are used")
       .value("K (1)");
+  command
+      .add_option("--strategy", options.strategies,
+                  "Strategies by commas, or all (the default); k-fac is in the table only where it "
+                  "is named")
+      .value("NAME,...");
   add_prediction_options(command, options);
 }
 
@@ -139,11 +144,6 @@ void add_prediction_options(Command& command, job::JobOptions& options) {
                   "Number type of gradients in an all-reduce; several by commas. By default fp16 "
                   "for mixed precision, else fp32")
       .value("fp32|fp16|bf16");
-  command
-      .add_option("--strategy", options.strategies,
-                  "Strategies by commas, or all (the default); k-fac is in the table only where it "
-                  "is named")
-      .value("NAME,...");
   add_threshold_options(command, options.thresholds,
                         {.theta = "chosen",
                          .eta = "chosen",

@@ -19,7 +19,7 @@ void add_system_options(Command& command, job::JobOptions& options);
 // The options of a job, without --ranks, which means different things in different commands.
 void add_job_options(Command& command, job::JobOptions& options);
 // Those of them that mean the same where a command compares clusters and batches: all but --model,
-// --cluster, --placement, --nic, --batch and --accumulate.
+// --cluster, --placement, --nic, --batch, --accumulate and --strategy.
 void add_prediction_options(Command& command, job::JobOptions& options);
 
 // Declares --sequence.

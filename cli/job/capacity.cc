@@ -172,7 +172,8 @@ class Planner {
       ClusterSetting setting{.options = options_.job, .run = options_.run};
       setting.options.cluster = named.cluster;
       setting.options.nic = named.nic;
-      setting.options.accumulate = batches_.accumulate_option();
+      setting.options.batch = std::to_string(batches_.any().batch);
+      setting.options.accumulate = std::to_string(batches_.any().accumulate);
       setting.options.ranks.clear();
       setting.run.node_price = prices.of(named);
       Job job = load_job(setting.options);

@@ -134,6 +134,8 @@ Batches parse_batches(const CapacityOptions& options) {
         optional_count("--batch", job.batch, most_batch).value_or(batches.batch_per_rank_);
     return batches;
   }
+  if (!job.batch.empty())
+    throw InputError({"--global-batch"}, "there is --batch, too", "leave one of the two out");
   batches.global = optional_count("--global-batch", options.global_batch, most_global_batch);
   return batches;
 }

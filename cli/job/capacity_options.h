@@ -16,7 +16,8 @@ namespace paceline::job {
 // As typed; an empty text is an option that is not given.
 struct CapacityOptions {
   // `cluster` and `nic` are lists by commas; "own" is the cluster's own NIC. `ranks` is a list or a
-  // range. `accumulate` may be "auto": the fewest batches that fit into memory.
+  // range. `batch` may be empty, which is 64. `accumulate` may be "auto": the fewest batches that fit
+  // into memory.
   JobOptions job;
   TrainingRunOptions run;    // node_price may be "CLUSTER=PRICE,..."
   std::string nodes;         // in place of `ranks`
@@ -59,14 +60,12 @@ class Batches {
   [[nodiscard]] std::optional<RankBatch> cut(const RankBatch& whole, int largest) const;
   // "4096", or "4096 in 2 parts".
   [[nodiscard]] std::string described() const;
-  // A number for --accumulate of a job that is not predicted.
-  [[nodiscard]] std::string accumulate_option() const {
-    return std::to_string(accumulate_.value_or(1));
-  }
+  // The batch of a job that is not predicted.
+  [[nodiscard]] RankBatch any() const { return {batch_per_rank_, accumulate_.value_or(1)}; }
 
  private:
   friend Batches parse_batches(const CapacityOptions& options);
-  int batch_per_rank_ = 1;
+  int batch_per_rank_ = 64;
   std::optional<int> accumulate_;
 };
 

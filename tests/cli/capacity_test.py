@@ -355,7 +355,7 @@ class Refusals(CommandTest):
                 (("--budget", "0"), ("--budget",)), (("--budget", "-5 USD"), ("--budget",)), (("--budget", "5 EUR"), ("--budget",)), (("--budget", "1e99"), ("--budget",)),
                 (("--efficiency", "0"), ("--efficiency",)), (("--efficiency", "1.5"), ("--efficiency",)), (("--efficiency", "120 %"), ("--efficiency",)),
                 (("--efficiency", "x"), ("--efficiency",)), (("--cautious",), ("--cautious", "--within")),
-                (("--ranks", "8"), ("--nodes", "--ranks")), (("--global-batch", "0"), ("--global-batch",)), (("--global-batch", "1.5"), ("--global-batch",)),
+                (("--ranks", "8"), ("--nodes", "--ranks")), (("--global-batch", "0"), ("--global-batch",)), (("--global-batch", "1.5"), ("--global-batch",)), (("--global-batch", "64", "--batch", "8"), ("--global-batch", "--batch")),
                 (("--accumulate", "0"), ("--accumulate",)), (("--accumulate", "automatic"), ("--accumulate",)),
                 (("--nic", "nvlink4"), ("--nic", "nvlink4")), (("--nic", "roce-100"), ("--nic", "roce-100g")), (("--nic", "0xroce-100g"), ("--nic",)),
                 (("--nic", "999xroce-100g"), ("--nic",)), (("--nic", "100"), ("--nic",)), (("--nic", "own,own"), ("--nic", "twice")), (("--nic", "1e30 GB/s"), ("--nic",)),
