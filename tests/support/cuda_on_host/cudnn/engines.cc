@@ -143,19 +143,67 @@ std::string objection_to(const Graph& graph, const Tensor& tensor) {
   return "";
 }
 
-// The operations beside pointwise ones, of which a fused kernel has one; batch norm's gradient may
-// compute its output again.
-bool is_pattern(const Graph& graph) {
+// Norms read memory, and write the same type.
+std::string objection_to_images(const Node& norm, int x_name, int y_name) {
+  const Tensor& x = norm.tensor(x_name);
+  const Tensor& y = norm.tensor(y_name);
+  if (x.is_virtual) return "the input of a norm is virtual";
+  if (!y.is_virtual && y.type != x.type) return "the output of a norm has another type";
+  return "";
+}
+
+bool has_type(const Node& node, cudnnBackendDescriptorType_t type) {
+  return node.type == type;
+}
+
+// The gradient of a norm stands alone, or behind the gradient of a ReLU whose input the norm is,
+// computed again. What passes from one to the other has the type of the input.
+std::string objection_to_norm_backward(const Graph& graph) {
+  const Node& last = graph.nodes.back();
+  if (!has_type(last, CUDNN_BACKEND_OPERATION_NORM_BACKWARD_DESCRIPTOR))
+    return "something stands behind the gradient of a norm";
+  if (graph.nodes.size() == 1) return "";
+  const bool is_pattern =
+      graph.nodes.size() == 3 && is_norm(graph.nodes[0]) && is_pointwise(graph.nodes[1]) &&
+      graph.nodes[0].number(CUDNN_ATTR_OPERATION_NORM_FWD_PHASE) == CUDNN_NORM_FWD_INFERENCE &&
+      graph.nodes[1].number(CUDNN_ATTR_POINTWISE_MODE) == CUDNN_POINTWISE_RELU_BWD;
+  if (!is_pattern) return "the gradient of a norm stands in no pattern that is fused";
+  const Tensor& dy = last.tensor(CUDNN_ATTR_OPERATION_NORM_BWD_DYDESC);
+  if (dy.type != last.tensor(CUDNN_ATTR_OPERATION_NORM_BWD_XDESC).type)
+    return text_of(dy) + " passes to the gradient of a norm in another type than its input's";
+  return "";
+}
+
+// Kernels of pointwise operations alone take NHWC.
+std::string objection_to_layouts(const Graph& graph) {
+  for (const auto& [uid, tensor] : graph.tensors)
+    if (tensor.dims[1] == 1 ? elements(tensor) > 1 : tensor.strides[1] != 1)
+      return text_of(tensor) + " is not in the order NHWC";
+  return "";
+}
+
+// A fused kernel has one operation beside pointwise ones, or batch norm twice.
+std::string objection_to_pattern(const Graph& graph) {
   std::vector<const Node*> main;
   for (const Node& node : graph.nodes)
     if (!is_pointwise(node)) main.push_back(&node);
-  if (main.empty()) return true;
-  const bool first_is_inference =
-      is_norm(*main[0]) &&
-      main[0]->number(CUDNN_ATTR_OPERATION_NORM_FWD_PHASE) == CUDNN_NORM_FWD_INFERENCE;
-  if (main.size() == 1) return !first_is_inference;
-  return main.size() == 2 && first_is_inference &&
-         main[1]->type == CUDNN_BACKEND_OPERATION_NORM_BACKWARD_DESCRIPTOR;
+  if (main.empty()) return objection_to_layouts(graph);
+  for (const Node* const node : main) {
+    if (has_type(*node, CUDNN_BACKEND_OPERATION_NORM_BACKWARD_DESCRIPTOR)) {
+      const std::string why = objection_to_images(*node, CUDNN_ATTR_OPERATION_NORM_BWD_XDESC,
+                                                  CUDNN_ATTR_OPERATION_NORM_BWD_DXDESC);
+      return why.empty() ? objection_to_norm_backward(graph) : why;
+    }
+    if (has_type(*node, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR) &&
+        graph.nodes.size() > 1)
+      return "a filter gradient is fused with something";
+  }
+  if (main.size() > 1) return "the graph is no pattern that is fused";
+  if (!is_norm(*main[0])) return "";
+  if (main[0]->number(CUDNN_ATTR_OPERATION_NORM_FWD_PHASE) == CUDNN_NORM_FWD_INFERENCE)
+    return "a norm that does not train";
+  return objection_to_images(*main[0], CUDNN_ATTR_OPERATION_NORM_FWD_XDESC,
+                             CUDNN_ATTR_OPERATION_NORM_FWD_YDESC);
 }
 
 // Whether each operation shares a tensor with those before it.
@@ -212,7 +260,7 @@ std::string objection(const Graph& graph) {
     if (std::string why = objection_to(graph, tensor); !why.empty()) return why;
   for (const Node& node : graph.nodes)
     if (std::string why = objection_to(node); !why.empty()) return why;
-  if (!is_pattern(graph)) return "the graph is no pattern that is fused";
+  if (std::string why = objection_to_pattern(graph); !why.empty()) return why;
   if (!is_connected(graph)) return "the graph falls into parts";
   return "";
 }
