@@ -6,7 +6,9 @@
 #include "calibration/cluster_profile.h"
 #include "calibration/fit/plot.h"
 #include "cli/command.h"
+#include "cli/device_calibration_text.h"
 #include "cli/job/cluster_calibration.h"
+#include "cli/job/device_calibration.h"
 #include "cli/job/files.h"
 #include "cli/job/job.h"
 #include "cli/job/option_values.h"
@@ -25,6 +27,7 @@ namespace {
 struct Options {
   job::CalibrationOptions calibration;
   std::string out;
+  std::string device;
   std::string ranks;
   std::string patience = job::default_patience;
   std::string plot;
@@ -38,7 +41,7 @@ std::string plot_path(const std::string& prefix, models::CurveKind kind, bool be
                      between_nodes ? "between-nodes" : "within-node", which);
 }
 
-job::CalibrationRequest load(const Options& options) {
+void check_paths(const Options& options) {
   if (options.out.empty())
     throw InputError("--out is missing", "say where the profile goes, as in --out profile.json");
   job::check_paths(
@@ -48,6 +51,10 @@ job::CalibrationRequest load(const Options& options) {
         job::PathUse::output},
        {"--cluster", options.calibration.cluster, job::PathUse::name_or_input},
        {"--model", options.calibration.model, job::PathUse::name_or_input}});
+}
+
+job::CalibrationRequest load(const Options& options) {
+  check_paths(options);
   return load_calibration(options.calibration);
 }
 
@@ -201,7 +208,42 @@ void run_rank(const Options& options, const job::CalibrationRequest& request,
   print_result(result->made, result->nic_sharing, request.stated_oversubscription, options.out);
 }
 
+// Measures the GPUs of this machine, as one process.
+void run_device(const Options& options) {
+  check_paths(options);
+  struct Other {
+    const char* option;
+    bool is_given;
+  };
+  for (const Other& other :
+       {Other{"--ranks", !options.ranks.empty()}, Other{"--plot", !options.plot.empty()},
+        Other{"--threads", options.calibration.threads != job::CalibrationOptions().threads}})
+    if (other.is_given)
+      throw InputError({other.option}, "it says nothing of a GPU", "leave it out");
+  if (job::rank_of_job())
+    throw InputError({"--device"}, "one process measures all GPUs of its machine",
+                     "start it without mpirun or srun");
+  const job::DeviceCalibrationRequest request =
+      job::load_device_calibration(options.calibration, options.device);
+  Progress progress(OffTerminal::lines);
+  const job::DeviceCalibration result = job::calibrate_device(
+      request, [&](const std::string& what, double share) { progress.show(what, share); });
+  progress.end();
+  const std::string text = to_json(result.made.profile);
+  job::write_output_file(options.out, text);
+  if (options.json) {
+    print("{}", text);
+    warn(result.made.complaints);
+    return;
+  }
+  print("{}", device_calibration_text(result));
+  if (!result.made.complaints.empty()) print("\n");
+  for (const std::string& complaint : result.made.complaints) print("warning: {}\n", complaint);
+  print("\nprofile written to {}\n", options.out);
+}
+
 void run(const Options& options) {
+  if (job::named_device(options.device).is_cuda) return run_device(options);
   const auto launched = job::rank_of_job();
   const job::CalibrationRequest request = load(options);
   const Seconds patience = job::parse_patience(options.patience);
@@ -238,14 +280,20 @@ void add_calibrate_cluster(Command& calibrate) {
                   "a YAML file")
       .value("NAME|FILE");
   command
+      .add_option("--device", options->device,
+                  "What is measured: the CPUs that ranks run on and what travels between them, or "
+                  "GPUs: number N alone, or the first one and NCCL between all")
+      .value("cpu|cuda|cuda:N (cpu)");
+  command
       .add_option("--time", options->calibration.time,
                   "Time for all measurements of messages; every size is tried at least 3 times, "
                   "however slow the links are. Layers take a tenth of it on top, alone and beside "
-                  "traffic, and at least 4 passes")
+                  "traffic, and at least 4 passes. On GPUs, time for everything")
       .value("TIME (30 s)");
   command
       .add_option("--largest", options->calibration.largest,
-                  "Largest message; by default the largest that the executor sends")
+                  "Largest message; by default the largest that the executor sends. On GPUs, the "
+                  "largest copy and kernel (64 MiB)")
       .value("SIZE");
   command
       .add_option("--largest-all-reduce", options->calibration.largest_all_reduce,
@@ -254,7 +302,9 @@ void add_calibrate_cluster(Command& calibrate) {
   const Option& model = command
                             .add_option("--model", options->calibration.model,
                                         "Also time forward and backward of each layer of this "
-                                        "network, on all ranks, alone and beside traffic")
+                                        "network, on all ranks, alone and beside traffic. On GPUs "
+                                        "several with commas, and likewise of batches and "
+                                        "precisions")
                             .value("NAME|FILE");
   command.add_option("--batch", options->calibration.batch, "Samples of a rank, of --model")
       .value("N (16)")

@@ -26,6 +26,14 @@ constexpr std::array<std::pair<CurveKind, std::string_view>, 3> curve_kinds = {
      {CurveKind::all_reduce, "all-reduce"}}};
 constexpr std::array<std::pair<RateKind, std::string_view>, 3> rate_kinds = {
     {{RateKind::copy, "copy"}, {RateKind::cast, "cast"}, {RateKind::reduce, "reduce"}}};
+constexpr std::array<std::pair<DeviceWork, std::string_view>, 7> device_works = {
+    {{DeviceWork::host_to_device, "host-to-device"},
+     {DeviceWork::device_to_host, "device-to-host"},
+     {DeviceWork::copy, "copy"},
+     {DeviceWork::cast, "cast"},
+     {DeviceWork::reduce, "reduce"},
+     {DeviceWork::pack, "pack"},
+     {DeviceWork::unpack, "unpack"}}};
 
 double at_least_0(const JsonValue& value) {
   const double number = value.number();
@@ -155,31 +163,34 @@ std::optional<MeasuredSizes> measured_sizes(const JsonValue& entry) {
   return sizes;
 }
 
+std::vector<CurvePiece> read_pieces(const JsonValue& entry) {
+  std::vector<CurvePiece> all;
+  const JsonValue pieces = entry.at("pieces");
+  pieces.for_each([&all](const JsonValue& piece) {
+    piece.check_keys({"from_bytes", "alpha_s", "beta_s_per_byte"});
+    const double from = at_least_0(piece.at("from_bytes"));
+    if (all.empty() ? from != 0 : from <= all.back().from.value())
+      piece.at("from_bytes").fail("pieces are not in order", "begin with 0 bytes, and go up");
+    all.push_back({Bytes{from}, read_figure<Seconds>(piece.at("alpha_s"), false),
+                   read_figure<SecondsPerByte>(piece.at("beta_s_per_byte"), false)});
+  });
+  if (all.empty()) pieces.fail("a curve without pieces", "give at least one");
+  return all;
+}
+
 CalibratedCurve read_curve(const JsonValue& entry) {
   entry.check_keys({"kind", "between_nodes", "library", "wire_type", "ranks", "least_bytes",
                     "most_bytes", "pieces", "residual", "source"});
-  CalibratedCurve curve{
-      .kind = entry.at("kind").named(
-          [](const std::string& s) { return value_named(curve_kinds, "kind of curve", s); }),
-      .between_nodes = entry.at("between_nodes").flag(),
-      .library = entry.has_value("library") ? entry.at("library").text() : "",
-      .wire = entry.has_value("wire_type") ? type_of(entry, "wire_type") : WireType::fp32,
-      .ranks = count_of(entry.at("ranks")),
-      .measured = measured_sizes(entry),
-      .pieces = {},
-      .residual = at_least_0(entry.at("residual")),
-      .source = entry.at("source").text()};
-  const JsonValue pieces = entry.at("pieces");
-  pieces.for_each([&curve](const JsonValue& piece) {
-    piece.check_keys({"from_bytes", "alpha_s", "beta_s_per_byte"});
-    const double from = at_least_0(piece.at("from_bytes"));
-    if (curve.pieces.empty() ? from != 0 : from <= curve.pieces.back().from.value())
-      piece.at("from_bytes").fail("pieces are not in order", "begin with 0 bytes, and go up");
-    curve.pieces.push_back({Bytes{from}, read_figure<Seconds>(piece.at("alpha_s"), false),
-                            read_figure<SecondsPerByte>(piece.at("beta_s_per_byte"), false)});
-  });
-  if (curve.pieces.empty()) pieces.fail("a curve without pieces", "give at least one");
-  return curve;
+  return {.kind = entry.at("kind").named(
+              [](const std::string& s) { return value_named(curve_kinds, "kind of curve", s); }),
+          .between_nodes = entry.at("between_nodes").flag(),
+          .library = entry.has_value("library") ? entry.at("library").text() : "",
+          .wire = entry.has_value("wire_type") ? type_of(entry, "wire_type") : WireType::fp32,
+          .ranks = count_of(entry.at("ranks")),
+          .measured = measured_sizes(entry),
+          .pieces = read_pieces(entry),
+          .residual = at_least_0(entry.at("residual")),
+          .source = entry.at("source").text()};
 }
 
 CalibratedRate read_rate(const JsonValue& entry) {
@@ -202,8 +213,34 @@ CalibratedLayer read_layer(const JsonValue& entry) {
           optional_figure<Seconds>(entry, "backward_beside_traffic_s", false)};
 }
 
+CalibratedUpdate read_update(const JsonValue& entry) {
+  entry.check_keys({"network", "precision", "update_s"});
+  return {entry.at("network").text(), precision_of(entry),
+          read_figure<Seconds>(entry.at("update_s"), false)};
+}
+
+CalibrationCheck read_check(const JsonValue& entry) {
+  entry.check_keys({"network", "precision", "batch_per_rank", "iteration_s", "sum_s"});
+  return {entry.at("network").text(), precision_of(entry), count_of(entry.at("batch_per_rank")),
+          read_figure<Seconds>(entry.at("iteration_s"), true),
+          read_figure<Seconds>(entry.at("sum_s"), false)};
+}
+
+DeviceCurve read_device_curve(const JsonValue& entry) {
+  entry.check_keys({"work", "type", "least_bytes", "most_bytes", "pieces", "residual", "source"});
+  return {.work = entry.at("work").named([](const std::string& s) {
+            return value_named(device_works, "work of a device", s);
+          }),
+          .type = type_of(entry, "type"),
+          .measured = measured_sizes(entry),
+          .pieces = read_pieces(entry),
+          .residual = at_least_0(entry.at("residual")),
+          .source = entry.at("source").text()};
+}
+
 CalibratedThroughput read_throughput(const JsonValue& entry) {
-  entry.check_keys({"network", "precision", "batch_per_rank", "samples_per_s", "ranks", "sequence"});
+  entry.check_keys(
+      {"network", "precision", "batch_per_rank", "samples_per_s", "ranks", "sequence"});
   CalibratedThroughput throughput{entry.at("network").text(), precision_of(entry),
                                   count_of(entry.at("batch_per_rank")),
                                   read_figure<PerSecond>(entry.at("samples_per_s"), true)};
@@ -232,6 +269,15 @@ void read_each(const JsonValue& root, const char* key, Read read, std::vector<T>
     if (!known.insert(of(all.back())).second)
       entry.fail("an entry before is of the same", "leave one of the two out");
   });
+}
+
+DeviceCosts read_device_costs(const JsonValue& value) {
+  value.check_keys({"launch_s", "host_launch_s", "curves"});
+  DeviceCosts costs{.launch = optional_figure<Seconds>(value, "launch_s", false),
+                    .host_launch = optional_figure<Seconds>(value, "host_launch_s", false)};
+  read_each(value, "curves", read_device_curve, costs.curves,
+            [](const DeviceCurve& c) { return std::pair(c.work, c.type); });
+  return costs;
 }
 
 template <class Q>
@@ -265,13 +311,9 @@ Json transport_json(const CalibratedTransport& transport) {
   return json;
 }
 
-Json curve_json(const CalibratedCurve& curve) {
-  Json json = {{"kind", name(curve.kind)}, {"between_nodes", curve.between_nodes}};
-  if (curve.kind == CurveKind::all_reduce) {
-    json["library"] = curve.library;
-    json["wire_type"] = name(curve.wire);
-  }
-  json["ranks"] = curve.ranks;
+// What curves of messages and of a device have in common.
+template <class Curve>
+void add_fit(const Curve& curve, Json& json) {
   if (curve.measured) {
     json["least_bytes"] = curve.measured->least.value();
     json["most_bytes"] = curve.measured->most.value();
@@ -284,6 +326,29 @@ Json curve_json(const CalibratedCurve& curve) {
   }
   json["residual"] = curve.residual;
   json["source"] = curve.source;
+}
+
+Json curve_json(const CalibratedCurve& curve) {
+  Json json = {{"kind", name(curve.kind)}, {"between_nodes", curve.between_nodes}};
+  if (curve.kind == CurveKind::all_reduce) {
+    json["library"] = curve.library;
+    json["wire_type"] = name(curve.wire);
+  }
+  json["ranks"] = curve.ranks;
+  add_fit(curve, json);
+  return json;
+}
+
+Json device_costs_json(const DeviceCosts& costs) {
+  Json json = Json::object();
+  if (costs.launch) json["launch_s"] = figure_json(*costs.launch);
+  if (costs.host_launch) json["host_launch_s"] = figure_json(*costs.host_launch);
+  json["curves"] = Json::array();
+  for (const DeviceCurve& curve : costs.curves) {
+    Json entry = {{"work", name(curve.work)}, {"type", name(curve.type)}};
+    add_fit(curve, entry);
+    json["curves"].push_back(std::move(entry));
+  }
   return json;
 }
 
@@ -321,6 +386,10 @@ std::string_view name(RateKind kind) {
   return name_in(rate_kinds, kind);
 }
 
+std::string_view name(DeviceWork work) {
+  return name_in(device_works, work);
+}
+
 const CurvePiece& CalibratedCurve::piece(Bytes bytes) const {
   const auto above = std::upper_bound(pieces.begin(), pieces.end(), bytes,
                                       [](Bytes b, const CurvePiece& p) { return b < p.from; });
@@ -340,7 +409,8 @@ Profile parse_profile(std::string_view text, const std::string& file) {
   const JsonDocument document(text, file, "the profile", "give a profile as paceline writes it");
   const JsonValue root = document.root();
   root.check_keys({"schema", "name", "cluster", "device", "origin", "links", "transport", "curves",
-                   "rates", "throughputs", "slowdowns", "layers"});
+                   "rates", "throughputs", "slowdowns", "layers", "updates", "device_costs",
+                   "checks"});
   root.check_schema(schema, "profile");
   Profile profile;
   profile.name = root.at("name").text();
@@ -370,6 +440,13 @@ Profile parse_profile(std::string_view text, const std::string& file) {
             [](const CalibratedSlowdown& s) { return std::tuple(s.network, s.precision); });
   read_each(root, "layers", read_layer, profile.layers, [](const CalibratedLayer& l) {
     return std::tuple(l.network, l.precision, l.batch_per_rank, l.layer);
+  });
+  read_each(root, "updates", read_update, profile.updates,
+            [](const CalibratedUpdate& u) { return std::tuple(u.network, u.precision); });
+  if (root.has_value("device_costs"))
+    profile.device_costs = read_device_costs(root.at("device_costs"));
+  read_each(root, "checks", read_check, profile.checks, [](const CalibrationCheck& c) {
+    return std::tuple(c.network, c.precision, c.batch_per_rank);
   });
   return profile;
 }
@@ -415,6 +492,21 @@ std::string to_json(const Profile& profile) {
   }
   json["layers"] = Json::array();
   for (const CalibratedLayer& entry : profile.layers) json["layers"].push_back(layer_json(entry));
+  if (!profile.updates.empty()) json["updates"] = Json::array();
+  for (const CalibratedUpdate& entry : profile.updates) {
+    json["updates"].push_back({{"network", entry.network},
+                               {"precision", name(entry.precision)},
+                               {"update_s", figure_json(entry.time)}});
+  }
+  if (profile.device_costs) json["device_costs"] = device_costs_json(*profile.device_costs);
+  if (!profile.checks.empty()) json["checks"] = Json::array();
+  for (const CalibrationCheck& entry : profile.checks) {
+    json["checks"].push_back({{"network", entry.network},
+                              {"precision", name(entry.precision)},
+                              {"batch_per_rank", entry.batch_per_rank},
+                              {"iteration_s", figure_json(entry.iteration)},
+                              {"sum_s", figure_json(entry.sum)}});
+  }
   return json.indented() + "\n";
 }
 

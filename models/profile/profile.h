@@ -55,6 +55,27 @@ struct CalibratedLayer {
   std::optional<Figure<Seconds>> backward_beside_traffic = {};
 };
 
+// The time of an update of all parameters of a network: what the optimizer computes, and what the next
+// iteration needs of it. It does not depend on the batch.
+struct CalibratedUpdate {
+  std::string network;
+  Precision precision = Precision::fp32;
+  Figure<Seconds> time;
+};
+
+// A whole iteration of one rank, measured beside its parts, and the sum of their figures. Nothing is
+// computed from it: it says how far the parts make the whole.
+struct CalibrationCheck {
+  std::string network;
+  Precision precision = Precision::fp32;
+  int batch_per_rank = 0;
+  Figure<Seconds> iteration;
+  Figure<Seconds> sum;  // of the layers and the update
+
+  // The sum over the iteration, less 1.
+  [[nodiscard]] double difference() const { return sum.value / iteration.value - 1; }
+};
+
 // A message of n bytes takes alpha + n beta, for n from `from` up to where the next piece begins.
 struct CurvePiece {
   Bytes from;
@@ -109,6 +130,36 @@ struct CalibratedRate {
   Figure<BytesPerSecond> bytes;        // bytes of `type` per second
 };
 
+// What a device does besides the layers of a network.
+enum class DeviceWork {
+  host_to_device,  // a copy from pinned memory by a copy engine
+  device_to_host,
+  copy,    // within the memory of the device
+  cast,    // from or to FP32
+  reduce,  // a sum of two arrays in the place of one
+  pack,    // many FP32 arrays into one array of the type
+  unpack,  // from an array of the type to FP32, with a look for what is not finite
+};
+
+// A piecewise alpha-beta fit of time by bytes of `type`.
+struct DeviceCurve {
+  DeviceWork work = DeviceWork::copy;
+  NumberType type = NumberType::fp32;
+  std::optional<MeasuredSizes> measured = {};
+  std::vector<CurvePiece> pieces = {};  // as those of CalibratedCurve
+  double residual = 0;
+  std::string source = {};
+};
+
+// What a device that runs kernels by itself takes to be started. Predictions do not use it yet.
+struct DeviceCosts {
+  // From one kernel that has nothing to do to the next in the same stream, and what the host takes to
+  // start each.
+  std::optional<Figure<Seconds>> launch = {};
+  std::optional<Figure<Seconds>> host_launch = {};
+  std::vector<DeviceCurve> curves = {};
+};
+
 // The transport that runs schedules: the sizes of its messages, and their overheads.
 struct CalibratedTransport {
   std::string name;  // "open-mpi"
@@ -143,10 +194,14 @@ struct Profile {
   std::vector<CalibratedThroughput> throughputs = {};
   std::vector<CalibratedSlowdown> slowdowns = {};
   std::vector<CalibratedLayer> layers = {};
+  std::vector<CalibratedUpdate> updates = {};
+  std::optional<DeviceCosts> device_costs = {};
+  std::vector<CalibrationCheck> checks = {};
 };
 
 [[nodiscard]] std::string_view name(CurveKind kind);
 [[nodiscard]] std::string_view name(RateKind kind);
+[[nodiscard]] std::string_view name(DeviceWork work);
 
 // `file` names the text in errors. Throws InputError (file, and the JSON path of the fault).
 [[nodiscard]] Profile parse_profile(std::string_view text, const std::string& file);

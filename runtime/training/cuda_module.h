@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/probe/device_probe.h"
 #include "runtime/training/backend.h"
 
 namespace paceline::runtime {
@@ -27,6 +28,11 @@ struct CudaLayers {
 // A rank's end of GPU number `index`. Throws as cuda_devices() does, RunError if there is no such
 // GPU, and UnavailableError where cuDNN was asked for and cannot be used.
 [[nodiscard]] std::unique_ptr<Backend> load_cuda_backend(int index, const CudaLayers& layers = {});
+
+// A probe of GPU number `index`, whose networks are those of load_cuda_backend(), and which uses the other
+// GPUs, too, if `all_devices` (NCCL). Throws as load_cuda_backend() does.
+[[nodiscard]] std::unique_ptr<DeviceProbe> load_cuda_probe(int index, bool all_devices,
+                                                           const CudaLayers& layers = {});
 
 // "13.0, NCCL 2.28.9, cuDNN 9.19.0", or why there is none.
 [[nodiscard]] std::string cuda_version();

@@ -62,6 +62,16 @@ void scale(ComputeTimes& times, double factor) {
   times.update *= factor;
 }
 
+// Takes the calibrated update of the network, if there is one.
+bool take_update(const ComputeRequest& request, Reading reading, ComputeTimes& times) {
+  for (const models::CalibratedUpdate& entry : request.profile->updates) {
+    if (entry.network != request.network.name || entry.precision != request.precision) continue;
+    times.update = read_figure(entry.time, reading, false);
+    return true;
+  }
+  return false;
+}
+
 std::optional<ComputeTimes> layer_profile_times(const ComputeRequest& request, Reading reading) {
   if (request.profile == nullptr) return std::nullopt;
   ComputeTimes times = roofline_times(request, reading);
@@ -87,10 +97,15 @@ std::optional<ComputeTimes> layer_profile_times(const ComputeRequest& request, R
   }
   if (found == 0) return std::nullopt;
   if (found_beside > 0) times.beside_traffic = std::move(beside);
-  times.source = fmt::format(
-      "{} of {} layers as calibrated in profile {}{}, the rest and the update by roofline", found,
-      times.layers.size(), request.profile->name,
-      found_beside > 0 ? ", alone and beside traffic" : "");
+  const bool has_update = take_update(request, reading, times);
+  const bool has_all = found == times.layers.size();
+  times.source =
+      fmt::format("{} of {} layers{} as calibrated in profile {}{}{}", found, times.layers.size(),
+                  has_update ? " and the update" : "", request.profile->name,
+                  found_beside > 0 ? ", alone and beside traffic" : "",
+                  has_update && has_all ? ""
+                  : has_update          ? ", the rest by roofline"
+                                        : ", the rest and the update by roofline");
   return times;
 }
 

@@ -1,7 +1,8 @@
 // How long a rank computes: forward and backward of each layer, and the optimizer's update.
 //
 // Times come from the first of these that there is (docs/design.md, "The iteration DAG"):
-//  1. per-layer times of the profile, for this network, precision and batch;
+//  1. per-layer times of the profile, for this network, precision and batch, and its update, where the
+//     profile has one;
 //  2. a calibrated throughput of the whole network on one rank, spread over the layers by the
 //     roofline; at
 //     another batch b, the time is a + c b: a and c from calibrated throughputs at two batches, or

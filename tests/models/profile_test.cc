@@ -59,6 +59,20 @@ Profile sample() {
                      Figure<Seconds>::exact(Seconds{2e-3}, Provenance::measured, "run"),
                      std::nullopt,
                      Figure<Seconds>::exact(Seconds{3e-3}, Provenance::measured, "run")}};
+  profile.updates = {{"resnet50", Precision::fp32, figure(Seconds{5e-4})}};
+  profile.device_costs = {
+      .launch = figure(Seconds{3e-6}),
+      .curves = {{.work = DeviceWork::host_to_device,
+                  .measured = MeasuredSizes{Bytes{4096}, Bytes{1 << 26}},
+                  .pieces = {{Bytes{0}, figure(Seconds{9e-6}), figure(SecondsPerByte{4e-11})}},
+                  .residual = 0.01,
+                  .source = "a test"},
+                 {.work = DeviceWork::cast,
+                  .type = NumberType::fp16,
+                  .pieces = {{Bytes{0}, figure(Seconds{4e-6}), figure(SecondsPerByte{1e-12})}},
+                  .source = "a test"}}};
+  profile.checks = {
+      {"resnet50", Precision::fp32, 32, figure(Seconds{0.1}), figure(Seconds{0.098})}};
   return profile;
 }
 
@@ -92,6 +106,25 @@ TEST(Profile, GoesThroughJsonUnchanged) {
   EXPECT_EQ(read.transport->message_gap, original.transport->message_gap);
   EXPECT_EQ(*read.transport->message_header, *original.transport->message_header);
   EXPECT_EQ(read.curves[0].pieces[1].beta, original.curves[0].pieces[1].beta);
+}
+
+TEST(Profile, HasWhatADeviceCosts) {
+  const Profile read = parse_profile(to_json(sample()), "p.json");
+  EXPECT_EQ(read.updates.at(0).time, sample().updates.at(0).time);
+  ASSERT_TRUE(read.device_costs);
+  EXPECT_EQ(read.device_costs->launch, sample().device_costs->launch);
+  EXPECT_FALSE(read.device_costs->host_launch);
+  EXPECT_EQ(read.device_costs->curves.at(1).type, NumberType::fp16);
+  EXPECT_EQ(read.device_costs->curves.at(0).measured, sample().device_costs->curves[0].measured);
+  EXPECT_NEAR(read.checks.at(0).difference(), -0.02, 1e-12);
+  EXPECT_EQ(
+      error_of(with("\"host-to-device\"", "\"host-to-devise\"")),
+      "p.json: device_costs.curves[0].work: unknown work of a device 'host-to-devise'; did you "
+      "mean 'host-to-device'?");
+  EXPECT_EQ(
+      error_of(with("\"work\": \"cast\",\n        \"type\": \"fp16\"",
+                    "\"work\": \"host-to-device\",\n        \"type\": \"fp32\"")),
+      "p.json: device_costs.curves[1]: an entry before is of the same; leave one of the two out");
 }
 
 TEST(Profile, ReadsTheFormerNamesOfMessageSizes) {

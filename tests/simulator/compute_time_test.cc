@@ -56,6 +56,34 @@ TEST(Roofline, ComputeBoundByHand) {
   EXPECT_DOUBLE_EQ(times.update.value(), 100 * 20 / 1e11);
 }
 
+// The update of the network and precision at hand, whatever the batch; another's leaves the roofline.
+TEST(LayerProfile, TakesTheUpdateThatWasCalibrated) {
+  const models::NetworkWork network = one_layer();
+  const models::Device d = device();
+  const auto figure = [](double seconds) {
+    return Figure<Seconds>{Seconds{seconds}, Seconds{seconds / 2}, Seconds{seconds * 2},
+                           Provenance::measured, "test"};
+  };
+  models::Profile profile;
+  profile.name = "p";
+  profile.layers = {{"one", Precision::fp32, 8, "fc", figure(1e-3), figure(2e-3)}};
+  const ComputeRequest request{network, d, &profile, Precision::fp32, 8};
+  const ComputeTimes by_roofline = compute_times(request, Reading::stated);
+  EXPECT_DOUBLE_EQ(by_roofline.update.value(), 100 * 20 / 1e11);
+  EXPECT_EQ(by_roofline.source,
+            "1 of 1 layers as calibrated in profile p, the rest and the update by roofline");
+  profile.updates = {{"one", Precision::mixed, figure(9e-3)},
+                     {"other", Precision::fp32, figure(9e-3)}};
+  EXPECT_EQ(compute_times(request, Reading::stated).update, by_roofline.update);
+  profile.updates.push_back({"one", Precision::fp32, figure(5e-4)});
+  const ComputeTimes times = compute_times(request, Reading::stated);
+  EXPECT_DOUBLE_EQ(times.update.value(), 5e-4);
+  EXPECT_DOUBLE_EQ(times.total().value(), 3.5e-3);
+  EXPECT_DOUBLE_EQ(compute_times(request, Reading::slow).update.value(), 1e-3);
+  EXPECT_DOUBLE_EQ(compute_times(request, Reading::fast).update.value(), 2.5e-4);
+  EXPECT_EQ(times.source, "1 of 1 layers and the update as calibrated in profile p");
+}
+
 // An embedding moves the rows that it picks, and its backward pass writes the whole table: 8 x 4
 // numbers, rows read and rows written, of 2 features. A tied layer reads the table itself.
 TEST(Roofline, OfAnEmbeddingMovesRowsForwardAndTheTableBackward) {

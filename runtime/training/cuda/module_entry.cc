@@ -15,6 +15,7 @@
 #include "runtime/network/cuda/step_library.h"
 #include "runtime/network/cudnn/cudnn_steps.h"
 #include "runtime/network/steps/layer_steps.h"
+#include "runtime/probe/cuda/cuda_probe.h"
 #include "runtime/training/backend.h"
 #include "runtime/training/cuda_module.h"
 
@@ -116,6 +117,13 @@ __attribute__((visibility("default"))) int paceline_cuda_devices() {
 __attribute__((visibility("default"))) paceline::runtime::Backend* paceline_make_cuda_backend(
     int index, const paceline::runtime::CudaLayers* layers) {
   return std::make_unique<paceline::runtime::CudaBackend>(index, *layers).release();
+}
+
+__attribute__((visibility("default"))) paceline::runtime::DeviceProbe* paceline_make_cuda_probe(
+    int index, int all_devices, const paceline::runtime::CudaLayers* layers) {
+  return paceline::runtime::make_cuda_probe(
+             std::make_unique<paceline::runtime::CudaBackend>(index, *layers), all_devices != 0)
+      .release();
 }
 
 __attribute__((visibility("default"))) const char* paceline_cuda_version() {

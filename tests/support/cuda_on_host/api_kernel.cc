@@ -77,7 +77,7 @@ cudaError_t launch_kernel(const void* stub, dim3 grid, dim3 block, void** argume
   enqueue(stream, [=] {
     auto made = std::make_shared<Operation>();
     made->what = readable_name(kernel->name);
-    made->is_kernel = true;
+    made->is_work = true;
     made->run = [=] { run_kernel(*kernel, bound.get(), launch); };
     kernel->body.access(
         bound.get(),

@@ -78,6 +78,7 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   const OperationPointer operation = enqueue(stream, [=] {
     auto made = std::make_shared<Operation>();
     made->what = "copy of " + with_s(bytes, "byte");
+    made->is_work = true;
     made->timed_as = std::string("copy ") + name(source) + " to " + name(target);
     made->timed_bytes = static_cast<double>(bytes);
     made->run = [=] { std::memmove(to, staged ? staged->data() : from, bytes); };
@@ -96,6 +97,7 @@ cudaError_t fill(void* to, int value, std::size_t bytes, Stream* stream) {
   enqueue(stream, [=] {
     auto made = std::make_shared<Operation>();
     made->what = "fill of " + with_s(bytes, "byte");
+    made->is_work = true;
     made->run = [=] { std::memset(to, value, bytes); };
     made->accesses.push_back({bytes_of(to), bytes, true});
     return made;

@@ -116,16 +116,31 @@ void remember(const Operation& operation) {
   all.push_back({operation.stream, operation.begins_at, operation.ends_at});
 }
 
-// Where the copy engine of the operation is kept, or null.
-double* engine_of(const Operation& operation) {
+// The copy engine of the operation, or null.
+std::vector<Busy>* engine_of(const Operation& operation) {
   const int way = operation.timed_as == "copy host to device"   ? 0
                   : operation.timed_as == "copy device to host" ? 1
                                                                 : -1;
   if (way < 0) return nullptr;
-  std::vector<double>& engines = state().clock.engine_is_free;
+  std::vector<std::vector<Busy>>& engines = state().clock.engines;
   const auto at = static_cast<std::size_t>(2 * operation.stream->device + way);
   if (engines.size() <= at) engines.resize(at + 1);
   return &engines[at];
+}
+
+// The first time from `earliest` on at which the engine is free for so long; it is taken then.
+double take(std::vector<Busy>& engine, double earliest, double seconds) {
+  constexpr std::size_t most = 4096;
+  if (engine.size() >= most) engine.erase(engine.begin(), engine.begin() + most / 2);
+  double begin = earliest;
+  auto next = engine.begin();
+  for (; next != engine.end(); ++next) {
+    if (next->end <= begin) continue;
+    if (next->begin >= begin + seconds) break;
+    begin = next->end;
+  }
+  engine.insert(next, {nullptr, begin, begin + seconds});
+  return begin;
 }
 
 }  // namespace
@@ -150,15 +165,19 @@ double arrival_of(const Operation& operation) {
   return at;
 }
 
+bool runs_bodies() {
+  const ClockModel& model = state().clock.model;
+  return !model.is_on || model.bodies;
+}
+
 void set_times(Operation& operation) {
   operation.begins_at = arrival_of(operation);
-  double* const engine = engine_of(operation);
-  if (engine != nullptr) operation.begins_at = std::max(operation.begins_at, *engine);
   const double seconds = duration(operation);
+  std::vector<Busy>* const engine = engine_of(operation);
+  if (engine != nullptr) operation.begins_at = take(*engine, operation.begins_at, seconds);
   operation.ends_at =
       seconds > 0 ? end_beside(operation, operation.begins_at, seconds) : operation.begins_at;
   operation.stream->is_free_at = operation.ends_at;
-  if (engine != nullptr) *engine = operation.ends_at;
   remember(operation);
 }
 

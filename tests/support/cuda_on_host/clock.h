@@ -2,8 +2,8 @@
 // Off by default: times of events then mean nothing, but that they rise.
 //
 // An operation begins when its stream has come to it, when all that it waits for has ended, when the
-// host has issued it, and when its copy engine is free (a device has one for each way between host and
-// device). It takes what the first rule says whose text is part of its name: seconds, and bytes over a
+// host has issued it, and when its copy engine has time for it (a device has one for each way between
+// host and device). It takes what the first rule says whose text is part of its name: seconds, and bytes over a
 // rate. Parts of one transfer or collective of NCCL begin together. Kernels of different streams run
 // beside each other, and each goes on at 1 / beside of its speed for as long as what ran before it in
 // other streams is under way. What is issued later does not slow down what has run, so that a test
@@ -34,7 +34,7 @@ struct ClockModel {
   double event_s = 0;  // that the record of an event takes
   double beside = 1;   // at least 1
   double jitter = 0;   // each time is off by up to so much of itself, either way, as the seed draws
-  bool bodies = true;  // whether kernels run: one that is only timed leaves its memory as it is
+  bool bodies = true;  // whether anything runs: what is only timed leaves its memory as it is
   std::vector<ClockRule> rules = {};
 };
 
@@ -54,9 +54,10 @@ struct Busy {
 
 struct ClockState {
   ClockModel model;
-  std::mt19937_64 random{1};           // of jitter alone
-  std::vector<Busy> busy;              // of all devices, by age
-  std::vector<double> engine_is_free;  // of each device: to it, from it
+  std::mt19937_64 random{1};  // of jitter alone
+  std::vector<Busy> busy;     // of all devices, by age
+  // Of the copy engines of each device, to it and from it, in the order of time.
+  std::vector<std::vector<Busy>> engines;
 };
 
 // Sets when the operation begins and ends. It stands at the head of its stream.

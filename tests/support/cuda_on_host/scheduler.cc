@@ -82,7 +82,7 @@ void run(const OperationPointer& operation) {
     }
   } end{*operation, !meets_others};
   if (!body || is_broken(stream.device)) return;
-  if (operation->is_kernel && s.clock.model.is_on && !s.clock.model.bodies) return;
+  if (operation->is_work && !runs_bodies()) return;
   open_for(*operation);
   struct Closed {
     const Operation& operation;

@@ -51,7 +51,7 @@ struct Operation {
   std::string timed_as = {};  // in place of `what`
   double timed_bytes = -1;    // in place of those of `accesses`, unless it is below 0
   bool is_record = false;     // of an event
-  bool is_kernel = false;     // whose body may be left out
+  bool is_work = false;       // a kernel, a copy or a fill
   double issued_at = 0;       // on the clock of the host, in seconds
   double not_before = 0;      // when those that it meets have come
   double begins_at = 0;
@@ -103,6 +103,8 @@ OperationPointer enqueue(Stream* stream, const MakeOperation& make);
 [[nodiscard]] cudaError_t launch_error(const Stream& stream);
 [[nodiscard]] cudaError_t unsafe_call_error();
 void check_accesses(const Operation& operation, int device);
+// Whether operations do what they say, and are not only timed.
+[[nodiscard]] bool runs_bodies();
 // What stands at the head of an operation's stream, in words.
 [[nodiscard]] std::string head_of(const Operation& operation);
 // Lets the operations that match end without running: those of a communicator that was aborted.

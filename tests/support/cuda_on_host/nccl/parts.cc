@@ -160,7 +160,7 @@ void complete_transfer(const PartPointer& part) {
     return;
   }
   const std::byte* const source = both[0]->buffered ? both[0]->mail.data() : both[0]->in;
-  if (bytes > 0 && !both[1]->is_remote) std::memcpy(both[1]->out, source, bytes);
+  if (bytes > 0 && !both[1]->is_remote && runs_bodies()) std::memcpy(both[1]->out, source, bytes);
   if (!both[0]->buffered) meet(both);
   for (const PartPointer& p : both)
     if (p->is_remote) part->comm->clique->board->take_away(name_on_board(*p));
@@ -203,7 +203,8 @@ void complete_collective(const PartPointer& part) {
   const std::vector<PartPointer> all = partners(*part);
   std::vector<std::vector<std::byte>> results;
   for (const PartPointer& p : all)
-    results.push_back(p->is_remote ? std::vector<std::byte>() : result_of(*p, all));
+    results.push_back(p->is_remote || !runs_bodies() ? std::vector<std::byte>()
+                                                     : result_of(*p, all));
   meet(all);
   for (std::size_t r = 0; r < all.size(); ++r) {
     const bool receives = all[r]->kind != Kind::reduce || all[r]->peer == all[r]->comm->rank;
