@@ -115,7 +115,7 @@ DeviceCalibrationRequest load_device_calibration(const CalibrationOptions& optio
 
 DeviceCalibration calibrate_device(const DeviceCalibrationRequest& request,
                                    const CalibrationProgress& progress) {
-  const int index = device_of_rank(request.device, 0, 1, runtime::cuda_devices()).index;
+  const int index = device_of_rank(request.device, 0, runtime::cuda_devices());
   const std::unique_ptr<runtime::DeviceProbe> probe =
       runtime::load_cuda_probe(index, !request.device.index);
   DeviceCalibration result{.device = probe->device(), .made = {}, .traffic = {}};

@@ -68,6 +68,9 @@ class CudaNetworkProbe final : public NetworkProbe {
       labels_[i] = static_cast<std::int32_t>(i % static_cast<std::size_t>(network_.classes()));
     copy_from_host(device_, *stream_, initial_weights(network, {}), weights());
     give_weights();
+    // One bucket: all gradients are awaited at once.
+    if (!network_.parameters().empty())
+      network_.announce_at({static_cast<int>(network_.parameters().size()) - 1});
     make_traffic(least_message);
     mark_s_ = time_mark();
   }

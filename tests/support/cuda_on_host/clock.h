@@ -30,7 +30,8 @@ struct ClockRule {
 
 struct ClockModel {
   bool is_on = false;
-  double host_s = 0;   // that a call takes which puts something into a stream
+  // That a call takes which puts something into a stream. The launch of a graph is two of them.
+  double host_s = 0;
   double event_s = 0;  // that the record of an event takes
   double beside = 1;   // at least 1
   double jitter = 0;   // each time is off by up to so much of itself, either way, as the seed draws

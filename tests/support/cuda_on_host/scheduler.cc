@@ -201,7 +201,7 @@ OperationPointer issue(Stream* stream, OperationPointer operation) {
   operation->number = ++stream->issued;
   operation->age = ++s.operations;
   Thread& host = this_thread();
-  host.now_s += s.clock.model.host_s;
+  if (stream->kind != Stream::Kind::lane) host.now_s += s.clock.model.host_s;
   operation->issued_at = host.now_s;
   for (const OperationPointer& earlier : operation->after) join(operation->clock, *earlier);
   if (stream->tail != nullptr) join(operation->clock, *stream->tail);

@@ -161,7 +161,7 @@ void execute(const cudnnContext& handle, const ContentPointer& plan, const Conte
   enqueue(stream, [plan, bound, what, device] {
     auto operation = std::make_shared<Operation>();
     operation->what = what;
-    operation->is_kernel = true;
+    operation->is_work = true;
     operation->accesses = accesses_of(*plan, *bound);
     check_accesses(*operation, device);
     operation->run = [plan, bound] {
