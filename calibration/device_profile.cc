@@ -93,6 +93,8 @@ class ProfileMaker {
   }
 
   void add_network(const NetworkTimes& times) {
+    if (!times.remark.empty())
+      made_.complaints.push_back(fmt::format("{}: {}", name_of(times), times.remark));
     SumOfLayers alone;
     SumOfLayers beside;
     for (const models::CalibratedLayer& layer : times.layers) {

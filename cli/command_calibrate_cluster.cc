@@ -28,6 +28,7 @@ struct Options {
   job::CalibrationOptions calibration;
   std::string out;
   std::string device;
+  std::string layers;
   std::string ranks;
   std::string patience = job::default_patience;
   std::string plot;
@@ -224,7 +225,7 @@ void run_device(const Options& options) {
     throw InputError({"--device"}, "one process measures all GPUs of its machine",
                      "start it without mpirun or srun");
   const job::DeviceCalibrationRequest request =
-      job::load_device_calibration(options.calibration, options.device);
+      job::load_device_calibration(options.calibration, options.device, options.layers);
   Progress progress(OffTerminal::lines);
   const job::DeviceCalibration result = job::calibrate_device(
       request, [&](const std::string& what, double share) { progress.show(what, share); });
@@ -244,6 +245,8 @@ void run_device(const Options& options) {
 
 void run(const Options& options) {
   if (job::named_device(options.device).is_cuda) return run_device(options);
+  if (!options.layers.empty())
+    throw InputError({"--layers"}, "layers are computed by the CPU", "add --device cuda");
   const auto launched = job::rank_of_job();
   const job::CalibrationRequest request = load(options);
   const Seconds patience = job::parse_patience(options.patience);
@@ -284,6 +287,12 @@ void add_calibrate_cluster(Command& calibrate) {
                   "What is measured: the CPUs that ranks run on and what travels between them, or "
                   "GPUs: number N alone, or the first one and NCCL between all")
       .value("cpu|cuda|cuda:N (cpu)");
+  command
+      .add_option(
+          "--layers", options->layers,
+          "What computes layers on GPUs, as train has it: cuDNN, own kernels, or cuDNN where "
+          "it can be used")
+      .value("auto|cudnn|own (auto)");
   command
       .add_option("--time", options->calibration.time,
                   "Time for all measurements of messages; every size is tried at least 3 times, "

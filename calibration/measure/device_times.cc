@@ -152,6 +152,7 @@ NetworkTimes measure_network(runtime::DeviceProbe& probe, const NetworkTimesRequ
   say("whole iterations", 0.1);
   times.iterations =
       in_seconds(repeat({.time = request.time * 0.2}, [&] { return network->time_iterations(3); }));
+  times.remark = network->remark();
   say("layers", 0.3);
   LayerSamples alone;
   times.sums = in_seconds(repeat({.time = request.time * 0.5}, [&] {

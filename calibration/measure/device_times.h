@@ -48,6 +48,7 @@ struct NetworkTimes {
   std::vector<Seconds> updates = {};
   std::vector<Seconds> sums = {};        // of all layers and the update, one for each iteration
   std::vector<Seconds> iterations = {};  // whole ones, measured beside
+  std::string remark = {};               // on how it was computed; may be empty
   std::string traffic = {};              // empty where no layers were timed beside it
 };
 

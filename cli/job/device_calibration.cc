@@ -46,8 +46,10 @@ void refuse_twice(const char* option, const std::vector<T>& values, const T& val
                      "leave one of the two out");
 }
 
-std::string words_of(const CalibrationOptions& options, const std::string& device) {
+std::string words_of(const CalibrationOptions& options, const std::string& device,
+                     const std::string& layers) {
   std::string words = "paceline calibrate --device " + device;
+  if (!layers.empty()) words += " --layers " + layers;
   if (!options.model.empty())
     words += fmt::format(" --model {} --batch {} --precision {}", options.model, options.batch,
                          options.precision);
@@ -67,9 +69,13 @@ std::string origin_of(const DeviceCalibrationRequest& request,
 }  // namespace
 
 DeviceCalibrationRequest load_device_calibration(const CalibrationOptions& options,
-                                                 const std::string& device) {
+                                                 const std::string& device,
+                                                 const std::string& layers) {
   DeviceCalibrationRequest request;
   request.device = named_device(device);
+  TrainingOptions of_training;
+  of_training.layers = layers;
+  request.layers = named_layers(of_training, request.device);
   request.time = parsing_option("--time", [&] { return parse_seconds(options.time); });
   if (request.time < Seconds{1})
     throw InputError({"--time"}, fmt::format("{} is too short", options.time), "give at least 1 s");
@@ -109,7 +115,7 @@ DeviceCalibrationRequest load_device_calibration(const CalibrationOptions& optio
     refuse_twice("--precision", request.precisions, precision, text);
     request.precisions.push_back(precision);
   }
-  request.command = words_of(options, device);
+  request.command = words_of(options, device, layers);
   return request;
 }
 
@@ -117,7 +123,7 @@ DeviceCalibration calibrate_device(const DeviceCalibrationRequest& request,
                                    const CalibrationProgress& progress) {
   const int index = device_of_rank(request.device, 0, runtime::cuda_devices());
   const std::unique_ptr<runtime::DeviceProbe> probe =
-      runtime::load_cuda_probe(index, !request.device.index);
+      runtime::load_cuda_probe(index, !request.device.index, request.layers);
   DeviceCalibration result{.device = probe->device(), .made = {}, .traffic = {}};
   calibration::ProfileNames names = request.names;
   if (names.device.empty())
@@ -150,6 +156,8 @@ DeviceCalibration calibrate_device(const DeviceCalibrationRequest& request,
                                                 .time = request.time * collective_share,
                                                 .progress = progress});
   result.made = calibration::make_device_profile(measured, names);
+  const std::vector<std::string> notes = probe->notes();
+  result.made.complaints.insert(result.made.complaints.begin(), notes.begin(), notes.end());
   return result;
 }
 

@@ -11,6 +11,7 @@
 #include "cli/job/cluster_calibration.h"
 #include "cli/job/training.h"
 #include "runtime/probe/device_probe.h"
+#include "runtime/training/cuda_module.h"
 
 namespace paceline::job {
 
@@ -24,13 +25,16 @@ struct DeviceCalibrationRequest {
   std::vector<models::Network> networks;
   std::vector<int> batches;
   std::vector<models::Precision> precisions;
-  std::string command;  // for people
+  runtime::CudaLayers layers;  // what computes them
+  std::string command;         // for people
 };
 
 // The options are those of CalibrationOptions; of --model, --batch and --precision each may be a list
-// with commas. `device` is what --device says. Throws InputError that names the option or the file.
+// with commas. `device` and
+// `layers` are what --device and --layers say. Throws InputError that names the option or the file.
 [[nodiscard]] DeviceCalibrationRequest load_device_calibration(const CalibrationOptions& options,
-                                                               const std::string& device);
+                                                               const std::string& device,
+                                                               const std::string& layers);
 
 struct DeviceCalibration {
   runtime::ProbedDevice device;

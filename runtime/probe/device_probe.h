@@ -32,7 +32,7 @@ struct ProbedDevice {
   std::string driver;       // "580.65.06, CUDA 13.0"
   std::string runtime;      // "CUDA 13.0"
   std::string collectives;  // "NCCL 2.28.9"; empty if there is none
-  std::string layers;       // what computes them: "kernels of our own"
+  std::string layers;       // what computes them: "own kernels"
   int devices = 1;          // that this process can use
 };
 
@@ -65,6 +65,8 @@ class NetworkProbe {
   // as that can be.
   [[nodiscard]] virtual std::vector<IterationTimes> time_beside_traffic(int count,
                                                                         double seconds) = 0;
+  // The same, of this network: that what was asked for is not done, and why; empty where all is.
+  [[nodiscard]] virtual std::string remark() = 0;
   // Seconds of each of `count` iterations in a row, as training runs them, without events in between,
   // behind one that is not counted.
   [[nodiscard]] virtual std::vector<double> time_iterations(int count) = 0;
@@ -92,6 +94,8 @@ class DeviceProbe {
   virtual ~DeviceProbe() = default;
 
   [[nodiscard]] virtual const ProbedDevice& device() const = 0;
+  // What the user should know of how networks are computed, a line each. More may come with load().
+  [[nodiscard]] virtual std::vector<std::string> notes() const = 0;
   // Seconds of a work on so many bytes of `type`. A cast is half of one from FP32 and one back.
   [[nodiscard]] virtual double time(models::DeviceWork work, models::NumberType type,
                                     std::size_t bytes, int count) = 0;

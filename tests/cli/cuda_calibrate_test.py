@@ -40,7 +40,7 @@ class OnDoubles(CommandTest):
         text, profile = self.calibrate("--model", "cnn-small,resnet-small", "--batch", "2,4", "--precision", "fp32,mixed",
                                        "--cluster", "jizhi-p40")
         for words in ("paceline calibrate --device cuda --model cnn-small,resnet-small --batch 2,4 --precision fp32,mixed",
-                      "NVIDIA H100 80GB HBM3 (double), sm_90", "driver ", "CUDA 1", "NCCL 2", "layers by kernels of our own"):
+                      "NVIDIA H100 80GB HBM3 (double), sm_90", "driver ", "CUDA 1", "NCCL 2", "layers by "):
             self.assertIn(words, profile["origin"])
         self.assertIn(profile["origin"] + "\n", text)
         self.assertEqual((profile["cluster"], profile["device"]), ("jizhi-p40", "p40"))
@@ -100,6 +100,7 @@ class OnDoubles(CommandTest):
                                (("--model", "bert-large"), "--model"),
                                (("--largest", "2 KiB"), "--largest: 2 KiB is no size to calibrate a GPU with; give 1 MiB to 1 GiB"),
                                (("--time", "0 s"), "--time"),
+                               (("--layers", "best"), "nothing called 'best' computes layers"),
                                (("--ranks", "2"), "--ranks: it says nothing of a GPU; leave it out"),
                                (("--threads", "2"), "--threads: it says nothing of a GPU"),
                                (("--plot", "fit"), "--plot: it says nothing of a GPU")):

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <optional>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "models/base/error.h"
@@ -45,7 +46,15 @@ std::string kernel_driver() {
   return {};
 }
 
-ProbedDevice describe(const CudaDevice& device, bool all_devices) {
+// What the backend says beside the device: "own kernels".
+std::string layers_of(const Backend& backend) {
+  constexpr std::string_view before = ", layers by ";
+  const std::string text = backend.description();
+  const std::size_t at = text.find(before);
+  return at == std::string::npos ? "own kernels" : text.substr(at + before.size());
+}
+
+ProbedDevice describe(const CudaDevice& device, const Backend& backend, bool all_devices) {
   int driver = 0;
   int runtime = 0;
   check(cudaDriverGetVersion(&driver), "ask for the version of the CUDA driver");
@@ -56,7 +65,7 @@ ProbedDevice describe(const CudaDevice& device, bool all_devices) {
               fmt::format("{}{}CUDA {}", kernel, kernel.empty() ? "" : ", ", version_text(driver)),
           .runtime = "CUDA " + version_text(runtime),
           .collectives = cuda::nccl_version(),
-          .layers = "kernels of our own",
+          .layers = layers_of(backend),
           .devices = all_devices ? CudaDevice::count() : 1};
 }
 
@@ -158,16 +167,18 @@ class Works {
 
 class CudaProbe final : public DeviceProbe {
  public:
-  CudaProbe(int index, bool all_devices)
-      : device_(index),
-        facts_(describe(device_, all_devices)),
-        current_(std::in_place, index),
+  CudaProbe(std::unique_ptr<Backend> backend, bool all_devices)
+      : backend_(std::move(backend)),
+        device_(dynamic_cast<CudaDevice&>(backend_->device())),
+        facts_(describe(device_, *backend_, all_devices)),
+        current_(std::in_place, device_.index()),
         marks_(2),
         made_(device_.make_stream()),
         stream_(static_cast<cuda::CudaStream*>(made_.get())),
         works_(device_, *stream_) {}
 
   [[nodiscard]] const ProbedDevice& device() const override { return facts_; }
+  [[nodiscard]] std::vector<std::string> notes() const override { return backend_->notes(); }
 
   [[nodiscard]] double time(DeviceWork work, NumberType type, std::size_t bytes,
                             int count) override {
@@ -192,7 +203,7 @@ class CudaProbe final : public DeviceProbe {
   [[nodiscard]] std::unique_ptr<NetworkProbe> load(const models::Network& network, int batch,
                                                    models::Precision precision) override {
     return cuda::make_network_probe(
-        device_, network, {.batch = batch, .precision = precision, .devices = facts_.devices});
+        *backend_, network, {.batch = batch, .precision = precision, .devices = facts_.devices});
   }
   [[nodiscard]] std::unique_ptr<CollectiveProbe> make_collectives(int ranks) override {
     return ranks > facts_.devices ? nullptr : cuda::make_nccl_probe(ranks);
@@ -211,7 +222,8 @@ class CudaProbe final : public DeviceProbe {
     return marks_.seconds(0, 1);
   }
 
-  CudaDevice device_;
+  std::unique_ptr<Backend> backend_;
+  CudaDevice& device_;
   ProbedDevice facts_;
   std::optional<cuda::CurrentDevice> current_;
   cuda::Marks marks_;
@@ -223,8 +235,8 @@ class CudaProbe final : public DeviceProbe {
 
 }  // namespace
 
-std::unique_ptr<DeviceProbe> make_cuda_probe(int index, bool all_devices) {
-  return std::make_unique<CudaProbe>(index, all_devices);
+std::unique_ptr<DeviceProbe> make_cuda_probe(std::unique_ptr<Backend> backend, bool all_devices) {
+  return std::make_unique<CudaProbe>(std::move(backend), all_devices);
 }
 
 }  // namespace paceline::runtime

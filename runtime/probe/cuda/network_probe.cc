@@ -44,22 +44,24 @@ class LayerMarks final : public PassMarker {
 
 class CudaNetworkProbe final : public NetworkProbe {
  public:
-  CudaNetworkProbe(CudaDevice& device, const models::Network& network,
+  CudaNetworkProbe(Backend& backend, const models::Network& network,
                    const NetworkProbeOptions& options)
-      : device_(device),
+      : device_(dynamic_cast<CudaDevice&>(backend.device())),
         layers_(network.layers().size()),
         recipe_(shipped_recipe(default_recipe)),
-        current_(device.index()),
+        current_(device_.index()),
         layer_marks_(marks_, layers_),
         images_(static_cast<std::size_t>(network.input().elements() * options.batch)),
         labels_(static_cast<std::size_t>(options.batch)),
-        network_(device, network, {.batch = options.batch, .storage = storage(options.precision)}),
+        made_network_(backend.make_network(
+            network, {.batch = options.batch, .storage = storage(options.precision)})),
+        network_(dynamic_cast<CudaNetwork&>(*made_network_)),
         weights_memory_(allocate()),
         gradients_memory_(allocate()),
-        found_(device.allocate(sizeof(std::uint32_t), MemoryKind::pinned)),
-        optimizer_(device, recipe_.optimizer, network_.parameters()),
+        found_(device_.allocate(sizeof(std::uint32_t), MemoryKind::pinned)),
+        optimizer_(device_, recipe_.optimizer, network_.parameters()),
         devices_(options.devices),
-        made_(device.make_stream()),
+        made_(device_.make_stream()),
         stream_(static_cast<CudaStream*>(made_.get())) {
     std::mt19937_64 random(1);
     std::normal_distribution<float> normal;
@@ -77,6 +79,7 @@ class CudaNetworkProbe final : public NetworkProbe {
 
   [[nodiscard]] std::string traffic() const override { return traffic_->description(); }
 
+  [[nodiscard]] std::string remark() override { return network_.take_remark(); }
   [[nodiscard]] std::vector<IterationTimes> time_layers(int count) override {
     marks_.clear();
     start_marked(count);
@@ -245,7 +248,8 @@ class CudaNetworkProbe final : public NetworkProbe {
   LayerMarks layer_marks_;
   std::vector<float> images_;
   std::vector<std::int32_t> labels_;
-  CudaNetwork network_;
+  std::unique_ptr<TrainableNetwork> made_network_;
+  CudaNetwork& network_;
   Memory weights_memory_;
   Memory gradients_memory_;
   Memory found_;
@@ -262,9 +266,9 @@ class CudaNetworkProbe final : public NetworkProbe {
 
 }  // namespace
 
-std::unique_ptr<NetworkProbe> make_network_probe(CudaDevice& device, const models::Network& network,
+std::unique_ptr<NetworkProbe> make_network_probe(Backend& backend, const models::Network& network,
                                                  const NetworkProbeOptions& options) {
-  return std::make_unique<CudaNetworkProbe>(device, network, options);
+  return std::make_unique<CudaNetworkProbe>(backend, network, options);
 }
 
 }  // namespace paceline::runtime::cuda

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "runtime/device/cuda/cuda_device.h"
 #include "runtime/probe/device_probe.h"
+#include "runtime/training/backend.h"
 
 namespace paceline::runtime::cuda {
 
@@ -14,8 +14,8 @@ struct NetworkProbeOptions {
   int devices = 1;  // between which the traffic travels
 };
 
-// The device outlives it.
-[[nodiscard]] std::unique_ptr<NetworkProbe> make_network_probe(CudaDevice& device,
+// The backend, of a CUDA device, outlives it.
+[[nodiscard]] std::unique_ptr<NetworkProbe> make_network_probe(Backend& backend,
                                                                const models::Network& network,
                                                                const NetworkProbeOptions& options);
 
