@@ -41,7 +41,7 @@ struct ProbedDevice {
 //
 // Times of layers are from the end of the one before to the end of this one. That of the first layer's
 // forward pass includes the batch's way to the device, where nothing hides it. That of the loss's
-// includes until the host knows the loss. The update lasts from the end of backward until the weights
+// includes its way to the host. The update lasts from the end of backward until the weights
 // are as the next pass takes them, with the host's look for what is not finite.
 struct IterationTimes {
   std::vector<double> forward;  // of each layer, as in Network::layers()

@@ -25,7 +25,7 @@ constexpr std::size_t most_message = std::size_t{256} << 20;
 constexpr int most_rounds = 200;
 
 // Puts marks into the stream of a pass: where it begins, and behind every layer. The forward pass of the
-// last layer ends where backward begins, when the host knows the loss.
+// last layer ends where backward begins, when the loss is on its way to the host.
 class LayerMarks final : public PassMarker {
  public:
   LayerMarks(Marks& marks, std::size_t layers)
@@ -144,7 +144,7 @@ class CudaNetworkProbe final : public NetworkProbe {
   // What training on one rank does (runtime/training/trainer.cc), with one bucket. The learning rate
   // is 0, so that numbers stay as they are however often it is repeated.
   void iterate() {
-    (void)network_.forward(images_, labels_, Pass::training, 1);
+    network_.start_forward(images_, labels_, Pass::training, 1);
     Token last;
     network_.compute_gradients(1.0F, gradients(), [&](int, const Token& when) { last = when; });
     stream_->wait_for(last);
@@ -154,6 +154,7 @@ class CudaNetworkProbe final : public NetworkProbe {
     wait_for(stream_->record(), device_patience, "look at the gradients");
     optimizer_.step(*stream_, weights(), gradients(), 1.0F, 0.0, 0.0);
     give_weights();
+    static_cast<void>(network_.outcome());
   }
 
   // One iteration more than `count`, with all marks.
