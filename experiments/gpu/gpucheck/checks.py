@@ -29,6 +29,12 @@ LEAST_SILENCE_S, SILENCE_SHARE = 10, 0.5
 # Ours: several times what seeds make of it (experiments/convergence), and less than a wrong gradient does.
 LARGEST_LOSS_OF_ACCURACY = 0.03
 COMPARED_ITERATIONS = 20  # later losses drift apart by rounding alone
+# By how much the sum of a network's layers and update may be off a whole iteration.
+FAR_SUM = 0.05
+# What calibration is held against in a rehearsal: a device that the double's clock describes
+# (tests/support/cuda_on_host/clock.h).
+REHEARSED_CLOCK = ("host=1e-6; event=0.5e-6; bodies=0; copy host to device=10e-6+20e9; copy device to host=12e-6+22e9; "
+                   "all-reduce=30e-6+40e9; send=12e-6+25e9; receive=12e-6+25e9; *=5e-6+1e12")
 
 
 def state(problems, otherwise="passed"):
@@ -194,6 +200,43 @@ def time_layers(check, limit_s):
 def layers_by(check):
     """What computes layers in training: cuDNN where it was packed and is on the machine."""
     return "cudnn" if "paceline-cudnn.so" in check.manifest["programs"] and not check.missing("paceline-cudnn.so") else "own"
+
+
+def calibrate(check, limit_s):
+    """Profiles of the device by `paceline calibrate --device cuda`, whole, and what their layers add up to."""
+    if "paceline" not in check.manifest["programs"] or "paceline-cuda.so" not in check.manifest["programs"]:
+        return {"state": "skipped", "reason": "the command was not packed", "commands": []}
+    if missing := check.missing("paceline-cuda.so"):
+        return {"state": "failed", "reason": f"{missing[0]} is not on this machine", "commands": []}
+    deadline = time.monotonic() + limit_s
+    jobs = ([("cnn-small", "4", "fp32,mixed")] if check.quick else
+            [("cnn-small,resnet-small", "64,256", "fp32,mixed"), ("resnet50", "64", "mixed"), ("alexnet", "128", "mixed")])
+    sizes = ["--largest", "1 MiB", "--largest-all-reduce", "1 MiB"] if check.quick else []
+    env = {**check.env, "XDG_CACHE_HOME": str(check.scratch / "cache")}
+    if check.test_arguments:
+        env["CUDA_ON_HOST_CLOCK"] = REHEARSED_CLOCK
+    runs, problems = [], []
+    for i, (models, batches, precisions) in enumerate(jobs):
+        share = max(2, (deadline - time.monotonic()) / (len(jobs) - i))
+        out = check.scratch / f"profile-{i}.json"
+        command = [check.bin / "paceline", "calibrate", "--device", "cuda", "--model", models, "--batch", batches, "--precision", precisions,
+                   "--layers", layers_by(check), "--time", f"{max(1, share / 3):.0f} s", *sizes, "--out", out]
+        ended = run_limited(command, share, env, check.scratch)
+        run = {"command": words(command), "exit_code": ended.code, "seconds": round(ended.seconds, 2), "said": tail(ended.out, 8000)}
+        if ended.code == 0:
+            run["profile"] = json.loads(out.read_text())
+            run["sums"] = [{**{key: entry[key] for key in ("network", "precision", "batch_per_rank")},
+                            "difference": entry["sum_s"]["value"] / entry["iteration_s"]["value"] - 1}
+                           for entry in run["profile"].get("checks", [])]
+            problems += [f"the layers of {s['network']} at batch {s['batch_per_rank']}, {s['precision']} add up to {s['difference']:+.1%} off the iteration"
+                         for s in run["sums"] if abs(s["difference"]) > FAR_SUM]
+            if not run["sums"]:
+                problems.append(f"{models}: no iteration was held against its layers")
+        else:
+            run["problem"] = ended.problem or f"ended with {ended.code}: {tail(ended.err, 600)}"
+            problems.append(f"{models}: {run['problem']}")
+        runs.append(run)
+    return {**state(problems), "commands": [run["command"] for run in runs], "runs": runs}
 
 
 def read_benchmark(text):

@@ -23,6 +23,7 @@ STEPS = {
     "sanitizer": (checks.sanitize, 18),
     "benchmark": (checks.run_benchmark, 8),
     "layers": (checks.time_layers, 10),
+    "calibration": (checks.calibrate, 14),
     "training": (checks.train, 20),
     "peer": (checks.run_peer, 24),
 }

@@ -113,7 +113,7 @@ class PackAndRun(InAFolder):
         self.assertIn("says nothing of a GPU", document["provenance"]["kind"])
         self.assertIn("(double)", document["provenance"]["device"])
         steps = {step["step"]: step for step in document["steps"]}
-        self.assertEqual(list(steps), ["machine", "tests", "sanitizer", "benchmark", "layers", "training", "peer"])
+        self.assertEqual(list(steps), ["machine", "tests", "sanitizer", "benchmark", "layers", "calibration", "training", "peer"])
         for step in steps.values():
             self.assertLessEqual({"kind", "device", "driver", "date", "commit", "commands"}, set(step["provenance"]))
         self.assertEqual(steps["tests"]["state"], "passed", steps["tests"])
@@ -122,7 +122,7 @@ class PackAndRun(InAFolder):
                                                    capture_output=True, text=True, check=True).stdout)
             self.assertGreater(len(expected), 1)
             self.assertEqual((program["tests"], program["passed"] + program["skipped"]), (len(expected), len(expected)))
-        for name in ("benchmark", "layers", "training", "peer"):
+        for name in ("benchmark", "layers", "calibration", "training", "peer"):
             self.assertEqual(steps[name]["state"], "skipped")
 
     def test_without_a_gpu_it_says_so_and_leaves_nothing(self):
@@ -244,6 +244,22 @@ class Tools(InAFolder):
         (self.folder / "peer.json").unlink()
         failed = checks.run_peer(self.check(python=sys.executable), 30)
         self.assertEqual((failed["state"], failed["throughput_printed"]), ("failed", ['{"model": 1}']))
+
+    def test_layers_that_do_not_add_up_fail_the_calibration(self):
+        programs = {"programs": {"paceline": [], "paceline-cuda.so": []}}
+        for sums, problem in (([0.96, 1.04], None), ([0.9, 1.0], "the layers of n at batch 4, fp32 add up to -10.0% off the iteration"),
+                              ([], "cnn-small: no iteration was held against its layers")):
+            profile = json.dumps({"checks": [{"network": "n", "precision": "fp32", "batch_per_rank": 4, "iteration_s": {"value": 1.0}, "sum_s": {"value": s}}
+                                             for s in sums]})
+            self.program("paceline", f"#!/bin/sh\nfor word in \"$@\"; do out=$word; done\necho '{profile}' > \"$out\"\n")
+            result = checks.calibrate(self.check(manifest=programs), 30)
+            self.assertEqual(result["state"], "failed" if problem else "passed")
+            self.assertEqual(result.get("reason"), problem)
+            self.assertEqual(result["runs"][0]["profile"], json.loads(profile))
+        self.program("paceline", "#!/bin/sh\necho 'paceline: cannot start' >&2\nexit 1\n")
+        result = checks.calibrate(self.check(manifest=programs), 30)
+        self.assertIn("cannot start", result["reason"])
+        self.assertEqual(checks.calibrate(self.check(manifest={"programs": {}}), 30)["state"], "skipped")
 
     def test_a_device_that_learns_less_than_the_cpu_fails(self):
         self.program("paceline", """#!/bin/sh
