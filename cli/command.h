@@ -11,6 +11,7 @@ namespace paceline::cli {
 
 void add_predict(Command& app);
 void add_scale(Command& app);
+void add_sweep(Command& app);
 void add_time(Command& app);
 void add_show(Command& app);
 void add_show_plan(Command& show);       // called by add_show

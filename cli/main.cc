@@ -62,6 +62,7 @@ constexpr const char* about =
 void add_commands(paceline::cli::Command& app) {
   paceline::cli::add_predict(app);
   paceline::cli::add_scale(app);
+  paceline::cli::add_sweep(app);
   paceline::cli::add_time(app);
   paceline::cli::add_cost(app);
   paceline::cli::add_plan_capacity(app);

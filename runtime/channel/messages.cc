@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::uint64_t longest_text = 1 << 26;
 
+}  // namespace
+
 void send_text(Channel& channel, int to, const std::string& text) {
   const std::uint64_t length = text.size();
   channel.send(to, std::as_bytes(std::span(&length, 1)));
@@ -26,8 +28,6 @@ std::string receive_text(Channel& channel, int from) {
   if (length > 0) channel.receive(from, std::as_writable_bytes(std::span(text)));
   return text;
 }
-
-}  // namespace
 
 void broadcast(Channel& channel, std::span<std::byte> bytes) {
   // In pieces, because MPI counts bytes in an int, and so that every rank hears from rank 0 now and

@@ -1,7 +1,7 @@
 // Collective operations on the control channel: for a few kilobytes, or for what happens once.
 // Rank 0 sends to each other rank or receives from each, one after the other: O(ranks) messages.
 //
-// All ranks call the same function at the same point. Each throws RunError that names a rank that
+// All ranks call the same function at the same point, but for the first two. Each throws RunError that names a rank that
 // is gone.
 #pragma once
 
@@ -14,6 +14,9 @@
 
 namespace paceline::runtime {
 
+// A text of up to 64 MiB from one rank to another, which takes it by receive_text().
+void send_text(Channel& channel, int to, const std::string& text);
+[[nodiscard]] std::string receive_text(Channel& channel, int from);
 // Gives all ranks the bytes of rank 0. The number of bytes is the same on every rank.
 void broadcast(Channel& channel, std::span<std::byte> bytes);
 // Returns the text of rank 0, which may have any length up to 64 MiB.

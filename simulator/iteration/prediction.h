@@ -139,6 +139,9 @@ class Predictor {
   // or backup ranks are not among the ranks.
   explicit Predictor(const PredictionRequest& request);
 
+  // Takes the place of the request's thresholds from now on. What was prepared is kept.
+  void take(const ThresholdRequest& thresholds) { request_.thresholds = thresholds; }
+
   // Predicts the strategy's plan, with the thresholds that the request names and those that the
   // planner chooses for the rest. The planner chooses with the step engine, whatever times the plan.
   // Throws InputError if k does not divide the ranks, a schedule is too large for the engine, or the

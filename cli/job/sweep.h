@@ -1,0 +1,97 @@
+// A sweep: a prediction for every combination of the values of some lists. A YAML file names them
+// (docs/formats.md, "Sweeps"); each combination is a cell, and each cell is a row of the result.
+//
+// Cells are numbered in one order for all who compute them: the axes stand in the order of
+// sweep_axes(), and the last of them varies fastest.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/job/named_things.h"
+#include "models/plan/strategy.h"
+#include "simulator/cost/link_factors.h"
+#include "simulator/engine/engine_kind.h"
+
+namespace paceline::job {
+
+enum class SweepAxis {
+  model,
+  cluster,
+  profile,
+  bandwidth,
+  latency,
+  precision,
+  batch,
+  accumulate,
+  ranks,
+  wire,
+  overlap,
+  strategy,
+  theta,
+  eta,
+  group,
+  segments,
+  streams,
+};
+inline constexpr std::size_t sweep_axis_count = 17;
+// From here on, cells share a predictor.
+inline constexpr SweepAxis first_inner_axis = SweepAxis::strategy;
+
+// As the file and the columns call it.
+[[nodiscard]] std::string_view name(SweepAxis axis);
+
+// A cluster with a profile of its own, as links of some factors make them.
+struct SweepPlace {
+  models::Cluster cluster;
+  std::optional<models::Profile> profile;
+};
+
+struct Sweep {
+  std::string name;
+  std::array<std::vector<std::string>, sweep_axis_count>
+      axes;  // values as texts, at least one each
+  simulator::EngineKind engine = simulator::EngineKind::automatic;
+
+  std::vector<LoadedNetwork> networks;
+  std::vector<SweepPlace> places;  // of each cluster, profile, bandwidth and latency, in this order
+  std::vector<models::Precision> precisions;
+  std::vector<int> batches;
+  std::vector<int> accumulates;
+  std::vector<int> ranks;
+  std::vector<std::optional<models::WireType>> wires;  // none: the precision's own
+  std::vector<std::optional<models::Overlap>> overlaps;
+  std::vector<const models::Strategy*> strategies;
+  std::vector<std::optional<Bytes>> thetas;  // none: chosen, as in what follows
+  std::vector<std::optional<Bytes>> etas;
+  std::vector<std::optional<int>> groups;
+  std::vector<std::optional<int>> segments;
+  std::vector<std::optional<int>> streams;
+
+  // Of everything that rows depend on, for the program of this version: 32 hexadecimal digits.
+  std::string digest;
+
+  [[nodiscard]] std::size_t size(SweepAxis axis) const {
+    return axes[static_cast<std::size_t>(axis)].size();
+  }
+  [[nodiscard]] std::int64_t cells() const;
+  // Cells that share a predictor.
+  [[nodiscard]] std::int64_t inner_cells() const;
+};
+
+inline constexpr std::int64_t most_sweep_cells = 1'000'000'000'000;
+
+// The sweep in a text. Networks, clusters and profiles that are files are read. `version` is the
+// program's, and goes into the digest. Throws InputError with file and line.
+[[nodiscard]] Sweep parse_sweep(const std::string& text, const std::string& file,
+                                std::string_view version);
+
+// The place of a cell on each axis.
+using SweepCell = std::array<std::size_t, sweep_axis_count>;
+[[nodiscard]] SweepCell cell_at(const Sweep& sweep, std::int64_t number);
+
+}  // namespace paceline::job
