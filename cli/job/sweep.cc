@@ -14,6 +14,7 @@
 #include "models/base/yaml_reader.h"
 #include "models/collective/algorithms.h"
 #include "runtime/training/checksum.h"
+#include "simulator/cost/device_factor.h"
 
 namespace paceline::job {
 namespace {
@@ -24,6 +25,7 @@ constexpr std::array<std::pair<SweepAxis, std::string_view>, sweep_axis_count> a
      {SweepAxis::profile, "profile"},
      {SweepAxis::bandwidth, "bandwidth"},
      {SweepAxis::latency, "latency"},
+     {SweepAxis::compute, "compute"},
      {SweepAxis::precision, "precision"},
      {SweepAxis::batch, "batch"},
      {SweepAxis::accumulate, "accumulate"},
@@ -135,6 +137,7 @@ class Reader {
                                                                    : "strategy: [fused-ring]"));
       case SweepAxis::bandwidth:
       case SweepAxis::latency:
+      case SweepAxis::compute:
       case SweepAxis::accumulate:
         return "1";
       case SweepAxis::precision:
@@ -230,7 +233,8 @@ class Reader {
     sweep_.networks =
         values(SweepAxis::model, [](const std::string& text) { return load_network(text); });
     for (const std::string& text : sweep_.axes[at(SweepAxis::model)]) digest_file(text);
-    read_places(values(SweepAxis::bandwidth, factor), values(SweepAxis::latency, factor));
+    read_places(values(SweepAxis::bandwidth, factor), values(SweepAxis::latency, factor),
+                values(SweepAxis::compute, factor));
     sweep_.precisions = values(SweepAxis::precision, [](const std::string& text) {
       return models::precision_from_name(text);
     });
@@ -252,7 +256,8 @@ class Reader {
     sweep_.streams = chosen_or(SweepAxis::streams, count(most_streams));
   }
 
-  void read_places(const std::vector<double>& bandwidths, const std::vector<double>& latencies) {
+  void read_places(const std::vector<double>& bandwidths, const std::vector<double>& latencies,
+                   const std::vector<double>& speeds) {
     const std::vector<models::Cluster> clusters =
         values(SweepAxis::cluster, [](const std::string& text) { return load_cluster(text); });
     for (const std::string& text : sweep_.axes[at(SweepAxis::cluster)]) digest_file(text);
@@ -265,15 +270,21 @@ class Reader {
         for (const double bandwidth : bandwidths) {
           for (const double latency : latencies) {
             const simulator::LinkFactors factors{bandwidth, latency};
-            SweepPlace place{
-                parsed(SweepAxis::cluster, [&] { return simulator::with_links(cluster, factors); }),
-                std::nullopt};
+            const auto linked = [&] { return simulator::with_links(cluster, factors); };
+            SweepPlace place{parsed(SweepAxis::cluster, linked), std::nullopt};
             if (profile) place.profile = simulator::with_links(*profile, factors);
-            sweep_.places.push_back(std::move(place));
+            for (const double speed : speeds) sweep_.places.push_back(with_speed(place, speed));
           }
         }
       }
     }
+  }
+
+  static SweepPlace with_speed(const SweepPlace& place, double speed) {
+    if (speed == 1) return place;
+    SweepPlace other{simulator::with_device(place.cluster, speed), std::nullopt};
+    if (place.profile) other.profile = simulator::with_device(*place.profile, speed);
+    return other;
   }
 
   void check_size() const {

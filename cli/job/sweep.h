@@ -25,6 +25,7 @@ enum class SweepAxis {
   profile,
   bandwidth,
   latency,
+  compute,
   precision,
   batch,
   accumulate,
@@ -38,14 +39,14 @@ enum class SweepAxis {
   segments,
   streams,
 };
-inline constexpr std::size_t sweep_axis_count = 17;
+inline constexpr std::size_t sweep_axis_count = 18;
 // From here on, cells share a predictor.
 inline constexpr SweepAxis first_inner_axis = SweepAxis::strategy;
 
 // As the file and the columns call it.
 [[nodiscard]] std::string_view name(SweepAxis axis);
 
-// A cluster with a profile of its own, as links of some factors make them.
+// A cluster with a profile of its own, as links and devices of some factors make them.
 struct SweepPlace {
   models::Cluster cluster;
   std::optional<models::Profile> profile;
@@ -58,7 +59,8 @@ struct Sweep {
   simulator::EngineKind engine = simulator::EngineKind::automatic;
 
   std::vector<LoadedNetwork> networks;
-  std::vector<SweepPlace> places;  // of each cluster, profile, bandwidth and latency, in this order
+  std::vector<SweepPlace>
+      places;  // of each cluster, profile, bandwidth, latency and compute, in this order
   std::vector<models::Precision> precisions;
   std::vector<int> batches;
   std::vector<int> accumulates;

@@ -41,7 +41,8 @@ class Block {
       return values[cell[at(axis)]];
     };
     std::size_t place = cell[at(SweepAxis::cluster)];
-    for (const SweepAxis axis : {SweepAxis::profile, SweepAxis::bandwidth, SweepAxis::latency})
+    for (const SweepAxis axis :
+         {SweepAxis::profile, SweepAxis::bandwidth, SweepAxis::latency, SweepAxis::compute})
       place = place * sweep.size(axis) + cell[at(axis)];
     network_ = &sweep.networks[cell[at(SweepAxis::model)]];
     place_ = &sweep.places[place];

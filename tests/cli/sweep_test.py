@@ -84,6 +84,24 @@ class Sweep(CommandTest):
                 faster += float(row["iteration_s"]) < 0.999 * float(slow["iteration_s"])
         self.assertGreater(faster, 0)
 
+    def test_places_are_those_of_their_factors(self):
+        rows = rows_of(self.whole_of("model: cnn-small\ncluster: [jizhi-p40, aws-p3-16xlarge]\nprofile: [auto, none]\nbandwidth: [1, 4]\n"
+                                     "latency: [1, 0.5]\ncompute: [1, 2]\nranks: 64\nstrategy: ring\nprecision: fp32\n"))
+        self.assertEqual(len(rows), 32)
+        place = {tuple(row[name] for name in ("cluster", "profile", "bandwidth", "latency", "compute")): row for row in rows}
+        for (cluster, profile, bandwidth, latency, compute), row in place.items():
+            words = ("--profile", "none") if profile == "none" else ()
+            if (bandwidth, latency, compute) == ("1", "1", "1"):
+                result = paceline("predict", "--model", "cnn-small", "--cluster", cluster, "--ranks", "64", "--strategy", "ring", "--precision",
+                                  "fp32", "--json", *words)
+                predicted = json.loads(self.done(result))["strategies"][0]["iteration_s"]
+                self.assertAlmostEqual(float(row["iteration_s"]), predicted, delta=1e-8)
+        for cluster in ("jizhi-p40", "aws-p3-16xlarge"):
+            at = lambda *factors: float(place[(cluster, "none", *factors)]["iteration_s"])
+            self.assertLess(at("1", "0.5", "1"), at("1", "1", "1"))
+            self.assertLess(at("1", "1", "2"), at("1", "1", "1"))
+            self.assertLess(at("4", "0.5", "2"), at("1", "0.5", "1"))
+
     def test_threads_and_ranks_give_the_same_bytes(self):
         whole = self.whole("--threads", 1)
         for threads in (2, 5):

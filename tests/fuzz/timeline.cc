@@ -24,8 +24,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       PACELINE_ASSERT(comparison.iteration.difference() == Seconds{0}, "a timeline is as itself");
       PACELINE_ASSERT(calibration::side_by_side(run, prediction).size() == 2, "both are there");
       const models::RunTimes times = models::parse_run_times(text, "timeline.json", run.job);
-      const calibration::MeasuredRun measured = measured_run(run, times, "timeline.json");
-      const calibration::WhatIf same = what_if(measured, {}, {.name = "", .without = {}});
+      const calibration::MeasuredRun measured =
+          calibration::measured_run(run, times, "timeline.json");
+      const calibration::WhatIf same =
+          calibration::what_if(measured, {}, {.name = "", .without = {}});
       PACELINE_ASSERT(same.iteration == measured.iteration, "nothing is changed");
     }
   } catch (const InputError&) {
