@@ -4,7 +4,8 @@
     sweep_benchmark.py build/release/paceline
 
 Not a test: run it on a quiet machine. Each row is one process (or one job of mpirun), with what it takes to read the
-sweep and to start. The first has one cell. Memory is the most that a process of the job had (ru_maxrss).
+sweep and to start. The first has one cell. Beside cells a second stand those a second of processor time, which
+other work on the machine moves less. Memory is the most that a process of the job had (ru_maxrss).
 """
 import os
 import pathlib
@@ -27,7 +28,8 @@ SWEEPS = (
 
 
 def measured(command):
-    """The cells that a command says it has computed, the seconds that it took, and the MB that its largest process had.
+    """The cells that a command says it has computed, the seconds that it took, those of processors, and the MB that its
+    largest process had.
     In a child of its own, for the kernel keeps the most of all children."""
     out, at = os.pipe()
     process = os.fork()
@@ -37,19 +39,20 @@ def measured(command):
         result = subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         took = time.monotonic() - start
         cells = re.findall(r"^(\d+) cells in ", result.stderr, re.MULTILINE)[-1]
-        os.write(at, f"{cells} {took} {resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3}".encode())
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        os.write(at, f"{cells} {took} {usage.ru_utime + usage.ru_stime} {usage.ru_maxrss / 1e3}".encode())
         os._exit(0)
     os.close(at)
     os.waitpid(process, 0)
     with os.fdopen(out) as file:
-        cells, seconds, mb = file.read().split()
-    return int(cells), float(seconds), float(mb)
+        cells, *figures = file.read().split()
+    return int(cells), *map(float, figures)
 
 
 def main():
     paceline = pathlib.Path(sys.argv[1]).resolve()
     os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-    print(f"{'sweep':<20}{'on':<26}{'cells':>9}{'seconds':>9}{'cells/s':>10}{'MB':>7}")
+    print(f"{'sweep':<20}{'on':<26}{'cells':>9}{'seconds':>9}{'cells/s':>10}{'a CPU s':>10}{'MB':>7}")
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder, "sweep.yaml")
         for name, text in SWEEPS:
@@ -60,8 +63,8 @@ def main():
                     places += [("2 threads", [paceline, "sweep", file, "--threads", "2"]),
                                ("mpirun -n 2", ["mpirun", "--oversubscribe", "-n", "2", paceline, "sweep", file, "--threads", "1"])]
                 for place, command in places:
-                    cells, seconds, mb = measured([str(word) for word in command])
-                    print(f"{name:<20}{place:<26}{cells:>9}{seconds:>9.2f}{cells / seconds:>10.0f}{mb:>7.0f}", flush=True)
+                    cells, seconds, cpu, mb = measured([str(word) for word in command])
+                    print(f"{name:<20}{place:<26}{cells:>9}{seconds:>9.2f}{cells / seconds:>10.0f}{cells / cpu:>10.0f}{mb:>7.0f}", flush=True)
 
 
 if __name__ == "__main__":
