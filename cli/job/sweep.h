@@ -74,7 +74,7 @@ struct Sweep {
   std::vector<std::optional<int>> segments;
   std::vector<std::optional<int>> streams;
 
-  // Of everything that rows depend on, for the program of this version: 32 hexadecimal digits.
+  // It stands for everything that rows depend on, and the program's version: 32 hexadecimal digits.
   std::string digest;
 
   [[nodiscard]] std::size_t size(SweepAxis axis) const {

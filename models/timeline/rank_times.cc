@@ -95,7 +95,7 @@ class Reader {
       summed_before = summed;
       for (const BucketSpan& bucket : iteration.buckets) summed = std::max(summed, bucket.end);
       const bool is_last = i + 1 == iterations_.size();
-      // Of the last one, the end is not known. It counts where there is no other.
+      // The end of the last one is not known. It counts where there is no other.
       if (is_last && !rests.empty()) continue;
       const Seconds end = is_last ? iteration.update_end : iterations_[i + 1].start;
       const bool is_late = job_.overlap == Overlap::double_buffered;

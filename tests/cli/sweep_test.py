@@ -209,6 +209,11 @@ class Sweep(CommandTest):
     def whole_of(self, text):
         return self.done(self.sweep(text=text))
 
+    def test_the_example_runs(self):
+        rows = rows_of(self.done(paceline("sweep", str(EXAMPLES / "sweep.yaml"))))
+        self.assertEqual(len(rows), 2 * 2 * 2 * 2 * 8 * 3 * 4 * 2)
+        self.assertEqual({row["status"].partition(":")[0] for row in rows}, {"ok", "out of memory"})
+
     def test_what_is_no_sweep_is_refused(self):
         base = "model: resnet50\ncluster: jizhi-p40\nranks: 8\nstrategy: ring\n"
         for text, problem in (
