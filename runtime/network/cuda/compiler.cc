@@ -276,6 +276,9 @@ class Compiler {
     to_come -= gradients_of_parameters;
   }
 
+  [[nodiscard]] bool is_of_library(const steps::Operation& operation) const {
+    return library_ != nullptr && library_->computes(operation, options_.storage);
+  }
   // The step as the library computes it. Roles of `made` are bound as they are given, others to the
   // tensors that the step names.
   [[nodiscard]] LibraryStep of_library(std::vector<StepLibrary::Bound> made) {
@@ -331,7 +334,7 @@ class Compiler {
     const bool makes_filters = c.product == Product::filter_gradient;
     layer_ = makes_filters ? written(Role::dw).layer : read(Role::w).layer;
     const LayerState& state = states_[at(layer_)];
-    if (library_ != nullptr) {
+    if (is_of_library(c)) {
       if (c.product == Product::forward) return add_forward(of_library({}));
       if (c.product == Product::data_gradient) return add_backward(of_library({}));
       Filters made = state.filters;
@@ -376,7 +379,7 @@ class Compiler {
     BatchNormApply apply{.x = x, .vectors = norm, .relu = b.relu, .y = value(written(Role::y))};
     if (b.residual) apply.residual = value(read(Role::residual)).data;
     const bool is_aligned = offsets_[at(layer_)] % 4 == 0 && statistics_ % 4 == 0;
-    if (library_ != nullptr && is_aligned) {
+    if (is_of_library(b) && is_aligned) {
       add_training(of_library({{.role = static_cast<int>(Role::epsilon), .number = norm.epsilon},
                                {.role = static_cast<int>(Role::momentum),
                                 .number = static_cast<float>(options_.batch_norm_momentum)}}));
@@ -394,7 +397,7 @@ class Compiler {
     norm.inverse_deviation = by_channel(read(Role::inverse_deviation));
     const ParameterGradient gamma = gradient_of(ParameterRole::gamma);
     const ParameterGradient beta = gradient_of(ParameterRole::beta);
-    if (library_ != nullptr) {
+    if (is_of_library(b)) {
       const std::int64_t channels = b.x.channels;
       const auto bytes = static_cast<std::size_t>(channels) * sizeof(float);
       std::byte* of_gamma = scratch(bytes);
@@ -432,7 +435,7 @@ class Compiler {
   }
   void compute(const steps::Sum& s) {
     const bool is_forward = step_->pass == steps::Pass::forward;
-    if (library_ != nullptr) {
+    if (is_of_library(s)) {
       const LibraryStep step = of_library({});
       return is_forward ? add_forward(step) : add_backward(step);
     }
@@ -441,7 +444,7 @@ class Compiler {
     is_forward ? add_forward(sum) : add_backward(sum);
   }
   void compute(const steps::ReluBackward& r) {
-    if (library_ != nullptr) return add_backward(of_library({}));
+    if (is_of_library(r)) return add_backward(of_library({}));
     const Terms all = terms(r.x, false);
     const Tensor y = value(read(Role::y));
     add_backward(ReluDataGradient{y, all, value(written(Role::dx))});
@@ -451,7 +454,7 @@ class Compiler {
 
   void compute(const steps::Pool& p) {
     const bool is_forward = p.pass == steps::Pass::forward;
-    if (library_ != nullptr) {
+    if (is_of_library(p)) {
       const LibraryStep step = of_library({});
       return is_forward ? add_forward(step) : add_backward(step);
     }

@@ -34,9 +34,13 @@ class StepLibrary {
   StepLibrary& operator=(const StepLibrary&) = delete;
   virtual ~StepLibrary() = default;
 
+  // Whether the library has this operation at all; if not, our own kernels compute it. It says the
+  // same of the forward and the backward pass of a pool.
+  [[nodiscard]] virtual bool computes(const steps::Operation& operation,
+                                      models::NumberType storage) const = 0;
   // Prepares to compute these operations, with activations and weights of this type. Takes seconds
-  // to minutes the first time on a machine. Throws RunError that names an operation which the library
-  // does not compute.
+  // to minutes the first time on a machine. Operations that it does not have are left out. Throws
+  // RunError that names an operation for which there is no plan.
   virtual void plan(std::span<const steps::Operation> operations, models::NumberType storage) = 0;
   // The bytes of workspace that any of the planned operations needs.
   [[nodiscard]] virtual std::size_t workspace() const = 0;

@@ -143,8 +143,16 @@ class CudnnSteps final : public cuda::StepLibrary {
  public:
   explicit CudnnSteps(CudnnLibraries& libraries) : libraries_(libraries) {}
 
+  // Batch norms of cuDNN 9.19 take 16 bytes of a pixel at once, and nothing else.
+  [[nodiscard]] bool computes(const Operation& operation, NumberType storage) const override {
+    const auto* norm = std::get_if<steps::BatchNorm>(&operation);
+    return norm == nullptr || norm->x.channels * (storage == NumberType::fp32 ? 4 : 2) % 16 == 0;
+  }
   void plan(std::span<const Operation> operations, NumberType storage) override {
-    plans_ = libraries_.plan(operations, storage);
+    std::vector<Operation> computed;
+    for (const Operation& operation : operations)
+      if (computes(operation, storage)) computed.push_back(operation);
+    plans_ = libraries_.plan(computed, storage);
     for (const auto& [key, plan] : plans_)
       workspace_ = std::max(workspace_, plan->number(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
   }

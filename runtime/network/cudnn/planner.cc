@@ -40,14 +40,16 @@ EngineNotes notes_of(const Descriptor& engine) {
 }
 
 // Why the rules exclude an engine; empty if they do not.
-std::string objection(const EngineNotes& notes, models::NumberType storage,
-                      const PlanRules& rules) {
+std::string objection(const EngineNotes& notes, const Operation& operation,
+                      models::NumberType storage, const PlanRules& rules) {
   if (rules.deterministic && has(notes.numerical, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC))
     return "it is not deterministic";
   const bool rounds_fp32 = storage == models::NumberType::fp32 &&
                            (has(notes.numerical, CUDNN_NUMERICAL_NOTE_TENSOR_CORE) ||
                             has(notes.numerical, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS));
-  if (rounds_fp32 && !rules.tf32) return "it rounds its operands to TF32";
+  // Engines that are compiled at run time have the note also where nothing is multiplied.
+  if (rounds_fp32 && !rules.tf32 && std::holds_alternative<Convolution>(operation))
+    return "it rounds its operands to TF32";
   if (storage != models::NumberType::fp32 &&
       has(notes.numerical, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS))
     return "it converts its operands down";
@@ -107,7 +109,7 @@ Plan Planner::plan(const Operation& operation, models::NumberType storage,
     const Descriptor engine =
         offered[i].only_held(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
     const EngineNotes notes = notes_of(engine);
-    if (const std::string why = objection(notes, storage, rules); !why.empty()) {
+    if (const std::string why = objection(notes, operation, storage, rules); !why.empty()) {
       reason = why;
       continue;
     }

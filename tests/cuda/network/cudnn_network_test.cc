@@ -125,6 +125,10 @@ TEST_F(CudnnNetworkTest, ComputesEachKindOfLayerAsTheOthersDo) {
 TEST_F(CudnnNetworkTest, ComputesBranchesAndFusedStepsAsTheOthersDo) {
   expect_like_others(branches(), by_cudnn(false), NumberType::fp32, false);
   expect_like_others(fused(), by_cudnn(false), NumberType::fp32, false, 4, 8);
+  // Batch norm alone, of channels that cuDNN has and of others.
+  for (const NumberType storage : {NumberType::fp32, NumberType::fp16, NumberType::bf16})
+    for (const std::int64_t channels : {4, 8})
+      expect_like_others(around(models::BatchNorm{}, channels), by_cudnn(), storage, true, 4, 4);
   // cuDNN rounds a sum of three terms once, where the others round each sum of two.
   for (const NumberType storage : {NumberType::fp16, NumberType::bf16}) {
     expect_like_others(branches(), by_cudnn(), storage, true, 4, 8);
@@ -170,8 +174,8 @@ RC_GTEST_FIXTURE_PROP(CudnnNetworkTest, ComputesADrawnNetworkAsOwnKernelsDo, ())
   RC_ASSERT(relative_error(made.weights, expected.weights) < 1e-3);
 }
 
-// Batch norms whose running statistics do not begin at a multiple of 16 bytes go forward by our own
-// kernels, and back by cuDNN.
+// A batch norm of six channels is not cuDNN's. The running statistics of the one behind it do not
+// begin at a multiple of 16 bytes: it goes forward by our own kernels, and back by cuDNN.
 TEST_F(CudnnNetworkTest, ComputesBatchNormsOfAnyNumberOfChannels) {
   models::NetworkBuilder net("odd", Shape::image(3, 5, 5));
   net.add("conv1", models::Convolution{.channels = 6, .kernel = square(3), .bias = false});

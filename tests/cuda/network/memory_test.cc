@@ -43,6 +43,7 @@ class NotingLibrary final : public StepLibrary {
     steps::Operation operation;
     std::map<int, Bound> operands;
   };
+  [[nodiscard]] bool computes(const steps::Operation&, NumberType) const override { return true; }
   void plan(std::span<const steps::Operation> operations, NumberType storage) override {
     for (const steps::Operation& operation : operations) planned.insert(key(operation, storage));
   }

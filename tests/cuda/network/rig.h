@@ -146,10 +146,10 @@ inline std::vector<LayerKind> kinds() {
 // and a value with more readers than one kernel adds gradients of.
 inline Network fused() {
   NetworkBuilder net("fused", Shape::image(3, 6, 6));
-  net.add("conv1", models::Convolution{.channels = 6, .kernel = square(3), .padding = square(1)});
+  net.add("conv1", models::Convolution{.channels = 8, .kernel = square(3), .padding = square(1)});
   net.add("bn1", models::BatchNorm{});
   net.add("relu1", models::Relu{});
-  net.add("conv2", models::Convolution{.channels = 6, .kernel = square(3), .padding = square(1)});
+  net.add("conv2", models::Convolution{.channels = 8, .kernel = square(3), .padding = square(1)});
   net.add("bn2", models::BatchNorm{});
   net.add("sum", models::Add{}, {"bn2", "relu1"});
   net.add("relu2", models::Relu{});

@@ -521,6 +521,15 @@ TEST(LayerSteps, FlattenWhereAReaderAsksForTheOrder) {
   EXPECT_EQ(flattens({models::Relu{}, models::BatchNorm{}, models::Relu{}}), 2);
   EXPECT_EQ(flattens({models::BatchNorm{}}, false), 0);
   EXPECT_EQ(flattens({models::Flatten{}, models::Dropout{}, models::BatchNorm{}}), 4);
+  // Two readers, of which one asks.
+  models::NetworkBuilder net("two", models::Shape::image(4, 2, 2));
+  net.add("flatten", models::Flatten{});
+  net.add("norm", models::BatchNorm{});
+  net.add("full1", models::FullyConnected{10});
+  net.add("full2", models::FullyConnected{10}, {"flatten"});
+  net.add("sum", models::Add{}, {"full1", "full2"});
+  net.add("loss", models::SoftmaxCrossEntropy{});
+  EXPECT_EQ(layer_steps(net.build(), 1).at(1).work, (decltype(Step::work){OwnKernel::flatten}));
 }
 
 }  // namespace
