@@ -5,10 +5,11 @@
 // its arithmetic is FP32, so that both differ by the order and the width of their sums. What layers
 // leave open is as cpu_network.h says. Dropout has the same masks.
 //
-// Every layer is computed by kernels of our own (runtime/network/cuda/bodies), which run on any
-// device and on the tests' double of the CUDA runtime. Those of convolutions are direct, and slow:
-// they are what libraries are held against. The first layers on tensor cores come with cuDNN's plans
-// (runtime/network/cudnn) behind the same operations (runtime/network/cuda/operations.h).
+// Layers are computed step by step (runtime/network/steps/layer_steps.h): by a library, cuDNN, where
+// the network is given one (step_library.h), and else by kernels of our own (bodies/), which run on
+// any device and on the tests' double of the CUDA runtime. Those of convolutions are direct, and slow:
+// they are what libraries are held against. Where cuDNN computes, numbers differ also by what
+// docs/training.md says ("On GPUs").
 //
 // A forward pass copies its images from pinned memory on a stream of its own. No pass waits for what it
 // starts: outcome() waits for the loss, and each gradient has a token. While an observer is set, every
