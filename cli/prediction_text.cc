@@ -54,6 +54,18 @@ std::string plan_text(const simulator::StrategyPrediction& row) {
                         : "of the plan";
 }
 
+// Other k or segments that are no worse: "; within 0.1 % also with k 8 and 32".
+std::string alike_text(const simulator::StrategyPrediction& row) {
+  const bool groups = !row.alike_groups.empty();
+  const std::vector<int>& alike = groups ? row.alike_groups : row.alike_segments;
+  std::string text;
+  for (std::size_t i = 0; i < alike.size(); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : i + 1 == alike.size() ? " and " : ", ", alike[i]);
+  return text.empty() ? ""
+         : groups     ? fmt::format("; within 0.1 % also with k {}", text)
+                      : fmt::format("; within 0.1 % also with {} segments", text);
+}
+
 template <class Q, class Text>
 std::string figure_line(const char* what, const Figure<Q>& figure, Text text) {
   const std::string spread = figure.low == figure.high
@@ -271,8 +283,8 @@ std::string winner_text(const job::PredictionTable& table) {
   }
   if (!tied.empty()) text += fmt::format("  within 0.1 %, and so no worse: {}\n", tied);
   const std::size_t buckets = winner.plan.buckets.size();
-  return text + fmt::format("  its plan: {} bucket{}{}{}\n", buckets, buckets == 1 ? "" : "s",
-                            thresholds.empty() ? "" : ", ", thresholds);
+  return text + fmt::format("  its plan: {} bucket{}{}{}{}\n", buckets, buckets == 1 ? "" : "s",
+                            thresholds.empty() ? "" : ", ", thresholds, alike_text(winner));
 }
 
 // What the starred row would gain by a better cluster, each part by itself.

@@ -29,4 +29,8 @@ inline constexpr double most_followed_in_time = 75'000;
 // The same for messages that the step engine prepares for one schedule, at 10 to 20 million a second.
 inline constexpr std::int64_t most_prepared_in_time = 1'500'000;
 
+// The same for one schedule that a planner tries for such a row, with either engine: it tries some
+// ten for each strategy.
+inline constexpr double most_planned_in_time = 20'000;
+
 }  // namespace paceline::simulator

@@ -48,6 +48,19 @@ BucketTimes bucket_times(const models::Plan& plan, const models::Bucket& bucket,
   return times;
 }
 
+BucketAside bucket_aside(WireType wire, int ranks, Precision precision, BytesPerSecond memory,
+                         const CommunicationCost& cost) {
+  models::Plan plan;
+  plan.ranks = ranks;
+  plan.wire = wire;
+  const auto of_element = [&](int gradients) {
+    const models::Bucket one{.gradient_count = gradients, .elements = 1};
+    const BucketTimes times = bucket_times(plan, one, precision, memory, cost);
+    return (times.cast + times.pack + times.unpack).value();
+  };
+  return {0, of_element(1), of_element(2)};
+}
+
 void add_dispatch(const models::Plan& plan, const models::Bucket& bucket,
                   const CommunicationCost& cost, Reading reading, BucketTimes& times) {
   if (plan.ranks == 1) return;

@@ -6,6 +6,7 @@
 #include "models/plan/plan.h"
 #include "simulator/cost/communication_cost.h"
 #include "simulator/iteration/dag.h"
+#include "simulator/planner/interval_cost.h"
 
 namespace paceline::simulator {
 
@@ -15,6 +16,11 @@ namespace paceline::simulator {
 // `memory` is the bandwidth of the device's memory. Where the cost has a transport whose copies were
 // calibrated, the times are those of our runtime.
 [[nodiscard]] BucketTimes bucket_times(const models::Plan& plan, const models::Bucket& bucket,
+                                       models::Precision precision, BytesPerSecond memory,
+                                       const CommunicationCost& cost);
+
+// The same as numbers for a planner: the sum of them is linear in the elements.
+[[nodiscard]] BucketAside bucket_aside(models::WireType wire, int ranks,
                                        models::Precision precision, BytesPerSecond memory,
                                        const CommunicationCost& cost);
 

@@ -351,11 +351,36 @@ KfacTimes Predictor::k_fac(const models::Plan& plan, TimingMethod method, Settin
                      rings, request_.compute_is_exact ? Reading::stated : at.reading);
 }
 
-models::Thresholds Predictor::thresholds(const models::Strategy& strategy, Setting& at) const {
+PlanningJob Predictor::planning_job(const models::Strategy& strategy,
+                                    std::optional<models::Overlap> overlap, bool through_host,
+                                    Setting& at) const {
+  PlanningJob job{.network = request_.network, .ranks = at.ranks, .wire = request_.wire};
+  // As in run(): layers of several ranks, whose times are not slept, go on at a share of their speed
+  // beside kernels, or beside whatever travels.
+  job.slows = at.ranks > 1 && !request_.compute_is_exact &&
+              (!at.compute.beside_kernels_only || !through_host);
+  job.clock =
+      stream_clock(request_.network, at.compute, overlap.value_or(strategy.overlap), job.slows);
+  job.aside =
+      bucket_aside(request_.wire, at.ranks, request_.precision, at.memory, at.engine.cost());
+  if (at.ranks > 1) job.aside.fixed_s += at.launch.value();
+  if (request_.haste == Haste::in_time) {
+    job.most_prepared = most_planned_in_time;
+    job.most_followed = most_planned_in_time;
+  }
+  return job;
+}
+
+PlanningTimers Predictor::planning_timers(Setting& at) const {
+  return {at.alone_by_steps(), at.timer()};
+}
+
+ChosenThresholds Predictor::thresholds(const models::Strategy& strategy, Setting& at) const {
   ThresholdRequest asked = request_.thresholds;
   take_transport(strategy, request_.cluster, asked);
-  return resolve_thresholds(strategy, asked, request_.network, at.ranks, request_.wire, at.compute,
-                            at.planner());
+  return resolve_thresholds(strategy, asked,
+                            planning_job(strategy, request_.overlap, asked.through_host, at),
+                            planning_timers(at));
 }
 
 models::Plan Predictor::plan(const models::Strategy& strategy,
@@ -390,7 +415,10 @@ models::Plan Predictor::baseline_plan(const models::Strategy& strategy, const mo
   }
   if (strategy.on_servers() == nullptr) open.streams = plan.streams;
   const models::Thresholds chosen =
-      resolve_thresholds(strategy, open, request_.network, p0, plan.wire, at.compute, at.planner());
+      resolve_thresholds(strategy, open,
+                         planning_job(strategy, plan.overlap, plan.dispatch.through_host, at),
+                         planning_timers(at))
+          .thresholds;
   models::Plan baseline = make_timed_plan(strategy, request_.network, p0, plan.wire, chosen,
                                           plan.overlap, at.compute, at.planner());
   baseline.overlap = plan.overlap;
@@ -399,7 +427,7 @@ models::Plan Predictor::baseline_plan(const models::Strategy& strategy, const mo
 
 StrategyRun Predictor::run(const models::Strategy& strategy) {
   Setting& at = setting(strategy, request_.ranks, Reading::stated);
-  return run(plan(strategy, thresholds(strategy, at)), at);
+  return run(plan(strategy, thresholds(strategy, at).thresholds), at);
 }
 
 StrategyRun Predictor::run(const models::Plan& plan) {
@@ -432,17 +460,16 @@ StragglerPrediction Predictor::with_stragglers(const IterationDag& dag) const {
 }
 
 StrategyPrediction Predictor::predict(const models::Strategy& strategy) {
-  const models::Thresholds chosen =
+  const ChosenThresholds chosen =
       thresholds(strategy, setting(strategy, request_.ranks, Reading::stated));
-  return predict(plan(strategy, chosen), chosen);
+  return predict(plan(strategy, chosen.thresholds), chosen);
 }
 
 StrategyPrediction Predictor::predict(const models::Plan& plan) {
   return predict(plan, std::nullopt);
 }
 
-StrategyPrediction Predictor::predict(models::Plan plan,
-                                      std::optional<models::Thresholds> thresholds) {
+StrategyPrediction Predictor::predict(models::Plan plan, std::optional<ChosenThresholds> chosen) {
   PACELINE_ASSERT(plan.ranks == request_.ranks, "the plan is for the request's ranks");
   if (plan.k_fac() != nullptr && request_.stragglers)
     throw InputError({"--strategy"}, "no stragglers are simulated with k-fac",
@@ -455,7 +482,11 @@ StrategyPrediction Predictor::predict(models::Plan plan,
 
   StrategyPrediction prediction;
   prediction.name = strategy.name;
-  prediction.thresholds = thresholds;
+  if (chosen) {
+    prediction.thresholds = chosen->thresholds;
+    prediction.alike_groups = std::move(chosen->alike_groups);
+    prediction.alike_segments = std::move(chosen->alike_segments);
+  }
   prediction.spent = time_spent(at_stated.dag, at_stated.steady);
   if (effects() != nullptr) {
     prediction.spread = spread(at_stated, prediction.spent);

@@ -80,6 +80,9 @@ struct StrategyPrediction {
   std::string name;  // of the strategy
   // What the plan was made with; nothing where the plan was given.
   std::optional<models::Thresholds> thresholds;
+  // Other k, or numbers of segments, with which the iteration is as long within 0.1 %.
+  std::vector<int> alike_groups;
+  std::vector<int> alike_segments;
   models::Plan plan;
   // Its interval is the middle 90 % of samples of everything that is not known
   // (sampled_interval.h); without effects (models/cluster/effects.h), its ends have every figure at
@@ -143,7 +146,7 @@ class Predictor {
   void take(const ThresholdRequest& thresholds) { request_.thresholds = thresholds; }
 
   // Predicts the strategy's plan, with the thresholds that the request names and those that the
-  // planner chooses for the rest. The planner chooses with the step engine, whatever times the plan.
+  // planner chooses for the rest (simulator/planner/thresholds.h).
   // Throws InputError if k does not divide the ranks, a schedule is too large for the engine, or the
   // strategy has not the overlap or the stragglers that are asked for; UnavailableError.
   [[nodiscard]] StrategyPrediction predict(const models::Strategy& strategy);
@@ -168,7 +171,7 @@ class Predictor {
   // The same, and it has the model that times the strategy's all-reduces.
   Setting& setting(const models::Strategy& strategy, int ranks, Reading reading);
   StrategyRun run(models::Plan plan, Setting& setting) const;
-  StrategyPrediction predict(models::Plan plan, std::optional<models::Thresholds> thresholds);
+  StrategyPrediction predict(models::Plan plan, std::optional<ChosenThresholds> chosen);
   std::vector<BucketTimes> buckets_alone(const models::Plan& plan, TimingMethod method,
                                          Setting& setting) const;
   // The times of K-FAC on ranks that compute `waiting` times as long as one alone.
@@ -189,7 +192,11 @@ class Predictor {
     return static_cast<double>(request_.batch_per_rank) * request_.accumulate;
   }
   [[nodiscard]] StragglerPrediction with_stragglers(const IterationDag& dag) const;
-  models::Thresholds thresholds(const models::Strategy& strategy, Setting& at) const;
+  // What the planner chooses for, on the ranks of a setting.
+  PlanningJob planning_job(const models::Strategy& strategy, std::optional<models::Overlap> overlap,
+                           bool through_host, Setting& at) const;
+  PlanningTimers planning_timers(Setting& at) const;
+  ChosenThresholds thresholds(const models::Strategy& strategy, Setting& at) const;
   models::Plan plan(const models::Strategy& strategy, const models::Thresholds& thresholds);
   // The planner's plan of the strategy on p0 ranks, for the efficiency of a plan on p ranks.
   models::Plan baseline_plan(const models::Strategy& strategy, const models::Plan& plan, int p0);

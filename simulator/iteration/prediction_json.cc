@@ -7,7 +7,8 @@
 namespace paceline::simulator {
 namespace {
 
-Json thresholds_json(const models::Strategy& strategy, const models::Thresholds& thresholds) {
+Json thresholds_json(const models::Strategy& strategy, const StrategyPrediction& row) {
+  const models::Thresholds& thresholds = *row.thresholds;
   Json json = Json::object();
   if (strategy.fusion != models::Fusion::never) json["theta_bytes"] = thresholds.fusion.value();
   if (strategy.hybrid() != nullptr) json["eta_bytes"] = thresholds.hybrid.value();
@@ -36,6 +37,8 @@ Json thresholds_json(const models::Strategy& strategy, const models::Thresholds&
     json["own_machines"] = thresholds.own_machines;
     json["transport"] = name(thresholds.transport);
   }
+  if (!row.alike_groups.empty()) json["alike_groups"] = row.alike_groups;
+  if (!row.alike_segments.empty()) json["alike_segments"] = row.alike_segments;
   return json;
 }
 
@@ -127,8 +130,8 @@ Json json_of(const StrategyPrediction& row) {
       {"buckets", row.plan.buckets.size()},
       {"wire_type", name(row.plan.wire)},
       {"overlap", name(row.plan.overlap)},
-      {"thresholds", row.thresholds ? thresholds_json(models::strategy(row.name), *row.thresholds)
-                                    : Json(nullptr)},
+      {"thresholds",
+       row.thresholds ? thresholds_json(models::strategy(row.name), row) : Json(nullptr)},
       {"memory", memory_json(row.memory)},
       {"fits_memory", row.fits},
       {"largest_batch_per_rank", row.largest_batch},

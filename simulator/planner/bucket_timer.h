@@ -27,6 +27,16 @@ class BucketTimer {
   // Completion time of an all-reduce of `bytes`, all ranks ready at once. Throws InputError for a
   // library that has neither a curve nor a model, and as CollectiveTimer::time does.
   [[nodiscard]] Seconds time(const models::PlannedSchedule& schedule, Bytes bytes) const;
+  // The same with another time to launch an all-reduce.
+  [[nodiscard]] BucketTimer launched_in(Seconds launch) const {
+    BucketTimer other = *this;
+    other.launch_ = launch;
+    return other;
+  }
+  // Whether the step engine times it.
+  [[nodiscard]] bool is_by_steps(const models::PlannedSchedule& schedule) const {
+    return schedule.has_steps() && engine_->engine(schedule) == EngineKind::step;
+  }
   [[nodiscard]] const CommunicationCost& cost() const { return engine_->cost(); }
 
  private:

@@ -6,14 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
-#include <vector>
 
 #include "models/base/error.h"
 #include "models/collective/algorithms.h"
 #include "models/collective/catalogue.h"
-#include "simulator/planner/bucket_timer.h"
 #include "simulator/planner/merged_gradients.h"
-#include "simulator/planner/recurrence.h"
+#include "simulator/planner/threshold_ways.h"
 
 namespace paceline::simulator {
 namespace {
@@ -42,24 +40,6 @@ int chosen_segments(std::string_view algorithm, Bytes size, int ranks, BucketTim
     best = segments;
   }
   return best;
-}
-
-// The size in bytes, up to `most`, from which on the algorithm for large buckets is faster. Found by
-// bisection: both times grow with the size, and the algorithm for large buckets moves fewer bytes.
-Bytes crossing(const models::PlannedSchedule& small, const models::PlannedSchedule& large,
-               Bytes most, BucketTimer timer) {
-  constexpr double accuracy = 1e-3;
-  const auto small_is_best = [&](Bytes size) {
-    return timer.time(small, size) <= timer.time(large, size);
-  };
-  if (small_is_best(most)) return most;
-  Bytes low{0};
-  Bytes high = most;
-  while (high - low > std::max(Bytes{1}, accuracy * high)) {
-    const Bytes middle = 0.5 * (low + high);
-    (small_is_best(middle) ? low : high) = middle;
-  }
-  return low;
 }
 
 // The bytes up to which NCCL 2.4 takes its trees (src/init.cc, ncclTreeThreshold), from its own rates
@@ -147,86 +127,55 @@ int default_group(const models::Strategy& strategy, int ranks, int ranks_per_nod
   return strategy.takes_rings() ? 1 : models::default_row_length(ranks);
 }
 
-models::Thresholds resolve_thresholds(const models::Strategy& strategy,
-                                      const ThresholdRequest& asked,
-                                      const models::NetworkWork& network, int ranks,
-                                      models::WireType wire, const ComputeTimes& compute,
-                                      BucketTimer timer) {
-  models::Thresholds chosen;
+ChosenThresholds resolve_thresholds(const models::Strategy& strategy, const ThresholdRequest& asked,
+                                    const PlanningJob& job, const PlanningTimers& timers) {
+  const CommunicationCost& cost = timers.search.cost();
+  ChosenThresholds result;
+  models::Thresholds& chosen = result.thresholds;
   if (strategy.takes_group())
     chosen.group_size =
-        asked.group_size.value_or(default_group(strategy, ranks, timer.cost().ranks_per_node));
+        asked.group_size.value_or(default_group(strategy, job.ranks, cost.ranks_per_node));
   chosen.rings = asked.rings.value_or(0);
   chosen.placement = asked.placement.value_or(models::ServerPlacement::balanced);
   if (strategy.preconditions()) {
     chosen.factors_every = asked.factors_every.value_or(1);
-    return chosen;
+    return result;
   }
   // A library runs one collective of a communicator at a time.
   chosen.streams = !strategy.library() ? asked.streams.value_or(1) : 1;
-  if (strategy.on_servers() != nullptr)
-    chosen.servers = asked.servers.value_or((ranks - 1) / timer.cost().ranks_per_node + 1);
-  const Bytes whole = static_cast<double>(network.parameters()) * models::element_size(wire);
-  if (const models::Hybrid* hybrid = strategy.hybrid()) {
-    const models::ScheduleOptions options{.ranks = ranks, .group_size = chosen.group_size};
-    chosen.hybrid = asked.hybrid                   ? *asked.hybrid
-                    : hybrid->threshold > Bytes{0} ? hybrid->threshold
-                    : strategy.other               ? nccl_tree_threshold(ranks, timer.cost())
-                                                   : crossing(planned(hybrid->small, options),
-                                                              planned(hybrid->large, options), whole, timer);
-  }
-  if (strategy.takes_segments()) {
-    const Bytes largest = largest_gradient(network, wire);
-    const Bytes size = strategy.hybrid() != nullptr ? std::min(chosen.hybrid, largest) : largest;
-    chosen.segments = asked.segments
-                          ? *asked.segments
-                          : chosen_segments(strategy.algorithms().front(), size, ranks, timer);
-  }
+  const int nodes = (job.ranks - 1) / cost.ranks_per_node + 1;
+  if (strategy.on_servers() != nullptr) chosen.servers = asked.servers.value_or(nodes);
   if (strategy.other) {
-    take_system(*strategy.other, asked, wire, chosen);
-    const int nodes = (ranks - 1) / timer.cost().ranks_per_node + 1;
+    const models::Hybrid* hybrid = strategy.hybrid();
+    if (hybrid != nullptr)
+      chosen.hybrid = asked.hybrid                   ? *asked.hybrid
+                      : hybrid->threshold > Bytes{0} ? hybrid->threshold
+                                                     : nccl_tree_threshold(job.ranks, cost);
+    if (strategy.takes_segments()) {
+      const Bytes largest = largest_gradient(job.network, job.wire);
+      const Bytes size = hybrid != nullptr ? std::min(chosen.hybrid, largest) : largest;
+      chosen.segments = asked.segments ? *asked.segments
+                                       : chosen_segments(strategy.algorithms().front(), size,
+                                                         job.ranks, timers.search);
+    }
+    take_system(*strategy.other, asked, job.wire, chosen);
     if (strategy.served() != nullptr) take_servers(*strategy.other, asked, nodes, chosen);
     if (strategy.other->system == models::System::ddp && !asked.fusion)
-      models::take_buckets_of_ddp(*strategy.other, wire, network.parameters(), chosen);
+      models::take_buckets_of_ddp(*strategy.other, job.wire, job.network.parameters(), chosen);
     if (strategy.other->system == models::System::inductor && !asked.fusion)
-      chosen.fusion = inductor_bucket(strategy, ranks, timer);
-    return chosen;
+      chosen.fusion = inductor_bucket(strategy, job.ranks,
+                                      timers.search.launched_in(Seconds{job.aside.fixed_s}));
+    return result;
   }
   // NCCL does not go through the host, and servers are on hosts anyway.
   chosen.dispatch.through_host =
       asked.through_host && !strategy.library() && strategy.on_servers() == nullptr;
-  if (strategy.fusion == models::Fusion::never) return chosen;
-  if (asked.fusion) {
-    chosen.fusion = *asked.fusion;
-    return chosen;
+  if (strategy.on_servers() != nullptr) {
+    chosen.fusion = asked.fusion.value_or(Bytes{0});
+    return result;
   }
-  if (strategy.fusion == models::Fusion::if_asked) return chosen;
-
-  const auto finish = [&](Bytes theta) {
-    models::Thresholds candidate = chosen;
-    candidate.fusion = theta;
-    const models::Plan plan =
-        models::make_plan(strategy, network.gradients, ranks, wire, candidate);
-    std::vector<Seconds> durations;
-    durations.reserve(plan.buckets.size());
-    for (const models::Bucket& bucket : plan.buckets) {
-      durations.push_back(timer.time(plan.schedules[static_cast<std::size_t>(bucket.schedule)],
-                                     plan.bytes(bucket)));
-    }
-    return last_finish(ready_times(network, plan, compute), durations);
-  };
-  constexpr double least = 64.0 * 1024;
-  constexpr double most = 256.0 * 1024 * 1024;
-  constexpr double as_good = 1.001;
-  std::vector<std::pair<Bytes, Seconds>> tried = {{Bytes{0}, finish(Bytes{0})}};
-  for (double theta = least; theta <= most; theta *= 2)
-    tried.emplace_back(theta, finish(Bytes{theta}));
-  const auto earlier = [](const auto& a, const auto& b) { return a.second < b.second; };
-  const Seconds earliest = std::min_element(tried.begin(), tried.end(), earlier)->second;
-  for (const auto& [theta, time] : tried) {
-    if (time <= as_good * earliest) chosen.fusion = theta;
-  }
-  return chosen;
+  choose_way(strategy, asked, job, timers, result);
+  return result;
 }
 
 }  // namespace paceline::simulator

@@ -39,20 +39,26 @@ TEST(PriorityOrder, TakesTheReadyBucketOfTheFirstLayer) {
   EXPECT_EQ(priority_order(ready, durations, priorities), (std::vector<int>{0, 2, 1}));
 }
 
+// The thresholds of a job whose buckets take nothing but their all-reduce, of step-engine times.
+models::Thresholds resolved(std::string_view strategy, const ThresholdRequest& asked,
+                            const ResNet& job, int ranks, WireType wire, CollectiveTimer& timer) {
+  return resolve_thresholds(models::strategy(strategy), asked,
+                            planning_job(job.network, ranks, wire, job.compute), {timer})
+      .thresholds;
+}
+
 TEST(Thresholds, AskedForAreKept) {
   const ResNet job;
   CollectiveTimer timer(slow_network());
   const ThresholdRequest asked{.fusion = 3_MiB, .hybrid = 5_MiB, .group_size = 4};
-  const models::Thresholds chosen = resolve_thresholds(
-      models::strategy("hybrid"), asked, job.network, 64, WireType::fp16, job.compute, timer);
+  const models::Thresholds chosen = resolved("hybrid", asked, job, 64, WireType::fp16, timer);
   EXPECT_EQ(chosen, (models::Thresholds{.fusion = 3_MiB, .hybrid = 5_MiB, .group_size = 4}));
 }
 
 TEST(Thresholds, EtaIsWhereRingOvertakesHierarchical) {
   const ResNet job;
   CollectiveTimer timer(slow_network());
-  const models::Thresholds chosen = resolve_thresholds(models::strategy("hybrid"), {}, job.network,
-                                                       64, WireType::fp32, job.compute, timer);
+  const models::Thresholds chosen = resolved("hybrid", {}, job, 64, WireType::fp32, timer);
   const auto time = [&](const char* name, Bytes size) {
     const auto& entry = models::all_reduce_algorithm(name);
     const auto options =
@@ -74,9 +80,7 @@ TEST(Thresholds, EtaOfNccl24IsItsTreeThreshold) {
     cost.by_nvlink = by_nvlink;
     cost.intra.beta = SecondsPerByte{by_nvlink ? 1 / 125e9 : 1 / 11e9};
     CollectiveTimer timer(cost);
-    return resolve_thresholds(models::strategy("nccl-2.4"), {}, job.network, ranks, WireType::fp32,
-                              job.compute, timer)
-        .hybrid.value();
+    return resolved("nccl-2.4", {}, job, ranks, WireType::fp32, timer).hybrid.value();
   };
   EXPECT_EQ(eta(4, 4, false), 0);
   EXPECT_NEAR(eta(8, 4, false), 10e3 * (42 - 15 - 12), 1e-6);
@@ -101,8 +105,7 @@ TEST(Thresholds, ThetaIsAsGoodAsTheBestOfItsGrid) {
                                      plan.bytes(bucket)));
     return last_finish(ready_times(job.network, plan, job.compute), durations);
   };
-  const Bytes chosen =
-      resolve_thresholds(strategy, {}, job.network, 256, WireType::fp32, job.compute, timer).fusion;
+  const Bytes chosen = resolved("fused-ring", {}, job, 256, WireType::fp32, timer).fusion;
   for (double theta = 65536; theta <= 268435456; theta *= 2)
     EXPECT_LE(finish(chosen).value(), 1.001 * finish(Bytes{theta}).value());
 }
@@ -111,15 +114,9 @@ TEST(Thresholds, StrategiesThatDoNotFuseByDefaultFuseOnlyWhenAsked) {
   const ResNet job;
   CollectiveTimer timer(slow_network());
   for (const char* name : {"halving-doubling", "hierarchical"}) {
-    const models::Strategy& strategy = models::strategy(name);
-    EXPECT_EQ(resolve_thresholds(strategy, {}, job.network, 64, WireType::fp32, job.compute, timer)
-                  .fusion,
-              Bytes{0});
+    EXPECT_EQ(resolved(name, {}, job, 64, WireType::fp32, timer).fusion, Bytes{0});
     const ThresholdRequest asked{.fusion = 8_MiB, .hybrid = {}, .group_size = {}};
-    EXPECT_EQ(
-        resolve_thresholds(strategy, asked, job.network, 64, WireType::fp32, job.compute, timer)
-            .fusion,
-        8_MiB);
+    EXPECT_EQ(resolved(name, asked, job, 64, WireType::fp32, timer).fusion, 8_MiB);
   }
 }
 

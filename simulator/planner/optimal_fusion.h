@@ -1,0 +1,145 @@
+// The best contiguous fusion for one in-order stream, exactly.
+//
+// Gradients 0 to L - 1 come in backward order, and a plan cuts them into buckets of neighbours. Each
+// bucket [i, j) has the cost of the best schedule for it, whatever curve that is: costs need not grow
+// with the size, nor be convex. Of all 2^(L-1) plans the one with the least period is found by
+//   F(j) = the best states of F(i) after bucket [i, j), over all i < j
+// where a state is best if no other one is at most as large in f and in B (stream_clock.h). Since a
+// state grows with the state before it, a plan that begins with a worse one is never better. Of plans
+// that are equally fast, one with little traffic is taken. With c = 0, F(j) is one number, and the recurrence is that of the design:
+//   f(j) = min over i < j of max(ready_j, f(i)) + T(i..j).
+// (tests/simulator/fusion_test.cc compares with all plans.)
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "simulator/planner/stream_clock.h"
+
+namespace paceline::simulator {
+
+struct FusionOptimum {
+  double done_s = 0;          // when the update starts
+  std::vector<int> ends;      // of each bucket: one past its last gradient; the last is L
+  std::size_t states = 0;     // that were kept, of all gradients
+  std::size_t intervals = 0;  // whose cost was asked for
+};
+
+namespace detail {
+
+// States none of which is at most as large as another in f and B: f rises and B falls. Where traffic
+// does not slow computation, only the least f, and the least B that comes with it.
+class StateFrontier {
+ public:
+  struct Entry {
+    StreamState state;
+    int from = 0;            // the gradient at which the last bucket begins
+    std::size_t before = 0;  // the entry of that gradient's frontier
+  };
+
+  void add(const Entry& entry, bool is_slowed) {
+    auto at = entries_.begin();
+    while (at != entries_.end() && at->state.finish_s < entry.state.finish_s) ++at;
+    if (!is_slowed && at != entries_.begin()) return;
+    if (at != entries_.begin() && std::prev(at)->state.traffic_s <= entry.state.traffic_s) return;
+    if (at != entries_.end() && at->state.finish_s == entry.state.finish_s &&
+        at->state.traffic_s <= entry.state.traffic_s)
+      return;
+    auto worse = at;
+    while (worse != entries_.end() &&
+           (!is_slowed || worse->state.traffic_s >= entry.state.traffic_s))
+      ++worse;
+    if (worse == at) {
+      entries_.insert(at, entry);
+      return;
+    }
+    *at = entry;
+    entries_.erase(at + 1, worse);
+  }
+  [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
+
+ private:
+  std::vector<Entry> entries_;
+};
+
+}  // namespace detail
+
+// `cost(first, end)` is the cost of the bucket of gradients [first, end). It is asked for once for
+// each `end`, with `first` falling from end - 1 to 0, so that sizes rise. O(L^2) calls, and as many
+// times the states of a gradient, of which there are few.
+template <class Cost>
+[[nodiscard]] FusionOptimum optimal_fusion(const StreamClock& clock, Cost&& cost) {
+  const auto count = static_cast<int>(clock.ready_s.size());
+  FusionOptimum best;
+  std::vector<detail::StateFrontier> frontiers(clock.ready_s.size() + 1);
+  frontiers.front().add({}, true);
+  for (int end = 1; end <= count; ++end) {
+    detail::StateFrontier& frontier = frontiers[static_cast<std::size_t>(end)];
+    const double ready_s = clock.ready_s[static_cast<std::size_t>(end - 1)];
+    // No bucket begins before this, so that what was done sooner waits.
+    const double waits_for_s =
+        end < count ? clock.ready_s[static_cast<std::size_t>(end)] : clock.computed_s;
+    for (int first = end - 1; first >= 0; --first) {
+      const BucketCost bucket = cost(first, end);
+      const auto& before = frontiers[static_cast<std::size_t>(first)].entries();
+      for (std::size_t i = 0; i < before.size(); ++i) {
+        StreamState state = before[i].state.after(bucket, ready_s, clock.slowing);
+        state.finish_s = std::max(state.finish_s, waits_for_s + clock.slowing * state.traffic_s);
+        frontier.add({state, first, i}, clock.slowing > 0);
+      }
+      ++best.intervals;
+    }
+    best.states += frontier.entries().size();
+  }
+  // All are normalised to when the update starts, and the first starts it soonest.
+  best.done_s = frontiers.back().entries().front().state.done_s(clock);
+  std::size_t entry = 0;
+  for (int end = count; end > 0;) {
+    best.ends.push_back(end);
+    const auto& last = frontiers[static_cast<std::size_t>(end)].entries()[entry];
+    end = last.from;
+    entry = last.before;
+  }
+  std::reverse(best.ends.begin(), best.ends.end());
+  return best;
+}
+
+// At most optimal_fusion().done_s: a lower bound for all plans whose buckets are in `is_allowed`,
+// without a plan. It takes the least f and the least B of each gradient, whichever states they are of.
+template <class Cost, class Allowed>
+[[nodiscard]] double least_done_s(const StreamClock& clock, Cost&& cost, Allowed&& allowed) {
+  const auto count = static_cast<int>(clock.ready_s.size());
+  constexpr double never = 1e300;
+  std::vector<StreamState> least(clock.ready_s.size() + 1, {never, never});
+  least.front() = {};
+  for (int end = 1; end <= count; ++end) {
+    StreamState& state = least[static_cast<std::size_t>(end)];
+    const double ready_s = clock.ready_s[static_cast<std::size_t>(end - 1)];
+    const std::pair<int, int> firsts = allowed(end);  // the first, and one past the last
+    for (int first = firsts.second - 1; first >= firsts.first; --first) {
+      const StreamState& before = least[static_cast<std::size_t>(first)];
+      if (before.finish_s >= never) continue;
+      const StreamState after = before.after(cost(first, end), ready_s, clock.slowing);
+      state.finish_s = std::min(state.finish_s, after.finish_s);
+      state.traffic_s = std::min(state.traffic_s, after.traffic_s);
+    }
+  }
+  return least.back().done_s(clock);
+}
+
+// The time at which the update starts with these buckets; `ends` as in FusionOptimum.
+template <class Cost>
+[[nodiscard]] double done_s(const StreamClock& clock, const std::vector<int>& ends, Cost&& cost) {
+  StreamState state;
+  int first = 0;
+  for (const int end : ends) {
+    state = state.after(cost(first, end), clock.ready_s[static_cast<std::size_t>(end - 1)],
+                        clock.slowing);
+    first = end;
+  }
+  return state.done_s(clock);
+}
+
+}  // namespace paceline::simulator
