@@ -21,6 +21,7 @@ void add_show_nccl(Command& show);       // likewise
 void add_calibrate(Command& app);
 void add_calibrate_cluster(Command& calibrate);  // called by add_calibrate
 void add_calibrate_import(Command& calibrate);   // likewise
+void add_tune(Command& app);
 void add_replay(Command& app);
 void add_train(Command& app);
 void add_verify(Command& app);

@@ -52,6 +52,7 @@ constexpr const char* about =
     "Examples:\n"
     "  paceline predict --model resnet50 --cluster jizhi-p40 --ranks 1024\n"
     "  paceline scale --model resnet50 --cluster jizhi-p40 --ranks 8-2048\n"
+    "  paceline tune --model resnet50 --cluster jizhi-p40 --ranks 1024 --plan-out plan.json\n"
     "  paceline plan-capacity --model resnet50 --cluster aws-p3-16xlarge,sony-abci --epochs 90 "
     "--dataset imagenet --within 2h --node-price 20USD/h\n"
     "  paceline show network resnet50\n"
@@ -63,6 +64,7 @@ void add_commands(paceline::cli::Command& app) {
   paceline::cli::add_predict(app);
   paceline::cli::add_scale(app);
   paceline::cli::add_sweep(app);
+  paceline::cli::add_tune(app);
   paceline::cli::add_time(app);
   paceline::cli::add_cost(app);
   paceline::cli::add_plan_capacity(app);

@@ -12,6 +12,7 @@
 #include "models/base/json_reader.h"
 #include "models/base/names.h"
 #include "models/plan/strategy.h"
+#include "models/plan/tuned.h"
 
 namespace paceline::models {
 namespace {
@@ -112,7 +113,7 @@ PlannedSchedule read_algorithm(const JsonValue& entry, const Strategy& strategy,
     return &all_reduce_algorithm(text);
   });
   const std::vector<std::string_view> used = strategy.algorithms();
-  if (std::find(used.begin(), used.end(), algorithm.name) == used.end()) {
+  if (!is_tuned(strategy) && std::find(used.begin(), used.end(), algorithm.name) == used.end()) {
     entry.at("algorithm")
         .fail(fmt::format("strategy {} does not use {}", strategy.name, algorithm.name),
               strategy.served() != nullptr ? "write its servers"

@@ -14,6 +14,7 @@
 #include "models/base/parse_units.h"
 #include "models/collective/algorithms.h"
 #include "models/collective/catalogue.h"
+#include "models/plan/tuned.h"
 
 namespace paceline::models {
 namespace {
@@ -109,6 +110,14 @@ constexpr std::array catalogue = {
              .all_reduce = Scheduled{"ring"},
              .overlap = Overlap::none},
 };
+
+// Whatever reads an algorithm from it reads the plan's schedules instead (tuned.h).
+constexpr Strategy tuned = {
+    .name = "tuned",
+    .summary = "the best all-reduce for each bucket, as paceline tune finds",
+    .source = "docs/models.md, Plans",
+    .fusion = Fusion::by_default,
+    .all_reduce = Scheduled{"ring"}};
 
 // Returns the index of an all-reduce of the catalogue in plan.schedules, where it is added if it is
 // not there yet.
@@ -220,7 +229,16 @@ const Strategy& strategy(std::string_view name) {
       if (entry.name == name) return entry;
     }
   }
+  if (name == tuned.name) return tuned;
   throw unknown_name("strategy", name, strategy_names());
+}
+
+const Strategy& tuned_strategy() {
+  return tuned;
+}
+
+bool is_tuned(const Strategy& strategy) {
+  return strategy.name == tuned.name;
 }
 
 std::optional<Library> Strategy::library() const {
@@ -277,6 +295,9 @@ void take_buckets_of_ddp(const OtherSystem& ddp, WireType wire, std::int64_t par
 
 Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients, int ranks,
                WireType wire, const Thresholds& thresholds) {
+  if (is_tuned(strategy))
+    throw InputError({"--strategy"}, "a tuned plan is made bucket by bucket",
+                     "let paceline tune --plan-out write it, and give it by --plan");
   check_rank_count(ranks);
   const bool on_servers = strategy.on_servers() != nullptr;
   if (on_servers) check_server_count(thresholds.servers, ranks);

@@ -9,6 +9,7 @@
 #include "models/base/error.h"
 #include "models/cluster/placement.h"
 #include "models/collective/algorithms.h"
+#include "models/plan/tuned.h"
 #include "simulator/cost/dispatch_cost.h"
 #include "simulator/cost/losses.h"
 #include "simulator/engine/effort.h"
@@ -17,6 +18,7 @@
 #include "simulator/iteration/plan_timing.h"
 #include "simulator/iteration/sampled_interval.h"
 #include "simulator/iteration/sketch.h"
+#include "simulator/iteration/tuned_plan.h"
 #include "simulator/planner/cycles.h"
 
 namespace paceline::simulator {
@@ -383,6 +385,31 @@ ChosenThresholds Predictor::thresholds(const models::Strategy& strategy, Setting
                             planning_timers(at));
 }
 
+TunedPlan Predictor::tune(const TuningRequest& request) {
+  Setting& at = setting(request_.ranks, Reading::stated);
+  return tune(request, request_.overlap, at);
+}
+
+TunedPlan Predictor::tune(const TuningRequest& request, std::optional<models::Overlap> overlap,
+                          Setting& at) {
+  const models::Strategy& strategy = models::tuned_strategy();
+  TuningJob job{planning_job(strategy, overlap, false, at),
+                planning_timers(at),
+                overlap.value_or(strategy.overlap),
+                {},
+                {},
+                {}};
+  if (job.overlap == models::Overlap::double_buffered || job.overlap == models::Overlap::priority)
+    job.clock_differs = "iterations overlap";
+  else if (!job.planning.clock.is_even)
+    job.clock_differs = "traffic slows layers unevenly";
+  else if (at.engine.cost().transport)
+    job.clock_differs = "ranks start buckets at their own times";
+  job.period = [&](const models::Plan& plan) { return run(plan, at).steady.period; };
+  job.least_other = std::max({at.input.read, at.input.decode, at.input.host_to_device});
+  return simulator::tune(job, request);
+}
+
 models::Plan Predictor::plan(const models::Strategy& strategy,
                              const models::Thresholds& thresholds) {
   Setting& at = setting(strategy, request_.ranks, Reading::stated);
@@ -396,6 +423,7 @@ models::Plan Predictor::plan(const models::Strategy& strategy,
 models::Plan Predictor::baseline_plan(const models::Strategy& strategy, const models::Plan& plan,
                                       int p0) {
   Setting& at = setting(strategy, p0, Reading::stated);
+  if (models::is_tuned(strategy)) return tune({.stop = [] { return true; }}, plan.overlap, at).plan;
   ThresholdRequest open{
       .placement = request_.thresholds.placement,
       .horovod = models::HorovodDefaults{plan.dispatch.cycle,

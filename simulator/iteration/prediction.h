@@ -29,6 +29,8 @@
 namespace paceline::simulator {
 
 class PreparedSchedules;
+struct TunedPlan;  // tuned_plan.h, as is the next
+struct TuningRequest;
 
 struct PredictionRequest {
   const models::NetworkWork& network;
@@ -161,6 +163,9 @@ class Predictor {
   [[nodiscard]] Seconds forward_pass(int batch_per_rank);
   // Predicts a row of a table of many strategies: what has too many messages is left out.
   [[nodiscard]] std::variant<StrategyPrediction, LeftOut> row(const models::Strategy& strategy);
+  // The best plan of one in-order stream that is found (tuned_plan.h). The request's thresholds have no
+  // effect. Throws as predict() does.
+  [[nodiscard]] TunedPlan tune(const TuningRequest& request);
   // The run behind the stated value of predict().
   [[nodiscard]] StrategyRun run(const models::Strategy& strategy);
   [[nodiscard]] StrategyRun run(const models::Plan& plan);
@@ -196,6 +201,7 @@ class Predictor {
   PlanningJob planning_job(const models::Strategy& strategy, std::optional<models::Overlap> overlap,
                            bool through_host, Setting& at) const;
   PlanningTimers planning_timers(Setting& at) const;
+  TunedPlan tune(const TuningRequest& request, std::optional<models::Overlap> overlap, Setting& at);
   ChosenThresholds thresholds(const models::Strategy& strategy, Setting& at) const;
   models::Plan plan(const models::Strategy& strategy, const models::Thresholds& thresholds);
   // The planner's plan of the strategy on p0 ranks, for the efficiency of a plan on p ranks.

@@ -25,6 +25,7 @@ struct FusionOptimum {
   std::vector<int> ends;      // of each bucket: one past its last gradient; the last is L
   std::size_t states = 0;     // that were kept, of all gradients
   std::size_t intervals = 0;  // whose cost was asked for
+  bool is_exact = true;       // false: states were dropped, for there were too many
 };
 
 namespace detail {
@@ -58,36 +59,125 @@ class StateFrontier {
     *at = entry;
     entries_.erase(at + 1, worse);
   }
+  // Drops one in the middle where there are more than `most`. False if it did.
+  bool keep(std::size_t most) {
+    if (entries_.size() <= most) return true;
+    entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(entries_.size() / 2));
+    return false;
+  }
   [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
 
  private:
   std::vector<Entry> entries_;
 };
 
+// What is still to come after the first i gradients, whatever the buckets of the others are.
+struct ToCome {
+  double stream_s = 0;   // the least sum of stream times
+  double traffic_s = 0;  // the least sum of traffic
+  double delay_s = 0;  // the least that slowing by all but the last bucket, and the last one, take
+};
+
+template <class Cost>
+std::vector<ToCome> to_come(const StreamClock& clock, const Cost& cost) {
+  const auto count = static_cast<int>(clock.ready_s.size());
+  std::vector<ToCome> least(clock.ready_s.size() + 1);
+  for (int first = count - 1; first >= 0; --first) {
+    ToCome& here = least[static_cast<std::size_t>(first)];
+    here = {1e300, 1e300, 1e300};
+    for (int end = first + 1; end <= count; ++end) {
+      const BucketCost bucket = cost(first, end);
+      const ToCome& then = least[static_cast<std::size_t>(end)];
+      const double delay_s =
+          end == count ? bucket.stream_s : clock.slowing * bucket.traffic_s + then.delay_s;
+      here.stream_s = std::min(here.stream_s, bucket.stream_s + then.stream_s);
+      here.traffic_s = std::min(here.traffic_s, bucket.traffic_s + then.traffic_s);
+      here.delay_s = std::min(here.delay_s, delay_s);
+    }
+  }
+  return least;
+}
+
+// When the update starts with the plan that has the least f + weight B at each gradient: a good plan.
+template <class Cost>
+double good_done_s(const StreamClock& clock, const Cost& cost, double weight) {
+  const auto count = static_cast<int>(clock.ready_s.size());
+  std::vector<StreamState> best(clock.ready_s.size() + 1);
+  for (int end = 1; end <= count; ++end) {
+    StreamState& state = best[static_cast<std::size_t>(end)];
+    double least = 1e300;
+    for (int first = end - 1; first >= 0; --first) {
+      StreamState other = best[static_cast<std::size_t>(first)].after(
+          cost(first, end), clock.ready_s[static_cast<std::size_t>(end - 1)], clock.slowing);
+      const double waits_for_s =
+          end < count ? clock.ready_s[static_cast<std::size_t>(end)] : clock.computed_s;
+      other.finish_s = std::max(other.finish_s, waits_for_s + clock.slowing * other.traffic_s);
+      const double value = other.finish_s + weight * other.traffic_s;
+      if (value >= least) continue;
+      least = value;
+      state = other;
+    }
+  }
+  return best.back().done_s(clock);
+}
+
 }  // namespace detail
 
-// `cost(first, end)` is the cost of the bucket of gradients [first, end). It is asked for once for
-// each `end`, with `first` falling from end - 1 to 0, so that sizes rise. O(L^2) calls, and as many
-// times the states of a gradient, of which there are few.
+// `cost(first, end)` is the cost of the bucket of gradients [first, end). It is asked for with one of
+// both fixed and the other so that sizes rise; always the same for the same bucket. O(L^2) calls, and
+// as many times the states of a gradient. States that cannot lead to a plan as good as a good one are
+// dropped, by what the gradients after them take at least. Of more than 500 gradients no more than
+// eight states are kept each, and the plan may then be worse than the best.
 template <class Cost>
 [[nodiscard]] FusionOptimum optimal_fusion(const StreamClock& clock, Cost&& cost) {
   const auto count = static_cast<int>(clock.ready_s.size());
   FusionOptimum best;
   std::vector<detail::StateFrontier> frontiers(clock.ready_s.size() + 1);
   frontiers.front().add({}, true);
+  const bool is_slowed = clock.slowing > 0;
+  const std::size_t most_states = count > 500 ? 8 : frontiers.size() * frontiers.size();
+  std::vector<detail::ToCome> to_come(clock.ready_s.size() + 1);
+  double enough_s = 1e300;
+  if (is_slowed) {
+    to_come = detail::to_come(clock, cost);
+    for (const double weight : {0.0, 1.0, 2.0, 4.0})
+      enough_s = std::min(enough_s, detail::good_done_s(clock, cost, weight * clock.slowing));
+    enough_s *= 1 + 1e-12;  // sums in another order
+  }
   for (int end = 1; end <= count; ++end) {
     detail::StateFrontier& frontier = frontiers[static_cast<std::size_t>(end)];
     const double ready_s = clock.ready_s[static_cast<std::size_t>(end - 1)];
     // No bucket begins before this, so that what was done sooner waits.
     const double waits_for_s =
         end < count ? clock.ready_s[static_cast<std::size_t>(end)] : clock.computed_s;
+    const detail::ToCome& then = to_come[static_cast<std::size_t>(end)];
+    // Limits of f and B for what leads to a plan that is good enough.
+    const double most_finish_s = enough_s - then.stream_s;
+    const double most_slowed_s =
+        std::min(enough_s - clock.computed_s - clock.slowing * then.traffic_s,
+                 end < count ? enough_s - clock.ready_s.back() - then.delay_s : 1e300);
     for (int first = end - 1; first >= 0; --first) {
-      const BucketCost bucket = cost(first, end);
       const auto& before = frontiers[static_cast<std::size_t>(first)].entries();
-      for (std::size_t i = 0; i < before.size(); ++i) {
+      if (before.empty()) continue;
+      const BucketCost bucket = cost(first, end);
+      // No state before it starts this bucket earlier than its last gradient is there.
+      if (is_slowed && ready_s + bucket.stream_s > most_finish_s) {
+        ++best.intervals;
+        continue;
+      }
+      // Of the states that wait for the last gradient, the last has the least traffic.
+      std::size_t i = 0;
+      while (i + 1 < before.size() && before[i + 1].state.finish_s <=
+                                          ready_s + clock.slowing * before[i + 1].state.traffic_s)
+        ++i;
+      for (; i < before.size(); ++i) {
         StreamState state = before[i].state.after(bucket, ready_s, clock.slowing);
         state.finish_s = std::max(state.finish_s, waits_for_s + clock.slowing * state.traffic_s);
-        frontier.add({state, first, i}, clock.slowing > 0);
+        if (is_slowed &&
+            (state.finish_s > most_finish_s || clock.slowing * state.traffic_s > most_slowed_s))
+          continue;
+        frontier.add({state, first, i}, is_slowed);
+        best.is_exact &= frontier.keep(most_states);
       }
       ++best.intervals;
     }

@@ -1,0 +1,164 @@
+// paceline tune: the best plan, what it gains, and how far from the best it can be.
+#include <fmt/core.h>
+
+#include <chrono>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/job/files.h"
+#include "cli/job/option_values.h"
+#include "cli/job/plan_file.h"
+#include "cli/job/tuning.h"
+#include "cli/output.h"
+#include "cli/prediction_text.h"
+#include "cli/progress.h"
+#include "cli/shared_options.h"
+#include "cli/stop_signals.h"
+#include "cli/table.h"
+#include "models/base/parse_units.h"
+#include "models/cluster/placement.h"
+
+namespace paceline::cli {
+namespace {
+
+constexpr const char* default_limit = "10 s";
+
+struct Options {
+  job::JobOptions job;
+  std::string plan_out;
+  std::string time_limit = default_limit;
+  bool json = false;
+};
+
+std::string summary_text(const job::Tuning& tuning) {
+  const simulator::TunedPlan& tuned = tuning.tuned;
+  const std::size_t buckets = tuned.plan.buckets.size();
+  std::string text = fmt::format(
+      "{} on {}: {} ranks, batch {} per rank, {} precision, {} on the wire\n\n",
+      tuning.table.network.work.name, tuning.table.job.cluster.name, tuning.table.ranks,
+      tuning.table.job.batch_per_rank, name(tuning.table.job.precision), name(tuned.plan.wire));
+  text += fmt::format(
+      "the best plan: iteration {} (predicted), {} bucket{}{}\n", to_text(tuned.period), buckets,
+      buckets == 1 ? "" : "s",
+      tuned.plan.strategy == "tuned" ? "" : fmt::format(", that of {}", tuned.plan.strategy));
+  if (tuned.is_optimal)
+    text += fmt::format(
+        "  proven: no contiguous buckets with any of {} all-reduces are faster in one stream\n",
+        tuned.candidates);
+  else
+    text += fmt::format(
+        "  lower bound: {}, so that no plan is faster by more than {}\n  not proven to be the "
+        "best: {}\n",
+        to_text(tuned.least_period), percent(1 - tuned.least_period / tuned.period), tuned.why_not);
+  if (tuning.by_thresholds) {
+    const simulator::StrategyPrediction& row = tuning.table.rows[*tuning.by_thresholds];
+    text += fmt::format("  the best by thresholds: {}, {}; that they are thresholds costs {}\n",
+                        row.name, to_text(row.iteration.value), percent(tuning.gain_over(row)));
+  }
+  if (!tuned.left_out.empty()) {
+    text += fmt::format(
+        "  not tried, for they have too many messages: {}{}\n", tuned.left_out.front(),
+        tuned.left_out.size() == 1 ? "" : fmt::format(" and {} more", tuned.left_out.size() - 1));
+  }
+  if (!tuned.is_complete) text += "  the search was stopped: more time may find a better plan\n";
+  return text + "\n";
+}
+
+std::string buckets_text(const job::Tuning& tuning) {
+  const models::Plan& plan = tuning.tuned.plan;
+  const models::NetworkWork& network = tuning.table.network.work;
+  Table table({{"bucket"},
+               {"gradients"},
+               {"first", Align::left, 1},
+               {"size"},
+               {"all-reduce", Align::left},
+               {"ready"},
+               {"starts"},
+               {"ends"},
+               {"exposed"}});
+  for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
+    const models::Bucket& bucket = plan.buckets[i];
+    const simulator::BucketTravel& times = tuning.travel.buckets[i];
+    table.add({fmt::format("{}", i), fmt::format("{}", bucket.gradient_count),
+               network.gradients[static_cast<std::size_t>(bucket.first_gradient)].name,
+               to_text(plan.bytes(bucket)),
+               models::described(plan.schedules[static_cast<std::size_t>(bucket.schedule)]),
+               to_text(times.ready), to_text(times.start), to_text(times.end),
+               to_text(times.exposed)});
+  }
+  return table.fitted(table_width()).text + "\n";
+}
+
+std::string strategies_text(const job::Tuning& tuning) {
+  Table table({{"strategy", Align::left}, {"wire", Align::left}, {"iteration"}, {"longer by"}});
+  for (const simulator::StrategyPrediction& row : tuning.table.rows)
+    table.add({row.name, std::string(name(row.plan.wire)), to_text(row.iteration.value),
+               signed_percent(tuning.gain_over(row))});
+  return table.text() + "\n" + haste_note({&tuning.table, 1}) + library_note(tuning.table) +
+         setting_text(tuning.table.job) +
+         "All times are predicted. `paceline predict` says what "
+         "they rest on.\n";
+}
+
+void run(const Options& options) {
+  job::Job job = load_job(options.job);
+  job::leave_out_untimed(job);
+  const int ranks = ranks_of(options.job, job);
+  check_outputs_of(options.job, {{"--plan-out", options.plan_out}});
+  const Seconds limit =
+      job::parsing_option("--time-limit", [&] { return parse_seconds(options.time_limit); });
+  remember_stop_signals();
+  const auto start = std::chrono::steady_clock::now();
+  const auto elapsed = [start] {
+    return Seconds{std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+  };
+  Progress progress(fmt::format("tuning for {} ranks", ranks));
+  const job::TuningObserver observer{
+      .table = {.begin =
+                    [&](const models::Strategy& strategy, std::size_t done, std::size_t all) {
+                      progress.show(fmt::format("{} ({} of {})", strategy.name, done + 1, all), 0);
+                    }},
+      .search =
+          [&](const simulator::TuningProgress& found) {
+            progress.show(
+                fmt::format("best so far {}, {} plans", to_text(found.period), found.evaluated),
+                limit > Seconds{0} ? std::min(1.0, elapsed() / limit) : 1);
+          },
+      .stop = [&] { return elapsed() >= limit || stop_asked() != runtime::StopReason::none; }};
+  const job::Tuning tuning = job::tune_job(job, ranks, observer);
+  progress.end();
+  warn(tuning.table.warnings);
+  if (!options.plan_out.empty()) {
+    job::write_plan(options.plan_out, tuning.tuned.plan, job.networks.front().work);
+    notice("plan written to {}: --plan of predict, train and replay takes it\n", options.plan_out);
+  }
+  if (options.json) {
+    print("{}\n", to_json(tuning));
+  } else {
+    print("{}{}{}", summary_text(tuning), buckets_text(tuning), strategies_text(tuning));
+  }
+  if (stop_asked() != runtime::StopReason::none) throw StoppedBySignal(stop_asked());
+}
+
+}  // namespace
+
+void add_tune(Command& app) {
+  Command& command = app.add_command(
+      "tune", "The best plan: buckets, an all-reduce for each, what that gains, a lower bound");
+  const auto options = std::make_shared<Options>();
+  add_job_options(command, options->job);
+  command.add_option("--ranks", options->job.ranks, "Number of ranks (GPUs, or CPU processes)")
+      .value("N");
+  command
+      .add_option("--plan-out", options->plan_out,
+                  "Write the plan as a document that --plan of predict, train and replay reads")
+      .value("FILE");
+  command
+      .add_option("--time-limit", options->time_limit,
+                  "How long to search where the best plan is not proven; Ctrl-C stops it, too")
+      .value(fmt::format("TIME ({})", default_limit));
+  command.add_flag("--json", options->json, "Print one JSON document");
+  command.on_run([options] { run(*options); });
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,140 @@
+// Tests: tests/cli/tune_test.py (end to end).
+#include "cli/job/tuning.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "models/base/error.h"
+#include "simulator/iteration/prediction_json.h"
+
+namespace paceline::job {
+namespace {
+
+void check(const Job& job) {
+  if (job.networks.size() > 1)
+    throw InputError({"--model"}, fmt::format("{} networks and one plan", job.networks.size()),
+                     "give one --model");
+  if (job.plan)
+    throw InputError({"--plan"}, "tune looks for a plan",
+                     "leave it out; paceline predict --plan times it");
+  if (job.thresholds.streams.value_or(1) > 1)
+    throw InputError({"--streams"}, "a tuned plan has one stream, whose buckets go in order",
+                     "leave it out");
+  if (job.thresholds.through_host)
+    throw InputError({"--host-copies"}, "a tuned plan does not go through the host",
+                     "leave it out");
+}
+
+bool may_run(const simulator::StrategyPrediction& row) {
+  const models::Strategy& strategy = models::strategy(row.name);
+  return !strategy.library() && !strategy.other && !row.plan.is_of_other_system() &&
+         row.plan.k_fac() == nullptr && row.not_followed == 0;
+}
+
+bool is_driven_by_thresholds(const simulator::StrategyPrediction& row) {
+  return may_run(row) && models::strategy(row.name).fusion != models::Fusion::never &&
+         models::strategy(row.name).on_servers() == nullptr;
+}
+
+Json buckets_json(const Tuning& tuning) {
+  const models::Plan& plan = tuning.tuned.plan;
+  const models::NetworkWork& network = tuning.table.network.work;
+  Json json = Json::array();
+  for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
+    const models::Bucket& bucket = plan.buckets[i];
+    const simulator::BucketTravel& times = tuning.travel.buckets[i];
+    const auto gradient = [&](int index) {
+      return network.gradients[static_cast<std::size_t>(index)].name;
+    };
+    json.push_back({{"first", gradient(bucket.first_gradient)},
+                    {"last", gradient(bucket.first_gradient + bucket.gradient_count - 1)},
+                    {"gradients", bucket.gradient_count},
+                    {"bytes", plan.bytes(bucket).value()},
+                    {"all_reduce",
+                     models::described(plan.schedules[static_cast<std::size_t>(bucket.schedule)])},
+                    {"ready_s", times.ready.value()},
+                    {"start_s", times.start.value()},
+                    {"end_s", times.end.value()},
+                    {"exposed_s", times.exposed.value()}});
+  }
+  return json;
+}
+
+}  // namespace
+
+void leave_out_untimed(Job& job) {
+  if (job.engine != simulator::EngineKind::step || job.names_strategies) return;
+  std::erase_if(job.strategies,
+                [](const models::Strategy* strategy) { return strategy->on_servers() != nullptr; });
+}
+
+Tuning tune_job(const Job& job, int ranks, const TuningObserver& observer) {
+  check(job);
+  const LoadedNetwork& network = job.networks.front();
+  Tuning tuning{predict_table(job, network, ranks, observer.table), {}, {}, {}};
+  bool is_first = true;
+  for (const models::WireType wire : job.wires) {
+    simulator::PredictionRequest request = job.request(network, ranks, wire);
+    request.haste = simulator::Haste::none;
+    simulator::Predictor predictor(request);
+    simulator::TuningRequest search;
+    search.stop = observer.stop;
+    search.progress = observer.search;
+    for (const simulator::StrategyPrediction& row : tuning.table.rows)
+      if (row.plan.wire == wire && may_run(row)) search.seeds.push_back(row.plan);
+    simulator::TunedPlan found = predictor.tune(search);
+    if (!is_first && found.period >= tuning.tuned.period) continue;
+    is_first = false;
+    const simulator::StrategyRun run = predictor.run(found.plan);
+    tuning.travel = plan_travel(run.plan, run.dag, run.steady);
+    tuning.tuned = std::move(found);
+  }
+  for (std::size_t i = 0; i < tuning.table.rows.size(); ++i) {
+    const simulator::StrategyPrediction& row = tuning.table.rows[i];
+    if (!is_driven_by_thresholds(row)) continue;
+    if (!tuning.by_thresholds ||
+        row.iteration.value < tuning.table.rows[*tuning.by_thresholds].iteration.value)
+      tuning.by_thresholds = i;
+  }
+  return tuning;
+}
+
+std::string to_json(const Tuning& tuning) {
+  const Job& job = tuning.table.job;
+  const simulator::TunedPlan& tuned = tuning.tuned;
+  Json json = {{"schema", "paceline.tuning/1"},        {"model", tuning.table.network.work.name},
+               {"cluster", job.cluster.name},          {"ranks", tuning.table.ranks},
+               {"batch_per_rank", job.batch_per_rank}, {"precision", name(job.precision)}};
+  json.update(setting_json(job));
+  json["strategy"] = tuned.plan.strategy;
+  json["wire_type"] = name(tuned.plan.wire);
+  json["iteration_s"] = tuned.period.value();
+  json["least_iteration_s"] = tuned.least_period.value();
+  json["gap"] = tuned.period / tuned.least_period - 1;
+  json["optimal"] = tuned.is_optimal;
+  json["why_not_optimal"] = tuned.why_not.empty() ? Json(nullptr) : Json(tuned.why_not);
+  json["complete"] = tuned.is_complete;
+  json["candidates"] = tuned.candidates;
+  json["candidates_left_out"] = tuned.left_out;
+  json["plans_evaluated"] = tuned.evaluated;
+  json["buckets"] = buckets_json(tuning);
+  json["by_thresholds"] = nullptr;
+  if (tuning.by_thresholds) {
+    const simulator::StrategyPrediction& row = tuning.table.rows[*tuning.by_thresholds];
+    json["by_thresholds"] = {{"name", row.name},
+                             {"wire_type", name(row.plan.wire)},
+                             {"iteration_s", row.iteration.value.value()},
+                             {"price", tuning.gain_over(row)}};
+  }
+  json["strategies"] = Json::array();
+  for (const simulator::StrategyPrediction& row : tuning.table.rows)
+    json["strategies"].push_back({{"name", row.name},
+                                  {"wire_type", name(row.plan.wire)},
+                                  {"iteration_s", row.iteration.value.value()},
+                                  {"gain", tuning.gain_over(row)}});
+  json["warnings"] = tuning.table.warnings;
+  return json.indented();
+}
+
+}  // namespace paceline::job

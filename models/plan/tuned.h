@@ -1,0 +1,15 @@
+// The strategy of plans that a planner makes bucket by bucket: `paceline tune` writes them, and
+// documents name it "tuned".
+//
+// Each bucket takes the all-reduce of the catalogue that is best for it, whatever the others take.
+// There is no rule to make such a plan by without a clock, and so make_plan() refuses it.
+#pragma once
+
+namespace paceline::models {
+
+struct Strategy;  // strategy.h
+
+[[nodiscard]] const Strategy& tuned_strategy();
+[[nodiscard]] bool is_tuned(const Strategy& strategy);
+
+}  // namespace paceline::models

@@ -1,0 +1,60 @@
+// The best plan of a job that can be found, with how far from the best it can be.
+//
+// Where one stream carries buckets in order, wait-free or after the backward pass, and the step engine
+// times all of them, the plan is the optimum of contiguous fusion and of the schedule of each bucket
+// (simulator/planner/optimal_fusion.h). Elsewhere (links that are shared, so that the flow engine times
+// buckets; priorities, double buffering, a profile of our transport, layers that traffic slows
+// unevenly), the optimum by the planner's clock is where a search begins, and the DAG judges: ends of
+// buckets move, buckets are merged and cut, as long as that makes the iteration shorter.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "models/plan/plan.h"
+#include "simulator/planner/candidates.h"
+
+namespace paceline::simulator {
+
+struct TuningProgress {
+  Seconds period;     // of the best plan so far
+  int evaluated = 0;  // plans, by the DAG
+};
+
+struct TuningRequest {
+  // Plans to begin with, beside that of the planner's clock; for the job's ranks and wire type.
+  std::vector<models::Plan> seeds = {};
+  // Asked between two plans: whether to stop with what is found. May be empty, as may the next.
+  std::function<bool()> stop = {};
+  std::function<void(const TuningProgress&)> progress = {};
+};
+
+struct TunedPlan {
+  models::Plan plan;  // of strategy "tuned", or one of the seeds
+  Seconds period;     // by the DAG, as Predictor::predict(plan) has it
+  // No plan of the same overlap on one stream gets below this, whatever its schedules; where
+  // `is_optimal`, none of contiguous buckets and the candidates' schedules gets below the period.
+  Seconds least_period;
+  bool is_optimal = false;
+  std::string why_not;                // it is not known to be optimal, in words; empty where it is
+  int candidates = 0;                 // all-reduces that each bucket could take
+  std::vector<std::string> left_out;  // candidates that were not tried
+  int evaluated = 0;                  // plans, by the DAG
+  bool is_complete = true;            // false: the search was stopped
+};
+
+// What tune() needs of a job; Predictor::tune() makes it.
+struct TuningJob {
+  PlanningJob planning;
+  PlanningTimers timers;
+  models::Overlap overlap = models::Overlap::wait_free;
+  // Whether the DAG is what the planner's clock says; else why not.
+  std::string clock_differs = {};
+  std::function<Seconds(const models::Plan&)> period = {};  // by the DAG
+  Seconds least_other{};  // the period is at least this for another reason, such as input
+};
+
+[[nodiscard]] TunedPlan tune(const TuningJob& job, const TuningRequest& request);
+
+}  // namespace paceline::simulator

@@ -1,0 +1,201 @@
+// Tests: tests/simulator/tuning_test.cc.
+#include "simulator/planner/candidates.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "models/base/error.h"
+#include "models/collective/catalogue.h"
+#include "simulator/engine/effort.h"
+#include "simulator/engine/prepare.h"
+
+namespace paceline::simulator {
+namespace {
+
+std::vector<int> divisors(int of) {
+  std::vector<int> all;
+  for (int k = 1; k <= of; ++k)
+    if (of % k == 0) all.push_back(k);
+  return all;
+}
+
+std::vector<models::ScheduleOptions> options_of(const models::CollectiveAlgorithm& algorithm,
+                                                int ranks, int ranks_per_node) {
+  std::vector<models::ScheduleOptions> all = {{.ranks = ranks}};
+  const auto vary = [&all](int models::ScheduleOptions::*option, const std::vector<int>& values) {
+    std::vector<models::ScheduleOptions> varied;
+    for (const models::ScheduleOptions& options : all)
+      for (const int value : values) {
+        varied.push_back(options);
+        varied.back().*option = value;
+      }
+    all = std::move(varied);
+  };
+  if (algorithm.takes_group) {
+    std::vector<int> groups = divisors(ranks);
+    // Rings are laid through groups that share a switch or a node.
+    if (algorithm.takes_rings) std::erase_if(groups, [&](int k) { return k > ranks_per_node; });
+    vary(&models::ScheduleOptions::group_size, groups);
+  }
+  if (algorithm.takes_segments)
+    vary(&models::ScheduleOptions::segments, {1, 2, 4, 8, 16, 32, 64, 128, 256});
+  if (algorithm.takes_rings) vary(&models::ScheduleOptions::rings, {1, 2, 4, 8});
+  if (algorithm.takes_servers)
+    vary(&models::ScheduleOptions::servers, {(ranks - 1) / ranks_per_node + 1});
+  return all;
+}
+
+class Maker {
+ public:
+  Maker(const PlanningJob& job, const PlanningTimers& timers) : job_(job), timers_(timers) {
+    std::int64_t least = job.network.parameters();
+    for (const models::Gradient& gradient : job.network.gradients)
+      least = std::min(least, gradient.elements);
+    const double element = models::element_size(job.wire).value();
+    least_bytes_ = element * static_cast<double>(std::max<std::int64_t>(1, least));
+    whole_bytes_ = std::max(least_bytes_, element * static_cast<double>(job.network.parameters()));
+  }
+
+  Candidates make() {
+    for (const models::CollectiveAlgorithm& algorithm : models::all_reduce_catalogue()) {
+      for (const models::ScheduleOptions& options :
+           options_of(algorithm, job_.ranks, timers_.search.cost().ranks_per_node)) {
+        try {
+          add({std::string(algorithm.name), options, algorithm.build(options)});
+        } catch (const TooManyMessages&) {
+          left_out(algorithm.name, options);
+        } catch (const InputError&) {
+          // The algorithm has no schedule for these options.
+        }
+      }
+    }
+    PACELINE_ASSERT(!found_.least.empty(), "a ring is timed on any cluster");
+    return std::move(found_);
+  }
+
+ private:
+  void left_out(std::string_view algorithm, const models::ScheduleOptions& options) {
+    found_.left_out.push_back(models::described(algorithm, options));
+  }
+
+  void add(models::PlannedSchedule schedule) {
+    const bool has_no_cost = job_.ranks == 1;
+    if (is_ruled_out_in_form(schedule)) {
+      ++found_.tried;
+      return;
+    }
+    if (!has_no_cost && !schedule.options.segments &&
+        followed_messages(schedule.schedule, timers_.search.cost()) > job_.most_prepared)
+      return left_out(schedule.algorithm, schedule.options);
+    const bool by_steps = !timers_.timed || timers_.timed->is_by_steps(schedule);
+    if (!by_steps &&
+        followed_messages(schedule.schedule, timers_.search.cost()) > job_.most_followed)
+      return left_out(schedule.algorithm, schedule.options);
+    ++found_.tried;
+    if (is_ruled_out(schedule)) return;
+    SizeCurve curve = has_no_cost ? SizeCurve({{least_bytes_, 0, 0, 0}})
+                      : by_steps  ? convex_pieces(time_of(timers_.search, schedule), least_bytes_,
+                                                  whole_bytes_, accuracy)
+                                  : sampled(schedule);
+    if (!by_steps) found_.is_exact = false;
+    std::vector<SizeCurve::Piece> pieces = curve.pieces();
+    for (SizeCurve::Piece& piece : pieces) piece.which = static_cast<int>(found_.schedules.size());
+    found_.schedules.push_back(std::move(schedule));
+    curve = SizeCurve(std::move(pieces));
+    found_.least = found_.least.empty() ? std::move(curve)
+                                        : least_of(found_.least, curve, least_bytes_, whole_bytes_);
+  }
+
+  static TimeOfSize time_of(BucketTimer timer, const models::PlannedSchedule& schedule) {
+    return [timer, &schedule](double bytes) { return timer.time(schedule, Bytes{bytes}).value(); };
+  }
+
+  // The other engine's times, where they are seldom those of the step engine to the last digit.
+  [[nodiscard]] SizeCurve sampled(const models::PlannedSchedule& schedule) const {
+    constexpr int samples = 33;
+    return sampled_pieces(time_of(*timers_.timed, schedule), least_bytes_, whole_bytes_, samples);
+  }
+
+  // The same by its closed form, before anything is prepared: with the least latency and the least time
+  // for a byte of any link it is a lower bound where ranks have one port each, for the engine equals
+  // it where all links are alike (models/collective/closed_form.h), and slower links only add.
+  [[nodiscard]] bool is_ruled_out_in_form(const models::PlannedSchedule& schedule) const {
+    const CommunicationCost& cost = timers_.search.cost();
+    if (found_.least.empty() || cost.platform != nullptr || cost.transport ||
+        cost.intra_kind != models::IntraKind::switched)
+      return false;
+    const auto form =
+        models::all_reduce_algorithm(schedule.algorithm).closed_form(schedule.options);
+    if (!form) return false;
+    const double alpha_s = std::min(cost.intra.alpha, cost.nic.alpha).value();
+    const double beta_s = std::min(cost.intra.beta, cost.nic.beta / cost.nics_per_node).value();
+    const SizeCurve::Piece least{0, form->alpha * alpha_s,
+                                 form->beta * beta_s + form->gamma * cost.gamma.value(), 0};
+    const auto is_above = [&](double bytes) { return least.at(bytes) >= found_.least.at(bytes); };
+    return is_above(least_bytes_) && is_above(whole_bytes_) &&
+           std::all_of(found_.least.pieces().begin(), found_.least.pieces().end(),
+                       [&](const SizeCurve::Piece& piece) {
+                         return is_above(std::max(least_bytes_, piece.from_bytes));
+                       });
+  }
+
+  // Whether no bucket would take it, by the step engine's time, which is convex: it is at least its
+  // lines through two points at each end of the sizes. The flow engine's time is smaller than that of
+  // the step engine by less than a tenth, as far as it was compared.
+  [[nodiscard]] bool is_ruled_out(const models::PlannedSchedule& schedule) const {
+    if (found_.least.empty() || whole_bytes_ < 2 * least_bytes_ || job_.ranks == 1) return false;
+    const TimeOfSize time = time_of(timers_.search, schedule);
+    constexpr double near = 0.01;
+    const double margin = found_.is_exact && !timers_.timed ? 1 : 0.9;
+    const auto line = [&](double from, double to) {
+      const double at_from = time(from);
+      return SizeCurve::Piece{from, at_from, (time(to) - at_from) / (to - from), 0};
+    };
+    const SizeCurve::Piece small = line(least_bytes_, least_bytes_ * (1 + near));
+    const auto is_above = [&](const SizeCurve::Piece& a, const SizeCurve::Piece& b, double bytes) {
+      constexpr double rounding = 1 + 1e-9;
+      return margin * std::max(a.at(bytes), b.at(bytes)) >= rounding * found_.least.at(bytes);
+    };
+    if (!is_above(small, small, least_bytes_)) return false;
+    const SizeCurve::Piece large = line(whole_bytes_ * (1 - near), whole_bytes_);
+    if (!is_above(small, large, whole_bytes_)) return false;
+    // Both are straight between these sizes, but for where the lines cross.
+    for (const SizeCurve::Piece& piece : found_.least.pieces())
+      if (!is_above(small, large, std::max(least_bytes_, piece.from_bytes))) return false;
+    const double steeper = large.s_per_byte - small.s_per_byte;
+    if (steeper <= 0) return true;
+    const double crossing = (small.at(0) - large.at(0)) / steeper;
+    return crossing <= least_bytes_ || crossing >= whole_bytes_ || is_above(small, large, crossing);
+  }
+
+  static constexpr double accuracy = 1e-9;
+
+  const PlanningJob& job_;
+  const PlanningTimers& timers_;
+  double least_bytes_ = 0;
+  double whole_bytes_ = 0;
+  Candidates found_;
+};
+
+}  // namespace
+
+Candidates make_candidates(const PlanningJob& job, const PlanningTimers& timers) {
+  return Maker(job, timers).make();
+}
+
+SizeCurve::Piece least_time_of_any(const CommunicationCost& cost, int ranks) {
+  if (ranks <= 1 || cost.platform != nullptr || cost.transport) return {};
+  const int nodes = (ranks - 1) / cost.ranks_per_node + 1;
+  const auto share = [](int of) { return 2.0 * (of - 1) / of; };
+  double links = 1;  // that a rank has into its node
+  if (cost.intra_kind == models::IntraKind::ring) links = 2;
+  if (cost.intra_kind == models::IntraKind::all_to_all) links = cost.ranks_per_node - 1;
+  if (nodes == 1)
+    return {0, cost.intra.alpha.value(),
+            share(ranks) * cost.intra.beta.value() / std::max(1.0, links), 0};
+  return {0, std::min(cost.intra.alpha, cost.nic.alpha).value(),
+          share(nodes) * cost.nic.beta.value() / cost.nics_per_node, 0};
+}
+
+}  // namespace paceline::simulator

@@ -1,0 +1,40 @@
+// Every all-reduce that a planner may give a bucket, with its time by size.
+//
+// Candidates are the all-reduces of the catalogue with every divisor of the ranks as k, segments by
+// powers of two up to 256, 1 to 8 rings, and one server for each node or each rank. The least of their
+// curves is what the recurrence of optimal_fusion.h takes.
+//
+// What is exact: where the step engine times a candidate, its curve is exact to 1e-9 (size_curve.h), and
+// one is left out only where its supporting lines at both ends of the sizes are above the least curve
+// everywhere. Where another engine times it, the curve joins samples; candidates with more than
+// `most_followed` messages for such an engine are left out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/plan/plan.h"
+#include "simulator/planner/planning_job.h"
+#include "simulator/planner/size_curve.h"
+
+namespace paceline::simulator {
+
+struct Candidates {
+  std::vector<models::PlannedSchedule> schedules;  // `which` of the curve is an index
+  SizeCurve least;
+  int tried = 0;                      // candidates with a curve, and those that were ruled out
+  bool is_exact = true;               // all of those that were tried
+  std::vector<std::string> left_out;  // in words: "hierarchical k=512"
+};
+
+// For all sizes of buckets of the job. The timers may be one.
+[[nodiscard]] Candidates make_candidates(const PlanningJob& job, const PlanningTimers& timers);
+
+// A lower bound for the time of an all-reduce by any schedule, whatever it is made of, as one line: one
+// latency, and the bytes that have to leave some rank or some node. Each element that N ranks sum takes
+// N - 1 sends to be summed and N - 1 to get back, so that some rank sends 2 (N - 1) / N of the bucket
+// (Patarasuk & Yuan 2009), and the same holds for nodes and their NICs. 0 for a cluster that a platform
+// file describes.
+[[nodiscard]] SizeCurve::Piece least_time_of_any(const CommunicationCost& cost, int ranks);
+
+}  // namespace paceline::simulator
