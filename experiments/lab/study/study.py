@@ -364,14 +364,25 @@ def calibrate_all(options):
             say(f"{place.name}: a new profile")
 
 
+def predict_rows(lab, place, job, profile, *words):
+    output = run([lab.paceline, "predict", *lab.arguments(place, job, profile), "--ranks", place.hosts,
+                  "--exact-compute", "--json", *words])
+    return json.loads(output)["strategies"]
+
+
 def predict_anew(lab, place, results, profile=None):
     """Predicts the measured cells of the place, from its profile or from the file that is given."""
     for job in lab.study.jobs[place]:
         if not any(cell in results for cell in cells(place, job)):
             continue
-        output = run([lab.paceline, "predict", *lab.arguments(place, job, profile), "--ranks", place.hosts,
-                      "--exact-compute", "--json"])
-        for cell, row in zip(cells(place, job), json.loads(output)["strategies"]):
+        rows = predict_rows(lab, place, job, profile)
+        # Layers slept as long as the prediction before the run said. What the catalogue says of the device now
+        # may differ.
+        slept = [results[cell]["predicted"]["compute_s"] / row["compute_s"]
+                 for cell, row in zip(cells(place, job), rows) if cell in results]
+        if abs(slept[0] - 1) > 1e-9:
+            rows = predict_rows(lab, place, job, profile, "--slowdown", slept[0])
+        for cell, row in zip(cells(place, job), rows):
             if cell not in results:
                 continue
             if row["thresholds"] == results[cell]["predicted"]["thresholds"]:

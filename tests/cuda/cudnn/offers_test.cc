@@ -108,6 +108,21 @@ Made filter(cudnnDataType_t type = half) {
   return image(2, 32, 32, 3, 3, type);
 }
 
+TEST(CudnnOffers, NormsOfPixelsOfWhole16Bytes) {
+  for (const std::int64_t channels : {8, 36})
+    EXPECT_EQ(
+        is_offered({norm(batch(1, half, channels), batch(3, half, channels), true, channels)}),
+        channels % 8 == 0)
+        << channels;
+  for (const std::int64_t channels : {6, 12})
+    EXPECT_EQ(
+        is_offered({norm(batch(1, real, channels), batch(3, real, channels), true, channels)}),
+        channels % 4 == 0)
+        << channels;
+  EXPECT_FALSE(
+      is_offered({norm_backward(batch(1, half, 36), batch(7, half, 36), batch(5, half, 36), 36)}));
+}
+
 TEST(CudnnOffers, NormsThatReadAndWriteOneType) {
   EXPECT_TRUE(is_offered({norm(batch(1), passing(10), true), relu(passing(10), batch(3))}));
   EXPECT_FALSE(is_offered({norm(batch(1), batch(3, real), true)}));

@@ -7,6 +7,8 @@ import os
 import pathlib
 import random
 import sys
+import tempfile
+import types
 import unittest
 
 SOURCE = pathlib.Path(os.environ["PACELINE_SOURCE"])
@@ -15,6 +17,7 @@ import coverage  # noqa: E402
 import figures  # noqa: E402
 import report  # noqa: E402
 import study  # noqa: E402
+import tuned  # noqa: E402
 
 
 class Figures(unittest.TestCase):
@@ -122,6 +125,60 @@ class Coverage(unittest.TestCase):
         # Normal samples: a median's interval is 2 x 1.645 x 1.2533 / sqrt(n) wide, a spread about 2 x 1.645.
         self.assertAlmostEqual(coverage.GAP, 1.2533 / 20 ** 0.5, delta=0.06)
         self.assertLess(coverage.STREAM, 1)
+
+
+def compared(kind="study", disturbed=False, **seconds):
+    """A cell of the comparison, with measured and predicted seconds of each run."""
+    runs = {key: {"strategy": key, "measured": {"iterations_s": [of_run[0]] * 5}, "predicted": {"iteration_s": of_run[1]},
+                  "lab": {"disturbed": disturbed}} for key, of_run in seconds.items()}
+    return {"cell": f"{kind}/{seconds['tuned'][0]}", "kind": kind, "runs": runs, "tries": 1}
+
+
+class Tuned(unittest.TestCase):
+    def test_half_of_the_cells_are_of_clusters_that_the_study_does_not_have(self):
+        cells = list(tuned.all_cells())
+        self.assertEqual(len({name for name, *_ in cells}), 40)
+        known = {place.name for place in study.designed_places()}
+        of_seed = [place for _, kind, place, *_ in cells if kind == "seed"]
+        self.assertEqual(len(of_seed), 20)
+        self.assertFalse(known & {place.name for place in of_seed})
+        self.assertEqual(cells, list(tuned.all_cells()))
+
+    def test_the_report_counts_right(self):
+        entries = [compared(tuned=(1, 1.1), horovod=(1.5, 1.1), ddp=(1.2, 1.1), **{"best-1": (1.1, 1)}),
+                   compared("seed", tuned=(2, 2), horovod=(3, 4), ddp=(2, 4), **{"best-1": (1.9, 2)}),
+                   compared("seed", disturbed=True, tuned=(9, 9), horovod=(1, 1), ddp=(1, 1))]
+        with tempfile.TemporaryDirectory() as folder:
+            results = pathlib.Path(folder) / "results.jsonl"
+            results.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+            output = io.StringIO()
+            with contextlib.redirect_stdout(output):
+                tuned.report(types.SimpleNamespace(results=results))
+        text = output.getvalue()
+        self.assertIn("2 cells of 40; 1 were disturbed and are left out", text)
+        self.assertIn("| of the study | 1 | 1 | +10.0% | +10.0% | +50.0% | +0.0% | +20.0% | +0.0% |", text)
+        self.assertIn("| drawn by a seed | 1 | 0 | -5.0% | -5.0% | +50.0% | +100.0% | +0.0% | +100.0% |", text)
+        self.assertIn("| all | 2 | 1 | -5.0% | +2.5% |", text)
+        self.assertIn("median 5.0%, worst 10.0%", text)
+
+    @unittest.skipUnless("PACELINE" in os.environ, "needs the command")
+    def test_ddp_has_the_buckets_of_the_whole_network(self):
+        name, _, place, profiles, model, wire = next(cell for cell in tuned.all_cells() if cell[4] == "resnet50")
+        options = types.SimpleNamespace(build=pathlib.Path(os.environ["PACELINE"]).parent, wait_quiet=0, study=None, results=None)
+        with tempfile.TemporaryDirectory() as folder:
+            cell = tuned.Cell(options, place, profiles, model, wire, pathlib.Path(folder))
+            plan = json.loads(cell.ddp_plan().read_text())
+            whole = json.loads((pathlib.Path(folder) / "whole.json").read_text())
+            counts = [[len(bucket["gradients"]) for bucket in document["buckets"]] for document in (plan, whole)]
+            self.assertEqual(*counts)
+            self.assertGreater(len(counts[0]), 3)
+            names = [[gradient["name"] for bucket in document["buckets"] for gradient in bucket["gradients"]]
+                     for document in (plan, whole)]
+            self.assertEqual(*names)
+            self.assertLess(plan["buckets"][0]["gradients"][1]["elements"], whole["buckets"][0]["gradients"][1]["elements"])
+            # The command takes it.
+            self.assertIn("ddp-ring", study.run(
+                [cell.lab.paceline, "predict", *cell.job(), "--plan", pathlib.Path(folder) / "ddp.json"]))
 
 
 if __name__ == "__main__":
