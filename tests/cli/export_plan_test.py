@@ -127,7 +127,8 @@ class ExportedPlans(CommandTest):
         self.assertTrue(self.done(self.export("msccl")).startswith("<algo "))
 
     def test_what_is_no_plan_of_the_job_is_refused_in_one_line(self):
-        original = self.written("--strategy", "hybrid", "--group", "2")
+        # One all-reduce for several buckets, so that a plan is also one of its document without a bucket.
+        original = self.written("--strategy", "hierarchical-scatter", "--group", "2", "--theta", "1 MiB")
 
         def rename(plan):
             plan["buckets"][0]["gradients"][0]["name"] = "fc.wieght"
