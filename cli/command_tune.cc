@@ -47,9 +47,10 @@ std::string summary_text(const job::Tuning& tuning) {
         tuned.candidates);
   else
     text += fmt::format(
-        "  lower bound: {}, so that no plan is faster by more than {}\n  not proven to be the "
+        "  lower bound: {}, so that no plan{} is faster by more than {}\n  not proven to be the "
         "best: {}\n",
-        to_text(tuned.least_period), percent(1 - tuned.least_period / tuned.period), tuned.why_not);
+        to_text(tuned.least_period), tuned.plan.streams > 1 ? "" : " of one stream",
+        percent(1 - tuned.least_period / tuned.period), tuned.why_not);
   if (tuning.by_thresholds) {
     const simulator::StrategyPrediction& row = tuning.table.rows[*tuning.by_thresholds];
     text += fmt::format("  the best by thresholds: {}, {}; that they are thresholds costs {}\n",

@@ -48,6 +48,12 @@ class Tuner {
     }
     if (!found_.is_optimal) search(std::move(cut));
     found_.least_period = least_period();
+    if (found_.plan.streams > 1) {
+      // The recurrence is of one stream, and says nothing of such a plan.
+      found_.least_period = computed();
+      found_.is_optimal = false;
+      found_.why_not = "its buckets travel together, which no recurrence times";
+    }
     if (found_.is_optimal) found_.least_period = found_.period;
     return std::move(found_);
   }
@@ -151,11 +157,16 @@ class Tuner {
     return all;
   }
 
+  // Without any communication.
+  [[nodiscard]] Seconds computed() const {
+    const StreamClock& clock = job_.planning.clock;
+    return std::max(Seconds{clock.computed_s + clock.update_s}, job_.least_other);
+  }
+
   // By the recurrence with the least time that any schedule takes.
   [[nodiscard]] Seconds least_period() const {
     const PlanningJob& job = job_.planning;
-    const Seconds computed{job.clock.computed_s + job.clock.update_s};
-    const Seconds at_least = std::max(computed, job_.least_other);
+    const Seconds at_least = computed();
     if (job.ranks == 1) return at_least;
     const SizeCurve any({least_time_of_any(job_.timers.search.cost(), job.ranks)});
     const BucketAside none{job.aside.fixed_s, 0, 0};

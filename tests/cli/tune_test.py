@@ -39,6 +39,15 @@ class Tune(CommandTest):
         best = document["by_thresholds"]
         self.assertAlmostEqual(best["iteration_s"], document["iteration_s"] * (1 + best["price"]), delta=1e-12)
 
+    def test_the_bound_of_one_stream_is_not_that_of_buckets_that_travel_together(self):
+        job = ("--model", "resnet50", "--cluster", "h200-ndr", "--ranks", "64", "--strategy", "ring,parameter-server", "--time-limit", "2 s")
+        document = json.loads(self.done(run("tune", *job, "--json")))
+        self.assertEqual(document["strategy"], "parameter-server")
+        self.assertGreater(document["gap"], 0)
+        self.assertFalse(document["optimal"])
+        self.assertIn("travel together", document["why_not_optimal"])
+        self.assertIn("so that no plan is faster by more than", self.done(run("tune", *job)))
+
     def test_text_says_what_is_proven(self):
         step = self.done(run("tune", *JOB, "--engine", "step"))
         self.assertIn("the best plan: iteration", step)
