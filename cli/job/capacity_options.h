@@ -84,7 +84,7 @@ class Batches {
 class NodePrices {
  public:
   NodePrices(const std::string& option, const std::vector<NamedCluster>& clusters);
-  // As --node-price of `paceline cost`; empty where the cluster's own price holds.
+  // The price as --node-price of `paceline cost` takes it. It is empty where the cluster's own price holds.
   [[nodiscard]] std::string of(const NamedCluster& cluster) const;
 
  private:

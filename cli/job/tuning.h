@@ -19,7 +19,7 @@ struct Tuning {
   simulator::PlanTravel travel;              // of its steady iteration
   std::optional<std::size_t> by_thresholds;  // the fastest row of a strategy that thresholds drive
 
-  // By how much the row's iteration is longer than the plan's, as a share of the plan's.
+  // The gain: by how much the row's iteration is longer than the plan's, as a share of the plan's.
   [[nodiscard]] double gain_over(const simulator::StrategyPrediction& row) const {
     return row.iteration.value / tuned.period - 1;
   }

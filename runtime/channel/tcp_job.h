@@ -21,7 +21,7 @@ class TcpJob {
   // Returns when all ranks have come. Throws as tcp::Meeting does.
   TcpJob(const Rendezvous& rendezvous, int rank, int ranks, Seconds patience);
 
-  // By the names of the ranks' machines. Collective.
+  // Finds the ranks on this rank's machine by the names of all machines. Collective.
   [[nodiscard]] PlaceOnNode place_on_node();
   // Connects the streams of the data transport, after which nobody can come any more. Collective;
   // call it once. Throws InputError if ranks ask for different numbers of streams.

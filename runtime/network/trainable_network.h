@@ -147,7 +147,7 @@ class TrainableNetwork {
                              Pass pass, std::uint64_t seed = 0) {
     outcome_ = forward(images, labels, pass, seed);
   }
-  // That of the last pass that start_forward() began.
+  // The outcome of the last pass that start_forward() began.
   [[nodiscard]] virtual PassOutcome outcome() { return outcome_; }
 
   // After a training pass: starts to compute the gradient of loss_scale * (mean loss) into

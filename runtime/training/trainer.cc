@@ -357,7 +357,7 @@ void Training::iterate(const Batch& batch, const Phase& phase, Seconds input) {
   GradientExchange::Outcome travel;
   if (!double_buffered() || pending_ || exchange_->under_way() == 2) travel = update(rate, epoch);
   ++done_;
-  // By now the device has it: the update has waited for gradients.
+  // The outcome is on the device by now, for the update has waited for gradients.
   const PassOutcome pass = network_->outcome();
   no_loss_ = std::isfinite(pass.loss) ? 0 : no_loss_ + 1;
   if (no_loss_ == hopeless) {

@@ -33,7 +33,7 @@ struct Slot {
   bool done = false;
   std::byte* data = nullptr;
   std::size_t size = 0;
-  // As it goes over the connection: the length, then the bytes.
+  // The connection carries the length first, and then the bytes.
   std::uint64_t length = 0;
   std::size_t moved = 0;
   std::uint32_t next = 0;  // free slot

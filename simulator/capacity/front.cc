@@ -32,7 +32,7 @@ std::vector<std::size_t> pareto_front(std::span<const Outcome> outcomes) {
   };
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
-  // By ascending time, and then cost, a candidate is on the front if it costs less than all before
+  // Candidates come by ascending time, and then cost. A candidate is on the front if it costs less than all before
   // it, or is the same as the last one on it.
   std::vector<std::size_t> front;
   for (const std::size_t i : order) {

@@ -357,8 +357,8 @@ PlanningJob Predictor::planning_job(const models::Strategy& strategy,
                                     std::optional<models::Overlap> overlap, bool through_host,
                                     Setting& at) const {
   PlanningJob job{.network = request_.network, .ranks = at.ranks, .wire = request_.wire};
-  // As in run(): layers of several ranks, whose times are not slept, go on at a share of their speed
-  // beside kernels, or beside whatever travels.
+  // The same condition as in run(): layers of several ranks, whose times are not slept, go on at a
+  // share of their speed beside kernels, or beside whatever travels.
   job.slows = at.ranks > 1 && !request_.compute_is_exact &&
               (!at.compute.beside_kernels_only || !through_host);
   job.clock =

@@ -163,7 +163,7 @@ class Tuner {
     return std::max(Seconds{clock.computed_s + clock.update_s}, job_.least_other);
   }
 
-  // By the recurrence with the least time that any schedule takes.
+  // The bound is the recurrence, with the least time that any schedule takes for each bucket.
   [[nodiscard]] Seconds least_period() const {
     const PlanningJob& job = job_.planning;
     const Seconds at_least = computed();

@@ -165,7 +165,8 @@ template <class Cost>
         ++best.intervals;
         continue;
       }
-      // Of the states that wait for the last gradient, the last has the least traffic.
+      // The frontier is in the order of falling traffic. The last of the states that wait for the
+      // last gradient is therefore the best of them.
       std::size_t i = 0;
       while (i + 1 < before.size() && before[i + 1].state.finish_s <=
                                           ready_s + clock.slowing * before[i + 1].state.traffic_s)

@@ -83,7 +83,7 @@ RC_GTEST_PROP(ParetoFront, HasWhatIsNotDominatedAndNothingElse, ()) {
           is_dominated || (outcomes[i].cost && other.cost && dominates(other, outcomes[i]));
     RC_ASSERT(on_front.contains(i) == (outcomes[i].cost && !is_dominated));
     if (!is_dominated) continue;
-    // What is off the front is dominated by something on it.
+    // Some candidate on the front dominates each candidate that is not on it.
     RC_ASSERT(std::any_of(front.begin(), front.end(),
                           [&](std::size_t at) { return dominates(outcomes[at], outcomes[i]); }));
   }

@@ -134,7 +134,7 @@ class CudaNetworkProbe final : public NetworkProbe {
   [[nodiscard]] ArrayView weights() const { return weights_memory_.array(NumberType::fp32); }
   [[nodiscard]] ArrayView gradients() const { return gradients_memory_.array(NumberType::fp32); }
 
-  // As Training::give_weights.
+  // Gives the network its weights in the way that Training::give_weights does.
   void give_weights() {
     given_ = network_.take_weights(weights(), 0, static_cast<int>(network_.parameters().size()),
                                    stream_->record());

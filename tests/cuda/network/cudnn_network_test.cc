@@ -116,7 +116,7 @@ TEST_F(CudnnNetworkTest, ComputesEachKindOfLayerAsTheOthersDo) {
     expect_like_others(around(all[i]), by_cudnn(false), NumberType::fp32, false, 4, leeway);
     for (const NumberType storage : {NumberType::fp16, NumberType::bf16})
       expect_like_others(around(all[i]), by_cudnn(), storage, true, 4, leeway);
-    // What is the largest in a window may be another element in TF32.
+    // Rounding to TF32 may make another element the largest of its window.
     const bool chooses = std::holds_alternative<models::MaxPool>(all[i]);
     expect_like_others(around(all[i]), by_cudnn(), NumberType::fp32, true, 4, chooses ? 20 : 1);
   }

@@ -30,7 +30,7 @@ struct ClockRule {
 
 struct ClockModel {
   bool is_on = false;
-  // That a call takes which puts something into a stream. The launch of a graph is two of them.
+  // The time of a call that puts something into a stream. The launch of a graph counts as two calls.
   double host_s = 0;
   double event_s = 0;  // that the record of an event takes
   double beside = 1;   // at least 1
@@ -57,7 +57,7 @@ struct ClockState {
   ClockModel model;
   std::mt19937_64 random{1};  // of jitter alone
   std::vector<Busy> busy;     // of all devices, by age
-  // Of the copy engines of each device, to it and from it, in the order of time.
+  // When the copy engines of each device, to it and from it, are busy, in the order of time.
   std::vector<std::vector<Busy>> engines;
 };
 

@@ -70,7 +70,7 @@ void run(const OperationPointer& operation) {
     Operation& operation;
     bool is_timed;
     ~End() {
-      // What meets others has been told when they came.
+      // An operation that meets others was given its times when the last of them came.
       if (!is_timed) advance_time(operation);
       operation.done = true;
       operation.after.clear();

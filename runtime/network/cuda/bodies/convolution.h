@@ -57,7 +57,7 @@ struct Filters {
   std::int64_t channels = 1;         // of a group
   std::int64_t stored_channels = 1;  // the same, and behind them zeros
 
-  // Of the caller's array.
+  // The number of elements in the caller's array.
   [[nodiscard]] PACELINE_HD std::int64_t elements() const {
     return outputs * kernel_height * kernel_width * channels;
   }

@@ -42,13 +42,13 @@ struct Content {
   bool finalised = false;
   std::map<int, Value> values;
 
-  // Of graphs, and of what is made of them.
+  // These are set in graphs, and in engines, configurations and plans that are made of graphs.
   std::shared_ptr<const Graph> graph;
   Engine engine;
   int architecture = 0;  // of device descriptions, engines and plans: 90
 
   [[nodiscard]] bool has(int attribute) const { return values.contains(attribute); }
-  // Of an attribute that is there.
+  // The attribute must be there.
   [[nodiscard]] const Value& value(int attribute) const { return values.at(attribute); }
   [[nodiscard]] std::int64_t number(int attribute) const { return value(attribute).numbers.at(0); }
   [[nodiscard]] const ContentPointer& held(int attribute) const {

@@ -101,7 +101,7 @@ std::string objection_to_norm(const Node& node) {
       is_norm(node) ? CUDNN_ATTR_OPERATION_NORM_FWD_MODE : CUDNN_ATTR_OPERATION_NORM_BWD_MODE;
   if (!node.numbers.contains(mode) || node.number(mode) != CUDNN_BATCH_NORM)
     return "the double has no norm but batch norm";
-  // As cuDNN 9.19 says: tunable_params.c % tunable_params.elements_per_ldg != 0.
+  // cuDNN 9.19 refuses these with "tunable_params.c % tunable_params.elements_per_ldg != 0".
   const Tensor& x = node.tensor(is_norm(node) ? CUDNN_ATTR_OPERATION_NORM_FWD_XDESC
                                               : CUDNN_ATTR_OPERATION_NORM_BWD_XDESC);
   if (x.dims[1] * (x.type == CUDNN_DATA_FLOAT ? 4 : 2) % 16 != 0)
