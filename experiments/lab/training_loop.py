@@ -9,20 +9,15 @@ of real iterations; `paceline compare` prints where they differ. All commands ar
 they wrote stays in the folder.
 """
 import argparse
-import json
+import functools
 import pathlib
-import shlex
 import subprocess
 import sys
 
-LAB = pathlib.Path(__file__).resolve().parent / "lab.py"
-PROJECT = LAB.parents[2]
+from labnet import commands
+from labnet.commands import LAB, PROJECT
 
-
-def run(command, **options):
-    command = [str(part) for part in command]
-    print("$ " + shlex.join(command), file=sys.stderr, flush=True)
-    return subprocess.run(command, check=True, **options)
+run = functools.partial(commands.run, is_printed=True)
 
 
 def main():
@@ -46,10 +41,8 @@ def main():
     place = ["--hosts", 2, "--rate", options.rate, "--latency", options.latency]
 
     def in_lab(name, *command):
-        report = out / f"{name}.report.json"
-        run([sys.executable, LAB, "run", *place, "--wait-quiet", options.wait_quiet, "--report", report,
-             "--", paceline, *command])
-        figures = json.loads(report.read_text())
+        _, figures = commands.run_in_lab(out / f"{name}.report.json", [*place, "--wait-quiet", options.wait_quiet],
+                                         [paceline, *command], is_printed=True)
         if figures["disturbed"]:
             print(f"{name} was disturbed: {'; '.join(figures['why'])}", file=sys.stderr)
 

@@ -9,20 +9,16 @@ with another strategy, before any of these is run. Then each is run in the lab, 
 iteration stands beside the answer. All commands are printed, and what they wrote stays in the folder.
 """
 import argparse
+import functools
 import json
 import pathlib
-import shlex
 import subprocess
 import sys
 
-LAB = pathlib.Path(__file__).resolve().parent / "lab.py"
-PROJECT = LAB.parents[2]
+from labnet import commands
+from labnet.commands import LAB, PROJECT
 
-
-def run(command, **options):
-    command = [str(part) for part in command]
-    print("$ " + shlex.join(command), file=sys.stderr, flush=True)
-    return subprocess.run(command, check=True, **options)
+run = functools.partial(commands.run, is_printed=True)
 
 
 def times(text, factor):
@@ -44,10 +40,9 @@ class Loop:
 
     def in_lab(self, name, place, *command, **options):
         """Runs a command on all hosts; whether other processes disturbed it."""
-        report = self.out / f"{name}.report.json"
-        run([sys.executable, LAB, "run", *place, "--wait-quiet", self.options.wait_quiet, "--report", report, "--",
-             self.paceline, *command], **options)
-        return json.loads(report.read_text())["disturbed"]
+        _, figures = commands.run_in_lab(self.out / f"{name}.report.json", [*place, "--wait-quiet", self.options.wait_quiet],
+                                         [self.paceline, *command], is_printed=True, **options)
+        return figures["disturbed"]
 
     def replay(self, name, place, job, *words):
         """The measured iteration of a replay, in seconds, and whether it was disturbed."""

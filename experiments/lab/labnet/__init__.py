@@ -10,4 +10,5 @@
     mpi         the command line of mpirun
     launcher    brings a lab up, runs a command in it, takes it down
     cluster     a lab as a cluster file of Paceline
+    commands    how other scripts run a command in the lab
 """

@@ -38,9 +38,13 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-LAB = HERE.parent / "lab.py"
-PROJECT = HERE.parents[2]
+sys.path.insert(0, str(HERE.parent))
+
+from labnet import commands  # noqa: E402
+from labnet.commands import LAB, PROJECT  # noqa: E402
+
 DEVICE = "v100"  # whose computation is replayed
+TEXT = {"stdout": subprocess.PIPE, "text": True}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,21 +155,6 @@ class Study:
     def cells(self):
         return [cell for place, jobs in self.jobs.items() for job in jobs for cell in cells(place, job)]
 
-    def read_results(self):
-        """The last line of each cell in the results."""
-        found = {}
-        if self.results.exists():
-            for line in self.results.read_text().splitlines():
-                entry = json.loads(line)
-                found[entry["cell"]] = entry
-        return found
-
-    def write_results(self, results):
-        """Writes the whole file or nothing."""
-        temporary = self.results.with_suffix(".new")
-        temporary.write_text("".join(json.dumps(entry) + "\n" for entry in results.values()))
-        temporary.rename(self.results)
-
     def cluster_file(self, place):
         return self.profiles / f"{place.name}.yaml"
 
@@ -177,6 +166,23 @@ class Study:
     def is_calibrated(self, place):
         profile, report = self.profile_files(place)
         return profile.exists() and report.exists() and not json.loads(report.read_text())["disturbed"]
+
+
+def read_results(path):
+    """The last line of each cell in a file of results; none if there is no file."""
+    found = {}
+    if path.exists():
+        for line in path.read_text().splitlines():
+            entry = json.loads(line)
+            found[entry["cell"]] = entry
+    return found
+
+
+def write_results(path, results):
+    """Writes the whole file or nothing."""
+    temporary = path.with_suffix(".new")
+    temporary.write_text("".join(json.dumps(entry) + "\n" for entry in results.values()))
+    temporary.rename(path)
 
 
 def designed_study():
@@ -236,15 +242,25 @@ class Lab:
     def run(self, place, command, limit=300):
         """Runs a command in the lab. Returns standard output and the lab's report, or raises CalledProcessError."""
         report = HERE / "report.tmp"
-        output = run([sys.executable, LAB, "run", "--quiet", "--time-limit", limit, "--wait-quiet",
-                      self.wait_quiet, "--report", report, *place.options(), "--", self.paceline,
-                      *command])
-        figures = json.loads(report.read_text())
+        ended, figures = commands.run_in_lab(
+            report, ["--quiet", "--time-limit", limit, "--wait-quiet", self.wait_quiet, *place.options()],
+            [self.paceline, *command], **TEXT)
         report.unlink()
-        return output, figures
+        return ended.stdout, figures
 
     def calibrate(self, place, seconds):
-        """Calibrates a cluster in three tries at most. The profile of a disturbed run never replaces one of a quiet run."""
+        """Calibrates a cluster in three tries at most. The profile of a disturbed run never replaces one of a quiet run.
+
+        Returns whether the command ended well, and says so if not.
+        """
+        try:
+            self._calibrate(place, seconds)
+        except subprocess.CalledProcessError as error:
+            say(f"calibration of {place.name}: exit code {error.returncode}")
+            return False
+        return True
+
+    def _calibrate(self, place, seconds):
         profile, report = self.study.profile_files(place)
         fresh = profile.with_suffix(".tmp")
         for attempt in range(3):
@@ -271,8 +287,8 @@ class Lab:
 
 
 def run(command):
-    return subprocess.run([str(part) for part in command], check=True, stdout=subprocess.PIPE,
-                          text=True).stdout
+    """Returns standard output, or raises CalledProcessError."""
+    return commands.run(command, **TEXT).stdout
 
 
 def say(text):
@@ -286,8 +302,11 @@ def entries(place, job, document, figures):
     for cell, row in zip(cells(place, job), document["strategies"]):
         yield {"cell": cell, **about, "strategy": row["name"], "buckets": row["buckets"],
                "measured": row["measured"], "predicted": predicted(row["predicted"]),
-               "lab": figures, "when": datetime.datetime.now(datetime.timezone.utc)
-               .strftime("%Y-%m-%dT%H:%M:%SZ")}
+               "lab": figures, "when": now()}
+
+
+def now():
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def predicted(row):
@@ -300,7 +319,7 @@ def measure(options):
     lab = Lab(options)
     study = options.study
     study.profiles.mkdir(exist_ok=True)
-    results = study.read_results()
+    results = read_results(study.results)
     end = time.monotonic() + 60 * options.minutes
 
     def wanted(place, job):
@@ -340,25 +359,22 @@ def measure(options):
                 ratio = entry["predicted"]["iteration_s"] / entry["measured"]["iteration_s"]
                 say(f"{entry['cell']:<55} {entry['measured']['iteration_s'] * 1e3:8.1f} ms measured, "
                     f"{100 * (ratio - 1):+6.1f} %{' disturbed' if figures['disturbed'] else ''}")
-            study.write_results(results)
+            write_results(study.results, results)
 
 
 def calibrate(lab, place, results, options):
     """Calibrates the place and predicts its cells from the new profile. Returns whether it has one."""
-    try:
-        lab.calibrate(place, options.calibrate_seconds)
-    except subprocess.CalledProcessError as error:
-        say(f"calibration of {place.name}: exit code {error.returncode}")
+    if not lab.calibrate(place, options.calibrate_seconds):
         return False
     predict_anew(lab, place, results)
-    lab.study.write_results(results)
+    write_results(lab.study.results, results)
     return True
 
 
 def calibrate_all(options):
     lab = Lab(options)
     options.study.profiles.mkdir(exist_ok=True)
-    results = options.study.read_results()
+    results = read_results(options.study.results)
     for place in options.study.jobs:
         if fnmatch.fnmatch(place.name, options.only) and calibrate(lab, place, results, options):
             say(f"{place.name}: a new profile")
@@ -394,11 +410,11 @@ def predict_anew(lab, place, results, profile=None):
 
 def repredict(options):
     lab = Lab(options)
-    results = options.study.read_results()
+    results = read_results(options.study.results)
     for place in options.study.jobs:
         if fnmatch.fnmatch(place.name, options.only):
             predict_anew(lab, place, results)
-    options.study.write_results(results)
+    write_results(options.study.results, results)
 
 
 def report_coverage(options):
@@ -408,7 +424,7 @@ def report_coverage(options):
     study = options.study
 
     def predict(profiles):
-        results = study.read_results()
+        results = read_results(study.results)
         with tempfile.TemporaryDirectory() as folder:
             for place in study.jobs:
                 file = pathlib.Path(folder) / f"{place.name}.json"
@@ -420,18 +436,22 @@ def report_coverage(options):
              covered)
 
 
+def add_running_options(root, chosen):
+    root.add_argument("--only", default="*", help=f"{chosen}, as in '4x*' (all)")
+    root.add_argument("--minutes", type=float, default=600, help="stop after so long")
+    root.add_argument("--again", type=int, default=1, help="tries of a disturbed cell, beyond one")
+    root.add_argument("--wait-quiet", type=int, default=30, metavar="SECONDS")
+    root.add_argument("--build", type=pathlib.Path, default=PROJECT / "build/release")
+
+
 def parser():
     root = argparse.ArgumentParser(description=__doc__,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
     root.add_argument("verb", choices=["run", "calibrate", "repredict", "report", "coverage", "list"])
     root.add_argument("--seed", type=int, help="the study of clusters that are drawn by this seed")
     root.add_argument("--clusters", type=int, default=12, help="how many of them are drawn (12)")
-    root.add_argument("--only", default="*", help="clusters, as in '4x*' (all)")
-    root.add_argument("--minutes", type=float, default=600, help="stop after so long")
-    root.add_argument("--again", type=int, default=1, help="tries of a disturbed cell, beyond one")
+    add_running_options(root, "clusters")
     root.add_argument("--calibrate-seconds", type=int, default=20)
-    root.add_argument("--wait-quiet", type=int, default=30, metavar="SECONDS")
-    root.add_argument("--build", type=pathlib.Path, default=PROJECT / "build/release")
     root.add_argument("--plot", type=pathlib.Path, help="with report: predicted against measured")
     return root
 
@@ -453,7 +473,7 @@ def main():
         report_coverage(options)
     else:
         from report import report
-        report(options.study.read_results(), len(options.study.cells()), options.plot)
+        report(read_results(options.study.results), len(options.study.cells()), options.plot)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ that the lab calls disturbed are measured again, --again times at most, and left
 """
 import argparse
 import collections
-import datetime
 import fnmatch
 import json
 import pathlib
@@ -41,6 +40,7 @@ SEED = 19
 WITHIN = 0.02  # a tuned plan this close to the best of the others is as good
 HOROVOD_THETA = 64 * 2**20
 PLACES = 10  # of each half
+CALIBRATION_SECONDS = 20
 
 
 def cells_of_study():
@@ -140,39 +140,12 @@ class Cell:
             yield f"best-{place}", row, figures
 
 
-def read_results(options):
-    found = {}
-    if options.results.exists():
-        for line in options.results.read_text().splitlines():
-            entry = json.loads(line)
-            found[entry["cell"]] = entry
-    return found
-
-
-def write_results(options, results):
-    temporary = options.results.with_suffix(".new")
-    temporary.write_text("".join(json.dumps(entry) + "\n" for entry in results.values()))
-    temporary.rename(options.results)
-
-
 def is_disturbed(entry):
     return any(run["lab"]["disturbed"] for run in entry["runs"].values())
 
 
-def is_calibrated(cell):
-    """Whether the cell's cluster has a profile. Makes one where it has none."""
-    if cell.lab.study.is_calibrated(cell.place):
-        return True
-    try:
-        cell.lab.calibrate(cell.place, 20)
-    except subprocess.CalledProcessError as error:
-        study.say(f"calibration of {cell.place.name}: exit code {error.returncode}")
-        return False
-    return True
-
-
 def run(options):
-    results = read_results(options)
+    results = study.read_results(options.results)
     end = time.monotonic() + 60 * options.minutes
     for name, kind, place, profiles, model, wire in all_cells():
         known = results.get(name)
@@ -183,7 +156,7 @@ def run(options):
         profiles.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory() as folder:
             cell = Cell(options, place, profiles, model, wire, pathlib.Path(folder))
-            if not is_calibrated(cell):
+            if not (cell.lab.study.is_calibrated(place) or cell.lab.calibrate(place, CALIBRATION_SECONDS)):
                 continue
             try:
                 runs = {key: {"strategy": row["name"], "measured": row["measured"], "predicted": study.predicted(row["predicted"]),
@@ -194,8 +167,8 @@ def run(options):
                 continue
         results[name] = {"cell": name, "kind": kind, "gradient_scale": cell.scale, "runs": runs,
                          "tries": (known["tries"] if known else 0) + 1,
-                         "when": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")}
-        write_results(options, results)
+                         "when": study.now()}
+        study.write_results(options.results, results)
         study.say(line_of(results[name]))
 
 
@@ -222,7 +195,7 @@ def line_of(entry):
 
 
 def report(options):
-    results = read_results(options)
+    results = study.read_results(options.results)
     entries = [entry for entry in results.values() if not is_disturbed(entry)]
     print(f"{len(entries)} cells of {len(list(all_cells()))}; {len(results) - len(entries)} were disturbed and are left out")
     if not entries:
@@ -249,11 +222,7 @@ def report(options):
 def parser():
     root = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     root.add_argument("verb", choices=["run", "report", "list"])
-    root.add_argument("--only", default="*", help="cells, as in '4x*' (all)")
-    root.add_argument("--minutes", type=float, default=600, help="stop after so long")
-    root.add_argument("--again", type=int, default=1, help="tries of a disturbed cell, beyond one")
-    root.add_argument("--wait-quiet", type=int, default=30, metavar="SECONDS")
-    root.add_argument("--build", type=pathlib.Path, default=study.PROJECT / "build/release")
+    study.add_running_options(root, "cells")
     root.add_argument("--results", type=pathlib.Path, default=study.HERE / "results-tuned.jsonl")
     return root
 

@@ -21,6 +21,10 @@ PROBE = SOURCE / "experiments/lab/probe.py"
 NETWORKS = ["switch", "tbf"]
 CRASH = "ulimit -c 0; kill -SEGV $$"
 PYTHON = [sys.executable, "-B"]  # leaves no compiled files in the source
+sys.path.insert(0, str(LAB.parent))
+sys.dont_write_bytecode = True
+
+from labnet import commands  # noqa: E402
 
 
 def lab(*arguments, **options):
@@ -123,6 +127,18 @@ class Work(unittest.TestCase):
                               (["/nowhere/program"], 127)):
             result = lab("run", "--no-mpi", "--hosts", 2, "--", *command)
             self.assertEqual(result.returncode, code, result.stderr)
+
+    def test_scripts_run_commands_in_a_lab(self):
+        place = ["--quiet", "--no-mpi", "--hosts", 2, "--rate", "125mbit"]
+        with tempfile.TemporaryDirectory() as folder:
+            report = pathlib.Path(folder, "report.json")
+            ended, figures = commands.run_in_lab(report, place, ["echo", 2.5], stdout=subprocess.PIPE, text=True)
+            self.assertEqual(ended.stdout, "2.5\n")
+            self.assertEqual((figures["hosts"], figures["rate_bit_per_s"], figures["exit_code"]), (2, 125e6, 0))
+            self.assertEqual(figures, json.loads(report.read_text()))
+            with self.assertRaises(subprocess.CalledProcessError) as failed:
+                commands.run_in_lab(report, place, ["sh", "-c", "exit 5"])
+            self.assertEqual(failed.exception.returncode, 5)
 
     def test_hosts_see_nothing_but_themselves(self):
         result = lab("run", "--no-mpi", "--hosts", 2, "--", "sh", "-c",

@@ -1,5 +1,7 @@
 """What needs no lab of the lab: what it takes and refuses, when it distrusts a run, its cluster files."""
 import argparse
+import contextlib
+import io
 import os
 import pathlib
 import subprocess
@@ -16,7 +18,7 @@ sys.dont_write_bytecode = True
 import lab as command  # noqa: E402
 from labnet.errors import LabError  # noqa: E402
 from labnet.files import write_whole  # noqa: E402
-from labnet import load  # noqa: E402
+from labnet import commands, load  # noqa: E402
 from labnet.load import Limits, Meters, Processors, share, used_between, why_disturbed  # noqa: E402
 from labnet.networks import ShapedBridge, TapSwitch  # noqa: E402
 from labnet.quantities import parse_rate, parse_share, parse_time, rate_text, time_text  # noqa: E402
@@ -101,6 +103,20 @@ class BadInput(unittest.TestCase):
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertEqual(result.stdout, "")
             self.assertRegex(result.stderr, r"\Alab: .+\n\Z")
+
+
+class Commands(unittest.TestCase):
+    def test_have_parts_of_any_kind_and_are_printed_where_asked(self):
+        for is_printed, text in ((True, "$ sh -c 'exit $1' 2.5 0\n"), (False, "")):
+            out = io.StringIO()
+            with contextlib.redirect_stderr(out):
+                commands.run(["sh", "-c", "exit $1", 2.5, 0], is_printed=is_printed)
+            self.assertEqual(out.getvalue(), text)
+
+    def test_that_fail_raise(self):
+        with self.assertRaises(subprocess.CalledProcessError) as failed:
+            commands.run(["sh", "-c", "exit 5"])
+        self.assertEqual(failed.exception.returncode, 5)
 
 
 class Files(unittest.TestCase):

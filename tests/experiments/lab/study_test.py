@@ -77,6 +77,28 @@ class Drawn(unittest.TestCase):
             self.assertEqual(len(set(chosen.cells())), len(chosen.cells()))
 
 
+class Results(unittest.TestCase):
+    def test_the_last_line_of_a_cell_holds(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "results.jsonl")
+            self.assertEqual(study.read_results(path), {})
+            first, again, other = {"cell": "a", "tries": 1}, {"cell": "a", "tries": 2}, {"cell": "b", "tries": 1}
+            path.write_text("".join(json.dumps(entry) + "\n" for entry in (first, other, again)))
+            results = study.read_results(path)
+            self.assertEqual(results, {"a": again, "b": other})
+            study.write_results(path, results)
+            self.assertEqual(study.read_results(path), results)
+            self.assertEqual(len(path.read_text().splitlines()), 2)
+
+    def test_a_file_stays_whole_where_writing_fails(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "results.jsonl")
+            study.write_results(path, {"a": {"cell": "a"}})
+            with self.assertRaises(TypeError):
+                study.write_results(path, {"a": {"cell": "a"}, "b": {"cell": object()}})
+            self.assertEqual(study.read_results(path), {"a": {"cell": "a"}})
+
+
 def cell(measured, predicted, strategy="ring", disturbed=False):
     return {"cell": strategy, "hosts": 2, "mbit": 50, "latency_ms": 0, "racks": 1, "model": "vgg16", "wire": "fp32",
             "group": 0, "strategy": strategy, "lab": {"disturbed": disturbed},
