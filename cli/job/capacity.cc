@@ -15,6 +15,7 @@
 #include "cli/job/option_values.h"
 #include "models/base/parallel.h"
 #include "models/base/parse_units.h"
+#include "models/base/scale_figure.h"
 #include "models/cluster/placement.h"
 #include "simulator/capacity/crossing.h"
 
@@ -137,10 +138,7 @@ BytesPerSecond nic_bandwidth(const Job& job) {
 
 void speed_up_nic(Job& job, double factor) {
   job.cluster = models::with_faster_nic(std::move(job.cluster), factor);
-  if (!job.profile || !job.profile->nic_bandwidth) return;
-  Figure<BytesPerSecond>& bandwidth = *job.profile->nic_bandwidth;
-  for (BytesPerSecond* end : {&bandwidth.value, &bandwidth.low, &bandwidth.high})
-    *end = factor * *end;
+  if (job.profile) scale(job.profile->nic_bandwidth, factor);
 }
 
 class Planner {

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "models/base/error.h"
+#include "models/base/scale_figure.h"
 #include "models/cluster/link_rules.h"
 
 namespace paceline::models {
@@ -32,13 +33,6 @@ void take_link(Cluster& cluster, const Link& link, int count) {
   } else if (!cluster.gpudirect) {
     cluster.nic.bandwidth = bandwidth_without_gpudirect(link.line_rate);
   }
-}
-
-template <class Q>
-void scale(Figure<Q>& figure, double factor) {
-  figure.value = factor * figure.value;
-  figure.low = factor * figure.low;
-  figure.high = factor * figure.high;
 }
 
 }  // namespace

@@ -1,24 +1,9 @@
 // Tests: tests/simulator/sensitivity_test.cc.
 #include "simulator/cost/device_factor.h"
 
-#include <optional>
+#include "models/base/scale_figure.h"
 
 namespace paceline::simulator {
-namespace {
-
-template <class Q>
-void scale(Figure<Q>& figure, double factor) {
-  figure.value *= factor;
-  figure.low *= factor;
-  figure.high *= factor;
-}
-
-template <class Q>
-void scale(std::optional<Figure<Q>>& figure, double factor) {
-  if (figure) scale(*figure, factor);
-}
-
-}  // namespace
 
 models::Cluster with_device(models::Cluster cluster, double factor) {
   models::Device& device = cluster.device;

@@ -1,24 +1,11 @@
 // Tests: tests/simulator/link_factors_test.cc.
 #include "simulator/cost/link_factors.h"
 
-#include <optional>
-
 #include "models/base/error.h"
+#include "models/base/scale_figure.h"
 
 namespace paceline::simulator {
 namespace {
-
-template <class Q>
-void scale(Figure<Q>& figure, double factor) {
-  figure.value *= factor;
-  figure.low *= factor;
-  figure.high *= factor;
-}
-
-template <class Q>
-void scale(std::optional<Figure<Q>>& figure, double factor) {
-  if (figure) scale(*figure, factor);
-}
 
 void scale(models::Link& link, const LinkFactors& factors) {
   scale(link.line_rate, factors.bandwidth);

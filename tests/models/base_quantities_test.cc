@@ -11,6 +11,7 @@
 #include "models/base/error.h"
 #include "models/base/figure.h"
 #include "models/base/parse_units.h"
+#include "models/base/scale_figure.h"
 
 namespace paceline {
 namespace {
@@ -211,6 +212,19 @@ TEST(Figure, ExactHasNoWidth) {
   EXPECT_EQ(figure.low, figure.value);
   EXPECT_EQ(figure.high, figure.value);
   EXPECT_EQ(figure.source, "page 3");
+}
+
+TEST(Figure, IsScaledWithItsInterval) {
+  const Figure<Seconds> own{2_us, 1_us, 5_us, Provenance::calibrated, "a run"};
+  Figure<Seconds> figure = own;
+  scale(figure, 4);
+  EXPECT_EQ(figure, (Figure<Seconds>{8_us, 4_us, 20_us, Provenance::calibrated, "a run"}));
+  std::optional<Figure<Seconds>> none;
+  scale(none, 4);
+  EXPECT_FALSE(none);
+  std::optional<Figure<Seconds>> some = own;
+  scale(some, 4);
+  EXPECT_EQ(some, figure);
 }
 
 }  // namespace
