@@ -69,7 +69,7 @@ class Compiler {
  public:
   Compiler(const Schedule& schedule, int rank, std::int64_t elements,
            const RankProgramOptions& options)
-      : schedule_(schedule), rank_(rank), elements_(elements), options_(options) {
+      : schedule_(schedule), elements_(elements), options_(options) {
     const Elements bucket{0, elements};
     for (int step = 0; step < schedule.steps(); ++step) {
       for_each_send(schedule, rank, step, bucket, [&](const Transfer<std::int64_t>& t) {
@@ -328,7 +328,6 @@ class Compiler {
   }
 
   const Schedule& schedule_;
-  int rank_;
   std::int64_t elements_;
   RankProgramOptions options_;
   Messages sends_;
