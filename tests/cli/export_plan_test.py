@@ -134,28 +134,15 @@ class ExportedPlans(CommandTest):
             plan["buckets"][0]["gradients"][0]["name"] = "fc.wieght"
         for change, problem in (
                 (rename, "gradient 1 of the buckets is 'fc.wieght', but 1 of resnet50 is "),
-                (lambda p: p["buckets"].pop(), "the buckets end before gradient "),
-                (lambda p: p["buckets"].pop(1), " of the buckets is "),
-                (lambda p: p["buckets"].append(p["buckets"][0]), " is in the buckets twice"),
-                (lambda p: p["buckets"][0]["gradients"][0].update(elements=7), " has 7 elements in the plan"),
                 (lambda p: p.update(network="vgg16"), " of vgg16 is "),
                 (lambda p: p.update(network="resnet5000"), "the zoo has no network 'resnet5000'; give its file as --model"),
-                (lambda p: p.update(ranks=15), "group size 2 does not divide 15 ranks"),
-                (lambda p: p.update(schema="paceline.plan/2"), "schema: "),
-                (lambda p: p["buckets"][0].update(all_reduce=9), "buckets[0].all_reduce: ")):
+                (lambda p: p.update(ranks=15), "group size 2 does not divide 15 ranks")):
             plan = json.loads(json.dumps(original))
             change(plan)
             self.plan.write_text(json.dumps(plan))
             for format in FORMATS:
                 with self.subTest(problem=problem, format=format):
                     self.refused(self.export(format), problem)
-        text = json.dumps(original)
-        for size in (0, 1, len(text) // 2, len(text) - 1):
-            self.plan.write_text(text[:size])
-            for format in FORMATS:
-                self.refused(self.export(format), "this is not JSON")
-        self.plan.write_bytes(b"\xff\xfe" + text.encode())
-        self.refused(self.export("nccl-tuner"), str(self.plan))
         self.refused(run("export", str(self.folder / "none.json"), "--format", "nccl-csv", "--cluster", CLUSTER), "none.json")
         self.refused(run("export", str(self.folder), "--format", "nccl-csv", "--cluster", CLUSTER), str(self.folder))
 
