@@ -1,8 +1,11 @@
 // paceline tune: the best plan, what it gains, and how far from the best it can be.
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/job/files.h"
@@ -26,6 +29,7 @@ constexpr const char* default_limit = "10 s";
 struct Options {
   job::JobOptions job;
   std::string plan_out;
+  std::string all_reduces;
   std::string time_limit = default_limit;
   bool json = false;
 };
@@ -56,6 +60,15 @@ std::string summary_text(const job::Tuning& tuning) {
     text += fmt::format("  the best by thresholds: {}, {}; that they are thresholds costs {}\n",
                         row.name, to_text(row.iteration.value), percent(tuning.gain_over(row)));
   }
+  std::vector<std::string> defaults;
+  for (const job::RuntimeDefaults& its : job::runtime_defaults(tuning)) {
+    const simulator::StrategyPrediction& row = tuning.table.rows[its.row];
+    const double gain = tuning.gain_over(row);
+    defaults.push_back(fmt::format("{}'s take {} {} ({}, {})", its.runtime, percent(std::abs(gain)),
+                                   gain < 0 ? "less" : "longer", row.name,
+                                   to_text(row.iteration.value)));
+  }
+  if (!defaults.empty()) text += fmt::format("  defaults: {}\n", fmt::join(defaults, ", "));
   if (!tuned.left_out.empty()) {
     text += fmt::format(
         "  not tried, for they have too many messages: {}{}\n", tuned.left_out.front(),
@@ -103,9 +116,11 @@ std::string strategies_text(const job::Tuning& tuning) {
 
 void run(const Options& options) {
   job::Job job = load_job(options.job);
+  job::compare_with_others(job);
   job::leave_out_untimed(job);
   const int ranks = ranks_of(options.job, job);
   check_outputs_of(options.job, {{"--plan-out", options.plan_out}});
+  const std::vector<std::string> all_reduces = job::parse_all_reduces(options.all_reduces);
   const Seconds limit =
       job::parsing_option("--time-limit", [&] { return parse_seconds(options.time_limit); });
   remember_stop_signals();
@@ -126,7 +141,7 @@ void run(const Options& options) {
                 limit > Seconds{0} ? std::min(1.0, elapsed() / limit) : 1);
           },
       .stop = [&] { return elapsed() >= limit || stop_asked() != runtime::StopReason::none; }};
-  const job::Tuning tuning = job::tune_job(job, ranks, observer);
+  const job::Tuning tuning = job::tune_job(job, ranks, all_reduces, observer);
   progress.end();
   warn(tuning.table.warnings);
   if (!options.plan_out.empty()) {
@@ -154,6 +169,12 @@ void add_tune(Command& app) {
       .add_option("--plan-out", options->plan_out,
                   "Write the plan as a document that --plan of predict, train and replay reads")
       .value("FILE");
+  command
+      .add_option(
+          "--all-reduce", options->all_reduces,
+          "All-reduces that a bucket may take, as those of the runtime that the plan is for "
+          "(paceline show schedules)")
+      .value("NAME,... (all)");
   command
       .add_option("--time-limit", options->time_limit,
                   "How long to search where the best plan is not proven; Ctrl-C stops it, too")

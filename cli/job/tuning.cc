@@ -3,9 +3,13 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "cli/job/option_values.h"
 #include "models/base/error.h"
+#include "models/collective/catalogue.h"
+#include "simulator/cost/nccl_model.h"
 #include "simulator/iteration/prediction_json.h"
 
 namespace paceline::job {
@@ -30,6 +34,14 @@ bool may_run(const simulator::StrategyPrediction& row) {
   const models::Strategy& strategy = models::strategy(row.name);
   return !strategy.library() && !strategy.other && !row.plan.is_of_other_system() &&
          row.plan.k_fac() == nullptr && row.not_followed == 0;
+}
+
+bool takes_only(const models::Plan& plan, const std::vector<std::string>& all_reduces) {
+  return all_reduces.empty() ||
+         std::all_of(plan.schedules.begin(), plan.schedules.end(), [&](const auto& one) {
+           return one.has_steps() && std::find(all_reduces.begin(), all_reduces.end(),
+                                               one.algorithm) != all_reduces.end();
+         });
 }
 
 bool is_driven_by_thresholds(const simulator::StrategyPrediction& row) {
@@ -63,13 +75,34 @@ Json buckets_json(const Tuning& tuning) {
 
 }  // namespace
 
+void compare_with_others(Job& job) {
+  if (job.names_strategies) return;
+  for (const models::Strategy& strategy : models::other_system_catalogue()) {
+    const bool runs = !strategy.library() || simulator::is_gpu(job.cluster.device);
+    if (runs &&
+        std::find(job.strategies.begin(), job.strategies.end(), &strategy) == job.strategies.end())
+      job.strategies.push_back(&strategy);
+  }
+}
+
 void leave_out_untimed(Job& job) {
   if (job.engine != simulator::EngineKind::step || job.names_strategies) return;
   std::erase_if(job.strategies,
                 [](const models::Strategy* strategy) { return strategy->on_servers() != nullptr; });
 }
 
-Tuning tune_job(const Job& job, int ranks, const TuningObserver& observer) {
+std::vector<std::string> parse_all_reduces(const std::string& text) {
+  if (text.empty()) return {};
+  return parsing_option("--all-reduce", [&] {
+    std::vector<std::string> names;
+    for (const std::string& name : comma_list(text))
+      names.emplace_back(models::all_reduce_algorithm(name).name);
+    return names;
+  });
+}
+
+Tuning tune_job(const Job& job, int ranks, const std::vector<std::string>& all_reduces,
+                const TuningObserver& observer) {
   check(job);
   const LoadedNetwork& network = job.networks.front();
   Tuning tuning{predict_table(job, network, ranks, observer.table), {}, {}, {}};
@@ -79,10 +112,12 @@ Tuning tune_job(const Job& job, int ranks, const TuningObserver& observer) {
     request.haste = simulator::Haste::none;
     simulator::Predictor predictor(request);
     simulator::TuningRequest search;
+    search.all_reduces = all_reduces;
     search.stop = observer.stop;
     search.progress = observer.search;
     for (const simulator::StrategyPrediction& row : tuning.table.rows)
-      if (row.plan.wire == wire && may_run(row)) search.seeds.push_back(row.plan);
+      if (row.plan.wire == wire && may_run(row) && takes_only(row.plan, all_reduces))
+        search.seeds.push_back(row.plan);
     simulator::TunedPlan found = predictor.tune(search);
     if (!is_first && found.period >= tuning.tuned.period) continue;
     is_first = false;
@@ -92,12 +127,28 @@ Tuning tune_job(const Job& job, int ranks, const TuningObserver& observer) {
   }
   for (std::size_t i = 0; i < tuning.table.rows.size(); ++i) {
     const simulator::StrategyPrediction& row = tuning.table.rows[i];
-    if (!is_driven_by_thresholds(row)) continue;
+    if (!is_driven_by_thresholds(row) || !takes_only(row.plan, all_reduces)) continue;
     if (!tuning.by_thresholds ||
         row.iteration.value < tuning.table.rows[*tuning.by_thresholds].iteration.value)
       tuning.by_thresholds = i;
   }
   return tuning;
+}
+
+std::vector<RuntimeDefaults> runtime_defaults(const Tuning& tuning) {
+  // DDP's process group is NCCL's where there are GPUs, and Gloo's elsewhere.
+  constexpr std::pair<const char*, const char*> defaults[] = {
+      {"Horovod", "horovod"}, {"PyTorch DDP", "ddp"}, {"PyTorch DDP", "ddp-ring"}};
+  std::vector<RuntimeDefaults> found;
+  for (const auto& [runtime, strategy] : defaults) {
+    if (!found.empty() && found.back().runtime == runtime) continue;
+    const auto& rows = tuning.table.rows;
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& candidate) {
+      return candidate.name == strategy && candidate.plan.wire == tuning.tuned.plan.wire;
+    });
+    if (row != rows.end()) found.push_back({runtime, static_cast<std::size_t>(row - rows.begin())});
+  }
+  return found;
 }
 
 std::string to_json(const Tuning& tuning) {
@@ -126,6 +177,14 @@ std::string to_json(const Tuning& tuning) {
                              {"wire_type", name(row.plan.wire)},
                              {"iteration_s", row.iteration.value.value()},
                              {"price", tuning.gain_over(row)}};
+  }
+  json["runtime_defaults"] = Json::array();
+  for (const RuntimeDefaults& defaults : runtime_defaults(tuning)) {
+    const simulator::StrategyPrediction& row = tuning.table.rows[defaults.row];
+    json["runtime_defaults"].push_back({{"runtime", defaults.runtime},
+                                        {"name", row.name},
+                                        {"iteration_s", row.iteration.value.value()},
+                                        {"gain", tuning.gain_over(row)}});
   }
   json["strategies"] = Json::array();
   for (const simulator::StrategyPrediction& row : tuning.table.rows)

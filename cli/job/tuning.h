@@ -13,6 +13,12 @@
 
 namespace paceline::job {
 
+// The row of what a runtime does if nobody tells it anything, of the plan's wire type.
+struct RuntimeDefaults {
+  std::string runtime;  // "Horovod", "PyTorch DDP"
+  std::size_t row = 0;  // of the table
+};
+
 struct Tuning {
   PredictionTable table;                     // of the strategies that it is compared with
   simulator::TunedPlan tuned;                // of the wire type with which it is fastest
@@ -25,9 +31,19 @@ struct Tuning {
   }
 };
 
+// The defaults of Horovod and of PyTorch DDP, of those that are in the table.
+[[nodiscard]] std::vector<RuntimeDefaults> runtime_defaults(const Tuning& tuning);
+
+// Adds the models of other systems to the strategies, unless the user named some; those of NCCL where
+// there are GPUs. To be called before leave_out_untimed().
+void compare_with_others(Job& job);
+
 // Leaves out strategies whose buckets share links in flight, which the step engine does not see, where
 // that engine is asked for and the user named no strategies. To be called before tune_job().
 void leave_out_untimed(Job& job);
+
+// The names of all-reduces in a list by commas; empty: all. Throws InputError that names --all-reduce.
+[[nodiscard]] std::vector<std::string> parse_all_reduces(const std::string& text);
 
 struct TuningObserver {
   TableObserver table = {};
@@ -41,8 +57,10 @@ struct TuningObserver {
 // search begins with the planner's optimum and with the plan of every row that our runtime can run and
 // that no substitute of its engine timed, so that the result is none slower than these. Throws
 // InputError as predict_table() does, and if the job names a plan, several streams, stragglers or more
-// networks than one.
-[[nodiscard]] Tuning tune_job(const Job& job, int ranks, const TuningObserver& observer = {});
+// networks than one. Only these all-reduces are taken, of all where none is named.
+[[nodiscard]] Tuning tune_job(const Job& job, int ranks,
+                              const std::vector<std::string>& all_reduces = {},
+                              const TuningObserver& observer = {});
 
 // The document paceline.tuning/1 (docs/formats.md).
 [[nodiscard]] std::string to_json(const Tuning& tuning);

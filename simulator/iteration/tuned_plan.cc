@@ -26,7 +26,7 @@ class Tuner {
         request_(request),
         sums_(element_sums(job.planning.network.gradients)),
         element_bytes_(models::element_size(job.planning.wire).value()),
-        candidates_(make_candidates(job.planning, job.timers)),
+        candidates_(make_candidates(job.planning, job.timers, request.all_reduces)),
         cost_(sums_, element_bytes_, candidates_.least, job.planning.aside, job.planning.slows) {}
 
   TunedPlan tune() {

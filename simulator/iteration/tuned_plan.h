@@ -25,6 +25,8 @@ struct TuningProgress {
 struct TuningRequest {
   // Plans to begin with, beside that of the planner's clock; for the job's ranks and wire type.
   std::vector<models::Plan> seeds = {};
+  // Names of the all-reduces that a bucket may take, such as the only one of a process group; empty: all.
+  std::vector<std::string> all_reduces = {};
   // Asked between two plans: whether to stop with what is found. May be empty, as may the next.
   std::function<bool()> stop = {};
   std::function<void(const TuningProgress&)> progress = {};

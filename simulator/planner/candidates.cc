@@ -1,6 +1,8 @@
 // Tests: tests/simulator/tuning_test.cc.
 #include "simulator/planner/candidates.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -57,8 +59,10 @@ class Maker {
     whole_bytes_ = std::max(least_bytes_, element * static_cast<double>(job.network.parameters()));
   }
 
-  Candidates make() {
+  Candidates make(std::span<const std::string> only) {
     for (const models::CollectiveAlgorithm& algorithm : models::all_reduce_catalogue()) {
+      if (!only.empty() && std::find(only.begin(), only.end(), algorithm.name) == only.end())
+        continue;
       for (const models::ScheduleOptions& options :
            options_of(algorithm, job_.ranks, timers_.search.cost().ranks_per_node)) {
         try {
@@ -70,6 +74,10 @@ class Maker {
         }
       }
     }
+    if (found_.least.empty() && !only.empty())
+      throw InputError(fmt::format("{} cannot be timed on {} ranks", fmt::join(only, ", "),
+                                   job_.ranks),
+                       "allow a ring, which can");
     PACELINE_ASSERT(!found_.least.empty(), "a ring is timed on any cluster");
     return std::move(found_);
   }
@@ -180,8 +188,9 @@ class Maker {
 
 }  // namespace
 
-Candidates make_candidates(const PlanningJob& job, const PlanningTimers& timers) {
-  return Maker(job, timers).make();
+Candidates make_candidates(const PlanningJob& job, const PlanningTimers& timers,
+                           std::span<const std::string> only) {
+  return Maker(job, timers).make(only);
 }
 
 SizeCurve::Piece least_time_of_any(const CommunicationCost& cost, int ranks) {

@@ -10,6 +10,7 @@
 // `most_followed` messages for such an engine are left out.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,10 @@ struct Candidates {
   std::vector<std::string> left_out;  // in words: "hierarchical k=512"
 };
 
-// For all sizes of buckets of the job. The timers may be one.
-[[nodiscard]] Candidates make_candidates(const PlanningJob& job, const PlanningTimers& timers);
+// For all sizes of buckets of the job, of the algorithms that `only` names, or of all of them where it
+// is empty. The timers may be one. Throws InputError if none of these is defined for the job's ranks.
+[[nodiscard]] Candidates make_candidates(const PlanningJob& job, const PlanningTimers& timers,
+                                         std::span<const std::string> only = {});
 
 // A lower bound for the time of an all-reduce by any schedule, whatever it is made of, as one line: one
 // latency, and the bytes that have to leave some rank or some node. Each element that N ranks sum takes

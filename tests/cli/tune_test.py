@@ -33,11 +33,52 @@ class Tune(CommandTest):
         document = self.tuned("--time-limit", "1 s")
         names = [row["name"] for row in document["strategies"]]
         self.assertIn("fused-ring", names)
+        ours = {entry["name"] for entry in json.loads(run("show", "catalog", "--json").stdout)["strategies"]}
         for row in document["strategies"]:
-            if row["name"] != "nccl":
+            if row["name"] in ours - {"nccl"}:
                 self.assertGreaterEqual(row["gain"], -1e-9, row["name"])
         best = document["by_thresholds"]
         self.assertAlmostEqual(best["iteration_s"], document["iteration_s"] * (1 + best["price"]), delta=1e-12)
+
+    def test_what_runtimes_do_by_default_stands_beside_it(self):
+        document = self.tuned("--time-limit", "0 s")
+        rows = {row["name"]: row for row in document["strategies"]}
+        self.assertLessEqual({"horovod", "horovod-hierarchical", "ddp", "ddp-ring", "one-bucket", "inductor", "mg-wfbp", "no-overlap"}, set(rows))
+        self.assertEqual([(entry["runtime"], entry["name"]) for entry in document["runtime_defaults"]], [("Horovod", "horovod"), ("PyTorch DDP", "ddp")])
+        for entry in document["runtime_defaults"]:
+            self.assertEqual(entry["iteration_s"], rows[entry["name"]]["iteration_s"])
+            self.assertAlmostEqual(entry["iteration_s"], document["iteration_s"] * (1 + entry["gain"]), delta=1e-12)
+        # As predict --others says them, whose table has them only where it is asked for.
+        predicted = json.loads(self.done(run("predict", *JOB, "--others", "--json")))["strategies"]
+        self.assertEqual({row["name"]: row["iteration_s"] for row in predicted}, {name: row["iteration_s"] for name, row in rows.items()})
+        text = self.done(run("tune", *JOB, "--time-limit", "0 s"))
+        gain = abs(100 * document["runtime_defaults"][0]["gain"])
+        self.assertIn(f"defaults: Horovod's take {gain:.1f} % ", text)
+        # Where there are no GPUs, DDP's process group is Gloo's.
+        document = json.loads(self.done(run("tune", "--model", "cnn-small", "--cluster", str(EXAMPLES / "two-cores.yaml"), "--ranks", "2", "--time-limit", "0 s", "--json")))
+        self.assertEqual([entry["name"] for entry in document["runtime_defaults"]], ["horovod", "ddp-ring"])
+        self.assertNotIn("ddp", [row["name"] for row in document["strategies"]])
+        # Strategies that the user names are all that there is.
+        named = self.tuned("--time-limit", "0 s", "--strategy", "ring,fused-ring")
+        self.assertEqual([row["name"] for row in named["strategies"]], ["ring", "fused-ring"])
+        self.assertEqual(named["runtime_defaults"], [])
+        self.assertNotIn("defaults:", self.done(run("tune", *JOB, "--time-limit", "0 s", "--strategy", "ring")))
+
+    def test_a_process_group_takes_its_own_all_reduce(self):
+        whole = self.tuned("--engine", "step")
+        document = self.tuned("--engine", "step", "--all-reduce", "ring")
+        self.assertEqual((document["optimal"], document["candidates"]), (True, 1))
+        self.assertEqual({bucket["all_reduce"] for bucket in document["buckets"]}, {"ring"})
+        self.assertEqual(json.loads(self.plan.read_text())["all_reduces"], [{"algorithm": "ring"}])
+        self.assertGreaterEqual(document["iteration_s"], whole["iteration_s"] * (1 - 1e-9))
+        for row in document["strategies"]:
+            if row["name"] in ("ring", "fused-ring"):
+                self.assertGreaterEqual(row["gain"], -1e-9)
+        # The best of all plans by rings is none that another all-reduce drives.
+        self.assertEqual(document["by_thresholds"]["name"], "fused-ring")
+        two = self.tuned("--time-limit", "0 s", "--all-reduce", "ring,double-binary-tree")
+        self.assertLessEqual({bucket["all_reduce"].split(",")[0].split(" ")[0] for bucket in two["buckets"]}, {"ring", "double-binary-tree"})
+        self.refused(run("tune", *JOB, "--all-reduce", "rong"), "--all-reduce: unknown schedule 'rong'")
 
     def test_the_bound_of_one_stream_is_not_that_of_buckets_that_travel_together(self):
         job = ("--model", "resnet50", "--cluster", "h200-ndr", "--ranks", "64", "--strategy", "ring,parameter-server", "--time-limit", "2 s")
