@@ -22,9 +22,6 @@ void check(const Job& job) {
   if (job.plan)
     throw InputError({"--plan"}, "tune looks for a plan",
                      "leave it out; paceline predict --plan times it");
-  if (job.thresholds.streams.value_or(1) > 1)
-    throw InputError({"--streams"}, "a tuned plan has one stream, whose buckets go in order",
-                     "leave it out");
   if (job.thresholds.through_host)
     throw InputError({"--host-copies"}, "a tuned plan does not go through the host",
                      "leave it out");

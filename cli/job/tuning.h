@@ -53,11 +53,11 @@ struct TuningObserver {
   std::function<bool()> stop = {};
 };
 
-// Plans of one in-order stream; --overlap holds, and thresholds that are given hold for the table. The
-// search begins with the planner's optimum and with the plan of every row that our runtime can run and
-// that no substitute of its engine timed, so that the result is none slower than these. Throws
-// InputError as predict_table() does, and if the job names a plan, several streams, stragglers or more
-// networks than one. Only these all-reduces are taken, of all where none is named.
+// --overlap and --streams hold; thresholds that are given hold for the table. The search begins with
+// the planner's optimum and with the plan of every row that our runtime can run and that no substitute
+// of its engine timed, so that the result is none slower than these. Only these all-reduces are taken,
+// of all where none is named. Throws InputError as predict_table() does, and if the job names a plan,
+// stragglers or more networks than one.
 [[nodiscard]] Tuning tune_job(const Job& job, int ranks,
                               const std::vector<std::string>& all_reduces = {},
                               const TuningObserver& observer = {});

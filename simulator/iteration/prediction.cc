@@ -396,6 +396,7 @@ TunedPlan Predictor::tune(const TuningRequest& request, std::optional<models::Ov
   TuningJob job{planning_job(strategy, overlap, false, at),
                 planning_timers(at),
                 overlap.value_or(strategy.overlap),
+                request_.thresholds.streams.value_or(1),
                 {},
                 {},
                 {}};

@@ -19,6 +19,8 @@ struct Cut {
   std::vector<int> which;
 };
 
+constexpr const char* together = "its buckets travel together, which no recurrence times";
+
 class Tuner {
  public:
   Tuner(const TuningJob& job, const TuningRequest& request)
@@ -34,7 +36,8 @@ class Tuner {
     Cut cut = with_candidates(optimum.ends);
     found_.candidates = candidates_.tried;
     found_.left_out = candidates_.left_out;
-    found_.why_not = !job_.clock_differs.empty() ? job_.clock_differs
+    found_.why_not = job_.streams > 1              ? together
+                     : !job_.clock_differs.empty() ? job_.clock_differs
                      : !candidates_.is_exact
                          ? "links are shared, and no curve of the flow engine is exact"
                      : !optimum.is_exact ? "there are too many gradients to keep all states"
@@ -52,7 +55,7 @@ class Tuner {
       // The recurrence is of one stream, and says nothing of such a plan.
       found_.least_period = computed();
       found_.is_optimal = false;
-      found_.why_not = "its buckets travel together, which no recurrence times";
+      found_.why_not = together;
     }
     if (found_.is_optimal) found_.least_period = found_.period;
     return std::move(found_);
@@ -74,7 +77,7 @@ class Tuner {
                       .ranks = job_.planning.ranks,
                       .wire = job_.planning.wire,
                       .overlap = job_.overlap,
-                      .streams = 1,
+                      .streams = job_.streams,
                       .schedules = {},
                       .buckets = {},
                       .dispatch = {}};

@@ -3,9 +3,9 @@
 // Where one stream carries buckets in order, wait-free or after the backward pass, and the step engine
 // times all of them, the plan is the optimum of contiguous fusion and of the schedule of each bucket
 // (simulator/planner/optimal_fusion.h). Elsewhere (links that are shared, so that the flow engine times
-// buckets; priorities, double buffering, a profile of our transport, layers that traffic slows
-// unevenly), the optimum by the planner's clock is where a search begins, and the DAG judges: ends of
-// buckets move, buckets are merged and cut, as long as that makes the iteration shorter.
+// buckets; several streams, priorities, double buffering, a profile of our transport, layers that
+// traffic slows unevenly), the optimum by the planner's clock is where a search begins, and the DAG
+// judges: ends of buckets move, buckets are merged and cut, as long as that makes the iteration shorter.
 #pragma once
 
 #include <functional>
@@ -52,6 +52,8 @@ struct TuningJob {
   PlanningJob planning;
   PlanningTimers timers;
   models::Overlap overlap = models::Overlap::wait_free;
+  // Of several streams the search begins with the optimum of one, and nothing is proven.
+  int streams = 1;
   // Whether the DAG is what the planner's clock says; else why not.
   std::string clock_differs = {};
   std::function<Seconds(const models::Plan&)> period = {};  // by the DAG

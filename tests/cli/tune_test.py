@@ -80,6 +80,25 @@ class Tune(CommandTest):
         self.assertLessEqual({bucket["all_reduce"].split(",")[0].split(" ")[0] for bucket in two["buckets"]}, {"ring", "double-binary-tree"})
         self.refused(run("tune", *JOB, "--all-reduce", "rong"), "--all-reduce: unknown schedule 'rong'")
 
+    def test_buckets_of_several_streams_are_searched(self):
+        job = ("--all-reduce", "ring", "--strategy", "ring,fused-ring", "--time-limit", "5 s")
+        one = self.tuned(*job)
+        row = lambda *words: json.loads(self.done(run("predict", *JOB, "--json", "--plan", str(self.plan), *words)))["strategies"][0]["iteration_s"]
+        plan = json.loads(self.plan.read_text())
+        plan["streams"] = 2
+        self.plan.write_text(json.dumps(plan))
+        one_with_two = row()
+        document = self.tuned(*job, "--streams", "2")
+        self.assertEqual((json.loads(self.plan.read_text())["streams"], document["optimal"]), (2, False))
+        self.assertIn("travel together", document["why_not_optimal"])
+        self.assertAlmostEqual(row() / document["iteration_s"], 1, delta=1e-9)
+        self.assertLessEqual(document["least_iteration_s"], document["iteration_s"])
+        # The search begins with the buckets of one stream, and with the rows.
+        self.assertLessEqual(document["iteration_s"], one_with_two * (1 + 1e-9))
+        for other in document["strategies"]:
+            self.assertGreaterEqual(other["gain"], -1e-9, other["name"])
+        self.assertGreater(one["iteration_s"], 0)
+
     def test_the_bound_of_one_stream_is_not_that_of_buckets_that_travel_together(self):
         job = ("--model", "resnet50", "--cluster", "h200-ndr", "--ranks", "64", "--strategy", "ring,parameter-server", "--time-limit", "2 s")
         document = json.loads(self.done(run("tune", *job, "--json")))
@@ -111,7 +130,7 @@ class Tune(CommandTest):
 
     def test_bad_input_is_one_line(self):
         self.plan.write_text("{}")
-        for words, part in ((("--streams", "2"), "--streams"), (("--plan", str(self.plan)), "plan"), (("--time-limit", "5"), "--time-limit"),
+        for words, part in ((("--plan", str(self.plan)), "plan"), (("--time-limit", "5"), "--time-limit"),
                             (("--host-copies",), "--host-copies"), (("--model", "alexnet,resnet50"), "--model"),
                             (("--plan-out", "/nonexistent/plan.json"), "--plan-out")):
             with self.subTest(words=words):
