@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <iterator>
 #include <utility>
 #include <vector>
 
 #include "models/base/parse_units.h"
+#include "models/base/svg_axis.h"
 #include "models/base/xml_text.h"
 
 namespace paceline::cli {
@@ -49,16 +49,8 @@ const char* text_on(int schedule) {
   return schedule == 0 || schedule == 2 ? "#fff" : "#111";
 }
 
-// The distance between the marks of an axis of so many seconds: 1, 2 or 5 times a power of ten.
-double mark_distance(double seconds) {
-  constexpr double most_marks = 12;
-  const double least = seconds / most_marks;
-  const double power = std::pow(10, std::floor(std::log10(least)));
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (factor * power >= least) return factor * power;
-  }
-  return 10 * power;
-}
+// The most parts that marks cut the axis of time into.
+constexpr int most_marks = 12;
 
 class Picture {
  public:
@@ -126,7 +118,7 @@ class Picture {
   }
 
   void axis() {
-    const double distance = mark_distance(end_.value());
+    const double distance = mark_distance(end_.value(), most_marks);
     for (int i = 0; i * distance <= end_.value() * (1 + 1e-9); ++i) {
       const Seconds time{i * distance};
       line("<line class=\"grid\" x1=\"{0:.2f}\" y1=\"{1}\" x2=\"{0:.2f}\" y2=\"{2}\"/>", x(time),

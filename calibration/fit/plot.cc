@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "models/base/parse_units.h"
+#include "models/base/svg_axis.h"
 #include "models/base/xml_text.h"
 
 namespace paceline::calibration {
@@ -27,22 +28,9 @@ constexpr std::string_view red = "#b3261e";
 
 using Buffer = fmt::memory_buffer;
 
-// A logarithmic axis from `least` to `most`.
-struct Axis {
-  double least;
-  double most;
-  double begin;  // pixels
-  double end;
-
-  [[nodiscard]] double at(double value) const {
-    const double share = std::log(value / least) / std::log(most / least);
-    return begin + std::clamp(share, 0.0, 1.0) * (end - begin);
-  }
-};
-
 struct Frame {
-  Axis bytes;
-  Axis time;
+  LogAxis bytes;
+  LogAxis time;
 };
 
 Frame frame_of(std::span<const Sample> samples, const Fit& fit) {
@@ -74,38 +62,20 @@ Frame frame_of(std::span<const Sample> samples, const Fit& fit) {
 }
 
 void write_ticks(Buffer& out, const Frame& frame) {
-  auto to = std::back_inserter(out);
+  constexpr AxisFrame lines{left, right, top, bottom};
   // No more than ten sizes have a text: every power of 2, or of 4, or of 8, and so on.
   const double powers = std::log2(frame.bytes.most / frame.bytes.least);
   const int step = std::max(1, static_cast<int>(std::ceil(powers / 9)));
   const int first = static_cast<int>(std::ceil(std::log2(frame.bytes.least)));
   for (int power = (first + step - 1) / step * step; std::exp2(power) <= frame.bytes.most;
        power += step) {
-    if (power < 0) continue;
-    const double x = frame.bytes.at(std::exp2(power));
-    fmt::format_to(
-        to,
-        "<line class=\"grid\" x1=\"{0:.1f}\" y1=\"{1:.1f}\" x2=\"{0:.1f}\" y2=\"{2:.1f}\"/>\n"
-        "<text class=\"tick\" x=\"{0:.1f}\" y=\"{3:.1f}\" text-anchor=\"middle\">{4}</text>\n",
-        x, top, bottom, bottom + 17, to_text_binary(Bytes{std::exp2(power)}));
+    if (power >= 0)
+      out.append(lines.mark_across(frame.bytes.at(std::exp2(power)),
+                                   to_text_binary(Bytes{std::exp2(power)})));
   }
-  for (double decade = frame.time.least; decade <= frame.time.most * 1.001; decade *= 10) {
-    const double y = frame.time.at(decade);
-    fmt::format_to(
-        to,
-        "<line class=\"grid\" x1=\"{0:.1f}\" y1=\"{2:.1f}\" x2=\"{1:.1f}\" y2=\"{2:.1f}\"/>\n"
-        "<text class=\"tick\" x=\"{3:.1f}\" y=\"{4:.1f}\" text-anchor=\"end\">{5}</text>\n",
-        left, right, y, left - 7, y + 4, to_text(Seconds{decade}));
-  }
-  fmt::format_to(
-      to,
-      "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"none\" "
-      "stroke=\"#444\"/>\n"
-      "<text class=\"axis\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">message size "
-      "(bytes)</text>\n"
-      "<text class=\"axis\" transform=\"translate(20 {:.1f}) rotate(-90)\" "
-      "text-anchor=\"middle\">time</text>\n",
-      left, top, right - left, bottom - top, (left + right) / 2, bottom + 38, (top + bottom) / 2);
+  for (double decade = frame.time.least; decade <= frame.time.most * 1.001; decade *= 10)
+    out.append(lines.mark_along(frame.time.at(decade), to_text(Seconds{decade})));
+  out.append(lines.border("message size (bytes)", "time", 20));
 }
 
 // The ends of a piece within the axis.
@@ -114,7 +84,7 @@ struct Span {
   double to;
 };
 
-Span span_of(const Fit& fit, std::size_t piece, const Axis& bytes) {
+Span span_of(const Fit& fit, std::size_t piece, const LogAxis& bytes) {
   const double to = piece + 1 < fit.pieces.size() ? fit.pieces[piece + 1].from.value() : bytes.most;
   return {std::max(fit.pieces[piece].from.value(), bytes.least), to};
 }

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <iterator>
 #include <vector>
 
 #include "cli/job/capacity.h"
 #include "models/base/parse_units.h"
+#include "models/base/svg_axis.h"
 #include "models/base/xml_text.h"
 
 namespace paceline::job {
@@ -33,20 +33,7 @@ const char* colour_of(std::size_t cluster) {
   return colours[cluster % colours.size()];
 }
 
-// A logarithmic axis; what is beyond it stands at its end.
-struct Axis {
-  double least;
-  double most;
-  double begin;  // pixels
-  double end;
-
-  [[nodiscard]] double at(double value) const {
-    const double share = std::log(std::max(value, 1e-300) / least) / std::log(most / least);
-    return begin + std::clamp(share, 0.0, 1.0) * (end - begin);
-  }
-};
-
-Axis axis_over(std::vector<double> values, double begin, double end) {
+LogAxis axis_over(std::vector<double> values, double begin, double end) {
   std::erase_if(values, [](double value) { return !(value > 0); });
   if (values.empty()) values.push_back(1);
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
@@ -63,7 +50,7 @@ constexpr double hour = 3600;
 constexpr double day = 86400;
 
 // Round times within the axis, as far as their texts have room.
-std::vector<Tick> time_ticks(const Axis& axis) {
+std::vector<Tick> time_ticks(const LogAxis& axis) {
   std::vector<Tick> all;
   const auto add = [&](double unit, const char* name, std::initializer_list<double> counts) {
     for (const double count : counts) {
@@ -86,24 +73,9 @@ std::vector<Tick> time_ticks(const Axis& axis) {
   return shown;
 }
 
-// 1, 2 and 5 of each power of ten within the axis, or only the powers where it is long.
-std::vector<Tick> cost_ticks(const Axis& axis) {
-  std::vector<Tick> ticks;
-  const bool is_long = axis.most / axis.least > 1e3;
-  for (double power = std::pow(10, std::floor(std::log10(axis.least))); power <= axis.most;
-       power *= 10) {
-    for (const double digit : {1.0, 2.0, 5.0}) {
-      const double value = power * digit;
-      if ((is_long && digit != 1) || value < axis.least || value > axis.most) continue;
-      ticks.push_back({value, to_text(Usd{value})});
-    }
-  }
-  return ticks;
-}
-
 struct Frame {
-  Axis time;
-  Axis cost;
+  LogAxis time;
+  LogAxis cost;
 };
 
 Frame frame_of(const Capacity& capacity) {
@@ -125,30 +97,12 @@ Frame frame_of(const Capacity& capacity) {
 }
 
 void write_axes(Buffer& out, const Frame& frame) {
-  auto to = std::back_inserter(out);
-  for (const Tick& tick : time_ticks(frame.time)) {
-    fmt::format_to(
-        to,
-        "<line class=\"grid\" x1=\"{0:.1f}\" y1=\"{1:.1f}\" x2=\"{0:.1f}\" y2=\"{2:.1f}\"/>\n"
-        "<text class=\"tick\" x=\"{0:.1f}\" y=\"{3:.1f}\" text-anchor=\"middle\">{4}</text>\n",
-        frame.time.at(tick.value), top, bottom, bottom + 17, tick.text);
-  }
-  for (const Tick& tick : cost_ticks(frame.cost)) {
-    const double y = frame.cost.at(tick.value);
-    fmt::format_to(
-        to,
-        "<line class=\"grid\" x1=\"{0:.1f}\" y1=\"{2:.1f}\" x2=\"{1:.1f}\" y2=\"{2:.1f}\"/>\n"
-        "<text class=\"tick\" x=\"{3:.1f}\" y=\"{4:.1f}\" text-anchor=\"end\">{5}</text>\n",
-        left, right, y, left - 7, y + 4, tick.text);
-  }
-  fmt::format_to(
-      to,
-      "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"none\" "
-      "stroke=\"#444\"/>\n"
-      "<text class=\"axis\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">time to train</text>\n"
-      "<text class=\"axis\" transform=\"translate(18 {:.1f}) rotate(-90)\" "
-      "text-anchor=\"middle\">cost</text>\n",
-      left, top, right - left, bottom - top, (left + right) / 2, bottom + 38, (top + bottom) / 2);
+  constexpr AxisFrame lines{left, right, top, bottom};
+  for (const Tick& tick : time_ticks(frame.time))
+    out.append(lines.mark_across(frame.time.at(tick.value), tick.text));
+  for (const double cost : marks_of_decades(frame.cost.least, frame.cost.most))
+    out.append(lines.mark_along(frame.cost.at(cost), to_text(Usd{cost})));
+  out.append(lines.border("time to train", "cost", 18));
 }
 
 void write_limits(Buffer& out, const Capacity& capacity, const Frame& frame) {

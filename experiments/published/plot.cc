@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "experiments/published/summary.h"
+#include "models/base/svg_axis.h"
 #include "models/base/xml_text.h"
 
 namespace paceline::experiments {
@@ -23,16 +24,10 @@ constexpr double strip = 30;
 constexpr double width = 1090;
 
 // The ratios at the ends of the axis. What is beyond stands at an end.
-constexpr double least = 0.25;
-constexpr double most = 4;
+constexpr LogAxis ratios{0.25, 4, left, right};
 constexpr std::array ticks = {0.25, 0.5, 0.8, 0.9, 1.0, 1.1, 1.25, 2.0, 4.0};
 
 using Buffer = fmt::memory_buffer;
-
-double x_of(double ratio) {
-  const double share = std::log(std::clamp(ratio, least, most) / least) / std::log(most / least);
-  return left + share * (right - left);
-}
 
 bool is_drawn(const Row& row) {
   return row.provenance == Provenance::predicted && row.published > 0 && row.ours > 0;
@@ -80,13 +75,13 @@ void write_frame(Buffer& out, double bottom) {
   auto to = std::back_inserter(out);
   fmt::format_to(to,
                  "<rect class=\"near\" x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"{}\"/>\n",
-                 x_of(0.9), top, x_of(1.1) - x_of(0.9), bottom - top);
+                 ratios.at(0.9), top, ratios.at(1.1) - ratios.at(0.9), bottom - top);
   for (const double tick : ticks)
     fmt::format_to(
         to,
         "<line class=\"{4}\" x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\"/>\n"
         "<text class=\"tick\" x=\"{0:.1f}\" y=\"{3}\" text-anchor=\"middle\">{5:g}</text>\n",
-        x_of(tick), top, bottom, top - 8, tick == 1 ? "equal" : "grid", tick);
+        ratios.at(tick), top, bottom, top - 8, tick == 1 ? "equal" : "grid", tick);
 }
 
 void write_row(Buffer& out, const Row& row, double y) {
@@ -96,10 +91,10 @@ void write_row(Buffer& out, const Row& row, double y) {
     fmt::format_to(to,
                    "<line class=\"bar {0}\" x1=\"{1:.1f}\" y1=\"{3:.1f}\" x2=\"{2:.1f}\" "
                    "y2=\"{3:.1f}\"/>",
-                   kind, x_of(ratio_of(row, row.low)), x_of(ratio_of(row, row.high)), y);
+                   kind, ratios.at(ratio_of(row, row.low)), ratios.at(ratio_of(row, row.high)), y);
   fmt::format_to(
       to, "<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.6\"><title>{}</title></circle>\n",
-      kind, x_of(ratio_of(row, row.ours)), y,
+      kind, ratios.at(ratio_of(row, row.ours)), y,
       xml_text(fmt::format("{} {}: published {:.4g} {}, predicted {:.4g} ({:.4g} to {:.4g})",
                            row.id, row.what, row.published, row.unit, row.ours, row.low,
                            row.high)));
@@ -121,7 +116,7 @@ void write_strip(Buffer& out, const Strip& one, double y) {
     write_row(out, *one.rows[i], y + 4 + (strip - 8) * across(i + 1));
   fmt::format_to(
       to, "<line class=\"bias\" x1=\"{0:.1f}\" y1=\"{1:.1f}\" x2=\"{0:.1f}\" y2=\"{2:.1f}\"/>\n",
-      x_of(1 + summary.bias), y + 2, y + strip - 2);
+      ratios.at(1 + summary.bias), y + 2, y + strip - 2);
 }
 
 }  // namespace

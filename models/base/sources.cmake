@@ -8,6 +8,7 @@ set(base_sources
   base/parse_units.cc
   base/place_in.cc
   base/precision.cc
+  base/svg_axis.cc
   base/xml_text.cc
   base/yaml_reader.cc)
 set(base_headers
@@ -25,4 +26,5 @@ set(base_headers
   base/random.h
   base/seeds.h
   base/units.h
+  base/svg_axis.h
   base/xml_text.h)
