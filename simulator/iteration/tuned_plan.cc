@@ -50,6 +50,7 @@ class Tuner {
       take(seed);
     }
     if (!found_.is_optimal) search(std::move(cut));
+    if (job_.streams > 1) search(best_even_cut());
     found_.least_period = least_period();
     if (found_.plan.streams > 1) {
       // The recurrence is of one stream, and says nothing of such a plan.
@@ -114,6 +115,34 @@ class Tuner {
   bool is_stopped() {
     if (found_.is_complete && request_.stop && request_.stop()) found_.is_complete = false;
     return !found_.is_complete;
+  }
+
+  // The best cut into 1 to 16 buckets of about equal sizes. Buckets that travel together hide each
+  // other's latency, so that more of them may be better than one stream's optimum has.
+  Cut best_even_cut() {
+    Cut best;
+    Seconds least;
+    constexpr int most = 16;
+    for (int buckets = 1; buckets <= most; ++buckets) {
+      if (buckets > 1 && is_stopped()) break;
+      Cut even = with_candidates(even_ends(buckets));
+      const Seconds period = take(plan_of(even));
+      if (buckets > 1 && period >= least) continue;
+      least = period;
+      best = std::move(even);
+    }
+    return best;
+  }
+
+  [[nodiscard]] std::vector<int> even_ends(int buckets) const {
+    const auto all = static_cast<double>(sums_.back());
+    std::vector<int> ends;
+    for (std::size_t end = 1; end < sums_.size(); ++end) {
+      const double share = static_cast<double>(sums_[end]) / all;
+      if (share * buckets >= static_cast<double>(ends.size() + 1) || end + 1 == sums_.size())
+        ends.push_back(static_cast<int>(end));
+    }
+    return ends;
   }
 
   // Descends from the cut: the first neighbour that is better by more than rounding is the next cut.
