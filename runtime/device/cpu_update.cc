@@ -2,9 +2,11 @@
 #include "runtime/device/cpu_update.h"
 
 #include <cmath>
+#include <cstring>
 #include <thread>
 #include <vector>
 
+#include "models/base/error.h"
 #include "runtime/tensor/kernels.h"
 #include "runtime/tensor/optimizer_kernels.h"
 
@@ -23,7 +25,9 @@ class CpuUpdate {
         momentum_(reinterpret_cast<float*>(update.momentum.data)),
         mean_square_(reinterpret_cast<float*>(update.mean_square.data)),
         copies_(update.copies),
-        rates_(table_.tensors().size(), static_cast<float>(rule_.learning_rate)) {}
+        rates_(table_.tensors().size(), static_cast<float>(rule_.learning_rate)) {
+    PACELINE_ASSERT(copies_ == nullptr || copies_->are_of(table_), "each tensor has a copy");
+  }
 
   void run() {
     const std::span<const Block> shared = table_.shared();
@@ -91,10 +95,23 @@ class CpuUpdate {
   void update(std::span<const Block> blocks) const {
     for (const Block& block : blocks) {
       update(block);
-      if (copies_.elements > 0)
-        cast_from_fp32({weights_ + block.offset, block.elements}, copies_.type,
-                       copies_.part(block.offset, block.elements).data);
+      if (copies_ != nullptr) write_copy(copies_->copies()[block.tensor], block);
     }
+  }
+
+  // The new weights of the block, rounded, each at its place in the copy.
+  void write_copy(const WorkingCopy& copy, const Block& block) const {
+    const std::size_t first = block.offset - copy.offset;
+    const std::span<const float> weights(weights_ + block.offset, block.elements);
+    if (copy.is_in_order())
+      return cast_from_fp32(weights, copy.target.type,
+                            copy.target.part(first, block.elements).data);
+    const std::size_t size = bytes_of(copy.target.type);
+    std::vector<std::byte> rounded(weights.size() * size);
+    cast_from_fp32(weights, copy.target.type, rounded.data());
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      std::memcpy(copy.target.data + copy.place_of(first + i) * size, rounded.data() + i * size,
+                  size);
   }
 
   void update(const Block& block) const {
@@ -128,7 +145,7 @@ class CpuUpdate {
   const float* gradients_;
   float* momentum_;
   float* mean_square_;
-  ArrayView copies_;
+  const WorkingCopies* copies_;
   std::vector<float> rates_;  // of each tensor; workers write those of their own
 };
 

@@ -16,6 +16,7 @@
 #include "runtime/device/cast_table.h"
 #include "runtime/device/memory.h"
 #include "runtime/device/parameter_update.h"
+#include "runtime/device/working_copies.h"
 
 namespace paceline::runtime {
 
@@ -57,9 +58,9 @@ struct Fill {
 
 // One step of an optimizer on the flat FP32 arrays of all parameters (parameter_update.h). The
 // table outlives the kernel; kernels with copies of one table wait for each other, as a device may
-// work in memory of the table. `mean_square` is empty unless the rule has RMSprop. `copies` is empty
-// unless somebody computes with the weights in another type: then a flat array that gets the new
-// weights, rounded.
+// work in memory of the table. `mean_square` is empty unless the rule has RMSprop. `copies` is null,
+// or says for each tensor of the table where its new weights go besides, rounded; it outlives the
+// kernel, too.
 struct UpdateParameters {
   const UpdateTable* table = nullptr;
   UpdateRule rule;
@@ -67,7 +68,7 @@ struct UpdateParameters {
   ConstArrayView gradients;
   ArrayView momentum;
   ArrayView mean_square;
-  ArrayView copies = {};
+  const WorkingCopies* copies = nullptr;
 };
 
 using Kernel = std::variant<Cast, CastMany, Add, FindNotFinite, Unscale, Fill, UpdateParameters>;
@@ -100,7 +101,8 @@ void for_each_access(const Kernel& kernel, Sink&& sink) {
     void operator()(const Fill& k) const { writes(k.target); }
     void operator()(const UpdateParameters& k) const {
       writes(k.weights), reads(k.gradients), writes(k.momentum), writes(k.mean_square);
-      writes(k.copies);
+      if (k.copies == nullptr) return;
+      for (const WorkingCopy& copy : k.copies->copies()) writes(copy.target);
     }
     void operator()(const FindNotFinite& k) const { reads(k.values), finds(k.found); }
     void operator()(const Unscale& k) const { reads(k.source), writes(k.target), finds(k.found); }

@@ -6,7 +6,8 @@ set(device_sources
   device/device.cc
   device/memory.cc
   device/parameter_update.cc
-  device/token.cc)
+  device/token.cc
+  device/working_copies.cc)
 set(device_headers
   device/cast_table.h
   device/copies.h
@@ -17,4 +18,5 @@ set(device_headers
   device/memory.h
   device/parameter_update.h
   device/polling.h
-  device/token.h)
+  device/token.h
+  device/working_copies.h)

@@ -22,6 +22,7 @@
 #include "models/network/work.h"
 #include "runtime/device/memory.h"
 #include "runtime/device/token.h"
+#include "runtime/device/working_copies.h"
 
 namespace paceline::runtime {
 
@@ -133,6 +134,17 @@ class TrainableNetwork {
   // next pass uses the new weights.
   virtual Token take_weights(const ConstArrayView& weights, int first, int count,
                              const Token& when) = 0;
+
+  // The working copies, for an update that writes them together with the masters in place of
+  // take_weights(); in the order of parameters(). Null where weights are only taken. What is written
+  // are the numbers that take_weights() writes but for zeros that never change, so that weights are
+  // taken once before. Such an update begins when working_copies_read() is done, and
+  // use_working_copies() is told when it ends.
+  [[nodiscard]] virtual const WorkingCopies* working_copies() const { return nullptr; }
+  // A token that is done when passes that were started read the working copies no more.
+  [[nodiscard]] virtual Token working_copies_read() { return {}; }
+  // Passes that are started from here on read the working copies when `written` is done.
+  virtual void use_working_copies(const Token& /*written*/) {}
 
   // images: batch() x channels x height x width in FP32, NCHW; labels: 0 .. classes() - 1. In an
   // evaluation there may be fewer than batch() samples. `seed` draws the dropout masks. A training

@@ -72,7 +72,8 @@ float Optimizer::momentum_factor(double learning_rate) {
 }
 
 void Optimizer::step(Stream& stream, const ArrayView& weights, const ConstArrayView& gradients,
-                     float gradient_factor, double learning_rate, double epoch) {
+                     float gradient_factor, double learning_rate, double epoch,
+                     const WorkingCopies* copies) {
   PACELINE_ASSERT(weights.elements == table_.elements() && gradients.elements == table_.elements(),
                   "the arrays are those of the parameters");
   UpdateRule rule{.gradient_factor = gradient_factor,
@@ -95,7 +96,8 @@ void Optimizer::step(Stream& stream, const ArrayView& weights, const ConstArrayV
                                 .weights = weights,
                                 .gradients = gradients,
                                 .momentum = momentum_.array(NumberType::fp32),
-                                .mean_square = mean_square_.array(NumberType::fp32)});
+                                .mean_square = mean_square_.array(NumberType::fp32),
+                                .copies = copies});
 }
 
 void Optimizer::step(std::span<float> weights, std::span<const float> gradients,

@@ -52,10 +52,12 @@ class Optimizer {
   //         A step of rate 0 adds nothing to v.
   //   RMSprop warm-up: m = d m + (1 - d) g^2, share = sgd_share(epoch),
   //         v = momentum v + (rate share + rmsprop rate (1 - share) / (sqrt(m) + epsilon)) g
-  // `gradients` must be finite. Bit-identical on all ranks for the same input, whatever the number
-  // of threads and the CPU.
+  // Where `copies` is not null, the new weights go there, too; they are copies of the parameters, and
+  // outlive the step. `gradients` must be finite. Bit-identical on all ranks for the same input,
+  // whatever the number of threads and the CPU.
   void step(Stream& stream, const ArrayView& weights, const ConstArrayView& gradients,
-            float gradient_factor, double learning_rate, double epoch);
+            float gradient_factor, double learning_rate, double epoch,
+            const WorkingCopies* copies = nullptr);
   // The same on arrays of the host, done when it returns.
   void step(std::span<float> weights, std::span<const float> gradients, float gradient_factor,
             double learning_rate, double epoch);

@@ -412,9 +412,16 @@ GradientExchange::Outcome Training::update(double rate, double epoch) {
   }
   const Clock::time_point start = Clock::now();
   if (travel.finite) {
+    // With double buffering a backward pass reads the working copies beside the update, which does
+    // not wait for it.
+    const WorkingCopies* const copies = double_buffered() ? nullptr : network_->working_copies();
+    if (copies != nullptr) stream_->wait_for(network_->working_copies_read());
     optimizer_->step(*stream_, weights_, gradients_[slot], static_cast<float>(1 / scales_[slot]),
-                     rate, epoch);
-    give_weights();
+                     rate, epoch, copies);
+    if (copies != nullptr)
+      network_->use_working_copies(stream_->record());
+    else
+      give_weights();
   }
   after_step(recipe_.loss_scale, !travel.finite, loss_scale_);
   if (request_.recorder != nullptr)

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
@@ -151,15 +152,45 @@ UpdateTable table_of(const std::vector<ParameterPlace>& places, bool lars) {
   return {tensors, lars, 1};
 }
 
+// Working copies in FP16 in one array. Filters have the order KRSC, and channels up to a multiple of
+// four.
+WorkingCopies copies_of(const std::vector<ParameterPlace>& places, const ArrayView& array) {
+  std::vector<WorkingCopy> copies;
+  std::size_t first = 0;
+  for (const ParameterPlace& place : places) {
+    WorkingCopy copy;
+    copy.offset = static_cast<std::size_t>(place.offset);
+    const auto size = [&](std::size_t i) {
+      return i < place.shape.size() ? static_cast<std::size_t>(place.shape[i]) : 1;
+    };
+    copy.outputs = size(0);
+    copy.channels = size(1);
+    copy.pixels = size(2) * size(3);
+    copy.stored_channels = place.shape.size() < 4 ? copy.channels : (copy.channels + 3) / 4 * 4;
+    copy.target = array.part(first, copy.outputs * copy.pixels * copy.stored_channels);
+    first += (copy.target.elements + 127) / 128 * 128;  // as a network aligns them
+    copies.push_back(copy);
+  }
+  return WorkingCopies(std::move(copies));
+}
+
 // The tables live as long as the program, which ends with the benchmarks.
-void add_network(Bench& bench, const std::string& network, std::vector<UpdateTable>& updates,
-                 std::vector<CastTable>& casts) {
+struct Tables {
+  std::deque<UpdateTable> updates;
+  std::deque<CastTable> casts;
+  std::deque<WorkingCopies> copies;
+};
+
+void add_network(Bench& bench, const std::string& network, Tables& tables) {
   const std::vector<ParameterPlace> places = parameter_places(models::zoo_network(network));
   const auto count = static_cast<std::size_t>(places.back().offset + places.back().elements);
   if (count > elements) return;
+  // Copies are in the array that RMSprop's mean squares have: no step needs both.
+  const WorkingCopies& copies =
+      tables.copies.emplace_back(copies_of(places, bench.array(3, NumberType::fp16)));
   const auto n = static_cast<double>(count);
   const auto update = [&](const std::string& name, bool lars, bool rmsprop, double bytes,
-                          bool copies) {
+                          bool writes_copies) {
     const UpdateRule rule{.learning_rate = 1e-6,
                           .momentum = 0.9F,
                           .trust_coefficient = 1e-3,
@@ -168,16 +199,16 @@ void add_network(Bench& bench, const std::string& network, std::vector<UpdateTab
                           .rmsprop_rate = 1e-6F,
                           .square_decay = 0.9F,
                           .rmsprop_epsilon = 1e-6F};
-    updates.push_back(table_of(places, lars));
+    const UpdateTable& table = tables.updates.emplace_back(table_of(places, lars));
     add(bench, name + "/" + network, bytes * n,
         UpdateParameters{
-            .table = &updates.back(),
+            .table = &table,
             .rule = rule,
             .weights = bench.array(0, NumberType::fp32, count),
             .gradients = bench.array(1, NumberType::fp32, count),
             .momentum = bench.array(2, NumberType::fp32, count),
             .mean_square = rmsprop ? bench.array(3, NumberType::fp32, count) : ArrayView{},
-            .copies = copies ? bench.array(3, NumberType::fp16, count) : ArrayView{}});
+            .copies = writes_copies ? &copies : nullptr});
   };
   update("MomentumSgd", false, false, 20, false);
   update("MomentumSgd/copies", false, false, 22, true);
@@ -192,8 +223,7 @@ void add_network(Bench& bench, const std::string& network, std::vector<UpdateTab
     pack.push_back({bench.array(0, NumberType::fp32).part(first, size),
                     bench.array(1, NumberType::fp16).part(first, size)});
   }
-  casts.emplace_back(std::move(pack));
-  add(bench, "CastMany/" + network, 6 * n, CastMany{&casts.back()});
+  add(bench, "CastMany/" + network, 6 * n, CastMany{&tables.casts.emplace_back(std::move(pack))});
 }
 
 }  // namespace
@@ -206,13 +236,9 @@ int main(int argc, char** argv) {
   }
   Bench bench;
   benchmark::AddCustomContext("device", bench.device().description());
-  std::vector<UpdateTable> updates;
-  std::vector<CastTable> casts;
-  updates.reserve(16);
-  casts.reserve(16);
+  Tables tables;
   add_arrays(bench);
-  for (const char* network : {"resnet-small", "resnet50"})
-    add_network(bench, network, updates, casts);
+  for (const char* network : {"resnet-small", "resnet50"}) add_network(bench, network, tables);
   benchmark::RunSpecifiedBenchmarks();
   return 0;
 }

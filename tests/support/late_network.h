@@ -22,7 +22,16 @@ class LateNetwork final : public runtime::TrainableNetwork {
             device.allocate(gradients_.size() * sizeof(float), runtime::MemoryKind::pinned)),
         staged_gradients_(
             device.allocate(gradients_.size() * sizeof(float), runtime::MemoryKind::pinned)),
-        stream_(device.make_stream()) {}
+        stream_(device.make_stream()) {
+    const runtime::ArrayView staged = staged_weights_.array(runtime::NumberType::fp32);
+    std::vector<runtime::WorkingCopy> copies;
+    for (const runtime::ParameterPlace& place : parameters()) {
+      const auto first = static_cast<std::size_t>(place.offset);
+      const auto count = static_cast<std::size_t>(place.elements);
+      copies.push_back(runtime::WorkingCopy::in_order(staged.part(first, count), first));
+    }
+    copies_ = runtime::WorkingCopies(std::move(copies));
+  }
 
   [[nodiscard]] const runtime::NetworkTraits& traits() const override { return cpu_.traits(); }
   [[nodiscard]] runtime::ArrayView running_statistics() override {
@@ -36,10 +45,20 @@ class LateNetwork final : public runtime::TrainableNetwork {
     const runtime::Token taken = stream_->record();
     runtime::wait_for(taken, Seconds{60}, "take the weights");
     cpu_.set_weights(runtime::host_floats(staged), first, count);
+    written_ = {};
     return taken;
   }
+  // The copies are what the CPU takes weights from before a pass, so that nothing reads them later.
+  [[nodiscard]] const runtime::WorkingCopies* working_copies() const override { return &copies_; }
+  void use_working_copies(const runtime::Token& written) override { written_ = written; }
   runtime::PassOutcome forward(std::span<const float> images, std::span<const std::int32_t> labels,
                                runtime::Pass pass, std::uint64_t seed) override {
+    if (written_.source() != nullptr) {
+      runtime::wait_for(written_, Seconds{60}, "use the working copies");
+      cpu_.set_weights(runtime::host_floats(staged_weights_.array(runtime::NumberType::fp32)), 0,
+                       static_cast<int>(parameters().size()));
+      written_ = {};
+    }
     return cpu_.forward(images, labels, pass, seed);
   }
   void compute_gradients(float loss_scale, const runtime::ArrayView& gradients,
@@ -65,6 +84,8 @@ class LateNetwork final : public runtime::TrainableNetwork {
   runtime::Memory staged_weights_;
   runtime::Memory staged_gradients_;
   std::unique_ptr<runtime::Stream> stream_;
+  runtime::WorkingCopies copies_;
+  runtime::Token written_;
 };
 
 }  // namespace paceline::test

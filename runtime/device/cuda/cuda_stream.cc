@@ -55,13 +55,17 @@ struct Starter {
     check(start_fill(stream, floats(k.target), k.value, k.target.elements), "start to fill");
   }
   void operator()(const UpdateParameters& k) const {
+    UpdatedCopies copies{.table = k.copies};
+    if (k.copies != nullptr) {
+      PACELINE_ASSERT(k.copies->are_of(*k.table), "each tensor has a copy");
+      copies.on_device = tables.of(*k.copies);
+    }
     check(start_update(stream, tables.of(*k.table), k.rule,
                        {.weights = floats(k.weights),
                         .gradients = floats(k.gradients),
                         .momentum = floats(k.momentum),
-                        .mean_square = floats(k.mean_square),
-                        .copies = k.copies.data,
-                        .copies_type = k.copies.type}),
+                        .mean_square = floats(k.mean_square)},
+                       copies),
           "start an update of the parameters");
   }
 };

@@ -22,6 +22,16 @@ struct Cut {
   std::vector<TensorEntry> tensors;
 };
 
+// Tiles of a tensor: they begin at multiples of tile_elements, or where the tensor does.
+void cut_in_order(std::uint32_t tensor, std::uint64_t first, std::uint64_t end,
+                  std::vector<Stretch>& tiles) {
+  for (std::uint64_t at = first; at < end;) {
+    const std::uint64_t next = std::min(end, (at / tile_elements + 1) * tile_elements);
+    tiles.push_back({at, static_cast<std::uint32_t>(next - at), tensor});
+    at = next;
+  }
+}
+
 Cut cut(const UpdateTable& table) {
   Cut all;
   for (const UpdatedTensor& tensor : table.tensors()) {
@@ -37,13 +47,32 @@ Cut cut(const UpdateTable& table) {
              number});
     }
     all.tensors.push_back(entry);
-    for (std::uint64_t at = tensor.offset; at < end;) {
-      const std::uint64_t next = std::min(end, (at / tile_elements + 1) * tile_elements);
-      all.tiles.push_back({at, static_cast<std::uint32_t>(next - at), number});
-      at = next;
-    }
+    cut_in_order(number, tensor.offset, end, all.tiles);
   }
   return all;
+}
+
+// Whole rows of a filter in each tile, as many as there is room for. A multiple of eight of them
+// begins at a multiple of 16 bytes in the copy, and one of four in the master.
+std::uint64_t rows_of_tile(const WorkingCopy& copy) {
+  const std::uint64_t rows = tile_elements / copy.pixels;
+  return rows < 4 ? rows : rows < 8 ? 4 : rows / 8 * 8;
+}
+
+std::vector<Stretch> cut(const WorkingCopies& table) {
+  std::vector<Stretch> tiles;
+  for (const WorkingCopy& copy : table.copies()) {
+    const auto number = static_cast<std::uint32_t>(&copy - table.copies().data());
+    const std::uint64_t end = copy.offset + copy.elements();
+    const std::uint64_t step = rows_of_tile(copy) * copy.pixels;
+    if (copy.is_in_order() || step == 0) {
+      cut_in_order(number, copy.offset, end, tiles);
+      continue;
+    }
+    for (std::uint64_t at = copy.offset; at < end; at += step)
+      tiles.push_back({at, static_cast<std::uint32_t>(std::min(step, end - at)), number});
+  }
+  return tiles;
 }
 
 // Places for arrays one behind the other, each at a multiple of 256 bytes.
@@ -143,6 +172,36 @@ DeviceTables::Kept<CastTiles> DeviceTables::make(const CastTable& table) {
           {.tiles = first, .tile_count = static_cast<std::uint32_t>(tiles.size())}};
 }
 
+DeviceTables::Kept<CopyTables> DeviceTables::make(const WorkingCopies& table) {
+  const std::vector<Stretch> all = cut(table);
+  std::vector<CopyEntry> made;
+  std::size_t staged_number = 0;  // bytes of the widest that goes through shared memory
+  for (const WorkingCopy& copy : table.copies()) {
+    made.push_back({.target = copy.target.data,
+                    .first = copy.offset,
+                    .channels = static_cast<std::uint32_t>(copy.channels),
+                    .pixels = static_cast<std::uint32_t>(copy.pixels),
+                    .stored_channels = static_cast<std::uint32_t>(copy.stored_channels),
+                    .type = copy.target.type,
+                    .in_order = copy.is_in_order()});
+    if (!copy.is_in_order()) staged_number = std::max(staged_number, bytes_of(copy.target.type));
+  }
+  Layout layout;
+  const std::size_t tiles = layout.place<Stretch>(all.size());
+  const std::size_t entries = layout.place<CopyEntry>(made.size());
+  std::vector<std::byte> bytes(layout.size());
+  put(bytes, tiles, all);
+  put(bytes, entries, made);
+  Memory memory = upload(bytes, layout.size());
+  std::byte* const base = memory.data();
+  return {std::move(memory),
+          {.tiles = reinterpret_cast<const Stretch*>(base + tiles),
+           .tile_count = static_cast<std::uint32_t>(all.size()),
+           .entries = reinterpret_cast<const CopyEntry*>(base + entries),
+           .entry_count = static_cast<std::uint32_t>(made.size()),
+           .shared_bytes = static_cast<std::uint32_t>(staged_elements * staged_number)}};
+}
+
 template <class Content, class Table>
 const Content& DeviceTables::find_or_make(Cache<Content>& cache, const Table& table) {
   const std::lock_guard lock(mutex_);
@@ -158,6 +217,10 @@ const UpdateTables& DeviceTables::of(const UpdateTable& table) {
 
 const CastTiles& DeviceTables::of(const CastTable& table) {
   return find_or_make(casts_, table);
+}
+
+const CopyTables& DeviceTables::of(const WorkingCopies& table) {
+  return find_or_make(copies_, table);
 }
 
 }  // namespace paceline::runtime::cuda

@@ -1,5 +1,5 @@
-// Tables of kernels in memory of a CUDA device: those of updates, with room for norms and rates, and
-// those of many casts. Made at the first kernel with a table, and kept for as long as the table
+// Tables of kernels in memory of a CUDA device: those of updates, with room for norms and rates, those
+// of working copies, and those of many casts. Made at the first kernel with a table, and kept for as long as the table
 // lives.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <span>
 
 #include "runtime/device/cuda/bodies/cast_tiles.h"
+#include "runtime/device/cuda/bodies/copy_tables.h"
 #include "runtime/device/cuda/bodies/update_table.h"
 #include "runtime/device/device.h"
 
@@ -24,6 +25,7 @@ class DeviceTables {
   // The first call for a table allocates, copies and waits. Throws RunError.
   [[nodiscard]] const UpdateTables& of(const UpdateTable& table);
   [[nodiscard]] const CastTiles& of(const CastTable& table);
+  [[nodiscard]] const CopyTables& of(const WorkingCopies& table);
 
  private:
   template <class Content>
@@ -39,6 +41,7 @@ class DeviceTables {
   [[nodiscard]] const Content& find_or_make(Cache<Content>& cache, const Table& table);
   [[nodiscard]] Kept<UpdateTables> make(const UpdateTable& table);
   [[nodiscard]] Kept<CastTiles> make(const CastTable& table);
+  [[nodiscard]] Kept<CopyTables> make(const WorkingCopies& table);
   // Memory of the device that begins with these bytes; `size` of it in all.
   [[nodiscard]] Memory upload(std::span<const std::byte> bytes, std::size_t size);
 
@@ -47,6 +50,7 @@ class DeviceTables {
   std::mutex mutex_;
   Cache<UpdateTables> updates_;
   Cache<CastTiles> casts_;
+  Cache<CopyTables> copies_;
 };
 
 }  // namespace paceline::runtime::cuda

@@ -12,8 +12,10 @@
 #include "models/base/precision.h"
 #include "runtime/device/cast_table.h"
 #include "runtime/device/cuda/bodies/cast_tiles.h"
+#include "runtime/device/cuda/bodies/copy_tables.h"
 #include "runtime/device/cuda/bodies/update_table.h"
 #include "runtime/device/parameter_update.h"
+#include "runtime/device/working_copies.h"
 
 namespace paceline::runtime::cuda {
 
@@ -44,11 +46,16 @@ struct UpdatedArrays {
   const float* gradients = nullptr;
   float* momentum = nullptr;
   float* mean_square = nullptr;  // with RMSprop
-  void* copies = nullptr;        // of the new weights, in 16 bits; may be null
-  NumberType copies_type = NumberType::fp16;
+};
+// The working copies that an update writes, too: of the host's table, which outlives the kernel, and of
+// the device's.
+struct UpdatedCopies {
+  const WorkingCopies* table = nullptr;  // may be null
+  CopyTables on_device = {};
 };
 // One step: with LARS three kernels, without one.
 [[nodiscard]] cudaError_t start_update(cudaStream_t stream, const UpdateTables& tables,
-                                       const UpdateRule& rule, const UpdatedArrays& arrays);
+                                       const UpdateRule& rule, const UpdatedArrays& arrays,
+                                       const UpdatedCopies& copies = {});
 
 }  // namespace paceline::runtime::cuda

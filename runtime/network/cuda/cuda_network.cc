@@ -77,6 +77,24 @@ void set_gradient_array(Operation& operation, float* array) {
       operation);
 }
 
+// Where the operation that fills a parameter's working copy puts it.
+WorkingCopy as_working_copy(const Operation& operation, const ParameterPlace& place) {
+  const auto target = [](void* data, NumberType type, std::int64_t elements) {
+    return ArrayView{static_cast<std::byte*>(data), type, static_cast<std::size_t>(elements),
+                     MemoryKind::device};
+  };
+  const auto offset = static_cast<std::size_t>(place.offset);
+  if (const auto* vector = std::get_if<cuda::LoadVector>(&operation))
+    return WorkingCopy::in_order(target(vector->target, vector->type, vector->elements), offset);
+  const cuda::Filters& filters = std::get<cuda::LoadFilters>(operation).target;
+  return {.target = target(filters.data, filters.type, filters.stored_elements()),
+          .offset = offset,
+          .outputs = static_cast<std::size_t>(filters.outputs),
+          .channels = static_cast<std::size_t>(filters.channels),
+          .pixels = static_cast<std::size_t>(filters.kernel_height * filters.kernel_width),
+          .stored_channels = static_cast<std::size_t>(filters.stored_channels)};
+}
+
 }  // namespace
 
 class CudaNetwork::Implementation {
@@ -101,6 +119,10 @@ class CudaNetwork::Implementation {
         outcomes_(device, batch()),
         logits_(device, batch() * static_cast<std::size_t>(traits_.classes)) {
     compile(device, network);
+    std::vector<WorkingCopy> copies;
+    for (std::size_t i = 0; i < traits_.parameters.size(); ++i)
+      copies.push_back(as_working_copy(program_.working_copies[i], traits_.parameters[i]));
+    copies_ = WorkingCopies(std::move(copies));
     std::vector<int> all(traits_.parameters.size());
     std::iota(all.begin(), all.end(), 0);
     announce_at(all);
@@ -140,6 +162,11 @@ class CudaNetwork::Implementation {
       issue();
     return compute_->record();
   }
+
+  [[nodiscard]] const WorkingCopies& working_copies() const { return copies_; }
+  // All passes go to one stream.
+  [[nodiscard]] Token working_copies_read() { return compute_->record(); }
+  void use_working_copies(const Token& written) { compute_->wait_for(written); }
 
   void forward(std::span<const float> images, std::span<const std::int32_t> labels, Pass pass,
                std::uint64_t seed) {
@@ -360,6 +387,7 @@ class CudaNetwork::Implementation {
   Memory arena_;
   Memory kept_;
   cuda::Program program_;
+  WorkingCopies copies_;
   // Graphs go before what they work on, and before the streams.
   cuda::Replaying replaying_;
   ReplayedWork working_copies_;
@@ -418,6 +446,15 @@ void CudaNetwork::start_forward(std::span<const float> images, std::span<const s
 }
 PassOutcome CudaNetwork::outcome() {
   return implementation_->outcome();
+}
+const WorkingCopies* CudaNetwork::working_copies() const {
+  return &implementation_->working_copies();
+}
+Token CudaNetwork::working_copies_read() {
+  return implementation_->working_copies_read();
+}
+void CudaNetwork::use_working_copies(const Token& written) {
+  implementation_->use_working_copies(written);
 }
 void CudaNetwork::compute_gradients(float loss_scale, const ArrayView& gradients,
                                     const GradientReady& ready) {

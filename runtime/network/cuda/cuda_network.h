@@ -63,6 +63,9 @@ class CudaNetwork final : public TrainableNetwork {
   [[nodiscard]] ArrayView running_statistics() override;
   Token take_weights(const ConstArrayView& weights, int first, int count,
                      const Token& when) override;
+  [[nodiscard]] const WorkingCopies* working_copies() const override;
+  [[nodiscard]] Token working_copies_read() override;
+  void use_working_copies(const Token& written) override;
   PassOutcome forward(std::span<const float> images, std::span<const std::int32_t> labels,
                       Pass pass, std::uint64_t seed = 0) override;
   void start_forward(std::span<const float> images, std::span<const std::int32_t> labels, Pass pass,

@@ -136,9 +136,8 @@ class CudaNetworkProbe final : public NetworkProbe {
 
   // Gives the network its weights in the way that Training::give_weights does.
   void give_weights() {
-    given_ = network_.take_weights(weights(), 0, static_cast<int>(network_.parameters().size()),
-                                   stream_->record());
-    stream_->wait_for(given_);
+    stream_->wait_for(network_.take_weights(
+        weights(), 0, static_cast<int>(network_.parameters().size()), stream_->record()));
   }
 
   // What training on one rank does (runtime/training/trainer.cc), with one bucket. The learning rate
@@ -152,8 +151,9 @@ class CudaNetworkProbe final : public NetworkProbe {
     *found = 0;
     stream_->start(FindNotFinite{gradients(), found});
     wait_for(stream_->record(), device_patience, "look at the gradients");
-    optimizer_.step(*stream_, weights(), gradients(), 1.0F, 0.0, 0.0);
-    give_weights();
+    stream_->wait_for(network_.working_copies_read());
+    optimizer_.step(*stream_, weights(), gradients(), 1.0F, 0.0, 0.0, network_.working_copies());
+    network_.use_working_copies(stream_->record());
     static_cast<void>(network_.outcome());
   }
 
@@ -255,7 +255,6 @@ class CudaNetworkProbe final : public NetworkProbe {
   Memory gradients_memory_;
   Memory found_;
   Optimizer optimizer_;
-  Token given_;  // the weights that the network has taken last
   int devices_;
   double mark_s_ = 0;
   double round_s_ = 0;

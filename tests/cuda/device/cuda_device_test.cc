@@ -331,7 +331,7 @@ TEST(CudaFaults, OfEachCallAreOneLine) {
                                          .gradients = array,
                                          .momentum = array,
                                          .mean_square = {},
-                                         .copies = {}});
+                                         .copies = nullptr});
     return values_of(device, *two, array).size();
   };
   int failures = 0;

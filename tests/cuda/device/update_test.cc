@@ -1,5 +1,7 @@
 // The update of all parameters on a CUDA device has the bits of the CPU's, with LARS, too: its norms
 // have the CPU's order of additions.
+#include <deque>
+
 #include "runtime/device/copies.h"
 #include "runtime/device/cuda/cuda_stream.h"
 #include "runtime/device/cuda/device_tables.h"
@@ -15,6 +17,8 @@ using runtime::UpdatedTensor;
 using runtime::UpdateParameters;
 using runtime::UpdateRule;
 using runtime::UpdateTable;
+using runtime::WorkingCopies;
+using runtime::WorkingCopy;
 
 struct Setting {
   std::string name;
@@ -23,7 +27,8 @@ struct Setting {
 };
 
 UpdateTable any_table(Random& random, bool lars) {
-  constexpr std::size_t sizes[] = {1, 2, 3, 10, 33, 63, 4095, 4096, 4097, 16384, 16385, 40000};
+  constexpr std::size_t sizes[] = {1,    2,    3,    10,    33,    63,    147,   784,
+                                   4095, 4096, 4097, 16384, 16385, 18432, 36864, 40000};
   std::vector<UpdatedTensor> tensors;
   std::size_t offset = random.below(4);
   for (std::uint64_t i = 1 + random.below(10); i > 0; --i) {
@@ -35,6 +40,54 @@ UpdateTable any_table(Random& random, bool lars) {
     offset += elements + random.below(3);
   }
   return {tensors, lars, 1};
+}
+
+std::size_t any_divisor(Random& random, std::size_t n, std::initializer_list<std::size_t> among) {
+  std::vector<std::size_t> divisors = {1};
+  for (const std::size_t d : among)
+    if (n % d == 0) divisors.push_back(d);
+  return divisors[random.below(divisors.size())];
+}
+
+// Copies of the tensors in any type and order, one behind the other; begins says where, in bytes.
+struct CopyPlaces {
+  std::vector<WorkingCopy> copies;
+  std::vector<std::size_t> begins;
+  std::size_t bytes = 0;
+
+  // The table of copies in an array of so many bytes.
+  [[nodiscard]] WorkingCopies in(const ArrayView& array) const {
+    std::vector<WorkingCopy> placed = copies;
+    for (std::size_t i = 0; i < placed.size(); ++i) {
+      placed[i].target.data = array.data + begins[i];
+      placed[i].target.kind = array.kind;
+    }
+    return WorkingCopies(placed);
+  }
+};
+
+CopyPlaces any_places(Random& random, const UpdateTable& table) {
+  constexpr NumberType types[] = {NumberType::fp16, NumberType::bf16, NumberType::fp32};
+  CopyPlaces all;
+  for (const UpdatedTensor& tensor : table.tensors()) {
+    WorkingCopy copy;
+    copy.offset = tensor.offset;
+    copy.pixels =
+        any_divisor(random, tensor.elements, {2, 3, 4, 9, 25, 36, 49, 121, 784, 2000, 5000, 20000});
+    const std::size_t rows = tensor.elements / copy.pixels;
+    copy.channels = any_divisor(random, rows, {2, 3, 8, 16, 64, 128, rows});
+    copy.outputs = rows / copy.channels;
+    copy.stored_channels =
+        copy.channels + (random.below(3) > 0 ? 0 : std::size_t{1} << random.below(4));
+    copy.target.type = types[random.below(3)];
+    copy.target.elements = copy.outputs * copy.pixels * copy.stored_channels;
+    // As a network aligns them, and any other way.
+    all.bytes += random.below(2) == 0 ? (16 - all.bytes % 16) % 16 : 4 * random.below(5);
+    all.begins.push_back(all.bytes);
+    all.bytes += (copy.target.bytes() + 3) / 4 * 4;
+    all.copies.push_back(copy);
+  }
+  return all;
 }
 
 // Arrays of the table's length with finite numbers, from `first` on.
@@ -61,22 +114,22 @@ TEST_P(CudaUpdate, HasTheBitsOfTheCpu) {
           plain_operand(random, n, first(), 1), plain_operand(random, n, first(), 1000),
           plain_operand(random, n, first(), 0.1F), plain_operand(random, n, first(), 1)};
       for (std::size_t k = 0; k < n + 8; ++k) operands[3].bytes[4 * k + 3] &= std::byte{0x7f};
-      const NumberType copies = i % 4 < 2 ? NumberType::fp16 : NumberType::bf16;
       const bool has_copies = i % 2 == 1;
-      operands.push_back({.type = copies,
-                          .first = first(),
-                          .elements = has_copies ? n : 0,
-                          .bytes = any_numbers(random, copies, n + 8)});
+      const CopyPlaces places = any_places(random, table);
+      operands.push_back({.elements = places.bytes / 4,
+                          .bytes = any_numbers(random, NumberType::fp32, places.bytes / 4)});
+      std::deque<WorkingCopies> copies;
       expect_the_bits_of_the_cpu(
           device, *stream, operands,
           [&](const std::vector<ArrayView>& v, std::uint32_t*) -> Kernel {
-            return UpdateParameters{.table = &table,
-                                    .rule = setting.rule,
-                                    .weights = v[0],
-                                    .gradients = v[1],
-                                    .momentum = v[2],
-                                    .mean_square = v[3],
-                                    .copies = has_copies ? v[4] : ArrayView{}};
+            return UpdateParameters{
+                .table = &table,
+                .rule = setting.rule,
+                .weights = v[0],
+                .gradients = v[1],
+                .momentum = v[2],
+                .mean_square = v[3],
+                .copies = has_copies ? &copies.emplace_back(places.in(v[4])) : nullptr};
           },
           fmt::format("{} elements, update {}", n, i));
     }
@@ -184,7 +237,7 @@ TEST(CudaLars, TakesTheGlobalRateWhereANormIsZero) {
                                   .gradients = v[1],
                                   .momentum = v[2],
                                   .mean_square = {},
-                                  .copies = {}};
+                                  .copies = nullptr};
         },
         "two tensors");
   });
@@ -208,7 +261,7 @@ TEST(CudaUpdate, KnowsATableFromAnotherAtItsPlace) {
                                     .gradients = v[1],
                                     .momentum = v[2],
                                     .mean_square = {},
-                                    .copies = {}};
+                                    .copies = nullptr};
           },
           fmt::format("{} elements", n));
     }

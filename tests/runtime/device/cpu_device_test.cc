@@ -118,6 +118,9 @@ TEST(CpuDevice, UpdatesCopiesWithTheWeights) {
   const std::array<float, 4> gradients = {0.5F, 1e-6F, 7, 1};
   std::array<float, 4> momentum{};
   const Memory copies = device.allocate(8, MemoryKind::host);
+  const ArrayView array = copies.array(NumberType::bf16);
+  const WorkingCopies table_of_copies(
+      {WorkingCopy::in_order(array.part(0, 2), 0), WorkingCopy::in_order(array.part(3, 1), 3)});
   std::array<float, 4> copied = {9, 9, 9, 9};
   stream->start(Cast{view_of(std::span<const float>(copied)), copies.array(NumberType::bf16)});
   stream->start(UpdateParameters{.table = &table,
@@ -126,7 +129,7 @@ TEST(CpuDevice, UpdatesCopiesWithTheWeights) {
                                  .gradients = view_of(std::span<const float>(gradients)),
                                  .momentum = view_of(std::span<float>(momentum)),
                                  .mean_square = {},
-                                 .copies = copies.array(NumberType::bf16)});
+                                 .copies = &table_of_copies});
   stream->start(Cast{copies.array(NumberType::bf16), view_of(std::span<float>(copied))});
   EXPECT_EQ(weights, (std::array<float, 4>{0.5F, 2 - 1e-6F, 3, 3}));
   EXPECT_EQ(copied, (std::array<float, 4>{0.5F, 2, 9, 3}));

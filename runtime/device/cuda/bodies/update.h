@@ -1,5 +1,5 @@
 // Bodies of the update of all parameters (runtime/device/parameter_update.h): first the norms of all
-// tensors in one pass where there is LARS, then one pass over masters, momentum and 16-bit copies.
+// tensors in one pass where there is LARS, then one pass over masters, momentum and working copies.
 //
 // The table is cut twice, once for all steps. Norms have the blocks and the order of additions of
 // runtime/device/cpu_update.cc and of square_sums() (runtime/tensor/optimizer_kernels.h), so that
@@ -16,6 +16,7 @@
 
 #include "runtime/device/cuda/bodies/numbers.h"
 #include "runtime/device/cuda/bodies/update_table.h"
+#include "runtime/device/cuda/bodies/working_copies.h"
 
 namespace paceline::runtime::cuda {
 
@@ -157,20 +158,21 @@ struct RmspropRule {
   }
 };
 
-// No 16-bit copies.
-struct NoCopy {
-  std::uint16_t bits;
+// Takes new weights nowhere.
+struct NoWriter {
+  PACELINE_HD void take(std::uint64_t /*i*/, float /*weight*/) const {}
+  PACELINE_HD void take(std::uint64_t /*i*/, const float (&/*weights*/)[4]) const {}
 };
 
-// One step of the rule on all tensors, and where there are copies the new weights rounded to 16
-// bits. A block has a tile. 20 bytes an element, 28 with mean squares, and 2 more with copies.
+// One step of the rule on all tensors, and where there are working copies the new weights rounded to
+// their types. A block has a tile. 20 bytes an element, 28 with mean squares, and the size of a number
+// of the copies more. The second phase takes to the copies what is in shared memory.
 //
-// Tiles begin at multiples of tile_elements of the flat arrays, or where their tensors do, so that
-// groups of four numbers are aligned in all arrays if the arrays themselves are.
-template <class Rule, class Copy>
+// Groups of four numbers of the flat arrays are aligned in all of them if the arrays themselves are.
+template <class Rule, class CopiesOrNone>
 struct UpdateBody {
-  static constexpr int phases = 1;
-  static constexpr bool has_copies = !__is_same(Copy, NoCopy);
+  static constexpr bool has_copies = CopiesOrNone::exist;
+  static constexpr int phases = has_copies ? 2 : 1;
   static constexpr unsigned width = 4;
   const Stretch* tiles;
   std::uint32_t tile_count;
@@ -183,26 +185,24 @@ struct UpdateBody {
   const float* gradients;
   float* momentum;
   float* mean_square;
-  Copy* copies;
+  CopiesOrNone copies;
   std::uint64_t elements;  // of the flat arrays
   bool aligned;            // all arrays begin at multiples of 16 bytes
 
-  PACELINE_HD void phase(int, const Block& block) const {
+  PACELINE_HD void phase(int p, const Block& block) const {
     const Stretch tile = tiles[block.block];
-    const float decay = tensors[tile.tensor].decay;
-    const float own_rate = rates == nullptr ? rate : rates[tile.tensor];
-    const std::uint64_t end = tile.first + tile.elements;
-    // Groups of four from `whole` to `whole_end`, single numbers before and behind.
-    std::uint64_t whole = aligned ? (tile.first + width - 1) / width * width : end;
-    std::uint64_t whole_end = aligned ? end / width * width : end;
-    if (whole > whole_end) whole = whole_end = end;
-    for (std::uint64_t i = tile.first + block.thread; i < whole; i += block.threads)
-      single(i, decay, own_rate);
-    for (std::uint64_t i = whole + std::uint64_t{block.thread} * width; i < whole_end;
-         i += std::uint64_t{block.threads} * width)
-      group(i, decay, own_rate);
-    for (std::uint64_t i = whole_end + block.thread; i < end; i += block.threads)
-      single(i, decay, own_rate);
+    if constexpr (has_copies) {
+      const CopyEntry copy = copies.entries[tile.tensor];
+      if (p == 1 && copy.in_order) return;
+      with_writer(tile, copy, block, [this, p, &tile, &block](const auto& writer) {
+        if (p == 0)
+          update(tile, block, writer);
+        else
+          writer.write(block);
+      });
+    } else {
+      update(tile, block, NoWriter{});
+    }
   }
   template <class Visitor>
   void access(const Visitor& visitor) const {
@@ -213,20 +213,40 @@ struct UpdateBody {
     visitor.write(weights, elements);
     visitor.write(momentum, elements);
     if constexpr (Rule::has_mean_square) visitor.write(mean_square, elements);
-    if constexpr (has_copies) visitor.write(copies, elements);
+    if constexpr (has_copies) copies.access(visitor);
   }
 
  private:
-  PACELINE_HD void single(std::uint64_t i, float decay, float own_rate) const {
+  template <class Writer>
+  PACELINE_HD void update(const Stretch& tile, const Block& block, const Writer& writer) const {
+    const float decay = tensors[tile.tensor].decay;
+    const float own_rate = rates == nullptr ? rate : rates[tile.tensor];
+    const std::uint64_t end = tile.first + tile.elements;
+    // Groups of four from `whole` to `whole_end`, single numbers before and behind.
+    std::uint64_t whole = aligned ? (tile.first + width - 1) / width * width : end;
+    std::uint64_t whole_end = aligned ? end / width * width : end;
+    if (whole > whole_end) whole = whole_end = end;
+    for (std::uint64_t i = tile.first + block.thread; i < whole; i += block.threads)
+      single(i, decay, own_rate, writer);
+    for (std::uint64_t i = whole + std::uint64_t{block.thread} * width; i < whole_end;
+         i += std::uint64_t{block.threads} * width)
+      group(i, decay, own_rate, writer);
+    for (std::uint64_t i = whole_end + block.thread; i < end; i += block.threads)
+      single(i, decay, own_rate, writer);
+  }
+  template <class Writer>
+  PACELINE_HD void single(std::uint64_t i, float decay, float own_rate,
+                          const Writer& writer) const {
     UpdatedNumbers n{weights[i], momentum[i], 0};
     if constexpr (Rule::has_mean_square) n.mean_square = mean_square[i];
     rule.step(n, gradients[i], decay, own_rate);
     store(weights + i, n.weight);
     store(momentum + i, n.momentum);
     if constexpr (Rule::has_mean_square) store(mean_square + i, n.mean_square);
-    if constexpr (has_copies) store(copies + i, n.weight);
+    writer.take(i, n.weight);
   }
-  PACELINE_HD void group(std::uint64_t i, float decay, float own_rate) const {
+  template <class Writer>
+  PACELINE_HD void group(std::uint64_t i, float decay, float own_rate, const Writer& writer) const {
     float w[width];
     float g[width];
     float v[width];
@@ -246,7 +266,7 @@ struct UpdateBody {
     store(weights + i, w);
     store(momentum + i, v);
     if constexpr (Rule::has_mean_square) store(mean_square + i, m);
-    if constexpr (has_copies) store(copies + i, w);
+    writer.take(i, w);
   }
 };
 
