@@ -9,11 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "cli/job/basis.h"
 #include "cli/output.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
-#include "models/cluster/cluster_figures.h"
-#include "models/cluster/placement.h"
 
 namespace paceline::cli {
 namespace {
@@ -66,19 +65,22 @@ std::string alike_text(const simulator::StrategyPrediction& row) {
                       : fmt::format("; within 0.1 % also with {} segments", text);
 }
 
-template <class Q, class Text>
-std::string figure_line(const char* what, const Figure<Q>& figure, Text text) {
-  const std::string spread = figure.low == figure.high
-                                 ? ""
-                                 : fmt::format(" ({} to {})", text(figure.low), text(figure.high));
-  return fmt::format("  {:<18} {}{}, {}: {}\n", what, text(figure.value), spread,
-                     name(figure.provenance), figure.source);
-}
-
-template <class Q>
-const Figure<Q>& calibrated_or(const std::optional<Figure<Q>>& calibrated,
-                               const Figure<Q>& stated) {
-  return calibrated ? *calibrated : stated;
+std::string figure_text(double value, job::BasisUnit unit) {
+  switch (unit) {
+    case job::BasisUnit::seconds:
+      return to_text(Seconds{value});
+    case job::BasisUnit::bytes_per_second:
+      return to_text(BytesPerSecond{value});
+    case job::BasisUnit::share:
+      return fmt::format("{:.3g} %", 100 * value);
+    case job::BasisUnit::factor:
+      return fmt::format("{:.3g} x", value);
+    case job::BasisUnit::ratio:
+      return fmt::format("{:.3g}:1", value);
+    case job::BasisUnit::number:
+      break;
+  }
+  return fmt::format("{:.3g}", value);
 }
 
 std::string assignments_text(const std::map<int, double>& values) {
@@ -137,50 +139,6 @@ std::string given_thresholds(const simulator::ThresholdRequest& given) {
   if (given.factors_every) parts.push_back(fmt::format("factors every {}", *given.factors_every));
   if (given.through_host) parts.emplace_back("host copies");
   return fmt::format("{}", fmt::join(parts, ", "));
-}
-
-std::string link_lines(const models::Cluster& cluster, const models::Profile& profile) {
-  const auto time = [](Seconds v) { return to_text(v); };
-  const auto rate = [](BytesPerSecond v) { return to_text(v); };
-  const std::string nic =
-      !cluster.has_nic()
-          ? ""
-          : figure_line("NIC latency", calibrated_or(profile.nic_latency, cluster.nic.latency),
-                        time) +
-                figure_line("NIC bandwidth",
-                            calibrated_or(profile.nic_bandwidth, cluster.nic.bandwidth), rate);
-  return nic +
-         figure_line("intra latency", calibrated_or(profile.intra_latency, cluster.intra.latency),
-                     time) +
-         figure_line("intra bandwidth",
-                     calibrated_or(profile.intra_bandwidth, cluster.intra.bandwidth), rate);
-}
-
-// The effects that count in the job's predictions; null if none do.
-const models::Effects* effects_of(const job::Job& job) {
-  return simulator::effects_of(job.cluster, job.profile ? &*job.profile : nullptr,
-                               job.compute_is_exact);
-}
-
-std::string effect_lines(const models::Effects& effects) {
-  const auto share = [](double v) { return fmt::format("{:.3g} %", 100 * v); };
-  const auto factor = [](double v) { return fmt::format("{:.3g} x", v); };
-  const auto time = [](Seconds v) { return to_text(v); };
-  std::string text = figure_line("rank spread", effects.rank_spread, share) +
-                     figure_line("jitter", effects.jitter, share);
-  // Effects that only GPUs have are left out where they do nothing.
-  if (effects.crowding.high > 1) text += figure_line("crowding", effects.crowding, factor);
-  if (effects.slowdown.high > 0) {
-    text += figure_line("slowdown", effects.slowdown, factor) +
-            figure_line("memory-bound", effects.memory_bound, share);
-  }
-  if (effects.collective_launch.high > Seconds{0})
-    text += figure_line("launch", effects.collective_launch, time);
-  if (effects.layer_launch.high > Seconds{0})
-    text += figure_line("fixed per layer", effects.layer_launch, time);
-  return text + figure_line("unexplained", effects.unexplained, share) +
-         figure_line("per doubling", effects.unexplained_doubling, share) +
-         figure_line("per exposed", effects.unexplained_exposed, share);
 }
 
 // What times the all-reduces of a row, in two words at most.
@@ -342,28 +300,20 @@ std::string percent(double share) {
 }
 
 std::string basis_text(const job::Job& job) {
-  const models::Cluster& cluster = job.cluster;
-  const models::Profile none;
-  const models::Profile& profile = job.profile ? *job.profile : none;
-  const auto rate = [](BytesPerSecond v) { return to_text(v); };
-  const auto number = [](double v) { return fmt::format("{:.3g}", v); };
   std::string text;
-  if (cluster.platform != nullptr) {
-    text += fmt::format("  {:<18} {}: {} hosts, {} links\n", "platform", cluster.platform->name,
-                        cluster.platform->hosts.size(), cluster.platform->links.size());
-  } else {
-    text += link_lines(cluster, profile);
+  for (const job::BasisLine& line : job::basis_of(job)) {
+    if (!line.text.empty()) {
+      text += fmt::format("  {:<18} {}\n", line.what, line.text);
+      continue;
+    }
+    const Figure<double>& figure = line.figure;
+    const std::string spread = figure.low == figure.high
+                                   ? ""
+                                   : fmt::format(" ({} to {})", figure_text(figure.low, line.unit),
+                                                 figure_text(figure.high, line.unit));
+    text += fmt::format("  {:<18} {}{}, {}: {}\n", line.what, figure_text(figure.value, line.unit),
+                        spread, name(figure.provenance), figure.source);
   }
-  if (cluster.fabric.kind != models::FabricKind::flat)
-    text += fmt::format("  {:<18} {}\n", "fabric", described_fabric(cluster));
-  if (profile.uplink_oversubscription && cluster.fabric.kind == models::FabricKind::fat_tree)
-    text += figure_line("uplink of a leaf", *profile.uplink_oversubscription,
-                        [](double v) { return fmt::format("{:.3g}:1", v); });
-  if (cluster.placement != models::Placement::node_major || !cluster.slots.empty())
-    text += fmt::format("  {:<18} {}\n", "placement", described_placement(cluster));
-  text += figure_line("memory bandwidth", cluster.device.memory_bandwidth, rate);
-  text += figure_line("memory efficiency", cluster.device.memory_efficiency, number);
-  if (const models::Effects* effects = effects_of(job)) text += effect_lines(*effects);
   return text;
 }
 
@@ -472,7 +422,7 @@ std::string to_text(const job::PredictionTable& table, int width) {
       "interval: {}\n",
       table.job.stragglers ? "mean throughput " : "", winner.baseline_ranks,
       winner.baseline_ranks == 1 ? "" : "s", table.job.stragglers ? " and without stragglers" : "",
-      effects_of(table.job) != nullptr
+      job::effects_of(table.job) != nullptr
           ? "the middle 90 % of samples of all figures below, and of what none of them explains"
           : "all figures at their fast or slow end");
   text += memory_text(table);

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/job/basis.h"
 #include "cli/job/prediction_table.h"
 #include "models/cluster/cluster_figures.h"
 #include "models/cluster/placement.h"
@@ -82,6 +83,8 @@ Json document_of(const char* schema, const PredictionTable& table, std::optional
   Json json = {{"schema", schema},
                {"model", table.network.work.name},
                {"cluster", job.cluster.name},
+               {"device", job.cluster.device.name},
+               {"ranks_per_node", job.cluster.ranks_per_node},
                {"fabric", described_fabric(job.cluster)},
                {"placement", described_placement(job.cluster)}};
   if (ranks) json["ranks"] = *ranks;
@@ -112,6 +115,7 @@ Json table_json(const PredictionTable& table) {
   json["warnings"] = table.warnings;
   if (table.job.stragglers) json["stragglers"] = straggler_json(table.job);
   if (!table.better.empty()) json["sensitivity"] = sensitivity_json(table);
+  json["rests_on"] = basis_json(table.job);
   return json;
 }
 
@@ -147,6 +151,7 @@ std::string scaling_json(std::span<const PredictionTable> tables) {
                               {"best", best_json(table)},
                               {"left_out", left_out_json(table)}});
   json["warnings"] = all_warnings(tables);
+  json["rests_on"] = basis_json(tables.front().job);
   return json.indented();
 }
 

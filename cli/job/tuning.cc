@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/job/basis.h"
 #include "cli/job/option_values.h"
 #include "models/base/error.h"
 #include "models/collective/catalogue.h"
@@ -151,9 +152,14 @@ std::vector<RuntimeDefaults> runtime_defaults(const Tuning& tuning) {
 std::string to_json(const Tuning& tuning) {
   const Job& job = tuning.table.job;
   const simulator::TunedPlan& tuned = tuning.tuned;
-  Json json = {{"schema", "paceline.tuning/1"},        {"model", tuning.table.network.work.name},
-               {"cluster", job.cluster.name},          {"ranks", tuning.table.ranks},
-               {"batch_per_rank", job.batch_per_rank}, {"precision", name(job.precision)}};
+  Json json = {{"schema", "paceline.tuning/1"},
+               {"model", tuning.table.network.work.name},
+               {"cluster", job.cluster.name},
+               {"device", job.cluster.device.name},
+               {"ranks_per_node", job.cluster.ranks_per_node},
+               {"ranks", tuning.table.ranks},
+               {"batch_per_rank", job.batch_per_rank},
+               {"precision", name(job.precision)}};
   json.update(setting_json(job));
   json["strategy"] = tuned.plan.strategy;
   json["wire_type"] = name(tuned.plan.wire);
@@ -190,6 +196,7 @@ std::string to_json(const Tuning& tuning) {
                                   {"iteration_s", row.iteration.value.value()},
                                   {"gain", tuning.gain_over(row)}});
   json["warnings"] = tuning.table.warnings;
+  json["rests_on"] = basis_json(job);
   return json.indented();
 }
 
