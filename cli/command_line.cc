@@ -68,7 +68,9 @@ class Parser {
     } catch (const CLI::CallForVersion&) {
       return {.text = app_.version() + "\n", .run = {}};
     }
-    return {.text = {}, .run = commands_.at(&chosen(app_))->run()};
+    const auto& run = commands_.at(&chosen(app_))->run();
+    if (!run) return {};
+    return {.text = {}, .run = [run, words = Words(argv + 1, argv + argc)] { run(words); }};
   }
 
  private:

@@ -10,6 +10,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace paceline::cli {
@@ -33,6 +34,9 @@ struct Option {
   Option& needs(const Option& other);
 };
 
+// The words of a command line behind the program's name, as the user typed them.
+using Words = std::vector<std::string>;
+
 // A command and those below it, as in `paceline show network`.
 class Command {
  public:
@@ -45,20 +49,24 @@ class Command {
   Option& add_option(std::string name, std::string& text, std::string help);
   Option& add_flag(std::string name, bool& flag, std::string help);
   // What the command does. A command without this needs one of the commands below it.
-  void on_run(std::function<void()> run) { run_ = std::move(run); }
+  void on_run(std::function<void()> run) {
+    run_ = [run = std::move(run)](const Words&) { run(); };
+  }
+  // The same for a command that says how it was called.
+  void on_run(std::function<void(const Words& words)> run) { run_ = std::move(run); }
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::string& help() const { return help_; }
   [[nodiscard]] const std::deque<Command>& commands() const { return commands_; }
   [[nodiscard]] const std::deque<Option>& options() const { return options_; }
-  [[nodiscard]] const std::function<void()>& run() const { return run_; }
+  [[nodiscard]] const std::function<void(const Words& words)>& run() const { return run_; }
 
  private:
   std::string name_;
   std::string help_;
   std::deque<Command> commands_;
   std::deque<Option> options_;
-  std::function<void()> run_;
+  std::function<void(const Words& words)> run_;
 };
 
 // What the words of a command line ask for.

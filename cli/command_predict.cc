@@ -5,12 +5,13 @@
 #include "cli/job/files.h"
 #include "cli/job/option_values.h"
 #include "cli/job/plan_file.h"
+#include "cli/job/plan_timeline.h"
 #include "cli/output.h"
 #include "cli/prediction_progress.h"
 #include "cli/prediction_text.h"
+#include "cli/report.h"
 #include "cli/shared_options.h"
 #include "cli/table.h"
-#include "simulator/iteration/timeline.h"
 
 namespace paceline::cli {
 namespace {
@@ -20,24 +21,11 @@ struct Options {
   job::StragglerOptions stragglers;
   std::string timeline;
   std::string plan_out;
+  std::string html;
   bool sensitivity = false;
   bool wide = false;
   bool json = false;
 };
-
-// Writes the timeline of the fastest row.
-void write_timeline(const job::PredictionTable& table, const std::string& path) {
-  const simulator::StrategyPrediction& row = table.rows[table.best()];
-  simulator::Predictor predictor(table.job.request(table.network, table.ranks, row.plan.wire));
-  const simulator::StrategyRun run = predictor.run(row.plan);
-  const std::string title = fmt::format(
-      "{} on {}, {} ranks, batch {}, {}, {} on the wire", table.network.work.name,
-      table.job.cluster.name, table.ranks, table.job.batch_per_rank, row.name, name(row.plan.wire));
-  models::Timeline timeline = simulator::predicted_timeline(run, title);
-  timeline.batch_per_rank = table.job.batch_per_rank;
-  job::write_output_file(path, models::chrome_trace(table.network.work, run.plan, {timeline}));
-  notice("timeline of {} written to {}: open it in ui.perfetto.dev\n", row.name, path);
-}
 
 job::Job load(const Options& options) {
   job::Job job = load_job(options.job);
@@ -52,12 +40,33 @@ job::Job load(const Options& options) {
   if (!options.plan_out.empty() && job.networks.size() > 1)
     throw InputError({"--plan-out"}, fmt::format("{} networks and one plan", job.networks.size()),
                      "give one --model");
-  check_outputs_of(options.job,
-                   {{"--timeline", options.timeline}, {"--plan-out", options.plan_out}});
+  if (!options.html.empty() && job.networks.size() > 1)
+    throw InputError({"--html"}, fmt::format("{} networks and one report", job.networks.size()),
+                     "give one --model");
+  check_outputs_of(options.job, {{"--timeline", options.timeline},
+                                 {"--plan-out", options.plan_out},
+                                 {"--html", options.html}});
   return job;
 }
 
-void run(const Options& options) {
+// Writes the timeline of the fastest row, alone and into the report.
+void write_timelines(const job::PredictionTable& table, const Options& options,
+                     const Words& words) {
+  if (options.timeline.empty() && options.html.empty()) return;
+  const std::string timeline = job::best_timeline(table);
+  if (!options.timeline.empty()) {
+    job::write_output_file(options.timeline, timeline);
+    notice("timeline of {} written to {}: open it in ui.perfetto.dev\n",
+           table.rows[table.best()].name, options.timeline);
+  }
+  if (!options.html.empty())
+    write_report(options.html, words,
+                 fmt::format("{} on {}, {} ranks", table.network.work.name, table.job.cluster.name,
+                             table.ranks),
+                 {{"result", to_json(table)}, {"timeline", timeline}});
+}
+
+void run(const Options& options, const Words& words) {
   const job::Job job = load(options);
   const int ranks = ranks_of(options.job, job);
   const int width = options.wide ? unlimited_width : table_width();
@@ -68,7 +77,7 @@ void run(const Options& options) {
     if (options.sensitivity) add_sensitivity(tables.back());
   }
   warn(all_warnings(tables));
-  if (!options.timeline.empty()) write_timeline(tables.front(), options.timeline);
+  write_timelines(tables.front(), options, words);
   if (!options.plan_out.empty()) {
     const simulator::StrategyPrediction& row = tables.front().rows[tables.front().best()];
     job::write_plan(options.plan_out, row.plan, job.networks.front().work);
@@ -106,8 +115,9 @@ void add_predict(Command& app) {
   command.add_flag("--sensitivity", options->sensitivity,
                    "Also say what the fastest row would gain by better NICs, links, or devices");
   add_wide_option(command, options->wide);
+  add_html_option(command, options->html);
   command.add_flag("--json", options->json, "Print one JSON document");
-  command.on_run([options] { run(*options); });
+  command.on_run([options](const Words& words) { run(*options, words); });
 }
 
 }  // namespace paceline::cli

@@ -1,11 +1,14 @@
 // paceline scale: the scaling curve of every strategy.
+#include <algorithm>
 #include <memory>
 
 #include "cli/command.h"
 #include "cli/job/option_values.h"
+#include "cli/job/plan_timeline.h"
 #include "cli/output.h"
 #include "cli/prediction_text.h"
 #include "cli/progress.h"
+#include "cli/report.h"
 #include "cli/shared_options.h"
 #include "cli/table.h"
 #include "models/cluster/placement.h"
@@ -15,6 +18,7 @@ namespace {
 
 struct Options {
   job::JobOptions job;
+  std::string html;
   bool wide = false;
   bool json = false;
 };
@@ -109,8 +113,22 @@ std::vector<job::PredictionTable> predict_points(const job::Job& job, const std:
   return tables;
 }
 
-void run(const Options& options) {
+// Writes the curve, with the timeline of the most ranks.
+void write_report_of(const std::vector<job::PredictionTable>& tables, const std::string& path,
+                     const Words& words) {
+  const auto most = std::max_element(
+      tables.begin(), tables.end(), [](const auto& a, const auto& b) { return a.ranks < b.ranks; });
+  const auto least = std::min_element(
+      tables.begin(), tables.end(), [](const auto& a, const auto& b) { return a.ranks < b.ranks; });
+  write_report(path, words,
+               fmt::format("{} on {}, {} to {} ranks", most->network.work.name,
+                           most->job.cluster.name, least->ranks, most->ranks),
+               {{"result", scaling_json(tables)}, {"timeline", job::best_timeline(*most)}});
+}
+
+void run(const Options& options, const Words& words) {
   job::Job job = load_job(options.job);
+  check_outputs_of(options.job, {{"--html", options.html}});
   if (job.networks.size() != 1)
     throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()),
                      "scale takes one");
@@ -128,6 +146,7 @@ void run(const Options& options) {
                      fmt::format("choose 1 to {}, or a curve of more ranks", least));
   const std::vector<job::PredictionTable> tables = predict_points(job, ranks, width);
   warn(all_warnings(tables));
+  if (!options.html.empty()) write_report_of(tables, options.html, words);
   if (options.json) {
     print("{}\n", scaling_json(tables));
   } else {
@@ -150,8 +169,9 @@ void add_scale(Command& app) {
       .value("LIST|RANGE");
   add_baseline_option(command, options->job.baseline);
   add_wide_option(command, options->wide);
+  add_html_option(command, options->html);
   command.add_flag("--json", options->json, "Print one JSON document");
-  command.on_run([options] { run(*options); });
+  command.on_run([options](const Words& words) { run(*options, words); });
 }
 
 }  // namespace paceline::cli

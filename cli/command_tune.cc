@@ -11,10 +11,12 @@
 #include "cli/job/files.h"
 #include "cli/job/option_values.h"
 #include "cli/job/plan_file.h"
+#include "cli/job/plan_timeline.h"
 #include "cli/job/tuning.h"
 #include "cli/output.h"
 #include "cli/prediction_text.h"
 #include "cli/progress.h"
+#include "cli/report.h"
 #include "cli/shared_options.h"
 #include "cli/stop_signals.h"
 #include "cli/table.h"
@@ -31,6 +33,7 @@ struct Options {
   std::string plan_out;
   std::string all_reduces;
   std::string time_limit = default_limit;
+  std::string html;
   bool json = false;
 };
 
@@ -114,12 +117,12 @@ std::string strategies_text(const job::Tuning& tuning) {
          "they rest on.\n";
 }
 
-void run(const Options& options) {
+void run(const Options& options, const Words& words) {
   job::Job job = load_job(options.job);
   job::compare_with_others(job);
   job::leave_out_untimed(job);
   const int ranks = ranks_of(options.job, job);
-  check_outputs_of(options.job, {{"--plan-out", options.plan_out}});
+  check_outputs_of(options.job, {{"--plan-out", options.plan_out}, {"--html", options.html}});
   const std::vector<std::string> all_reduces = job::parse_all_reduces(options.all_reduces);
   const Seconds limit =
       job::parsing_option("--time-limit", [&] { return parse_seconds(options.time_limit); });
@@ -147,6 +150,14 @@ void run(const Options& options) {
   if (!options.plan_out.empty()) {
     job::write_plan(options.plan_out, tuning.tuned.plan, job.networks.front().work);
     notice("plan written to {}: --plan of predict, train and replay takes it\n", options.plan_out);
+  }
+  if (!options.html.empty()) {
+    const models::Plan& plan = tuning.tuned.plan;
+    write_report(options.html, words,
+                 fmt::format("{} on {}, {} ranks, tuned", tuning.table.network.work.name,
+                             job.cluster.name, ranks),
+                 {{"result", to_json(tuning)},
+                  {"timeline", job::plan_timeline(tuning.table, plan, plan.strategy)}});
   }
   if (options.json) {
     print("{}\n", to_json(tuning));
@@ -179,8 +190,9 @@ void add_tune(Command& app) {
       .add_option("--time-limit", options->time_limit,
                   "How long to search where the best plan is not proven; Ctrl-C stops it, too")
       .value(fmt::format("TIME ({})", default_limit));
+  add_html_option(command, options->html);
   command.add_flag("--json", options->json, "Print one JSON document");
-  command.on_run([options] { run(*options); });
+  command.on_run([options](const Words& words) { run(*options, words); });
 }
 
 }  // namespace paceline::cli

@@ -1,0 +1,28 @@
+// Tests: tests/cli/report_test.py.
+#include "cli/report.h"
+
+#include <utility>
+
+#include "cli/job/files.h"
+#include "cli/output.h"
+
+namespace paceline::cli {
+
+void add_html_option(Command& command, std::string& path) {
+  command
+      .add_option("--html", path,
+                  "Write a report with charts as one HTML file, which opens without a network")
+      .value("FILE");
+}
+
+void write_report(const std::string& path, const Words& words, const std::string& title,
+                  std::vector<page::Document> documents) {
+  const page::Page page{.title = title,
+                        .command = "paceline " + page::shell_line(words),
+                        .version = PACELINE_VERSION,
+                        .documents = std::move(documents)};
+  job::write_output_file(path, page::html(page));
+  notice("report written to {}: open it in a browser\n", path);
+}
+
+}  // namespace paceline::cli
