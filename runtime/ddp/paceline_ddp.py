@@ -9,9 +9,9 @@ in which gradients were ready. So there are two ways:
     ddp = paceline_ddp.wrap_with_caps(model, plan)           # DDP's own buckets, as near as caps come
     print("\\n".join(paceline_ddp.differences(ddp, plan)))    # after three iterations: what DDP made
 
-Where caps make DDP's own buckets those of the plan, the hook sends them as they are. Otherwise DDP hands
-over each gradient by itself, the hook gathers those of a bucket of the plan, and sends the bucket as
-soon as it is whole. That costs a copy in and a copy out, and a call of Python for each gradient.
+Where caps make DDP's own buckets those of the plan, the hook sends them as they are. Otherwise caps make
+buckets that are parts of the plan's, the hook gathers those of a bucket of the plan, and sends the bucket
+as soon as it is whole. That costs a copy in and a copy out, and a call of Python for each part.
 Everything that a plan says besides (schedules, streams) is the process group's.
 
 Whatever is wrong with a plan is a PlanError of one line. Needs PyTorch 1.13 or later; reading plans
@@ -220,12 +220,9 @@ class Caps:
         return self.wrong == 0
 
 
-def nearest_caps(plan, element_bytes=4, one_cap=False):
-    """The caps whose buckets end most often where the plan's do, if gradients are ready in the plan's
-    order: the first as the plan's first bucket, and then the best for the others; with `one_cap` one for
-    both, as versions of DDP from 2.3 on have it. Of several the largest is taken, which needs the order
-    least. A few milliseconds to a second.
-    """
+def _cuts(plan, element_bytes, one_cap):
+    """The caps that are worth trying, by rising size, with the ends of the buckets that DDP makes by them if
+    gradients are ready in the plan's order: (first, others, ends)."""
     sizes = [element_bytes * gradient.elements for gradient in plan.gradients]
     wanted = _ends(len(bucket) for bucket in plan.buckets)
     sums = [0]
@@ -235,22 +232,31 @@ def nearest_caps(plan, element_bytes=4, one_cap=False):
     # A cap matters where some bucket just reaches it at an end of the plan's.
     caps = sorted({sums[end] - sums[i] for end in wanted for i in range(end)} | {sums[-1]})
     most_tried = 4096
-    caps = caps[::-(-len(caps) // most_tried)] + [caps[-1]]
-
-    def ends_of(cap):
+    for cap in [1] + caps[::-(-len(caps) // most_tried)] + [caps[-1]]:
         ends, at, limit = set(), 0, cap if one_cap else first
         while at < len(sizes):
             at = min(bisect.bisect_left(sums, sums[at] + limit, lo=at + 1), len(sizes))
             ends.add(at)
             limit = cap
-        return ends
-    best = None
-    for cap in caps:
-        ends = ends_of(cap)
-        wrong = len(ends ^ wanted)
-        if best is None or wrong <= best.wrong:
-            best = Caps(cap if one_cap else first, cap, wrong, len(ends))
-    return best
+        yield cap if one_cap else first, cap, ends
+
+
+def nearest_caps(plan, element_bytes=4, one_cap=False):
+    """The caps whose buckets end most often where the plan's do, if gradients are ready in the plan's
+    order: the first as the plan's first bucket, and then the best for the others; with `one_cap` one for
+    both, as versions of DDP from 2.3 on have it. Of several the largest is taken, which needs the order
+    least. A few milliseconds to a second.
+    """
+    wanted = _ends(len(bucket) for bucket in plan.buckets)
+    tried = (Caps(first, others, len(ends ^ wanted), len(ends)) for first, others, ends in _cuts(plan, element_bytes, one_cap))
+    return min(tried, key=lambda caps: (caps.wrong, -caps.others))
+
+
+def refining_caps(plan, element_bytes=4, one_cap=False):
+    """The caps that make the fewest buckets of which each is within one of the plan's."""
+    wanted = _ends(len(bucket) for bucket in plan.buckets)
+    tried = (Caps(first, others, len(ends ^ wanted), len(ends)) for first, others, ends in _cuts(plan, element_bytes, one_cap) if wanted <= ends)
+    return min(tried, key=lambda caps: caps.buckets)
 
 
 def _trainable(module):
@@ -287,6 +293,10 @@ def _construct(module, arguments, first):
         distributed._DEFAULT_FIRST_BUCKET_BYTES = before
 
 
+def _has_one_cap(constructor):
+    return inspect.signature(constructor).parameters["bucket_cap_mb"].default is None
+
+
 def caps_as_arguments(plan, constructor, element_bytes=4):
     """The arguments of DDP's constructor that come nearest to the plan, and the caps that they are.
 
@@ -297,7 +307,7 @@ def caps_as_arguments(plan, constructor, element_bytes=4):
     if "bucket_cap_mb_list" in parameters:
         sizes = [element_bytes * sum(gradient.elements for gradient in bucket) for bucket in plan.buckets]
         return {"bucket_cap_mb_list": [size / MEBIBYTE for size in sizes]}, Caps(sizes[0], sizes[-1], 0, len(sizes))
-    caps = nearest_caps(plan, element_bytes, one_cap=parameters["bucket_cap_mb"].default is None)
+    caps = nearest_caps(plan, element_bytes, _has_one_cap(constructor))
     return {"bucket_cap_mb": caps.others / MEBIBYTE}, caps
 
 
@@ -460,8 +470,12 @@ def wrap(module, plan, record=False, one_by_one=False, **arguments):
     _check_group(plan, group)
     parameters = _matched(plan, module)
     caps_arguments, caps = caps_as_arguments(plan, DistributedDataParallel, parameters[0].element_size())
-    if one_by_one or not caps.is_exact:  # each gradient by itself, as soon as it is there
-        caps_arguments, caps = {"bucket_cap_mb": 1 / MEBIBYTE}, Caps(1, 1, 0, len(parameters))
+    if one_by_one:  # each gradient by itself, as soon as it is there
+        caps = Caps(1, 1, 0, len(parameters))
+        caps_arguments = {"bucket_cap_mb": 1 / MEBIBYTE}
+    elif not caps.is_exact:  # as few calls of the hook as its caps allow
+        caps = refining_caps(plan, parameters[0].element_size(), _has_one_cap(DistributedDataParallel))
+        caps_arguments = {"bucket_cap_mb": caps.others / MEBIBYTE}
     ddp = _construct(module, {**arguments, **caps_arguments}, caps.first)
     ddp.paceline_hook = PlanHook(plan, parameters, group, record)
 

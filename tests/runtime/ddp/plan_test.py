@@ -134,6 +134,22 @@ class CapsOfPlans(unittest.TestCase):
                 self.assertEqual(caps.wrong, min(wrong(cap) for cap in range(1, sum(sizes) + 2)))
                 self.assertEqual(caps.buckets, len(paceline_ddp.assigned(sizes, [caps.first, caps.others])))
 
+    def test_no_refining_caps_make_fewer_buckets(self):
+        draw = random.Random(10)
+        for _ in range(150):
+            sizes = [draw.randint(1, 12) for _ in range(draw.randint(2, 12))]
+            ends = sorted({len(sizes), *(draw.randint(1, len(sizes)) for _ in range(3))})
+            counts = [end - begin for begin, end in zip([0, *ends], ends)]
+            plan = parsed(document(cut([(str(i), size) for i, size in enumerate(sizes)], counts)))
+            for one_cap in (False, True):
+                caps = paceline_ddp.refining_caps(plan, element_bytes=1, one_cap=one_cap)
+
+                def made(cap):
+                    counted = paceline_ddp.assigned(sizes, [cap if one_cap else caps.first, cap])
+                    return {sum(counted[:i + 1]) for i in range(len(counted))}
+                self.assertLessEqual(set(ends), made(caps.others))
+                self.assertEqual(caps.buckets, min(len(made(cap)) for cap in range(1, sum(sizes) + 2) if set(ends) <= made(cap)))
+
     def test_arguments_follow_the_versions_of_ddp(self):
         plan = parsed(document(cut(GRADIENTS, (2, 3, 1))))
 
