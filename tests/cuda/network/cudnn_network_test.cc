@@ -154,7 +154,7 @@ TEST_F(CudnnNetworkTest, ReplaysPassesToTheBit) {
       EXPECT_EQ(made.logits, expected[pass].logits);
       EXPECT_EQ(made.weights, expected[pass].weights);
     }
-    EXPECT_EQ(cuda_on_host::calls("cudaGraphLaunch") > 0, replay);
+    if (cuda_on_host::present()) EXPECT_EQ(cuda_on_host::calls("cudaGraphLaunch") > 0, replay);
   }
 }
 

@@ -1,16 +1,14 @@
 #include "tests/support/cuda_on_host/control.h"
 
-#include <dlfcn.h>
-
 #include "tests/support/cuda_on_host/hooks.h"
+#include "tests/support/cuda_on_host/lookup.h"
 
 namespace cuda_on_host {
 namespace {
 
 const Hooks* hooks() {
   static const Hooks* const found = [] {
-    using Find = const Hooks* (*)();
-    const auto find = reinterpret_cast<Find>(dlsym(RTLD_DEFAULT, "cuda_on_host_hooks"));
+    auto* const find = find_in_double<const Hooks*()>("cuda_on_host_hooks");
     return find == nullptr ? nullptr : find();
   }();
   return found;

@@ -1,15 +1,14 @@
 #include "tests/support/cuda_on_host/cudnn_control.h"
 
-#include <dlfcn.h>
+#include "tests/support/cuda_on_host/lookup.h"
 
 namespace cuda_on_host::cudnn {
 namespace {
 
 using Count = int();
 
-// A function of the double, or null where there is none.
 Count* find(const char* name) {
-  return reinterpret_cast<Count*>(dlsym(RTLD_DEFAULT, name));
+  return find_in_double<Count>(name);
 }
 int call(const char* name) {
   Count* const function = find(name);

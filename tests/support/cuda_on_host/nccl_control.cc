@@ -1,27 +1,21 @@
 #include "tests/support/cuda_on_host/nccl_control.h"
 
-#include <dlfcn.h>
-
 #include <cstdlib>
+
+#include "tests/support/cuda_on_host/lookup.h"
 
 namespace cuda_on_host::nccl {
 namespace {
 
-// A function of the double, or null where there is none.
-template <class Function>
-Function* find(const char* name) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
-}
-
 template <class Function, class... Arguments>
 void call(const char* name, Arguments... arguments) {
-  if (auto* const function = find<Function>(name)) function(arguments...);
+  if (auto* const function = find_in_double<Function>(name)) function(arguments...);
 }
 
 }  // namespace
 
 bool present() {
-  return find<void()>("cuda_on_host_nccl_reset") != nullptr;
+  return find_in_double<void()>("cuda_on_host_nccl_reset") != nullptr;
 }
 bool ranks_are_processes() {
   const char* const folder = std::getenv("CUDA_ON_HOST_RANKS");
@@ -40,7 +34,7 @@ void fail_rank(int rank, int error) {
   call<void(int, int)>("cuda_on_host_nccl_fail_rank", rank, error);
 }
 int live_communicators() {
-  auto* const function = find<int()>("cuda_on_host_nccl_live");
+  auto* const function = find_in_double<int()>("cuda_on_host_nccl_live");
   return function == nullptr ? 0 : function();
 }
 
