@@ -5,6 +5,7 @@
     machine.py    what the machine has: libraries, tools, devices
     processes.py  a program with a time limit of its own
     gtest.py      the output of a GoogleTest program
-    checks.py     the steps, one function for each
+    testing.py    the step of the test programs
+    checks.py     the other steps, one function for each
     running.py    run: the steps within the budget, and the result file
 """

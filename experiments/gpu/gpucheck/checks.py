@@ -1,12 +1,12 @@
 """The steps. Each takes the check and its limit in seconds, and returns what goes into the result:
-`state` (passed, failed, skipped), `reason` where it is not passed, `commands`, and its figures.
+`state` (passed, failed, skipped; incomplete where time did not suffice), `reason` where it is not passed, `commands`, and its figures.
 """
 import json
 import re
 import time
 
 from . import machine
-from .gtest import listed_tests, read_report
+from .gtest import read_report
 from .processes import run_limited, tail
 
 # What a short selection for the sanitizers is: programs, and tests of theirs that provoke no error.
@@ -24,8 +24,6 @@ SANITIZED = {
     },
 }
 PRECISIONS = {"fp32": ("--precision", "fp32"), "mixed": ("--precision", "mixed", "--storage", "fp16")}
-# A program without a word for so long hangs: at least so many seconds, or this share of its limit.
-LEAST_SILENCE_S, SILENCE_SHARE = 10, 0.5
 # Ours: several times what seeds make of it (experiments/convergence), and less than a wrong gradient does.
 LARGEST_LOSS_OF_ACCURACY = 0.03
 COMPARED_ITERATIONS = 20  # later losses drift apart by rounding alone
@@ -65,75 +63,8 @@ def look_at_machine(check, limit_s):
             versions[key] = machine.library_version(libraries[name], function, check.env)
     check.python, versions["pytorch"] = machine.ask_torch(check.plain_env, max(1, deadline - time.monotonic()))
     return {"state": "passed", "commands": [entry["command"] for entry in said], "output": said, "versions": versions,
-            "libraries": {name: str(path) for name, path in libraries.items()}}
-
-
-def run_tests(check, limit_s):
-    """All test programs on the device: a failure is a defect of the double, or of the product."""
-    deadline = time.monotonic() + limit_s
-    programs = [name for name in check.manifest["programs"] if name.endswith("_tests")]
-    if not programs:
-        return {"state": "skipped", "reason": "no test program was packed", "commands": []}
-    results = []
-    for i, name in enumerate(programs):
-        share = (deadline - time.monotonic()) / (len(programs) - i)
-        results.append(run_program(check, name, share))
-    problems = [f"{r['program']}: {r['reason']}" for r in results if r["state"] == "failed"]
-    totals = {key: sum(r[key] for r in results) for key in ("tests", "passed", "failed", "crashed", "skipped", "not_run")}
-    return {**state(problems), "commands": [r["command"] for r in results], "totals": totals, "programs": results}
-
-
-def run_program(check, name, limit_s):
-    """One program: as a whole, on from a test in which it ended, and then each failed test alone."""
-    deadline = time.monotonic() + limit_s
-    command = [check.bin / name, *check.test_arguments]
-    result = {"program": name, "command": words(command), "tests": 0, "passed": 0, "failed": 0, "crashed": 0, "skipped": 0, "not_run": 0}
-    if missing := check.missing(name):
-        return {**result, "state": "failed", "reason": f"{', '.join(missing)} is not on this machine"}
-    filtered = ["--gtest_filter=" + check.filter]
-    listed = run_limited([*command, "--gtest_list_tests", *filtered], min(30, limit_s), check.env)
-    tests = listed_tests(listed.out)
-    if not tests and listed.code == 0 and check.filter != "*":
-        return {**result, "state": "skipped", "reason": "has no test of that name"}
-    if not tests:
-        return {**result, "state": "failed", "reason": "does not list its tests: " + (listed.problem or tail(listed.err or listed.out, 600))}
-    passed, failures, skips, left, starts = [], {}, {}, tests, 0
-    silence_s = max(LEAST_SILENCE_S, limit_s * SILENCE_SHARE)
-    problem = ""
-    while left and (left_s := deadline - time.monotonic()) > 1:
-        chosen = filtered if starts == 0 else ["--gtest_filter=" + ":".join(left)]
-        ended = run_limited([*command, *chosen], left_s, check.env, check.scratch, silence_s)
-        starts += 1
-        report = read_report(ended.out)
-        passed += report.passed
-        skips.update(report.skipped)
-        for test, text in report.failed.items():
-            failures[test] = {"test": test, "how": "failed", "text": text}
-        how = ended.problem or f"ended with {ended.code}"
-        if report.unfinished:
-            failures[report.unfinished] = {"test": report.unfinished, "how": how,
-                                           "text": tail(report.unfinished_text + "\n" + ended.err)}
-        elif ended.code not in (0, 1):
-            problem = f"the program {how}: {tail(ended.err or ended.out, 600)}"
-        done = {*report.ended(), report.unfinished}
-        left = [test for test in left if test not in done]
-        if not report.unfinished:  # it came to its end, or nothing more can be had of it
-            break
-    crashed = sum(failure["how"] != "failed" for failure in failures.values())
-    for test, failure in failures.items():
-        left_s = deadline - time.monotonic()
-        if left_s < 1:
-            failure["alone"] = "not tried: out of time"
-            continue
-        ended = run_limited([*command, "--gtest_filter=" + test], min(20, left_s), check.env, check.scratch, silence_s)
-        failure["alone"] = "passed" if ended.code == 0 else ended.problem or f"ended with {ended.code}"
-    result.update(tests=len(tests), passed=len(passed), failed=len(failures) - crashed, crashed=crashed, skipped=len(skips),
-                  not_run=len(left), seconds=round(limit_s - (deadline - time.monotonic()), 2), starts=starts,
-                  failures=list(failures.values()), skips=[{"test": t, "text": tail(text, 300)} for t, text in skips.items()],
-                  tests_not_run=left)
-    problems = [f"{result['failed']} failed" * bool(result["failed"]), f"{crashed} crashed or hung" * bool(crashed),
-                f"{len(left)} not run" * bool(left), problem]
-    return {**result, **state([p for p in problems if p])}
+            "libraries": {name: str(path) for name, path in libraries.items()},
+            "driver_folder": str(check.driver_folder) if check.driver_folder else None}
 
 
 def sanitize(check, limit_s):
@@ -148,14 +79,14 @@ def sanitize(check, limit_s):
     for i, (kind, program, selection) in enumerate(jobs):
         share = (deadline - time.monotonic()) / (len(jobs) - i)
         command = [tool, "--tool", kind, "--error-exitcode", "99", "--print-limit", "20", check.bin / program,
-                   *check.test_arguments, "--gtest_filter=" + selection]
+                   "--gtest_filter=" + selection]
         ended = run_limited(command, share, check.env, check.scratch)
         report = read_report(ended.out)
         summary = re.findall(r"^=+ +((?:ERROR|RACECHECK) SUMMARY: .*)$", ended.out, re.MULTILINE)
         result = {"tool": kind, "program": program, "command": words(command), "exit_code": ended.code,
-                  "seconds": round(ended.seconds, 2), "tests_passed": len(report.passed), "tests_failed": len(report.failed),
+                  "seconds": round(ended.seconds, 2), "tests_passed": len(report.those("passed")), "tests_failed": len(report.those("failed")),
                   "summary": summary[-1] if summary else None}
-        if ended.code != 0 or not summary or not report.passed:
+        if ended.code != 0 or not summary or not report.those("passed"):
             said = [line for line in ended.out.splitlines() if line.startswith("=========")]
             result["problem"] = ended.problem or (f"ended with {ended.code}" if ended.code else "ran no test, or gave no summary")
             result["report"] = tail("\n".join(said[:200]) + "\n" + ended.err)
@@ -187,8 +118,7 @@ def time_layers(check, limit_s):
     if missing := check.missing(name):
         return {"state": "skipped", "reason": f"{', '.join(missing)} is not on this machine", "commands": []}
     command = [check.bin / name, *(["cnn-small", "4"] if check.quick else ["resnet50", "64"]), "fp16"]
-    # cuDNN's plans are made for the check alone.
-    ended = run_limited(command, limit_s, {**check.env, "XDG_CACHE_HOME": str(check.scratch / "cache")}, check.scratch)
+    ended = run_limited(command, limit_s, check.env, check.scratch)
     said, *lines = ended.out.splitlines() or [""]
     keys = lines[0].split("\t") if lines else []
     layers = [dict(zip(keys, line.split("\t"))) for line in lines[1:]]
@@ -212,9 +142,7 @@ def calibrate(check, limit_s):
     jobs = ([("cnn-small", "4", "fp32,mixed")] if check.quick else
             [("cnn-small,resnet-small", "64,256", "fp32,mixed"), ("resnet50", "64", "mixed"), ("alexnet", "128", "mixed")])
     sizes = ["--largest", "1 MiB", "--largest-all-reduce", "1 MiB"] if check.quick else []
-    env = {**check.env, "XDG_CACHE_HOME": str(check.scratch / "cache")}
-    if check.test_arguments:
-        env["CUDA_ON_HOST_CLOCK"] = REHEARSED_CLOCK
+    env = {**check.env, "CUDA_ON_HOST_CLOCK": REHEARSED_CLOCK} if check.rehearses else check.env
     runs, problems = [], []
     for i, (models, batches, precisions) in enumerate(jobs):
         share = max(2, (deadline - time.monotonic()) / (len(jobs) - i))
@@ -256,8 +184,9 @@ def train(check, limit_s):
     deadline = time.monotonic() + limit_s
     length = ["--stop-after", "3"] if check.quick else ["--epochs", "0.5"]
     networks = ("cnn-small",) if check.quick else ("cnn-small", "resnet-small")
-    jobs = [(network, precision, device) for network in networks for precision in PRECISIONS for device in ("cuda", "cpu")]
-    runs, problems = [], []
+    # The CPU's runs come last: they may take longer than is left.
+    jobs = [(network, precision, device) for device in ("cuda", "cpu") for network in networks for precision in PRECISIONS]
+    runs, problems, late = [], [], []
     for i, (network, precision, device) in enumerate(jobs):
         metrics = check.scratch / f"{network}-{precision}-{device}.jsonl"
         batch = "4" if check.quick else "64"
@@ -280,14 +209,16 @@ def train(check, limit_s):
                "start": lines[0] if lines else None, "epochs": epochs, "test_accuracy": epochs[-1].get("test_accuracy") if epochs else None}
         if ended.code != 0:
             run["problem"] = ended.problem or f"ended with {ended.code}: {tail(ended.err, 600)}"
-            problems.append(f"{network}, {precision}, {device}: {run['problem']}")
+            only_late = device == "cpu" and ended.code is None
+            (late if only_late else problems).append(f"{network}, {precision}, {device}: {run['problem']}")
         runs.append(run)
     compared = compare_runs(runs)
     for pair in compared:
         on_gpu, on_cpu = pair["test_accuracy"]["cuda"], pair["test_accuracy"]["cpu"]
         if on_gpu is not None and on_cpu is not None and on_gpu < on_cpu - LARGEST_LOSS_OF_ACCURACY:
             problems.append(f"{pair['network']}, {pair['precision']}: test accuracy {on_gpu:.4f}, and {on_cpu:.4f} on the CPU")
-    return {**state(problems), "commands": [run["command"] for run in runs], "compared": compared, "runs": runs}
+    outcome = {"state": "incomplete", "reason": "; ".join(late)} if late and not problems else state(problems)
+    return {**outcome, "commands": [run["command"] for run in runs], "compared": compared, "runs": runs}
 
 
 def read_lines(file):
@@ -319,7 +250,7 @@ def run_peer(check, limit_s):
     if not script.exists():
         return {"state": "skipped", "reason": "peer_baseline.py was not packed", "commands": []}
     if check.python is None:
-        check.python, _ = machine.ask_torch(check.plain_env, min(30, limit_s))
+        check.python, _ = machine.ask_torch(check.plain_env, min(90, limit_s / 3))
     if check.python is None:
         return {"state": "skipped", "reason": "no Python of this machine has PyTorch", "commands": []}
     file = check.scratch / "peer.json"

@@ -3,20 +3,28 @@ import re
 from dataclasses import dataclass, field
 
 RUN = re.compile(r"\[ RUN      \] (\S+)$")
-END = re.compile(r"\[(       OK |  FAILED  |  SKIPPED )\] ([^\s,]+)(?:, where .*)? \(\d+ ms\)$")
+END = re.compile(r"\[(       OK |  FAILED  |  SKIPPED )\] ([^\s,]+)(?:, where .*)? \((\d+) ms\)$")
+HOW = {"       OK ": "passed", "  FAILED  ": "failed", "  SKIPPED ": "skipped"}
 LONGEST_TEXT = 4000
 
 
 @dataclass
+class Ran:
+    """How one test ended: passed, failed or skipped. `text` is what it printed."""
+
+    how: str
+    ms: int
+    text: str
+
+
+@dataclass
 class Report:
-    passed: list = field(default_factory=list)
-    failed: dict = field(default_factory=dict)  # test: what it printed
-    skipped: dict = field(default_factory=dict)  # test: what it printed
+    ended: dict = field(default_factory=dict)  # test: Ran
     unfinished: "str | None" = None  # the test in which the program ended
     unfinished_text: str = ""
 
-    def ended(self):
-        return [*self.passed, *self.failed, *self.skipped]
+    def those(self, how):
+        return [test for test, ran in self.ended.items() if ran.how == how]
 
 
 def listed_tests(text):
@@ -37,11 +45,7 @@ def read_report(text):
         if begin := RUN.search(line):
             current, lines = begin[1], []
         elif current and (end := END.search(line)) and end[2] == current:
-            said = "\n".join(lines).strip()[:LONGEST_TEXT]
-            if "OK" in end[1]:
-                report.passed.append(current)
-            else:
-                (report.failed if "FAILED" in end[1] else report.skipped)[current] = said
+            report.ended[current] = Ran(HOW[end[1]], int(end[3]), "\n".join(lines).strip()[:LONGEST_TEXT])
             current = None
         elif current:
             lines.append(line)

@@ -5,13 +5,12 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import sysconfig
 
 from .processes import run_limited, tail
 
-TOOLKIT_FOLDERS = ("/usr/local/cuda/bin", "/usr/local/cuda/compute-sanitizer", "/opt/cuda/bin", "/usr/local/nvidia/bin")
+COMPANIONS_OF_CUDNN = ("libnvrtc.so.13", "libnvrtc.so.12", "libcublasLt.so.13", "libcublasLt.so.12")
 
 # Asks the runtime library of CUDA, in a process of its own, since a broken driver may hang.
 ASK_RUNTIME = """
@@ -47,31 +46,44 @@ else:
 """
 
 
+def toolkits():
+    """Returns the folders of CUDA's toolkits: the user's, the usual ones, and that of the nvcc of the PATH."""
+    nvcc = shutil.which("nvcc")
+    folders = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda", *sorted(glob.glob("/usr/local/cuda-*"), reverse=True),
+               "/opt/cuda", str(pathlib.Path(nvcc).resolve().parents[1]) if nvcc else None]
+    return list(dict.fromkeys(filter(None, folders)))
+
+
 def find_tool(name):
-    return shutil.which(name) or shutil.which(name, path=os.pathsep.join(TOOLKIT_FOLDERS))
+    folders = [f"{folder}/{place}" for folder in toolkits() for place in ("bin", "compute-sanitizer")]
+    return shutil.which(name) or shutil.which(name, path=os.pathsep.join([*folders, "/usr/local/nvidia/bin"]))
 
 
 def pythons():
-    """Returns this Python and that of the PATH: PyTorch may be in either."""
-    return list(dict.fromkeys(filter(None, (sys.executable, shutil.which("python3")))))
+    """Returns this Python, that of the PATH, and usual ones beside: PyTorch may be in any."""
+    others = ("/opt/conda/bin/python3", *sorted(glob.glob("/opt/*/.venv/bin/python3")), *sorted(glob.glob("/opt/venv/bin/python3")))
+    return list(dict.fromkeys(filter(None, (sys.executable, shutil.which("python3"), *(p for p in others if os.path.exists(p))))))
 
 
 def library_folders():
-    """Returns folders that may hold libraries of CUDA: the user's first, then the toolkit's, then pip's."""
+    """Returns folders that may hold libraries of CUDA: the user's first, then the toolkits', then pip's."""
     yield from filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep))
-    yield from ("/usr/local/cuda/lib64", "/usr/local/cuda/lib", "/opt/cuda/lib64")
-    yield from sorted(glob.glob("/usr/local/cuda-*/lib64")) + sorted(glob.glob("/usr/local/cuda-*/targets/*/lib"))
+    for toolkit in toolkits():
+        yield from (f"{toolkit}/lib64", f"{toolkit}/lib", *sorted(glob.glob(f"{toolkit}/targets/*/lib")))
     packages = [path for path in (*sys.path, sysconfig.get_path("purelib")) if path]
     for python in pythons()[1:]:
-        try:
-            said = subprocess.run([python, "-c", "import sys; print('\\n'.join(sys.path))"],
-                                  capture_output=True, text=True, timeout=20, check=False)
-            packages += [line for line in said.stdout.splitlines() if line]
-        except (OSError, subprocess.TimeoutExpired):
-            pass
+        said = run_limited([python, "-c", "import sys; print('\\n'.join(sys.path))"], 20)
+        packages += [line for line in said.out.splitlines() if line]
     for folder in dict.fromkeys(packages):
         yield from sorted(glob.glob(f"{folder}/nvidia/*/lib"))
     yield from ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib")
+
+
+def driver_folders():
+    """Returns folders that hold a libcuda.so.1: of drivers, and of toolkits, for drivers older than they are."""
+    folders = ["/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/x86_64-linux-gnu/nvidia/current", "/usr/lib64/nvidia",
+               "/usr/lib/wsl/lib", "/run/opengl-driver/lib", *(f"{toolkit}/compat" for toolkit in toolkits())]
+    return [folder for folder in folders if os.path.exists(f"{folder}/libcuda.so.1")]
 
 
 def find_libraries(names):
@@ -92,6 +104,25 @@ def ask_runtime(library, env):
         return json.loads(said.out.splitlines()[-1])
     except (IndexError, ValueError):
         return {"error": said.problem or tail(said.err, 300).splitlines()[-1:] or "no answer"}
+
+
+def has_device(runtime):
+    error, count = runtime.get("cudaGetDeviceCount", (None, 0))
+    return error == 0 and count > 0
+
+
+def why_no_device(runtime):
+    """Returns what CUDA's runtime said, and in words what it means where a driver is older than the runtime."""
+    if runtime["error"] != "cudaErrorInsufficientDriver":
+        return runtime["error"]
+    driver, wanted = (runtime[name][1] for name in ("cudaDriverGetVersion", "cudaRuntimeGetVersion"))
+    if driver == 0:
+        return f"{runtime['error']}: there is no libcuda.so.1 that the loader finds"
+    return f"{runtime['error']}: its driver knows CUDA up to {version_text(driver)}, and the programs want {version_text(wanted)}"
+
+
+def version_text(version):  # 13000
+    return f"{version // 1000}.{version % 1000 // 10}"
 
 
 def ask_torch(env, limit_s):

@@ -10,16 +10,16 @@ import tarfile
 import tempfile
 import time
 
-from . import checks, machine
+from . import checks, machine, testing
 from .errors import CheckError
-from .packing import FORMAT, MANIFEST
+from .packing import FORMAT, MANIFEST, PAYLOAD
 from .processes import run_limited
 
 # In this order. A step's limit is its share of what is left, so that time that one does not need goes
 # to those after it, and the last has ended with the budget.
 STEPS = {
     "machine": (checks.look_at_machine, 4),
-    "tests": (checks.run_tests, 30),
+    "tests": (testing.run_tests, 30),
     "sanitizer": (checks.sanitize, 18),
     "benchmark": (checks.run_benchmark, 8),
     "layers": (checks.time_layers, 10),
@@ -39,21 +39,40 @@ class Check:
         self.bin = scratch / "bin"
         self.python = None  # one that has PyTorch, once it is known
         self.plain_env = dict(os.environ)
-        self.test_arguments = ["--on-doubles"] if args.doubles else []
+        # What programs keep for later runs, such as kernels that the driver has compiled and cuDNN's plans,
+        # serves the steps behind, and goes with the folder.
+        (scratch / "cache/kernels").mkdir(parents=True)
+        self.own_env = {**self.plain_env, "CUDA_CACHE_PATH": str(scratch / "cache/kernels"), "XDG_CACHE_HOME": str(scratch / "cache")}
+        self.rehearses = bool(args.doubles)
+        if self.rehearses:  # test programs take the doubles for a GPU, the only one unless the environment has more
+            self.own_env = {"CUDA_ON_HOST_DEVICES": "1", **self.own_env, "CUDA_ON_HOST_UNSEEN": "1"}
         needed = sorted({name for names in manifest["programs"].values() for name in names})
         doubles = self.doubles_folder(args.doubles)
         self.found = machine.find_libraries(needed)
         if doubles:
             self.found.update({name: doubles / name for name in needed if (doubles / name).exists()})
-        # cuDNN opens its compiler by itself.
-        compiler = machine.find_libraries(["libnvrtc.so.13"]) if "libcudnn.so.9" in needed and not doubles else {}
-        ours = [*([doubles] if doubles else []), scratch / "lib", *(path.parent for path in (*self.found.values(), *compiler.values()))]
-        ours += [pathlib.Path(p) for p in self.plain_env.get("LD_LIBRARY_PATH", "").split(os.pathsep) if p]
-        self.env = self.with_libraries(ours)
+        # cuDNN opens its compiler and cuBLAS by itself.
+        companions = machine.find_libraries(machine.COMPANIONS_OF_CUDNN) if "libcudnn.so.9" in needed and not doubles else {}
+        self.libraries = [*([doubles] if doubles else []), scratch / "lib", *(path.parent for path in (*self.found.values(), *companions.values()))]
+        self.libraries += [pathlib.Path(p) for p in self.plain_env.get("LD_LIBRARY_PATH", "").split(os.pathsep) if p]
+        self.env = self.with_libraries(self.libraries)
         if not self.starts():
-            self.env = self.with_libraries([*ours, scratch / "lib-last"])
+            self.libraries.append(scratch / "lib-last")
+            self.env = self.with_libraries(self.libraries)
         self.runtime_library = (doubles or scratch / "lib") / "libcudart.so.13"
         self.runtime = machine.ask_runtime(self.runtime_library, self.env)
+        self.driver_folder = None
+        if not self.rehearses and not machine.has_device(self.runtime):
+            self.find_driver()
+
+    def find_driver(self):
+        """Asks again with a driver's library that the loader does not find, or a toolkit's for older drivers."""
+        for folder in machine.driver_folders():
+            env = self.with_libraries([folder, *self.libraries])
+            runtime = machine.ask_runtime(self.runtime_library, env)
+            if machine.has_device(runtime):
+                self.env, self.runtime, self.driver_folder = env, runtime, folder
+                return
 
     def doubles_folder(self, asked):
         if not asked:
@@ -64,7 +83,7 @@ class Check:
         return folder
 
     def with_libraries(self, folders):
-        return {**self.plain_env, "LD_LIBRARY_PATH": os.pathsep.join(dict.fromkeys(str(folder) for folder in folders))}
+        return {**self.own_env, "LD_LIBRARY_PATH": os.pathsep.join(dict.fromkeys(str(folder) for folder in folders))}
 
     def starts(self):
         """A program starts that needs nothing but the base system and what travelled."""
@@ -88,16 +107,32 @@ def run(args):
     manifest = read_manifest(args.folder)
     if not args.output.resolve().parent.is_dir():
         raise CheckError(f"--output: there is no folder {args.output.resolve().parent}")
-    scratch = pathlib.Path(tempfile.mkdtemp(prefix="paceline-gpu-check-"))
+    scratch = folder_for_programs(args.folder)
     try:
-        unpack(args.folder / "payload.tar.gz", manifest, scratch)
+        unpack(args.folder / PAYLOAD, manifest, scratch)
         check = Check(args, manifest, scratch)
-        error, count = check.runtime.get("cudaGetDeviceCount", (None, 0))
-        if error != 0 or count == 0:
-            raise CheckError(f"no CUDA device was found on this machine ({check.runtime['error']}): nothing was checked")
+        if not machine.has_device(check.runtime):
+            raise CheckError(f"no CUDA device was found on this machine ({machine.why_no_device(check.runtime)}): nothing was checked")
         run_steps(check, args, chosen, begin)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def folder_for_programs(packed):
+    """Makes a folder of which programs start: on some machines nothing in /tmp does."""
+    for parent in (None, packed.resolve().parent, pathlib.Path.cwd()):
+        try:
+            folder = pathlib.Path(tempfile.mkdtemp(prefix="paceline-gpu-check-", dir=parent))
+        except OSError:
+            continue
+        program = folder / "starts"
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o700)
+        if run_limited([program], 20).code == 0:
+            program.unlink()
+            return folder
+        shutil.rmtree(folder, ignore_errors=True)
+    raise CheckError("programs start neither in the folder of temporary files, nor beside the packed one, nor here: set TMPDIR to a folder where they do")
 
 
 def read_manifest(folder):
@@ -117,7 +152,11 @@ def unpack(archive, manifest, scratch):
         raise CheckError(f"{archive}: {error.strerror}") from None
     if not whole:
         raise CheckError(f"{archive} is not as it was packed: copy the folder again")
-    with tarfile.open(archive) as tar:
+    try:
+        tar = tarfile.open(archive)
+    except tarfile.ReadError:
+        raise CheckError("this Python cannot unpack xz: run check.py with another, such as /usr/bin/python3") from None
+    with tar:
         tar.extractall(scratch, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
 
 
@@ -149,7 +188,7 @@ def run_steps(check, args, chosen, begin):
         result["steps"].append({"step": name, "seconds": round(seconds, 2), "limit_s": round(limit_s, 1), **record, "provenance": mark})
         result["seconds"] = round(time.monotonic() - begin, 2)
         write_whole(args.output, result)
-        print(f"{name:10} {record['state']:8} {seconds:6.1f} s of {limit_s:.0f}  {record.get('reason', '')[:300]}", file=sys.stderr, flush=True)
+        print(f"{name:10} {record['state']:8} {seconds:6.1f} s of {limit_s:.0f}  {(record.get('reason') or record.get('said', ''))[:300]}", file=sys.stderr, flush=True)
     result["complete"] = True
     write_whole(args.output, result)
 

@@ -21,9 +21,10 @@ HANG_S = 600
 sys.path.insert(0, str(CHECK.parent))
 sys.dont_write_bytecode = True
 
-from gpucheck import checks, machine  # noqa: E402
+from gpucheck import checks, machine, running, testing  # noqa: E402
+from gpucheck.errors import CheckError  # noqa: E402
 from gpucheck.gtest import listed_tests, read_report  # noqa: E402
-from gpucheck.processes import run_limited  # noqa: E402
+from gpucheck.processes import Ended, run_limited  # noqa: E402
 
 PROGRAMS = "paceline_cuda_contract_tests,paceline_nccl_contract_tests"
 
@@ -71,7 +72,7 @@ class InAFolder(unittest.TestCase):
     def check(self, **others):
         """What a step sees, where programs are those of the folder."""
         made = types.SimpleNamespace(bin=self.folder, folder=self.folder, scratch=self.folder, env=dict(os.environ), plain_env=dict(os.environ),
-                                     test_arguments=[], filter="*", quick=True, python=None, missing=lambda program: [],
+                                     rehearses=False, driver_folder=None, filter="*", quick=True, python=None, missing=lambda program: [],
                                      manifest={"programs": {}, "data": True}, runtime={}, found={})
         vars(made).update(others)
         return made
@@ -96,7 +97,7 @@ class PackAndRun(InAFolder):
 
     def test_has_what_the_programs_need_and_nothing_of_the_base_system(self):
         self.assertEqual(self.pack.returncode, 0, self.pack.stderr)
-        with tarfile.open(self.packed / "payload.tar.gz") as tar:
+        with tarfile.open(self.packed / "payload.tar.xz") as tar:
             names = {name.removeprefix("./") for name in tar.getnames()}
         self.assertLessEqual({"bin/paceline_nccl_contract_tests", "lib/libcudart.so.13", "lib-last/libstdc++.so.6", "doubles/libcudart.so.13",
                               "doubles/libnccl.so.2"}, names)
@@ -118,10 +119,11 @@ class PackAndRun(InAFolder):
             self.assertLessEqual({"kind", "device", "driver", "date", "commit", "commands"}, set(step["provenance"]))
         self.assertEqual(steps["tests"]["state"], "passed", steps["tests"])
         for program in steps["tests"]["programs"]:
+            self.assertLessEqual({end["how"] for end in program["each"].values()}, {"passed", "skipped"})
             expected = listed_tests(subprocess.run([BUILD / "tests/cuda" / program["program"], "--gtest_list_tests", "--gtest_filter=CudaKernel.*:CudaError.*:NcclGroup.*"],
                                                    capture_output=True, text=True, check=True).stdout)
             self.assertGreater(len(expected), 1)
-            self.assertEqual((program["tests"], program["passed"] + program["skipped"]), (len(expected), len(expected)))
+            self.assertEqual(list(program["each"]), expected)
         for name in ("benchmark", "layers", "calibration", "training", "peer"):
             self.assertEqual(steps[name]["state"], "skipped")
 
@@ -134,11 +136,11 @@ class PackAndRun(InAFolder):
     def test_a_folder_that_is_not_whole_is_refused(self):
         copy = self.folder / "copy"
         subprocess.run(["cp", "-r", self.packed, copy], check=True)
-        whole = (copy / "payload.tar.gz").read_bytes()
-        (copy / "payload.tar.gz").write_bytes(whole[:-1])
+        whole = (copy / "payload.tar.xz").read_bytes()
+        (copy / "payload.tar.xz").write_bytes(whole[:-1])
         words = (copy / "check.py", "run", copy, "--output", self.folder / "result.json")
         self.refused(command(*words), "is not as it was packed")
-        (copy / "payload.tar.gz").unlink()
+        (copy / "payload.tar.xz").unlink()
         self.refused(command(*words), "No such file")
         (copy / "manifest.json").unlink()
         self.refused(command(*words), "was not made by check.py pack")
@@ -168,40 +170,75 @@ class RefusedPacks(InAFolder):
 
 
 class Programs(InAFolder):
-    def fake(self, does, limit_s=60):
-        self.program("fake_tests", FAKE.replace("DOES", does))
-        return checks.run_program(self.check(), "fake_tests", limit_s)
+    def run_fakes(self, limit_s=60, **does):
+        """Runs test programs, each of which is called NAME_tests and has a test that does this."""
+        for name, what in does.items():
+            self.program(f"{name}_tests", FAKE.replace("DOES", what))
+        return testing.run_tests(self.check(manifest={"programs": {f"{name}_tests": [] for name in does}}), limit_s)
 
-    def counts(self, result):
-        return tuple(result[key] for key in ("tests", "passed", "failed", "crashed", "skipped", "not_run"))
+    def ends(self, result, index=0):
+        return {test: end["how"] for test, end in result["programs"][index]["each"].items()}
 
     def test_a_test_that_passes(self):
-        result = self.fake("echo '[       OK ] Fake.Odd (1 ms)'")
-        self.assertEqual(self.counts(result), (5, 3, 1, 0, 1, 0))
-        self.assertEqual(result["failures"], [{"test": "Fake.Fails/0", "how": "failed", "text": "file.cc:1: Failure\n  Expected: 2", "alone": "ended with 1"}])
-        self.assertEqual(result["skips"], [{"test": "Fake.Skips", "text": "no reason"}])
-        self.assertEqual((result["state"], result["reason"], result["starts"]), ("failed", "1 failed", 1))
+        result = self.run_fakes(fake="echo '[       OK ] Fake.Odd (1 ms)'")
+        self.assertEqual(self.ends(result), {"Fake.Passes": "passed", "Fake.Odd": "passed", "Fake.Fails/0": "failed", "Fake.Skips": "skipped",
+                                             "Fake.Last": "passed"})
+        each = result["programs"][0]["each"]
+        self.assertEqual(each["Fake.Odd"], {"how": "passed", "ms": 1})
+        self.assertEqual(each["Fake.Fails/0"], {"how": "failed", "ms": 3, "text": "file.cc:1: Failure\n  Expected: 2", "alone": "failed"})
+        self.assertEqual(each["Fake.Skips"], {"how": "skipped", "ms": 0, "text": "no reason"})
+        self.assertEqual((result["state"], result["reason"]), ("failed", "fake_tests: 1 failed"))
+        self.assertEqual(result["said"], "5 tests: 3 passed, 1 skipped, 1 failed")
+        self.assertEqual(result["programs"][0]["starts"], 2)
 
     def test_a_test_that_crashes_is_passed_over(self):
-        result = self.fake("kill -ABRT $$")
-        self.assertEqual(self.counts(result), (5, 2, 1, 1, 1, 0))
-        crash = next(failure for failure in result["failures"] if failure["test"] == "Fake.Odd")
-        self.assertEqual((crash["how"], crash["text"], crash["alone"]), ("ended with -6", "its last words", "ended with -6"))
-        self.assertEqual(result["starts"], 2)
+        result = self.run_fakes(fake="kill -ABRT $$")
+        self.assertEqual(self.ends(result), {"Fake.Passes": "passed", "Fake.Odd": "crashed", "Fake.Fails/0": "failed", "Fake.Skips": "skipped",
+                                             "Fake.Last": "passed"})
+        self.assertEqual(result["programs"][0]["each"]["Fake.Odd"],
+                         {"how": "crashed", "end": "ended with -6", "text": "its last words", "alone": "ended with -6"})
 
-    def test_a_test_that_hangs_is_passed_over(self):
-        with unittest.mock.patch.multiple(checks, LEAST_SILENCE_S=3, SILENCE_SHARE=0):
-            result = self.fake("sleep 1000")
-        self.assertEqual(self.counts(result), (5, 2, 1, 1, 1, 0))
-        self.assertIn("without output", result["failures"][0]["how"])
+    def test_a_test_that_hangs_costs_no_other_its_turn(self):
+        with unittest.mock.patch.object(testing, "LONGEST_TEST_S", 2):
+            result = self.run_fakes(15, first="sleep 1000", second="echo '[       OK ] Fake.Odd (1 ms)'")
+        self.assertEqual(self.ends(result), {"Fake.Passes": "passed", "Fake.Odd": "hung", "Fake.Fails/0": "failed", "Fake.Skips": "skipped",
+                                             "Fake.Last": "passed"})
+        self.assertEqual(self.ends(result, 1)["Fake.Odd"], "passed")
+        self.assertIn("without output", result["programs"][0]["each"]["Fake.Odd"]["end"])
+        self.assertEqual(result["totals"]["not_reached"], 0)
+
+    def test_a_test_that_is_slow_passes_at_its_second_turn(self):
+        with unittest.mock.patch.object(testing, "LONGEST_TEST_S", 1):
+            result = self.run_fakes(60, fake="sleep 3; echo '[       OK ] Fake.Odd (3000 ms)'")
+        self.assertEqual(result["programs"][0]["each"]["Fake.Odd"], {"how": "passed", "ms": 3000, "at_first": "was stopped after 1 s without output"})
+        self.assertEqual(self.ends(result)["Fake.Last"], "passed")
+        self.assertEqual(result["reason"], "fake_tests: 1 failed")
+
+    def test_what_had_no_time_is_neither_passed_nor_failed(self):
+        result = self.run_fakes(4, first="sleep 1000", second="sleep 1000")
+        self.assertEqual([self.ends(result, i)["Fake.Odd"] for i in range(2)], ["cut_off"] * 2)
+        self.assertEqual([self.ends(result, i)["Fake.Passes"] for i in range(2)], ["passed"] * 2)
+        late = testing.run_tests(self.check(manifest={"programs": {"first_tests": []}}), 0)
+        self.assertEqual((late["state"], set(self.ends(late).values())), ("incomplete", {"not_reached"}))
+
+    def test_programs_come_from_the_ground_up(self):
+        programs = [*reversed(testing.PROGRAMS_FIRST), "other_tests"]
+        for name in programs:
+            self.program(name, FAKE.replace("DOES", ":"))
+        result = testing.run_tests(self.check(filter="none", manifest={"programs": dict.fromkeys(programs, [])}), 60)
+        self.assertEqual([program["program"] for program in result["programs"]], [*testing.PROGRAMS_FIRST, "other_tests"])
 
     def test_a_program_that_does_not_start(self):
         self.program("fake_tests", "#!/bin/sh\necho 'libnccl.so.2: undefined symbol' >&2\nexit 127\n")
-        result = checks.run_program(self.check(), "fake_tests", 60)
+        programs = {"programs": {"fake_tests": []}}
+        result = testing.run_tests(self.check(manifest=programs), 60)
         self.assertEqual(result["state"], "failed")
         self.assertIn("undefined symbol", result["reason"])
-        result = checks.run_program(self.check(missing=lambda program: ["libnccl.so.2"]), "fake_tests", 60)
-        self.assertEqual(result["reason"], "libnccl.so.2 is not on this machine")
+        result = testing.run_tests(self.check(manifest=programs, missing=lambda program: ["libnccl.so.2"]), 60)
+        self.assertEqual(result["reason"], "fake_tests: libnccl.so.2 is not on this machine")
+        self.program("fake_tests", "#!/bin/sh\ncase $1 in --gtest_list*) printf 'A.\\n  B\\n';; *) echo 'cannot map memory'; exit 4;; esac\n")
+        result = testing.run_tests(self.check(manifest=programs), 60)
+        self.assertEqual((result["reason"], self.ends(result)), ("fake_tests: the program ended with 4: cannot map memory", {"A.B": "not_reached"}))
 
     def test_a_limit_ends_all_processes_of_a_program(self):
         ended = run_limited(["sh", "-c", "sleep 1000 & echo $!; wait"], 0.5)
@@ -212,7 +249,7 @@ class Programs(InAFolder):
 
     def test_reports_that_were_cut_off(self):
         report = read_report("[ RUN      ] A.b\n[       OK ] A.b (0 ms)\n[ RUN      ] A.c\nhalf a li")
-        self.assertEqual((report.passed, report.unfinished, report.unfinished_text), (["A.b"], "A.c", "half a li"))
+        self.assertEqual((report.those("passed"), report.unfinished, report.unfinished_text), (["A.b"], "A.c", "half a li"))
         row = '{"name": "Fill/iterations:31/manual_time", "real_time": 2.0, "share": 0.9}'
         self.assertEqual([r["share"] for r in checks.read_benchmark('{"benchmarks": [' + row + ', {"name": "Ad')], [0.9])
         self.assertEqual(checks.read_benchmark("Segmentation fault"), [])
@@ -224,6 +261,42 @@ class Tools(InAFolder):
         check = self.check(manifest={"programs": {"paceline_cuda_device_tests": []}})
         with unittest.mock.patch.object(machine, "find_tool", lambda name: self.folder / name):
             return checks.sanitize(check, 30)
+
+    def test_programs_go_where_programs_start(self):
+        packed = self.folder / "packed"
+        packed.mkdir()
+        starts = []  # in the folder of temporary files, and beside the packed one
+
+        def start(command, limit_s):
+            return Ended(starts.pop(0), 0.0, "", "")
+        with unittest.mock.patch.object(running, "run_limited", start), unittest.mock.patch.object(running.pathlib.Path, "cwd", lambda: self.folder):
+            starts[:] = [126, 0]
+            made = running.folder_for_programs(packed)
+            self.assertEqual((made.parent, os.listdir(made)), (self.folder, []))
+            starts[:] = [126, 126, 126]
+            with self.assertRaisesRegex(CheckError, "set TMPDIR"):
+                running.folder_for_programs(packed)
+        self.assertEqual(sorted(os.listdir(self.folder)), sorted(["packed", made.name]))
+
+    def test_a_driver_that_is_too_old_is_named(self):
+        runtime = {"cudaGetDeviceCount": [35, 0], "cudaDriverGetVersion": [0, 12080], "cudaRuntimeGetVersion": [0, 13000],
+                   "error": "cudaErrorInsufficientDriver"}
+        self.assertFalse(machine.has_device(runtime))
+        self.assertEqual(machine.why_no_device(runtime), "cudaErrorInsufficientDriver: its driver knows CUDA up to 12.8, and the programs want 13.0")
+        runtime["cudaDriverGetVersion"] = [0, 0]
+        self.assertIn("there is no libcuda.so.1 that the loader finds", machine.why_no_device(runtime))
+        self.assertEqual(machine.why_no_device({"error": "no answer"}), "no answer")
+
+    def test_toolkits_are_found_where_the_environment_says(self):
+        for path in ("bin/compute-sanitizer", "lib64/libnccl.so.2", "compat/libcuda.so.1"):
+            (self.folder / path).parent.mkdir()
+            self.program(path, "#!/bin/sh\n")
+        with unittest.mock.patch.dict(os.environ, {"CUDA_HOME": str(self.folder), "LD_LIBRARY_PATH": ""}):
+            self.assertEqual(machine.find_libraries(["libnccl.so.2"]), {"libnccl.so.2": self.folder / "lib64/libnccl.so.2"})
+            self.assertIn(f"{self.folder}/compat", machine.driver_folders())
+            with unittest.mock.patch.object(machine.shutil, "which", lambda name, path="": next(
+                    (f"{folder}/{name}" for folder in path.split(":") if folder and os.path.exists(f"{folder}/{name}")), None)):
+                self.assertEqual(machine.find_tool("compute-sanitizer"), f"{self.folder}/bin/compute-sanitizer")
 
     def test_the_sanitizers_summary(self):
         clean = self.sanitize("ERROR SUMMARY: 0 errors", 0)
@@ -276,6 +349,9 @@ echo '{"event": "epoch", "test_accuracy": '$accuracy'}' >>"$file"; printf '{"eve
             self.assertEqual(result["state"], expected, result)
             self.assertEqual([pair["test_accuracy"] for pair in result["compared"]], [{"cuda": float(accuracy), "cpu": 0.85}] * 2)
             self.assertAlmostEqual(result["compared"][0]["largest_difference_of_loss"], 0.85 - float(accuracy))
+        self.program("paceline", text.replace("ACCURACY", "0.84").replace("accuracy=0.85", "accuracy=0.85; case \" $* \" in *' cpu '*) sleep 60;; esac"))
+        result = checks.train(check, 3)
+        self.assertEqual((result["state"], [run["exit_code"] for run in result["runs"]]), ("incomplete", [0, 0, None, None]), result)
 
 
 if __name__ == "__main__":
