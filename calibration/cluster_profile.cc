@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "calibration/accepted_layers.h"
 #include "calibration/fit/acceptance.h"
 #include "calibration/fit/statistics.h"
 #include "models/base/limits.h"
@@ -33,11 +34,6 @@ std::string described(const MessageTimes& times) {
                          : fmt::format(", {} ranks", times.ranks));
 }
 
-template <class Q>
-std::string interval_text(const Figure<Q>& figure) {
-  return fmt::format("{} to {}", to_text(figure.low), to_text(figure.high));
-}
-
 // Null if none were measured.
 const StreamTimes* streams_between_nodes(const ClusterMeasurements& measured) {
   const auto found = std::find_if(
@@ -45,17 +41,6 @@ const StreamTimes* streams_between_nodes(const ClusterMeasurements& measured) {
       [](const StreamTimes& times) { return times.between_nodes && !times.samples.empty(); });
   return found == measured.streams.end() ? nullptr : &*found;
 }
-
-// The time of a whole network, forward and backward, from the figures of its layers.
-struct NetworkTime {
-  Seconds low;
-  Seconds high;
-
-  void add(const Figure<Seconds>& figure) {
-    low += figure.low;
-    high += figure.high;
-  }
-};
 
 // Makes the profile field by field, and collects what is to be said of it.
 class ProfileMaker {
@@ -86,17 +71,6 @@ class ProfileMaker {
   }
 
  private:
-  // True if there is no objection; otherwise the user is told that `what` is left out, and why.
-  bool accepted(const std::string& what, const std::optional<std::string>& objection) {
-    if (objection) made_.complaints.push_back(left_out(what, *objection));
-    return !objection;
-  }
-  template <class Q>
-  bool accepted(const std::string& what, std::size_t samples, const Figure<Q>& figure) {
-    return accepted(
-        what, objection(samples, figure.low.value(), figure.high.value(), interval_text(figure)));
-  }
-
   template <class Q>
   static Figure<Q> calibrated(const std::vector<Q>& samples, const std::string& source) {
     return median_figure(samples, Provenance::calibrated, source);
@@ -107,13 +81,11 @@ class ProfileMaker {
     const std::string source = fmt::format("{}: {}", what, names_.origin);
     const Fit& fit =
         made_.fits.emplace_back(fit_piecewise(times.samples, {.source = source}), source).fit;
-    if (!accepted(what, objection(fit))) return;
-    for (const std::string& complaint : fit.complaints)
-      made_.complaints.push_back(fmt::format("{}: {}", what, complaint));
+    if (!accepted_(what, fit)) return;
     const Figure<Seconds>& alpha = fit.pieces.front().alpha;
     if (times.kind == models::CurveKind::exchange &&
-        accepted(fmt::format("latency {}", place(times.between_nodes)), times.samples.size(),
-                 alpha)) {
+        accepted_(fmt::format("latency {}", place(times.between_nodes)), times.samples.size(),
+                  alpha)) {
       (times.between_nodes ? made_.profile.nic_latency : made_.profile.intra_latency) = alpha;
     }
     made_.profile.curves.push_back(
@@ -139,8 +111,8 @@ class ProfileMaker {
         fmt::format("messages in a row, {} ranks at once: {}", times.ranks, names_.origin)};
     const std::string text = beta.low > SecondsPerByte{0} ? interval_text(bandwidth)
                                                           : to_text(bandwidth.low) + " to no limit";
-    if (accepted(fmt::format("bandwidth {}", place(times.between_nodes)),
-                 objection(times.samples.size(), beta.low.value(), beta.high.value(), text))) {
+    if (accepted_(fmt::format("bandwidth {}", place(times.between_nodes)),
+                  objection(times.samples.size(), beta.low.value(), beta.high.value(), text))) {
       (times.between_nodes ? made_.profile.nic_bandwidth : made_.profile.intra_bandwidth) =
           bandwidth;
     }
@@ -149,8 +121,8 @@ class ProfileMaker {
   void set_both_ways(const BothWaysTimes& times) {
     const Figure<double> ratio =
         calibrated(times.samples, "a message each way at once: " + names_.origin);
-    if (accepted(fmt::format("both ways at once {}", place(times.between_nodes)),
-                 objection_to_both_ways(times.samples.size(), ratio))) {
+    if (accepted_(fmt::format("both ways at once {}", place(times.between_nodes)),
+                  objection_to_both_ways(times.samples.size(), ratio))) {
       (times.between_nodes ? made_.profile.nic_both_ways : made_.profile.intra_both_ways) = ratio;
     }
   }
@@ -169,8 +141,8 @@ class ProfileMaker {
         "messages in a row from leaf to leaf, over those under a leaf: " + names_.origin};
     const auto text = fmt::format("{:.2f}:1 to {:.2f}:1", figure.low, figure.high);
     const std::size_t samples = std::min(measured_.uplink.size(), streams->samples.size());
-    if (!accepted("oversubscription of a leaf's uplink",
-                  objection(samples, figure.low, figure.high, text)))
+    if (!accepted_("oversubscription of a leaf's uplink",
+                   objection(samples, figure.low, figure.high, text)))
       return;
     made_.profile.uplink_oversubscription = figure;
     const double stated = measured_.stated_oversubscription;
@@ -187,7 +159,7 @@ class ProfileMaker {
     const std::string source = "small messages in a row: " + names_.origin;
     const std::vector<Seconds>& gaps = measured_.message_gaps.front().samples;
     const Figure<Seconds> gap = calibrated(gaps, source);
-    const bool has_gap = accepted("message gap", gaps.size(), gap);
+    const bool has_gap = accepted_("message gap", gaps.size(), gap);
     made_.profile.transport = {
         .name = measured_.transport,
         .smallest_message = Bytes{static_cast<double>(measured_.message_sizes.smallest_bytes)},
@@ -209,7 +181,7 @@ class ProfileMaker {
     const double of_stream = more_s / static_cast<double>(large.bytes - small.bytes) / per_byte;
     if (!(std::abs(of_stream - 1) <= far_from_stream)) return std::nullopt;
     const Figure<Seconds> gap = calibrated(small.samples, source);
-    if (!accepted("message header", small.samples.size(), gap)) return std::nullopt;
+    if (!accepted_("message header", small.samples.size(), gap)) return std::nullopt;
     const auto header = [&](Seconds time) {
       return Bytes{std::max(0.0, time.value() / per_byte - static_cast<double>(small.bytes))};
     };
@@ -220,47 +192,22 @@ class ProfileMaker {
   void add_rates() {
     for (const models::CalibratedRate& rate : measured_.rates) {
       const Figure<BytesPerSecond>& figure = rate.bytes;
-      if (accepted(fmt::format("rate of {} {}", name(rate.kind), name(rate.type)), least_samples,
-                   figure))
+      if (accepted_(fmt::format("rate of {} {}", name(rate.kind), name(rate.type)), least_samples,
+                    figure))
         made_.profile.rates.push_back(rate);
     }
   }
 
   void add_layers() {
     if (measured_.layers.empty()) return;
-    NetworkTime alone;
-    NetworkTime beside;
-    bool has_beside = false;
-    for (const models::CalibratedLayer& layer : measured_.layers) {
-      alone.add(layer.forward);
-      alone.add(layer.backward);
-      if (!layer.forward_beside_traffic || !layer.backward_beside_traffic) continue;
-      has_beside = true;
-      beside.add(*layer.forward_beside_traffic);
-      beside.add(*layer.backward_beside_traffic);
-    }
-    const std::string network = measured_.layers.front().network;
-    const auto is_known = [&](const std::string& what, const NetworkTime& time) {
-      return accepted(what,
-                      objection(least_samples, time.low.value(), time.high.value(),
-                                fmt::format("{} to {}", to_text(time.low), to_text(time.high))));
-    };
-    if (!is_known(fmt::format("time of the layers of {}", network), alone)) return;
-    made_.profile.layers = measured_.layers;
-    if (!has_beside) return;
-    const std::string what = fmt::format("time of the layers of {} beside traffic", network);
-    const bool is_possible =
-        beside.high >= alone.low ||
-        accepted(what, fmt::format("is faster than alone ({} at most against {} at least)",
-                                   to_text(beside.high), to_text(alone.low)));
-    if (is_possible && is_known(what, beside)) return;
-    for (models::CalibratedLayer& layer : made_.profile.layers)
-      layer.forward_beside_traffic = layer.backward_beside_traffic = std::nullopt;
+    made_.profile.layers = accepted_layers(measured_.layers, measured_.layers.front().network,
+                                           least_samples, accepted_);
   }
 
   const ClusterMeasurements& measured_;
   const ProfileNames& names_;
   ClusterProfile made_;
+  Acceptance accepted_{made_.complaints};
 };
 
 }  // namespace

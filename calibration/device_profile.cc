@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
 
+#include "calibration/accepted_layers.h"
 #include "calibration/fit/acceptance.h"
 #include "calibration/fit/statistics.h"
 #include "models/base/limits.h"
@@ -20,24 +22,9 @@ namespace {
 using models::CurveKind;
 using models::DeviceWork;
 
-template <class Q>
-std::string interval_text(const Figure<Q>& figure) {
-  return fmt::format("{} to {}", to_text(figure.low), to_text(figure.high));
-}
-
 std::string name_of(const NetworkTimes& times) {
   return fmt::format("{} at batch {}, {}", times.network, times.batch, name(times.precision));
 }
-
-// The sum of passes, end by end.
-struct SumOfLayers {
-  Seconds value, low, high;
-  void add(const Figure<Seconds>& pass) {
-    value += pass.value;
-    low += pass.low;
-    high += pass.high;
-  }
-};
 
 std::optional<models::RateKind> rate_kind(DeviceWork work) {
   switch (work) {
@@ -77,16 +64,6 @@ class ProfileMaker {
   }
 
  private:
-  // True if there is no objection; otherwise the user is told that `what` is left out, and why.
-  bool accepted(const std::string& what, const std::optional<std::string>& objection) {
-    if (objection) made_.complaints.push_back(left_out(what, *objection));
-    return !objection;
-  }
-  template <class Q>
-  bool accepted(const std::string& what, std::size_t samples, const Figure<Q>& figure) {
-    return accepted(
-        what, objection(samples, figure.low.value(), figure.high.value(), interval_text(figure)));
-  }
   [[nodiscard]] Figure<Seconds> median_of(const std::vector<Seconds>& samples,
                                           const std::string& what) const {
     return median_figure(samples, Provenance::measured, fmt::format("{}: {}", what, names_.origin));
@@ -95,39 +72,21 @@ class ProfileMaker {
   void add_network(const NetworkTimes& times) {
     if (!times.remark.empty())
       made_.complaints.push_back(fmt::format("{}: {}", name_of(times), times.remark));
-    SumOfLayers alone;
-    SumOfLayers beside;
-    for (const models::CalibratedLayer& layer : times.layers) {
-      for (const auto* pass : {&layer.forward, &layer.backward}) alone.add(*pass);
-      for (const auto* pass : {&layer.forward_beside_traffic, &layer.backward_beside_traffic})
-        if (*pass) beside.add(**pass);
-    }
-    const auto is_known = [&](const std::string& what, const SumOfLayers& sum) {
-      return accepted(what,
-                      objection(times.sums.size(), sum.low.value(), sum.high.value(),
-                                fmt::format("{} to {}", to_text(sum.low), to_text(sum.high))));
-    };
-    if (!is_known("time of the layers of " + name_of(times), alone)) return;
-    const std::string what = fmt::format("time of the layers of {} beside traffic", name_of(times));
-    bool has_beside = !times.traffic.empty();
-    if (!has_beside)
+    std::vector<models::CalibratedLayer> layers =
+        accepted_layers(times.layers, name_of(times), times.sums.size(), accepted_);
+    if (layers.empty()) return;
+    if (times.traffic.empty())
       made_.complaints.push_back(
-          fmt::format("{} is left out of the profile: no traffic outlasted them", what));
-    else
-      has_beside =
-          (beside.high >= alone.low ||
-           accepted(what, fmt::format("is faster than alone ({} at most against {} at least)",
-                                      to_text(beside.high), to_text(alone.low)))) &&
-          is_known(what, beside);
-    for (models::CalibratedLayer layer : times.layers) {
-      if (!has_beside) layer.forward_beside_traffic = layer.backward_beside_traffic = std::nullopt;
-      profile_.layers.push_back(std::move(layer));
-    }
-    add_check(times, alone);
+          fmt::format("time of the layers of {} beside traffic is left out of the profile: no "
+                      "traffic outlasted "
+                      "them",
+                      name_of(times)));
+    add_check(times, sum_of(layers));
+    std::move(layers.begin(), layers.end(), std::back_inserter(profile_.layers));
   }
 
   // The figures that a prediction adds up, against what they are to be equal to.
-  void add_check(const NetworkTimes& times, const SumOfLayers& layers) {
+  void add_check(const NetworkTimes& times, const SumOfPasses& layers) {
     const Figure<Seconds> update = median_of(times.updates, "update");
     const models::CalibrationCheck check{
         .network = times.network,
@@ -154,7 +113,7 @@ class ProfileMaker {
       const auto& [network, precision] = key;
       const std::string what = fmt::format("update of {}, {}", network, name(precision));
       const Figure<Seconds> time = median_of(all, what);
-      if (accepted(what, all.size(), time)) profile_.updates.push_back({network, precision, time});
+      if (accepted_(what, all.size(), time)) profile_.updates.push_back({network, precision, time});
     }
   }
 
@@ -166,20 +125,18 @@ class ProfileMaker {
   void add_launches() {
     const Figure<Seconds> launch =
         median_of(measured_.device.launch, "from one kernel on a number to the next");
-    if (accepted("launch of a kernel", measured_.device.launch.size(), launch))
+    if (accepted_("launch of a kernel", measured_.device.launch.size(), launch))
       costs().launch = launch;
     const Figure<Seconds> host = median_of(measured_.device.host_launch,
                                            "the host's time to start a kernel, by its own clock");
-    if (accepted("launch of a kernel by the host", measured_.device.host_launch.size(), host))
+    if (accepted_("launch of a kernel by the host", measured_.device.host_launch.size(), host))
       costs().host_launch = host;
   }
 
   // The fit to samples, or nothing where it is of no use.
   std::optional<Fit> fitted(const std::string& what, const std::vector<Sample>& samples) {
     Fit fit = fit_piecewise(samples, {.source = fmt::format("{}: {}", what, names_.origin)});
-    if (!accepted(what, objection(fit))) return std::nullopt;
-    for (const std::string& complaint : fit.complaints)
-      made_.complaints.push_back(fmt::format("{}: {}", what, complaint));
+    if (!accepted_(what, fit)) return std::nullopt;
     return fit;
   }
 
@@ -206,7 +163,7 @@ class ProfileMaker {
     const Figure<BytesPerSecond> rate =
         median_figure(rates, Provenance::measured,
                       fmt::format("{} of {}: {}", what, to_text_binary(largest), names_.origin));
-    if (accepted("rate of " + what, rates.size(), rate))
+    if (accepted_("rate of " + what, rates.size(), rate))
       profile_.rates.push_back({*kind, times.type, rate});
   }
 
@@ -229,19 +186,20 @@ class ProfileMaker {
          .source = fmt::format("{}: {}", what, names_.origin)});
     if (times.kind != CurveKind::exchange) return;
     const Figure<Seconds>& alpha = fit->pieces.front().alpha;
-    if (accepted("latency within a node", times.samples.size(), alpha))
+    if (accepted_("latency within a node", times.samples.size(), alpha))
       profile_.intra_latency = alpha;
     const Figure<SecondsPerByte>& beta = fit->pieces.back().beta;
     const Figure<BytesPerSecond> bandwidth = {
         rate_of(1, beta.value.value()), rate_of(1, beta.high.value()), rate_of(1, beta.low.value()),
         Provenance::calibrated, fmt::format("1 / beta of the {}: {}", what, names_.origin)};
-    if (accepted("bandwidth within a node", times.samples.size(), bandwidth))
+    if (accepted_("bandwidth within a node", times.samples.size(), bandwidth))
       profile_.intra_bandwidth = bandwidth;
   }
 
   const DeviceMeasurements& measured_;
   const ProfileNames& names_;
   DeviceProfile made_;
+  Acceptance accepted_{made_.complaints};
   models::Profile& profile_ = made_.profile;
 };
 

@@ -61,4 +61,16 @@ std::string left_out(const std::string& what, const std::string& objection) {
                      what, objection);
 }
 
+bool Acceptance::operator()(const std::string& what, const std::optional<std::string>& objection) {
+  if (objection) complaints_.push_back(left_out(what, *objection));
+  return !objection;
+}
+
+bool Acceptance::operator()(const std::string& what, const Fit& fit) {
+  if (!(*this)(what, objection(fit))) return false;
+  for (const std::string& complaint : fit.complaints)
+    complaints_.push_back(fmt::format("{}: {}", what, complaint));
+  return true;
+}
+
 }  // namespace paceline::calibration

@@ -7,8 +7,10 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "calibration/fit/piecewise.h"
+#include "models/base/parse_units.h"
 
 namespace paceline::calibration {
 
@@ -37,5 +39,31 @@ inline constexpr double ratio_noise = bad_residual;
 
 // "what is left out of the profile: it <objection>; give more --time, or a quieter machine".
 [[nodiscard]] std::string left_out(const std::string& what, const std::string& objection);
+
+// "3 us to 90 us".
+template <class Q>
+std::string interval_text(const Figure<Q>& figure) {
+  return to_text(figure.low) + " to " + to_text(figure.high);
+}
+
+// Asks of one figure after another whether it may be called calibrated, and adds to `complaints`,
+// which outlives it, what the user is to be told of each that may not.
+class Acceptance {
+ public:
+  explicit Acceptance(std::vector<std::string>& complaints) : complaints_(complaints) {}
+
+  // True if there is no objection to `what`.
+  bool operator()(const std::string& what, const std::optional<std::string>& objection);
+  template <class Q>
+  bool operator()(const std::string& what, std::size_t samples, const Figure<Q>& figure) {
+    return (*this)(
+        what, objection(samples, figure.low.value(), figure.high.value(), interval_text(figure)));
+  }
+  // Also tells what the fit itself complains of.
+  bool operator()(const std::string& what, const Fit& fit);
+
+ private:
+  std::vector<std::string>& complaints_;
+};
 
 }  // namespace paceline::calibration

@@ -68,16 +68,8 @@ Json candidate_json(const Capacity& capacity, std::size_t index) {
                {"by_library_model", row.by_library_model},
                {"on_front", is_on_front(capacity, index)}};
   add_interval(json, "time", "s", row.time.total);
-  if (row.expenses.cost) {
-    add_interval(json, "cost", "usd", *row.expenses.cost);
-  } else {
-    json["cost_usd"] = nullptr;
-  }
-  if (row.expenses.energy) {
-    add_interval(json, "energy", "kwh", *row.expenses.energy);
-  } else {
-    json["energy_kwh"] = nullptr;
-  }
+  add_interval(json, "cost", "usd", row.expenses.cost);
+  add_interval(json, "energy", "kwh", row.expenses.energy);
   add_interval(json, "device", "hours", row.expenses.device_hours);
   add_interval(json, "efficiency", "", candidate.outcome.efficiency);
   json["efficiency_baseline_ranks"] = row.phases.front()->baseline_ranks;

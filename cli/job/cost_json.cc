@@ -60,16 +60,8 @@ Json row_json(const CostRow& row) {
   json["iterations"] = row.time.iterations;
   json["throughput_per_s"] = row.time.samples / row.time.training.value.value();
   add_interval(json, "device", "hours", row.expenses.device_hours);
-  if (row.expenses.cost) {
-    add_interval(json, "cost", "usd", *row.expenses.cost);
-  } else {
-    json["cost_usd"] = nullptr;
-  }
-  if (row.expenses.energy) {
-    add_interval(json, "energy", "kwh", *row.expenses.energy);
-  } else {
-    json["energy_kwh"] = nullptr;
-  }
+  add_interval(json, "cost", "usd", row.expenses.cost);
+  add_interval(json, "energy", "kwh", row.expenses.energy);
   json["phases"] = Json::array();
   for (std::size_t i = 0; i < row.phases.size(); ++i) {
     Json phase = {{"wire_type", name(row.phases[i]->plan.wire)}};

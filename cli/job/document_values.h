@@ -28,6 +28,16 @@ void add_interval(Json& json, const std::string& name, const std::string& unit,
   json[name + "_high" + ending] = number(figure.high);
 }
 
+// The same; where there is no figure, the name and the unit alone are null.
+template <class Q>
+void add_interval(Json& json, const std::string& name, const std::string& unit,
+                  const std::optional<Figure<Q>>& figure) {
+  if (figure)
+    add_interval(json, name, unit, *figure);
+  else
+    json[unit.empty() ? name : name + "_" + unit] = nullptr;
+}
+
 // A figure that is stated, with what it rests on; null where there is none.
 template <class Q>
 Json stated(const std::optional<Figure<Q>>& figure, const char* unit) {
