@@ -125,13 +125,7 @@ class Gatherer {
                                                   : 0) {}
 
   const PreparedRun& gather(int step) {
-    run_.messages.clear();
-    run_.participants.clear();
-    run_.links.clear();
-    run_.shifts.clear();
-    run_.weights.clear();
-    run_.repeats = schedule_.repeats(step);
-    constexpr models::Span<double> bucket{0.0, 1.0};
+    begin(step);
     const auto see = [this](const models::Transfer<double>& t) { add(t); };
     if (positions_.is_collapsed()) {
       for (int position = 0; position < positions_.count(); ++position) {
@@ -142,12 +136,41 @@ class Gatherer {
     } else {
       models::for_each_transfer(schedule_, step, bucket, see);
     }
+    return end();
+  }
+
+  // What these ranks, by rising number, send and receive, where no rank stands for others.
+  const PreparedRun& gather_of(std::span<const int> ranks, int step) {
+    begin(step);
+    for (const int rank : ranks) {
+      models::for_each_send(schedule_, rank, step, bucket,
+                            [this](const models::Transfer<double>& t) { add(t); });
+      models::for_each_receive(schedule_, rank, step, bucket,
+                               [&](const models::Transfer<double>& t) {
+                                 if (!std::binary_search(ranks.begin(), ranks.end(), t.from))
+                                   add(t);
+                               });
+    }
+    return end();
+  }
+
+ private:
+  static constexpr models::Span<double> bucket{0.0, 1.0};
+
+  void begin(int step) {
+    run_.messages.clear();
+    run_.participants.clear();
+    run_.links.clear();
+    run_.shifts.clear();
+    run_.weights.clear();
+    run_.repeats = schedule_.repeats(step);
+  }
+  const PreparedRun& end() {
     weigh();
     take_part();
     return run_;
   }
 
- private:
   // Messages that one rank sends are compared with this many of those before at most: more kinds
   // than that are not put together.
   static constexpr std::size_t most_compared = 64;
@@ -294,6 +317,18 @@ void for_each_step(const models::Schedule& schedule, const Routes& routes,
   check_messages(schedule, routes, positions, most);
   Gatherer gatherer(schedule, routes, positions, most);
   for (int step = 0; step < schedule.steps(); ++step) sink(gatherer.gather(step));
+}
+
+void for_each_run_of(std::span<const int> ranks, const models::Schedule& schedule,
+                     const Routes& routes, const std::function<void(const PreparedRun&)>& sink,
+                     std::int64_t most) {
+  const Positions every_rank(schedule.ranks());
+  Gatherer gatherer(schedule, routes, every_rank, most);
+  for (int step = 0; step < schedule.steps();) {
+    const PreparedRun& run = gatherer.gather_of(ranks, step);
+    step += run.repeats;
+    sink(run);
+  }
 }
 
 }  // namespace paceline::simulator

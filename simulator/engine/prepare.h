@@ -114,6 +114,12 @@ void for_each_step(const models::Schedule& schedule, const Routes& routes,
                    const Positions& positions, const std::function<void(const PreparedRun&)>& sink,
                    std::int64_t most = most_prepared_messages);
 
+// The runs of what `ranks`, by rising number, send and receive, each rank by itself. What passes
+// between others is left out.
+void for_each_run_of(std::span<const int> ranks, const models::Schedule& schedule,
+                     const Routes& routes, const std::function<void(const PreparedRun&)>& sink,
+                     std::int64_t most = most_prepared_messages);
+
 // Throws TooManyMessages where a schedule has certainly more than `most`, before they are counted one
 // by one.
 void check_messages(const models::Schedule& schedule, const Routes& routes,

@@ -36,6 +36,7 @@ std::shared_ptr<const StepProgram> PreparedSchedules::step(const models::Planned
   Entry& known = entry(schedule, routes);
   if (known.step != nullptr && known.most_messages <= most_messages) return known.step;
   if (const models::Schedule* inner = inside_pipeline(schedule.schedule, routes)) {
+    check_messages(schedule.schedule, routes, Positions(schedule.schedule.ranks()), most_messages);
     known.pipeline = pipeline(known, *inner, most_messages);
     known.step = std::make_shared<StepProgram>(
         known.pipeline->program(schedule.schedule, routes, most_messages));

@@ -174,12 +174,20 @@ Pipeline::Pipeline(const models::Schedule& inner, const Routes& routes, std::int
       [this](const PreparedRun& step) { maker_->keep(step); }, most_messages);
 }
 
+Pipeline::Pipeline(std::span<const int> ranks, const models::Schedule& inner, const Routes& routes,
+                   std::int64_t most_messages)
+    : maker_(std::make_unique<StepMaker>(routes, Positions(inner.ranks()))) {
+  const auto keep = [this](const PreparedRun& run) {
+    for (int step = 0; step < run.repeats; ++step) maker_->keep(run);
+  };
+  for_each_run_of(ranks, inner, routes, keep, most_messages);
+}
+
 Pipeline::~Pipeline() = default;
 
 StepProgram Pipeline::program(const models::Schedule& schedule, const Routes& routes,
                               std::int64_t most_messages) {
   const auto& pipeline = std::get<models::Pipelined>(schedule.node());
-  check_messages(schedule, routes, Positions(schedule.ranks()), most_messages);
   StepProgram program{.parts = maker_->made(), .runs = {}, .share = 1.0 / pipeline.segments};
   std::int64_t messages = 0;
   for (int step = 0; step < schedule.steps();) {
@@ -202,14 +210,32 @@ const models::Schedule* inside_pipeline(const models::Schedule& schedule, const 
   return &pipeline->inner;
 }
 
+StepProgram make_step_program_of(std::span<const int> ranks, const models::Schedule& schedule,
+                                 const Routes& routes, std::int64_t most_messages) {
+  if (const auto* pipeline = std::get_if<models::Pipelined>(&schedule.node()))
+    return Pipeline(ranks, pipeline->inner, routes, most_messages)
+        .program(schedule, routes, most_messages);
+  StepMaker maker(routes, Positions(schedule.ranks()));
+  StepProgram program{.parts = maker.made(), .runs = {}};
+  const auto add = [&](const PreparedRun& run) {
+    maker.forget();
+    maker.keep(run);
+    program.runs.push_back(maker.add_run(0, 0, run.repeats));
+  };
+  for_each_run_of(ranks, schedule, routes, add, most_messages);
+  return program;
+}
+
 StepProgram make_step_program(const models::Schedule& schedule, const Routes& routes,
                               Collapse collapse, std::int64_t most_messages) {
   const Positions positions = collapse == Collapse::none ? Positions(schedule.ranks())
                                                          : positions_of({&schedule, 1}, routes);
   const auto* pipeline = std::get_if<models::Pipelined>(&schedule.node());
-  if (pipeline != nullptr && !positions.is_collapsed())
+  if (pipeline != nullptr && !positions.is_collapsed()) {
+    check_messages(schedule, routes, positions, most_messages);
     return Pipeline(pipeline->inner, routes, most_messages)
         .program(schedule, routes, most_messages);
+  }
   StepMaker maker(routes, positions);
   StepProgram program{.parts = maker.made(), .runs = {}};
   const auto add = [&](const PreparedRun& run) {

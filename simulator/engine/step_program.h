@@ -71,6 +71,9 @@ class Pipeline {
  public:
   // Throws TooManyMessages where one segment has more than `most_messages`.
   Pipeline(const models::Schedule& inner, const Routes& routes, std::int64_t most_messages);
+  // What `ranks`, by rising number, send and receive in it, and nothing else.
+  Pipeline(std::span<const int> ranks, const models::Schedule& inner, const Routes& routes,
+           std::int64_t most_messages);
   ~Pipeline();
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
@@ -89,6 +92,15 @@ class Pipeline {
 // takes a Pipeline; else null.
 [[nodiscard]] const models::Schedule* inside_pipeline(const models::Schedule& schedule,
                                                       const Routes& routes);
+
+// The part of a schedule that `ranks`, by rising number, send and receive, each rank by itself. What
+// passes between others is left out. The part takes at most as long as the whole, for in max-plus
+// arithmetic nothing is later where a message is missing, and no link carries more. Throws
+// TooManyMessages where the part has more than `most_messages`.
+[[nodiscard]] StepProgram make_step_program_of(std::span<const int> ranks,
+                                               const models::Schedule& schedule,
+                                               const Routes& routes,
+                                               std::int64_t most_messages = most_prepared_messages);
 
 // Throws TooManyMessages where that takes more than `most_messages`.
 [[nodiscard]] StepProgram make_step_program(const models::Schedule& schedule, const Routes& routes,

@@ -4,8 +4,11 @@
 #include <rapidcheck/gtest.h>
 
 #include <cmath>
+#include <memory>
+#include <vector>
 
 #include "models/base/error.h"
+#include "models/collective/algorithms.h"
 #include "models/collective/enumerate.h"
 #include "simulator/cost/communication_cost.h"
 #include "tests/support/error_of.h"
@@ -307,6 +310,36 @@ RC_GTEST_PROP(StepEngine, ShiftsAndScalesWithTheClock, ()) {
     RC_ASSERT(first.of(rank) >= ready[static_cast<std::size_t>(rank)]);
     RC_ASSERT(std::fabs(scaled.of(rank).value() - 4 * unscaled.of(rank).value()) <=
               1e-12 * scaled.of(rank).value());
+  }
+}
+
+// The engine of what some ranks send and receive.
+StepEngine engine_of(const std::vector<int>& ranks, const models::Schedule& schedule,
+                     const CommunicationCost& cost) {
+  const Routes routes(cost, schedule.ranks());
+  return {std::make_shared<StepProgram>(make_step_program_of(ranks, schedule, routes)), routes,
+          cost.gamma.value()};
+}
+
+// What few ranks send and receive takes at most as long as the whole, and what all of them do as long.
+RC_GTEST_PROP(StepEngine, APartIsNeverLaterThanTheWhole, ()) {
+  models::Schedule schedule = *test::all_reduce_schedules(24);
+  if (test::drawn(0, 1) == 1)
+    schedule = models::double_binary_tree_all_reduce(test::drawn(2, 24), test::drawn(1, 40));
+  const CommunicationCost cost = *test::communication_costs(schedule.ranks());
+  const StepEngine whole(schedule, cost, Collapse::none);
+  std::vector<int> all;
+  std::vector<int> some;
+  for (int rank = 0; rank < schedule.ranks(); ++rank) {
+    all.push_back(rank);
+    if (test::drawn(0, 2) == 0) some.push_back(rank);
+  }
+  const StepEngine part = engine_of(some, schedule, cost);
+  const StepEngine again = engine_of(all, schedule, cost);
+  for (const Bytes bytes : {Bytes{8}, Bytes{test::drawn_up_to(1e8)}}) {
+    const double expected = whole.time(bytes).value();
+    RC_ASSERT(part.time(bytes).value() <= expected * (1 + 1e-11));
+    RC_ASSERT(std::fabs(again.time(bytes).value() - expected) <= 1e-11 * expected);
   }
 }
 
