@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""What the kernels of a CUDA unit need of a GPU, as ptxas says it: registers, shared memory, stack.
+"""What the kernels of a CUDA unit need of a GPU, as ptxas says it: registers, shared memory, stack; and
+how many of their instructions load and store 16 bytes of memory at once, as the machine code says it.
 
     resources.py measure NVCC UNIT OUTPUT DEPFILE OPTION...   compiles the unit and writes the table
     resources.py compare TABLE GOLDEN                         holds it against the one that is kept
 
 Shared memory is what a kernel declares; what a launch adds is not in it. Where the unit is compiled
-without contraction, the table says that nothing was fused. A spill is always wrong. The rest depends on the compiler: with another one than the kept table's, the comparison is skipped (exit
-code 77). PACELINE_UPDATE_GOLDEN=1 rewrites the kept table.
+without contraction, the table says that nothing was fused. A spill is always wrong. The rest depends on
+the compiler: with another one than the kept table's, the comparison is skipped (exit code 77). PACELINE_UPDATE_GOLDEN=1 rewrites the kept table.
 """
 
 import os
 import pathlib
 import re
+import struct
 import subprocess
 import sys
 
@@ -32,15 +34,44 @@ def short_name(mangled):
     return f"{found[1]}<{found[2].strip()}>" if found else name
 
 
-def kernels(text):
-    """Yields name, registers, shared bytes, stack bytes and spilled bytes of each kernel."""
+# Instructions of Volta and later have 128 bits: the operation is in the lowest twelve, and the size of
+# what a load or a store moves in three from bit 73 on (6: 16 bytes). The numbers are those of Mesa's
+# compiler (src/nouveau/compiler/nak, sm70_encode.rs), for any address and for one of global memory.
+LOADS = {0x380, 0x381, 0x980, 0x981}
+STORES = {0x385, 0x386, 0x985, 0x986}
+
+
+def wide_accesses(cubin):
+    """By a kernel's mangled name, the loads and the stores of 16 bytes in its code."""
+    data = pathlib.Path(cubin).read_bytes()
+    (table,) = struct.unpack_from("<Q", data, 40)  # of an ELF file of 64 bits
+    size, count, names = struct.unpack_from("<HHH", data, 58)
+    sections = [struct.unpack_from("<IIQQQQ", data, table + i * size) for i in range(count)]
+    found = {}
+    for name_at, _, _, _, first, length in sections:
+        start = sections[names][4] + name_at
+        name = data[start:data.index(b"\0", start)].decode()
+        if not name.startswith(".text."):
+            continue
+        loads = stores = 0
+        for low, high in struct.iter_unpack("<QQ", data[first:first + length]):
+            if high >> 9 & 7 == 6:
+                loads += low & 0xfff in LOADS
+                stores += low & 0xfff in STORES
+        found[name.removeprefix(".text.")] = loads, stores
+    return found
+
+
+def kernels(text, accesses):
+    """Yields name, registers, shared bytes, stack bytes, spilled bytes and wide accesses of each kernel."""
     for part in text.split("Compiling entry function '")[1:]:
         def number(pattern):
             found = re.search(pattern, part)
             return int(found[1]) if found else 0
         spilled = number(r"(\d+) bytes spill stores") + number(r"(\d+) bytes spill loads")
-        yield (short_name(part.split("'")[0]), number(r"Used (\d+) registers"),
-               number(r"(\d+) bytes smem"), number(r"(\d+) bytes stack frame"), spilled)
+        mangled = part.split("'")[0]
+        yield (short_name(mangled), number(r"Used (\d+) registers"), number(r"(\d+) bytes smem"),
+               number(r"(\d+) bytes stack frame"), spilled, *accesses[mangled])
 
 
 def measure(nvcc, unit, output, depfile, *options):
@@ -48,12 +79,13 @@ def measure(nvcc, unit, output, depfile, *options):
     command = [nvcc, *options, unit]
     lines = [f"# {pathlib.Path(unit).name}, nvcc {version}. "
              "PACELINE_UPDATE_GOLDEN=1 ctest -R cuda.resources rewrites it.",
-             f"{'':6} registers shared stack spilled kernel"]
+             f"{'':6} registers shared stack spilled loads16 stores16 kernel"]
     for architecture in ARCHITECTURES:
         text = run([*command, f"-arch={architecture}", "-cubin", "--resource-usage",
                     "-o", output + ".cubin", "-MD", "-MF", depfile, "-MT", output])
-        for name, registers, shared, stack, spilled in sorted(kernels(text)):
-            lines.append(f"{architecture:6} {registers:9} {shared:6} {stack:5} {spilled:7} {name}")
+        for name, registers, shared, stack, spilled, loads, stores in sorted(
+                kernels(text, wide_accesses(output + ".cubin"))):
+            lines.append(f"{architecture:6} {registers:9} {shared:6} {stack:5} {spilled:7} {loads:7} {stores:8} {name}")
     if "--fmad=false" in options:
         ptx = pathlib.Path(output + ".ptx")
         run([*command, f"-arch={ARCHITECTURES[-1]}", "-ptx", "-o", str(ptx)])

@@ -1,4 +1,5 @@
 // Layers that touch each element once: images, sums, ReLU, dropout, concat and flatten.
+// Those that keep the order of elements take 16 bytes at a time where tensors are aligned (take_piece).
 // All are bound by memory: bytes moved are those of the tensors that access() names.
 #pragma once
 
@@ -38,12 +39,26 @@ struct Sum {
   bool relu = false;
   Tensor y;
 
-  PACELINE_HD void operator()(std::uint64_t index) const {
-    const auto i = static_cast<std::int64_t>(index);
-    const float sum = terms.sum(i);
-    y.set(i, relu ? positive(sum) : sum);
+  PACELINE_HD void operator()(std::uint64_t piece) const { take_piece(*this, piece); }
+  template <unsigned n>
+  PACELINE_HD void take(std::int64_t i) const {
+    float sums[n];
+    terms.sum(i, sums);
+    if (relu) {
+#pragma unroll
+      for (unsigned k = 0; k < n; ++k) sums[k] = positive(sums[k]);
+    }
+    y.store(i, sums);
   }
-  [[nodiscard]] std::uint64_t count() const { return static_cast<std::uint64_t>(y.elements()); }
+  [[nodiscard]] PACELINE_HD std::int64_t elements() const {
+    return y.elements();
+  }
+  [[nodiscard]] PACELINE_HD bool is_wide() const {
+    return terms.are_aligned() && y.is_aligned();
+  }
+  [[nodiscard]] std::uint64_t count() const {
+    return count_pieces(*this);
+  }
   template <class Visitor>
   void access(const Visitor& visitor) const {
     terms.access(visitor, y.bytes());
@@ -57,11 +72,27 @@ struct ReluDataGradient {
   Terms terms;
   Tensor dx;
 
-  PACELINE_HD void operator()(std::uint64_t index) const {
-    const auto i = static_cast<std::int64_t>(index);
-    dx.set(i, y.at(i) > 0 ? terms.sum(i) : 0.0F);
+  PACELINE_HD void operator()(std::uint64_t piece) const { take_piece(*this, piece); }
+  template <unsigned n>
+  PACELINE_HD void take(std::int64_t i) const {
+    float signs[n];
+    float sums[n];
+    y.load(i, signs);
+    terms.sum(i, sums);
+#pragma unroll
+    for (unsigned k = 0; k < n; ++k)
+      if (!(signs[k] > 0)) sums[k] = 0;
+    dx.store(i, sums);
   }
-  [[nodiscard]] std::uint64_t count() const { return static_cast<std::uint64_t>(y.elements()); }
+  [[nodiscard]] PACELINE_HD std::int64_t elements() const {
+    return y.elements();
+  }
+  [[nodiscard]] PACELINE_HD bool is_wide() const {
+    return terms.are_aligned() && y.is_aligned() && dx.is_aligned();
+  }
+  [[nodiscard]] std::uint64_t count() const {
+    return count_pieces(*this);
+  }
   template <class Visitor>
   void access(const Visitor& visitor) const {
     reads(visitor, y);
@@ -80,24 +111,34 @@ struct Dropout {
   bool has_mask = true;
   Tensor target;
 
-  PACELINE_HD void operator()(std::uint64_t index) const {
-    const auto i = static_cast<std::int64_t>(index);
-    float value = source.at(i);
+  PACELINE_HD void operator()(std::uint64_t piece) const { take_piece(*this, piece); }
+  template <unsigned n>
+  PACELINE_HD void take(std::int64_t i) const {
+    float values[n];
+    source.load(i, values);
     if (has_mask) {
       const std::uint64_t start =
           mixed_seed(mixed_seed(pass->dropout_seed, 0), static_cast<std::uint64_t>(layer));
-      const std::uint64_t draw =
-          mixed_seed(start, static_cast<std::uint64_t>(plain_index(source, place_of(source, i)))) >>
-          11;
       const double kept = 1 - probability;
-      value = draw < static_cast<std::uint64_t>(probability * 9007199254740992.0) || kept <= 0
-                  ? 0.0F
-                  : static_cast<float>(1 / kept) * value;
+#pragma unroll
+      for (unsigned k = 0; k < n; ++k) {
+        const std::int64_t plain = plain_index(source, place_of(source, i + k));
+        const std::uint64_t draw = mixed_seed(start, static_cast<std::uint64_t>(plain)) >> 11;
+        values[k] = draw < static_cast<std::uint64_t>(probability * 9007199254740992.0) || kept <= 0
+                        ? 0.0F
+                        : static_cast<float>(1 / kept) * values[k];
+      }
     }
-    target.set(i, value);
+    target.store(i, values);
+  }
+  [[nodiscard]] PACELINE_HD std::int64_t elements() const {
+    return source.elements();
+  }
+  [[nodiscard]] PACELINE_HD bool is_wide() const {
+    return source.is_aligned() && target.is_aligned();
   }
   [[nodiscard]] std::uint64_t count() const {
-    return static_cast<std::uint64_t>(source.elements());
+    return count_pieces(*this);
   }
   template <class Visitor>
   void access(const Visitor& visitor) const {
@@ -116,15 +157,21 @@ struct CopyChannels {
   std::int64_t to = 0;
   std::int64_t channels = 0;
 
-  PACELINE_HD void operator()(std::uint64_t index) const {
-    const auto i = static_cast<std::int64_t>(index);
+  PACELINE_HD void operator()(std::uint64_t piece) const { take_piece(*this, piece); }
+  template <unsigned n>
+  PACELINE_HD void take(std::int64_t i) const {
     const std::int64_t pixel = i / channels;
     const std::int64_t c = i % channels;
-    target.set(pixel * target.channels + to + c, source.at(pixel * source.channels + from + c));
+    float values[n];
+    source.load(pixel * source.channels + from + c, values);
+    target.store(pixel * target.channels + to + c, values);
   }
-  [[nodiscard]] std::uint64_t count() const {
-    return static_cast<std::uint64_t>(source.pixels() * channels);
+  [[nodiscard]] PACELINE_HD std::int64_t elements() const { return source.pixels() * channels; }
+  [[nodiscard]] PACELINE_HD bool is_wide() const {
+    return source.has_wide_pixels() && target.has_wide_pixels() && channels % wide == 0 &&
+           from % wide == 0 && to % wide == 0;
   }
+  [[nodiscard]] std::uint64_t count() const { return count_pieces(*this); }
   template <class Visitor>
   void access(const Visitor& visitor) const {
     reads(visitor, source);

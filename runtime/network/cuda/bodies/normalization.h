@@ -91,8 +91,7 @@ struct BatchNormStatistics {
 
 // y = gamma (x - mean) / sqrt(variance + epsilon) + beta, by the batch's statistics, or by the
 // running ones in an evaluation; then the residual is added, if there is one, and with `relu` what is
-// not positive is 0. Rounded to y's type before the residual is added, and behind it. One element
-// each.
+// not positive is 0. Rounded to y's type before the residual is added, and behind it.
 struct BatchNormApply {
   Tensor x;
   BatchNormVectors vectors;
@@ -101,21 +100,41 @@ struct BatchNormApply {
   bool relu = false;
   Tensor y;
 
-  PACELINE_HD void operator()(std::uint64_t index) const {
-    const auto i = static_cast<std::int64_t>(index);
-    const std::int64_t c = i % x.channels;
-    float value = 0;
-    if (by_running_statistics) {
-      const float inverse =
-          inverse_deviation_of(static_cast<double>(vectors.running_variance[c]), vectors.epsilon);
-      value = vectors.gamma[c] * inverse * (x.at(i) - vectors.running_mean[c]) + vectors.beta[c];
-    } else {
-      value = vectors.normed(x.at(i), c);
+  PACELINE_HD void operator()(std::uint64_t piece) const { take_piece(*this, piece); }
+  template <unsigned n>
+  PACELINE_HD void take(std::int64_t i) const {
+    const std::int64_t first = i % x.channels;
+    float values[n];
+    x.load(i, values);
+#pragma unroll
+    for (unsigned k = 0; k < n; ++k) values[k] = normed(values[k], first + k);
+    if (residual != nullptr) {
+      float terms[n];
+      load_numbers(residual, y.type, i, terms);
+#pragma unroll
+      for (unsigned k = 0; k < n; ++k) values[k] = rounded(y.type, values[k]) + terms[k];
     }
-    if (residual != nullptr) value = rounded(y.type, value) + number_at(residual, y.type, i);
-    y.set(i, relu ? positive(value) : value);
+    if (relu) {
+#pragma unroll
+      for (unsigned k = 0; k < n; ++k) values[k] = positive(values[k]);
+    }
+    y.store(i, values);
   }
-  [[nodiscard]] std::uint64_t count() const { return static_cast<std::uint64_t>(x.elements()); }
+  [[nodiscard]] PACELINE_HD float normed(float value, std::int64_t c) const {
+    if (!by_running_statistics) return vectors.normed(value, c);
+    const float inverse =
+        inverse_deviation_of(static_cast<double>(vectors.running_variance[c]), vectors.epsilon);
+    return vectors.gamma[c] * inverse * (value - vectors.running_mean[c]) + vectors.beta[c];
+  }
+  [[nodiscard]] PACELINE_HD std::int64_t elements() const {
+    return x.elements();
+  }
+  [[nodiscard]] PACELINE_HD bool is_wide() const {
+    return x.has_wide_pixels() && y.is_aligned() && cuda::is_aligned(residual);
+  }
+  [[nodiscard]] std::uint64_t count() const {
+    return count_pieces(*this);
+  }
   template <class Visitor>
   void access(const Visitor& visitor) const {
     const auto channels = static_cast<std::size_t>(x.channels);
@@ -139,8 +158,12 @@ struct NormOutputGradient {
   bool relu = false;
 
   [[nodiscard]] PACELINE_HD double at(std::int64_t i, std::int64_t c) const {
-    if (relu && !(rounded(x.type, vectors.normed(x.at(i), c)) > 0)) return 0;
-    return static_cast<double>(dy.at(i));
+    return of(x.at(i), dy.at(i), c);
+  }
+  // The same of an element of x and its element of dy.
+  [[nodiscard]] PACELINE_HD double of(float value, float gradient, std::int64_t c) const {
+    if (relu && !(rounded(x.type, vectors.normed(value, c)) > 0)) return 0;
+    return static_cast<double>(gradient);
   }
   template <class Visitor>
   void access(const Visitor& visitor) const {
@@ -201,27 +224,41 @@ struct BatchNormParameterGradients {
   }
 };
 
-// The gradient of x. One element each.
+// The gradient of x.
 struct BatchNormDataGradient {
   NormOutputGradient from;
   const double* sums = nullptr;
   Tensor dx;
 
-  PACELINE_HD void operator()(std::uint64_t index) const {
-    const Tensor& x = from.x;
-    const auto i = static_cast<std::int64_t>(index);
-    const std::int64_t c = i % x.channels;
-    const auto pixels = static_cast<double>(x.pixels());
+  PACELINE_HD void operator()(std::uint64_t piece) const { take_piece(*this, piece); }
+  template <unsigned n>
+  PACELINE_HD void take(std::int64_t i) const {
+    float values[n];
+    float gradients[n];
+    from.x.load(i, values);
+    from.dy.load(i, gradients);
+    const std::int64_t first = i % from.x.channels;
+#pragma unroll
+    for (unsigned k = 0; k < n; ++k) values[k] = of(values[k], gradients[k], first + k);
+    dx.store(i, values);
+  }
+  [[nodiscard]] PACELINE_HD float of(float value, float gradient, std::int64_t c) const {
+    const auto pixels = static_cast<double>(from.x.pixels());
     const auto inverse = static_cast<double>(from.vectors.inverse_deviation[c]);
     const double normalised =
-        (static_cast<double>(x.at(i)) - static_cast<double>(from.vectors.mean[c])) * inverse;
-    const double value =
-        static_cast<double>(from.vectors.gamma[c]) * inverse *
-        (from.at(i, c) - sums[x.channels + c] / pixels - normalised * sums[c] / pixels);
-    dx.set(i, static_cast<float>(value));
+        (static_cast<double>(value) - static_cast<double>(from.vectors.mean[c])) * inverse;
+    return static_cast<float>(static_cast<double>(from.vectors.gamma[c]) * inverse *
+                              (from.of(value, gradient, c) - sums[from.x.channels + c] / pixels -
+                               normalised * sums[c] / pixels));
+  }
+  [[nodiscard]] PACELINE_HD std::int64_t elements() const {
+    return from.x.elements();
+  }
+  [[nodiscard]] PACELINE_HD bool is_wide() const {
+    return from.x.has_wide_pixels() && from.dy.is_aligned() && dx.is_aligned();
   }
   [[nodiscard]] std::uint64_t count() const {
-    return static_cast<std::uint64_t>(from.x.elements());
+    return count_pieces(*this);
   }
   template <class Visitor>
   void access(const Visitor& visitor) const {

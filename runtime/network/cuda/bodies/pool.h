@@ -6,59 +6,99 @@
 
 namespace paceline::runtime::cuda {
 
+// Numbers of places, loaded and stored as those of a tensor.
+template <unsigned n>
+PACELINE_HD void load_places(const std::int32_t* from, std::int32_t (&places)[n]) {
+  if constexpr (n == 1) {
+    places[0] = *from;
+  } else {
+#pragma unroll
+    for (unsigned i = 0; i < n; i += 4) {
+      const auto group = *words_at<Words<4>>(from + i);
+#pragma unroll
+      for (unsigned k = 0; k < 4; ++k) places[i + k] = static_cast<std::int32_t>(group.word[k]);
+    }
+  }
+}
+template <unsigned n>
+PACELINE_HD void store_places(std::int32_t* to, const std::int32_t (&places)[n]) {
+  if constexpr (n == 1) {
+    *to = places[0];
+  } else {
+#pragma unroll
+    for (unsigned i = 0; i < n; i += 4) {
+      Words<4> group;
+#pragma unroll
+      for (unsigned k = 0; k < 4; ++k) group.word[k] = static_cast<std::uint32_t>(places[i + k]);
+      *words_at<Words<4>>(to + i) = group;
+    }
+  }
+}
+
 // The first largest element of each window, and where in the window it stood; what lies outside the
-// input does not count, and NaN is larger than all. One element of y each.
+// input does not count, and NaN is larger than all.
 struct MaxPoolForward {
   Windows windows;
   Tensor x;
   Tensor y;
   std::int32_t* where = nullptr;  // of each element of y: kernel row * kernel width + column
 
-  PACELINE_HD void operator()(std::uint64_t index) const {
-    const auto i = static_cast<std::int64_t>(index);
+  PACELINE_HD void operator()(std::uint64_t piece) const { take_piece(*this, piece); }
+  template <unsigned n>
+  PACELINE_HD void take(std::int64_t i) const {
     const Place to = place_of(y, i);
-    float largest = 0;
-    std::int32_t found = -1;
+    float largest[n] = {};
+    std::int32_t found[n];
+#pragma unroll
+    for (unsigned k = 0; k < n; ++k) found[k] = -1;
     for (std::int64_t r = 0; r < windows.kernel_height; ++r) {
       const std::int64_t row = windows.row(to.y, r);
       if (!is_inside(row, x.height)) continue;
       for (std::int64_t s = 0; s < windows.kernel_width; ++s) {
         const std::int64_t column = windows.column(to.x, s);
         if (!is_inside(column, x.width)) continue;
-        const float value = x.at(to.image, row, column, to.channel);
-        if (found >= 0 && !(value > largest) && value == value) continue;
-        largest = value;
-        found = static_cast<std::int32_t>(r * windows.kernel_width + s);
-        if (value != value) {
-          y.set(i, value);
-          where[i] = found;
-          return;
+        float values[n];
+        x.load(x.index(to.image, row, column, to.channel), values);
+#pragma unroll
+        for (unsigned k = 0; k < n; ++k) {
+          const bool is_larger = values[k] > largest[k] || values[k] != values[k];
+          if (found[k] >= 0 && (!is_larger || largest[k] != largest[k])) continue;
+          largest[k] = values[k];
+          found[k] = static_cast<std::int32_t>(r * windows.kernel_width + s);
         }
       }
     }
-    y.set(i, largest);
-    where[i] = found;
+    y.store(i, largest);
+    store_places(where + i, found);
   }
-  [[nodiscard]] std::uint64_t count() const { return static_cast<std::uint64_t>(y.elements()); }
+  [[nodiscard]] PACELINE_HD std::int64_t elements() const {
+    return y.elements();
+  }
+  [[nodiscard]] PACELINE_HD bool is_wide() const {
+    return x.has_wide_pixels() && y.is_aligned() && cuda::is_aligned(where);
+  }
+  [[nodiscard]] std::uint64_t count() const {
+    return count_pieces(*this);
+  }
   template <class Visitor>
   void access(const Visitor& visitor) const {
     reads(visitor, x);
     writes(visitor, y);
-    visitor.write(where, count());
+    visitor.write(where, static_cast<std::size_t>(y.elements()));
   }
 };
 
-// One element of x each.
 struct MaxPoolDataGradient {
   Windows windows;
   Tensor dy;
   const std::int32_t* where = nullptr;
   Tensor dx;
 
-  PACELINE_HD void operator()(std::uint64_t index) const {
-    const auto i = static_cast<std::int64_t>(index);
+  PACELINE_HD void operator()(std::uint64_t piece) const { take_piece(*this, piece); }
+  template <unsigned n>
+  PACELINE_HD void take(std::int64_t i) const {
     const Place to = place_of(dx, i);
-    float sum = 0;
+    float sums[n] = {};
     for (std::int64_t r = 0; r < windows.kernel_height; ++r) {
       const std::int64_t y = windows.output_row(to.y, r, dy.height);
       if (y < 0) continue;
@@ -66,12 +106,26 @@ struct MaxPoolDataGradient {
         const std::int64_t x = windows.output_column(to.x, s, dy.width);
         if (x < 0) continue;
         const std::int64_t from = dy.index(to.image, y, x, to.channel);
-        if (where[from] == r * windows.kernel_width + s) sum += dy.at(from);
+        float values[n];
+        std::int32_t places[n];
+        dy.load(from, values);
+        load_places(where + from, places);
+#pragma unroll
+        for (unsigned k = 0; k < n; ++k)
+          if (places[k] == r * windows.kernel_width + s) sums[k] += values[k];
       }
     }
-    dx.set(i, sum);
+    dx.store(i, sums);
   }
-  [[nodiscard]] std::uint64_t count() const { return static_cast<std::uint64_t>(dx.elements()); }
+  [[nodiscard]] PACELINE_HD std::int64_t elements() const {
+    return dx.elements();
+  }
+  [[nodiscard]] PACELINE_HD bool is_wide() const {
+    return dx.has_wide_pixels() && dy.is_aligned() && cuda::is_aligned(where);
+  }
+  [[nodiscard]] std::uint64_t count() const {
+    return count_pieces(*this);
+  }
   template <class Visitor>
   void access(const Visitor& visitor) const {
     reads(visitor, dy);
@@ -99,24 +153,40 @@ struct MeanWindows {
   const CoveringWindows* over_columns = nullptr;
 };
 
-// Means of windows. One element of y each.
+// Means of windows.
 struct AveragePoolForward {
   MeanWindows windows;
   Tensor x;
   Tensor y;
 
-  PACELINE_HD void operator()(std::uint64_t index) const {
-    const auto i = static_cast<std::int64_t>(index);
+  PACELINE_HD void operator()(std::uint64_t piece) const { take_piece(*this, piece); }
+  template <unsigned n>
+  PACELINE_HD void take(std::int64_t i) const {
     const Place to = place_of(y, i);
     const MeanWindow rows = windows.rows[to.y];
     const MeanWindow columns = windows.columns[to.x];
-    float sum = 0;
-    for (std::int64_t row = rows.first; row < rows.end; ++row)
-      for (std::int64_t column = columns.first; column < columns.end; ++column)
-        sum += x.at(to.image, row, column, to.channel);
-    y.set(i, sum / static_cast<float>(rows.count * columns.count));
+    float sums[n] = {};
+    for (std::int64_t row = rows.first; row < rows.end; ++row) {
+      for (std::int64_t column = columns.first; column < columns.end; ++column) {
+        float values[n];
+        x.load(x.index(to.image, row, column, to.channel), values);
+#pragma unroll
+        for (unsigned k = 0; k < n; ++k) sums[k] += values[k];
+      }
+    }
+#pragma unroll
+    for (unsigned k = 0; k < n; ++k) sums[k] /= static_cast<float>(rows.count * columns.count);
+    y.store(i, sums);
   }
-  [[nodiscard]] std::uint64_t count() const { return static_cast<std::uint64_t>(y.elements()); }
+  [[nodiscard]] PACELINE_HD std::int64_t elements() const {
+    return y.elements();
+  }
+  [[nodiscard]] PACELINE_HD bool is_wide() const {
+    return x.has_wide_pixels() && y.is_aligned();
+  }
+  [[nodiscard]] std::uint64_t count() const {
+    return count_pieces(*this);
+  }
   template <class Visitor>
   void access(const Visitor& visitor) const {
     reads(visitor, x);
@@ -126,25 +196,38 @@ struct AveragePoolForward {
   }
 };
 
-// One element of x each.
 struct AveragePoolDataGradient {
   MeanWindows windows;
   Tensor dy;
   Tensor dx;
 
-  PACELINE_HD void operator()(std::uint64_t index) const {
-    const auto i = static_cast<std::int64_t>(index);
+  PACELINE_HD void operator()(std::uint64_t piece) const { take_piece(*this, piece); }
+  template <unsigned n>
+  PACELINE_HD void take(std::int64_t i) const {
     const Place to = place_of(dx, i);
     const CoveringWindows rows = windows.over_rows[to.y];
     const CoveringWindows columns = windows.over_columns[to.x];
-    float sum = 0;
-    for (std::int64_t y = rows.first; y < rows.end; ++y)
-      for (std::int64_t x = columns.first; x < columns.end; ++x)
-        sum += dy.at(to.image, y, x, to.channel) /
-               static_cast<float>(windows.rows[y].count * windows.columns[x].count);
-    dx.set(i, sum);
+    float sums[n] = {};
+    for (std::int64_t y = rows.first; y < rows.end; ++y) {
+      for (std::int64_t x = columns.first; x < columns.end; ++x) {
+        const auto of_window = static_cast<float>(windows.rows[y].count * windows.columns[x].count);
+        float values[n];
+        dy.load(dy.index(to.image, y, x, to.channel), values);
+#pragma unroll
+        for (unsigned k = 0; k < n; ++k) sums[k] += values[k] / of_window;
+      }
+    }
+    dx.store(i, sums);
   }
-  [[nodiscard]] std::uint64_t count() const { return static_cast<std::uint64_t>(dx.elements()); }
+  [[nodiscard]] PACELINE_HD std::int64_t elements() const {
+    return dx.elements();
+  }
+  [[nodiscard]] PACELINE_HD bool is_wide() const {
+    return dx.has_wide_pixels() && dy.is_aligned();
+  }
+  [[nodiscard]] std::uint64_t count() const {
+    return count_pieces(*this);
+  }
   template <class Visitor>
   void access(const Visitor& visitor) const {
     reads(visitor, dy);

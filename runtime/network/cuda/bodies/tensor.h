@@ -44,6 +44,63 @@ PACELINE_HD inline void set_number(void* data, NumberType type, std::int64_t i, 
   store(static_cast<float*>(data) + i, value);
 }
 
+// Loads and stores n numbers from i on: 1 of them, or 8 by accesses of 16 bytes at an address that is a
+// multiple of 16.
+template <unsigned n>
+PACELINE_HD void load_numbers(const void* data, NumberType type, std::int64_t i,
+                              float (&values)[n]) {
+  if constexpr (n == 1) {
+    values[0] = number_at(data, type, i);
+  } else {
+    switch (type) {
+      case NumberType::fp16:
+        return load(static_cast<const Fp16*>(data) + i, values);
+      case NumberType::bf16:
+        return load(static_cast<const Bf16*>(data) + i, values);
+      case NumberType::fp32:
+        return load(static_cast<const float*>(data) + i, values);
+    }
+  }
+}
+template <unsigned n>
+PACELINE_HD void store_numbers(void* data, NumberType type, std::int64_t i,
+                               const float (&values)[n]) {
+  if constexpr (n == 1) {
+    set_number(data, type, i, values[0]);
+  } else {
+    switch (type) {
+      case NumberType::fp16:
+        return store(static_cast<Fp16*>(data) + i, values);
+      case NumberType::bf16:
+        return store(static_cast<Bf16*>(data) + i, values);
+      case NumberType::fp32:
+        return store(static_cast<float*>(data) + i, values);
+    }
+  }
+}
+
+// Elements that one thread takes where is_wide() of a body holds.
+inline constexpr unsigned wide = 8;
+PACELINE_HD inline bool is_aligned(const void* data) {
+  return reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
+}
+
+// The bodies that take elements one by one, or `wide` at once, have elements(), which counts them,
+// is_wide(), and take<n>(i) for n elements from i on. Of the last piece those that are left are taken
+// one by one. Both ways have the same bits.
+template <class Body>
+PACELINE_HD void take_piece(const Body& body, std::uint64_t piece) {
+  if (!body.is_wide()) return body.template take<1>(static_cast<std::int64_t>(piece));
+  const auto first = static_cast<std::int64_t>(piece * wide);
+  if (first + wide <= body.elements()) return body.template take<wide>(first);
+  for (std::int64_t i = first; i < body.elements(); ++i) body.template take<1>(i);
+}
+template <class Body>
+[[nodiscard]] std::uint64_t count_pieces(const Body& body) {
+  const auto elements = static_cast<std::uint64_t>(body.elements());
+  return body.is_wide() ? (elements + wide - 1) / wide : elements;
+}
+
 PACELINE_HD inline float rounded(NumberType type, float value) {
   std::uint32_t word = 0;
   if (type == NumberType::fp32) return canonical(value);
@@ -80,6 +137,19 @@ struct Tensor {
     return number_at(data, type, index(n, y, x, c));
   }
   PACELINE_HD void set(std::int64_t i, float value) const { set_number(data, type, i, value); }
+  template <unsigned n>
+  PACELINE_HD void load(std::int64_t i, float (&values)[n]) const {
+    load_numbers(data, type, i, values);
+  }
+  template <unsigned n>
+  PACELINE_HD void store(std::int64_t i, const float (&values)[n]) const {
+    store_numbers(data, type, i, values);
+  }
+  [[nodiscard]] PACELINE_HD bool is_aligned() const { return cuda::is_aligned(data); }
+  // Whether `wide` elements from a multiple of it are of one pixel, and aligned.
+  [[nodiscard]] PACELINE_HD bool has_wide_pixels() const {
+    return is_aligned() && channels % wide == 0;
+  }
 };
 
 // An element of a tensor by its place.
@@ -136,10 +206,20 @@ struct Terms {
   int count = 0;
   NumberType type = NumberType::fp32;
 
-  [[nodiscard]] PACELINE_HD float sum(std::int64_t i) const {
-    float sum = number_at(data[0], type, i);
-    for (int k = 1; k < count; ++k) sum = rounded(type, sum + number_at(data[k], type, i));
-    return sum;
+  template <unsigned n>
+  PACELINE_HD void sum(std::int64_t i, float (&sums)[n]) const {
+    load_numbers(data[0], type, i, sums);
+    for (int k = 1; k < count; ++k) {
+      float values[n];
+      load_numbers(data[k], type, i, values);
+#pragma unroll
+      for (unsigned e = 0; e < n; ++e) sums[e] = rounded(type, sums[e] + values[e]);
+    }
+  }
+  [[nodiscard]] PACELINE_HD bool are_aligned() const {
+    bool all = true;
+    for (int k = 0; k < count; ++k) all = all && is_aligned(data[k]);
+    return all;
   }
   template <class Visitor>
   void access(const Visitor& visitor, std::size_t bytes) const {
