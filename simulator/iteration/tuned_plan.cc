@@ -9,6 +9,7 @@
 #include "models/plan/strategy.h"
 #include "models/plan/tuned.h"
 #include "simulator/planner/optimal_fusion.h"
+#include "simulator/planner/traffic_bound.h"
 
 namespace paceline::simulator {
 namespace {
@@ -51,10 +52,10 @@ class Tuner {
     }
     if (!found_.is_optimal) search(std::move(cut));
     if (job_.streams > 1) search(best_even_cut());
-    found_.least_period = least_period();
+    found_.least_period = std::max(least_period(), least_of_any_streams());
     if (found_.plan.streams > 1) {
       // The recurrence is of one stream, and says nothing of such a plan.
-      found_.least_period = computed();
+      found_.least_period = least_of_any_streams();
       found_.is_optimal = false;
       found_.why_not = together;
     }
@@ -193,6 +194,24 @@ class Tuner {
   [[nodiscard]] Seconds computed() const {
     const StreamClock& clock = job_.planning.clock;
     return std::max(Seconds{clock.computed_s + clock.update_s}, job_.least_other);
+  }
+
+  // By the bytes that have to travel (traffic_bound.h), whatever the plan is.
+  [[nodiscard]] Seconds least_of_any_streams() const {
+    const PlanningJob& job = job_.planning;
+    const CommunicationCost& cost = job_.timers.search.cost();
+    const LeastTraffic traffic{
+        least_time_of_a_byte(cost, job.ranks).value(),
+        job.ranks > 1 ? job.aside.fixed_s + least_latency(cost, job.ranks).value() : 0,
+        cost.transport.has_value()};
+    const bool overlaps_iterations = job_.overlap == models::Overlap::double_buffered ||
+                                     job_.overlap == models::Overlap::priority;
+    if (overlaps_iterations)
+      return std::max(computed(), Seconds{static_cast<double>(sums_.back()) * element_bytes_ *
+                                          traffic.s_per_byte});
+    return std::max(computed(),
+                    Seconds{least_start_of_update_s(job.clock, sums_, element_bytes_, traffic) +
+                            job.clock.update_s});
   }
 
   // The bound is the recurrence, with the least time that any schedule takes for each bucket.

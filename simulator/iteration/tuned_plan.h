@@ -37,7 +37,7 @@ struct TunedPlan {
   Seconds period;     // by the DAG, as Predictor::predict(plan) has it
   // No plan of the same overlap on one stream gets below this, whatever its schedules; where
   // `is_optimal`, none of contiguous buckets and the candidates' schedules gets below the period. Where
-  // the plan is a seed whose buckets travel together, this is computation alone, which holds for all.
+  // buckets of the plan travel together, this counts bytes (planner/traffic_bound.h), for all plans.
   Seconds least_period;
   bool is_optimal = false;
   std::string why_not;                // it is not known to be optimal, in words; empty where it is

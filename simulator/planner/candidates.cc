@@ -16,6 +16,7 @@
 #include "simulator/engine/routes.h"
 #include "simulator/engine/step_engine.h"
 #include "simulator/engine/step_program.h"
+#include "simulator/planner/traffic_bound.h"
 
 namespace paceline::simulator {
 namespace {
@@ -224,16 +225,7 @@ Candidates make_candidates(const PlanningJob& job, const PlanningTimers& timers,
 
 SizeCurve::Piece least_time_of_any(const CommunicationCost& cost, int ranks) {
   if (ranks <= 1 || cost.platform != nullptr || cost.transport) return {};
-  const int nodes = (ranks - 1) / cost.ranks_per_node + 1;
-  const auto share = [](int of) { return 2.0 * (of - 1) / of; };
-  double links = 1;  // that a rank has into its node
-  if (cost.intra_kind == models::IntraKind::ring) links = 2;
-  if (cost.intra_kind == models::IntraKind::all_to_all) links = cost.ranks_per_node - 1;
-  if (nodes == 1)
-    return {0, cost.intra.alpha.value(),
-            share(ranks) * cost.intra.beta.value() / std::max(1.0, links), 0};
-  return {0, std::min(cost.intra.alpha, cost.nic.alpha).value(),
-          share(nodes) * cost.nic.beta.value() / cost.nics_per_node, 0};
+  return {0, least_latency(cost, ranks).value(), least_time_of_a_byte(cost, ranks).value(), 0};
 }
 
 }  // namespace paceline::simulator

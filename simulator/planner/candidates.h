@@ -34,10 +34,8 @@ struct Candidates {
                                          std::span<const std::string> only = {});
 
 // A lower bound for the time of an all-reduce by any schedule, whatever it is made of, as one line: one
-// latency, and the bytes that have to leave some rank or some node. Each element that N ranks sum takes
-// N - 1 sends to be summed and N - 1 to get back, so that some rank sends 2 (N - 1) / N of the bucket
-// (Patarasuk & Yuan 2009), and the same holds for nodes and their NICs. 0 for a cluster that a platform
-// file describes.
+// latency, and the bytes that have to leave some rank or some node (traffic_bound.h; Patarasuk & Yuan
+// 2009). 0 for a cluster that a platform file describes, and for a transport that was calibrated.
 [[nodiscard]] SizeCurve::Piece least_time_of_any(const CommunicationCost& cost, int ranks);
 
 }  // namespace paceline::simulator
