@@ -2,9 +2,9 @@
 paceline_runtime_test(executor_test SOURCES executor_test.cc)
 paceline_runtime_test(executor_late_test SOURCES executor_late_test.cc LIBRARIES paceline_late_device)
 paceline_runtime_test(launcher_test SOURCES launcher_test.cc)
-paceline_runtime_test(tcp_transport_test SOURCES tcp_transport_test.cc)
+paceline_runtime_test(tcp_transport_test SOURCES tcp_transport_test.cc LIBRARIES GTest::gmock)
 paceline_runtime_test(stream_program_test SOURCES stream_program_test.cc)
-paceline_runtime_test(thread_transport_test SOURCES thread_transport_test.cc)
+paceline_runtime_test(thread_transport_test SOURCES thread_transport_test.cc LIBRARIES GTest::gmock)
 
 # Between processes. Root may run mpirun by these variables; ranks may outnumber cores.
 if(NOT PACELINE_MPI_STATE STREQUAL "off" AND NOT PACELINE_MPI_STATE STREQUAL "not found")
@@ -14,7 +14,7 @@ if(PACELINE_MPIRUN AND NOT PACELINE_SANITIZE)
   add_executable(mpi_executor_test mpi_executor_test.cc)
   target_include_directories(mpi_executor_test PRIVATE "${PROJECT_SOURCE_DIR}")
   target_compile_options(mpi_executor_test PRIVATE -Wno-dangling-else)
-  target_link_libraries(mpi_executor_test PRIVATE paceline::mpi paceline_flags GTest::gtest)
+  target_link_libraries(mpi_executor_test PRIVATE paceline::mpi paceline_flags GTest::gmock)
   # paceline_mpi_test(<name> <ranks> <arguments...>)
   function(paceline_mpi_test name ranks)
     add_test(NAME mpi.${name}-${ranks}

@@ -65,6 +65,7 @@ using models::Schedule;
 using test::Bucket;
 
 using test::Case;
+using test::run_error_of;
 using test::types;
 
 // Holds the buckets that all ranks end with against the exact sum and against each other.
@@ -376,15 +377,6 @@ TEST(Executor, SaysWhatDoesNotFit) {
               return executor.prepare(models::ring_all_reduce(2), 1, NumberType::fp32, 2);
             }),
             "stream 2 of 2; give one from 0 to 1");
-}
-
-std::string run_error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const RunError& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(Executor, NamesAPeerThatIsGone) {

@@ -16,50 +16,34 @@
 #include <string>
 
 #include "models/base/error.h"
-#include "runtime/channel/messages.h"
 #include "runtime/channel/mpi_job.h"
 #include "runtime/collective/executor.h"
 #include "runtime/transport/launcher.h"
 #include "runtime/transport/mpi_transport.h"
-#include "tests/support/collective_runs.h"
+#include "tests/support/transport_contract.h"
 
 namespace paceline::runtime {
 namespace {
 
-using test::Bucket;
 using test::Case;
+using test::TransportContract;
+using test::TransportJob;
 
 constexpr int streams = 3;
 Transport* job = nullptr;    // the data transport of this process
 Channel* channel = nullptr;  // its control channel
 
-std::uint64_t hash_of(const Bucket& bucket) {
-  std::uint64_t hash = 14695981039346656037U;  // FNV-1a
-  for (const std::byte b : bucket) hash = (hash ^ static_cast<std::uint64_t>(b)) * 1099511628211U;
-  return hash;
-}
+// The job of this process, whatever it is asked for.
+INSTANTIATE_TEST_SUITE_P(OfMpi, TransportContract,
+                         testing::Values(TransportJob{
+                             .name = "open-mpi",
+                             .ranks = launched_rank().value_or(LaunchedRank{}).ranks,
+                             .run = [](int, int, Seconds, const TransportJob::Work& work) {
+                               work({.channel = *channel, .transport = *job});
+                             }}));
 
-// Rank 0 compares what all have.
-void check_equal(std::uint64_t own, const std::string& what) {
-  const std::vector<std::string> all = gather_texts(*channel, std::to_string(own));
-  for (std::size_t rank = 0; rank < all.size(); ++rank)
-    EXPECT_EQ(all[rank], all[0]) << what << ": rank " << rank;
-}
-
-void check_all(const std::vector<Case>& cases, ExecutorOptions options) {
-  Executor executor(*job, options);
-  std::uint64_t all = 0;
-  for (const Case& c : cases) {
-    Bucket bucket = test::bucket_of(c, job->rank());
-    executor.run(executor.prepare(c.schedule, c.elements, c.type), bucket.data());
-    if (job->rank() == 0) test::check_sum(c, bucket);
-    all = all * 31 + hash_of(bucket);
-    if (&c == &cases.back() || (&c - cases.data()) % 16 == 0) check_equal(all, test::described(c));
-  }
-}
-
-TEST(MpiExecutor, EveryScheduleIsTheSumForEverySizeAndType) {
-  check_all(test::cases_of_catalogue(job->ranks()), {});
+void check_all(const std::vector<Case>& cases, const ExecutorOptions& options) {
+  test::check_all_reduces({.channel = *channel, .transport = *job}, cases, options);
 }
 
 TEST(MpiExecutor, TheSizeOfMessagesDoesNotChangeTheSum) {
@@ -69,17 +53,6 @@ TEST(MpiExecutor, TheSizeOfMessagesDoesNotChangeTheSum) {
 
 TEST(MpiExecutor, HoldingSendsBackDoesNotChangeTheSum) {
   check_all(test::cases_in_messages(job->ranks(), 44), {.message_bytes = 44, .ahead_bytes = 88});
-}
-
-TEST(MpiExecutor, LargeBucketsAreTheSum) {
-  std::vector<Case> cases;
-  for (const models::CollectiveAlgorithm& algorithm : models::all_reduce_catalogue()) {
-    for (const NumberType type : {NumberType::fp32, NumberType::fp16}) {
-      cases.push_back({std::string(algorithm.name), algorithm.build({.ranks = job->ranks()}),
-                       200'003, type, cases.size()});
-    }
-  }
-  check_all(cases, {});
 }
 
 TEST(MpiExecutor, RunsStreamsAtTheSameTimeAndCollectivesOfAStreamInOrder) {
@@ -116,8 +89,6 @@ TEST(MpiTransport, KnowsItsRankAsTheLauncherDoes) {
   ASSERT_TRUE(launched.has_value());
   EXPECT_EQ(launched->rank, job->rank());
   EXPECT_EQ(launched->ranks, job->ranks());
-  EXPECT_EQ(job->streams(), streams);
-  EXPECT_EQ(job->name(), "open-mpi");
 }
 
 TEST(MpiTransport, TheLibrarysAllReduceIsTheSumOverTheFirstRanks) {
@@ -130,23 +101,6 @@ TEST(MpiTransport, TheLibrarysAllReduceIsTheSumOverTheFirstRanks) {
       EXPECT_EQ(bucket, std::vector<float>(bucket.size(), sum)) << ranks;
     }
   }
-}
-
-// A receive of data is open on stream 0 while texts and sums travel: they do not land in it.
-TEST(MpiJob, ControlMessagesAndDataDoNotMeet) {
-  const int ranks = job->ranks();
-  int came = -1;
-  const auto receive = job->post_receive(0, (job->rank() + ranks - 1) % ranks,
-                                         std::as_writable_bytes(std::span(&came, 1)));
-  EXPECT_EQ(broadcast_text(*channel, job->rank() == 0 ? "plan" : ""), "plan");
-  double sum = 1;
-  sum_over_ranks(*channel, {&sum, 1});
-  EXPECT_EQ(sum, ranks);
-  barrier(*channel);
-  const int own = job->rank();
-  job->wait(job->post_send(0, (own + 1) % ranks, std::as_bytes(std::span(&own, 1))));
-  job->wait(receive);
-  EXPECT_EQ(came, (own + ranks - 1) % ranks);
 }
 
 // Rank 1 takes part in one all-reduce and not in the next.

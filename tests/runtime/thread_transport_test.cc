@@ -1,3 +1,4 @@
+// The transport between threads: what transport.h promises, and what tests of single calls see.
 #include "runtime/transport/thread_transport.h"
 
 #include <gtest/gtest.h>
@@ -5,12 +6,16 @@
 #include <array>
 #include <chrono>
 
-#include "models/base/error.h"
-#include "tests/support/collective_runs.h"
-#include "tests/support/error_of.h"
+#include "runtime/channel/transport_channel.h"
+#include "tests/support/transport_contract.h"
 
 namespace paceline::runtime {
 namespace {
+
+using test::run_error_of;
+using test::TransportContract;
+using test::TransportJob;
+using test::TransportLossContract;
 
 using Memory = std::vector<std::byte>;
 
@@ -18,14 +23,24 @@ Memory memory_of(int value, std::size_t size) {
   return Memory(size, static_cast<std::byte>(value));
 }
 
-std::string run_error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const RunError& error) {
-    return error.what();
-  }
-  return "no error";
+TransportJob job_of(int size) {
+  return {.name = "threads",
+          .ranks = size,
+          .run = [](int ranks, int streams, Seconds patience, const TransportJob::Work& work) {
+            auto data = thread_transports(ranks, streams, patience);
+            auto control = thread_transports(ranks, 1, patience);
+            test::on_ranks(ranks, [&](int rank) {
+              const auto own = std::move(data[static_cast<std::size_t>(rank)]);
+              const auto other = std::move(control[static_cast<std::size_t>(rank)]);
+              TransportChannel channel(*other);
+              work({.channel = channel, .transport = *own});
+            });
+          }};
 }
+
+INSTANTIATE_TEST_SUITE_P(OfThreads, TransportContract,
+                         testing::Values(job_of(1), job_of(2), job_of(3)));
+INSTANTIATE_TEST_SUITE_P(OfThreads, TransportLossContract, testing::Values(job_of(3)));
 
 TEST(ThreadTransport, DeliversInOrderWhicheverEndComesFirst) {
   const auto transports = thread_transports(2);
@@ -64,37 +79,6 @@ TEST(ThreadTransport, KeepsStreamsAndDirectionsApart) {
   EXPECT_FALSE(transports[0]->test(back));
 }
 
-// Random messages between all ranks, with waits that spin, yield and sleep.
-TEST(ThreadTransport, DeliversAmongManyThreads) {
-  constexpr int p = 8;
-  constexpr int messages = 300;
-  auto transports = thread_transports(p, 2);
-  test::on_ranks(p, [&](int rank) {
-    const auto transport = std::move(transports[static_cast<std::size_t>(rank)]);
-    for (int i = 0; i < messages; ++i) {
-      const auto size = static_cast<std::size_t>(i * 7 % 1000);
-      std::vector<Memory> sent;
-      std::vector<Memory> room;
-      std::vector<Transport::Request> requests;
-      for (int offset = 1; offset < p; offset += 1 + i % 3) {
-        const int to = (rank + offset) % p;
-        const int from = (rank + p - offset) % p;
-        sent.push_back(memory_of(rank * 31 + to + i, size));
-        room.push_back(memory_of(0, size));
-        requests.push_back(transport->post_send(i % 2, to, sent.back()));
-        requests.push_back(transport->post_receive(i % 2, from, room.back()));
-      }
-      if (i % 50 == rank) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-      for (const auto request : requests) transport->wait(request);
-      std::size_t at = 0;
-      for (int offset = 1; offset < p; offset += 1 + i % 3, ++at) {
-        const int from = (rank + p - offset) % p;
-        ASSERT_EQ(room[at], memory_of(from * 31 + rank + i, size));
-      }
-    }
-  });
-}
-
 TEST(ThreadTransport, NamesTheRankThatLeft) {
   auto transports = thread_transports(3);
   Memory room = memory_of(0, 4);
@@ -120,16 +104,6 @@ TEST(ThreadTransport, TellsWhoeverAsksOfAPeerThatLeft) {
   EXPECT_EQ(transports[2]->lost_peer(), -1);
 }
 
-TEST(ThreadTransport, DeliversWhatCameBeforeTheSenderLeft) {
-  auto transports = thread_transports(2);
-  Memory room = memory_of(0, 4);
-  const auto receive = transports[0]->post_receive(0, 1, room);
-  EXPECT_TRUE(transports[1]->test(transports[1]->post_send(0, 0, memory_of(9, 4))));
-  transports[1].reset();
-  transports[0]->wait(receive);
-  EXPECT_EQ(room, memory_of(9, 4));
-}
-
 TEST(ThreadTransport, WakesWhoSleepsWhenARankLeaves) {
   auto transports = thread_transports(2);
   test::on_ranks(2, [&](int rank) {
@@ -143,27 +117,6 @@ TEST(ThreadTransport, WakesWhoSleepsWhenARankLeaves) {
     EXPECT_EQ(run_error_of([&] { transport->wait(transport->post_receive(0, 1, room)); }),
               "cannot receive from rank 1: it is gone");
   });
-}
-
-TEST(ThreadTransport, LosesPatienceWithASilentRank) {
-  const auto transports = thread_transports(3, 1, Seconds{0.1});
-  Memory room = memory_of(0, 4);
-  const auto receive = transports[0]->post_receive(0, 2, room);
-  EXPECT_EQ(run_error_of([&] { transports[0]->wait(receive); }),
-            "cannot receive from rank 2: nothing came from it for 0.1 s");
-  EXPECT_EQ(run_error_of([&] {
-              while (!transports[0]->test(receive)) std::this_thread::yield();
-            }),
-            "cannot receive from rank 2: nothing came from it for 0.1 s");
-}
-
-TEST(ThreadTransport, SaysThatTheEndsOfAMessageDiffer) {
-  const auto transports = thread_transports(2);
-  Memory room = memory_of(0, 4);
-  static_cast<void>(transports[0]->post_receive(0, 1, room));
-  EXPECT_EQ(
-      run_error_of([&] { static_cast<void>(transports[1]->post_send(0, 0, memory_of(1, 5))); }),
-      "cannot send to rank 0: 5 bytes were sent where 4 are received");
 }
 
 TEST(ThreadTransport, SaysWhatDoesNotFit) {

@@ -32,6 +32,12 @@ inline Bucket bucket_of(const std::vector<float>& values, NumberType type) {
   return bucket;
 }
 
+inline std::uint64_t hash_of(const Bucket& bucket) {
+  std::uint64_t hash = 14695981039346656037U;  // FNV-1a
+  for (const std::byte b : bucket) hash = (hash ^ static_cast<std::uint64_t>(b)) * 1099511628211U;
+  return hash;
+}
+
 inline std::vector<float> values_of(const Bucket& bucket, NumberType type) {
   std::vector<float> values(bucket.size() / runtime::bytes_of(type));
   runtime::cast_to_fp32(bucket.data(), type, values);

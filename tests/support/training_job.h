@@ -1,4 +1,4 @@
-// A short training of two ranks, for tests that hold one device's end of it against another's.
+// A short training of a few ranks, for tests that hold one device's end of it against another's.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -38,6 +38,10 @@ struct Setting {
   NumberType wire = NumberType::fp32;
   models::Overlap overlap = models::Overlap::wait_free;
   double loss_scale = 1;
+  std::string strategy = "fused-ring";
+  int ranks = 2;
+  int group = 1;  // k, of strategies that take groups
+  int streams = 1;
 };
 
 // The settings in which every device is tried.
@@ -67,8 +71,11 @@ class Job {
                                      .sample = network_.input(),
                                      .classes = classes,
                                      .synthetic_samples = 64})),
-        plan_(models::make_plan(models::strategy("fused-ring"), models::work(network_).gradients,
-                                ranks, setting.wire, {.fusion = paceline::Bytes{600}})) {
+        plan_(models::make_plan(models::strategy(setting.strategy),
+                                models::work(network_).gradients, setting.ranks, setting.wire,
+                                {.fusion = paceline::Bytes{600},
+                                 .group_size = setting.group,
+                                 .streams = setting.streams})) {
     plan_.overlap = setting.overlap;
     recipe_.name = "test";
     recipe_.epochs = 2;
@@ -96,22 +103,22 @@ class Job {
                                              const std::string& resume = {},
                                              std::int64_t most_iterations = 0) const {
     runtime::TrainingOutcome outcome;
-    paceline::testing::on_endpoints(ranks, 1, [&](const runtime::Endpoint& endpoint) {
-      runtime::TrainingOutcome own = train_rank({.network = network_,
-                                                 .dataset = *data_,
-                                                 .plan = plan_,
-                                                 .recipe = recipe_,
-                                                 .checkpoint = checkpoint,
-                                                 .resume = resume,
-                                                 .most_iterations = most_iterations},
-                                                endpoint);
-      if (endpoint.channel.rank() == 0) outcome = std::move(own);
-    });
+    paceline::testing::on_endpoints(
+        plan_.ranks, plan_.streams, [&](const runtime::Endpoint& endpoint) {
+          runtime::TrainingOutcome own = train_rank({.network = network_,
+                                                     .dataset = *data_,
+                                                     .plan = plan_,
+                                                     .recipe = recipe_,
+                                                     .checkpoint = checkpoint,
+                                                     .resume = resume,
+                                                     .most_iterations = most_iterations},
+                                                    endpoint);
+          if (endpoint.channel.rank() == 0) outcome = std::move(own);
+        });
     return outcome;
   }
 
  private:
-  static constexpr int ranks = 2;
   models::Network network_;
   std::unique_ptr<runtime::Dataset> data_;
   models::Plan plan_;

@@ -20,6 +20,7 @@
 #include "runtime/device/cpu_device.h"
 #include "runtime/device/cuda/cuda_device.h"
 #include "tests/support/cuda_on_host/control.h"
+#include "tests/support/error_of.h"
 
 namespace paceline::test {
 
@@ -47,17 +48,6 @@ void in_every_order(std::uint64_t seeds, Body body) {
       if (::testing::Test::HasFailure() || !cuda_on_host::present()) return;
     }
   }
-}
-
-// The text of the RunError that an action throws; empty if it throws none.
-template <class Action>
-std::string run_error_of(Action action) {
-  try {
-    static_cast<void>(action());
-  } catch (const RunError& error) {
-    return error.what();
-  }
-  return {};
 }
 
 using Bytes = std::vector<std::byte>;

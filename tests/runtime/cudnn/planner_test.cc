@@ -17,20 +17,11 @@ namespace {
 
 using models::NumberType;
 using test::error_of;
+using test::run_error_of;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using Product = Convolution::Product;
-
-template <class F>
-std::string run_error_of(F action) {
-  try {
-    static_cast<void>(action());
-  } catch (const RunError& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 const Planner& h100() {
   static const Planner planner(shipped_device("h100"));

@@ -17,24 +17,17 @@
 #include "models/base/error.h"
 #include "runtime/training/checkpoint.h"
 #include "tests/runtime/training/checkpoint_samples.h"
+#include "tests/support/error_of.h"
 
 namespace paceline::runtime {
 namespace {
 
 using test::large_checkpoint;
+using test::run_error_of;
 using test::TemporaryFolder;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
-
-std::string run_error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const RunError& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 // The exit code of a child that runs `body`.
 int exit_of(const std::function<int()>& body) {
