@@ -5,6 +5,7 @@
 #include "tests/support/cuda_on_host/happens_before.h"
 #include "tests/support/cuda_on_host/memory.h"
 #include "tests/support/cuda_on_host/state.h"
+#include "tests/support/cuda_on_host/trace.h"
 
 using namespace cuda_on_host;  // NOLINT: the functions below are CUDA's, in no namespace
 
@@ -159,10 +160,11 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     if (waits->capture != nullptr)
       return invalidate(*waits->capture, cudaErrorStreamCaptureIsolation);
     if (const cudaError_t s = forbidden_in_legacy(*waits); s != cudaSuccess) return s;
-    enqueue(waits, [awaited] {
+    enqueue(waits, [awaited, waits] {
       auto made = std::make_shared<Operation>();
       made->what = "wait for an event";
       made->after.push_back(awaited->record);
+      made->wait = count_wait(waits->device);
       return made;
     });
     return cudaSuccess;

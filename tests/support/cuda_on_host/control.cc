@@ -49,8 +49,31 @@ long calls(const std::string& function) {
 long all_calls() {
   return present() ? hooks()->calls(nullptr) : 0;
 }
+std::vector<std::string> called_functions() {
+  return present() ? lines_of(hooks()->visit_called) : std::vector<std::string>{};
+}
 std::vector<std::string> races() {
   return present() ? lines_of(hooks()->visit_races) : std::vector<std::string>{};
+}
+void record_waits(int device) {
+  if (present()) hooks()->record_waits(device);
+}
+std::vector<JudgedWait> judged_waits() {
+  std::vector<JudgedWait> waits;
+  if (!present()) return waits;
+  hooks()->visit_waits(
+      [](void* self, int without, const char* what) {
+        static_cast<std::vector<JudgedWait>*>(self)->push_back(
+            {static_cast<WithoutWait>(without), what});
+      },
+      &waits);
+  return waits;
+}
+void overlook_wait(int device, int number) {
+  if (present()) hooks()->overlook_wait(device, number);
+}
+void pass_over_after(double seconds) {
+  if (present()) hooks()->pass_over_after(seconds);
 }
 std::uint64_t schedule_hash() {
   return present() ? hooks()->schedule_hash() : 0;

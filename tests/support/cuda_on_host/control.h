@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/cuda_on_host/judged_wait.h"
 #include "tests/support/cuda_on_host/order.h"
 
 namespace cuda_on_host {
@@ -26,10 +27,23 @@ void limit_memory(std::size_t bytes);
 // How many devices there are (8 after reset()); 0 is a machine without one.
 void set_devices(int count);
 [[nodiscard]] long calls(const std::string& function);
+// The functions that were called since reset(), by name.
+[[nodiscard]] std::vector<std::string> called_functions();
 // The number of calls of all functions since reset().
 [[nodiscard]] long all_calls();
 // Accesses that nothing orders: "race: A writes what B reads, not ordered".
 [[nodiscard]] std::vector<std::string> races();
+// What a device's waits are for (trace.h): those of its streams for events, and those by which the host
+// learns that an operation is done. The program runs as it does in every case.
+// record_waits() begins to note them, numbered from 1; judged_waits() says of each what the program
+// would be without it.
+void record_waits(int device);
+[[nodiscard]] std::vector<JudgedWait> judged_waits();
+// From now on the check for races overlooks the number-th wait of the device.
+void overlook_wait(int device, int number);
+// For how long a thread that has its turn may be busy outside of CUDA before others go on (100 ms after
+// reset()). Where the order of turns is no matter, less takes less time.
+void pass_over_after(double seconds);
 // A hash of the operations that ran, in their order: the same seed gives the same number.
 [[nodiscard]] std::uint64_t schedule_hash();
 // Handles, streams and memory that were not given back since reset(), in words.

@@ -4,6 +4,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -12,6 +13,7 @@
 #include "tests/support/cuda_on_host/happens_before.h"
 #include "tests/support/cuda_on_host/memory.h"
 #include "tests/support/cuda_on_host/state.h"
+#include "tests/support/cuda_on_host/trace.h"
 
 namespace cuda_on_host {
 namespace {
@@ -62,8 +64,13 @@ void handle(int signal, siginfo_t* info, void* context) {
     if (a->freed || a->kind == MemoryKind::device) end("the host" + touches + place_of(at));
     host_touches({at, 1, writes}, "the host");
     const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-    const auto first = reinterpret_cast<std::uintptr_t>(at) / page * page;
-    if (mprotect(reinterpret_cast<void*>(first), page, PROT_READ | PROT_WRITE) == 0) return;
+    const auto address = reinterpret_cast<std::uintptr_t>(at);
+    const auto first = address / page * page;
+    // More of the page may be touched before it is closed again.
+    const auto rest = static_cast<std::size_t>(first + page - address);
+    record_touch({at, std::min(rest, a->bytes - static_cast<std::size_t>(at - a->first)), writes});
+    const int opened = writes || !records_touches(at) ? PROT_READ | PROT_WRITE : PROT_READ;
+    if (mprotect(reinterpret_cast<void*>(first), page, opened) == 0) return;
   }
   if (lock.owns_lock()) lock.unlock();
   sigaction(signal, &previous, nullptr);  // the touch is repeated, and comes to this one

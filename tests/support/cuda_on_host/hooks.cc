@@ -7,6 +7,7 @@
 #include "tests/support/cuda_on_host/hooks.h"
 #include "tests/support/cuda_on_host/memory.h"
 #include "tests/support/cuda_on_host/state.h"
+#include "tests/support/cuda_on_host/trace.h"
 
 namespace {
 
@@ -63,6 +64,8 @@ void reset(int order, std::uint64_t seed) {
   }
   forget_peers();
   forget_all_accesses();
+  forget_trace();
+  s.absent_after_s = usual_absence_s;
   forget_all_memory();
   set_memory_limit(0);
 }
@@ -98,6 +101,11 @@ long calls(const char* function) {
 
 void visit_all(const std::vector<std::string>& lines, VisitLine visit, void* self) {
   for (const std::string& line : lines) visit(self, line.c_str());
+}
+
+void visit_called(VisitLine visit, void* self) {
+  const Hook hook;
+  for (const auto& [name, count] : state().calls) visit(self, name.c_str());
 }
 
 void visit_races(VisitLine visit, void* self) {
@@ -149,11 +157,38 @@ std::size_t remembered() {
   return known_accesses();
 }
 
+void record_waits_of(int device) {
+  const Hook hook;
+  record_waits(device);
+}
+
+void visit_waits(VisitWait visit, void* self) {
+  const Hook hook;
+  for (const JudgedWait& wait : judged_waits())
+    visit(self, static_cast<int>(wait.without), wait.what.c_str());
+}
+
+void overlook(int device, int number) {
+  const Hook hook;
+  overlook_wait(device, number);
+}
+
+void pass_over_after(double seconds) {
+  const Hook hook;
+  state().absent_after_s = seconds;
+}
+
 }  // namespace
 
 extern "C" const cuda_on_host::Hooks* cuda_on_host_hooks() {
-  static const cuda_on_host::Hooks hooks = {
-      reset,       fail,          break_device,    limit_memory, set_devices, calls,    visit_races,
-      visit_leaks, schedule_hash, throw_on_misuse, host_access,  remembered,  set_clock};
+  static const cuda_on_host::Hooks hooks = {reset,           fail,
+                                            break_device,    limit_memory,
+                                            set_devices,     calls,
+                                            visit_called,    visit_races,
+                                            visit_leaks,     schedule_hash,
+                                            throw_on_misuse, host_access,
+                                            remembered,      record_waits_of,
+                                            visit_waits,     overlook,
+                                            pass_over_after, set_clock};
   return &hooks;
 }

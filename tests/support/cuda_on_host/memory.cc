@@ -9,6 +9,7 @@
 
 #include "tests/support/cuda_on_host/faults.h"
 #include "tests/support/cuda_on_host/happens_before.h"
+#include "tests/support/cuda_on_host/trace.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
@@ -79,7 +80,8 @@ void check_beside(const Allocation& a) {
 
 // The host may touch what no operation touches that it has not waited for.
 void protect_pinned(Allocation& a) {
-  const std::vector<Access> pending = pending_accesses(a.first, a.bytes);
+  std::vector<Access> pending = pending_accesses(a.first, a.bytes);
+  if (records_touches(a.first)) pending.push_back({a.first, a.bytes, true});
   protect(a.pages, a.page_bytes, PROT_READ | PROT_WRITE);
   for (const Access& access : pending)
     if (!access.writes) protect_pages(a, access, PROT_READ);

@@ -7,6 +7,7 @@
 #include "tests/support/cuda_on_host/kernels.h"
 #include "tests/support/cuda_on_host/memory.h"
 #include "tests/support/cuda_on_host/state.h"
+#include "tests/support/cuda_on_host/trace.h"
 
 namespace cuda_on_host {
 namespace {
@@ -148,6 +149,7 @@ void add_legacy_order(Stream* stream, Operation& operation) {
   State& s = state();
   const auto comes_after = [&](const Stream& earlier) {
     if (&earlier == stream || earlier.tail == nullptr) return;
+    record_order(*earlier.tail);
     join(operation.clock, *earlier.tail);
     if (!earlier.tail->done) operation.after.push_back(earlier.tail);
   };
@@ -203,11 +205,18 @@ OperationPointer issue(Stream* stream, OperationPointer operation) {
   Thread& host = this_thread();
   if (stream->kind != Stream::Kind::lane) host.now_s += s.clock.model.host_s;
   operation->issued_at = host.now_s;
-  for (const OperationPointer& earlier : operation->after) join(operation->clock, *earlier);
-  if (stream->tail != nullptr) join(operation->clock, *stream->tail);
+  for (const OperationPointer& earlier : operation->after) {
+    record_order(*earlier, operation->wait);
+    if (!is_overlooked(stream->device, operation->wait)) join(operation->clock, *earlier);
+  }
+  if (stream->tail != nullptr) {
+    record_order(*stream->tail);
+    join(operation->clock, *stream->tail);
+  }
   add_legacy_order(stream, *operation);
   operation->clock[stream] = operation->number;
   check_races(*operation);
+  record_issue(*operation);
   close_pinned(*operation);
   stream->tail = operation;
   stream->queue.push_back(operation);
@@ -235,7 +244,9 @@ void synchronise(const OperationPointer& operation, const char* why) {
        why);
   Thread& host = this_thread();
   host.now_s = std::max(host.now_s, operation->ends_at);
-  host_waited_for(*operation);
+  const int number = count_wait(operation->stream->device);
+  record_host_wait(*operation, number);
+  if (!is_overlooked(operation->stream->device, number)) host_waited_for(*operation);
   open_waited_pinned();
 }
 

@@ -82,6 +82,11 @@ struct ByDeviceAndId {
   }
 };
 
+// An enrolled thread that does not come for its turn for so long waits for something outside of CUDA,
+// such as a barrier of the program. The others go on without it; the schedule may then differ from run
+// to run.
+inline constexpr double usual_absence_s = 0.1;
+
 struct State {
   std::mutex mutex;
   std::condition_variable changed;
@@ -105,7 +110,8 @@ struct State {
   const Operation* running = nullptr;
 
   std::vector<Thread*> threads;  // that are alive
-  Thread* turn = nullptr;        // the enrolled thread whose turn it is
+  double absent_after_s = usual_absence_s;
+  Thread* turn = nullptr;  // the enrolled thread whose turn it is
 
   std::map<std::string, long> calls;
   struct Fault {

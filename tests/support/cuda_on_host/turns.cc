@@ -14,11 +14,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// An enrolled thread that does not come for its turn for so long waits for something outside of
-// CUDA, such as a barrier of the program. The others go on without it; the schedule may then differ
-// from run to run.
-constexpr auto absent_after = 100ms;
-
 // Where no operation can run and some thread is busy outside of CUDA: so many seconds nothing may happen.
 double hangs_after_s() {
   static const double seconds = [] {
@@ -70,7 +65,8 @@ void await_turn(Thread& me) {
       draw_turn();
       continue;
     }
-    const bool moved = s.changed.wait_for(me.lock, absent_after, [&] { return s.turn != holder; });
+    const bool moved = s.changed.wait_for(me.lock, std::chrono::duration<double>(s.absent_after_s),
+                                          [&] { return s.turn != holder; });
     if (!moved && s.turn == holder && holder->calls_deep == 0) {
       holder->absent = true;
       draw_turn();

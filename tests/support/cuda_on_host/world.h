@@ -63,6 +63,7 @@ struct Operation {
   std::uint64_t number = 0;  // in its stream
   std::uint64_t age = 0;     // among all operations
   Clock clock = {};          // what happens before it
+  int wait = 0;  // its number among the device's waits, of a wait for an event (trace.h)
   bool done = false;
 };
 using OperationPointer = std::shared_ptr<Operation>;
