@@ -187,6 +187,9 @@ void step_by_chance(Operation* asked) {
   if (state().order == Order::random && draw(2) == 0)
     while (step({}) && draw(16) != 0) {
     }
+  if (state().order == Order::eager)  // what could not run when it was issued, and was dropped then
+    while (step({})) {
+    }
   if (asked == nullptr || asked->done) {
     me.questions = 0;
     return;
