@@ -19,6 +19,7 @@ packages=(
   dataset-fashion-mnist # images to train on
   libgloo-dev           # a peer in the benchmarks
   python3-torch         # plans in PyTorch's DDP are run in it; without it that test is skipped
+  python3-jsonschema    # documents are held against their schemas; without it that test is skipped
   chromium chromium-driver python3-selenium   # reports are opened in a browser; without them that test is skipped
   iproute2 util-linux   # the lab: hosts as network namespaces
   libboost-context-dev  # threads of GPU blocks, as the tests' double of CUDA runs them
