@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "calibration/import/autograd_order.h"
 #include "calibration/import/kineto_trace.h"
 #include "calibration/import/layer_attribution.h"
 #include "models/base/error.h"
@@ -21,7 +22,9 @@ constexpr std::size_t most_steps = 1000;
 bool looks_like_kineto(std::string_view text) {
   constexpr std::size_t head = 1 << 20;
   text = text.substr(0, head);
-  return text.find("\"traceEvents\"") != std::string_view::npos;
+  return text.find("\"traceEvents\"") != std::string_view::npos ||
+         text.find("\"CPU functions\"") != std::string_view::npos ||
+         text.find("\"aten::") != std::string_view::npos;
 }
 
 Imported parse_kineto(std::string_view text, const std::string& file,
@@ -30,15 +33,13 @@ Imported parse_kineto(std::string_view text, const std::string& file,
   if (trace.operators.empty() && trace.reductions.empty())
     throw InputError({file}, "there are no operators of PyTorch in this trace",
                      "profile with ProfilerActivity.CPU, and give what export_chrome_trace wrote");
-  Imported imported{.tool = "torch.profiler", .version = ""};
+  Imported imported{.tool = "torch.profiler", .version = trace.bare ? "without Kineto" : ""};
   if (trace.schema_version) imported.version = fmt::format("schema {}", *trace.schema_version);
-  const auto steps = std::count_if(trace.annotations.begin(), trace.annotations.end(),
-                                   [](const KinetoTrace::Stretch& stretch) {
-                                     return stretch.name.starts_with("ProfilerStep#");
-                                   });
-  if (static_cast<std::size_t>(steps) > most_steps)
+  const std::size_t steps = trace.steps().size();
+  if (steps > most_steps)
     throw InputError({file}, fmt::format("{} iterations", steps),
                      fmt::format("profile up to {}", most_steps));
+  if (is_without_sequence_numbers(trace)) number_by_order(trace, imported.remarks);
   attribute_to_layers(trace, network, imported);
   if (imported.layers.empty() && trace.reductions.empty())
     throw InputError({file},
@@ -48,6 +49,11 @@ Imported parse_kineto(std::string_view text, const std::string& file,
   for (auto& [key, curve] : trace.reductions) imported.curves.push_back(std::move(curve));
   if (!imported.curves.empty())
     imported.remarks.emplace_back("NCCL's kernels include waiting for the other ranks");
+  if (trace.unread_kernels > 0)
+    imported.remarks.push_back(
+        fmt::format("{} kernels on a GPU are left out, since this form of trace does not say who "
+                    "launched them: times are the host's",
+                    trace.unread_kernels));
   if (trace.other_reductions > 0)
     imported.remarks.push_back(
         fmt::format("{} all-reduce kernels without elements, dtype or group size are left out",

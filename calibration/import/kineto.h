@@ -32,14 +32,17 @@
 // kind whose number differs is left out, and a remark says so.
 //
 // The backward of a layer is the "autograd::engine::evaluate_function" whose "Sequence number" is
-// that of an operator within the layer's forward (the last one that has it). Iterations are
-// "ProfilerStep#N"; a trace without them is one iteration. If kernels ran on a GPU, the time of a
+// that of an operator within the layer's forward (the last one that has it); a trace without these
+// numbers is matched by the order of backward (autograd_order.h). Iterations are "ProfilerStep#N";
+// without them "Optimizer.step#" ends each; a trace without either is one iteration. If kernels ran on a GPU, the time of a
 // layer is that of the kernels, copies and memsets that its operators launched: they are found by
 // "correlation" by way of the runtime call, or by "External id". Otherwise it is the time on the
 // CPU. NCCL's kernels belong to no layer. Those of an all-reduce with "In msg nelems" and "dtype"
 // are samples, and include waiting for the other ranks.
 //
-// The spellings of Kineto from PyTorch 1.8 ("Operator", "external id") to 2.8 are read. Events are
+// The spellings of Kineto from PyTorch 1.8 ("Operator", "external id") to 2.8 are read, and the bare
+// list of events that torch.autograd.profiler writes, and torch.profiler where PyTorch is built
+// without Kineto (Debian's 1.13). It has neither categories nor sequence numbers nor shapes. Events are
 // kept as they go by, about 150 bytes for each event of interest; there is no tree of the text. The
 // facts of the format are from pytorch/kineto libkineto/src/output_json.cpp and
 // torch/csrc/profiler.

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "calibration/import/chrome_trace.h"
@@ -38,6 +39,7 @@ class Collector {
  public:
   void take(TraceEvent&& event) {
     if (event.phase != 'X') return;
+    if (event.category.empty() && !place_bare(event)) return;
     const std::string& category = event.category;
     // Times count from the first event: microseconds since 1970 would leave a double no digits
     // behind the point.
@@ -71,6 +73,20 @@ class Collector {
   KinetoTrace trace;
 
  private:
+  // Gives an event of a bare list the category that Kineto would give it. Operators have a namespace
+  // ("aten::add"), or are a node of backward; all else is a record_function. False for what is left
+  // out.
+  bool place_bare(TraceEvent& event) {
+    trace.bare = true;
+    if (event.pid == "CUDA functions") {
+      ++trace.unread_kernels;
+      return false;
+    }
+    const bool is_operator = event.name.find("::") != std::string::npos ||
+                             without_number(event.name).ends_with("Backward");
+    event.category = is_operator ? "cpu_op" : "user_annotation";
+    return true;
+  }
   // Up to PyTorch 1.9, a record_function is an operator, such as "ProfilerStep#2".
   static bool is_annotation(const TraceEvent& event) {
     return event.name.find("::") == std::string::npos && number_of(event, "Sequence number") < 0;
@@ -117,14 +133,20 @@ class Collector {
   std::optional<double> first_us_;
 };
 
-void nest(std::vector<Operator>& operators) {
+// Whether the operator `inner` is inside `around`, which begins no later on the same thread. Bare
+// lists cut times to whole microseconds, so that an inner operator may seem to end after the outer.
+bool is_inside(const Operator& inner, const Operator& around, bool bare) {
+  return bare ? inner.begin < around.end : inner.end <= around.end;
+}
+
+void nest(std::vector<Operator>& operators, bool bare) {
   std::stable_sort(operators.begin(), operators.end(), runs_before<Operator>);
   std::vector<int> open;
   for (std::size_t i = 0; i < operators.size(); ++i) {
     Operator& op = operators[i];
     while (!open.empty()) {
       const Operator& around = operators[static_cast<std::size_t>(open.back())];
-      if (around.thread == op.thread && op.end <= around.end) break;
+      if (around.thread == op.thread && is_inside(op, around, bare)) break;
       open.pop_back();
     }
     op.parent = open.empty() ? none : open.back();
@@ -152,13 +174,47 @@ int KinetoTrace::running(int thread, double time) const {
   return none;
 }
 
+std::string_view without_number(std::string_view name) {
+  const std::size_t last = name.find_last_not_of("0123456789");
+  return name.substr(0, last == std::string_view::npos ? 0 : last + 1);
+}
+
+std::vector<KinetoTrace::Step> KinetoTrace::steps() const {
+  constexpr double forever = std::numeric_limits<double>::infinity();
+  std::vector<Step> steps;
+  std::vector<double> ends;  // of what the optimizer does
+  for (const Stretch& stretch : annotations) {
+    if (stretch.name.starts_with("ProfilerStep#"))
+      steps.push_back({stretch.begin, stretch.end, forever});
+    if (stretch.name.starts_with("Optimizer.step#")) ends.push_back(stretch.end);
+  }
+  std::sort(steps.begin(), steps.end(),
+            [](const Step& a, const Step& b) { return a.begin < b.begin; });
+  if (steps.empty()) {
+    std::sort(ends.begin(), ends.end());
+    for (const double end : ends)
+      steps.push_back({steps.empty() ? -forever : steps.back().end, end, forever});
+  }
+  if (steps.empty()) steps.push_back({-forever, forever, forever});
+  for (const Operator& op : operators) {
+    if (!op.is_backward()) continue;
+    const auto after =
+        std::upper_bound(steps.begin(), steps.end(), op.begin,
+                         [](double begin, const Step& s) { return begin < s.begin; });
+    if (after == steps.begin()) continue;
+    Step& step = *(after - 1);
+    if (op.begin < step.end) step.backward = std::min(step.backward, op.begin);
+  }
+  return steps;
+}
+
 KinetoTrace read_kineto_trace(std::string_view text, const std::string& file) {
   Collector collector;
   const TraceEnd end = read_chrome_trace(
       text, file, EarlyEnd::refused, [&](TraceEvent&& event) { collector.take(std::move(event)); });
   KinetoTrace& trace = collector.trace;
   trace.schema_version = end.schema_version;
-  nest(trace.operators);
+  nest(trace.operators, trace.bare);
   std::stable_sort(trace.modules.begin(), trace.modules.end(), runs_before<KinetoTrace::Stretch>);
   return std::move(trace);
 }

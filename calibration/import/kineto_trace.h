@@ -27,6 +27,7 @@ struct KinetoTrace {
     double sequence = -1;
     double external = -1;
     bool of_forward_thread = false;  // backward says which thread its forward ran on
+    bool backward_unknown = false;   // which backward is its own cannot be told (autograd_order.h)
     int parent = none;
     int root = none;
 
@@ -57,6 +58,13 @@ struct KinetoTrace {
     int thread = 0;
   };
 
+  // An iteration: what begins from `begin` on and before `end`, its backward from `backward` on.
+  struct Step {
+    double begin;
+    double end;
+    double backward;
+  };
+
   std::vector<Operator> operators;  // by thread, then begin
   std::vector<Stretch> annotations;
   std::vector<Stretch> modules;  // by thread, then begin
@@ -67,9 +75,16 @@ struct KinetoTrace {
   std::size_t other_reductions = 0;  // without elements, dtype or group size
   // The version that the file gives its own format.
   std::optional<double> schema_version;
+  // Whether events have no categories: torch.autograd.profiler writes a bare list of them, and so
+  // does torch.profiler where PyTorch is built without Kineto. Times are then whole microseconds.
+  bool bare = false;
+  std::size_t unread_kernels = 0;  // of a bare list, which does not say who launched them
 
   // The innermost operator that runs on a thread at a time, or none.
   [[nodiscard]] int running(int thread, double time) const;
+  // The iterations, ascending: those that "ProfilerStep#N" marks; without such marks those that an
+  // "Optimizer.step#" closes; without these all of the trace.
+  [[nodiscard]] std::vector<Step> steps() const;
 };
 
 // The order in which operators, modules and what is found in them are kept.
@@ -79,6 +94,9 @@ bool runs_before(const T& a, const T& b) {
   if (a.begin != b.begin) return a.begin < b.begin;
   return a.end > b.end;
 }
+
+// A name without the digits at its end: that of "AddBackward0" is "AddBackward".
+[[nodiscard]] std::string_view without_number(std::string_view name);
 
 // Reads a Chrome trace; `file` names it in errors. Throws InputError.
 [[nodiscard]] KinetoTrace read_kineto_trace(std::string_view text, const std::string& file);

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -22,9 +21,9 @@ namespace {
 using Operator = KinetoTrace::Operator;
 using Stretch = KinetoTrace::Stretch;
 using Kernel = KinetoTrace::Kernel;
+using Step = KinetoTrace::Step;
 
 constexpr double us = 1e-6;
-constexpr double forever = std::numeric_limits<double>::infinity();
 constexpr int none = KinetoTrace::none;
 
 struct KindNames {
@@ -66,30 +65,6 @@ std::string_view module_class(std::string_view name) {
   return name.substr(0, name.rfind('_'));
 }
 
-struct Step {
-  double begin = -forever;
-  double end = forever;
-  double backward = forever;  // when it begins
-};
-
-std::vector<Step> steps_of(const KinetoTrace& trace) {
-  std::vector<Step> steps;
-  for (const Stretch& stretch : trace.annotations) {
-    if (stretch.name.starts_with("ProfilerStep#")) steps.push_back({stretch.begin, stretch.end});
-  }
-  std::sort(steps.begin(), steps.end(),
-            [](const Step& a, const Step& b) { return a.begin < b.begin; });
-  if (steps.empty()) steps.push_back({});
-  for (const Operator& op : trace.operators) {
-    if (!op.is_backward()) continue;
-    for (Step& step : steps) {
-      if (op.begin >= step.begin && op.begin < step.end)
-        step.backward = std::min(step.backward, op.begin);
-    }
-  }
-  return steps;
-}
-
 // The forward of a layer in one step.
 struct Scope {
   double begin;
@@ -116,7 +91,7 @@ class Attribution {
   }
 
   void run(Imported& imported) {
-    const std::vector<Step> steps = steps_of(trace_);
+    const std::vector<Step> steps = trace_.steps();
     for (const Step& step : steps) attribute(step);
     imported.iterations = steps.size();
     const std::string source =
@@ -202,6 +177,7 @@ class Attribution {
       if (op.begin < step.begin || op.begin >= std::min(step.end, step.backward)) continue;
       const int layer = layer_at(scopes, op);
       if (on_gpu_ && layer != none) forward[static_cast<std::size_t>(layer)] += own_us(i);
+      if (op.backward_unknown && layer != none) ran[static_cast<std::size_t>(layer)] = false;
       if (op.sequence < 0) continue;
       const auto [claim, is_new] = claims.try_emplace(op.sequence, op.begin, layer);
       if (!is_new && op.begin >= claim->second.first) claim->second = {op.begin, layer};

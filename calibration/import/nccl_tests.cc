@@ -4,11 +4,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
-#include <set>
-#include <utility>
+#include <optional>
 
+#include "calibration/import/nccl_tests_json.h"
+#include "calibration/import/nccl_tests_rows.h"
 #include "calibration/import/table_text.h"
 
 namespace paceline::calibration {
@@ -65,24 +64,12 @@ Columns columns_of(const Words& header, const std::string& file, int line) {
   return columns;
 }
 
-struct Table {
-  std::set<int> ranks;
-  std::set<std::string, std::less<>> nodes;
-};
-
 // "#  Rank  0 Group  0 Pid 1887 on worker-1 device  0 [0x8d] NVIDIA H100"; before 2.13 no group.
-void read_rank(const Words& row, Table& table) {
+void read_rank(const Words& row, NcclTestsDevices& table) {
   if (row.size() < 4 || row[1] != "Rank" || !is_whole_number(row[2]) || row[2].size() > 7) return;
   table.ranks.insert(static_cast<int>(*number(row[2])));
   const auto on = std::find(row.begin(), row.end(), "on");
   if (on != row.end() && on + 1 != row.end()) table.nodes.emplace(*(on + 1));
-}
-
-std::optional<models::WireType> wire_of(std::string_view type) {
-  if (type == "float") return models::WireType::fp32;
-  if (type == "half") return models::WireType::fp16;
-  if (type == "bfloat16") return models::WireType::bf16;
-  return std::nullopt;
 }
 
 class Reader {
@@ -103,32 +90,8 @@ class Reader {
     if (!columns_)
       throw InputError({file_}, "there is no table of nccl-tests",
                        "a header \"# size count type redop ...\" comes before the rows");
-    if (curves_.empty())
-      throw InputError({file_}, "a table without rows", "give the output of a finished run");
-    const int ranks = static_cast<int>(table_.ranks.size());
-    Imported imported{.tool = "nccl-tests", .version = version_};
-    for (auto& [type, curve] : curves_) {
-      curve.ranks = ranks;
-      if (ranks > 0) curve.between_nodes = table_.nodes.size() > 1;
-      curve.wire = wire_of(type);
-      if (!curve.wire) {
-        imported.remarks.push_back(fmt::format(
-            "{} rows of type {} are left out: gradients travel as float, half or bfloat16",
-            curve.samples.size(), type));
-        continue;
-      }
-      imported.curves.push_back(std::move(curve));
-    }
-    if (imported.curves.empty())
-      throw InputError({file_}, "no row is of type float, half or bfloat16",
-                       "run all_reduce_perf -d float, half or bfloat16");
-    if (ranks > 0) check_bus_bandwidth(ranks);
-    if (empty_ > 0)
-      imported.remarks.push_back(fmt::format("rows of 0 bytes are left out: {}", empty_));
-    if (wrong_ > 0)
-      imported.remarks.push_back(
-          fmt::format("rows with wrong results, whose times are not to be trusted: {}", wrong_));
-    return imported;
+    return rows_.finish(version_, static_cast<int>(devices_.ranks.size()),
+                        devices_.nodes.size() > 1, file_);
   }
 
  private:
@@ -136,7 +99,7 @@ class Reader {
     if (is_header(row)) {
       columns_ = columns_of(row, file_, line.number);
     } else if (row.size() > 2 && row[1] == "Rank") {
-      read_rank(row, table_);
+      read_rank(row, devices_);
     } else if (row.size() > 3 && row[1] == "nccl-tests" && row[2] == "version") {
       version_ = printable(row[3]);
     } else if (row.size() > 4 && row[1] == "Collective" && row[2] == "test" &&
@@ -154,77 +117,34 @@ class Reader {
           {file_, line},
           fmt::format("{} columns, where the header has {}", row.size(), columns.count),
           "give the output as it is");
-    if (++rows_ > most_table_rows)
-      throw InputError({file_, line}, "there are more than 100000 rows", "give fewer");
-    const Bytes bytes = size_cell(row[columns.size], file_, line);
-    if (bytes == Bytes{0}) {
-      ++empty_;
-      return;
-    }
     const int place = columns.time[1] != none ? 1 : 0;
-    const Seconds time = time_cell(row[columns.time[place]], file_, line);
-    ImportedCurve& curve = curves_[printable(row[columns.type])];
-    if (curve.samples.empty()) {
-      curve.library = "nccl";
-      curve.what =
-          fmt::format("all_reduce_perf, {}, {} {}", place == 1 ? "in place" : "out of place",
-                      printable(row[columns.type]), printable(row[columns.operation]));
-    }
-    curve.samples.push_back({bytes, time});
+    NcclTestsRow cells{.bytes = size_cell(row[columns.size], file_, line),
+                       .time = Seconds{0},
+                       .type = std::string(row[columns.type]),
+                       .operation = std::string(row[columns.operation]),
+                       .in_place = place == 1};
+    if (cells.bytes > Bytes{0}) cells.time = time_cell(row[columns.time[place]], file_, line);
+    const auto cell = [&](const std::size_t(&pair)[2]) {
+      return pair[place] == none ? 0 : number(row[pair[place]]).value_or(0);
+    };
     // A count of wrong elements; in older versions a relative error, or a verdict.
-    if (columns.wrong[place] != none) {
-      const std::optional<double> wrong = number(row[columns.wrong[place]]);
-      if (wrong && *wrong > most_error) ++wrong_;
-    }
-    note_bandwidth(row, place, line);
+    cells.wrong = cell(columns.wrong);
+    cells.algbw = cell(columns.algbw);
+    cells.busbw = cell(columns.busbw);
+    rows_.add(cells, {file_, line});
   }
-
-  // The ratio at the largest size, where two decimals say most.
-  void note_bandwidth(const Words& row, int place, int line) {
-    const std::size_t at = columns_->algbw[place];
-    if (at == none || columns_->busbw[place] == none) return;
-    const std::optional<double> algbw = number(row[at]);
-    const std::optional<double> busbw = number(row[columns_->busbw[place]]);
-    if (!algbw || !busbw || *algbw < algbw_) return;
-    algbw_ = *algbw;
-    busbw_ = *busbw;
-    bandwidth_line_ = line;
-  }
-
-  // busbw is algbw 2(p-1)/p for an all-reduce, and less for every other collective (nccl-tests,
-  // doc/PERFORMANCE.md).
-  void check_bus_bandwidth(int ranks) const {
-    constexpr double two_decimals = 0.005;
-    if (algbw_ < 100 * two_decimals) return;
-    const double expected = 2.0 * (ranks - 1) / ranks;
-    const double found = busbw_ / algbw_;
-    const double tolerance = 0.01 + 2 * two_decimals / algbw_;
-    if (std::abs(found - expected) <= tolerance) return;
-    throw InputError(
-        {file_, bandwidth_line_},
-        fmt::format("busbw is {:.3f} algbw, and {:.3f} in an all-reduce over {} rank{}", found,
-                    expected, ranks, ranks == 1 ? "" : "s"),
-        "give the output of one run of all_reduce_perf");
-  }
-
-  static constexpr double most_error = 1e-2;
 
   const std::string& file_;
   std::string version_;
   std::optional<Columns> columns_;
-  Table table_;
-  std::map<std::string, ImportedCurve, std::less<>> curves_;
-  std::size_t rows_ = 0;
-  std::size_t empty_ = 0;
-  std::size_t wrong_ = 0;
-  double algbw_ = 0;
-  double busbw_ = 0;
-  int bandwidth_line_ = 0;
+  NcclTestsDevices devices_;
+  NcclTestsRows rows_;
 };
 
 }  // namespace
 
 bool looks_like_nccl_tests(std::string_view text) {
+  if (looks_like_nccl_tests_json(text)) return true;
   constexpr std::size_t head = 1 << 16;
   text = text.substr(0, head);
   return text.find("algbw") != std::string_view::npos &&
@@ -232,6 +152,7 @@ bool looks_like_nccl_tests(std::string_view text) {
 }
 
 Imported parse_nccl_tests(std::string_view text, const std::string& file) {
+  if (looks_like_nccl_tests_json(text)) return parse_nccl_tests_json(text, file);
   Reader reader(file);
   for (const TextLine& line : text_lines(text, file)) reader.read(line);
   return reader.finish();

@@ -1,4 +1,5 @@
-// Reads the tables that all_reduce_perf of nccl-tests prints.
+// Reads the tables that all_reduce_perf of nccl-tests prints, and the JSON that it writes
+// (nccl_tests_json.h).
 //
 // Versions from 2.0 (2018) to 2.19 (2026) are read: with the columns "error" or "#wrong", with and
 // without "root", with "res", with percentiles of iterations (-I), with "cputime" (-C), with a

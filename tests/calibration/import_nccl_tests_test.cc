@@ -113,6 +113,58 @@ TEST(NcclTests, ErrorsNameTheLine) {
               HasSubstr("this is no text"));
 }
 
+TEST(NcclTestsJson, OfTwoNodes) {
+  const Imported imported = parsed("2.17-json-float-two-nodes.json");
+  EXPECT_EQ(imported.version, "JSON version 1");
+  ASSERT_EQ(imported.curves.size(), 1u);
+  const ImportedCurve& curve = imported.curves[0];
+  EXPECT_EQ(curve.what, "all_reduce_perf, in place, float sum");
+  EXPECT_EQ(curve.wire, models::WireType::fp32);
+  EXPECT_EQ(curve.ranks, 16);
+  EXPECT_EQ(curve.between_nodes, true);
+  ASSERT_EQ(curve.samples.size(), 19u);
+  // 30 us + 0.04 ns a byte, with 1 % of noise.
+  EXPECT_NEAR(curve.samples[0].time.value(), 30e-6, 0.4e-6);
+  EXPECT_NEAR(curve.samples[18].time.value(), 30e-6 + 268435456 * 0.04e-9, 0.12e-3);
+}
+
+// One process lists one device only, and has eight.
+TEST(NcclTestsJson, OfOneProcessWithSeveralDevices) {
+  const Imported imported = parsed("2.19-json-half-one-process.json");
+  EXPECT_EQ(imported.version, "JSON version 2");
+  ASSERT_EQ(imported.curves.size(), 1u);
+  EXPECT_EQ(imported.curves[0].wire, models::WireType::fp16);
+  EXPECT_EQ(imported.curves[0].ranks, 8);
+  EXPECT_EQ(imported.curves[0].between_nodes, false);
+  EXPECT_EQ(imported.curves[0].samples.size(), 17u);
+}
+
+TEST(NcclTestsJson, WhatHasNoTimeIsSaid) {
+  const std::string text = golden_import("nccl_tests/2.17-json-float-two-nodes.json");
+  const std::size_t at =
+      text.find("\"time\":", text.find("in_place\":{", text.find("in_place") + 9));
+  const std::size_t comma = text.find(',', at);
+  const Imported imported =
+      parse_nccl_tests(std::string(text).replace(at, comma - at, "\"time\":\"nan\""), "run.json");
+  EXPECT_THAT(imported.remarks, ::testing::Contains("rows without a time are left out: 1"));
+}
+
+TEST(NcclTestsJson, ErrorsNameTheValue) {
+  const std::string text = golden_import("nccl_tests/2.17-json-float-two-nodes.json");
+  EXPECT_THAT(error_of_text(text.substr(0, text.size() / 2)), HasSubstr("run.txt:1:"));
+  EXPECT_THAT(error_of_text(with(text, "\"size\":1024", "\"size\":-1")),
+              HasSubstr("run.txt: results[0].size: -1 is not a whole number"));
+  EXPECT_THAT(error_of_text(with(text, "\"size\":1024", "\"sixe\":1024")),
+              HasSubstr("run.txt: results[0]"));
+  EXPECT_EQ(error_of_text(with(text, "all_reduce_perf", "all_gather_perf")),
+            "run.txt: this is the output of 'all_gather_perf'; give that of all_reduce_perf");
+  const std::string one = golden_import("nccl_tests/2.19-json-half-one-process.json");
+  EXPECT_THAT(error_of_text(with(one, "\"ngpus\":8", "\"ngpus\":4")),
+              HasSubstr("busbw is 1.750 algbw, and 1.500 in an all-reduce over 4 ranks"));
+  EXPECT_THAT(error_of_text(with(text, "\"redop\":\"sum\"", "\"redop\":\"none\"")),
+              HasSubstr("this is no reduction"));
+}
+
 TEST(NcclTests, OtherCollectivesAreRefused) {
   EXPECT_THAT(error_of_text("# Collective test starting: all_gather_perf\n"),
               HasSubstr("run.txt:1: this is the output of 'all_gather_perf'"));

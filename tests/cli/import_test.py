@@ -15,7 +15,8 @@ class CalibrationImport(unittest.TestCase):
 
     def test_every_golden_file_is_read_and_its_format_found(self):
         for path, words in ((self.GOLDEN / "nccl_tests", ()), (self.GOLDEN / "osu", ("--ranks", "4")),
-                            (self.GOLDEN / "horovod", ()), (self.GOLDEN / "kineto", ("--model", str(EXAMPLES / "tiny-net.yaml")))):
+                            (self.GOLDEN / "horovod", ()), (self.GOLDEN / "kineto", ("--model", str(EXAMPLES / "tiny-net.yaml"))),
+                            (self.GOLDEN / "pytorch", ("--model", str(EXAMPLES / "tiny-net.yaml")))):
             files = sorted(path.iterdir())
             self.assertGreaterEqual(len(files), 3, path)
             for file in files:
@@ -108,6 +109,23 @@ class CalibrationImport(unittest.TestCase):
         unnamed = str(self.GOLDEN / "kineto" / "1.8-operators.json")
         self.assertIn("note: layers of kind convolution are left out: the network has 13, an iteration of the trace 2",
                       run("calibrate", "import", unnamed, "--model", "vgg16").stdout)
+
+    def test_a_trace_of_debians_pytorch_is_read(self):
+        network = str(EXAMPLES / "tiny-net.yaml")
+        trace = self.GOLDEN / "pytorch" / "1.13-autograd-profiler.json"
+        with tempfile.TemporaryDirectory() as folder:
+            profile = os.path.join(folder, "p.json")
+            result = run("calibrate", "import", str(trace), "--model", network, "--batch", "4", "--precision", "fp32", "--out", profile)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("1.13-autograd-profiler.json: torch.profiler without Kineto\n\n10 of 10 layers of tiny-net, 3 iterations, measured:", result.stdout)
+            durations = sorted(event["dur"] for event in json.loads(trace.read_text())
+                               if event["name"] == "autograd::engine::evaluate_function: AddmmBackward0")
+            layers = {layer["layer"]: layer for layer in json.loads(pathlib.Path(profile).read_text())["layers"]}
+            self.assertEqual(len(durations), 3)
+            # TBackward0, which runs beside it, takes some microseconds.
+            self.assertGreaterEqual(layers["fc"]["backward_s"]["value"], durations[1] * 1e-6 - 1e-12)
+            self.assertLess(layers["fc"]["backward_s"]["value"], (durations[1] + 20) * 1e-6)
+            self.assertEqual(layers["fc"]["backward_s"]["provenance"], "measured")
 
     def test_messages_give_predict_its_link(self):
         with tempfile.TemporaryDirectory() as folder:

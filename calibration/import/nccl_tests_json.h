@@ -1,0 +1,21 @@
+// Reads the JSON that all_reduce_perf of nccl-tests writes (-J FILE, from 2.17.6 on; documents of
+// version 1 and 2).
+//
+// Times are those in place where there are any. A run with several GPUs a process lists the first
+// device of each process only, so that ranks are counted as processes times threads times GPUs. A
+// time of "nan" is left out. The facts of the format are from NVIDIA/nccl-tests, src/util.cu.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "calibration/import/imported.h"
+
+namespace paceline::calibration {
+
+[[nodiscard]] bool looks_like_nccl_tests_json(std::string_view text);
+
+// As parse_nccl_tests (nccl_tests.h). Throws InputError that names the value ("results[3].size").
+[[nodiscard]] Imported parse_nccl_tests_json(std::string_view text, const std::string& file);
+
+}  // namespace paceline::calibration
