@@ -8,6 +8,7 @@
 #include "cli/comparison_text.h"
 #include "cli/job/files.h"
 #include "cli/job/plan_file.h"
+#include "cli/job/timeline_file.h"
 #include "cli/job/what_if.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -25,15 +26,6 @@ struct Options {
   bool layers = false;
   bool json = false;
 };
-
-models::TracedTimeline load_timeline(const std::string& path) {
-  std::vector<models::TracedTimeline> timelines =
-      models::parse_chrome_trace(job::read_input_file(path), path);
-  if (timelines.size() != 1)
-    throw InputError({path}, fmt::format("it holds {} timelines", timelines.size()),
-                     "give a file of one: of a run, or of a prediction");
-  return std::move(timelines.front());
-}
 
 // Answers the questions of --what-if.
 void run_what_if(const Options& options) {
@@ -77,8 +69,8 @@ void run(const Options& options) {
                     {"RUN", options.files.run, job::PathUse::input},
                     {"PREDICTION", options.files.prediction, job::PathUse::input}});
   Progress progress("reading both timelines");
-  const models::TracedTimeline measured = load_timeline(options.files.run);
-  const models::TracedTimeline predicted = load_timeline(options.files.prediction);
+  const models::TracedTimeline measured = job::read_timeline(options.files.run);
+  const models::TracedTimeline predicted = job::read_timeline(options.files.prediction);
   if (!options.what_if.plan.empty()) {
     const models::PlanDocument plan = job::read_plan(options.what_if.plan);
     calibration::check_follows(measured.job, options.files.run, plan);

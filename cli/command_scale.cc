@@ -3,15 +3,14 @@
 #include <memory>
 
 #include "cli/command.h"
-#include "cli/job/option_values.h"
 #include "cli/job/plan_timeline.h"
+#include "cli/job/scaling.h"
 #include "cli/output.h"
 #include "cli/prediction_text.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/shared_options.h"
 #include "cli/table.h"
-#include "models/cluster/placement.h"
 
 namespace paceline::cli {
 namespace {
@@ -22,26 +21,6 @@ struct Options {
   bool wide = false;
   bool json = false;
 };
-
-// Reads "8,16,24", or "8-2048", which means the first number, its doubles, and the last number.
-std::vector<int> parse_rank_range(const std::string& text, const models::Cluster& cluster) {
-  const std::size_t dash = text.find('-', 1);
-  std::vector<int> ranks;
-  if (dash == std::string::npos) {
-    for (const std::string& part :
-         job::parsing_option("--ranks", [&] { return job::comma_list(text); }))
-      ranks.push_back(job::parse_ranks(part, cluster));
-    return ranks;
-  }
-  const int first = job::parse_ranks(text.substr(0, dash), cluster);
-  const int last = job::parse_ranks(text.substr(dash + 1), cluster);
-  if (last < first)
-    throw InputError({"--ranks"}, fmt::format("{} goes down", in_quotes(text)),
-                     fmt::format("write {}-{}", last, first));
-  for (std::int64_t p = first; p < last; p *= 2) ranks.push_back(static_cast<int>(p));
-  ranks.push_back(last);
-  return ranks;
-}
 
 // One line for each number of ranks, one column for each strategy and wire type.
 std::string points_text(const job::Job& job, const std::vector<job::PredictionTable>& tables,
@@ -96,23 +75,6 @@ std::string curve_text(const job::Job& job, const job::LoadedNetwork& network,
   return text + basis_text(job);
 }
 
-std::vector<job::PredictionTable> predict_points(const job::Job& job, const std::vector<int>& ranks,
-                                                 int width) {
-  std::vector<job::PredictionTable> tables;
-  Progress progress;
-  for (const int p : ranks) {
-    const auto begin = [&](const models::Strategy& strategy, std::size_t done, std::size_t all) {
-      const double points = static_cast<double>(ranks.size());
-      const double share = static_cast<double>(done) / static_cast<double>(all);
-      progress.show(fmt::format("{} ranks, {} ({} of {})", p, strategy.name, done + 1, all),
-                    (static_cast<double>(tables.size()) + share) / points);
-    };
-    tables.push_back(predict_table(job, job.networks.front(), p, {.begin = begin}));
-    progress.show_rows(points_text(job, tables, width));
-  }
-  return tables;
-}
-
 // Writes the curve, with the timeline of the most ranks.
 void write_report_of(const std::vector<job::PredictionTable>& tables, const std::string& path,
                      const Words& words) {
@@ -129,22 +91,22 @@ void write_report_of(const std::vector<job::PredictionTable>& tables, const std:
 void run(const Options& options, const Words& words) {
   job::Job job = load_job(options.job);
   check_outputs_of(options.job, {{"--html", options.html}});
-  if (job.networks.size() != 1)
-    throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()),
-                     "scale takes one");
-  const std::string range = options.job.ranks.empty()
-                                ? fmt::format("1-{}", models::placed_ranks(job.cluster))
-                                : options.job.ranks;
   const int width = options.wide ? unlimited_width : table_width();
-  const std::vector<int> ranks = parse_rank_range(range, job.cluster);
-  // One baseline for the whole curve, which all its points reach.
-  const int least = *std::min_element(ranks.begin(), ranks.end());
-  if (!job.baseline_ranks) job.baseline_ranks = simulator::baseline_ranks(job.cluster, least);
-  if (*job.baseline_ranks > least)
-    throw InputError({"--baseline"},
-                     fmt::format("{} ranks are no baseline of {}", *job.baseline_ranks, least),
-                     fmt::format("choose 1 to {}, or a curve of more ranks", least));
-  const std::vector<job::PredictionTable> tables = predict_points(job, ranks, width);
+  const std::vector<int> ranks = job::parse_rank_range(options.job.ranks, job.cluster);
+  Progress progress;
+  const job::ScalingObserver observer{
+      .begin =
+          [&](const job::ScalingStep& step) {
+            progress.show(fmt::format("{} ranks, {} ({} of {})", step.ranks, step.strategy.name,
+                                      step.row + 1, step.rows),
+                          step.share);
+          },
+      .point =
+          [&](const std::vector<job::PredictionTable>& done) {
+            progress.show_rows(points_text(job, done, width));
+          }};
+  const std::vector<job::PredictionTable> tables = scaling_curve(job, ranks, observer);
+  progress.end();
   warn(all_warnings(tables));
   if (!options.html.empty()) write_report_of(tables, options.html, words);
   if (options.json) {

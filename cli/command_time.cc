@@ -152,32 +152,7 @@ void add_time(Command& app) {
   Command& command = app.add_command(
       "time", "How long one all-reduce takes, size by size: a table like that of nccl-tests");
   const auto options = std::make_shared<Options>();
-  job::TimeOptions& time = options->time;
-  command
-      .add_option("algorithm", time.algorithm,
-                  "Name of an all-reduce (paceline show catalog); nccl, nccl-ring or nccl-tree: "
-                  "NCCL's own; or all")
-      .required()
-      .value("ALGORITHM|all");
-  command.add_option("--cluster", time.cluster, "Cluster: a name of the catalogue or a YAML file")
-      .value("NAME|FILE");
-  add_placement_option(command, time.placement);
-  add_schedule_options(command, time.build);
-  command
-      .add_option("--size", time.sizes,
-                  "Bytes of the all-reduce: 4KiB,25MiB, or 8-1GiB, which doubles (--factor)")
-      .value("LIST|RANGE (8-1GiB)");
-  command.add_option("--factor", time.factor, "Ratio of a size of a range to the one before it")
-      .value("F (2)");
-  command.add_option("--dtype", time.type, "Type of the elements").value("fp32|fp16|bf16 (fp32)");
-  add_nccl_option(command, time.nccl);
-  command
-      .add_option("--measured", time.measured,
-                  "All-reduces of ALGORITHM that were measured on this cluster, a small and a "
-                  "large one, which tell the pace of its links: 64B=40.5us@16,1GiB=11.1ms@16")
-      .value("SIZE=TIME@RANKS,...");
-  add_profile_option(command, time.profile);
-  add_engine_option(command, time.engine);
+  add_time_options(command, options->time);
   add_wide_option(command, options->wide);
   command.add_flag("--json", options->json, "Print one JSON document");
   command.add_flag("--csv", options->csv, "Print comma-separated values");

@@ -269,4 +269,44 @@ void add_patience_option(Command& command, std::string& patience) {
       .value(fmt::format("TIME ({})", job::default_patience));
 }
 
+void add_time_options(Command& command, job::TimeOptions& options) {
+  command
+      .add_option("algorithm", options.algorithm,
+                  "Name of an all-reduce (paceline show catalog); nccl, nccl-ring or nccl-tree: "
+                  "NCCL's own; or all")
+      .required()
+      .value("ALGORITHM|all");
+  command
+      .add_option("--cluster", options.cluster, "Cluster: a name of the catalogue or a YAML file")
+      .value("NAME|FILE");
+  add_placement_option(command, options.placement);
+  add_schedule_options(command, options.build);
+  command
+      .add_option("--size", options.sizes,
+                  "Bytes of the all-reduce: 4KiB,25MiB, or 8-1GiB, which doubles (--factor)")
+      .value("LIST|RANGE (8-1GiB)");
+  command.add_option("--factor", options.factor, "Ratio of a size of a range to the one before it")
+      .value("F (2)");
+  command.add_option("--dtype", options.type, "Type of the elements")
+      .value("fp32|fp16|bf16 (fp32)");
+  add_nccl_option(command, options.nccl);
+  command
+      .add_option("--measured", options.measured,
+                  "All-reduces of ALGORITHM that were measured on this cluster, a small and a "
+                  "large one, which tell the pace of its links: 64B=40.5us@16,1GiB=11.1ms@16")
+      .value("SIZE=TIME@RANKS,...");
+  add_profile_option(command, options.profile);
+  add_engine_option(command, options.engine);
+}
+
+void add_proof_options(Command& command, job::ProofOptions& options) {
+  command.add_option("--schedule", options.schedule, "Name of the schedule (paceline show catalog)")
+      .value("NAME");
+  add_schedule_options(command, options.build);
+  command
+      .add_option("--chunks", options.chunks,
+                  "Chunks of the bucket; by default three counts that exercise the schedule")
+      .value("C");
+}
+
 }  // namespace paceline::cli

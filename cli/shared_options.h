@@ -1,4 +1,4 @@
-// Declarations of the options that mean the same in several commands. What they name is loaded by
+// Declarations of the options that mean the same in several commands, and of those that Python takes. What they name is loaded by
 // cli/job. What is declared to write to must outlive the parse.
 #pragma once
 
@@ -6,9 +6,11 @@
 
 #include "cli/command_line.h"
 #include "cli/job/job.h"
+#include "cli/job/proof.h"
 #include "cli/job/ranks.h"
 #include "cli/job/schedule.h"
 #include "cli/job/stragglers.h"
+#include "cli/job/time_table.h"
 
 namespace paceline::cli {
 
@@ -54,6 +56,10 @@ void add_straggler_options(Command& command, job::StragglerOptions& options);
 
 // --ranks, --group, --segments, --rings and --servers of one schedule.
 void add_schedule_options(Command& command, job::ScheduleOptions& options);
+
+// All options of time and of verify but those that say how it is printed.
+void add_time_options(Command& command, job::TimeOptions& options);
+void add_proof_options(Command& command, job::ProofOptions& options);
 
 // --wide, for commands whose tables are cut to table_width().
 void add_wide_option(Command& command, bool& wide);

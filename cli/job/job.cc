@@ -94,16 +94,21 @@ int ranks_of(const JobOptions& options, const Job& job) {
                                                      job.cluster.ranks(), job.cluster.ranks()));
 }
 
-Job load_job(const JobOptions& options) {
-  require_option(options.model, "--model", "resnet50");
-  require_option(options.cluster, "--cluster", "jizhi-p40");
+Job load_job(const JobOptions& options, const GivenValues& given) {
   Job job;
-  for (const std::string& name :
-       parsing_option("--model", [&] { return comma_list(options.model); })) {
-    job.networks.push_back(load_network(name, options.sequence));
+  if (given.network) {
+    job.networks.push_back(load_network(*given.network, options.sequence));
+  } else {
+    require_option(options.model, "--model", "resnet50");
+    for (const std::string& name :
+         parsing_option("--model", [&] { return comma_list(options.model); })) {
+      job.networks.push_back(load_network(name, options.sequence));
+    }
   }
-  job.cluster = load_cluster(options.cluster, options.placement);
-  job.profile = load_profile(options.profile, job.cluster);
+  if (!given.cluster) require_option(options.cluster, "--cluster", "jizhi-p40");
+  job.cluster =
+      placed(given.cluster ? *given.cluster : load_cluster(options.cluster), options.placement);
+  job.profile = given.profile ? given.profile : load_profile(options.profile, job.cluster);
   if (!options.nic.empty()) take_nic(options.nic, job);
   job.batch_per_rank = static_cast<int>(
       parsing_option("--batch", [&] { return parse_count(options.batch, 1, 1 << 20); }));
@@ -112,15 +117,15 @@ Job load_job(const JobOptions& options) {
       optional_count("--accumulate", options.accumulate, most_batches).value_or(job.accumulate);
   job.precision =
       parsing_option("--precision", [&] { return models::precision_from_name(options.precision); });
-  if (!options.plan.empty()) {
+  if (given.plan || !options.plan.empty()) {
     refuse_beside_plan({{"--strategy", options.strategies},
                         {"--wire", options.wire},
                         {"--others", options.others ? "given" : ""},
                         {"--server-placement", options.server_placement},
                         {"--overlap", options.overlap}},
                        options.thresholds);
-    job.plan = read_plan(options.plan);
-    job.plan_file = options.plan;
+    job.plan = given.plan ? *given.plan : read_plan(options.plan);
+    job.plan_file = given.plan ? "plan" : options.plan;
     job.wires = {job.plan->plan.wire};
   } else if (options.wire.empty()) {
     job.wires = {models::default_wire(job.precision)};

@@ -42,6 +42,15 @@ struct JobOptions {
   std::string nccl;  // version of its tables
 };
 
+// Values that take the place of what options name, for callers that hold them. A network replaces
+// --model, a cluster --cluster, a profile --profile, and a plan --plan.
+struct GivenValues {
+  std::optional<models::Network> network = {};
+  std::optional<models::Cluster> cluster = {};
+  std::optional<models::Profile> profile = {};
+  std::optional<models::PlanDocument> plan = {};
+};
+
 // What the options name, loaded and checked. Predictions refer into it: it must outlive them, and
 // must not be moved meanwhile.
 struct Job {
@@ -55,7 +64,7 @@ struct Job {
   // The plan of --plan, which is then the only one: `strategies` has its strategy and `wires` its
   // wire type. It is not checked against networks and ranks yet: predict_table does so.
   std::optional<models::PlanDocument> plan;
-  std::string plan_file;  // that it was read from
+  std::string plan_file;  // that it was read from, or "plan"
   std::vector<models::WireType> wires;
   std::vector<const models::Strategy*> strategies;
   bool names_strategies = false;  // the user named them, and waits as long as they take
@@ -73,7 +82,7 @@ struct Job {
 };
 
 // Throws InputError that names the option.
-[[nodiscard]] Job load_job(const JobOptions& options);
+[[nodiscard]] Job load_job(const JobOptions& options, const GivenValues& given = {});
 
 // The number of ranks that --ranks names, or that the plan of --plan is for where --ranks is not
 // given. Throws InputError that names --ranks if there is neither, or if they do not fit the

@@ -70,7 +70,10 @@ models::Network load_layers(const std::string& name_or_file) {
 }
 
 LoadedNetwork load_network(const std::string& name_or_file, const std::string& sequence) {
-  const models::Network network = load_layers(name_or_file);
+  return load_network(load_layers(name_or_file), sequence);
+}
+
+LoadedNetwork load_network(const models::Network& network, const std::string& sequence) {
   const Bytes stored = network.stored_sample_bytes();
   if (sequence.empty()) return {models::work(network), stored};
   return parsing_option("--sequence", [&]() -> LoadedNetwork {
@@ -93,10 +96,13 @@ models::Cluster load_cluster(const std::string& name_or_file) {
   return parsing_option("--cluster", [&] { return models::catalog_cluster(name_or_file); });
 }
 
-models::Cluster load_cluster(const std::string& name_or_file, const std::string& placement) {
-  models::Cluster cluster = load_cluster(name_or_file);
+models::Cluster placed(models::Cluster cluster, const std::string& placement) {
   if (!placement.empty()) place_ranks(cluster, placement);
   return cluster;
+}
+
+models::Cluster load_cluster(const std::string& name_or_file, const std::string& placement) {
+  return placed(load_cluster(name_or_file), placement);
 }
 
 models::OtherNic parse_nic(const std::string& text) {

@@ -26,8 +26,12 @@ struct LoadedNetwork {
 // `sequence` is the text of --sequence; empty for the length that the network states.
 [[nodiscard]] LoadedNetwork load_network(const std::string& name_or_file,
                                          const std::string& sequence = "");
+// The same of a network that is there.
+[[nodiscard]] LoadedNetwork load_network(const models::Network& network,
+                                         const std::string& sequence);
 [[nodiscard]] models::Cluster load_cluster(const std::string& name_or_file);
 // The cluster with its ranks placed as --placement says; an empty placement is the cluster's own.
+[[nodiscard]] models::Cluster placed(models::Cluster cluster, const std::string& placement);
 [[nodiscard]] models::Cluster load_cluster(const std::string& name_or_file,
                                            const std::string& placement);
 

@@ -4,11 +4,17 @@
 #include <string>
 
 #include "cli/job/prediction_table.h"
+#include "models/timeline/timeline.h"
 
 namespace paceline::job {
 
-// Of a plan for the network and the ranks of the table; `name` says in its title what the plan is.
-// Predicts the plan anew, which takes as long as one row.
+// The timeline of a plan for the network and the ranks of the table: every task of two iterations of
+// the steady state. `name` says in its title what the plan is. Predicts the plan anew, which takes as
+// long as one row.
+[[nodiscard]] models::TracedTimeline traced_timeline(const PredictionTable& table,
+                                                     const models::Plan& plan,
+                                                     const std::string& name);
+// Its document.
 [[nodiscard]] std::string plan_timeline(const PredictionTable& table, const models::Plan& plan,
                                         const std::string& name);
 

@@ -134,10 +134,12 @@ BytesPerSecond algorithm_bandwidth(Bytes bytes, Seconds time) {
   return bytes / time;
 }
 
-TimeTable time_table(const TimeOptions& options, const TimeObserver& observer) {
-  require_option(options.cluster, "--cluster", "h200-ndr");
+TimeTable time_table(const TimeOptions& options, const TimeObserver& observer,
+                     const GivenValues& given) {
+  if (!given.cluster) require_option(options.cluster, "--cluster", "h200-ndr");
   TimeTable table;
-  table.cluster = load_cluster(options.cluster, options.placement);
+  table.cluster =
+      placed(given.cluster ? *given.cluster : load_cluster(options.cluster), options.placement);
   require_option(options.build.ranks, "--ranks", "16");
   table.ranks = parse_ranks(options.build.ranks, table.cluster);
   if (table.ranks < 2) throw InputError({"--ranks"}, "one rank sends nothing", "give at least 2");
@@ -150,7 +152,7 @@ TimeTable time_table(const TimeOptions& options, const TimeObserver& observer) {
       parsing_option("--size", [&] { return parse_sizes(options.sizes, factor); }), table.type);
   table.engine =
       parsing_option("--engine", [&] { return simulator::engine_from_name(options.engine); });
-  table.profile = load_profile(options.profile, table.cluster);
+  table.profile = given.profile ? given.profile : load_profile(options.profile, table.cluster);
   const std::string version =
       options.nccl.empty() ? simulator::nccl_versions().back() : options.nccl;
   parsing_option("--nccl", [&] { return simulator::nccl_tables(version); });

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/job/job.h"
 #include "cli/job/schedule.h"
 #include "models/base/precision.h"
 #include "models/cluster/cluster.h"
@@ -73,8 +74,9 @@ struct TimeTable {
 // Is told which algorithm is timed next, and the share of the work behind it.
 using TimeObserver = std::function<void(std::string_view algorithm, double share)>;
 
-// Throws InputError that names the option.
-[[nodiscard]] TimeTable time_table(const TimeOptions& options, const TimeObserver& observer = {});
+// A network and a plan have no use here. Throws InputError that names the option.
+[[nodiscard]] TimeTable time_table(const TimeOptions& options, const TimeObserver& observer = {},
+                                   const GivenValues& given = {});
 
 [[nodiscard]] std::string to_json(const TimeTable& table);
 // A header and one record for each size and column (RFC 4180).

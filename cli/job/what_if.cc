@@ -12,6 +12,7 @@
 #include "cli/job/files.h"
 #include "cli/job/option_values.h"
 #include "cli/job/plan_file.h"
+#include "cli/job/timeline_file.h"
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
 #include "simulator/cost/link_factors.h"
@@ -237,14 +238,6 @@ class Model {
   models::Plan own_;
 };
 
-models::TracedTimeline only_timeline(const std::string& text, const std::string& file) {
-  std::vector<models::TracedTimeline> timelines = models::parse_chrome_trace(text, file);
-  if (timelines.size() != 1)
-    throw InputError({file}, fmt::format("it holds {} timelines", timelines.size()),
-                     "give a file of one: of a run");
-  return std::move(timelines.front());
-}
-
 }  // namespace
 
 std::vector<Question> parse_questions(const std::string& text) {
@@ -258,7 +251,7 @@ std::vector<Question> parse_questions(const std::string& text) {
 calibration::WhatIfAnswers answer(const std::string& file, const WhatIfOptions& options) {
   const std::vector<Question> questions = parse_questions(options.questions);
   const std::string text = read_input_file(file);
-  const models::TracedTimeline traced = only_timeline(text, file);
+  const models::TracedTimeline traced = parse_timeline(text, file);
   if (!options.plan.empty()) calibration::check_follows(traced.job, file, read_plan(options.plan));
   calibration::WhatIfAnswers answers{
       .file = file,

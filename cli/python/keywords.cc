@@ -1,0 +1,39 @@
+// Tests: tests/python/test_options.py.
+#include "cli/python/keywords.h"
+
+#include <algorithm>
+
+#include "models/base/error.h"
+#include "models/base/names.h"
+
+namespace paceline::python {
+namespace {
+
+std::string keyword_of(const cli::Option& option) {
+  std::string keyword = option.name.substr(option.name.starts_with("--") ? 2 : 0);
+  std::replace(keyword.begin(), keyword.end(), '-', '_');
+  return keyword;
+}
+
+}  // namespace
+
+void take_keywords(const cli::Command& command, const Keywords& keywords) {
+  for (const auto& [keyword, text] : keywords) {
+    const auto found = std::ranges::find(command.options(), keyword, keyword_of);
+    if (found == command.options().end())
+      throw unknown_name("argument", keyword, keywords_of(command));
+    if (text.empty()) throw InputError({found->name}, "an empty text", "leave it out");
+    if (found->flag != nullptr)
+      *found->flag = true;
+    else
+      *found->text = text;
+  }
+}
+
+std::vector<std::string> keywords_of(const cli::Command& command) {
+  std::vector<std::string> keywords;
+  for (const cli::Option& option : command.options()) keywords.push_back(keyword_of(option));
+  return keywords;
+}
+
+}  // namespace paceline::python

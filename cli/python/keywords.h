@@ -1,0 +1,25 @@
+// Keyword arguments of Python as the options of a command.
+//
+// The keywords are the command's own options: "scale_gradients" is --scale-gradients. So an option that
+// a command gains is a keyword, too, with the same meaning, limits and messages.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/command_line.h"
+
+namespace paceline::python {
+
+// Texts of keywords; the text of a flag that is set is not empty.
+using Keywords = std::vector<std::pair<std::string, std::string>>;
+
+// Writes the texts to where the command's options keep theirs. Throws InputError for a keyword that is
+// no option of the command, and for one with an empty text.
+void take_keywords(const cli::Command& command, const Keywords& keywords);
+
+// The keywords that take_keywords() takes, flags among them.
+[[nodiscard]] std::vector<std::string> keywords_of(const cli::Command& command);
+
+}  // namespace paceline::python

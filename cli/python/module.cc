@@ -1,0 +1,363 @@
+// paceline._core: what the package of Python calls. Values of ours, and the functions that the commands
+// call, too. The package beside it makes arrays and documents of what they return.
+//
+// The global lock of the interpreter is released while they compute, and taken back between two
+// strategies or plans to look for signals, so that Ctrl-C raises KeyboardInterrupt. The module has no
+// state, prints nothing, and turns each error of ours into the exception of its name.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "calibration/compare/comparison.h"
+#include "calibration/compare/same_job.h"
+#include "calibration/shipped_profiles.h"
+#include "cli/comparison_text.h"
+#include "cli/job/files.h"
+#include "cli/job/option_values.h"
+#include "cli/job/plan_timeline.h"
+#include "cli/job/proof.h"
+#include "cli/job/scaling.h"
+#include "cli/job/stragglers.h"
+#include "cli/job/time_table.h"
+#include "cli/job/timeline_file.h"
+#include "cli/job/tuning.h"
+#include "cli/prediction_text.h"
+#include "cli/python/keywords.h"
+#include "cli/shared_options.h"
+#include "models/base/error.h"
+#include "models/base/parse_units.h"
+#include "models/cluster/catalog.h"
+#include "models/cluster/cluster_json.h"
+#include "models/cluster/yaml.h"
+#include "models/collective/catalogue.h"
+#include "models/network/network_json.h"
+#include "models/network/yaml.h"
+#include "models/network/zoo.h"
+
+namespace py = pybind11;
+
+namespace paceline::python {
+namespace {
+
+// Raises what a signal asks for: KeyboardInterrupt after Ctrl-C, in the main thread.
+void raise_signals() {
+  const py::gil_scoped_acquire lock;
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
+
+// A table, and the job that it refers to.
+struct Prediction {
+  std::shared_ptr<const job::Job> job;
+  job::PredictionTable table;
+};
+
+struct Tuning {
+  std::shared_ptr<const job::Job> job;
+  job::Tuning tuning;
+};
+
+job::GivenValues given(const models::Network* network, const models::Cluster* cluster,
+                       const models::Profile* profile, const models::PlanDocument* plan) {
+  job::GivenValues values;
+  if (network != nullptr) values.network = *network;
+  if (cluster != nullptr) values.cluster = *cluster;
+  if (profile != nullptr) values.profile = *profile;
+  if (plan != nullptr) values.plan = *plan;
+  return values;
+}
+
+// The options of predict, scale and tune, as Python gives them.
+struct JobCommand {
+  explicit JobCommand(const std::string& name) : command(name, "") {
+    add_job_options(command, options);
+    command.add_option("--ranks", options.ranks, "");
+    if (name != "tune") add_baseline_option(command, options.baseline);
+    if (name == "predict") {
+      add_straggler_options(command, stragglers);
+      add_plan_option(command, options.plan);
+      command.add_flag("--sensitivity", sensitivity, "");
+    }
+    if (name == "tune") {
+      command.add_option("--all-reduce", all_reduces, "");
+      command.add_option("--time-limit", time_limit, "");
+    }
+  }
+  JobCommand(const JobCommand&) = delete;
+  JobCommand& operator=(const JobCommand&) = delete;
+
+  cli::Command command;
+  job::JobOptions options;
+  job::StragglerOptions stragglers;
+  bool sensitivity = false;
+  std::string all_reduces;
+  std::string time_limit = "10 s";
+};
+
+job::TableObserver table_observer() {
+  return {.begin = [](const models::Strategy&, std::size_t, std::size_t) { raise_signals(); }};
+}
+
+Prediction predict(const Keywords& keywords, const models::Network* network,
+                   const models::Cluster* cluster, const models::Profile* profile,
+                   const models::PlanDocument* plan) {
+  JobCommand asked("predict");
+  take_keywords(asked.command, keywords);
+  const auto job =
+      std::make_shared<job::Job>(load_job(asked.options, given(network, cluster, profile, plan)));
+  const int ranks = ranks_of(asked.options, *job);
+  job->stragglers = load_stragglers(asked.stragglers, ranks);
+  job::slow_nodes(job->cluster, asked.stragglers, ranks);
+  if (job->networks.size() > 1)
+    throw InputError({"--model"}, "several networks", "predict one after the other");
+  job::PredictionTable table = predict_table(*job, job->networks.front(), ranks, table_observer());
+  if (asked.sensitivity) add_sensitivity(table);
+  return {job, std::move(table)};
+}
+
+std::vector<Prediction> scale(const Keywords& keywords, const models::Network* network,
+                              const models::Cluster* cluster, const models::Profile* profile) {
+  JobCommand asked("scale");
+  take_keywords(asked.command, keywords);
+  const auto job = std::make_shared<job::Job>(
+      load_job(asked.options, given(network, cluster, profile, nullptr)));
+  const std::vector<int> ranks = job::parse_rank_range(asked.options.ranks, job->cluster);
+  std::vector<Prediction> points;
+  for (job::PredictionTable& table :
+       scaling_curve(*job, ranks, {.begin = [](const job::ScalingStep&) { raise_signals(); }}))
+    points.push_back({job, std::move(table)});
+  return points;
+}
+
+Tuning tune(const Keywords& keywords, const models::Network* network,
+            const models::Cluster* cluster, const models::Profile* profile) {
+  using Clock = std::chrono::steady_clock;
+  JobCommand asked("tune");
+  take_keywords(asked.command, keywords);
+  const auto job = std::make_shared<job::Job>(
+      load_job(asked.options, given(network, cluster, profile, nullptr)));
+  job::compare_with_others(*job);
+  job::leave_out_untimed(*job);
+  const Seconds limit =
+      job::parsing_option("--time-limit", [&] { return parse_seconds(asked.time_limit); });
+  const auto end = Clock::now() + std::chrono::duration<double>(limit.value());
+  const job::TuningObserver observer{.table = table_observer(), .search = {}, .stop = [end] {
+                                       raise_signals();
+                                       return Clock::now() >= end;
+                                     }};
+  return {job, tune_job(*job, ranks_of(asked.options, *job),
+                        job::parse_all_reduces(asked.all_reduces), observer)};
+}
+
+// The document of the times.
+std::string time(const Keywords& keywords, const models::Cluster* cluster,
+                 const models::Profile* profile) {
+  job::TimeOptions options;
+  cli::Command command("time", "");
+  add_time_options(command, options);
+  take_keywords(command, keywords);
+  return to_json(time_table(
+      options, [](std::string_view, double) { raise_signals(); },
+      given(nullptr, cluster, profile, nullptr)));
+}
+
+// The document of the proof.
+std::string verify(const Keywords& keywords) {
+  job::ProofOptions options;
+  cli::Command command("verify", "");
+  add_proof_options(command, options);
+  take_keywords(command, keywords);
+  return to_json(prove(options, [](std::int64_t, double) { raise_signals(); }).proof);
+}
+
+// The document of the comparison, and its text.
+std::pair<std::string, std::string> compare(const models::TracedTimeline& run,
+                                            const models::TracedTimeline& prediction,
+                                            const models::PlanDocument* plan,
+                                            const calibration::ComparedFiles& files) {
+  if (plan != nullptr) {
+    calibration::check_follows(run.job, files.run, *plan);
+    calibration::check_follows(prediction.job, files.prediction, *plan);
+  }
+  const calibration::Comparison comparison = calibration::compare(run, prediction);
+  return {to_json(comparison, files), cli::to_text(comparison, files, true)};
+}
+
+// An event in the order of the fields of paceline.values.EVENT.
+py::list events_of(const models::TracedTimeline& traced) {
+  py::list events;
+  for (const models::TimelineEvent& event : traced.timeline.events)
+    events.append(py::make_tuple(name(event.kind), name(event.resource), event.stream, event.index,
+                                 event.iteration, event.start.value(), event.duration.value()));
+  return events;
+}
+
+std::vector<std::string> keywords_of_command(const std::string& name) {
+  if (name == "time") {
+    job::TimeOptions options;
+    cli::Command command(name, "");
+    add_time_options(command, options);
+    return keywords_of(command);
+  }
+  if (name == "verify") {
+    job::ProofOptions options;
+    cli::Command command(name, "");
+    add_proof_options(command, options);
+    return keywords_of(command);
+  }
+  return keywords_of(JobCommand(name).command);
+}
+
+template <class Entries>
+std::vector<std::string> names_of(const Entries& entries) {
+  std::vector<std::string> names;
+  for (const auto& entry : entries) names.emplace_back(entry.name);
+  return names;
+}
+
+void raise(const char* type, py::tuple arguments) {
+  const py::object exception = py::module_::import("paceline.errors").attr(type);
+  const py::object raised = exception(*arguments);
+  PyErr_SetObject(exception.ptr(), raised.ptr());
+}
+
+void translate(std::exception_ptr thrown) {
+  try {
+    if (thrown) std::rethrow_exception(thrown);
+  } catch (const InputError& error) {
+    const InputPlace& place = error.place();
+    raise("InputError", py::make_tuple(error.what(), place.file, place.line, place.column,
+                                       error.problem(), error.remedy()));
+  } catch (const RunError& error) {
+    raise("RunError", py::make_tuple(error.what()));
+  } catch (const UnavailableError& error) {
+    raise("UnavailableError", py::make_tuple(error.what()));
+  }
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_core, module) {
+  const py::call_guard<py::gil_scoped_release> unlocked;
+  py::register_exception_translator(translate);
+  module.attr("__version__") = PACELINE_VERSION;
+
+  py::class_<models::Network>(module, "Network")
+      .def_static("load", job::load_layers, unlocked)
+      .def_static("parse", models::parse_network_yaml, unlocked)
+      .def("to_yaml", [](const models::Network& self) { return models::to_yaml(self); })
+      .def("to_json", [](const models::Network& self) { return to_json(models::work(self)); })
+      .def("__eq__", [](const models::Network& a, const models::Network& b) { return a == b; });
+
+  py::class_<models::Cluster>(module, "Cluster")
+      .def_static("load",
+                  py::overload_cast<const std::string&, const std::string&>(job::load_cluster),
+                  unlocked)
+      .def_static(
+          "parse",
+          [](const std::string& text, const std::string& file) {
+            return models::parse_cluster_yaml(text, file, job::read_input_file);
+          },
+          unlocked)
+      .def("to_json", [](const models::Cluster& self) { return to_json(self); });
+
+  py::class_<models::Profile>(module, "Profile")
+      .def_static(
+          "load",
+          [](const std::string& name) { return job::load_profile(name, models::Cluster{}); },
+          unlocked)
+      .def_static("parse", models::parse_profile, unlocked)
+      .def("to_json", [](const models::Profile& self) { return to_json(self); });
+
+  py::class_<models::PlanDocument>(module, "Plan")
+      .def_static("parse", models::parse_plan, unlocked)
+      .def("to_json", [](const models::PlanDocument& self) { return to_json(self); })
+      .def("__eq__",
+           [](const models::PlanDocument& a, const models::PlanDocument& b) { return a == b; });
+
+  py::class_<models::TracedTimeline>(module, "Timeline")
+      .def_static("parse", job::parse_timeline, unlocked)
+      .def("to_json",
+           [](const models::TracedTimeline& self) {
+             return models::chrome_trace(std::vector<models::TracedTimeline>{self});
+           })
+      .def("events", events_of)
+      .def_property_readonly("title",
+                             [](const models::TracedTimeline& self) { return self.timeline.title; })
+      .def_property_readonly(
+          "provenance", [](const models::TracedTimeline& self) { return self.timeline.provenance; })
+      .def_property_readonly("rank",
+                             [](const models::TracedTimeline& self) { return self.timeline.rank; })
+      .def_property_readonly(
+          "period", [](const models::TracedTimeline& self) { return self.timeline.period.value(); })
+      .def_property_readonly("network",
+                             [](const models::TracedTimeline& self) { return self.job.network; })
+      .def_property_readonly("strategy",
+                             [](const models::TracedTimeline& self) { return self.job.strategy; })
+      .def_property_readonly("ranks",
+                             [](const models::TracedTimeline& self) { return self.job.ranks; })
+      .def("layers", [](const models::TracedTimeline& self) { return names_of(self.job.layers); })
+      .def("buckets", [](const models::TracedTimeline& self) {
+        py::list buckets;
+        for (const models::TracedBucket& bucket : self.job.buckets)
+          buckets.append(py::make_tuple(bucket.first_gradient, bucket.gradients, bucket.ready_after,
+                                        bucket.bytes.value(), bucket.schedule));
+        return buckets;
+      });
+
+  py::class_<Prediction>(module, "Prediction")
+      .def("to_json", [](const Prediction& self) { return to_json(self.table); })
+      .def("to_text",
+           [](const Prediction& self, int width) { return cli::to_text(self.table, width); })
+      .def("plan",
+           [](const Prediction& self, std::size_t row) {
+             return models::plan_document(self.table.rows.at(row).plan, self.table.network.work);
+           })
+      .def(
+          "timeline",
+          [](const Prediction& self, std::size_t row) {
+            const simulator::StrategyPrediction& predicted = self.table.rows.at(row);
+            return job::traced_timeline(self.table, predicted.plan, predicted.name);
+          },
+          unlocked);
+
+  py::class_<Tuning>(module, "Tuning")
+      .def("to_json", [](const Tuning& self) { return to_json(self.tuning); })
+      .def("plan", [](const Tuning& self) {
+        return models::plan_document(self.tuning.tuned.plan, self.tuning.table.network.work);
+      });
+
+  module.def("predict", predict, unlocked);
+  module.def("scale", scale, unlocked);
+  module.def("tune", tune, unlocked);
+  module.def("time", time, unlocked);
+  module.def("verify", verify, unlocked);
+  module.def(
+      "compare",
+      [](const models::TracedTimeline& run, const models::TracedTimeline& prediction,
+         const models::PlanDocument* plan, const std::string& run_name,
+         const std::string& prediction_name) {
+        return compare(run, prediction, plan, {run_name, prediction_name});
+      },
+      unlocked);
+  module.def("keywords", keywords_of_command);
+  module.def("read_file", job::read_input_file, unlocked);
+  module.def(
+      "write_file",
+      [](const std::string& path, const std::string& text) { job::write_output_file(path, text); },
+      unlocked);
+  module.def("seconds_text", [](double seconds) { return to_text(Seconds{seconds}); });
+  module.def("bytes_text", [](double bytes) { return to_text(Bytes{bytes}); });
+  module.def("networks", [] { return names_of(models::zoo()); });
+  module.def("clusters", [] { return names_of(models::catalog_clusters()); });
+  module.def("profiles", calibration::shipped_profile_names);
+  module.def("strategies", [] { return names_of(models::strategy_catalogue()); });
+  module.def("all_reduces", [] { return names_of(models::all_reduce_catalogue()); });
+}
+
+}  // namespace paceline::python

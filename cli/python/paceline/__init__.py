@@ -1,0 +1,24 @@
+"""Paceline predicts how a data-parallel training job scales, from Python.
+
+>>> import paceline
+>>> table = paceline.predict("resnet50", "jizhi-p40", 1024)
+>>> table.best.name, table.best.iteration_s
+>>> table.table["iteration_s"]
+"""
+
+from . import _core
+from ._core import __version__, all_reduces, clusters, networks, profiles, strategies
+from .errors import Error, InputError, RunError, UnavailableError
+from .predictions import (AllReduceTimes, Comparison, Counterexample, Prediction, Proof, Row, Scaling,
+                          Tuning, compare, predict, scale, time, tune, verify)
+from .values import Cluster, Figure, Network, Plan, Profile, Timeline
+
+__all__ = [
+    "AllReduceTimes", "Cluster", "Comparison", "Counterexample", "Error", "Figure", "InputError",
+    "Network", "Plan", "Prediction", "Profile", "Proof", "Row", "RunError", "Scaling", "Timeline",
+    "Tuning", "UnavailableError", "__version__", "all_reduces", "bytes_text", "clusters", "compare",
+    "networks", "predict", "profiles", "scale", "seconds_text", "strategies", "time", "tune", "verify",
+]
+
+seconds_text = _core.seconds_text  # "310.3 ms": a time as the command prints it
+bytes_text = _core.bytes_text  # "51.11 MB"

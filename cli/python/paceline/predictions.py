@@ -1,0 +1,509 @@
+"""What Paceline answers, and the questions.
+
+The keywords are the command's options, with underscores for dashes (docs/python.md). A quantity with a
+unit is a text, as the command takes it ("64 MiB", "5 ms"); a count is a number.
+"""
+
+import json
+import os
+from dataclasses import dataclass, field
+from typing import Any, Iterator, Mapping, Sequence, TypedDict, Unpack
+
+import numpy as np
+
+from . import _core
+from .arrays import StructuredArray, structured
+from .values import Cluster, Network, PathOrName, Plan, Profile, Timeline, place
+
+__all__ = ["AllReduceTimes", "Comparison", "Counterexample", "JobSettings", "PredictSettings",
+           "Prediction", "Proof", "Row", "ScaleSettings", "Scaling", "TimeSettings", "TuneSettings",
+           "Tuning", "compare", "predict", "scale", "time", "tune", "verify"]
+
+Texts = str | Sequence[str]
+
+
+class JobSettings(TypedDict, total=False):
+    """The options that predict, scale and tune have in common (``paceline predict --help``)."""
+
+    placement: str | Sequence[int]
+    nic: str
+    batch: int
+    accumulate: int
+    sequence: int
+    precision: str
+    wire: Texts
+    strategy: Texts
+    others: bool
+    theta: str
+    eta: str
+    group: int
+    segments: int
+    rings: int
+    servers: int
+    streams: int
+    cycle: str
+    horovod: str
+    partition: str
+    credit: str
+    server_machines: int
+    server_transport: str
+    factors_every: int
+    host_copies: bool
+    server_placement: str
+    overlap: str
+    profile: "Profile | PathOrName | None"  # None: no profile, not even the cluster's own
+    throughput: str | float
+    node_throughput: str | float
+    slowdown: float
+    beside_traffic: float
+    scale_gradients: float
+    exact_compute: bool
+    engine: str
+    nccl: str
+
+
+class ScaleSettings(JobSettings, total=False):
+    baseline: int
+
+
+class PredictSettings(ScaleSettings, total=False):
+    """Also stragglers, a plan, and what better parts would gain."""
+
+    plan: "Plan | PathOrName"
+    spread: str
+    slow_rank: Mapping[int, float]
+    slow_node: Mapping[int, float]
+    backup: int
+    iterations: int
+    seed: int
+    sensitivity: bool
+
+
+class TuneSettings(JobSettings, total=False):
+    all_reduce: Texts
+    time_limit: str
+
+
+class TimeSettings(TypedDict, total=False):
+    """The options of ``paceline time``."""
+
+    size: str | Sequence[str]
+    factor: float
+    dtype: str
+    group: int
+    segments: int
+    rings: int
+    servers: int
+    placement: str | Sequence[int]
+    profile: "Profile | PathOrName | None"
+    engine: str
+    nccl: str
+    measured: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """The prediction of one strategy and wire type. Seconds, bytes and shares, as its document has
+    them (schema paceline.prediction/1)."""
+
+    document: dict[str, Any] = field(repr=False)
+    _prediction: _core.Prediction = field(repr=False)
+    _index: int = field(repr=False)
+    name: str = field(init=False)
+    wire_type: str = field(init=False)
+    iteration_s: float = field(init=False)
+    iteration_low_s: float = field(init=False)
+    iteration_high_s: float = field(init=False)
+    throughput_per_s: float = field(init=False)
+    efficiency: float = field(init=False)
+    exposed_communication_s: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        for name in ("name", "wire_type", "iteration_s", "iteration_low_s", "iteration_high_s",
+                     "throughput_per_s", "efficiency", "exposed_communication_s"):
+            object.__setattr__(self, name, self.document[name])
+
+    @property
+    def critical_path_s(self) -> dict[str, float]:
+        """The time that each kind of task has on the critical path."""
+        return {name.removesuffix("_s"): value
+                for name, value in self.document["critical_path"].items()}
+
+    @property
+    def memory_bytes(self) -> dict[str, float]:
+        return {name.removesuffix("_bytes"): value for name, value in self.document["memory"].items()}
+
+    @property
+    def plan(self) -> Plan:
+        return Plan(self._prediction.plan(self._index))
+
+    def timeline(self) -> Timeline:
+        """Every task of two iterations of the steady state."""
+        return Timeline(self._prediction.timeline(self._index))
+
+
+_ROW = {"name": "U", "wire_type": "U", "iteration_s": "f8", "iteration_low_s": "f8",
+        "iteration_high_s": "f8", "throughput_per_s": "f8", "efficiency": "f8", "compute_s": "f8",
+        "update_s": "f8", "exposed_communication_s": "f8", "input_wait_s": "f8",
+        "communication_s": "f8", "buckets": "i8", "memory_bytes": "f8", "fits_memory": "?",
+        "largest_batch_per_rank": "i8"}
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """The iteration time of every strategy on one number of ranks."""
+
+    _value: _core.Prediction = field(repr=False)
+    document: dict[str, Any] = field(init=False, repr=False)  # paceline.prediction/1
+    network: str = field(init=False)
+    cluster: str = field(init=False)
+    ranks: int = field(init=False)
+    warnings: list[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        document = json.loads(self._value.to_json())
+        for name, value in (("document", document), ("network", document["model"]),
+                            ("cluster", document["cluster"]), ("ranks", document["ranks"]),
+                            ("warnings", document["warnings"])):
+            object.__setattr__(self, name, value)
+
+    def __iter__(self) -> Iterator[Row]:
+        for index, row in enumerate(self.document["strategies"]):
+            yield Row(row, self._value, index)
+
+    def __len__(self) -> int:
+        return len(self.document["strategies"])
+
+    def row(self, strategy: str, wire_type: str | None = None) -> Row:
+        """The row of a strategy. Raises KeyError if the table has none."""
+        for row in self:
+            if row.name == strategy and wire_type in (None, row.wire_type):
+                return row
+        raise KeyError(strategy if wire_type is None else f"{strategy} {wire_type}")
+
+    def __getitem__(self, strategy: str) -> Row:
+        return self.row(strategy)
+
+    @property
+    def best(self) -> Row:
+        """The row of the shortest iteration, which the command marks with a star."""
+        best = self.document["best"]
+        return self.row(best["name"], best["wire_type"])
+
+    @property
+    def tied(self) -> list[Row]:
+        """The rows that no prediction tells from the best one."""
+        return [self.row(row["name"], row["wire_type"]) for row in self.document["best"]["tied"]]
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """The strategies that are not timed, and why."""
+        return {row["name"]: row["why"] for row in self.document["left_out"]}
+
+    @property
+    def table(self) -> StructuredArray:
+        """A row for each strategy: name, wire_type, iteration_s and its interval (iteration_low_s,
+        iteration_high_s), throughput_per_s, efficiency, compute_s, update_s,
+        exposed_communication_s, input_wait_s, communication_s, buckets, memory_bytes, fits_memory,
+        largest_batch_per_rank."""
+        return structured([row | {"memory_bytes": row["memory"]["total_bytes"]}
+                           for row in self.document["strategies"]], _ROW)
+
+    def text(self, width: int = 100) -> str:
+        """What ``paceline predict`` prints in so many columns."""
+        return self._value.to_text(width)
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """Predictions over a range of ranks, against one baseline."""
+
+    points: list[Prediction]
+
+    @property
+    def ranks(self) -> list[int]:
+        return [point.ranks for point in self.points]
+
+    @property
+    def strategies(self) -> list[str]:
+        """The names of all rows, in the order in which they appear."""
+        return list(dict.fromkeys(row.name for point in self.points for row in point))
+
+    def curve(self, strategy: str, wire_type: str | None = None) -> StructuredArray:
+        """A row for each number of ranks on which the strategy was timed: ranks, iteration_s,
+        iteration_low_s, iteration_high_s, throughput_per_s, efficiency, exposed_communication_s.
+        Raises KeyError if it was timed on none."""
+        rows: list[dict[str, Any]] = []
+        for point in self.points:
+            try:
+                rows.append(point.row(strategy, wire_type).document | {"ranks": point.ranks})
+            except KeyError:
+                continue
+        if not rows:
+            raise KeyError(strategy)
+        return structured(rows, {"ranks": "i8", "iteration_s": "f8", "iteration_low_s": "f8",
+                                 "iteration_high_s": "f8", "throughput_per_s": "f8",
+                                 "efficiency": "f8", "exposed_communication_s": "f8"})
+
+    @property
+    def best(self) -> list[Row]:
+        """The best row of each number of ranks."""
+        return [point.best for point in self.points]
+
+    @property
+    def warnings(self) -> list[str]:
+        return list(dict.fromkeys(text for point in self.points for text in point.warnings))
+
+
+@dataclass(frozen=True, eq=False)
+class Tuning:
+    """The best plan that was found, and what it gains."""
+
+    _value: _core.Tuning = field(repr=False)
+    document: dict[str, Any] = field(init=False, repr=False)  # paceline.tuning/1
+    iteration_s: float = field(init=False)
+    least_iteration_s: float = field(init=False)  # a bound that no plan is below
+    optimal: bool = field(init=False)
+    why_not_optimal: str | None = field(init=False)
+    complete: bool = field(init=False)  # the search was not stopped
+    warnings: list[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "document", json.loads(self._value.to_json()))
+        for name in ("iteration_s", "least_iteration_s", "optimal", "why_not_optimal", "complete",
+                     "warnings"):
+            object.__setattr__(self, name, self.document[name])
+
+    @property
+    def plan(self) -> Plan:
+        return Plan(self._value.plan())
+
+    @property
+    def buckets(self) -> StructuredArray:
+        """first, last (gradients), gradients, bytes, all_reduce, ready_s, start_s, end_s, exposed_s."""
+        return structured(self.document["buckets"],
+                          {"first": "U", "last": "U", "gradients": "i8", "bytes": "f8",
+                           "all_reduce": "U", "ready_s": "f8", "start_s": "f8", "end_s": "f8",
+                           "exposed_s": "f8"})
+
+    @property
+    def strategies(self) -> StructuredArray:
+        """name, wire_type, iteration_s, gain: by what share the strategy's iteration is longer."""
+        return structured(self.document["strategies"],
+                          {"name": "U", "wire_type": "U", "iteration_s": "f8", "gain": "f8"})
+
+
+@dataclass(frozen=True, eq=False)
+class AllReduceTimes:
+    """The times of single all-reduces, size by size."""
+
+    document: dict[str, Any] = field(repr=False)  # paceline.time/1
+
+    @property
+    def names(self) -> list[str]:
+        return [column["name"] for column in self.document["columns"]]
+
+    @property
+    def best(self) -> list[str]:
+        """The name of the shortest time of each size, of those that were asked for."""
+        return [row["best"] for row in self.document["sizes"]]
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        return {row["name"]: row["why"] for row in self.document["left_out"]}
+
+    def times(self, name: str | None = None) -> StructuredArray:
+        """A row for each size: bytes, time_s, time_low_s, time_high_s, latency_s,
+        algbw_bytes_per_s, busbw_bytes_per_s. By default of the first name. Raises KeyError."""
+        names = self.names
+        name = names[0] if name is None else name
+        if name not in names:
+            raise KeyError(name)
+        at = names.index(name)
+        return structured([row["times"][at] | {"bytes": row["bytes"]}
+                           for row in self.document["sizes"]],
+                          {"bytes": "f8", "time_s": "f8", "time_low_s": "f8", "time_high_s": "f8",
+                           "latency_s": "f8", "algbw_bytes_per_s": "f8",
+                           "busbw_bytes_per_s": "f8"})
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """Where a schedule does not do what its collective promises."""
+
+    fault: str
+    step: int  # from 0
+    rank: int
+    chunk: int
+    chunks: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What was proven of a schedule. It is true where the schedule does what it promises."""
+
+    schedule: str
+    collective: str
+    ranks: int
+    steps: int
+    proved: bool
+    chunk_counts: list[int]
+    transfers: int | None
+    counterexample: Counterexample | None
+
+    def __bool__(self) -> bool:
+        return self.proved
+
+
+_COMPARED = {"measured_s": "f8", "measured_low_s": "f8", "measured_high_s": "f8",
+             "predicted_s": "f8", "difference_s": "f8", "relative_difference": "f8"}
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A run beside its prediction. Times that a side does not have are NaN."""
+
+    document: dict[str, Any] = field(repr=False)  # paceline.comparison/1
+    _text: str = field(repr=False)
+
+    @property
+    def iteration(self) -> dict[str, float]:
+        return dict(self.document["iteration"])
+
+    @property
+    def parts(self) -> StructuredArray:
+        """part, measured_s, measured_low_s, measured_high_s, predicted_s, difference_s,
+        relative_difference; the largest difference first."""
+        return structured(self.document["parts"], {"part": "U"} | _COMPARED)
+
+    @property
+    def layers(self) -> StructuredArray:
+        """layer, kind, direction ("forward" or "backward"), and the times as in ``parts``."""
+        rows = [{"layer": row["layer"], "kind": row["kind"], "direction": direction} | row[direction]
+                for row in self.document["layers"] for direction in ("forward", "backward")]
+        return structured(rows, {"layer": "U", "kind": "U", "direction": "U"} | _COMPARED)
+
+    @property
+    def buckets(self) -> StructuredArray:
+        """bucket, first_gradient, bytes, part ("ready" to "exposed"), and the times as in ``parts``."""
+        parts = ("ready", "wait", "cast", "pack", "transfer", "unpack", "exposed")
+        rows = [{"bucket": row["bucket"], "first_gradient": row["first_gradient"],
+                 "bytes": row["bytes"], "part": part} | row[part]
+                for row in self.document["buckets"] for part in parts]
+        return structured(rows, {"bucket": "i8", "first_gradient": "U", "bytes": "f8",
+                                 "part": "U"} | _COMPARED)
+
+    @property
+    def notes(self) -> list[str]:
+        return list(self.document["notes"])
+
+    def __str__(self) -> str:
+        return self._text
+
+
+def _text(value: object) -> str:
+    """A value of a keyword as the command's option has it."""
+    if isinstance(value, Mapping):
+        return ",".join(f"{_text(key)}={_text(entry)}" for key, entry in value.items())
+    if isinstance(value, os.PathLike):
+        return place(value)
+    if isinstance(value, (list, tuple, range, np.ndarray)):
+        return ",".join(_text(entry) for entry in value)
+    return str(value)
+
+
+def _keywords(settings: Mapping[str, object]) -> list[tuple[str, str]]:
+    return [(name, _text(value)) for name, value in settings.items()
+            if value is not None and value is not False]
+
+
+class _Asked:
+    """The values of a question, apart from those that are names, files, numbers and texts."""
+
+    def __init__(self, command: str, settings: Mapping[str, object],
+                 network: Network | PathOrName | None, cluster: Cluster | PathOrName) -> None:
+        unknown = sorted(settings.keys() - set(_core.keywords(command)))
+        if unknown:
+            raise TypeError(f"{command}() got an unexpected keyword argument '{unknown[0]}'")
+        texts = dict(settings)
+        self.network: _core.Network | None = None
+        self.cluster: _core.Cluster | None = None
+        self.profile: _core.Profile | None = None
+        self.plan: _core.Plan | None = None
+        if isinstance(network, Network):
+            self.network = network._value
+        elif network is not None:
+            texts["model"] = network
+        if isinstance(cluster, Cluster):
+            self.cluster = cluster._value
+        else:
+            texts["cluster"] = cluster
+        if isinstance(profile := texts.get("profile"), Profile):
+            self.profile = profile._value
+            del texts["profile"]
+        elif "profile" in texts and profile is None:
+            texts["profile"] = "none"
+        if isinstance(plan := texts.get("plan"), Plan):
+            self.plan = plan._value
+            del texts["plan"]
+        self.keywords = _keywords(texts)
+
+
+def predict(network: Network | PathOrName, cluster: Cluster | PathOrName, ranks: int | None = None,
+            **settings: Unpack[PredictSettings]) -> Prediction:
+    """Predicts the iteration time of every strategy. ``ranks`` may be left out beside a plan."""
+    asked = _Asked("predict", {**settings, "ranks": ranks}, network, cluster)
+    return Prediction(_core.predict(asked.keywords, asked.network, asked.cluster, asked.profile,
+                                    asked.plan))
+
+
+def scale(network: Network | PathOrName, cluster: Cluster | PathOrName,
+          ranks: str | Sequence[int] | None = None, **settings: Unpack[ScaleSettings]) -> Scaling:
+    """Predicts a scaling curve: ``ranks`` is a list, or a range as "8-2048", whose numbers double; by
+    default from 1 to all of the cluster."""
+    asked = _Asked("scale", {**settings, "ranks": ranks}, network, cluster)
+    return Scaling([Prediction(point) for point in
+                    _core.scale(asked.keywords, asked.network, asked.cluster, asked.profile)])
+
+
+def tune(network: Network | PathOrName, cluster: Cluster | PathOrName, ranks: int,
+         **settings: Unpack[TuneSettings]) -> Tuning:
+    """Looks for the best plan, for at most ``time_limit`` ("10 s")."""
+    asked = _Asked("tune", {**settings, "ranks": ranks}, network, cluster)
+    return Tuning(_core.tune(asked.keywords, asked.network, asked.cluster, asked.profile))
+
+
+def time(algorithm: str, cluster: Cluster | PathOrName, ranks: int,
+         **settings: Unpack[TimeSettings]) -> AllReduceTimes:
+    """Times an all-reduce by itself, size by size: a name of ``paceline.all_reduces()``, one of NCCL's
+    ("nccl", "nccl-ring", "nccl-tree"), or "all"."""
+    asked = _Asked("time", {**settings, "algorithm": algorithm, "ranks": ranks}, None, cluster)
+    return AllReduceTimes(json.loads(_core.time(asked.keywords, asked.cluster, asked.profile)))
+
+
+def verify(schedule: str, ranks: int, *, group: int | None = None, segments: int | None = None,
+           rings: int | None = None, servers: int | None = None, chunks: int | None = None) -> Proof:
+    """Proves that a schedule does what its collective promises, or finds where it does not."""
+    document = json.loads(_core.verify(_keywords({
+        "schedule": schedule, "ranks": ranks, "group": group, "segments": segments, "rings": rings,
+        "servers": servers, "chunks": chunks})))
+    fault = document.get("counterexample")
+    return Proof(document["schedule"], document["collective"], document["ranks"], document["steps"],
+                 document["proved"], document["chunk_counts"], document.get("transfers"),
+                 Counterexample(**fault) if fault else None)
+
+
+def compare(run: Timeline | PathOrName, prediction: Timeline | PathOrName,
+            plan: Plan | PathOrName | None = None) -> Comparison:
+    """Sets the timeline of a run beside that of its prediction. With a plan, both must be of it."""
+    sides = [side if isinstance(side, Timeline) else Timeline.load(side)
+             for side in (run, prediction)]
+    followed = plan if plan is None or isinstance(plan, Plan) else Plan.load(plan)
+    document, text = _core.compare(sides[0]._value, sides[1]._value,
+                                   followed._value if followed else None,
+                                   sides[0].name, sides[1].name)
+    return Comparison(json.loads(document), text)

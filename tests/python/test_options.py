@@ -1,0 +1,67 @@
+"""The keywords are the command's options, with their types; stubs and types agree with the module."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import typing
+
+import pytest
+
+import paceline
+from paceline import _core, predictions
+
+POSITIONAL = {"model", "cluster", "ranks", "algorithm", "schedule"}
+SETTINGS = {"predict": predictions.PredictSettings, "scale": predictions.ScaleSettings,
+            "tune": predictions.TuneSettings, "time": predictions.TimeSettings}
+
+
+@pytest.mark.parametrize("command", SETTINGS)
+def test_the_types_name_every_option(command):
+    named = set(typing.get_type_hints(SETTINGS[command], localns=vars(predictions)))
+    assert named == set(_core.keywords(command)) - POSITIONAL
+
+
+@pytest.mark.parametrize("name", [*SETTINGS, "verify"])
+def test_the_module_knows_every_option_of_the_command(name, command):
+    printed = set(re.findall(r"^  (--[a-z0-9-]+)", command(name, "--help"), re.MULTILINE))
+    of_the_command_alone = {"--help", "--json", "--csv", "--wide", "--timeline", "--plan-out", "--html"}
+    options = {option[2:].replace("-", "_") for option in printed - of_the_command_alone}
+    assert options == set(_core.keywords(name)) - {"algorithm"}
+
+
+def test_the_types_are_sound():
+    pytest.importorskip("mypy")
+    package = pathlib.Path(paceline.__file__).parent
+    flags = ["--strict", "--enable-incomplete-feature=Unpack", "--cache-dir", os.devnull]
+    done = subprocess.run([sys.executable, "-m", "mypy", *flags, "-p", "paceline"], cwd=package.parent,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_stubs_agree_with_the_module(tmp_path):
+    pytest.importorskip("mypy")
+    settings = tmp_path / "mypy.ini"
+    settings.write_text("[mypy]\nenable_incomplete_feature = Unpack\n")
+    # pybind11's classes have a metaclass and a constructor that no stub can name.
+    allowed = tmp_path / "allowed.txt"
+    allowed.write_text("paceline\\._core\\.[A-Z]\\w+\npaceline\\._core\\.[A-Z]\\w+\\.__init__\n")
+    done = subprocess.run([sys.executable, "-m", "mypy.stubtest", "paceline._core", "--mypy-config-file",
+                           str(settings), "--allowlist", str(allowed)], cwd=pathlib.Path(paceline.__file__).parents[1],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_users_mistake_is_found_by_types(tmp_path):
+    pytest.importorskip("mypy")
+    program = tmp_path / "program.py"
+    program.write_text("import paceline\n"
+                       "good: float = paceline.predict('resnet50', 'jizhi-p40', 8, batch=32).best.iteration_s\n"
+                       "paceline.predict('resnet50', 'jizhi-p40', 8, batch='many')\n"
+                       "paceline.verify('ring', '8')\n")
+    done = subprocess.run([sys.executable, "-m", "mypy", "--enable-incomplete-feature=Unpack", "--cache-dir",
+                           os.devnull, str(program)], cwd=tmp_path, capture_output=True, text=True,
+                          env=os.environ | {"MYPYPATH": str(pathlib.Path(paceline.__file__).parents[1])})
+    lines = [line for line in done.stdout.splitlines() if ": error:" in line]
+    assert [line.split(":")[1] for line in lines] == ["3", "4"], done.stdout
