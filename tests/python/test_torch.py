@@ -76,12 +76,12 @@ def test_operators_without_a_layer_are_listed_in_one_error():
     assert "Conv2d" not in str(caught.value)
 
 
-def random_module(draw):
-    """A module of random layers, and its input."""
+def random_module(draw, kinds=("conv", "norm", "relu", "pool", "drop", "gelu")):
+    """A module of random layers of these kinds, and its input."""
     channels, size, layers = draw.randint(1, 4), draw.choice([16, 17, 32]), []
     start, now = channels, size
     for _ in range(draw.randint(1, 6)):
-        kind = draw.choice(["conv", "norm", "relu", "pool", "drop", "gelu"])
+        kind = draw.choice(kinds)
         if kind == "conv":
             groups = draw.choice([g for g in (1, 2, 3) if channels % g == 0])
             kernel, stride = draw.choice([1, 3]), draw.choice([1, 1, 2])

@@ -9,6 +9,7 @@
 from . import _core
 from ._core import __version__, all_reduces, clusters, networks, profiles, strategies
 from .errors import Error, InputError, RunError, UnavailableError
+from .onnx_import import from_onnx
 from .predictions import (AllReduceTimes, Comparison, Counterexample, Prediction, Proof, Row, Scaling,
                           Tuning, compare, predict, scale, time, tune, verify)
 from .torch_import import from_torch
@@ -18,7 +19,7 @@ __all__ = [
     "AllReduceTimes", "Cluster", "Comparison", "Counterexample", "Error", "Figure", "InputError",
     "Network", "Plan", "Prediction", "Profile", "Proof", "Row", "RunError", "Scaling", "Timeline",
     "Tuning", "UnavailableError", "__version__", "all_reduces", "bytes_text", "clusters", "compare",
-    "from_torch",
+    "from_onnx", "from_torch",
     "networks", "predict", "profiles", "scale", "seconds_text", "strategies", "time", "tune", "verify",
 ]
 

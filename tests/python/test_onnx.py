@@ -1,0 +1,101 @@
+"""Networks from ONNX: models that PyTorch exports are the networks that from_torch makes of them."""
+
+import random
+
+import pytest
+
+import paceline
+
+onnx = pytest.importorskip("onnx")
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::RuntimeWarning")  # the exporter's
+from onnx import TensorProto, helper  # noqa: E402
+
+
+def exported(module, sample, path):
+    torch = pytest.importorskip("torch")
+    torch.onnx.export(module, sample, path, training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False,
+                      input_names=["x"], dynamic_axes={"x": {0: "samples"}})
+    return path
+
+
+@pytest.mark.parametrize("name", ["alexnet", "resnet18", "squeezenet1_1", "densenet121", "mobilenet_v2"])
+def test_models_of_torchvision(name, tmp_path):
+    torch, models = pytest.importorskip("torch"), pytest.importorskip("torchvision").models
+    module, sample = getattr(models, name)(), torch.zeros(1, 3, 224, 224)
+    network = paceline.from_onnx(exported(module, sample, tmp_path / "model.onnx"))
+    theirs = paceline.from_torch(module, sample)
+    assert network.parameters == theirs.parameters == sum(p.numel() for p in module.parameters())
+    assert network.forward_flops == theirs.forward_flops
+    assert list(network.gradients["elements"]) == list(theirs.gradients["elements"])
+
+
+def test_random_modules(tmp_path):
+    pytest.importorskip("torch")
+    from test_torch import count, random_module
+    draw = random.Random(20181029)
+    for index in range(15):
+        module, sample = random_module(draw, ("conv", "norm", "relu", "pool", "drop"))  # no GELU: it is exported as five operators
+        network = paceline.from_onnx(exported(module, sample, tmp_path / f"{index}.onnx"))
+        assert network.parameters == count(module)
+        assert network.forward_flops == paceline.from_torch(module, sample).forward_flops
+
+
+def model(nodes, shape=(1, 3, 8, 8), weights=(), out=(1, 4)):
+    value = helper.make_tensor_value_info
+    tensors = [helper.make_tensor(name, TensorProto.FLOAT, dims, [0.0] * length(dims)) for name, dims in weights]
+    graph = helper.make_graph(nodes, "graph", [value("x", TensorProto.FLOAT, shape)],
+                              [value("y", TensorProto.FLOAT, out)], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
+
+
+def length(dims):
+    total = 1
+    for size in dims:
+        total *= size
+    return total
+
+
+def test_operators_without_a_layer_are_listed_in_one_error():
+    nodes = [helper.make_node("Conv", ["x", "w"], ["a"], name="conv"),
+             helper.make_node("Sin", ["a"], ["b"], name="sine"),
+             helper.make_node("Relu", ["b"], ["c"], name="relu"),
+             helper.make_node("Mul", ["c", "c"], ["y"], name="square")]
+    with pytest.raises(paceline.InputError) as caught:
+        paceline.from_onnx(model(nodes, weights=[("w", (4, 3, 3, 3))], out=(1, 4, 6, 6)))
+    assert "Mul (square), Sin (sine)" in str(caught.value) and "Relu" not in str(caught.value)
+
+
+def test_a_product_and_its_bias_are_one_layer():
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"], name="full"),
+             helper.make_node("Add", ["a", "b"], ["y"], name="bias")]
+    network = paceline.from_onnx(model(nodes, (1, 32), [("w", (32, 4)), ("b", (4,))]))
+    assert network.parameters == 32 * 4 + 4 and list(network.layers["kind"]) == ["fully_connected",
+                                                                                 "softmax_cross_entropy"]
+
+
+def test_what_is_no_model(tmp_path):
+    path = tmp_path / "model.onnx"
+    draw = random.Random(7)
+    for size in (0, 1, 100, 10_000):
+        path.write_bytes(draw.randbytes(size))
+        with pytest.raises(paceline.InputError):
+            paceline.from_onnx(path)
+    with pytest.raises(paceline.InputError, match="no-such"):
+        paceline.from_onnx(tmp_path / "no-such.onnx")
+
+
+def test_cut_models_never_crash(tmp_path):
+    whole = model([helper.make_node("Conv", ["x", "w"], ["a"], name="conv"),
+                   helper.make_node("GlobalAveragePool", ["a"], ["p"], name="pool"),
+                   helper.make_node("Flatten", ["p"], ["y"], name="flat")],
+                  weights=[("w", (4, 3, 3, 3))]).SerializeToString()
+    draw, path = random.Random(11), tmp_path / "model.onnx"
+    for _ in range(200):
+        data = bytearray(whole)
+        for _ in range(draw.randint(1, 4)):
+            data[draw.randrange(len(data))] = draw.randrange(256)
+        path.write_bytes(bytes(data[:draw.randint(1, len(data))]))
+        try:
+            paceline.from_onnx(path)
+        except paceline.InputError:
+            pass
