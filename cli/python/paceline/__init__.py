@@ -8,6 +8,7 @@
 
 from . import _core
 from ._core import __version__, all_reduces, clusters, networks, profiles, strategies
+from .chakra import ExecutionTrace
 from .errors import Error, InputError, RunError, UnavailableError
 from .onnx_import import from_onnx
 from .predictions import (AllReduceTimes, Comparison, Counterexample, Prediction, Proof, Row, Scaling,
@@ -16,7 +17,7 @@ from .torch_import import from_torch
 from .values import Cluster, Figure, Network, Plan, Profile, Timeline
 
 __all__ = [
-    "AllReduceTimes", "Cluster", "Comparison", "Counterexample", "Error", "Figure", "InputError",
+    "AllReduceTimes", "Cluster", "Comparison", "Counterexample", "Error", "ExecutionTrace", "Figure", "InputError",
     "Network", "Plan", "Prediction", "Profile", "Proof", "Row", "RunError", "Scaling", "Timeline",
     "Tuning", "UnavailableError", "__version__", "all_reduces", "bytes_text", "clusters", "compare",
     "from_onnx", "from_torch",

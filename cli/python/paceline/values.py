@@ -228,7 +228,7 @@ class Plan:
 
 
 _TASKS_OF_LAYERS = ("forward", "backward", "factor a", "factor g", "invert", "precondition")
-_EVENT = [("task", "U16"), ("resource", "U16"), ("stream", "i8"), ("index", "i8"),
+_EVENT = [("task", "U32"), ("resource", "U32"), ("stream", "i8"), ("index", "i8"),
           ("iteration", "i8"), ("start_s", "f8"), ("duration_s", "f8")]
 
 
