@@ -23,7 +23,7 @@ packages=(
   chromium chromium-driver python3-selenium   # reports are opened in a browser; without them that test is skipped
   pybind11-dev python3-dev python3-numpy   # the package for Python; without them that alone is missing
   python3-pytest python3-mypy python3-venv python3-pip python3-matplotlib   # its tests and its example
-  python3-onnx python3-torchvision   # ONNX models become networks; models to try that and PyTorch's on
+  python3-onnx python3-protobuf python3-torchvision   # ONNX models and Chakra traces; models of PyTorch to try
   iproute2 util-linux   # the lab: hosts as network namespaces
   libboost-context-dev  # threads of GPU blocks, as the tests' double of CUDA runs them
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev   # tests and benchmarks

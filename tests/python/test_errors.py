@@ -74,7 +74,7 @@ def test_ctrl_c_stops_a_search():
 
 
 def test_other_threads_run_meanwhile():
-    ticks, done = 0, threading.Event()
+    done = threading.Event()
 
     def work():
         for _ in range(3):
@@ -83,14 +83,13 @@ def test_other_threads_run_meanwhile():
 
     worker = threading.Thread(target=work)
     worker.start()
-    seen = []
+    ticks = 0
     while not done.is_set():
-        seen.append(time.monotonic())
         ticks += 1
         time.sleep(0.001)
     worker.join()
     # While the other thread was in the module, this one went on.
-    assert ticks > 10
+    assert ticks > 50
 
 
 def test_threads_get_the_same_answers():

@@ -48,7 +48,7 @@ def mypy(*words, folder):
 
 
 def test_the_types_are_sound(settings):
-    done = mypy("mypy", "--strict", "--allow-any-unimported", "--config-file", settings, "-p", "paceline",
+    done = mypy("mypy", "--strict", "--config-file", settings, "-p", "paceline",
                 folder=pathlib.Path(paceline.__file__).parents[1])
     assert done.returncode == 0, done.stdout + done.stderr
 
