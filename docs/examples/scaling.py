@@ -36,6 +36,7 @@ def plot_curves(axes, scaling):
         curve = scaling.curve(strategy)
         axes.plot(curve["ranks"], 100 * curve["efficiency"], marker="o", markersize=3, label=strategy)
     axes.set_xscale("log", base=2)
+    axes.set_xticks(scaling.ranks, [str(ranks) for ranks in scaling.ranks])
     axes.set(xlabel="ranks", ylabel="scaling efficiency (%)", ylim=(0, 105),
              title=f"{NETWORK} on {CLUSTER}, predicted")
     axes.legend()
@@ -44,9 +45,13 @@ def plot_curves(axes, scaling):
 def plot_timeline(axes, timeline):
     events = timeline.events
     tracks = sorted(set(zip(events["resource"], events["stream"])))
-    for height, (resource, stream) in enumerate(tracks):
-        track = events[(events["resource"] == resource) & (events["stream"] == stream)]
-        axes.broken_barh(list(zip(1e3 * track["start_s"], 1e3 * track["duration_s"])), (height - 0.4, 0.8))
+    for number, task in enumerate(dict.fromkeys(events["task"])):
+        for height, (resource, stream) in enumerate(tracks):
+            track = events[(events["task"] == task) & (events["resource"] == resource) & (events["stream"] == stream)]
+            if len(track):
+                axes.broken_barh(list(zip(1e3 * track["start_s"], 1e3 * track["duration_s"])), (height - 0.4, 0.8),
+                                 color=f"C{number}", label=task)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncol=4)
     axes.set_yticks(range(len(tracks)), [f"{resource} {stream}" for resource, stream in tracks])
     axes.set(xlabel="time (ms)", title=f"two iterations of {timeline.strategy}, predicted")
 
