@@ -55,6 +55,11 @@ def test_what_cannot_be_written_is_a_run_error(tmp_path):
         paceline.Network.load("alexnet").save(tmp_path / "no" / "folder" / "net.yaml")
 
 
+def test_what_is_not_there_is_unavailable():
+    with pytest.raises(paceline.UnavailableError, match="SimGrid"):
+        paceline.predict("alexnet", "jizhi-p40", 4, engine="simgrid", strategy="ring")
+
+
 def test_ctrl_c_stops_a_table():
     timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
     timer.start()
