@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "calibration/cluster_profile.h"
+#include "calibration/fit/fit_json.h"
 #include "calibration/fit/plot.h"
 #include "cli/command.h"
 #include "cli/device_calibration_text.h"
@@ -15,6 +16,7 @@
 #include "cli/job/ranks.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/report.h"
 #include "cli/shared_options.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
@@ -32,6 +34,7 @@ struct Options {
   std::string ranks;
   std::string patience = job::default_patience;
   std::string plot;
+  std::string html;
   bool json = false;
 };
 
@@ -47,6 +50,7 @@ void check_paths(const Options& options) {
     throw InputError("--out is missing", "say where the profile goes, as in --out profile.json");
   job::check_paths(
       {{"--out", options.out, job::PathUse::output},
+       {"--html", options.html, job::PathUse::output},
        {"--plot",
         options.plot.empty() ? "" : plot_path(options.plot, models::CurveKind::exchange, true),
         job::PathUse::output},
@@ -169,28 +173,57 @@ void print_result(const calibration::ClusterProfile& made, double nic_sharing,
   print("\nprofile written to {}\n", out);
 }
 
-void write_plots(const Options& options, const calibration::ClusterProfile& made,
-                 const std::vector<calibration::MessageTimes>& messages, int ranks) {
-  std::size_t index = 0;
+// What was measured of one pattern of messages, and the fit to it.
+struct FittedPattern {
+  const calibration::MessageTimes& times;
+  const calibration::Fit& fit;
+  std::string title;
+  std::string origin;
+};
+
+std::vector<FittedPattern> fitted_patterns(const calibration::ClusterProfile& made,
+                                           const std::vector<calibration::MessageTimes>& messages) {
+  std::vector<FittedPattern> patterns;
   for (const calibration::MessageTimes& times : messages) {
     if (times.samples.empty()) continue;
-    const auto& [fit, source] = made.fits[index++];
+    const auto& [fit, source] = made.fits[patterns.size()];
     const std::size_t colon = source.find(": ");
+    patterns.push_back({times, fit, source.substr(0, colon),
+                        colon == std::string::npos ? "" : source.substr(colon + 2)});
+  }
+  return patterns;
+}
+
+void write_plots(const Options& options, const std::vector<FittedPattern>& patterns, int ranks) {
+  for (const FittedPattern& pattern : patterns) {
+    const calibration::MessageTimes& times = pattern.times;
     const std::string of_fewer = times.kind == models::CurveKind::all_reduce && times.ranks < ranks
                                      ? fmt::format("-{}-ranks", times.ranks)
                                      : "";
-    const std::string path = plot_path(options.plot, times.kind, times.between_nodes, of_fewer);
     job::write_output_file(
-        path, calibration::fit_svg(
-                  times.samples, fit,
-                  {.title = source.substr(0, colon),
-                   .origin = colon == std::string::npos ? "" : source.substr(colon + 2)}));
+        plot_path(options.plot, times.kind, times.between_nodes, of_fewer),
+        calibration::fit_svg(times.samples, pattern.fit,
+                             {.title = pattern.title, .origin = pattern.origin}));
   }
+}
+
+// A report of the profile, with the measurements that its curves are fitted to.
+void write_report_of(const models::Profile& profile, const std::vector<FittedPattern>& patterns,
+                     const std::vector<std::string>& complaints, const Options& options,
+                     const Words& words) {
+  if (options.html.empty()) return;
+  std::vector<Json> curves;
+  for (const FittedPattern& pattern : patterns)
+    curves.push_back(fit_json(pattern.times.samples, pattern.fit, pattern.title, pattern.origin));
+  write_report(options.html, words, fmt::format("profile {}", profile.name),
+               {{"result", calibration::fits_json(profile.name, profile.origin, std::move(curves),
+                                                  complaints)},
+                {"profile", to_json(profile)}});
 }
 
 // Runs one rank of the job. Rank 0 writes and prints the profile.
 void run_rank(const Options& options, const job::CalibrationRequest& request,
-              runtime::Transport& transport) {
+              runtime::Transport& transport, const Words& words) {
   Progress progress(OffTerminal::lines);
   const std::optional<job::ClusterCalibration> result =
       calibrate(request, transport,
@@ -199,8 +232,9 @@ void run_rank(const Options& options, const job::CalibrationRequest& request,
   if (!result) return;
   const std::string text = to_json(result->made.profile);
   job::write_output_file(options.out, text);
-  if (!options.plot.empty())
-    write_plots(options, result->made, result->messages, transport.ranks());
+  const std::vector<FittedPattern> patterns = fitted_patterns(result->made, result->messages);
+  if (!options.plot.empty()) write_plots(options, patterns, transport.ranks());
+  write_report_of(result->made.profile, patterns, result->made.complaints, options, words);
   if (options.json) {
     print("{}", text);
     warn(result->made.complaints);
@@ -210,7 +244,7 @@ void run_rank(const Options& options, const job::CalibrationRequest& request,
 }
 
 // Measures the GPUs of this machine, as one process.
-void run_device(const Options& options) {
+void run_device(const Options& options, const Words& words) {
   check_paths(options);
   struct Other {
     const char* option;
@@ -232,6 +266,7 @@ void run_device(const Options& options) {
   progress.end();
   const std::string text = to_json(result.made.profile);
   job::write_output_file(options.out, text);
+  write_report_of(result.made.profile, {}, result.made.complaints, options, words);
   if (options.json) {
     print("{}", text);
     warn(result.made.complaints);
@@ -243,8 +278,8 @@ void run_device(const Options& options) {
   print("\nprofile written to {}\n", options.out);
 }
 
-void run(const Options& options) {
-  if (job::named_device(options.device).is_cuda) return run_device(options);
+void run(const Options& options, const Words& words) {
+  if (job::named_device(options.device).is_cuda) return run_device(options, words);
   if (!options.layers.empty())
     throw InputError({"--layers"}, "layers are computed by the CPU", "add --device cuda");
   const auto launched = job::rank_of_job();
@@ -259,13 +294,13 @@ void run(const Options& options) {
     job::refuse_ranks_option(options.ranks);
     check_plot(launched->ranks);
     const auto transport = runtime::mpi_transport(1, patience);
-    return run_rank(options, request, *transport);
+    return run_rank(options, request, *transport, words);
   }
   const int ranks =
       job::optional_count("--ranks", options.ranks, job::most_thread_ranks).value_or(1);
   check_plot(ranks);
   runtime::run_as_threads(ranks, 1, patience, [&](const runtime::Endpoint& endpoint) {
-    run_rank(options, request, endpoint.transport);
+    run_rank(options, request, endpoint.transport, words);
   });
 }
 
@@ -337,8 +372,9 @@ void add_calibrate_cluster(Command& calibrate) {
       .add_option("--plot", options->plot,
                   "Draw data and fit of each curve: PREFIX-exchange-between-nodes.svg, ...")
       .value("PREFIX");
+  add_html_option(command, options->html);
   command.add_flag("--json", options->json, "Print the profile and nothing else");
-  command.on_run([options] { run(*options); });
+  command.on_run([options](const Words& words) { run(*options, words); });
 }
 
 }  // namespace paceline::cli

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iterator>
 
+#include "calibration/fit/fit_json.h"
 #include "calibration/fit/plot.h"
 #include "calibration/import/import_file.h"
 #include "calibration/import/import_profile.h"
@@ -15,6 +16,7 @@
 #include "cli/job/job.h"
 #include "cli/job/option_values.h"
 #include "cli/output.h"
+#include "cli/report.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
 
@@ -34,6 +36,7 @@ struct Options {
   std::string name;
   std::string out;
   std::string plot;
+  std::string html;
   bool intra = false;
 };
 
@@ -167,12 +170,26 @@ void write_plots(const std::string& path, const calibration::ImportedProfile& re
   }
 }
 
-void run(const Options& options) {
+void write_report_of(const calibration::ImportedProfile& result,
+                     const calibration::Imported& imported, const std::string& profile,
+                     const std::string& file, const Options& options, const Words& words) {
+  std::vector<Json> curves;
+  for (const calibration::FittedCurve& fitted : result.curves)
+    curves.push_back(
+        fit_json(fitted.curve.samples, fitted.fit, fitted.curve.what, file + ", " + imported.tool));
+  write_report(options.html, words, fmt::format("{}, {}", file, imported.tool),
+               {{"result", calibration::fits_json(result.profile.name, file + ", " + imported.tool,
+                                                  std::move(curves), imported.remarks)},
+                {"profile", profile}});
+}
+
+void run(const Options& options, const Words& words) {
   if (options.file.empty())
     throw InputError("FILE is missing",
                      "give another tool's output, as in calibrate import all_reduce.txt");
   job::check_paths({{"--out", options.out, job::PathUse::output},
                     {"--plot", options.plot, job::PathUse::output},
+                    {"--html", options.html, job::PathUse::output},
                     {"FILE", options.file, job::PathUse::input},
                     {"--cluster", options.cluster, job::PathUse::name_or_input},
                     {"--model", options.model, job::PathUse::name_or_input}});
@@ -192,12 +209,14 @@ void run(const Options& options) {
   const calibration::ImportedProfile result = calibration::profile_of(imported, context);
   if (!options.plot.empty() && result.curves.empty())
     throw InputError({"--plot"}, "there is no curve in " + in_quotes(context.file), "leave it out");
-  if (!options.out.empty() && result.curves.empty() && result.profile.layers.empty())
-    throw InputError({"--out"}, "there is nothing in this file that a profile holds",
-                     "leave it out");
+  for (const auto& [option, path] : {std::pair("--out", options.out), {"--html", options.html}})
+    if (!path.empty() && result.curves.empty() && result.profile.layers.empty())
+      throw InputError({option}, "there is nothing in this file that a profile holds",
+                       "leave it out");
   const std::string profile = models::to_json(result.profile);
   // What is written can be read: times beyond all limits, or two tables of one thing, cannot.
-  if (!options.out.empty()) (void)models::parse_profile(profile, context.file);
+  if (!options.out.empty() || !options.html.empty())
+    (void)models::parse_profile(profile, context.file);
 
   print("{}: {}{}\n\n", context.file, imported.tool,
         imported.version.empty() ? "" : " " + imported.version);
@@ -206,6 +225,8 @@ void run(const Options& options) {
   if (!imported.tensors.empty()) print_tensors(imported);
   for (const std::string& remark : imported.remarks) print("note: {}\n", remark);
   if (!options.plot.empty()) write_plots(options.plot, result, imported, context.file);
+  if (!options.html.empty())
+    write_report_of(result, imported, profile, context.file, options, words);
   if (options.out.empty()) return;
   job::write_output_file(options.out, profile);
   notice("profile {} written to {}\n", result.profile.name, options.out);
@@ -254,7 +275,8 @@ void add_calibrate_import(Command& calibrate) {
       .add_option("--plot", options->plot,
                   "Plot of data and fit to write (SVG); several curves are numbered")
       .value("FILE");
-  command.on_run([options] { run(*options); });
+  add_html_option(command, options->html);
+  command.on_run([options](const Words& words) { run(*options, words); });
 }
 
 }  // namespace paceline::cli

@@ -12,6 +12,7 @@
 #include "cli/job/what_if.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/report.h"
 #include "cli/shared_options.h"
 #include "cli/what_if_text.h"
 #include "models/base/error.h"
@@ -22,6 +23,7 @@ namespace {
 struct Options {
   calibration::ComparedFiles files;
   std::string merged;
+  std::string html;
   job::WhatIfOptions what_if;
   bool layers = false;
   bool json = false;
@@ -33,6 +35,7 @@ void run_what_if(const Options& options) {
   const std::vector<std::pair<const char*, bool>> others = {
       {"PREDICTION", !options.files.prediction.empty()},
       {"--merged", !options.merged.empty()},
+      {"--html", !options.html.empty()},
       {"--layers", options.layers}};
   for (const auto& [name, is_given] : others) {
     if (is_given)
@@ -61,10 +64,29 @@ void check_compared(const Options& options) {
                      "give the --timeline of paceline predict, or ask something with --what-if");
 }
 
-void run(const Options& options) {
+// Writes both timelines, alone and into the report.
+void write_timelines(const models::TracedTimeline& measured,
+                     const models::TracedTimeline& predicted,
+                     const calibration::Comparison& comparison, const Options& options,
+                     const Words& words) {
+  if (options.merged.empty() && options.html.empty()) return;
+  const std::string both = models::chrome_trace(calibration::side_by_side(measured, predicted));
+  if (!options.merged.empty()) {
+    job::write_output_file(options.merged, both);
+    notice("both timelines written to {}: open it in ui.perfetto.dev\n", options.merged);
+  }
+  if (!options.html.empty())
+    write_report(options.html, words,
+                 fmt::format("{} on {} ranks, measured and predicted", comparison.job.network,
+                             comparison.job.ranks),
+                 {{"result", to_json(comparison, options.files)}, {"timeline", both}});
+}
+
+void run(const Options& options, const Words& words) {
   if (!options.what_if.questions.empty()) return run_what_if(options);
   check_compared(options);
   job::check_paths({{"--merged", options.merged, job::PathUse::output},
+                    {"--html", options.html, job::PathUse::output},
                     {"--plan", options.what_if.plan, job::PathUse::input},
                     {"RUN", options.files.run, job::PathUse::input},
                     {"PREDICTION", options.files.prediction, job::PathUse::input}});
@@ -78,11 +100,7 @@ void run(const Options& options) {
   }
   const calibration::Comparison comparison = calibration::compare(measured, predicted);
   progress.end();
-  if (!options.merged.empty()) {
-    job::write_output_file(options.merged,
-                           models::chrome_trace(calibration::side_by_side(measured, predicted)));
-    notice("both timelines written to {}: open it in ui.perfetto.dev\n", options.merged);
-  }
+  write_timelines(measured, predicted, comparison, options, words);
   if (options.json)
     print("{}\n", to_json(comparison, options.files));
   else
@@ -146,8 +164,9 @@ void add_compare(Command& app) {
   add_engine_option(command, options->what_if.engine);
   command.add_flag("--layers", options->layers,
                    "Also a row for each layer, and all buckets' casts (--json has them)");
+  add_html_option(command, options->html);
   command.add_flag("--json", options->json, "Print one JSON document");
-  command.on_run([options] { run(*options); });
+  command.on_run([options](const Words& words) { run(*options, words); });
 }
 
 }  // namespace paceline::cli

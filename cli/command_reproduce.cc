@@ -9,6 +9,7 @@
 #include "cli/job/files.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/report.h"
 #include "cli/reproduce_convergence.h"
 #include "cli/reproduction_text.h"
 #include "cli/table.h"
@@ -34,6 +35,7 @@ struct Options {
   std::string profile_out;
   ConvergenceOptions convergence;
   std::string plot;
+  std::string html;
   std::string points;
   bool leave_one_out = false;
   bool mechanisms = false;
@@ -142,7 +144,10 @@ void print_mechanisms(const Options& options) {
                            : wrapped(mechanisms_text(with, without, table_width()), table_width()));
 }
 
-void run(const Options& options) {
+void run(const Options& options, const Words& words) {
+  if (!options.html.empty() && (options.name == convergence_name || options.mechanisms))
+    throw InputError({"--html"}, "a report is of published rows and their predictions",
+                     options.mechanisms ? "leave out --mechanisms" : "name a source, or all");
   if (options.name == convergence_name)
     return reproduce_convergence(options.convergence, options.json);
   if (!job::names_a_file(options.name)) {
@@ -152,7 +157,8 @@ void run(const Options& options) {
   }
   if (options.mechanisms) return print_mechanisms(options);
   job::check_paths({{"--profile-out", options.profile_out, job::PathUse::output},
-                    {"--plot", options.plot, job::PathUse::output}});
+                    {"--plot", options.plot, job::PathUse::output},
+                    {"--html", options.html, job::PathUse::output}});
   const experiments::LeftOneOut results = results_of(options);
   if (!options.profile_out.empty()) {
     const std::optional<models::Profile> profile = experiments::fitted_profile(options.name);
@@ -163,6 +169,13 @@ void run(const Options& options) {
   }
   if (!options.plot.empty())
     job::write_output_file(options.plot, experiments::published_svg(results.sources));
+  if (!options.html.empty()) {
+    const experiments::Reproduction& first = results.sources.front();
+    const bool is_all = options.name == all_name;
+    write_report(
+        options.html, words, is_all ? "All published results" : first.title,
+        {{"result", is_all ? experiments::to_json(results.sources) : experiments::to_json(first)}});
+  }
   print_results(results, options);
 }
 
@@ -199,8 +212,9 @@ void add_reproduce(Command& app) {
                   "Write the profile that ships and is fitted to rows of jizhi (JSON)")
       .value("FILE");
   add_convergence_options(command, options->convergence);
+  add_html_option(command, options->html);
   command.add_flag("--json", options->json, "Print one JSON document");
-  command.on_run([options] { run(*options); });
+  command.on_run([options](const Words& words) { run(*options, words); });
 }
 
 }  // namespace paceline::cli

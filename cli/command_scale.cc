@@ -17,6 +17,7 @@ namespace {
 
 struct Options {
   job::JobOptions job;
+  std::string measured;
   std::string html;
   bool wide = false;
   bool json = false;
@@ -76,8 +77,8 @@ std::string curve_text(const job::Job& job, const job::LoadedNetwork& network,
 }
 
 // Writes the curve, with the timeline of the most ranks.
-void write_report_of(const std::vector<job::PredictionTable>& tables, const std::string& path,
-                     const Words& words) {
+void write_report_of(const std::vector<job::PredictionTable>& tables, const std::string& document,
+                     const std::string& path, const Words& words) {
   const auto most = std::max_element(
       tables.begin(), tables.end(), [](const auto& a, const auto& b) { return a.ranks < b.ranks; });
   const auto least = std::min_element(
@@ -85,7 +86,7 @@ void write_report_of(const std::vector<job::PredictionTable>& tables, const std:
   write_report(path, words,
                fmt::format("{} on {}, {} to {} ranks", most->network.work.name,
                            most->job.cluster.name, least->ranks, most->ranks),
-               {{"result", scaling_json(tables)}, {"timeline", job::best_timeline(*most)}});
+               {{"result", document}, {"timeline", job::best_timeline(*most)}});
 }
 
 void run(const Options& options, const Words& words) {
@@ -93,6 +94,7 @@ void run(const Options& options, const Words& words) {
   check_outputs_of(options.job, {{"--html", options.html}});
   const int width = options.wide ? unlimited_width : table_width();
   const std::vector<int> ranks = job::parse_rank_range(options.job.ranks, job.cluster);
+  const auto measured = job::parse_measured_throughputs(options.measured, job.cluster);
   Progress progress;
   const job::ScalingObserver observer{
       .begin =
@@ -108,9 +110,10 @@ void run(const Options& options, const Words& words) {
   const std::vector<job::PredictionTable> tables = scaling_curve(job, ranks, observer);
   progress.end();
   warn(all_warnings(tables));
-  if (!options.html.empty()) write_report_of(tables, options.html, words);
+  if (!options.html.empty())
+    write_report_of(tables, scaling_json(tables, measured), options.html, words);
   if (options.json) {
-    print("{}\n", scaling_json(tables));
+    print("{}\n", scaling_json(tables, measured));
   } else {
     print("{}", wrapped(curve_text(job, job.networks.front(), tables, width),
                         output_is_terminal() ? width : unlimited_width));
@@ -131,6 +134,12 @@ void add_scale(Command& app) {
       .value("LIST|RANGE");
   add_baseline_option(command, options->job.baseline);
   add_wide_option(command, options->wide);
+  command
+      .add_option(
+          "--measured", options->measured,
+          "Throughputs of all ranks that were measured, to stand beside the curve in --json "
+          "and --html: 8=1710images/s,64=13200images/s")
+      .value("RANKS=THROUGHPUT,...");
   add_html_option(command, options->html);
   command.add_flag("--json", options->json, "Print one JSON document");
   command.on_run([options](const Words& words) { run(*options, words); });

@@ -5,9 +5,11 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/job/files.h"
 #include "cli/job/time_table.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/report.h"
 #include "cli/shared_options.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
@@ -18,6 +20,7 @@ namespace {
 
 struct Options {
   job::TimeOptions time;
+  std::string html;
   bool wide = false;
   bool json = false;
   bool csv = false;
@@ -126,15 +129,22 @@ std::string to_text(const job::TimeTable& table, const Options& options, int wid
   return text + (is_all ? "\n" : "") + notes(table, is_all);
 }
 
-void run(const Options& options) {
+void run(const Options& options, const Words& words) {
   if (options.json && options.csv)
     throw InputError({"--csv"}, "--json is given, too", "choose one");
+  job::check_paths({{"--html", options.html, job::PathUse::output},
+                    {"--cluster", options.time.cluster, job::PathUse::name_or_input},
+                    {"--profile", options.time.profile, job::PathUse::name_or_input}});
   Progress progress;
   const job::TimeTable table =
       job::time_table(options.time, [&](std::string_view algorithm, double share) {
         progress.show(fmt::format("timing {}", algorithm), share);
       });
   progress.end();
+  if (!options.html.empty())
+    write_report(options.html, words,
+                 fmt::format("all-reduces on {}, {} ranks", table.cluster.name, table.ranks),
+                 {{"result", to_json(table)}});
   if (options.json) {
     print("{}\n", to_json(table));
   } else if (options.csv) {
@@ -154,9 +164,10 @@ void add_time(Command& app) {
   const auto options = std::make_shared<Options>();
   add_time_options(command, options->time);
   add_wide_option(command, options->wide);
+  add_html_option(command, options->html);
   command.add_flag("--json", options->json, "Print one JSON document");
   command.add_flag("--csv", options->csv, "Print comma-separated values");
-  command.on_run([options] { run(*options); });
+  command.on_run([options](const Words& words) { run(*options, words); });
 }
 
 }  // namespace paceline::cli

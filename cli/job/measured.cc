@@ -48,6 +48,27 @@ std::vector<simulator::MeasuredAllReduce> parse_measured(const std::string& text
   return measured;
 }
 
+std::vector<MeasuredThroughput> parse_measured_throughputs(const std::string& text,
+                                                           const models::Cluster& cluster) {
+  std::vector<MeasuredThroughput> measured;
+  if (text.empty()) return measured;
+  return parsing_option("--measured", [&] {
+    for (const std::string& part : comma_list(text)) {
+      const std::size_t equals = part.find('=');
+      if (equals == std::string::npos)
+        throw InputError(fmt::format("{} has no throughput", in_quotes(part)),
+                         "write RANKS=THROUGHPUT, such as 64=13200images/s");
+      const std::int64_t most = std::int64_t{cluster.ranks_per_node} * cluster.nodes;
+      measured.push_back({static_cast<int>(parse_count(part.substr(0, equals), 1, most)),
+                          parse_rate(part.substr(equals + 1))});
+      if (measured.back().samples <= PerSecond{0})
+        throw InputError(fmt::format("{} is no throughput", in_quotes(part)),
+                         "give more than 0 samples/s");
+    }
+    return measured;
+  });
+}
+
 void check_possible(const std::vector<simulator::MeasuredAllReduce>& measured,
                     const models::Cluster& cluster, const models::Profile* profile) {
   for (const simulator::MeasuredAllReduce& one : measured) {

@@ -1,4 +1,5 @@
-// All-reduces that somebody measured, as the option --measured has them.
+// All-reduces and throughputs that somebody measured, as the options --measured of time and scale have
+// them.
 #pragma once
 
 #include <string>
@@ -19,5 +20,15 @@ namespace paceline::job {
 // the fast end of their bandwidth (simulator::least_time). `profile` may be null.
 void check_possible(const std::vector<simulator::MeasuredAllReduce>& measured,
                     const models::Cluster& cluster, const models::Profile* profile);
+
+struct MeasuredThroughput {
+  int ranks = 1;
+  PerSecond samples;  // of all ranks
+};
+
+// "8=1710images/s,64=13200images/s": ranks of the cluster, and samples per second of all of them. None for
+// an empty text. Throws InputError that names the option.
+[[nodiscard]] std::vector<MeasuredThroughput> parse_measured_throughputs(
+    const std::string& text, const models::Cluster& cluster);
 
 }  // namespace paceline::job

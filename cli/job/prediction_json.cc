@@ -142,7 +142,8 @@ std::string predictions_json(std::span<const PredictionTable> tables) {
   return json.indented();
 }
 
-std::string scaling_json(std::span<const PredictionTable> tables) {
+std::string scaling_json(std::span<const PredictionTable> tables,
+                         std::span<const MeasuredThroughput> measured) {
   Json json = document_of("paceline.scaling/1", tables.front(), std::nullopt);
   json["points"] = Json::array();
   for (const PredictionTable& table : tables)
@@ -150,6 +151,11 @@ std::string scaling_json(std::span<const PredictionTable> tables) {
                               {"strategies", rows_json(table)},
                               {"best", best_json(table)},
                               {"left_out", left_out_json(table)}});
+  json["measured"] = Json::array();
+  for (const MeasuredThroughput& one : measured)
+    json["measured"].push_back({{"ranks", one.ranks},
+                                {"throughput_per_s", one.samples.value()},
+                                {"provenance", "measured"}});
   json["warnings"] = all_warnings(tables);
   json["rests_on"] = basis_json(tables.front().job);
   return json.indented();

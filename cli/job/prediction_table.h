@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/job/job.h"
+#include "cli/job/measured.h"
 #include "models/base/json.h"
 #include "simulator/iteration/sensitivity.h"
 
@@ -56,10 +57,11 @@ void add_sensitivity(PredictionTable& table);
 
 // The JSON document of a table (schema paceline.prediction/1), of several tables of different
 // networks (paceline.predictions/1), and of a scaling curve (paceline.scaling/1), whose tables are
-// of one network; see docs/formats.md.
+// of one network, with what was measured of it; see docs/formats.md.
 [[nodiscard]] std::string to_json(const PredictionTable& table);
 [[nodiscard]] std::string predictions_json(std::span<const PredictionTable> tables);
-[[nodiscard]] std::string scaling_json(std::span<const PredictionTable> tables);
+[[nodiscard]] std::string scaling_json(std::span<const PredictionTable> tables,
+                                       std::span<const MeasuredThroughput> measured = {});
 // The options that change what is predicted, as an object of the keys that those documents have,
 // too.
 [[nodiscard]] Json setting_json(const Job& job);

@@ -27,7 +27,7 @@ const buckets = (() => {
     return { job, rows, layers, end: Math.max(...rows.map((r) => r.end ?? 0), ...layers.map((l) => l.end), ...updates, 0) };
   }
 
-  function chart(trace, process = 0) {
+  function chart(trace, process = 0, title = null) {
     const { job, rows, layers, end } = rowsOf(trace, process);
     const area = dom.html("div", { class: "lanes" });
     const from = Math.min(...layers.map((l) => l.start), ...rows.map((r) => r.ready ?? Infinity));
@@ -66,7 +66,7 @@ const buckets = (() => {
     }
 
     view.drawn(draw);
-    return dom.html("figure", {}, area, bars.legend([["backward", "backward pass of a layer"], ["wait", "bucket waits for its turn"], ["all-reduce", "bucket travels"]]));
+    return dom.html("figure", {}, title && dom.html("figcaption", {}, title), area, bars.legend([["backward", "backward pass of a layer"], ["wait", "bucket waits for its turn"], ["all-reduce", "bucket travels"]]));
   }
 
   function table(trace, process = 0) {

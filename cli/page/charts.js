@@ -96,6 +96,7 @@ const charts = (() => {
       stroke: soft, font: "11px system-ui, sans-serif", labelFont: "11px system-ui, sans-serif",
       grid: { stroke: line, width: 0.6 }, ticks: { stroke: line, width: 0.6, size: 4 },
       values: (u, splits) => splits.map((v) => (v === null ? "" : axis.write(v))),
+      filter: (u, splits) => splits, // the ticks are chosen here, and all of them have their number
     };
     if (axis.ticks) made.splits = (u) => thinned(axis.ticks, u, side);
     else if (axis.log === 10) made.splits = () => decades(values);
@@ -107,25 +108,27 @@ const charts = (() => {
     const kept = [];
     for (const tick of ticks) {
       const at = u.valToPos(tick, side === 2 ? "x" : "y");
-      if (kept.length === 0 || Math.abs(at - kept.at(-1).at) > (side === 2 ? 34 : 20)) kept.push({ tick, at });
+      if (kept.length === 0 || Math.abs(at - kept.at(-1).at) > (side === 2 ? 46 : 20)) kept.push({ tick, at });
     }
     return kept.map(({ tick }) => tick);
   }
 
-  // 1, 2, 5, 10, ...; only the decades where there are many.
+  // 1, 2, 5, 10, ...; only the decades where there are many, and round numbers where there is not one.
   function decades(values) {
-    const [from, to] = [Math.floor(Math.log10(Math.min(...values))) , Math.ceil(Math.log10(Math.max(...values)))];
+    const [least, most] = [Math.min(...values), Math.max(...values)];
+    if (most < 5 * least) return format.ticks(least, most, 5);
+    const [from, to] = [Math.floor(Math.log10(least)), Math.ceil(Math.log10(most))];
     const steps = to - from > 3 ? [1] : [1, 2, 5];
     const ticks = [];
     for (let e = from; e <= to; ++e) for (const step of steps) ticks.push(step * 10 ** e);
-    return ticks;
+    return ticks.filter((tick) => tick >= least && tick <= most);
   }
 
   // A chart with a legend whose entries show and hide series. `series`: name, points [{x, y, low, high}],
   // isPoints (measured: marks without a line), shown; `x`, `y`: label, write(value), log (2 or 10), ticks.
   // `strong` is the series whose interval is drawn.
   function lines({ title, note, x, y, series, strong, height = 300 }) {
-    series.forEach((s, i) => { s.style = s.style || style(i); });
+    series.filter((s) => !s.style).forEach((s, i) => { s.style = style(i); });
     const shown = new Set(series.filter((s) => s.shown).map((s) => s.name));
     let focus = strong;
     let plot = null;

@@ -16,22 +16,26 @@ const format = (() => {
     return `${number(x / factor, digits)} ${unit}`;
   };
 
-  const time = scaled([[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]]);
+  const anyTime = scaled([[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]]);
+  // Less than a picosecond is what rounding leaves.
+  const time = (x, digits) => anyTime(Math.abs(x) < 1e-12 && x !== null ? 0 : x, digits);
   const bytes = scaled([[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [1, "B"]]);
   const rate = scaled([[1e12, "TB/s"], [1e9, "GB/s"], [1e6, "MB/s"], [1e3, "kB/s"], [1, "B/s"]]);
 
   const binary = [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]];
-  // 4 MiB where that is a short number, as thresholds and message sizes are written.
+  // 4 MiB, as thresholds and sizes of messages are written.
   function size(x) {
-    for (const [factor, unit] of binary) {
-      if (x >= factor && Number.isInteger((x / factor) * 4)) return `${x / factor} ${unit}`;
-    }
-    return bytes(x);
+    const [factor, unit] = binary.find(([f]) => x >= f) || [1, "B"];
+    return `${number(x / factor)} ${unit}`;
   }
 
   const percent = (share, digits = 1) =>
     share === null || share === undefined || !Number.isFinite(share) ? "–" : `${(100 * share).toFixed(digits)} %`;
-  const signedPercent = (share, digits = 1) => (share > 0 ? "+" : "") + percent(share, digits).replace("-", "−");
+  function signedPercent(share, digits = 1) {
+    const text = percent(share, digits);
+    if (/^-?0(\.0+)? %$/.test(text)) return text.replace("-", "");
+    return (share > 0 ? "+" : "") + text.replace("-", "−");
+  }
   const throughput = (x) => (x === null || x === undefined ? "–" : `${number(x)} /s`);
 
   // "287.8 – 358.1 ms": both ends in the unit of the larger one.

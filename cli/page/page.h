@@ -6,10 +6,11 @@
 // policy (Content-Security-Policy) forbids every script and style but those of this folder, which it
 // knows by their SHA-256, and every request.
 //
-// The files of this folder, in the order in which they are joined (CMakeLists.txt): uPlot, which draws
-// lines; format.js, how numbers are written; dom.js, elements; charts.js, charts over uPlot; bars.js,
-// tables with bars; timeline.js, tasks by resource; buckets.js, buckets over layers; sections.js, a
-// section for each kind of document; report.js, which puts sections in order.
+// The files of this folder, in the order in which they are joined (CMakeLists.txt): sharp.js, pixels for
+// print; uPlot, which draws lines; format.js, how numbers are written; dom.js, elements; view.js, theme and
+// print; charts.js, charts over uPlot; bars.js, bars in tables; timeline.js, tasks by resource; buckets.js,
+// buckets over layers; sections.js, what documents have in common; predictions.js, reproduction.js,
+// messages.js and comparison.js, a report for each kind of document; report.js, which puts it on the page.
 #pragma once
 
 #include <string>

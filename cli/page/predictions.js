@@ -93,7 +93,7 @@
     const strong = nameOf(best);
     const measured = (document.measured || []).map((point) => ({ x: point.ranks, y: point.throughput_per_s }));
     const throughput = series((r) => r.throughput_per_s, (r) => (r.throughput_per_s * r.iteration_s) / r.iteration_high_s, (r) => (r.throughput_per_s * r.iteration_s) / r.iteration_low_s);
-    if (measured.length) throughput.unshift({ name: "measured", isPoints: true, shown: true, style: { color: "ink", dash: [] }, points: measured });
+    if (measured.length) throughput.push({ name: "measured", isPoints: true, shown: true, style: { color: "ink", dash: [] }, points: measured });
     const efficiencies = series((r) => r.efficiency * 100);
     const rows = points.flatMap((point) => point.strategies.map((row) => ({ ranks: point.ranks, row, isBest: isRow(row, point.best) })));
     return {
@@ -107,8 +107,9 @@
             charts.lines({ title: "Throughput", note: "samples per second", x, strong, series: throughput,
               y: { label: "samples per second", log: 10, size: 62, write: (v) => (v >= 1e6 ? `${format.number(v / 1e6)} M` : v >= 1000 ? `${format.number(v / 1e3)} k` : format.number(v)) } }),
             charts.lines({ title: "Scaling efficiency", x, strong, series: efficiencies,
-              y: { label: "efficiency, %", size: 46, write: (v) => `${format.number(v, 3)} %` } })),
+              y: { label: "efficiency", size: 46, write: (v) => `${format.number(v, 3)} %` } })),
           pointsTable(points, nameOf),
+          document.measured?.length > 0 && measuredTable(document.measured, points, nameOf),
           dom.folded("Data: every strategy at every number of ranks", () => dom.table({ caption: "Every strategy at every number of ranks", rows, marked: (r) => r.isBest, columns: [
             { title: "ranks", value: (r) => r.ranks, text: (r) => String(r.ranks) },
             { title: "strategy", text: (r) => nameOf(r.row) },
@@ -123,6 +124,19 @@
         sections.restsOn(document, best.compute_source),
       ],
     };
+  }
+
+  // What was measured, beside the best strategy that is predicted for as many ranks.
+  function measuredTable(measured, points, nameOf) {
+    const best = (one) => { const point = points.find((p) => p.ranks === one.ranks); return point && bestOf(point); };
+    return dom.table({ caption: "Measured throughputs", rows: measured, columns: [
+      { title: "ranks", value: (one) => one.ranks, text: (one) => String(one.ranks) },
+      { title: "measured", value: (one) => one.throughput_per_s, text: (one) => format.throughput(one.throughput_per_s) },
+      { title: "predicted, best strategy", text: (one) => (best(one) ? nameOf(best(one)) : "–") },
+      { title: "predicted", value: (one) => best(one)?.throughput_per_s ?? null, text: (one) => format.throughput(best(one)?.throughput_per_s) },
+      { title: "error of prediction", value: (one) => (best(one) ? best(one).throughput_per_s / one.throughput_per_s - 1 : null),
+        text: (one) => format.signedPercent(best(one) ? best(one).throughput_per_s / one.throughput_per_s - 1 : null) },
+    ] });
   }
 
   // The best of each number of ranks.

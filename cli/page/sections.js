@@ -38,19 +38,21 @@ const sections = (() => {
       ] }));
   }
 
-  const warnings = (list) => (list || []).map((text) => dom.html("p", { class: "warning", role: "note" }, `Warning: ${text}`));
+  const warnings = (list, word = "Warning") => (list?.length > 0
+    ? [dom.html("div", { class: "warning", role: "note" }, list.map((text) => dom.html("p", {}, `${word}: ${text}`)))] : []);
 
   // `table` makes the table below the buckets; null where the report has one elsewhere.
-  function timelines(trace, what, table = () => buckets.table(trace)) {
+  function timelines(trace, what, table = () => buckets.table(trace), span = "Two iterations of the steady state, of one rank.") {
     if (!trace) return [];
     const job = trace.otherData.timelines[0];
-    const made = [dom.section({ title: "Timeline by resource", print: 2 }, `${what} Two iterations of the steady state, of one rank.`,
+    const made = [dom.section({ title: "Timeline by resource", print: 2 }, `${what} ${span}`,
       timeline.chart(trace),
       dom.folded("Data: time by kind of task", () => timeline.totalsTable(trace)),
       dom.folded("Data: every task", () => timeline.tasksTable(trace)))];
     if (job.buckets.length > 0 && job.ranks > 1)
       made.push(dom.section({ title: "Buckets over layers", print: 1 }, "Layers from first to last, down; time of the iteration, across. The backward pass climbs from the last layer to the first.",
-        buckets.chart(trace), table && dom.folded("Data: buckets", table)));
+        trace.otherData.timelines.length === 1 ? buckets.chart(trace)
+          : dom.html("div", { class: "plots" }, trace.otherData.timelines.map((process, pid) => buckets.chart(trace, pid, process.provenance))), table && dom.folded("Data: buckets", table)));
     return made;
   }
 

@@ -86,6 +86,18 @@ const timeline = (() => {
     return `${facts.join("; ")} (${args.provenance})`;
   }
 
+  // All of one timeline; of a run and its prediction, the iterations that the prediction has.
+  function firstView(lanes, processes, end) {
+    if (processes.length === 1) return [0, end];
+    const predicted = processes.findIndex((process) => process.provenance === "predicted");
+    const events = lanes.filter((lane) => lane.process === predicted && lane.tid >= 4).flatMap((lane) => lane.events);
+    if (events.length === 0) return [0, end];
+    const from = Math.min(...events.map((event) => event.start));
+    const longest = Math.max(...processes.map((process) => process.period_us / 1e6));
+    const to = Math.max(...events.map((event) => event.end), from + 1.2 * longest);
+    return [from, Math.min(end, to)];
+  }
+
   const left = 132; // the names of lanes
 
   // How high lanes of communication streams are, and how far apart.
@@ -95,7 +107,7 @@ const timeline = (() => {
     const lanes = lanesOf(trace);
     const processes = trace.otherData.timelines;
     const end = Math.max(...lanes.flatMap((lane) => lane.events.map((event) => event.end)), 1e-9);
-    let [from, to] = [0, end];
+    let [from, to] = firstView(lanes, processes, end);
     let chosen = null; // {lane, index}
     const readout = dom.html("p", { class: "readout", "aria-live": "polite" });
     const area = dom.html("div", { class: "lanes", tabindex: "0", role: "group",
@@ -163,10 +175,13 @@ const timeline = (() => {
         if (row.group) content.push(dom.svg("text", { class: "group", x: 0, y: row.y + 12 }, row.group));
         else content.push(drawLane(row), row.name && dom.svg("text", { x: 0, y: row.y + Math.max(row.height, 12) / 2 + 4 }, row.name));
       }
+      let named = -Infinity;
       for (const { start, iteration } of iterationsOf(lanes, 0)) {
         if (start < from || start > to) continue;
-        content.push(dom.svg("line", { class: "iteration", x1: x(start), x2: x(start), y1: 0, y2: floor }));
-        content.push(dom.svg("text", { x: x(start) + 3, y: floor + 25 }, `iteration ${iteration}`));
+        content.push(dom.svg("line", { class: "iteration", x1: x(start), x2: x(start), y1: laneRows[0].y, y2: floor }));
+        if (x(start) - named < 70) continue;
+        named = x(start);
+        content.push(dom.svg("text", { x: named + 3, y: floor + 25 }, `iteration ${iteration}`));
       }
       for (const tick of format.ticks(from, to, width() / 95)) {
         const isLast = x(tick) > left + width() - 24;

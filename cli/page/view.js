@@ -4,7 +4,7 @@ const view = (() => {
   const root = document.documentElement;
   const prefersDark = matchMedia("(prefers-color-scheme: dark)");
   const drawings = [];
-  const A4 = { width: 688, height: 1000 }; // CSS pixels within the margins of page.css, and a little to spare
+  const A4 = { width: 688, height: 960 }; // CSS pixels within the margins of page.css, less what printed letters are wider
   const leastZoom = 0.74; // 7 points
   let chosen = null; // by the user; null: as the system says
   let isPrinting = false;
@@ -52,7 +52,7 @@ const view = (() => {
       }
       return true;
     };
-    const optional = [...document.querySelectorAll("section[data-print]")].sort((a, b) => a.dataset.print - b.dataset.print);
+    const optional = [...document.querySelectorAll("section[data-print]")].reverse().sort((a, b) => a.dataset.print - b.dataset.print);
     const dropped = [];
     while (!fits() && dropped.length < optional.length) {
       dropped.push(optional[dropped.length]);

@@ -2,8 +2,10 @@
 signal comes start their processes themselves.
 """
 
+import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import tempfile
@@ -31,6 +33,14 @@ def predict(*words, model="resnet50", cluster="jizhi-p40", ranks="1024"):
     if "--strategy" not in words:
         words = (*words, "--strategy", QUICK)
     return run("predict", "--model", model, "--cluster", cluster, "--ranks", ranks, *words)
+
+
+REPORT_DATA = re.compile(r'<script type="application/json" data-role="([a-z-]+)">(.*?)</script>', re.DOTALL)
+
+
+def report_documents(path):
+    """The documents in a report (--html), by role."""
+    return {role: json.loads(text) for role, text in REPORT_DATA.findall(path.read_text())}
 
 
 def free_port():

@@ -48,17 +48,24 @@ def folder():
 
 @functools.cache
 def report(*words):
-    """The report of a command, made once, and the document that it prints."""
+    """The report of a command, made once, and the document that it prints, if it prints one."""
     path = pathlib.Path(folder().name) / f"{words[0]}-{abs(hash(words))}.html"
-    result = run(*words, "--html", str(path), "--json")
+    prints = words[:2] != ("calibrate", "import")
+    result = run(*words, "--html", str(path), *(("--json",) if prints else ()))
     assert result.returncode == 0, result.stderr
-    return path, json.loads(result.stdout)
+    return path, json.loads(result.stdout) if prints else None
 
 
 REPORTS = {
     "predict": ("predict", *JOB, "--ranks", "64"),
-    "scale": ("scale", *JOB, "--ranks", "8-64"),
+    "scale": ("scale", *JOB, "--ranks", "8-64", "--measured", "8=1650images/s,64=12900images/s"),
     "tune": ("tune", *JOB, "--ranks", "64"),
+    "reproduce": ("reproduce", "jizhi"),
+    "reproduce-all": ("reproduce", "all"),
+    "time": ("time", "ring", "--cluster", "jizhi-p40", "--ranks", "64", "--measured", "64B=400us@64,1GiB=400ms@64"),
+    "time-all": ("time", "all", "--cluster", "jizhi-p40", "--ranks", "8", "--size", "8-64MiB"),
+    "calibrate-import": ("calibrate", "import", str(SOURCE / "tests/golden/imports/nccl_tests/2.13-half-two-nodes.txt")),
+    "calibrate-import-layers": ("calibrate", "import", str(SOURCE / "tests/golden/imports/kineto/2.5-named.json"), "--model", str(EXAMPLES / "tiny-net.yaml")),
 }
 
 
@@ -90,7 +97,7 @@ class EveryReport(ReportBrowserTest):
             for look, view in {"light": {}, "dark": {"scheme": "dark"}, "narrow": {"width": 400}}.items():
                 with self.subTest(report=name, look=look):
                     path, _ = self.opened(words, **view)
-                    self.assertGreater(self.browser.run("return document.querySelectorAll('main > section').length"), 1)
+                    self.assertGreater(self.browser.run("return document.querySelectorAll('main > section').length"), 0)
                     wide, inner = self.browser.run("return [document.documentElement.scrollWidth, innerWidth]")
                     self.assertLessEqual(wide, inner, "the page scrolls sideways")
                     if shots := os.environ.get("PACELINE_SCREENSHOTS"):
@@ -170,6 +177,42 @@ class Numbers(ReportBrowserTest):
         shown = self.values("Buckets of the plan")
         self.assertEqual([(row["size"], row["ready"], row["starts"], row["ends"], row["exposed"]) for row in shown],
                          [(b["bytes"], b["ready_s"], b["start_s"], b["end_s"], b["exposed_s"]) for b in printed["buckets"]])
+
+
+    def test_of_published_rows_are_those_of_the_document(self):
+        _, printed = self.opened(REPORTS["reproduce"])
+        shown = {row["what"]: row for row in self.values("Predicted and published")}
+        self.assertEqual(len(shown), len(printed["rows"]))
+        for row in printed["rows"]:
+            cells = shown[row["what"]]
+            self.assertEqual((cells["published"], cells["ours"], cells["error of speed"]),
+                             (row["published"], row["ours"], row["speed_error"]))
+
+    def test_of_all_reduces_are_those_of_the_document(self):
+        _, printed = self.opened(REPORTS["time"])
+        self.browser.run(STRUCTURE)
+        shown = {(row["size"], row["all-reduce"]): row for row in self.values("Every size")}
+        expected = {(size["bytes"], time["name"]): time for size in printed["sizes"] for time in size["times"]}
+        self.assertEqual(sorted(shown), sorted(expected))
+        for key, time in expected.items():
+            self.assertEqual((shown[key]["time"], shown[key]["busbw"]), (time["time_s"], time["busbw_bytes_per_s"]))
+
+    def test_of_compared_parts_are_those_of_the_document(self):
+        measured, predicted = (str(pathlib.Path(folder().name) / name) for name in ("run.json", "prediction.json"))
+        plan = ("--model", "cnn-small", "--ranks", "2", "--batch", "32", "--theta", "100 KB", "--wire", "fp16")
+        for words in (("train", *plan, "--data", "synthetic", "--threads", "1", "--epochs", "1", "--timeline", measured),
+                      ("predict", *plan, "--cluster", str(EXAMPLES / "lab.yaml"), "--precision", "fp32", "--strategy", "fused-ring",
+                       "--timeline", predicted)):
+            result = run(*words)
+            self.assertEqual(result.returncode, 0, result.stderr)
+        path, printed = self.opened(("compare", measured, predicted))
+        shown = self.values("Where the iteration goes")
+        self.assertEqual([(row["part"], row["measured"], row["predicted"]) for row in shown],
+                         [(part["part"], part["measured_s"] or 0, part["predicted_s"] or 0) for part in printed["parts"]])
+        lanes = self.browser.run("return [...document.querySelectorAll('.lanes .group')].map((e) => e.textContent.split(':')[0])")
+        self.assertEqual(lanes, ["measured", "predicted"])
+        self.assertEqual(pages(self.browser.printed()), 1)
+        self.quiet(path)
 
 
 class Hands(ReportBrowserTest):

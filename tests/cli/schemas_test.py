@@ -11,7 +11,7 @@ import struct
 import subprocess
 import unittest
 
-from paceline import ENVIRONMENT, EXAMPLES, HANG_S, PACELINE, SOURCE, CommandTest, run
+from paceline import ENVIRONMENT, EXAMPLES, HANG_S, PACELINE, SOURCE, CommandTest, report_documents, run
 
 try:
     import jsonschema
@@ -123,6 +123,7 @@ class Documents(CommandTest):
                       ("predict", "--model", "bert-base,alexnet", *JOB[2:], "--strategy", "ring"),
                       ("predict", *LITTLE, "--strategy", "all"),
                       ("scale", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "8,16", "--strategy", "ring,torus-2d"),
+                      ("scale", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "8", "--strategy", "ring", "--measured", "8=1650images/s"),
                       ("tune", "--model", "alexnet", "--cluster", "jizhi-p40", "--ranks", "16", "--time-limit", "1 s"),
                       ("time", "all", "--cluster", "h200-ndr", "--ranks", "16", "--size", "8-64KiB"),
                       ("time", "ring", "--cluster", "h200-ndr", "--ranks", "16", "--size", "1MiB", "--measured", "64B=40.5us@16"),
@@ -176,6 +177,11 @@ class Documents(CommandTest):
                 summary = {"rows_moved": 1, "summary": document["summary"]}
                 self.holds({"schema": "paceline.mechanisms/1", "summary": document["summary"],
                             "without": [{"name": "crowding", "what": "boxes are hot", **summary, "sources": {"goyal": summary}}]})
+
+    def test_what_is_fitted(self):
+        report = self.folder / "report.html"
+        self.done(run("calibrate", "import", str(SOURCE / "tests/golden/imports/nccl_tests/2.13-half-two-nodes.txt"), "--html", str(report)))
+        self.holds(report_documents(report)["result"])
 
     def test_engines_that_agree(self):
         result = run("agree", "--ranks", "4", "--schedule", "ring", "--json")
