@@ -39,7 +39,7 @@
         { name: `Time of ${format.size(document.sizes[0].bytes)}`, value: format.time(at(document.sizes[0], strong).time_s), note: "latency" },
       ],
       sections: [
-        dom.section("Time and bus bandwidth by size", `One all-reduce with nothing else in flight; all times are predicted. The band is the 90 % interval of the line that is chosen in the legend, at first of ${strong}.`,
+        dom.section("Time and bus bandwidth by size", `One all-reduce with nothing else in flight; all times are predicted. The band is the 90 % interval of the line that is chosen in the legend, at first of ${strong}.${document.measured.length > 0 ? " The pace of the links is fitted to the all-reduces that were measured (rings), so that times there are calibrated, and no prediction of them." : ""}`,
           dom.html("div", { class: "plots" },
             charts.lines({ title: "Time", x, y: { ...timeAxis }, strong, series: byTime }),
             charts.lines({ title: "Bus bandwidth", x, strong, series: series((time) => time.busbw_bytes_per_s),

@@ -23,6 +23,6 @@
       html("p", { id: "unprinted" }),
       html("p", {}, `paceline ${about.version} made this report from one command: `, html("code", {}, about.command), " ",
         dom.button("copy", "copy the command", (event) => copy(event.target), { class: "screen" })),
-      html("p", {}, "The data of its tables are in this file as JSON; --json prints the same document. Charts of lines are drawn by uPlot (MIT license, © 2022 Leon Sorokin).")));
+      html("p", {}, "The data of its tables are in this file, as JSON. Charts of lines are drawn by uPlot (MIT license, © 2022 Leon Sorokin).")));
   view.start();
 }
