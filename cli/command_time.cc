@@ -51,6 +51,9 @@ Table one_algorithm(const job::TimeTable& table) {
                                         {"type"},       {"time us"},
                                         {"algbw GB/s"}, {"busbw GB/s"},
                                         {"interval us"}};
+  const job::TimedColumn& asked = table.columns.front();
+  const bool are_chosen = !job::chosen_options(asked, 0).empty();
+  if (are_chosen) columns.push_back({"chosen", Align::left});
   for (std::size_t i = 1; i < table.columns.size(); ++i)
     columns.push_back({fmt::format("{} us", table.columns[i].name)});
   columns.push_back({"timed by", Align::left, 1, true});
@@ -58,13 +61,14 @@ Table one_algorithm(const job::TimeTable& table) {
   const bool by_nccl = simulator::nccl_all_reduce(table.columns.front().name).has_value();
   for (std::size_t i = 0; i < table.sizes.size(); ++i) {
     const Bytes size = table.sizes[i];
-    const simulator::AllReduceTime& at = table.columns.front().times[i];
+    const simulator::AllReduceTime& at = asked.times[i];
     std::vector<std::string> cells = size_cells(table, size);
     cells.insert(
         cells.end(),
         {microseconds(at.time.value), gigabytes(job::algorithm_bandwidth(size, at.time.value)),
          gigabytes(simulator::bus_bandwidth(table.ranks, size, at.time.value)),
          fmt::format("{} - {}", microseconds(at.time.low), microseconds(at.time.high))});
+    if (are_chosen) cells.push_back(job::chosen_options(asked, i));
     for (std::size_t j = 1; j < table.columns.size(); ++j)
       cells.push_back(microseconds(table.columns[j].times[i].time.value));
     cells.push_back(by_nccl ? "NCCL " + table.nccl_version : at.timed_by);
@@ -88,7 +92,22 @@ Table all_algorithms(const job::TimeTable& table) {
   return rows;
 }
 
-std::string notes(const job::TimeTable& table, bool is_all) {
+// What is chosen for which sizes: "; k=8 from 1 KiB, k=2 from 64 MiB". Empty where the name says it.
+std::string choices(const job::TimeTable& table, const job::TimedColumn& column) {
+  std::string text;
+  std::string last;
+  for (std::size_t i = 0; i < table.sizes.size(); ++i) {
+    std::string options = job::chosen_options(column, i);
+    if (options == last) continue;
+    text += fmt::format("{} {} from {}", text.empty() ? ";" : ",", options,
+                        to_text_binary(table.sizes[i]));
+    last = std::move(options);
+  }
+  return text;
+}
+
+std::string notes(const job::TimeTable& table, const Options& options) {
+  const bool is_all = options.time.algorithm == "all";
   std::string text;
   if (is_all) text += "times in us; * the least of ours\n";
   for (const job::TimedColumn& column : table.columns) {
@@ -96,11 +115,15 @@ std::string notes(const job::TimeTable& table, bool is_all) {
     const std::string& last = column.times.back().timed_by;
     if (is_all || column.as != job::TimedAs::asked)
       text += fmt::format(
-          "{}: {}{}\n", column.name, first == last ? first : "timed by " + last,
-          column.is_hasty ? ", for the flow engine would take long (name it alone)" : "");
+          "{}: {}{}{}\n", column.name, first == last ? first : "timed by " + last,
+          column.is_hasty ? ", for the flow engine would take long (name it alone)" : "",
+          choices(table, column));
   }
   for (const job::UntimedAlgorithm& algorithm : table.left_out)
     text += fmt::format("left out: {}: {}\n", algorithm.name, algorithm.why);
+  if (!table.open_options.empty())
+    text += fmt::format("{}: the fastest for each size, as none is given\n",
+                        fmt::join(table.open_options, ", "));
   if (!table.nccl_version.empty()) text += "NCCL's own model as it is: paceline show nccl\n";
   return text +
          "All times are predicted, of one all-reduce with nothing else in flight; algbw and busbw "
@@ -126,7 +149,7 @@ std::string to_text(const job::TimeTable& table, const Options& options, int wid
                           fmt::join(rows.left_out, ", "));
     text += fmt::format("\ntimed by: {}\n", table.columns.front().times.back().timed_by);
   }
-  return text + (is_all ? "\n" : "") + notes(table, is_all);
+  return text + (is_all ? "\n" : "") + notes(table, options);
 }
 
 void run(const Options& options, const Words& words) {

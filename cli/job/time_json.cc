@@ -44,6 +44,7 @@ std::string to_json(const TimeTable& table) {
     for (const TimedColumn& column : table.columns) {
       const simulator::AllReduceTime& at = column.times[i];
       times.push_back({{"name", column.name},
+                       {"all_reduce", at.all_reduce.empty() ? column.name : at.all_reduce},
                        {"time_s", at.time.value.value()},
                        {"time_low_s", at.time.low.value()},
                        {"time_high_s", at.time.high.value()},
@@ -90,7 +91,8 @@ std::string to_csv(const TimeTable& table) {
       const simulator::AllReduceTime& at = column.times[i];
       text += fmt::format("{:.15g},{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{},predicted\n",
                           size.value(), elements(table, size), name(table.type),
-                          in_csv(column.name), name(column.as), at.time.value.value() / micro,
+                          in_csv(at.all_reduce.empty() ? column.name : at.all_reduce),
+                          name(column.as), at.time.value.value() / micro,
                           at.time.low.value() / micro, at.time.high.value() / micro,
                           algorithm_bandwidth(size, at.time.value).value() / giga,
                           simulator::bus_bandwidth(table.ranks, size, at.time.value).value() / giga,

@@ -57,12 +57,12 @@ class Columns {
         beside_(without_measured(request)) {}
 
   void add_schedule(std::string_view algorithm) {
-    const models::PlannedSchedule schedule = simulator::planned_all_reduce(algorithm, options_);
-    TimedColumn column{.name = models::described(schedule.algorithm, schedule.options)};
+    TimedColumn column{.name = std::string(algorithm)};
     const bool is_limited = request_.haste == simulator::Haste::in_time &&
                             request_.engine == simulator::EngineKind::automatic;
-    const double followed =
-        is_limited ? timer_.followed(schedule) * static_cast<double>(table_.sizes.size()) : 0;
+    double followed = 0;
+    for (const Bytes size : table_.sizes)
+      if (is_limited) followed += timer_.followed(algorithm, options_, size);
     column.is_hasty = followed > simulator::most_followed_in_time;
     if (column.is_hasty && !by_steps_) {
       simulator::AllReduceRequest by_steps = request_;
@@ -70,8 +70,14 @@ class Columns {
       by_steps_.emplace(by_steps);
     }
     AllReduceTimer& timer = column.is_hasty ? *by_steps_ : timer_;
-    for (const Bytes size : table_.sizes) column.times.push_back(timer.by_engine(schedule, size));
+    for (const Bytes size : table_.sizes)
+      column.times.push_back(timer.by_name(algorithm, options_, size));
+    const std::string& first = column.times.front().all_reduce;
+    if (std::ranges::count(column.times, first, &simulator::AllReduceTime::all_reduce) ==
+        std::ssize(column.times))
+      column.name = first;
     table_.columns.push_back(std::move(column));
+    note_open_options(models::all_reduce_algorithm(algorithm));
   }
 
   void add_nccl(const std::string& name, TimedAs as) {
@@ -103,6 +109,17 @@ class Columns {
   }
 
  private:
+  void note_open_options(const models::CollectiveAlgorithm& algorithm) {
+    const auto note = [&](bool is_taken, int given, std::string_view option) {
+      if (is_taken && given == 0 && std::ranges::count(table_.open_options, option) == 0)
+        table_.open_options.emplace_back(option);
+    };
+    note(algorithm.takes_group, options_.group_size, "--group");
+    note(algorithm.takes_segments, options_.segments, "--segments");
+    note(algorithm.takes_rings, options_.rings, "--rings");
+    note(algorithm.takes_servers, options_.servers, "--servers");
+  }
+
   static simulator::AllReduceRequest without_measured(simulator::AllReduceRequest request) {
     request.measured.clear();
     return request;
@@ -128,6 +145,13 @@ std::size_t TimeTable::best(std::size_t size) const {
     return a.times[size].time.value < b.times[size].time.value;
   });
   return static_cast<std::size_t>(least - columns.begin());
+}
+
+std::string chosen_options(const TimedColumn& column, std::size_t size) {
+  const std::string& all_reduce = column.times[size].all_reduce;
+  if (all_reduce.size() <= column.name.size()) return {};
+  const std::string options = all_reduce.substr(column.name.size());
+  return options.substr(options.find_first_not_of(", "));
 }
 
 BytesPerSecond algorithm_bandwidth(Bytes bytes, Seconds time) {

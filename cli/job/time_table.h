@@ -39,7 +39,9 @@ enum class TimedAs {
 };
 
 struct TimedColumn {
-  std::string name;  // "ring", "hierarchical k=8", "nccl", "open-mpi curve"
+  // "ring", "nccl", "open-mpi curve"; "hierarchical k=8" where k is named or the same for all sizes,
+  // and else "hierarchical"
+  std::string name;
   TimedAs as = TimedAs::asked;
   std::vector<simulator::AllReduceTime> times = {};  // for each size
   // The step engine took the place of the flow engine to answer at once.
@@ -62,11 +64,17 @@ struct TimeTable {
   std::vector<Bytes> sizes;
   std::vector<TimedColumn> columns;
   std::vector<UntimedAlgorithm> left_out;  // of "all"
+  // Options that some algorithm takes and nobody gave: "--group".
+  std::vector<std::string> open_options;
 
   // The index of the column of least time among those that were asked for.
   [[nodiscard]] std::size_t best(std::size_t size) const;
   [[nodiscard]] std::size_t asked() const;  // columns that were asked for; they come first
 };
+
+// The options with which the column's all-reduce is timed at a size, where the column's name does not
+// say them: "k=8", "k=2, 4 rings". Else empty.
+[[nodiscard]] std::string chosen_options(const TimedColumn& column, std::size_t size);
 
 // Bytes of the all-reduce over its time; the bus bandwidth is simulator::bus_bandwidth().
 [[nodiscard]] BytesPerSecond algorithm_bandwidth(Bytes bytes, Seconds time);

@@ -60,7 +60,7 @@ bool is_nccls(const std::string& algorithm) {
   return simulator::nccl_all_reduce(algorithm).has_value();
 }
 
-std::string command_of(const AllReduceRow& row, const Sweep& sweep, int segments) {
+std::string command_of(const AllReduceRow& row, const Sweep& sweep) {
   constexpr double us = 1e-6;
   std::string text = fmt::format("paceline time {} --cluster {} --ranks {} --size {:.0f}B",
                                  row.algorithm, sweep.cluster_word, row.ranks, row.bytes);
@@ -69,7 +69,6 @@ std::string command_of(const AllReduceRow& row, const Sweep& sweep, int segments
     text += fmt::format("{}{:.0f}B={:.10g}us@{}", i == 0 ? " --measured " : ",", measured.bytes,
                         measured.published_s / us, measured.ranks);
   }
-  if (segments > 0) text += fmt::format(" --segments {}", segments);
   const std::string version = is_nccls(row.algorithm) ? version_for(row.library) : "";
   if (!version.empty()) text += " --nccl " + version;
   return text;
@@ -99,18 +98,6 @@ Row row_of(const AllReduceRow& row, const Figure<Seconds>& ours, std::string con
   return result;
 }
 
-// The options to choose from for each size: none, or more and more segments of a tree.
-std::vector<models::ScheduleOptions> options_of(const AllReduceRow& row) {
-  std::vector<models::ScheduleOptions> options = {{.ranks = row.ranks}};
-  if (is_nccls(row.algorithm) || !models::all_reduce_algorithm(row.algorithm).takes_segments)
-    return options;
-  options.clear();
-  constexpr int most_segments = 256;
-  for (int segments = 1; segments <= most_segments; segments *= 2)
-    options.push_back({.ranks = row.ranks, .segments = segments});
-  return options;
-}
-
 std::vector<simulator::MeasuredAllReduce> measured_of(const Sweep& sweep) {
   std::vector<simulator::MeasuredAllReduce> measured;
   for (const AllReduceRow* row : sweep.measured)
@@ -118,32 +105,18 @@ std::vector<simulator::MeasuredAllReduce> measured_of(const Sweep& sweep) {
   return measured;
 }
 
-// Without what was measured: each of the options would be as fast as that.
-const models::ScheduleOptions& fastest_of(const std::vector<models::ScheduleOptions>& all_options,
-                                          simulator::AllReduceTimer& timer,
-                                          const std::string& algorithm, Bytes bytes) {
-  if (all_options.size() == 1) return all_options.front();
-  return *std::ranges::min_element(all_options, {}, [&](const models::ScheduleOptions& options) {
-    return timer.by_name(algorithm, options, bytes).time.value;
-  });
-}
-
 void time_rows(Sweep& sweep) {
   const AllReduceRow& first = *sweep.rows.front();
   simulator::AllReduceRequest request{
       .cluster = *sweep.cluster, .ranks = first.ranks, .nccl_version = version_for(first.library)};
-  simulator::AllReduceTimer choosing(request);
   request.measured = measured_of(sweep);
   simulator::AllReduceTimer timer(request);
-  const std::vector<models::ScheduleOptions> all_options = options_of(first);
   for (const AllReduceRow* row : sweep.rows) {
-    const Bytes bytes{row->bytes};
-    const models::ScheduleOptions& options =
-        fastest_of(all_options, choosing, row->algorithm, bytes);
-    const simulator::AllReduceTime time = timer.by_name(row->algorithm, options, bytes);
-    sweep.results.push_back(row_of(
-        *row, time.time, fmt::format("{}; {}", described(row->algorithm, options), time.timed_by)));
-    sweep.results.back().command = command_of(*row, sweep, options.segments);
+    const simulator::AllReduceTime time = timer.by_name(row->algorithm, {}, Bytes{row->bytes});
+    const std::string& all_reduce = time.all_reduce.empty() ? row->algorithm : time.all_reduce;
+    sweep.results.push_back(
+        row_of(*row, time.time, fmt::format("{}; {}", all_reduce, time.timed_by)));
+    sweep.results.back().command = command_of(*row, sweep);
   }
 }
 

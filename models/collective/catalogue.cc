@@ -351,8 +351,8 @@ std::string described(std::string_view algorithm, const ScheduleOptions& options
     if (value > 0) text += fmt::format(fmt::runtime(format), value);
   };
   add(" k={}", options.group_size);
-  add(", {} segments", options.segments);
-  add(", {} rings", options.rings);
+  add(options.segments == 1 ? ", {} segment" : ", {} segments", options.segments);
+  add(options.rings == 1 ? ", {} ring" : ", {} rings", options.rings);
   if (options.servers == 1) text += fmt::format(" at rank {}", options.first_server);
   if (options.servers > 1) add(" on {} servers", options.servers);
   return text;

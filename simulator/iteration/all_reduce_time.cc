@@ -14,6 +14,7 @@
 #include "models/collective/catalogue.h"
 #include "simulator/cost/library_curve.h"
 #include "simulator/engine/effort.h"
+#include "simulator/planner/fastest_all_reduce.h"
 
 namespace paceline::simulator {
 namespace {
@@ -83,23 +84,54 @@ AllReduceTime AllReduceTimer::with_interval(Timers& timers, const Parts& parts,
                    time * reach(time, slow, unexplained), stated.latency, std::move(timed_by));
 }
 
-AllReduceTime AllReduceTimer::by_engine(const models::PlannedSchedule& schedule, Bytes bytes) {
-  const auto parts_of = [](CollectiveTimer& engine, const models::PlannedSchedule& of, Bytes n) {
-    const Seconds latency = engine.time(of, Bytes{0});
-    return NcclTime{latency, engine.time(of, n) - latency};
+const models::PlannedSchedule& AllReduceTimer::chosen(std::string_view algorithm,
+                                                      const models::ScheduleOptions& options,
+                                                      Bytes bytes) {
+  const bool in_time = request_.haste == Haste::in_time;
+  const int ranks = options.ranks;
+  const auto new_engine = [&](EngineKind kind) {
+    return CollectiveTimer(
+        paced_cost(request_.cluster, request_.profile, Reading::stated, ranks, {}), kind,
+        in_time ? most_prepared_in_time : most_prepared_messages);
   };
+  auto at = choices_.find(ranks);
+  if (at == choices_.end())
+    at = choices_
+             .emplace(ranks, Choice{new_engine(EngineKind::step), new_engine(request_.engine), {}})
+             .first;
+  Choice& choice = at->second;
+  constexpr double most_prepared = 1e5;
+  std::vector<models::PlannedSchedule>& schedules =
+      choice.schedules[models::described(algorithm, options)];
+  if (schedules.empty())
+    schedules = candidate_schedules(algorithm, options, choice.by_steps.cost(),
+                                    in_time ? most_planned_in_time : most_prepared);
+  constexpr double most_followed = 5e5;
+  constexpr double most_followed_in_time_for_a_size = 5000;
+  return schedules[fastest_of(schedules, bytes, {choice.by_steps, choice.timed},
+                              in_time ? most_followed_in_time_for_a_size : most_followed)];
+}
+
+AllReduceTime AllReduceTimer::by_engine(std::string_view algorithm, models::ScheduleOptions options,
+                                        Bytes bytes) {
+  options.ranks = request_.ranks;
+  const models::PlannedSchedule& schedule = chosen(algorithm, options, bytes);
   const auto paced = [&](const Pace& pace, const MeasuredAllReduce& of) {
-    models::ScheduleOptions options = schedule.options;
-    options.ranks = of.ranks;
+    models::ScheduleOptions measured = options;
+    measured.ranks = of.ranks;
     return engine_at(pace, of.ranks, Reading::stated)
-        .time(planned_all_reduce(schedule.algorithm, options), of.bytes);
+        .time(chosen(algorithm, measured, of.bytes), of.bytes);
   };
-  Timers& timers = timers_for(described(schedule.algorithm, schedule.options), paced);
+  Timers& timers = timers_for(models::described(algorithm, options), paced);
   const auto parts = [&](Timers& at, Reading reading) {
-    return parts_of(at.engines.at(reading), schedule, bytes);
+    CollectiveTimer& engine = at.engines.at(reading);
+    const Seconds latency = engine.time(schedule, Bytes{0});
+    return NcclTime{latency, engine.time(schedule, bytes) - latency};
   };
-  return with_interval(timers, parts,
-                       described(timers.engines.at(Reading::stated).engine(schedule)));
+  AllReduceTime time =
+      with_interval(timers, parts, described(timers.engines.at(Reading::stated).engine(schedule)));
+  time.all_reduce = models::described(schedule);
+  return time;
 }
 
 AllReduceTime AllReduceTimer::by_nccl(NcclAllReduce all_reduce, Bytes bytes) {
@@ -131,8 +163,12 @@ std::optional<AllReduceTime> AllReduceTimer::by_curve(models::Library library, B
 AllReduceTime AllReduceTimer::by_name(std::string_view algorithm, models::ScheduleOptions options,
                                       Bytes bytes) {
   if (const auto all_reduce = nccl_all_reduce(algorithm)) return by_nccl(*all_reduce, bytes);
-  options.ranks = request_.ranks;
-  return by_engine(planned_all_reduce(algorithm, options), bytes);
+  std::vector<std::string> known = nccl_all_reduce_names();
+  for (const models::CollectiveAlgorithm& entry : models::all_reduce_catalogue())
+    known.emplace_back(entry.name);
+  if (std::find(known.begin(), known.end(), algorithm) == known.end())
+    throw unknown_name("all-reduce", algorithm, known);
+  return by_engine(algorithm, options, bytes);
 }
 
 const NcclPractice& AllReduceTimer::nccl_practice() {
@@ -146,7 +182,10 @@ const NcclModel& AllReduceTimer::nccl_model() {
   return practice(unpaced(), Reading::stated).model();
 }
 
-double AllReduceTimer::followed(const models::PlannedSchedule& schedule) {
+double AllReduceTimer::followed(std::string_view algorithm, models::ScheduleOptions options,
+                                Bytes bytes) {
+  options.ranks = request_.ranks;
+  const models::PlannedSchedule& schedule = chosen(algorithm, options, bytes);
   CollectiveTimer& engine = unpaced().engines.at(Reading::stated);
   if (engine.engine(schedule) != EngineKind::flow) return 0;
   return readings.size() * followed_messages(schedule.schedule, engine.cost());
@@ -197,19 +236,6 @@ const NcclPractice& AllReduceTimer::practice(Timers& timers, Reading reading) {
   if (known != timers.nccl.end()) return known->second;
   return timers.nccl.emplace(reading, practice_at(timers.pace, request_.ranks, reading))
       .first->second;
-}
-
-models::PlannedSchedule planned_all_reduce(std::string_view algorithm,
-                                           const models::ScheduleOptions& options) {
-  std::vector<std::string> known = nccl_all_reduce_names();
-  const models::CollectiveAlgorithm* found = nullptr;
-  for (const models::CollectiveAlgorithm& entry : models::all_reduce_catalogue()) {
-    known.emplace_back(entry.name);
-    if (entry.name == algorithm) found = &entry;
-  }
-  if (found == nullptr) throw unknown_name("all-reduce", algorithm, known);
-  const models::ScheduleOptions taken = models::taken_options(*found, options);
-  return {std::string(found->name), taken, found->build(taken)};
 }
 
 }  // namespace paceline::simulator

@@ -51,9 +51,10 @@ struct AllReduceSpread {
 [[nodiscard]] AllReduceSpread all_reduce_spread(bool is_measured);
 
 struct AllReduceTime {
-  Figure<Seconds> time;  // predicted
-  Seconds latency;       // its part that there is without any bytes
-  std::string timed_by;  // "flow engine", or in words what is known of the library
+  Figure<Seconds> time;         // predicted
+  Seconds latency;              // its part that there is without any bytes
+  std::string timed_by;         // "flow engine", or in words what is known of the library
+  std::string all_reduce = {};  // of ours: which it is, with its options: "hierarchical k=8"
 };
 
 // NCCL's own all-reduces by name, each as its own model chooses: "nccl"; "nccl-ring", "nccl-tree",
@@ -71,15 +72,19 @@ class AllReduceTimer {
   // fit the cluster.
   explicit AllReduceTimer(const AllReduceRequest& request);
 
-  // The time by an engine. Throws as CollectiveTimer::time() does.
-  [[nodiscard]] AllReduceTime by_engine(const models::PlannedSchedule& schedule, Bytes bytes);
+  // The time by an engine of the catalogue's all-reduce of that name, with those of the options that
+  // it takes. Those that are 0 are chosen for this size (planner/fastest_all_reduce.h), before
+  // anything that was measured tells a pace. Throws InputError for other names, and as
+  // CollectiveTimer::time() does.
+  [[nodiscard]] AllReduceTime by_engine(std::string_view algorithm, models::ScheduleOptions options,
+                                        Bytes bytes);
   // The time of what NCCL chooses (engine/nccl_practice.h). Throws InputError where NCCL does not
   // run.
   [[nodiscard]] AllReduceTime by_nccl(NcclAllReduce all_reduce, Bytes bytes);
   // The time by the library's all-reduce curve in the profile; nothing where there is none.
   [[nodiscard]] std::optional<AllReduceTime> by_curve(models::Library library, Bytes bytes) const;
-  // The time of the all-reduce of that name, which is one of the catalogue's, with the options that
-  // it takes, or one of NCCL's. Throws InputError for other names, and as the above do.
+  // The time of the all-reduce of that name, which is one of the catalogue's or one of NCCL's. Throws
+  // InputError for other names, and as the above do.
   [[nodiscard]] AllReduceTime by_name(std::string_view algorithm, models::ScheduleOptions options,
                                       Bytes bytes);
 
@@ -88,9 +93,10 @@ class AllReduceTimer {
   [[nodiscard]] const NcclPractice& nccl_practice();
   // NCCL's own model, untouched. Throws InputError where NCCL does not run.
   [[nodiscard]] const NcclModel& nccl_model();
-  // Messages that the flow engine follows for one size in all readings, where it times the
-  // schedule; else 0.
-  [[nodiscard]] double followed(const models::PlannedSchedule& schedule);
+  // Messages that the flow engine follows for this size in all readings, where it times what
+  // by_engine() takes; else 0.
+  [[nodiscard]] double followed(std::string_view algorithm, models::ScheduleOptions options,
+                                Bytes bytes);
 
  private:
   // Engines and NCCL at the pace of one algorithm, by the reading of figures.
@@ -98,6 +104,12 @@ class AllReduceTimer {
     Pace pace;
     std::map<Reading, CollectiveTimer> engines;
     std::map<Reading, NcclPractice> nccl;
+  };
+  // What chooses options: schedules by the algorithm and the options that were named.
+  struct Choice {
+    CollectiveTimer by_steps;
+    CollectiveTimer timed;
+    std::map<std::string, std::vector<models::PlannedSchedule>> schedules;
   };
   // The time in two parts, `latency` and `transfer`, of an all-reduce at a reading.
   using Parts = std::function<NcclTime(Timers& timers, Reading reading)>;
@@ -110,16 +122,15 @@ class AllReduceTimer {
   const NcclPractice& practice(Timers& timers, Reading reading);
   [[nodiscard]] NcclPractice practice_at(const Pace& pace, int ranks, Reading reading);
   Timers& unpaced();
+  // Of options.ranks ranks.
+  const models::PlannedSchedule& chosen(std::string_view algorithm,
+                                        const models::ScheduleOptions& options, Bytes bytes);
 
   AllReduceRequest request_;
   std::optional<NcclTables> tables_;  // once they are needed
   std::map<std::string, Timers>
-      timers_;  // by algorithm with its options; "" at the links' own pace
+      timers_;  // by algorithm with the options that were named; "" at the links' own pace
+  std::map<int, Choice> choices_;  // by ranks
 };
-
-// The schedule that a catalogue's all-reduce makes with those of the options that it takes. Throws
-// InputError.
-[[nodiscard]] models::PlannedSchedule planned_all_reduce(std::string_view algorithm,
-                                                         const models::ScheduleOptions& options);
 
 }  // namespace paceline::simulator

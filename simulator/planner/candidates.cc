@@ -16,43 +16,11 @@
 #include "simulator/engine/routes.h"
 #include "simulator/engine/step_engine.h"
 #include "simulator/engine/step_program.h"
+#include "simulator/planner/fastest_all_reduce.h"
 #include "simulator/planner/traffic_bound.h"
 
 namespace paceline::simulator {
 namespace {
-
-std::vector<int> divisors(int of) {
-  std::vector<int> all;
-  for (int k = 1; k <= of; ++k)
-    if (of % k == 0) all.push_back(k);
-  return all;
-}
-
-std::vector<models::ScheduleOptions> options_of(const models::CollectiveAlgorithm& algorithm,
-                                                int ranks, int ranks_per_node) {
-  std::vector<models::ScheduleOptions> all = {{.ranks = ranks}};
-  const auto vary = [&all](int models::ScheduleOptions::*option, const std::vector<int>& values) {
-    std::vector<models::ScheduleOptions> varied;
-    for (const models::ScheduleOptions& options : all)
-      for (const int value : values) {
-        varied.push_back(options);
-        varied.back().*option = value;
-      }
-    all = std::move(varied);
-  };
-  if (algorithm.takes_group) {
-    std::vector<int> groups = divisors(ranks);
-    // Rings are laid through groups that share a switch or a node.
-    if (algorithm.takes_rings) std::erase_if(groups, [&](int k) { return k > ranks_per_node; });
-    vary(&models::ScheduleOptions::group_size, groups);
-  }
-  if (algorithm.takes_segments)
-    vary(&models::ScheduleOptions::segments, {1, 2, 4, 8, 16, 32, 64, 128, 256});
-  if (algorithm.takes_rings) vary(&models::ScheduleOptions::rings, {1, 2, 4, 8});
-  if (algorithm.takes_servers)
-    vary(&models::ScheduleOptions::servers, {(ranks - 1) / ranks_per_node + 1});
-  return all;
-}
 
 class Maker {
  public:
@@ -69,8 +37,8 @@ class Maker {
     for (const models::CollectiveAlgorithm& algorithm : models::all_reduce_catalogue()) {
       if (!only.empty() && std::find(only.begin(), only.end(), algorithm.name) == only.end())
         continue;
-      for (const models::ScheduleOptions& options :
-           options_of(algorithm, job_.ranks, timers_.search.cost().ranks_per_node)) {
+      for (const models::ScheduleOptions& options : candidate_options(
+               algorithm, {.ranks = job_.ranks}, timers_.search.cost().ranks_per_node)) {
         try {
           add({std::string(algorithm.name), options, algorithm.build(options)});
         } catch (const TooManyMessages&) {
@@ -81,9 +49,9 @@ class Maker {
       }
     }
     if (found_.least.empty() && !only.empty())
-      throw InputError(fmt::format("{} cannot be timed on {} ranks", fmt::join(only, ", "),
-                                   job_.ranks),
-                       "allow a ring, which can");
+      throw InputError(
+          fmt::format("{} cannot be timed on {} ranks", fmt::join(only, ", "), job_.ranks),
+          "allow a ring, which can");
     PACELINE_ASSERT(!found_.least.empty(), "a ring is timed on any cluster");
     return std::move(found_);
   }

@@ -1,8 +1,7 @@
 // Every all-reduce that a planner may give a bucket, with its time by size.
 //
-// Candidates are the all-reduces of the catalogue with every divisor of the ranks as k, segments by
-// powers of two up to 256, 1 to 8 rings, and one server for each node or each rank. The least of their
-// curves is what the recurrence of optimal_fusion.h takes.
+// Candidates are the all-reduces of the catalogue with the options of candidate_options()
+// (fastest_all_reduce.h). The least of their curves is what the recurrence of optimal_fusion.h takes.
 //
 // What is exact: where the step engine times a candidate, its curve is exact to 1e-9 (size_curve.h), and
 // one is left out only where its supporting lines at both ends of the sizes are above the least curve

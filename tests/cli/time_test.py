@@ -63,6 +63,34 @@ class Time(unittest.TestCase):
         self.assertTrue({entry["name"] for entry in odd["left_out"]} <= catalogue)
         self.assertIn("group size 7 does not divide 16 ranks", odd["left_out"][0]["why"])
 
+    def test_what_nobody_named_is_the_fastest_of_a_scan(self):
+        sizes = ("--size", "1KiB,64KiB,1MiB,16MiB,64MiB,1GiB")
+        for algorithm, cluster, ranks, option, values in (("hierarchical", "h200-ndr", "64", "--group", (1, 2, 4, 8, 16, 32, 64)),
+                                                          ("torus-2d", "jizhi-p40", "32", "--group", (1, 2, 4, 8, 16, 32)),
+                                                          ("double-binary-tree", "h200-ndr", "24", "--segments", (1, 2, 4, 8, 16, 32, 64, 128, 256))):
+            chosen = [row["times"][0] for row in self.document(algorithm, *sizes, cluster=cluster, ranks=ranks)["sizes"]]
+            scans = {}
+            for value in values:
+                row = self.document(algorithm, *sizes, option, str(value), cluster=cluster, ranks=ranks)["sizes"]
+                for i, at in enumerate(row):
+                    scans[i, at["times"][0]["all_reduce"]] = at["times"][0]["time_s"]
+            for i, at in enumerate(chosen):
+                with self.subTest(algorithm=algorithm, size=i):
+                    self.assertEqual(at["time_s"], scans[i, at["all_reduce"]])
+                    self.assertLessEqual(at["time_s"], 1.001 * min(time_s for (at_size, _), time_s in scans.items() if at_size == i))
+        text = self.done(time("hierarchical", *sizes, "--wide", ranks="64"))
+        document = self.document("hierarchical", *sizes, ranks="64")
+        self.assertIn("--group: the fastest for each size, as none is given", text)
+        records = list(csv.DictReader(io.StringIO(self.done(time("hierarchical", *sizes, "--csv", ranks="64")))))
+        self.assertGreater(len({row["times"][0]["all_reduce"] for row in document["sizes"]}), 1)
+        for row, line, record in zip(document["sizes"], text.splitlines()[3:], records[::2]):
+            all_reduce = row["times"][0]["all_reduce"]
+            self.assertIn(" " + all_reduce.split()[-1] + " ", line)
+            self.assertEqual(record["algorithm"], all_reduce)
+        named = self.done(time("hierarchical", *sizes, "--group", "8", ranks="64"))
+        self.assertIn("all-reduce hierarchical k=8 on", named)
+        self.assertNotIn("fastest for each size", named)
+
     def test_sizes(self):
         def sizes(*words):
             return [row["bytes"] for row in self.document("ring", *words)["sizes"]]
