@@ -316,6 +316,13 @@ std::string left_out_text(const Capacity& capacity) {
   std::string text;
   for (const Line& line : lines)
     text += fmt::format("left out: {}: {}\n", fmt::join(line.labels, ", "), line.what);
+  const std::size_t all = capacity.candidates.size();
+  for (const job::NotCompared& one : capacity.not_compared)
+    text += fmt::format("left out: {}{}: {}; {}\n", one.name,
+                        one.candidates.size() == all
+                            ? ""
+                            : fmt::format(" of {} of {} candidates", one.candidates.size(), all),
+                        one.why, one.remedy);
   std::set<std::size_t> without_price;
   for (const CapacityCandidate& candidate : capacity.candidates) {
     if (!candidate.outcome.cost) without_price.insert(candidate.cluster);

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "cli/job/capacity_options.h"
@@ -33,12 +34,10 @@ struct Point {
   int ranks = 1;
 };
 
-// Strategies that are compared where none are named: all but those of which nothing but the flow
-// engine knows the time where links are shared, which takes it a second a candidate.
-void keep_quick(std::vector<const models::Strategy*>& strategies) {
-  std::erase_if(strategies, [](const models::Strategy* strategy) {
-    return strategy->on_servers() != nullptr || strategy->name == "direct-exchange";
-  });
+// Strategies of which nothing but the flow engine knows the time where links are shared, which takes
+// it a second a candidate. They are compared only where strategies are named.
+bool is_slow_to_follow(const models::Strategy* strategy) {
+  return strategy->on_servers() != nullptr || strategy->name == "direct-exchange";
 }
 
 // Why a point is no candidate. Points of a cluster with the same kind stand on one line.
@@ -157,6 +156,7 @@ class Planner {
     load_clusters();
     find_points();
     predict();
+    note_not_compared();
     choose();
     return std::move(capacity_);
   }
@@ -235,7 +235,8 @@ class Planner {
                            [&](Job& job) {
                              // One baseline for all ranks of a cluster, which all of them reach.
                              job.baseline_ranks = std::min(setting.baseline_ranks, point.ranks);
-                             if (setting.options.strategies.empty()) keep_quick(job.strategies);
+                             if (setting.options.strategies.empty())
+                               std::erase_if(job.strategies, is_slow_to_follow);
                              if (adjust) adjust(job);
                            },
                        .only_best = only_best});
@@ -341,6 +342,26 @@ class Planner {
         lines_.emplace(std::pair{point.cluster, kind}, capacity_.left_out.size());
     if (is_new) capacity_.left_out.push_back({point.cluster, {}, refusal.why, refusal.remedy});
     capacity_.left_out[line->second].ranks.push_back(point.ranks);
+  }
+
+  // Strategies that no candidate was compared by, and then those that a candidate's table left out.
+  void note_not_compared() {
+    std::vector<std::size_t> all(capacity_.candidates.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    for (const models::Strategy& strategy : models::strategy_catalogue())
+      if (options_.job.strategies.empty() && is_slow_to_follow(&strategy))
+        capacity_.not_compared.push_back(
+            {std::string(strategy.name), all, "it takes a second a candidate to follow",
+             fmt::format("--strategy all or --strategy {} asks for it", strategy.name)});
+    for (const std::size_t i : all)
+      for (const simulator::LeftOut& row : capacity_.candidates[i].cost.left_out) {
+        auto known = std::find_if(capacity_.not_compared.begin(), capacity_.not_compared.end(),
+                                  [&](const NotCompared& one) { return one.name == row.name; });
+        if (known == capacity_.not_compared.end())
+          known = capacity_.not_compared.insert(known, {row.name, {}, row.why, row.remedy});
+        if (known->candidates.empty() || known->candidates.back() != i)
+          known->candidates.push_back(i);
+      }
   }
 
   void choose() {

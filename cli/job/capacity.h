@@ -37,6 +37,14 @@ struct NoCandidate {
   std::string remedy;  // may be empty
 };
 
+// A strategy that some candidates were not compared by.
+struct NotCompared {
+  std::string name;
+  std::vector<std::size_t> candidates;  // indices, ascending
+  std::string why;
+  std::string remedy;
+};
+
 // A number of ranks and its efficiency.
 struct EfficientRanks {
   int ranks = 1;
@@ -74,7 +82,8 @@ struct Capacity {
   std::vector<NamedCluster> clusters;
   std::vector<CapacityCandidate> candidates;  // by cluster, then by ranks
   std::vector<NoCandidate> left_out;
-  std::vector<std::size_t> front;  // indices of candidates, by ascending time
+  std::vector<NotCompared> not_compared;  // of each strategy and reason
+  std::vector<std::size_t> front;         // indices of candidates, by ascending time
   simulator::Demand demand;
   std::optional<int> global_batch;
   std::optional<std::size_t> answer;     // nothing is asked, or no candidate does it

@@ -153,6 +153,12 @@ std::string to_json(const Capacity& capacity) {
                                 {"ranks", line.ranks},
                                 {"why", line.why},
                                 {"remedy", line.remedy}});
+  json["not_compared"] = Json::array();
+  for (const NotCompared& one : capacity.not_compared)
+    json["not_compared"].push_back({{"name", one.name},
+                                    {"candidates", one.candidates},
+                                    {"why", one.why},
+                                    {"remedy", one.remedy}});
   json["efficiency"] = Json::array();
   for (const EfficiencyReach& reach : capacity.reaches)
     json["efficiency"].push_back(reach_json(capacity, reach));

@@ -64,6 +64,22 @@ class Candidates(CommandTest):
         best = min(rows, key=lambda r: r["time_s"])
         self.assertEqual((whole["strategy"], whole["time_s"]), (best["name"], best["time_s"]))
 
+    def test_strategies_that_are_not_compared_are_said(self):
+        words = ("plan-capacity", "--model", "resnet50", "--cluster", "h200-ndr", "--iterations", "100", "--ranks", "8,16")
+        slow = ["parameter-server", "direct-exchange"]
+        for asked, left_out in (((), slow), (("--strategy", "all"), []), (("--strategy", "fused-ring,direct-exchange"), [])):
+            document = json.loads(run(*words, *asked, "--json").stdout)
+            self.assertCountEqual([one["name"] for one in document["not_compared"]], left_out)
+            text = run(*words, *asked).stdout
+            for name in slow:
+                self.assertEqual(text.count(f"left out: {name}: it takes a second a candidate to follow; "), name in left_out)
+        # What a candidate's own table leaves out stands there, too.
+        words = ("--model", "alexnet", "--cluster", "jizhi-p40", "--iterations", "100", "--strategy", "all")
+        document = json.loads(run("plan-capacity", *words, "--ranks", "8,1024", "--json").stdout)
+        cost = json.loads(run("cost", *words, "--ranks", "1024", "--json").stdout)
+        self.assertEqual([(one["name"], one["candidates"]) for one in document["not_compared"]], [(row["name"], [1]) for row in cost["left_out"]])
+        self.assertIn("left out: parameter-server of 1 of 2 candidates: ", run("plan-capacity", *words, "--ranks", "8,1024").stdout)
+
     def test_phases_are_those_of_cost(self):
         path = str(EXAMPLES / "batch-warm-up.yaml")
         words = ("--model", "resnet50", "--cluster", "aws-p3-16xlarge", "--phases", path, "--strategy", "hybrid")
