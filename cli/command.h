@@ -32,6 +32,8 @@ void add_agree(Command& app);
 void add_compare(Command& app);
 void add_cost(Command& app);
 void add_plan_capacity(Command& app);
+void add_doctor(Command& app);
 void add_completion(Command& app);
+void add_manual(Command& app);
 
 }  // namespace paceline::cli

@@ -2,6 +2,7 @@
 // options.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <set>
 
 #include "cli/command.h"
@@ -98,11 +99,14 @@ std::string bash_script(const Command& app) {
   std::string paths;
   for (const std::string& option : path_options(app)) paths += (paths.empty() ? "" : "|") + option;
   text += fmt::format(
-      "    {}) COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n  esac\n  case ${{COMP_WORDS[1]}} "
-      "in\n",
+      "    {}) COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n  esac\n  case "
+      "\"${{COMP_WORDS[1]}} ${{COMP_WORDS[2]}}\" in\n",
       paths);
   for (const Command& command : app.commands()) {
-    text += fmt::format("    {}) words='{} {}';;\n", command.name(), subcommands(command),
+    for (const Command& inner : command.commands())
+      text += fmt::format("    '{} {}') words='{}';;\n", command.name(), inner.name(),
+                          joined(option_names(inner)));
+    text += fmt::format("    '{} '*) words='{} {}';;\n", command.name(), subcommands(command),
                         joined(option_names(command)));
   }
   text += fmt::format("  esac\n  if ((COMP_CWORD == 1)); then words='{} {}'; fi\n",
@@ -111,11 +115,76 @@ std::string bash_script(const Command& app) {
          "  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\ncomplete -F _paceline paceline\n";
 }
 
-// zsh runs the bash script through its own emulation.
+// Text between single quotes of zsh.
+std::string in_zsh(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+// The same of fish, which knows escapes there.
+std::string in_fish(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "'";
+}
+
+// What is said beside a word: the help up to its first sentence's end.
+std::string short_help(const std::string& help) {
+  return help.substr(0, std::min({help.find_first_of(".;\n"), help.find(": "), help.size()}));
+}
+
+// The words that follow a command, each with its help behind a colon.
+std::string zsh_words(const Command& command) {
+  std::string words;
+  for (const Command& inner : command.commands())
+    words += " " + in_zsh(inner.name() + ":" + short_help(inner.help()));
+  for (const Option& option : command.options()) {
+    if (option.name.starts_with("--"))
+      words += " " + in_zsh(option.name + ":" + short_help(option.help));
+  }
+  return words + " '--help:Print help and exit'";
+}
+
 std::string zsh_script(const Command& app) {
-  return "# zsh completion for paceline. Load it with: source <(paceline completion zsh)\n"
-         "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n" +
-         bash_script(app);
+  std::string text =
+      "#compdef paceline\n"
+      "# zsh completion for paceline. Load it with: source <(paceline completion zsh)\n"
+      "_paceline() {\n  local pair\n  local -a offered names shown\n  case $words[CURRENT-1] in\n";
+  for (const auto& [option, values] : option_values())
+    text += fmt::format("    {}) compadd -- {}; _files; return;;\n", option, values);
+  std::string paths;
+  for (const std::string& option : path_options(app)) paths += (paths.empty() ? "" : "|") + option;
+  text +=
+      fmt::format("    {}) _files; return;;\n  esac\n  case \"$words[2] $words[3]\" in\n", paths);
+  for (const Command& command : app.commands()) {
+    for (const Command& inner : command.commands())
+      text += fmt::format("    '{} {}') offered=({});;\n", command.name(), inner.name(),
+                          zsh_words(inner));
+    text += fmt::format("    '{} '*) offered=({});;\n", command.name(), zsh_words(command));
+  }
+  text += fmt::format("  esac\n  if ((CURRENT == 2)); then offered=({}); fi\n", zsh_words(app));
+  return text +
+         "  for pair in $offered; do\n    names+=(\"${pair%%:*}\")\n    "
+         "shown+=(\"${pair%%:*}  ${pair#*:}\")\n  done\n"
+         "  compadd -l -d shown -a names\n  if [[ $words[CURRENT] != -* ]]; then _files; fi\n}\n"
+         "if [[ $funcstack[1] == _paceline ]]; then\n  _paceline \"$@\"\nelse\n"
+         "  (( $+functions[compdef] )) || { autoload -Uz compinit && compinit }\n"
+         "  compdef _paceline paceline\nfi\n";
+}
+
+// The options of a command, where `condition` of fish says that it was named.
+std::string fish_options(const Command& command, const std::string& condition) {
+  std::string text;
+  for (const Option& option : command.options()) {
+    if (option.name.starts_with("--"))
+      text += fmt::format("complete -c paceline -n {} -l {} -d {}\n", in_fish(condition),
+                          option.name.substr(2), in_fish(short_help(option.help)));
+  }
+  return text + fmt::format("complete -c paceline -n {} -l help\n", in_fish(condition));
 }
 
 std::string fish_script(const Command& app) {
@@ -124,12 +193,17 @@ std::string fish_script(const Command& app) {
       "-c paceline -f\n";
   for (const Command& command : app.commands()) {
     const std::string seen = fmt::format("__fish_seen_subcommand_from {}", command.name());
-    text += fmt::format("complete -c paceline -n __fish_use_subcommand -a {} -d '{}'\n",
-                        command.name(), command.help());
-    for (const Command& inner : command.commands())
-      text += fmt::format("complete -c paceline -n '{}' -a {}\n", seen, inner.name());
-    for (const std::string& name : option_names(command))
-      text += fmt::format("complete -c paceline -n '{}' -l {}\n", seen, name.substr(2));
+    text += fmt::format("complete -c paceline -n __fish_use_subcommand -a {} -d {}\n",
+                        command.name(), in_fish(short_help(command.help())));
+    const std::string none =
+        fmt::format("{}; and not __fish_seen_subcommand_from {}", seen, subcommands(command));
+    for (const Command& inner : command.commands()) {
+      text += fmt::format("complete -c paceline -n {} -a {} -d {}\n", in_fish(none), inner.name(),
+                          in_fish(short_help(inner.help())));
+      text += fish_options(
+          inner, fmt::format("{}; and __fish_seen_subcommand_from {}", seen, inner.name()));
+    }
+    text += fish_options(command, command.commands().empty() ? seen : none);
   }
   for (const auto& [option, values] : option_values())
     text += fmt::format("complete -c paceline -l {} -x -a '{}'\n", option.substr(2), values);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "cli/command.h"
+#include "cli/doctor/build_info.h"
 #include "cli/job/files.h"
 #include "cli/job/option_values.h"
 #include "cli/job/ranks.h"
@@ -126,7 +127,7 @@ void run(const Options& options) {
   needs_out("--resume", options.resume);
   needs_out("--journal-every", !options.journal_every.empty());
   const job::Sweep sweep =
-      job::parse_sweep(job::read_input_file(options.file), options.file, PACELINE_VERSION);
+      job::parse_sweep(job::read_input_file(options.file), options.file, doctor::version());
   const Seconds patience = job::parse_patience(options.patience);
   job::SweepRun run{.sweep = sweep,
                     .format = format_of(options),

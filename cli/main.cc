@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "cli/command.h"
+#include "cli/doctor/build_info.h"
 #include "cli/job/ranks.h"
 #include "cli/output.h"
 #include "cli/stop_signals.h"
@@ -78,15 +79,17 @@ void add_commands(paceline::cli::Command& app) {
   paceline::cli::add_train(app);
   paceline::cli::add_compare(app);
   paceline::cli::add_replay(app);
+  paceline::cli::add_doctor(app);
   paceline::cli::add_completion(app);
+  paceline::cli::add_manual(app);
 }
 
 int run_command(int argc, char** argv) {
   try {
     paceline::cli::Command app("paceline", about);
     add_commands(app);
-    const paceline::cli::ParsedLine line = paceline::cli::parse_command_line(
-        app, "paceline " PACELINE_VERSION "\n" PACELINE_PARTS, argc, argv);
+    const paceline::cli::ParsedLine line =
+        paceline::cli::parse_command_line(app, paceline::doctor::version_text(), argc, argv);
     if (line.text.empty()) {
       line.run();
     } else {

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "cli/doctor/build_info.h"
 #include "cli/job/files.h"
 #include "cli/output.h"
 
@@ -19,7 +20,7 @@ void write_report(const std::string& path, const Words& words, const std::string
                   std::vector<page::Document> documents) {
   const page::Page page{.title = title,
                         .command = "paceline " + page::shell_line(words),
-                        .version = PACELINE_VERSION,
+                        .version = std::string(doctor::version()),
                         .documents = std::move(documents)};
   job::write_output_file(path, page::html(page));
   notice("report written to {}: open it in a browser\n", path);

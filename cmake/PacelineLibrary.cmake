@@ -48,6 +48,10 @@ function(paceline_light_sources)
   set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS "${paceline_light_options}")
 endfunction()
 
+# Modules and what is loaded by path lie beside nothing else, in one folder that programs find from
+# their own place (models/base/module.h).
+set(paceline_modules lib/paceline)
+
 # paceline_install(...) is install(...), but not in another project that builds ours inside itself.
 function(paceline_install)
   if(PACELINE_INSTALL)
@@ -81,8 +85,9 @@ function(paceline_library folder)
   target_link_libraries(paceline_${folder} PUBLIC ${ARG_PUBLIC} PRIVATE $<BUILD_INTERFACE:paceline_flags> ${ARG_PRIVATE})
   set_target_properties(paceline_${folder} PROPERTIES EXPORT_NAME ${folder})
   paceline_install(TARGETS paceline_${folder} EXPORT pacelineTargets
-    ARCHIVE DESTINATION lib
-    FILE_SET HEADERS DESTINATION include/paceline FILE_SET lone_headers DESTINATION include/paceline)
+    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT dev
+    FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/paceline" COMPONENT dev
+    FILE_SET lone_headers DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/paceline" COMPONENT dev)
 endfunction()
 
 # paceline_embed(<target> NAMESPACE <ns> [PATHS] FILES ...)

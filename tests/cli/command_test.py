@@ -208,7 +208,7 @@ class Show(unittest.TestCase):
             self.assertIn("NCCL does not run on xeon-8160; choose a cluster of GPUs, or another strategy", refused.stderr)
 
     def test_help_everywhere(self):
-        for words in ((), ("predict",), ("scale",), ("show",), ("show", "network"), ("show", "nccl"), ("verify",), ("time",), ("export",), ("reproduce",), ("agree",), ("completion",)):
+        for words in ((), ("predict",), ("scale",), ("show",), ("show", "network"), ("show", "nccl"), ("verify",), ("time",), ("export",), ("reproduce",), ("agree",), ("doctor",), ("manual",), ("completion",)):
             result = run(*words, "--help")
             self.assertEqual(result.returncode, 0)
             self.assertIn("Usage", result.stdout)

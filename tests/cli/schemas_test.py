@@ -144,7 +144,7 @@ class Documents(CommandTest):
     def test_what_is_shown_and_proved(self):
         platform = SOURCE / "tests" / "golden" / "platform_fat_tree.xml"
         for words in (("show", "network", "resnet50"), ("show", "network", "bert-base"), ("show", "cluster", "jizhi-p40"), ("show", "cluster", TWO_CORES),
-                      ("show", "catalog"), ("show", "recipes"), ("show", "nccl", "--cluster", "h200-ndr", "--ranks", "64"),
+                      ("show", "catalog"), ("doctor",), ("show", "recipes"), ("show", "nccl", "--cluster", "h200-ndr", "--ranks", "64"),
                       ("show", "cluster", str(platform)), ("verify", "--schedule", "ring", "--ranks", "4")):
             with self.subTest(words=words):
                 self.holds(self.printed(*words, "--json"))

@@ -1,0 +1,183 @@
+// Tests: tests/cli/doctor_test.py.
+#include "cli/doctor/doctor.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "cli/doctor/bounded_child.h"
+#include "cli/doctor/probes.h"
+#include "models/base/json.h"
+#include "runtime/tensor/kernels.h"
+
+namespace paceline::doctor {
+namespace {
+
+struct Question {
+  const char* name;
+  const char* needed_by;
+  const char* package;
+  std::function<std::string()> ask;
+};
+
+const char* const driver = "NVIDIA driver";
+
+std::vector<Question> questions() {
+  return {
+      {"MPI", "ranks under mpirun or srun: train, replay, calibrate, sweep",
+       "openmpi-bin and libopenmpi3", ask_mpi},
+      {"oneDNN", "train and calibrate on processors", "libdnnl2", ask_onednn},
+      {"SimGrid", "--engine simgrid and agree", "libsimgrid3.32", ask_simgrid},
+      {"paceline-simgrid.so", "--engine simgrid and agree", "paceline, built with libsimgrid-dev",
+       [] { return ask_module("paceline-simgrid.so"); }},
+      {"CUDA toolkit", "building the parts for GPUs", "cuda-toolkit (NVIDIA's repository)",
+       ask_nvcc},
+      {driver, "train and calibrate --device cuda", "nvidia-driver (non-free)", ask_driver},
+      {"CUDA runtime", "train and calibrate --device cuda", "cuda-cudart (NVIDIA's repository)",
+       ask_cuda_runtime},
+      {"NCCL", "train --device cuda with several GPUs, and the tuner plugin",
+       "libnccl2 (NVIDIA's repository)", ask_nccl},
+      {"cuDNN", "train --layers cudnn", "libcudnn9-cuda-13 (NVIDIA's repository)", ask_cudnn},
+      {"paceline-cuda.so", "train and calibrate --device cuda",
+       "paceline, built where the CUDA toolkit is", [] { return ask_module("paceline-cuda.so"); }},
+      {"paceline-cudnn.so", "train --layers cudnn", "paceline, built where cuDNN is",
+       [] { return ask_module("paceline-cudnn.so"); }},
+      {"PyTorch", "plans in DistributedDataParallel (paceline_ddp.py)", "python3-torch",
+       ask_pytorch},
+  };
+}
+
+std::string first_of(const std::string& answer, std::string_view key) {
+  const std::vector<std::string> values = values_of(answer, key);
+  return values.empty() ? std::string() : values.front();
+}
+
+std::string in_one_line(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
+std::vector<Gpu> gpus_in(const std::string& answer) {
+  std::vector<Gpu> gpus;
+  for (const std::string& line : values_of(answer, "device")) {
+    Gpu gpu;
+    std::istringstream words(line);
+    words >> gpu.memory_bytes >> gpu.compute_capability >> std::ws;
+    std::getline(words, gpu.name);
+    gpus.push_back(std::move(gpu));
+  }
+  return gpus;
+}
+
+// What /proc/cpuinfo says of the first processor under a key.
+std::string cpu_fact(std::string_view key) {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos || colon + 2 > line.size()) continue;
+    std::string name = line.substr(0, colon);
+    while (!name.empty() && (name.back() == '\t' || name.back() == ' ')) name.pop_back();
+    if (name == key) return line.substr(std::min(colon + 2, line.size()));
+  }
+  return {};
+}
+
+Processor processor() {
+  std::istringstream words(cpu_fact("flags"));
+  std::set<std::string> flags;
+  for (std::string flag; words >> flag;) flags.insert(flag);
+  const auto has = [&flags](std::initializer_list<const char*> names) {
+    return std::ranges::all_of(names, [&](const char* flag) { return flags.contains(flag); });
+  };
+  return {.model = cpu_fact("model name"),
+          .threads = static_cast<int>(std::thread::hardware_concurrency()),
+          .avx2 = has({"avx2"}),
+          .avx512 = has({"avx512f", "avx512bw", "avx512dq", "avx512vl"}),
+          .bf16 = has({"avx512_bf16"}),
+          .amx = has({"amx_tile", "amx_bf16"}),
+          .kernels = std::string(runtime::kernel_form())};
+}
+
+Json or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
+
+}  // namespace
+
+std::string_view name(State state) {
+  switch (state) {
+    case State::found:
+      return "found";
+    case State::missing:
+      return "missing";
+    case State::no_answer:
+      return "no answer";
+  }
+  return "unknown";
+}
+
+Findings look_around(std::chrono::milliseconds limit) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  const std::vector<Question> all = questions();
+  std::deque<BoundedChild> children;
+  for (const Question& question : all) children.emplace_back(question.ask);
+  Findings findings{.processor = processor(), .parts = {}, .gpus = {}};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Answer answer = children[i].answer(deadline, limit);
+    Part part;
+    part.name = all[i].name;
+    part.needed_by = all[i].needed_by;
+    part.package = all[i].package;
+    if (answer.is_there) {
+      part.state = State::found;
+      part.version = first_of(answer.text, "version");
+      part.where = first_of(answer.text, "where");
+      if (part.name == driver) findings.gpus = gpus_in(answer.text);
+    } else {
+      part.state = answer.is_silent ? State::no_answer : State::missing;
+      part.why = in_one_line(answer.text);
+    }
+    findings.parts.push_back(std::move(part));
+  }
+  return findings;
+}
+
+std::string to_json(const Findings& findings) {
+  const Processor& cpu = findings.processor;
+  Json json = {{"schema", "paceline.doctor/1"},
+               {"version", version()},
+               {"built_with", Json::array()},
+               {"processor",
+                {{"model", or_null(cpu.model)},
+                 {"threads", cpu.threads},
+                 {"avx2", cpu.avx2},
+                 {"avx512", cpu.avx512},
+                 {"bf16", cpu.bf16},
+                 {"amx", cpu.amx},
+                 {"kernels", cpu.kernels}}},
+               {"parts", Json::array()},
+               {"gpus", Json::array()}};
+  for (const BuiltPart& part : built_parts())
+    json["built_with"].push_back(
+        {{"name", part.name}, {"is_there", part.is_there}, {"version", or_null(part.version)}});
+  for (const Part& part : findings.parts)
+    json["parts"].push_back({{"name", part.name},
+                             {"state", name(part.state)},
+                             {"version", or_null(part.version)},
+                             {"where", or_null(part.where)},
+                             {"why", or_null(part.why)},
+                             {"needed_by", part.needed_by},
+                             {"package", part.package}});
+  for (const Gpu& gpu : findings.gpus)
+    json["gpus"].push_back({{"name", gpu.name},
+                            {"memory_bytes", gpu.memory_bytes},
+                            {"compute_capability", gpu.compute_capability}});
+  return json.indented();
+}
+
+}  // namespace paceline::doctor
