@@ -8,7 +8,9 @@ to a page or a heading that is not there is an error.
 
 import os
 import pathlib
+import posixpath
 import sys
+import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import debian_furo
@@ -82,7 +84,19 @@ def repair_theme(app, error):
         debian_furo.repair(pathlib.Path(app.outdir) / "_static")
 
 
+def show_file(translator, node):
+    """A link to a file of the repository opens it; Sphinx would have the browser save it."""
+    translator.body.append(translator.starttag(node, "a", "", CLASS="reference internal", href=posixpath.join(
+        translator.builder.dlpath, urllib.parse.quote(node["filename"]))))
+    translator.context.append("</a>")
+
+
+def end_of_file(translator, node):
+    translator.body.append(translator.context.pop())
+
+
 def setup(app):
+    app.add_node(addnodes.download_reference, override=True, html=(show_file, end_of_file))
     # Lists of headings have the text of a heading's link to a file, as Sphinx does with links to pages.
     SphinxContentsFilter.visit_download_reference = SphinxContentsFilter.visit_pending_xref
     app.connect("source-read", add_headers)

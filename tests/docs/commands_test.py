@@ -124,6 +124,7 @@ class Reading(unittest.TestCase):
         found = pages.blocks("x\n```sh needs=torch\nls\n```\n\n```console\n$ a\n1\n2\n$ b\n```\n")
         self.assertEqual([(block.line, block.language, block.needs) for block in found], [(3, "sh", ("torch",)), (7, "console", ())])
         self.assertEqual(pages.commands(found[1]), [("a", "1\n2\n"), ("b", "")])
+        self.assertEqual(pages.commands(pages.Block(1, "console", (), "$ a \\\n    b\nc\n")), [("a b", "c\n")])
 
 
 if __name__ == "__main__":

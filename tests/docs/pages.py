@@ -2,8 +2,9 @@
 
 A page has these blocks, and a test runs those of a page in the order in which they stand, in one folder:
 
-- ```console: after "$ " a command; below it, exactly what that prints on standard output. A line that is
-  "..." stands for any lines, and "..." within a line for any text.
+- ```console: after "$ " a command, which goes on in the next line where it ends in a backslash; below it,
+  exactly what that prints on standard output. A line that is "..." stands for any lines, and "..." within
+  a line for any text.
 - ```sh: commands that end with exit code 0.
 - ```bash: commands that install and build; they are the README's or a clone's.
 - ```python: lines of a script of docs/examples that the page names.
@@ -41,6 +42,8 @@ def commands(block):
     for line in block.text.splitlines(keepends=True):
         if line.startswith("$ "):
             found.append((line[2:].strip(), ""))
+        elif found and found[-1][0].endswith("\\"):
+            found[-1] = (found[-1][0].removesuffix("\\") + line.strip(), "")
         elif found:
             found[-1] = (found[-1][0], found[-1][1] + line)
         else:
