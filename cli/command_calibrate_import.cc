@@ -1,5 +1,5 @@
-// paceline calibrate import: another tool's output as a profile.
-#include <fmt/core.h>
+// paceline calibrate import: another tool's output as a profile or a cluster description.
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +10,7 @@
 #include "calibration/fit/plot.h"
 #include "calibration/import/import_file.h"
 #include "calibration/import/import_profile.h"
+#include "calibration/import/machine_cluster.h"
 #include "calibration/import/table_text.h"
 #include "cli/command.h"
 #include "cli/job/files.h"
@@ -37,6 +38,11 @@ struct Options {
   std::string out;
   std::string plot;
   std::string html;
+  std::string nodes;
+  std::string device;
+  std::string nic;
+  std::string intra_link;
+  std::string cluster_out;
   bool intra = false;
 };
 
@@ -148,6 +154,20 @@ void print_tensors(const calibration::Imported& imported) {
         imported.iterations == 1 ? "" : "s", table.text());
 }
 
+void print_throughputs(const calibration::Imported& imported) {
+  for (const calibration::ImportedThroughput& throughput : imported.throughputs) {
+    const Figure<PerSecond>& samples = throughput.samples;
+    const std::string interval =
+        samples.low < samples.high
+            ? fmt::format(" (90 %: {} to {})", to_text(samples.low), to_text(samples.high))
+            : "";
+    print("{}{}: {}{}, measured: {}\n\n",
+          throughput.benchmark.empty() ? "a run" : throughput.benchmark,
+          throughput.global_batch > 0 ? fmt::format(", batch {:.0f}", throughput.global_batch) : "",
+          to_text(samples.value), interval, samples.source);
+  }
+}
+
 // "fit.svg" for one curve; "fit-2.svg" for the second of several.
 std::string plot_path(const std::string& path, std::size_t index) {
   if (index == 0) return path;
@@ -183,6 +203,41 @@ void write_report_of(const calibration::ImportedProfile& result,
                 {"profile", profile}});
 }
 
+calibration::MachineContext machine_context_of(const Options& options,
+                                               const calibration::ImportContext& context,
+                                               const calibration::Imported& imported) {
+  constexpr int most = 1'000'000;
+  return {.file = context.file,
+          .name = context.name,
+          .tool = imported.tool + (imported.version.empty() ? "" : " " + imported.version),
+          .nodes = job::optional_count("--nodes", options.nodes, most).value_or(0),
+          .device = options.device,
+          .nic = options.nic,
+          .intra = options.intra_link};
+}
+
+// A file that tells of a machine: its description, and what is missing in it.
+void describe(const Options& options, const calibration::ImportContext& context,
+              const calibration::Imported& imported) {
+  for (const auto& [option, value] :
+       {std::pair{"--out", &options.out}, {"--plot", &options.plot}, {"--html", &options.html}}) {
+    if (!value->empty())
+      throw InputError({option}, context.file + " tells of a machine, and of no times",
+                       "give --cluster-out");
+  }
+  const calibration::ClusterDescription description = calibration::cluster_description(
+      *imported.machine, machine_context_of(options, context, imported));
+  print("{}: {}{}\n\n{}\n", context.file, imported.tool,
+        imported.version.empty() ? "" : " " + imported.version, description.yaml);
+  for (const std::string& remark : imported.remarks) print("note: {}\n", remark);
+  if (!description.missing.empty())
+    print("note: to be filled in before this is a cluster: {}\n",
+          fmt::format("{}", fmt::join(description.missing, ", ")));
+  if (options.cluster_out.empty()) return;
+  job::write_output_file(options.cluster_out, description.yaml);
+  notice("cluster {} written to {}\n", context.name, options.cluster_out);
+}
+
 void run(const Options& options, const Words& words) {
   if (options.file.empty())
     throw InputError("FILE is missing",
@@ -190,6 +245,7 @@ void run(const Options& options, const Words& words) {
   job::check_paths({{"--out", options.out, job::PathUse::output},
                     {"--plot", options.plot, job::PathUse::output},
                     {"--html", options.html, job::PathUse::output},
+                    {"--cluster-out", options.cluster_out, job::PathUse::output},
                     {"FILE", options.file, job::PathUse::input},
                     {"--cluster", options.cluster, job::PathUse::name_or_input},
                     {"--model", options.model, job::PathUse::name_or_input}});
@@ -206,11 +262,21 @@ void run(const Options& options, const Words& words) {
   if (!format) format = calibration::guessed_format(text, options.file);
   const calibration::Imported imported =
       calibration::import_text(*format, text, options.file, layers);
-  const calibration::ImportedProfile result = calibration::profile_of(imported, context);
+  if (imported.machine) {
+    describe(options, context, imported);
+    return;
+  }
+  if (!options.cluster_out.empty())
+    throw InputError({"--cluster-out"}, context.file + " tells of no machine", "leave it out");
+  // Without a profile to write, a throughput needs no ranks.
+  calibration::Imported kept = imported;
+  if (options.out.empty() && options.html.empty()) kept.throughputs.clear();
+  const calibration::ImportedProfile result = calibration::profile_of(kept, context);
   if (!options.plot.empty() && result.curves.empty())
     throw InputError({"--plot"}, "there is no curve in " + in_quotes(context.file), "leave it out");
   for (const auto& [option, path] : {std::pair("--out", options.out), {"--html", options.html}})
-    if (!path.empty() && result.curves.empty() && result.profile.layers.empty())
+    if (!path.empty() && result.curves.empty() && result.profile.layers.empty() &&
+        result.profile.throughputs.empty())
       throw InputError({option}, "there is nothing in this file that a profile holds",
                        "leave it out");
   const std::string profile = models::to_json(result.profile);
@@ -223,6 +289,7 @@ void run(const Options& options, const Words& words) {
   for (const calibration::FittedCurve& fitted : result.curves) print_curve(fitted);
   if (!imported.layers.empty() && layers != nullptr) print_layers(imported, *layers);
   if (!imported.tensors.empty()) print_tensors(imported);
+  print_throughputs(imported);
   for (const std::string& remark : imported.remarks) print("note: {}\n", remark);
   if (!options.plot.empty()) write_plots(options.plot, result, imported, context.file);
   if (!options.html.empty())
@@ -235,21 +302,25 @@ void run(const Options& options, const Words& words) {
 }  // namespace
 
 void add_calibrate_import(Command& calibrate) {
-  Command& command = calibrate.add_command(
-      "import",
-      "The output of nccl-tests, OSU micro-benchmarks, torch.profiler or Horovod as a profile");
+  Command& command =
+      calibrate.add_command("import",
+                            "The output of another tool as a profile (nccl-tests, OSU, "
+                            "torch.profiler, Horovod, MLPerf) or as a "
+                            "cluster (nvidia-smi topo -m, topologies and logs of NCCL)");
   const auto options = std::make_shared<Options>();
   command.add_option("file", options->file, "What the tool wrote").value("FILE");
   command
       .add_option("--format", options->format,
-                  "nccl-tests, osu, kineto or horovod; by default what the file looks like")
+                  "nccl-tests, osu, kineto, horovod, nvidia-topo, nccl-topology, nccl-log or "
+                  "mlperf; by default what the file looks like")
       .value("auto|NAME");
   command
       .add_option("--model", options->model,
-                  "Network whose layers a trace of torch.profiler times: a name or a YAML file")
+                  "Network of a trace of torch.profiler or of a run: a name or a YAML file")
       .value("NAME|FILE");
   command
-      .add_option("--ranks", options->ranks, "Ranks of the all-reduce, where the file does not say")
+      .add_option("--ranks", options->ranks,
+                  "Ranks of the all-reduce or the run, where the file does not say")
       .value("N");
   command.add_option("--batch", options->batch, "Samples of each rank in the trace").value("N");
   command.add_option("--precision", options->precision, "Precision of the traced computation")
@@ -276,6 +347,24 @@ void add_calibrate_import(Command& calibrate) {
                   "Plot of data and fit to write (SVG); several curves are numbered")
       .value("FILE");
   add_html_option(command, options->html);
+  command
+      .add_option("--cluster-out", options->cluster_out,
+                  "Cluster description to write (YAML), of a file that tells of a machine")
+      .value("FILE");
+  command.add_option("--nodes", options->nodes, "Nodes of the cluster, where the file does not say")
+      .value("N");
+  command
+      .add_option("--device", options->device,
+                  "Device of the catalogue, where the file does not name one")
+      .value("NAME");
+  command
+      .add_option("--nic", options->nic,
+                  "Link of the catalogue that a NIC is, where it is not told")
+      .value("NAME");
+  command
+      .add_option("--intra-link", options->intra_link,
+                  "Link of the catalogue between the GPUs of a node, where it is not told")
+      .value("NAME");
   command.on_run([options](const Words& words) { run(*options, words); });
 }
 

@@ -1,12 +1,18 @@
 // Tests: tests/calibration/import_profile_test.cc.
 #include "calibration/import/import_file.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <utility>
 
 #include "calibration/import/horovod.h"
 #include "calibration/import/kineto.h"
+#include "calibration/import/mlperf.h"
+#include "calibration/import/nccl_log.h"
 #include "calibration/import/nccl_tests.h"
+#include "calibration/import/nccl_topology.h"
+#include "calibration/import/nvidia_topology.h"
 #include "calibration/import/osu.h"
 #include "models/base/error.h"
 #include "models/base/names.h"
@@ -14,11 +20,15 @@
 namespace paceline::calibration {
 namespace {
 
-constexpr std::array<std::pair<ImportFormat, std::string_view>, 4> formats = {
+constexpr std::array<std::pair<ImportFormat, std::string_view>, 8> formats = {
     {{ImportFormat::nccl_tests, "nccl-tests"},
      {ImportFormat::osu, "osu"},
      {ImportFormat::kineto, "kineto"},
-     {ImportFormat::horovod, "horovod"}}};
+     {ImportFormat::horovod, "horovod"},
+     {ImportFormat::nvidia_topology, "nvidia-topo"},
+     {ImportFormat::nccl_topology, "nccl-topology"},
+     {ImportFormat::nccl_log, "nccl-log"},
+     {ImportFormat::mlperf, "mlperf"}}};
 
 }  // namespace
 
@@ -51,10 +61,16 @@ ImportFormat guessed_format(std::string_view text, const std::string& file) {
   if (!is_json && looks_like_osu(text)) return ImportFormat::osu;
   if (looks_like_nccl_tests(text)) return ImportFormat::nccl_tests;
   if (looks_like_osu(text)) return ImportFormat::osu;
+  if (first != std::string_view::npos && text[first] == '<' && looks_like_nccl_topology(text))
+    return ImportFormat::nccl_topology;
+  if (looks_like_mlperf(text)) return ImportFormat::mlperf;
+  if (looks_like_nccl_log(text)) return ImportFormat::nccl_log;
+  if (looks_like_nvidia_topology(text)) return ImportFormat::nvidia_topology;
   throw InputError({file}, "this is the output of no tool that is known here",
                    text.starts_with("\x1f\x8b")
                        ? "unpack it first: gunzip FILE"
-                       : "give --format nccl-tests, osu, kineto or horovod, and its file");
+                       : fmt::format("give --format and its file; the formats are {}",
+                                     fmt::join(import_format_names(), ", ")));
 }
 
 Imported import_text(ImportFormat format, std::string_view text, const std::string& file,
@@ -66,6 +82,14 @@ Imported import_text(ImportFormat format, std::string_view text, const std::stri
       return parse_osu(text, file);
     case ImportFormat::horovod:
       return parse_horovod(text, file);
+    case ImportFormat::nvidia_topology:
+      return parse_nvidia_topology(text, file);
+    case ImportFormat::nccl_topology:
+      return parse_nccl_topology(text, file);
+    case ImportFormat::nccl_log:
+      return parse_nccl_log(text, file);
+    case ImportFormat::mlperf:
+      return parse_mlperf(text, file);
     case ImportFormat::kineto:
       break;
   }

@@ -10,10 +10,20 @@
 
 namespace paceline::calibration {
 
-enum class ImportFormat { nccl_tests, osu, kineto, horovod };
+enum class ImportFormat {
+  nccl_tests,
+  osu,
+  kineto,
+  horovod,
+  nvidia_topology,
+  nccl_topology,
+  nccl_log,
+  mlperf
+};
 
-[[nodiscard]] std::string_view name(
-    ImportFormat format);  // "nccl-tests", "osu", "kineto", "horovod"
+// "nccl-tests", "osu", "kineto", "horovod", "nvidia-topo", "nccl-topology", "nccl-log",
+// "mlperf".
+[[nodiscard]] std::string_view name(ImportFormat format);
 [[nodiscard]] std::vector<std::string> import_format_names();
 // Throws InputError that suggests the nearest name.
 [[nodiscard]] ImportFormat import_format_from_name(std::string_view text);

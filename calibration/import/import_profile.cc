@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "models/base/error.h"
@@ -80,6 +82,36 @@ void add_curve(ImportedProfile& result, const Imported& imported, const Imported
   result.curves.push_back(std::move(fitted));
 }
 
+// The batch of a rank, which divides that of an update among them.
+int batch_of(const ImportedThroughput& throughput, const ImportContext& context) {
+  if (throughput.global_batch == 0) return context.batch_per_rank;
+  const double batch = throughput.global_batch / context.ranks;
+  if (batch != std::floor(batch) || batch > std::numeric_limits<int>::max())
+    throw InputError({"--ranks"},
+                     fmt::format("{}, among which a batch of {:.0f} cannot be shared evenly",
+                                 context.ranks, throughput.global_batch),
+                     "give the ranks of the run");
+  return static_cast<int>(batch);
+}
+
+void add_throughput(models::Profile& profile, const Imported& imported,
+                    const ImportedThroughput& throughput, const ImportContext& context) {
+  if (context.network.empty())
+    throw InputError(
+        {context.file},
+        "the throughput of " + in_quotes(throughput.benchmark) + ", and no network that it is of",
+        "give --model, as in --model resnet50");
+  if (context.ranks == 0)
+    throw InputError({context.file}, "it does not say on how many ranks the run was",
+                     "give --ranks");
+  models::CalibratedThroughput entry{context.network, context.precision,
+                                     batch_of(throughput, context), throughput.samples};
+  entry.ranks = context.ranks;
+  entry.samples.source =
+      fmt::format("{} ({}, {})", context.file, tool_of(imported), throughput.samples.source);
+  profile.throughputs.push_back(std::move(entry));
+}
+
 }  // namespace
 
 ImportedProfile profile_of(const Imported& imported, const ImportContext& context) {
@@ -98,6 +130,8 @@ ImportedProfile profile_of(const Imported& imported, const ImportContext& contex
       figure->source = fmt::format("{} ({}, {})", context.file, tool_of(imported), figure->source);
     profile.layers.push_back(std::move(entry));
   }
+  for (const ImportedThroughput& throughput : imported.throughputs)
+    add_throughput(profile, imported, throughput, context);
   return result;
 }
 

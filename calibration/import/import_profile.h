@@ -40,9 +40,10 @@ struct ImportedProfile {
 
 // All-reduces and messages become curves. osu_latency also gives the latency of a link (the alpha of
 // its first piece), and osu_bw its bandwidth (1 / beta of its last). The link is the NIC, or the
-// intra link if the ranks were on one node. Throws InputError if neither the file nor the context
+// intra link if the ranks were on one node. A throughput is of a job of the context's ranks, whose batch
+// it shares evenly. Throws InputError if neither the file nor the context
 // says on how many ranks an all-reduce ran or what it added, if they contradict one another, or if a
-// stream has no bandwidth (beta 0).
+// stream has no bandwidth (beta 0), or a throughput comes without a network or ranks.
 [[nodiscard]] ImportedProfile profile_of(const Imported& imported, const ImportContext& context);
 
 }  // namespace paceline::calibration

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "calibration/fit/piecewise.h"
+#include "calibration/import/imported_machine.h"
 #include "models/base/figure.h"
 #include "models/base/precision.h"
 #include "models/base/units.h"
@@ -49,13 +50,22 @@ struct ReadyTensor {
   std::size_t iterations = 0;
 };
 
+// The throughput of a training job, of all of its ranks.
+struct ImportedThroughput {
+  std::string benchmark;    // as the file names it: "resnet"
+  double global_batch = 0;  // samples of an update; 0: the file does not say
+  Figure<PerSecond> samples;
+};
+
 struct Imported {
   std::string tool;     // "nccl-tests"
   std::string version;  // as the file says it; empty if it does not
   std::vector<ImportedCurve> curves = {};
   std::vector<ImportedLayer> layers = {};
   std::vector<ReadyTensor> tensors = {};
-  std::size_t iterations = 0;             // that layers and tensors were timed in
+  std::vector<ImportedThroughput> throughputs = {};
+  std::optional<ImportedMachine> machine = {};  // of a file that tells of one
+  std::size_t iterations = 0;                   // that layers and tensors were timed in
   std::vector<std::string> remarks = {};  // what the user should know: what was left out, and why
 };
 

@@ -40,8 +40,8 @@ TEST(ImportFile, IsKnownByItsText) {
     EXPECT_EQ(guess(std::string("horovod/") + file), "horovod");
   EXPECT_EQ(
       test::error_of([] { return guessed_format("a,b,c\n", "x.csv"); }),
-      "x.csv: this is the output of no tool that is known here; give --format nccl-tests, osu, "
-      "kineto or horovod, and its file");
+      "x.csv: this is the output of no tool that is known here; give --format and its file; the "
+      "formats are nccl-tests, osu, kineto, horovod, nvidia-topo, nccl-topology, nccl-log, mlperf");
   EXPECT_THAT(test::error_of([] { return guessed_format("", "x"); }), HasSubstr("no tool"));
 }
 

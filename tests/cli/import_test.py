@@ -127,6 +127,64 @@ class CalibrationImport(unittest.TestCase):
             self.assertLess(layers["fc"]["backward_s"]["value"], (durations[1] + 20) * 1e-6)
             self.assertEqual(layers["fc"]["backward_s"]["provenance"], "measured")
 
+    def test_machines_become_clusters_that_the_command_takes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for file, words, nodes, device, intra, nic in (
+                    ("nvidia_topo/525-a100-nic-legend.txt", ("--nodes", "4", "--device", "a100", "--nic", "infiniband-hdr"), 4, "a100", "nvlink3", "infiniband-hdr"),
+                    ("nccl_topology/2.8-dgx1-v100.xml", ("--nodes", "2"), 2, "v100", "nvlink2-mesh", "infiniband-edr"),
+                    ("nccl_log/2.21-h100-one-node-of-four.log", ("--device", "h100"), 4, "h100", "nvlink4", "infiniband-ndr")):
+                cluster = os.path.join(folder, "cluster.yaml")
+                result = run("calibrate", "import", str(self.GOLDEN / file), "--cluster-out", cluster, "--name", "lab", *words)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertIn(pathlib.Path(cluster).read_text(), result.stdout)
+                shown = run("show", "cluster", cluster, "--json")
+                self.assertEqual(shown.returncode, 0, shown.stderr)
+                document = json.loads(shown.stdout)
+                self.assertEqual((document["nodes"], document["ranks_per_node"], document["device"]), (nodes, 8, device))
+                self.assertEqual((document["intra"], document["nic"]), (intra, nic))
+                predicted = run("predict", "--model", "resnet50", "--cluster", cluster, "--ranks", "16", "--strategy", "ring")
+                self.assertEqual((predicted.returncode, predicted.stderr), (0, ""))
+
+    def test_what_a_machine_does_not_say_is_left_to_fill_in(self):
+        with tempfile.TemporaryDirectory() as folder:
+            cluster = os.path.join(folder, "cluster.yaml")
+            result = run("calibrate", "import", str(self.GOLDEN / "nvidia_topo" / "550-pcie.txt"), "--cluster-out", cluster)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("note: to be filled in before this is a cluster: device, intra\n", result.stdout)
+            shown = run("show", "cluster", cluster)
+            self.assertEqual(shown.returncode, 2)
+            self.assertIn("device", shown.stderr)
+
+    def test_every_machine_of_the_golden_files_is_read(self):
+        for folder in ("nvidia_topo", "nccl_topology", "nccl_log"):
+            for file in sorted((self.GOLDEN / folder).iterdir()):
+                result = run("calibrate", "import", str(file))
+                self.assertEqual((result.returncode, result.stderr), (0, ""), file)
+                self.assertRegex(result.stdout, r"\nranks_per_node: \d+\n", file)
+
+    def test_an_mlperf_log_is_a_throughput_that_predict_matches(self):
+        log = self.GOLDEN / "mlperf" / "0.7-resnet-blocks.log"
+        with tempfile.TemporaryDirectory() as folder:
+            profile = os.path.join(folder, "p.json")
+            result = run("calibrate", "import", str(log), "--model", "resnet50", "--ranks", "128", "--out", profile)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("resnet, batch 3200: 20500 samples/s (90 %: ", result.stdout)
+            self.assertIn("note: run_start to run_stop: ", result.stdout)
+            row = json.loads(pathlib.Path(profile).read_text())["throughputs"][0]
+            self.assertEqual((row["network"], row["batch_per_rank"], row["ranks"], row["precision"]), ("resnet50", 25, 128, "mixed"))
+            self.assertEqual(row["samples_per_s"]["provenance"], "measured")
+            shown = run("predict", "--model", "resnet50", "--cluster", "h200-ndr", "--ranks", "128", "--batch", "25", "--strategy", "fused-ring", "--profile", profile, "--json")
+            self.assertEqual(shown.returncode, 0, shown.stderr)
+            predicted = json.loads(shown.stdout)["strategies"][0]
+            self.assertAlmostEqual(25 * 128 / predicted["iteration_s"], row["samples_per_s"]["value"], delta=0.02 * row["samples_per_s"]["value"])
+            for file in sorted((self.GOLDEN / "mlperf").iterdir()):
+                read = run("calibrate", "import", str(file))
+                self.assertEqual((read.returncode, read.stderr), (0, ""), file)
+                self.assertIn("samples/s", read.stdout)
+            refused = run("calibrate", "import", str(log), "--model", "resnet50", "--out", profile)
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn("it does not say on how many ranks the run was; give --ranks", refused.stderr)
+
     def test_messages_give_predict_its_link(self):
         with tempfile.TemporaryDirectory() as folder:
             profile = os.path.join(folder, "p.json")
@@ -161,6 +219,7 @@ class CalibrationImport(unittest.TestCase):
         nccl = str(self.GOLDEN / "nccl_tests" / "2.13-half-two-nodes.txt")
         kineto = str(self.GOLDEN / "kineto" / "2.5-named.json")
         network, cluster = str(EXAMPLES / "tiny-net.yaml"), str(EXAMPLES / "lab.yaml")
+        topology = str(self.GOLDEN / "nccl_topology" / "2.8-dgx1-v100.xml")
         for words, message in (((), "FILE is missing"), (("nowhere.txt",), "nowhere.txt: no such file"),
                                ((nccl, "--format", "nccl"), "--format: unknown format 'nccl'; did you mean 'nccl-tests'?"),
                                ((nccl, "--format", "osu"), "there is no table of OSU micro-benchmarks"),
@@ -170,6 +229,11 @@ class CalibrationImport(unittest.TestCase):
                                ((nccl, "--out", network, "--model", network), f"--out: {network} is --model too"),
                                ((nccl, "--plot", cluster, "--cluster", cluster), f"--plot: {cluster} is --cluster too"),
                                ((nccl, "--out", "/nowhere/p.json"), "--out: there is no folder /nowhere"),
+                               ((nccl, "--cluster-out", "/tmp/c.yaml"), "--cluster-out: 2.13-half-two-nodes.txt tells of no machine; leave it out"),
+                               ((topology, "--out", "/tmp/p.json"), "--out: 2.8-dgx1-v100.xml tells of a machine, and of no times; give --cluster-out"),
+                               ((topology, "--device", "p100"), "--device: p100, and 2.8-dgx1-v100.xml says v100; leave it out"),
+                               ((topology, "--nic", "infiniband"), "--nic: unknown link 'infiniband'"),
+                               ((topology, "--nodes", "0"), "--nodes: "),
                                ((kineto,), "give --model"),
                                ((kineto, "--model", str(EXAMPLES / "tiny-net.yaml"), "--plot", "/tmp/x.svg"), "--plot: there is no curve"),
                                ((str(self.GOLDEN / "osu" / "5.6.2-allreduce.txt"),), "give --ranks"),

@@ -6,7 +6,9 @@
 
 #include "calibration/fit/plot.h"
 #include "calibration/import/import_file.h"
+#include "calibration/import/machine_cluster.h"
 #include "models/base/error.h"
+#include "models/base/limits.h"
 #include "models/network/zoo.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -15,7 +17,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const models::Network network = models::zoo_network("resnet-small");
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   for (const ImportFormat format :
-       {ImportFormat::nccl_tests, ImportFormat::osu, ImportFormat::kineto, ImportFormat::horovod}) {
+       {ImportFormat::nccl_tests, ImportFormat::osu, ImportFormat::kineto, ImportFormat::horovod,
+        ImportFormat::nvidia_topology, ImportFormat::nccl_topology, ImportFormat::nccl_log,
+        ImportFormat::mlperf}) {
     try {
       const calibration::Imported imported =
           calibration::import_text(format, text, "file", &network);
@@ -32,6 +36,21 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                             layer.forward.low <= layer.forward.value &&
                             layer.forward.value <= layer.forward.high,
                         "a layer takes time");
+      }
+      for (const calibration::ImportedThroughput& throughput : imported.throughputs)
+        PACELINE_ASSERT(
+            within_limits(throughput.samples.low) && within_limits(throughput.samples.high),
+            "a throughput is within limits");
+      if (imported.machine) {
+        const calibration::MachineContext context{.file = "file",
+                                                  .name = "fuzz",
+                                                  .tool = "tool",
+                                                  .nodes = 0,
+                                                  .device = {},
+                                                  .nic = {},
+                                                  .intra = {}};
+        PACELINE_ASSERT(!calibration::cluster_description(*imported.machine, context).yaml.empty(),
+                        "a machine has a description");
       }
     } catch (const InputError&) {
     }

@@ -1,0 +1,330 @@
+// Tests: tests/calibration/import_machine_test.cc.
+#include "calibration/import/machine_cluster.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "calibration/import/gpu_names.h"
+#include "calibration/import/table_text.h"
+#include "models/base/error.h"
+#include "models/cluster/catalog_parts.h"
+#include "models/cluster/yaml.h"
+
+namespace paceline::calibration {
+namespace {
+
+// A value of a key, or nothing, and why.
+struct Answer {
+  std::string value;
+  std::string why;
+};
+
+// NVLinks of a GPU of each generation, as the links nvlink1 to nvlink5 of the catalogue have them.
+constexpr std::array<int, 6> links_of_gpu = {0, 4, 6, 12, 18, 18};
+// GPUs of a DGX-1, whose cube mesh the catalogue has.
+constexpr int mesh_gpus = 8;
+
+int generation_of(const ImportedMachine& machine, const std::string& device) {
+  if (const int known = nvlink_generation(device); known > 0) return known;
+  if (machine.nvlink_generation > 0) return machine.nvlink_generation;
+  return device.empty() ? nvlink_generation_of_capability(machine.compute_capability) : 0;
+}
+
+// The link of a GPU that has fewer NVLinks than the catalogue's.
+std::string share_of(const std::string& base, int links, int all) {
+  const models::Link link = models::catalog_link(base);
+  const double share = static_cast<double>(links) / all;
+  constexpr double giga = 1e9;
+  const auto rate = [&](BytesPerSecond of) {
+    return fmt::format("{:.6g} GB/s", of.value() * share / giga);
+  };
+  const Figure<BytesPerSecond>& bandwidth = link.bandwidth;
+  return fmt::format(
+      "{{base: {}, line_rate: {}, bandwidth: {{value: {}, low: {}, high: {}, provenance: assumed, "
+      "source: \"{} of the {} NVLinks of {}\"}}}}",
+      base, rate(link.line_rate.value), rate(bandwidth.value), rate(bandwidth.low),
+      rate(bandwidth.high), links, all, base);
+}
+
+// How many NVLinks a GPU has, where every two have `pair` between them: all that it has, if they lead
+// to a switch; else so many to each of the others.
+int links_of(int pair, int gpus, int generation) {
+  const int all = links_of_gpu[static_cast<std::size_t>(generation)];
+  if (pair < all && gpus > 2 && pair * (gpus - 1) == all) return all;
+  return pair;
+}
+
+Answer nvlink(const ImportedMachine& machine, const std::string& device) {
+  int generation = generation_of(machine, device);
+  const std::string pair = machine.nvlinks_of_pair > 0
+                               ? fmt::format(", {} between every two", machine.nvlinks_of_pair)
+                               : "";
+  // 12 links are those of generation 3 alone, and 6 between every two of many of generation 2.
+  const int stated = std::max(machine.nvlinks, machine.nvlinks_of_pair);
+  if (generation == 0 && stated == links_of_gpu[3]) generation = 3;
+  if (generation == 0 && stated == links_of_gpu[2] && machine.gpus_per_node >= mesh_gpus)
+    generation = 2;
+  if (generation == 0)
+    return {"",
+            fmt::format("NVLink{}{}, and not told of which generation: 4 links are nvlink1, 6 "
+                        "nvlink2, 12 nvlink3, 18 nvlink4 or nvlink5; give --device or --intra-link",
+                        machine.nvlinks > 0 ? fmt::format(", {} of a GPU", machine.nvlinks) : "",
+                        pair)};
+  const int all = links_of_gpu[static_cast<std::size_t>(generation)];
+  const std::string base = fmt::format("nvlink{}", generation);
+  const int links = machine.nvlinks > 0 ? machine.nvlinks
+                    : machine.nvlinks_of_pair > 0
+                        ? links_of(machine.nvlinks_of_pair, machine.gpus_per_node, generation)
+                        : 0;
+  if (links == 0)
+    return {"", fmt::format(
+                    "NVLink {}, and not told how many of a GPU's {} links; give --intra-link {} "
+                    "if it is all of them",
+                    generation, all, base)};
+  if (links > all)
+    return {"",
+            fmt::format("{} NVLinks of a GPU, and {} has {}; give --intra-link", links, base, all)};
+  return {links == all ? base : share_of(base, links, all),
+          fmt::format("{} NVLinks of a GPU{}", links, pair)};
+}
+
+Answer mesh(const ImportedMachine& machine) {
+  if (machine.gpus_per_node == mesh_gpus && machine.nvlinks == links_of_gpu[1])
+    return {"nvlink1-mesh",
+            "4 NVLinks of each of 8 GPUs, some two of which none joins: a cube mesh"};
+  if (machine.gpus_per_node == mesh_gpus && machine.nvlinks == links_of_gpu[2])
+    return {"nvlink2-mesh",
+            "6 NVLinks of each of 8 GPUs, some two of which none joins: a cube mesh"};
+  return {"",
+          "NVLink joins some of the GPUs only, and no link of the catalogue is that; give "
+          "--intra-link, or a link of your own"};
+}
+
+Answer pcie(const ImportedMachine& machine) {
+  const bool staged = machine.inside == Inside::host_memory;
+  const std::string way = staged ? "through the host's memory (SHM)"
+                          : machine.farthest.empty()
+                              ? "PCI Express"
+                              : "PCI Express, " + machine.farthest + " at the farthest";
+  constexpr int full = 16;
+  if (machine.pcie_width > 0 && machine.pcie_width != full)
+    return {"", fmt::format("{}, x{}: the catalogue has x16 only; give --intra-link", way,
+                            machine.pcie_width)};
+  const int generation = machine.pcie_generation;
+  const std::string across = machine.farthest == "SYS" && generation == 3 ? "-2s" : "";
+  if (staged && (generation == 3 || generation == 4))
+    return {fmt::format("pcie{}-staged", generation), way};
+  if (!staged && generation >= 3 && generation <= 5)
+    return {fmt::format("pcie{}-x16{}", generation, across),
+            way +
+                "; whether GPUs reach each other's memory is not told (nvidia-smi topo -p2p r): "
+                "where they do not, pcie3-staged or pcie4-staged"};
+  return {"",
+          fmt::format("{}, and not told of which generation: give --intra-link {}", way,
+                      staged ? "pcie3-staged or pcie4-staged"
+                             : "pcie3-x16 (pcie3-x16-2s across sockets), pcie4-x16 or pcie5-x16")};
+}
+
+Answer inside(const ImportedMachine& machine, const std::string& device) {
+  switch (machine.inside) {
+    case Inside::nvlink:
+      return nvlink(machine, device);
+    case Inside::nvlink_mesh:
+      return mesh(machine);
+    case Inside::nvlink_partly:
+      return {"",
+              "NVLink joins some of the GPUs only, and no link of the catalogue is that; give "
+              "--intra-link, or a link of your own"};
+    case Inside::pcie:
+    case Inside::host_memory:
+      return pcie(machine);
+    case Inside::unknown:
+      break;
+  }
+  return {"", "what joins the GPUs of a node is not told; give --intra-link"};
+}
+
+std::string_view kind_name(NicKind kind) {
+  switch (kind) {
+    case NicKind::infiniband:
+      return "InfiniBand";
+    case NicKind::roce:
+      return "RoCE";
+    case NicKind::sockets:
+      return "TCP";
+    case NicKind::efa:
+      return "EFA";
+    case NicKind::unknown:
+      break;
+  }
+  return "of a kind that is not told, and";
+}
+
+// The link of the catalogue, by its kind and nominal rate; empty if there is none.
+std::string nic_link(NicKind kind, double gbit) {
+  static const std::map<std::pair<NicKind, int>, std::string> links = {
+      {{NicKind::infiniband, 32}, "infiniband-qdr"},
+      {{NicKind::infiniband, 40}, "infiniband-qdr"},
+      {{NicKind::infiniband, 54}, "infiniband-fdr"},
+      {{NicKind::infiniband, 56}, "infiniband-fdr"},
+      {{NicKind::infiniband, 100}, "infiniband-edr"},
+      {{NicKind::infiniband, 200}, "infiniband-hdr"},
+      {{NicKind::infiniband, 400}, "infiniband-ndr"},
+      {{NicKind::roce, 25}, "roce-25g"},
+      {{NicKind::roce, 50}, "roce-50g"},
+      {{NicKind::roce, 100}, "roce-100g"},
+      {{NicKind::sockets, 10}, "tcp-10g"},
+      {{NicKind::sockets, 25}, "tcp-25g"},
+      {{NicKind::sockets, 32}, "tcp-32g"},
+      {{NicKind::sockets, 40}, "tcp-40g"},
+      {{NicKind::sockets, 50}, "tcp-50g"},
+      {{NicKind::sockets, 100}, "tcp-100g"}};
+  if (gbit <= 0 || gbit > 1e6) return {};
+  const auto found = links.find({kind, static_cast<int>(std::lround(gbit))});
+  return found == links.end() ? std::string() : found->second;
+}
+
+// The NICs that count: the fastest ones; where rates are not told, those beside a GPU.
+std::vector<ImportedNic> counted(const std::vector<ImportedNic>& nics, std::string& why) {
+  double fastest = 0;
+  for (const ImportedNic& nic : nics) fastest = std::max(fastest, nic.gbit_per_s);
+  std::vector<ImportedNic> fast;
+  std::vector<ImportedNic> beside;
+  for (const ImportedNic& nic : nics) {
+    if (nic.gbit_per_s == fastest) fast.push_back(nic);
+    if (nic.gbit_per_s == fastest && nic.beside_gpu) beside.push_back(nic);
+  }
+  const bool by_place = fastest == 0 && !beside.empty();
+  std::vector<ImportedNic>& taken = by_place ? beside : fast;
+  if (taken.size() < nics.size())
+    why +=
+        fmt::format("; {} of {} NICs count, {}", taken.size(), nics.size(),
+                    by_place ? "which stand beside a GPU (PIX or PXB)" : "which are the fastest");
+  return taken;
+}
+
+Answer nic(const ImportedMachine& machine, const MachineContext& context) {
+  if (machine.nics.empty()) {
+    if (context.nic.empty()) return {"", "no NIC is in the file; give --nic"};
+    return {context.nic, "of --nic; the file shows no NIC, so one a node"};
+  }
+  std::string why;
+  const std::vector<ImportedNic> nics = counted(machine.nics, why);
+  const ImportedNic& first = nics.front();
+  const bool one_kind = std::all_of(
+      nics.begin(), nics.end(), [&](const ImportedNic& other) { return other.kind == first.kind; });
+  std::string names;
+  constexpr std::size_t shown = 8;
+  for (std::size_t i = 0; i < std::min(nics.size(), shown); ++i)
+    names += (i == 0 ? "" : ", ") + nics[i].name;
+  if (nics.size() > shown) names += ", ...";
+  std::string base = context.nic;
+  if (base.empty() && one_kind) base = nic_link(first.kind, first.gbit_per_s);
+  const std::string rate = first.gbit_per_s > 0 ? fmt::format("{:g} Gbit/s", first.gbit_per_s)
+                                                : "at a rate that is not told";
+  const std::string told =
+      fmt::format("{} NIC{} ({}), {} {}{}", nics.size(), nics.size() == 1 ? "" : "s", names,
+                  one_kind ? kind_name(first.kind) : "of several kinds", rate, why);
+  if (base.empty())
+    return {"",
+            told + (first.gbit_per_s > 0 && first.kind != NicKind::unknown && one_kind
+                        ? ", which no link of the catalogue is; give --nic, or a link of your own"
+                        : "; give --nic")};
+  const bool without = std::any_of(nics.begin(), nics.end(), [](const ImportedNic& other) {
+    return other.kind != NicKind::sockets && other.gpudirect && !*other.gpudirect;
+  });
+  std::string value = base;
+  if (nics.size() > 1 || without)
+    value = fmt::format("{{base: {}{}{}}}", base,
+                        nics.size() > 1 ? fmt::format(", count: {}", nics.size()) : "",
+                        without ? ", gpudirect: false" : "");
+  return {value, told + (context.nic.empty() ? "" : "; the link is that of --nic")};
+}
+
+Answer device(const ImportedMachine& machine, const MachineContext& context) {
+  if (!context.device.empty() && !machine.device.empty() && context.device != machine.device)
+    throw InputError(
+        {"--device"},
+        fmt::format("{}, and {} says {}", context.device, context.file, machine.device),
+        "leave it out");
+  if (!machine.device.empty()) return {machine.device, machine.device_as_written};
+  if (!context.device.empty()) return {context.device, "of --device"};
+  const std::string alike = gpus_of_capability(machine.compute_capability);
+  if (!machine.device_as_written.empty())
+    return {"",
+            fmt::format("{}, which is not in the catalogue; give --device, or a device of your own",
+                        machine.device_as_written)};
+  if (machine.compute_capability > 0)
+    return {"", fmt::format("of compute capability {}.{}{}; give --device",
+                            machine.compute_capability / 10, machine.compute_capability % 10,
+                            alike.empty() ? "" : ": " + alike)};
+  return {"", "the GPUs are not named; give --device"};
+}
+
+Answer nodes(const ImportedMachine& machine, const MachineContext& context) {
+  if (machine.nodes > 0 && context.nodes > 0 && machine.nodes != context.nodes)
+    throw InputError({"--nodes"},
+                     fmt::format("{}, and {} says {}", context.nodes, context.file, machine.nodes),
+                     "leave it out");
+  if (machine.nodes > 0) return {std::to_string(machine.nodes), ""};
+  if (context.nodes > 0) return {std::to_string(context.nodes), "of --nodes"};
+  return {"1", "the file is of one node; --nodes says how many there are"};
+}
+
+// A text in YAML's double quotes.
+std::string quoted(std::string text) {
+  std::replace(text.begin(), text.end(), '"', '\'');
+  std::replace(text.begin(), text.end(), '\\', '/');
+  return '"' + text + '"';
+}
+
+}  // namespace
+
+ClusterDescription cluster_description(const ImportedMachine& machine,
+                                       const MachineContext& context) {
+  // Names that are not in the catalogue are refused before they get into the description.
+  const auto check = [](const char* option, const std::string& name, auto find) {
+    try {
+      if (!name.empty()) (void)find(name);
+    } catch (const InputError& error) {
+      throw error.at({option});
+    }
+  };
+  check("--device", context.device, models::catalog_device);
+  check("--nic", context.nic, models::catalog_link);
+  check("--intra-link", context.intra, models::catalog_link);
+  ClusterDescription result;
+  result.yaml = fmt::format("cluster: {}\nsource: {}\n", quoted(printable(context.name)),
+                            quoted(fmt::format("{} ({})", printable(context.file), context.tool)));
+  const auto add = [&](const char* key, const Answer& answer, bool needed) {
+    const std::string why = answer.why.empty() ? "" : "  # " + answer.why;
+    if (!answer.value.empty()) {
+      result.yaml += fmt::format("{}: {}{}\n", key, answer.value, why);
+    } else {
+      result.yaml += fmt::format("# {}:{}\n", key, why);
+      if (needed) result.missing.emplace_back(key);
+    }
+  };
+  const Answer count = nodes(machine, context);
+  const Answer gpu = device(machine, context);
+  add("nodes", count, true);
+  const std::string per_node =
+      machine.gpus_per_node > 0 ? std::to_string(machine.gpus_per_node) : std::string();
+  add("ranks_per_node", {per_node, per_node.empty() ? "not told" : ""}, true);
+  add("device", gpu, true);
+  add("intra",
+      context.intra.empty() ? inside(machine, gpu.value) : Answer{context.intra, "of --intra-link"},
+      true);
+  add("nic", nic(machine, context), count.value != "1");
+  // What is offered can be read.
+  if (result.missing.empty()) (void)models::parse_cluster_yaml(result.yaml, context.file);
+  return result;
+}
+
+}  // namespace paceline::calibration

@@ -1,0 +1,299 @@
+// Tests: tests/calibration/import_machine_test.cc.
+#include "calibration/import/nccl_log.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "calibration/import/gpu_names.h"
+#include "calibration/import/table_text.h"
+
+namespace paceline::calibration {
+namespace {
+
+using Words = std::vector<std::string_view>;
+
+constexpr std::size_t most_lines = 5'000'000;
+constexpr double most_ranks = 1e6;
+
+// The word after the k-th that is equal to any of the names, whatever its case in "nRanks".
+std::optional<std::string_view> value_of(const Words& row, std::string_view name,
+                                         std::string_view other = {}) {
+  for (std::size_t i = 0; i + 1 < row.size(); ++i) {
+    if (row[i] == name || (!other.empty() && row[i] == other)) return row[i + 1];
+  }
+  return std::nullopt;
+}
+
+// GB/s of one NVLink in NCCL's model, by generation (src/graph/topo.h of 2.5 to 2.30).
+constexpr std::array<std::pair<double, int>, 7> nvlink_speeds = {
+    {{18, 1}, {20, 0}, {21, 2}, {22, 0}, {20.6, 4}, {40.1, 5}, {12, 0}}};
+constexpr int most_nvlinks = 18;
+
+class Reader {
+ public:
+  explicit Reader(const std::string& file) : file_(file) {}
+
+  void read(const TextLine& line) {
+    if (++lines_ > most_lines)
+      throw InputError({file_, line.number}, "there are more than 5 million lines", "give fewer");
+    read_version(line.text);
+    read_device(line.text);
+    const std::size_t at = line.text.find(" NCCL INFO ");
+    if (at == std::string_view::npos) return;
+    const Words before = words(line.text.substr(0, at));
+    // "HOST:PID:TID [DEV]".
+    if (before.size() < 2 || !before.back().starts_with('[')) return;
+    const std::string_view place = before[before.size() - 2];
+    const std::string host = printable(place.substr(0, place.find(':')));
+    constexpr std::string_view mark = " NCCL INFO ";
+    const std::string_view said = line.text.substr(at + mark.size());
+    const Words row = words(said);
+    read_rank(row, host, line.number);
+    read_nics(said, row, host);
+    read_path(row, said);
+    read_tree(said, host);
+  }
+
+  Imported finish() {
+    if (ranks_.empty())
+      throw InputError({file_}, "there is no rank of a communicator in this log",
+                       "run with NCCL_DEBUG=INFO, and give the output of all ranks");
+    const auto largest =
+        std::max_element(ranks_.begin(), ranks_.end(), [](const auto& a, const auto& b) {
+          return std::tuple(a.first.first, a.second.hosts.size()) <
+                 std::tuple(b.first.first, b.second.hosts.size());
+        });
+    Imported imported{.tool = "NCCL log", .version = version_};
+    ImportedMachine machine;
+    take_ranks(largest->first.first, largest->second, machine, imported);
+    take_links(machine, imported);
+    take_nics(machine, imported);
+    if (products_.size() == 1) {
+      machine.device_as_written = *products_.begin();
+      machine.device = gpu_of_product(machine.device_as_written);
+    }
+    if (products_.empty())
+      imported.remarks.emplace_back("NCCL does not name the GPUs: nccl-tests does, in its header");
+    imported.machine = std::move(machine);
+    return imported;
+  }
+
+ private:
+  struct Communicator {
+    std::map<int, std::string> hosts;  // by rank
+    int nodes = 0;
+    int local_ranks = 0;
+  };
+
+  void read_version(std::string_view line) {
+    constexpr std::string_view mark = "NCCL version ";
+    const std::size_t at = line.find(mark);
+    if (at == std::string_view::npos || !version_.empty()) return;
+    const Words after = words(line.substr(at + mark.size()));
+    if (!after.empty()) version_ = printable(after[0]);
+  }
+
+  // "#  Rank  0 Group  0 Pid 1887 on worker-1 device  0 [0x8d] NVIDIA H100 80GB HBM3".
+  void read_device(std::string_view line) {
+    const std::size_t device = line.find(" device ");
+    const std::size_t close = line.find("] ", device == std::string_view::npos ? 0 : device);
+    if (!line.starts_with('#') || device == std::string_view::npos ||
+        close == std::string_view::npos)
+      return;
+    products_.insert(printable(line.substr(close + 2)));
+  }
+
+  void read_rank(const Words& row, const std::string& host, int line) {
+    const auto rank = value_of(row, "rank");
+    const auto count = value_of(row, "nranks", "nRanks");
+    if (!rank || !count || !is_whole_number(*rank) || !is_whole_number(*count)) return;
+    const double ranks = number(*count).value_or(0);
+    const double index = number(*rank).value_or(0);
+    if (ranks < 1 || ranks > most_ranks || index >= ranks)
+      throw InputError({file_, line}, fmt::format("rank {} of {}", *rank, *count),
+                       "ranks are counted from 0, and are up to 1000000");
+    Communicator& communicator =
+        ranks_[{static_cast<int>(ranks), printable(value_of(row, "commId").value_or(""))}];
+    communicator.hosts[static_cast<int>(index)] = host;
+    const auto whole = [&](std::string_view name) {
+      const auto word = value_of(row, name);
+      const double value = word && is_whole_number(*word) ? number(*word).value_or(0) : 0;
+      return value <= ranks ? static_cast<int>(value) : 0;
+    };
+    if (const int nodes = whole("nNodes"); nodes > 0) communicator.nodes = nodes;
+    if (const int local = whole("localRanks"); local > 0) communicator.local_ranks = local;
+  }
+
+  // "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB ..", "NET/Socket : Using [0]eth0:..".
+  void read_nics(std::string_view said, const Words& row, const std::string& host) {
+    if (said.starts_with("Using network ") && row.size() > 2) network_ = printable(row[2]);
+    const bool ib = said.starts_with("NET/IB : Using ");
+    const bool socket = said.starts_with("NET/Socket : Using ");
+    if (!ib && !socket) return;
+    auto& nics = (ib ? ib_ : sockets_)[host];
+    for (const std::string_view word : row) {
+      const std::size_t close = word.find(']');
+      if (!word.starts_with('[') || close < 2 || close == std::string_view::npos ||
+          !is_whole_number(word.substr(1, close - 1)))
+        continue;
+      std::string_view name = word.substr(close + 1);
+      const std::size_t colon = name.find(':');
+      ImportedNic nic{.name = printable(name.substr(0, colon))};
+      nic.kind = socket                                         ? NicKind::sockets
+                 : name.find("/RoCE") != std::string_view::npos ? NicKind::roce
+                 : name.find("/IB") != std::string_view::npos   ? NicKind::infiniband
+                                                                : NicKind::unknown;
+      if (!nic.name.empty()) nics.try_emplace(nic.name, nic);
+    }
+  }
+
+  void read_path(const Words& row, std::string_view said) {
+    const auto via = value_of(row, "via");
+    if (via && via->starts_with("P2P")) ++peer_;
+    if (via && (via->starts_with("SHM") || *via == "direct")) ++shared_;
+    if (via && via->starts_with("NET/")) {
+      const std::string_view net = via->substr(4);
+      through_ = printable(net.substr(0, net.find('/')));
+      ++(net.find("GDRDMA") != std::string_view::npos ? direct_ : staged_);
+    }
+    if (said.find("NVLS multicast support is available") != std::string_view::npos) nvls_ = true;
+  }
+
+  // "+ NVL[264.0] - NVS/0", "+ NVL[44.0] - GPU/B000", "+ NET[25.0] - NET/0 (88b8/1/25.000000)",
+  // "+ PCI[24.0] - GPU/E000 (0)", "+ SYS[10.0] - CPU/1".
+  void read_tree(std::string_view said, const std::string& host) {
+    const Words row = words(said);
+    if (row.size() < 4 || row[0] != "+" || row[2] != "-") return;
+    const std::size_t open = row[1].find('[');
+    if (open == std::string_view::npos || !row[1].ends_with(']')) return;
+    const std::optional<double> rate = number(row[1].substr(open + 1, row[1].size() - open - 2));
+    const std::string_view kind = row[1].substr(0, open);
+    if (!rate || *rate <= 0 || *rate > 1e6) return;
+    if (kind == "NET") nets_[host][printable(row[3])] = *rate * 8;
+    if (kind == "NVL") {
+      nvl_.insert(*rate);
+      (row[3].starts_with("NVS") ? to_switch_ : to_gpu_) += 1;
+    }
+    if (kind == "PCI") tree_ = true;
+  }
+
+  void take_ranks(int ranks, const Communicator& communicator, ImportedMachine& machine,
+                  Imported& imported) const {
+    std::map<std::string, int> by_host;
+    for (const auto& [rank, host] : communicator.hosts) ++by_host[host];
+    const int seen = static_cast<int>(communicator.hosts.size());
+    const int on_first = by_host.begin()->second;
+    const bool even = std::all_of(by_host.begin(), by_host.end(),
+                                  [&](const auto& host) { return host.second == on_first; });
+    if (communicator.nodes > 0) machine.nodes = communicator.nodes;
+    if (communicator.local_ranks > 0) machine.gpus_per_node = communicator.local_ranks;
+    if (seen == ranks && even) {
+      machine.nodes = static_cast<int>(by_host.size());
+      machine.gpus_per_node = on_first;
+    } else if (seen == ranks) {
+      imported.remarks.emplace_back("hosts have different numbers of ranks, and no cluster here");
+    } else {
+      imported.remarks.push_back(
+          fmt::format("{} of {} ranks are in this log{}", seen, ranks,
+                      machine.nodes > 0 ? ", which says the rest" : ": give that of all of them"));
+    }
+  }
+
+  void take_links(ImportedMachine& machine, Imported& imported) const {
+    if (nvls_ || to_switch_ > 0) {
+      machine.inside = Inside::nvlink;
+    } else if (to_gpu_ > 0) {
+      imported.remarks.emplace_back(
+          "NVLink joins GPUs without a switch; nvidia-smi topo -m says which");
+      return;
+    } else if (tree_) {
+      machine.inside = peer_ == 0 && shared_ > 0 ? Inside::host_memory : Inside::pcie;
+    } else if (peer_ == 0 && shared_ > 0) {
+      machine.inside = Inside::host_memory;
+    } else if (peer_ > 0) {
+      imported.remarks.emplace_back(
+          "GPUs reach each other, and the log does not say over what: add GRAPH to "
+          "NCCL_DEBUG_SUBSYS");
+    }
+    if (nvl_.size() != 1 || to_switch_ == 0) return;
+    std::set<std::pair<int, int>> counts;  // of links, with their generation
+    for (const auto& [speed, generation] : nvlink_speeds) {
+      const double links = *nvl_.begin() / speed;
+      const double nearest = std::round(links);
+      if (nearest >= 2 && nearest <= most_nvlinks && std::abs(links - nearest) < 0.005 * nearest)
+        counts.insert({static_cast<int>(nearest), generation});
+    }
+    if (counts.size() != 1) return;
+    machine.nvlinks = counts.begin()->first;
+    machine.nvlink_generation = counts.begin()->second;
+  }
+
+  void take_nics(ImportedMachine& machine, Imported& imported) const {
+    const std::string& network = through_.empty() ? network_ : through_;
+    const bool socket = network == "Socket" || (network.empty() && ib_.empty());
+    const auto& by_host = socket ? sockets_ : ib_;
+    if (!network.empty() && network != "Socket" && network != "IB")
+      imported.remarks.push_back("messages travel by network " + network);
+    if (!by_host.empty()) {
+      for (const auto& [name, nic] : by_host.begin()->second) machine.nics.push_back(nic);
+    }
+    // The tree has the rates of NICs, by numbers instead of names.
+    if (!nets_.empty()) {
+      std::set<double> rates;
+      for (const auto& [name, rate] : nets_.begin()->second) rates.insert(rate);
+      if (rates.size() == 1) {
+        if (machine.nics.empty()) machine.nics.resize(nets_.begin()->second.size());
+        for (ImportedNic& nic : machine.nics) nic.gbit_per_s = *rates.begin();
+      }
+    }
+    const bool any_path = direct_ + staged_ > 0;
+    for (ImportedNic& nic : machine.nics) {
+      if (any_path && !socket) nic.gpudirect = staged_ == 0;
+    }
+    if (direct_ > 0 && staged_ > 0)
+      imported.remarks.push_back(fmt::format(
+          "{} of {} connections between nodes are without GPUDirect", staged_, direct_ + staged_));
+  }
+
+  const std::string& file_;
+  std::size_t lines_ = 0;
+  std::string version_;
+  std::string network_;  // "IB"
+  std::string through_;  // the same, of a connection
+  std::map<std::pair<int, std::string>, Communicator> ranks_;
+  std::map<std::string, std::map<std::string, ImportedNic>> ib_;       // by host and name
+  std::map<std::string, std::map<std::string, ImportedNic>> sockets_;  // likewise
+  std::map<std::string, std::map<std::string, double>> nets_;          // Gbit/s by host and number
+  std::set<std::string> products_;
+  std::set<double> nvl_;
+  std::size_t to_switch_ = 0;
+  std::size_t to_gpu_ = 0;
+  std::size_t peer_ = 0;
+  std::size_t shared_ = 0;
+  std::size_t direct_ = 0;
+  std::size_t staged_ = 0;
+  bool nvls_ = false;
+  bool tree_ = false;
+};
+
+}  // namespace
+
+bool looks_like_nccl_log(std::string_view text) {
+  return text.find(" NCCL INFO ") != std::string_view::npos;
+}
+
+Imported parse_nccl_log(std::string_view text, const std::string& file) {
+  Reader reader(file);
+  for (const TextLine& line : text_lines(text, file)) reader.read(line);
+  return reader.finish();
+}
+
+}  // namespace paceline::calibration

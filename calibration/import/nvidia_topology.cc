@@ -1,0 +1,220 @@
+// Tests: tests/calibration/import_machine_test.cc.
+#include "calibration/import/nvidia_topology.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+
+#include "calibration/import/table_text.h"
+
+namespace paceline::calibration {
+namespace {
+
+using Words = std::vector<std::string_view>;
+
+constexpr std::size_t most_devices = 1024;
+// From the nearest to the farthest. SOC is what drivers before 384 called SYS.
+constexpr std::array<std::string_view, 5> paths = {"PIX", "PXB", "PHB", "NODE", "SYS"};
+
+bool is_gpu(std::string_view word) {
+  return word.starts_with("GPU") && is_whole_number(word.substr(3));
+}
+
+bool is_path(std::string_view word) {
+  return word == "X" || word == "SOC" ||
+         (word.starts_with("NV") && is_whole_number(word.substr(2))) ||
+         std::find(paths.begin(), paths.end(), word) != paths.end();
+}
+
+// "GPU0 GPU1 ... CPU Affinity", or of a single GPU "GPU0 mlx5_0 CPU Affinity".
+bool is_header(const Words& row) {
+  return row.size() > 1 && is_gpu(row[0]) && !is_path(row[1]) &&
+         (is_gpu(row[1]) || std::find(row.begin(), row.end(), "Affinity") != row.end());
+}
+
+// The line without what underlines the header on a terminal.
+std::string without_underline(std::string_view line) {
+  std::string plain;
+  while (!line.empty()) {
+    const bool escape = line.starts_with("\x1b[4m") || line.starts_with("\x1b[0m");
+    if (escape) {
+      line.remove_prefix(4);
+    } else {
+      plain += line.front();
+      line.remove_prefix(1);
+    }
+  }
+  return plain;
+}
+
+struct Cell {
+  int nvlinks = 0;
+  std::size_t path = 0;  // of `paths`
+};
+
+class Matrix {
+ public:
+  explicit Matrix(const std::string& file) : file_(file) {}
+
+  void read(const TextLine& line) {
+    const std::string plain = without_underline(line.text);
+    const Words row = words(plain);
+    if (columns_.empty()) {
+      if (is_header(row)) read_header(row, line.number);
+    } else if (!row.empty() && is_gpu(row[0]) && rows_.size() < gpus_) {
+      read_row(row, line.number);
+    } else if (row.size() == 2 && row[0].starts_with("NIC") && row[0].ends_with(':')) {
+      names_[std::string(row[0].substr(0, row[0].size() - 1))] = printable(row[1]);
+    }
+  }
+
+  Imported finish() {
+    if (columns_.empty())
+      throw InputError({file_}, "there is no matrix of nvidia-smi topo -m",
+                       "its first line is GPU0 GPU1 ... CPU Affinity");
+    if (rows_.size() < gpus_)
+      throw InputError({file_}, fmt::format("{} of {} rows of GPUs", rows_.size(), gpus_),
+                       "give all of what nvidia-smi topo -m printed");
+    Imported imported{.tool = "nvidia-smi topo -m", .version = ""};
+    ImportedMachine machine;
+    machine.gpus_per_node = static_cast<int>(gpus_);
+    take_gpus(machine);
+    take_nics(machine);
+    imported.remarks.emplace_back(
+        "the matrix names neither the GPUs nor the rate of a NIC nor the generation of PCI "
+        "Express");
+    imported.machine = machine;
+    return imported;
+  }
+
+ private:
+  void read_header(const Words& row, int line) {
+    for (const std::string_view word : row) {
+      if (word == "CPU" || word == "NUMA") break;
+      columns_.emplace_back(printable(word));
+    }
+    if (columns_.size() > most_devices)
+      throw InputError({file_, line}, fmt::format("{} columns", columns_.size()),
+                       fmt::format("give a matrix of up to {}", most_devices));
+    while (gpus_ < columns_.size() && is_gpu(columns_[gpus_])) ++gpus_;
+  }
+
+  void read_row(const Words& row, int line) {
+    if (row[0] != columns_[rows_.size()])
+      throw InputError({file_, line}, "the row of " + in_quotes(row[0]),
+                       "that of " + columns_[rows_.size()] + " is due here");
+    if (row.size() < columns_.size() + 1)
+      throw InputError(
+          {file_, line},
+          fmt::format("{} cells, where the header has {}", row.size() - 1, columns_.size()),
+          "give the matrix as nvidia-smi prints it");
+    std::vector<Cell> cells;
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      const std::string_view word = row[i + 1];
+      if ((word == "X") != (i == rows_.size()))
+        throw InputError({file_, line}, in_quotes(word) + " in the column of " + columns_[i],
+                         "X stands for the device itself, and nowhere else");
+      cells.push_back(word == "X" ? Cell{} : cell(word, line));
+      if (i < rows_.size() && !is_same(cells[i], rows_[i][rows_.size()]))
+        throw InputError({file_, line},
+                         fmt::format("{} from {} to {}, and another path back", word,
+                                     columns_[rows_.size()], columns_[i]),
+                         "give the matrix as nvidia-smi prints it");
+    }
+    rows_.push_back(std::move(cells));
+  }
+
+  static bool is_same(const Cell& a, const Cell& b) {
+    return a.nvlinks == b.nvlinks && a.path == b.path;
+  }
+
+  [[nodiscard]] Cell cell(std::string_view word, int line) const {
+    if (word.starts_with("NV") && is_whole_number(word.substr(2)) && word.size() <= 4) {
+      const int links = static_cast<int>(*number(word.substr(2)));
+      if (links > 0) return {links, 0};
+    }
+    const auto path = std::find(paths.begin(), paths.end(), word == "SOC" ? "SYS" : word);
+    if (path == paths.end())
+      throw InputError({file_, line}, in_quotes(word) + " is no path",
+                       "a cell is X, NV#, PIX, PXB, PHB, NODE or SYS");
+    return {0, static_cast<std::size_t>(path - paths.begin())};
+  }
+
+  void take_gpus(ImportedMachine& machine) const {
+    int least = 0;
+    int most = 0;
+    std::size_t joined = 0;
+    std::size_t pairs = 0;
+    std::size_t farthest = 0;
+    std::vector<int> links(gpus_, 0);
+    for (std::size_t a = 0; a < gpus_; ++a) {
+      for (std::size_t b = 0; b < gpus_; ++b) {
+        if (a == b) continue;
+        const Cell& cell = rows_[a][b];
+        ++pairs;
+        links[a] += cell.nvlinks;
+        least = pairs == 1 ? cell.nvlinks : std::min(least, cell.nvlinks);
+        most = std::max(most, cell.nvlinks);
+        if (cell.nvlinks > 0)
+          ++joined;
+        else
+          farthest = std::max(farthest, cell.path);
+      }
+    }
+    if (pairs == 0) return;
+    const bool even = std::all_of(links.begin(), links.end(), [&](int n) { return n == links[0]; });
+    if (joined == 0) {
+      machine.inside = Inside::pcie;
+    } else if (joined == pairs) {
+      machine.inside = Inside::nvlink;
+      if (least == most) machine.nvlinks_of_pair = most;
+      if (least != most && even) machine.nvlinks = links[0];
+    } else {
+      machine.inside = even ? Inside::nvlink_mesh : Inside::nvlink_partly;
+      if (even) machine.nvlinks = links[0];
+    }
+    if (joined < pairs) machine.farthest = paths[farthest];
+  }
+
+  void take_nics(ImportedMachine& machine) const {
+    for (std::size_t column = gpus_; column < columns_.size(); ++column) {
+      const auto named = names_.find(columns_[column]);
+      ImportedNic nic{.name = named == names_.end() ? columns_[column] : named->second};
+      for (const std::vector<Cell>& row : rows_)
+        nic.beside_gpu = nic.beside_gpu || row[column].path <= 1;
+      machine.nics.push_back(nic);
+    }
+  }
+
+  const std::string& file_;
+  std::vector<std::string> columns_;
+  std::size_t gpus_ = 0;
+  std::vector<std::vector<Cell>> rows_;
+  std::map<std::string, std::string> names_;
+};
+
+}  // namespace
+
+bool looks_like_nvidia_topology(std::string_view text) {
+  constexpr std::size_t head = 1 << 16;
+  text = text.substr(0, head);
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string plain = without_underline(text.substr(begin, end - begin));
+    if (is_header(words(plain))) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+Imported parse_nvidia_topology(std::string_view text, const std::string& file) {
+  Matrix matrix(file);
+  for (const TextLine& line : text_lines(text, file)) matrix.read(line);
+  return matrix.finish();
+}
+
+}  // namespace paceline::calibration

@@ -1,0 +1,299 @@
+// Machines from nvidia-smi topo -m, NCCL's topologies and NCCL's logs: what their files say, the
+// cluster descriptions that come of it, and what is wrong with such files.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "calibration/import/gpu_names.h"
+#include "calibration/import/import_file.h"
+#include "calibration/import/machine_cluster.h"
+#include "models/cluster/catalog_parts.h"
+#include "models/cluster/yaml.h"
+#include "tests/calibration/import_files.h"
+#include "tests/support/error_of.h"
+
+namespace paceline::calibration {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Imported parsed(const std::string& file) {
+  const std::string text = golden_import(file);
+  return import_text(guessed_format(text, file), text, "file", nullptr);
+}
+
+ClusterDescription described(const std::string& file, MachineContext context = {}) {
+  context.file = "file";
+  context.name = "lab";
+  context.tool = "tool";
+  return cluster_description(*parsed(file).machine, context);
+}
+
+models::Cluster cluster(const std::string& file, const MachineContext& context = {}) {
+  const ClusterDescription description = described(file, context);
+  EXPECT_THAT(description.missing, IsEmpty());
+  return models::parse_cluster_yaml(description.yaml, "out.yaml");
+}
+
+TEST(NvidiaTopology, CubeMeshOfEarlyDrivers) {
+  const models::Cluster dgx = cluster("nvidia_topo/375-dgx1-p100.txt",
+                                      {.nodes = 4, .device = "p100", .nic = "infiniband-edr"});
+  EXPECT_EQ(dgx.nodes, 4);
+  EXPECT_EQ(dgx.ranks_per_node, 8);
+  EXPECT_EQ(dgx.device.name, "p100");
+  EXPECT_EQ(dgx.intra.name, "nvlink1-mesh");
+  EXPECT_EQ(dgx.nic.name, "infiniband-edr");
+  EXPECT_EQ(dgx.nics_per_node, 4);
+}
+
+TEST(NvidiaTopology, SwitchOfSixteen) {
+  const models::Cluster dgx = cluster("nvidia_topo/450-dgx2-v100.txt", {.device = "v100-sxm3"});
+  EXPECT_EQ(dgx.nodes, 1);
+  EXPECT_EQ(dgx.ranks_per_node, 16);
+  EXPECT_EQ(dgx.intra.name, "nvlink2");
+}
+
+TEST(NvidiaTopology, NicsHaveTheirNamesAndPlaces) {
+  const ImportedMachine machine = *parsed("nvidia_topo/525-a100-nic-legend.txt").machine;
+  ASSERT_EQ(machine.nics.size(), 10u);
+  EXPECT_EQ(machine.nics[9].name, "mlx5_9");
+  EXPECT_TRUE(machine.nics[0].beside_gpu);
+  EXPECT_FALSE(machine.nics[9].beside_gpu);
+  EXPECT_EQ(machine.inside, Inside::nvlink);
+  EXPECT_EQ(machine.nvlinks_of_pair, 12);
+  const models::Cluster dgx = cluster("nvidia_topo/525-a100-nic-legend.txt",
+                                      {.nodes = 2, .device = "a100", .nic = "infiniband-hdr"});
+  EXPECT_EQ(dgx.nics_per_node, 8);
+  EXPECT_EQ(dgx.intra.name, "nvlink3");
+}
+
+TEST(NvidiaTopology, WhatIsNotToldIsLeftOpen) {
+  EXPECT_THAT(described("nvidia_topo/550-pcie.txt").missing, ElementsAre("device", "intra"));
+  EXPECT_THAT(described("nvidia_topo/550-pcie.txt", {.nodes = 2}).missing,
+              ElementsAre("device", "intra", "nic"));
+  const ClusterDescription h100 = described("nvidia_topo/570-h100-underlined.txt");
+  EXPECT_THAT(h100.missing, ElementsAre("device", "intra"));
+  EXPECT_THAT(h100.yaml,
+              HasSubstr("# intra:  # NVLink, 18 between every two, and not told of which "
+                        "generation"));
+  // A device has its generation.
+  EXPECT_EQ(cluster("nvidia_topo/570-h100-underlined.txt", {.device = "h100"}).intra.name,
+            "nvlink4");
+  EXPECT_EQ(cluster("nvidia_topo/570-h100-underlined.txt", {.device = "b200"}).intra.name,
+            "nvlink5");
+}
+
+TEST(NvidiaTopology, FewerLinksAreAShareOfTheCataloguesLink) {
+  std::string text = golden_import("nvidia_topo/525-a100-nic-legend.txt");
+  for (std::size_t at; (at = text.find("NV12")) != std::string::npos;) text.replace(at, 4, "NV8");
+  const Imported imported = import_text(ImportFormat::nvidia_topology, text, "file", nullptr);
+  const ClusterDescription description = cluster_description(
+      *imported.machine, {.file = "file", .name = "a800", .device = "a100-80g"});
+  const models::Cluster a800 = models::parse_cluster_yaml(description.yaml, "out.yaml");
+  const models::Link whole = models::catalog_link("nvlink3");
+  EXPECT_NEAR(a800.intra.line_rate.value / whole.line_rate.value, 8.0 / 12, 1e-5);
+  EXPECT_NEAR(a800.intra.bandwidth.value / whole.bandwidth.value, 8.0 / 12, 1e-5);
+  EXPECT_EQ(a800.intra.bandwidth.provenance, Provenance::assumed);
+  EXPECT_EQ(a800.intra.bandwidth.source, "8 of the 12 NVLinks of nvlink3");
+}
+
+TEST(NvidiaTopology, ErrorsNameTheLine) {
+  const std::string text = golden_import("nvidia_topo/550-pcie.txt");
+  const auto error = [](const std::string& bad) {
+    return test::error_of(
+        [&] { return import_text(ImportFormat::nvidia_topology, bad, "file", nullptr); });
+  };
+  EXPECT_EQ(error("nothing\n"),
+            "file: there is no matrix of nvidia-smi topo -m; its first line is GPU0 GPU1 ... CPU "
+            "Affinity");
+  EXPECT_EQ(error(text.substr(0, text.find("GPU6\tSYS"))),
+            "file: 6 of 8 rows of GPUs; give all of what nvidia-smi topo -m printed");
+  EXPECT_EQ(error(with(text, "GPU1\tPHB", "GPU1\tPHX")),
+            "file:3: 'PHX' is no path; a cell is X, NV#, PIX, PXB, PHB, NODE or SYS");
+  EXPECT_EQ(error(with(text, "GPU1\tPHB", "GPU1\tPIX")),
+            "file:3: PIX from GPU1 to GPU0, and another path back; give the matrix as nvidia-smi "
+            "prints it");
+  EXPECT_EQ(
+      error(with(text, "GPU1\tPHB\t X ", "GPU1\tPHB\tPHB")),
+      "file:3: 'PHB' in the column of GPU1; X stands for the device itself, and nowhere else");
+  EXPECT_EQ(error(with(text, "GPU2\tNODE", "GPU3\tNODE")),
+            "file:4: the row of 'GPU3'; that of GPU2 is due here");
+  EXPECT_EQ(error("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X\n"),
+            "file:2: 1 cells, where the header has 2; give the matrix as nvidia-smi prints it");
+}
+
+TEST(NcclTopology, CubeMeshOfInfiniband) {
+  const models::Cluster dgx = cluster("nccl_topology/2.8-dgx1-v100.xml", {.nodes = 16});
+  EXPECT_EQ(dgx.nodes, 16);
+  EXPECT_EQ(dgx.ranks_per_node, 8);
+  EXPECT_EQ(dgx.device.name, "v100");
+  EXPECT_EQ(dgx.intra.name, "nvlink2-mesh");
+  EXPECT_EQ(dgx.nic.name, "infiniband-edr");
+  EXPECT_EQ(dgx.nics_per_node, 4);
+  EXPECT_TRUE(dgx.gpudirect);
+}
+
+TEST(NcclTopology, SwitchesAndTheFastestNics) {
+  const Imported imported = parsed("nccl_topology/2.21-dgx-a100.xml");
+  EXPECT_EQ(imported.version, "version 1");
+  ASSERT_EQ(imported.machine->nics.size(), 9u);
+  EXPECT_EQ(imported.machine->nics[8].kind, NicKind::roce);
+  const models::Cluster dgx = cluster("nccl_topology/2.21-dgx-a100.xml", {.nodes = 8});
+  EXPECT_EQ(dgx.device.name, "a100");
+  EXPECT_EQ(dgx.intra.name, "nvlink3");
+  EXPECT_EQ(dgx.nic.name, "infiniband-hdr");
+  EXPECT_EQ(dgx.nics_per_node, 8);
+}
+
+TEST(NcclTopology, PciExpressAndSockets) {
+  const ClusterDescription description = described("nccl_topology/2.23-pcie-sockets.xml");
+  EXPECT_THAT(description.missing, ElementsAre("device"));
+  EXPECT_THAT(description.yaml, HasSubstr("intra: pcie4-x16  #"));
+  EXPECT_THAT(description.yaml, HasSubstr("nic: tcp-10g  # 1 NIC (eth0), TCP 10 Gbit/s"));
+  EXPECT_THAT(description.yaml, HasSubstr("PCI device 0x2684, which is not in the catalogue"));
+}
+
+TEST(NcclTopology, AListOfPciDevicesSaysNothingOfLinks) {
+  const Imported imported = parsed("nccl_topology/vm-given-to-nccl.xml");
+  EXPECT_EQ(imported.machine->gpus_per_node, 8);
+  EXPECT_EQ(imported.machine->inside, Inside::unknown);
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("lists PCI devices for NCCL to look at")));
+}
+
+TEST(NcclTopology, ErrorsNameThePlace) {
+  const std::string text = golden_import("nccl_topology/2.21-dgx-a100.xml");
+  const auto error = [](const std::string& bad) {
+    return test::error_of(
+        [&] { return import_text(ImportFormat::nccl_topology, bad, "file", nullptr); });
+  };
+  EXPECT_THAT(error(text.substr(0, text.size() / 2)), HasSubstr("this is not XML: "));
+  EXPECT_EQ(error("<topology/>"),
+            "file: there is no <system>; give what NCCL wrote to NCCL_TOPO_DUMP_FILE");
+  EXPECT_EQ(error("<system version=\"1\"/>"),
+            "file:1:1: there is no <gpu> in it; give what NCCL wrote to NCCL_TOPO_DUMP_FILE");
+  EXPECT_EQ(error(with(text, "sm=\"80\"", "sm=\"eighty\"")),
+            "file:5:13: sm of <gpu> is 'eighty'; it is a whole number up to 1000");
+  EXPECT_THAT(error(with(text, "speed=\"200000\"", "speed=\"-1\"")),
+              HasSubstr("speed of <net> is '-1'; it is a whole number up to 100000000"));
+  EXPECT_THAT(error(with(text, "count=\"2\"", "count=\"9999\"")), HasSubstr("count of <nvlink>"));
+  std::string deep = "<system version=\"1\">";
+  for (int i = 0; i < 100; ++i) deep += "<pci>";
+  for (int i = 0; i < 100; ++i) deep += "</pci>";
+  EXPECT_THAT(error(deep + "</system>"), HasSubstr("elements nest more than 64 deep"));
+}
+
+TEST(NcclLog, RanksOfSeveralHosts) {
+  const Imported imported = parsed("nccl_log/2.10-roce-nccl-tests.log");
+  EXPECT_EQ(imported.version, "2.10.3+cuda11.0");
+  const models::Cluster two =
+      cluster("nccl_log/2.10-roce-nccl-tests.log", {.nic = "roce-100g", .intra = "nvlink3"});
+  EXPECT_EQ(two.nodes, 2);
+  EXPECT_EQ(two.ranks_per_node, 8);
+  EXPECT_EQ(two.device.name, "a100-80g");
+  EXPECT_EQ(two.nics_per_node, 2);
+  EXPECT_TRUE(two.gpudirect);
+}
+
+TEST(NcclLog, OneNodeOfFourWithTheTreeOfDevices) {
+  const Imported imported = parsed("nccl_log/2.21-h100-one-node-of-four.log");
+  EXPECT_THAT(imported.remarks, Contains("8 of 32 ranks are in this log, which says the rest"));
+  const models::Cluster four =
+      cluster("nccl_log/2.21-h100-one-node-of-four.log", {.device = "h100"});
+  EXPECT_EQ(four.nodes, 4);
+  EXPECT_EQ(four.ranks_per_node, 8);
+  EXPECT_EQ(four.intra.name, "nvlink4");
+  EXPECT_EQ(four.nic.name, "infiniband-ndr");
+  EXPECT_EQ(four.nics_per_node, 8);
+}
+
+TEST(NcclLog, WithoutGpuDirect) {
+  const models::Cluster two =
+      cluster("nccl_log/2.4-infiniband-no-gpudirect.log",
+              {.device = "v100", .nic = "infiniband-edr", .intra = "nvlink2"});
+  EXPECT_EQ(two.nodes, 2);
+  EXPECT_EQ(two.ranks_per_node, 4);
+  EXPECT_FALSE(two.gpudirect);
+}
+
+TEST(NcclLog, ThroughTheHostsMemory) {
+  const Imported imported = parsed("nccl_log/2.27-shared-memory.log");
+  EXPECT_EQ(imported.machine->inside, Inside::host_memory);
+  EXPECT_EQ(imported.machine->nodes, 1);
+  EXPECT_EQ(imported.machine->nics.at(0).kind, NicKind::sockets);
+}
+
+TEST(NcclLog, PartOfAJobIsNoCluster) {
+  std::string text = golden_import("nccl_log/2.4-infiniband-no-gpudirect.log");
+  text.resize(text.find("node1:404:604 [0] NCCL INFO comm"));
+  const Imported imported = import_text(ImportFormat::nccl_log, text, "file", nullptr);
+  EXPECT_THAT(imported.remarks, Contains("4 of 8 ranks are in this log: give that of all of them"));
+  EXPECT_EQ(imported.machine->nodes, 0);
+  EXPECT_EQ(imported.machine->gpus_per_node, 0);
+}
+
+TEST(NcclLog, ErrorsNameTheLine) {
+  const auto error = [](const std::string& bad) {
+    return test::error_of(
+        [&] { return import_text(ImportFormat::nccl_log, bad, "file", nullptr); });
+  };
+  EXPECT_EQ(error("a:1:2 [0] NCCL INFO Bootstrap : Using eth0\n"),
+            "file: there is no rank of a communicator in this log; run with NCCL_DEBUG=INFO, and "
+            "give the output of all ranks");
+  EXPECT_EQ(error("\na:1:2 [0] NCCL INFO comm 0x1 rank 9 nranks 8 cudaDev 0 - Init COMPLETE\n"),
+            "file:2: rank 9 of 8; ranks are counted from 0, and are up to 1000000");
+}
+
+TEST(MachineCluster, WhatTheFileSaysCannotBeContradicted) {
+  EXPECT_EQ(test::error_of(
+                [] { return described("nccl_topology/2.8-dgx1-v100.xml", {.device = "p100"}); }),
+            "--device: p100, and file says v100; leave it out");
+  EXPECT_EQ(
+      test::error_of([] { return described("nccl_log/2.10-roce-nccl-tests.log", {.nodes = 3}); }),
+      "--nodes: 3, and file says 2; leave it out");
+  EXPECT_THAT(
+      test::error_of([] { return described("nvidia_topo/550-pcie.txt", {.intra = "pcie4"}); }),
+      HasSubstr("--intra-link: unknown link 'pcie4'"));
+}
+
+// Every name that the tables of other tools' names lead to is one of the catalogue.
+TEST(MachineCluster, NamesAreThoseOfTheCatalogue) {
+  for (const models::CatalogEntry& entry : models::catalog_devices())
+    (void)nvlink_generation(entry.name);
+  for (const char* pci : {"0x102d", "0x17fd", "0x17c2", "0x1b38", "0x1b06", "0x15f9", "0x15f8",
+                          "0x1db5", "0x1db1", "0x1db4", "0x1db8", "0x1eb8", "0x1e07", "0x1e02",
+                          "0x20b2", "0x20b0", "0x20f1", "0x2330", "0x2331", "0x2335", "0x2901"}) {
+    SCOPED_TRACE(pci);
+    EXPECT_EQ(models::catalog_device(gpu_of_pci_device(pci)).name, gpu_of_pci_device(pci));
+  }
+  EXPECT_EQ(gpu_of_product("NVIDIA H100 80GB HBM3"), "h100");
+  EXPECT_EQ(gpu_of_product("Tesla V100-SXM2-16GB"), "v100");
+  EXPECT_EQ(gpu_of_product("NVIDIA GeForce RTX 2080 Ti"), "rtx-2080-ti");
+  EXPECT_EQ(gpu_of_product("NVIDIA H20-3e"), "");
+}
+
+// Whatever is cut out of a file, or put into it, is a line or a description.
+RC_GTEST_PROP(MachineProperty, SurvivesDamage, ()) {
+  const std::string file = *rc::gen::element<std::string>(
+      "nvidia_topo/525-a100-nic-legend.txt", "nccl_topology/2.21-dgx-a100.xml",
+      "nccl_log/2.21-h100-one-node-of-four.log", "nccl_log/2.4-infiniband-no-gpudirect.log");
+  std::string text = golden_import(file);
+  const ImportFormat format = guessed_format(text, file);
+  for (int i = 0; i < 3; ++i) {
+    const auto at = *rc::gen::inRange<std::size_t>(0, text.size());
+    const auto length = *rc::gen::inRange<std::size_t>(0, 200);
+    const std::string put = *rc::gen::element<std::string>("", "\t", "NV99", "-1", "rank 7", "<",
+                                                           "[", "1e300", "99999999", "GPU0");
+    text.replace(at, length, put);
+  }
+  const std::string error = test::error_of([&] {
+    const Imported imported = import_text(format, text, "file", nullptr);
+    return cluster_description(*imported.machine, {.file = "file", .name = "lab", .tool = "tool"});
+  });
+  RC_ASSERT(error.find('\n') == std::string::npos);
+}
+
+}  // namespace
+}  // namespace paceline::calibration
