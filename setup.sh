@@ -25,6 +25,7 @@ packages=(
   python3-pytest python3-mypy python3-venv python3-pip python3-matplotlib   # its tests and its example
   python3-onnx python3-protobuf python3-torchvision   # ONNX models and Chakra traces; models of PyTorch to try
   python3-sphinx python3-myst-parser furo   # the manual as a site; without them that test is skipped
+  dpkg-dev file         # packages of Debian; without them that test is skipped
   iproute2 util-linux   # the lab: hosts as network namespaces
   libboost-context-dev  # threads of GPU blocks, as the tests' double of CUDA runs them
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev   # tests and benchmarks
