@@ -194,7 +194,7 @@ simulator::PredictionRequest Job::request(const LoadedNetwork& network, int rank
           .overlap = overlap,
           .stored_sample = network.stored_sample,
           .compute_is_exact = compute_is_exact,
-          .haste = names_strategies ? simulator::Haste::none : simulator::Haste::in_time,
+          .haste = names_strategies ? simulator::Haste::none : haste,
           .stragglers = stragglers,
           .baseline_ranks = baseline_ranks};
 }

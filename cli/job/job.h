@@ -68,6 +68,7 @@ struct Job {
   std::vector<models::WireType> wires;
   std::vector<const models::Strategy*> strategies;
   bool names_strategies = false;  // the user named them, and waits as long as they take
+  simulator::Haste haste = simulator::Haste::in_time;  // of rows that nobody named
   simulator::ThresholdRequest thresholds;
   std::optional<models::Overlap> overlap;
   bool compute_is_exact = false;  // as in simulator::PredictionRequest

@@ -55,16 +55,6 @@ Json rows_json(const PredictionTable& table) {
   return rows;
 }
 
-Json left_out_json(const PredictionTable& table) {
-  Json json = Json::array();
-  for (const simulator::LeftOut& row : table.left_out)
-    json.push_back({{"name", row.name},
-                    {"wire_type", name(row.wire)},
-                    {"why", row.why},
-                    {"remedy", row.remedy}});
-  return json;
-}
-
 // The row with a star, and those that no prediction tells from it.
 Json best_json(const PredictionTable& table) {
   const auto named = [&](std::size_t row) -> Json {
@@ -120,6 +110,16 @@ Json table_json(const PredictionTable& table) {
 }
 
 }  // namespace
+
+Json left_out_json(const PredictionTable& table) {
+  Json json = Json::array();
+  for (const simulator::LeftOut& row : table.left_out)
+    json.push_back({{"name", row.name},
+                    {"wire_type", name(row.wire)},
+                    {"why", row.why},
+                    {"remedy", row.remedy}});
+  return json;
+}
 
 Json setting_json(const Job& job) {
   return {{"nic", job.nic.empty() ? Json(nullptr) : Json(job.nic)},

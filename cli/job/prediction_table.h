@@ -62,6 +62,8 @@ void add_sensitivity(PredictionTable& table);
 [[nodiscard]] std::string predictions_json(std::span<const PredictionTable> tables);
 [[nodiscard]] std::string scaling_json(std::span<const PredictionTable> tables,
                                        std::span<const MeasuredThroughput> measured = {});
+// The strategies that a table leaves out, as those documents have them.
+[[nodiscard]] Json left_out_json(const PredictionTable& table);
 // The options that change what is predicted, as an object of the keys that those documents have,
 // too.
 [[nodiscard]] Json setting_json(const Job& job);

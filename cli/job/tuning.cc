@@ -84,6 +84,7 @@ void compare_with_others(Job& job) {
 }
 
 void leave_out_untimed(Job& job) {
+  job.haste = simulator::Haste::in_time_by_any_engine;
   if (job.engine != simulator::EngineKind::step || job.names_strategies) return;
   std::erase_if(job.strategies,
                 [](const models::Strategy* strategy) { return strategy->on_servers() != nullptr; });
@@ -195,6 +196,7 @@ std::string to_json(const Tuning& tuning) {
                                   {"wire_type", name(row.plan.wire)},
                                   {"iteration_s", row.iteration.value.value()},
                                   {"gain", tuning.gain_over(row)}});
+  json["left_out"] = left_out_json(tuning.table);
   json["warnings"] = tuning.table.warnings;
   json["rests_on"] = basis_json(job);
   return json.indented();

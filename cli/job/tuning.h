@@ -38,8 +38,9 @@ struct Tuning {
 // there are GPUs. To be called before leave_out_untimed().
 void compare_with_others(Job& job);
 
-// Leaves out strategies whose buckets share links in flight, which the step engine does not see, where
-// that engine is asked for and the user named no strategies. To be called before tune_job().
+// Where the user named no strategies, leaves out those that an engine which is asked for cannot time, or
+// not in time: by the step engine, those whose buckets share links in flight, which it does not see;
+// by the flow engine, those with too many messages to follow, which have a line in the table's left_out. To be called before tune_job().
 void leave_out_untimed(Job& job);
 
 // The names of all-reduces in a list by commas; empty: all. Throws InputError that names --all-reduce.

@@ -26,6 +26,9 @@ struct MessageCount {
 // flow engine follows 0.8 to 7 million messages a second (November 2026, a 2-core EPYC VM), and so
 // such a row takes 10 to 100 ms.
 inline constexpr double most_followed_in_time = 75'000;
+// The same where the flow engine was asked for, and the row has no answer by another one: at most a
+// second.
+inline constexpr double most_followed_when_asked = 750'000;
 // The same for messages that the step engine prepares for one schedule, at 10 to 20 million a second.
 inline constexpr std::int64_t most_prepared_in_time = 1'500'000;
 

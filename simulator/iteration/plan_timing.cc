@@ -74,7 +74,16 @@ bool is_allowed(EngineKind asked, EngineKind kind) {
 }  // namespace
 
 TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine, Haste haste) {
-  const bool is_limited = haste == Haste::in_time && engine.kind() == EngineKind::automatic;
+  const bool is_asked_for = engine.kind() != EngineKind::automatic;
+  const bool is_limited =
+      is_asked_for ? haste == Haste::in_time_by_any_engine && engine.kind() == EngineKind::flow
+                   : haste != Haste::none;
+  const double most_followed = is_asked_for ? most_followed_when_asked : most_followed_in_time;
+  const auto takes_long = [&](std::string_view what, double followed) {
+    return FollowingTakesLong(
+        fmt::format("{} takes {:.2g} million messages to follow", what, followed / 1e6),
+        fmt::format("ask for it by --strategy {}", plan.strategy));
+  };
   const std::vector<models::Schedule> schedules = followed_schedules(plan);
   if (plan.ranks > 1 && !schedules.empty()) {
     const bool by_executor =
@@ -85,12 +94,8 @@ TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine, Ha
     if (by_executor) return {Beside::buckets_behind, EngineKind::executor};
     if (plan.streams > 1 && plan.buckets.size() > 1) {
       const double followed = is_limited ? followed_together(plan, engine.cost()) : 0;
-      if (followed > most_followed_in_time)
-        throw TogetherTakesLong(
-            fmt::format("its buckets travel together, and that takes {:.2g} million messages to "
-                        "follow",
-                        followed / 1e6),
-            fmt::format("ask for it by --strategy {}", plan.strategy));
+      if (followed > most_followed)
+        throw takes_long("its buckets travel together, and that", followed);
       return {Beside::other_buckets, network_engine_kind(engine.kind(), schedules, engine.cost())};
     }
   }
@@ -102,8 +107,9 @@ TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine, Ha
     method.engine = engine.engine(k_fac_collective("reduce-scatter", plan.ranks));
   if (!is_limited || method.engine != EngineKind::flow) return method;
   const double followed = followed_alone(plan, engine.cost());
-  if (followed > most_followed_in_time) return {Beside::nothing, EngineKind::step, followed};
-  return method;
+  if (followed <= most_followed) return method;
+  if (is_asked_for) throw takes_long("it", followed);
+  return {Beside::nothing, EngineKind::step, followed};
 }
 
 PlanTimer::PlanTimer(const models::Plan& plan, TimingMethod method, const CommunicationCost& cost)

@@ -21,9 +21,9 @@
 
 namespace paceline::simulator {
 
-// In haste: buckets that travel together have more messages to follow than a table has time for. The
+// In haste: there are more messages to follow than a table has time for, and no other engine does. The
 // engine can follow them where there is no haste.
-class TogetherTakesLong : public TooManyMessages {
+class FollowingTakesLong : public TooManyMessages {
  public:
   using TooManyMessages::TooManyMessages;
 };
@@ -39,9 +39,9 @@ class TogetherTakesLong : public TooManyMessages {
 //  4. Else nothing, by the most detailed of the engines that the schedules need. A plan of K-FAC has
 //     its ring reduce-scatter and all-gather in the place of schedules.
 // In haste, the step engine takes the place of a flow engine that rule 4 chose where the plan has too
-// many messages to follow. Rule 3 has no such substitute. Only an automatic engine is replaced.
-// Throws InputError as network_engine_kind() does; TogetherTakesLong where rule 3 holds in haste and
-// there are too many messages; TooManyMessages where a schedule is too large for its engine.
+// many messages to follow. Rule 3 has no such substitute, nor has an engine that was asked for.
+// Throws InputError as network_engine_kind() does; FollowingTakesLong in haste where there are too many
+// messages and no substitute; TooManyMessages where a schedule is too large for its engine.
 [[nodiscard]] TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine,
                                          Haste haste = Haste::none);
 

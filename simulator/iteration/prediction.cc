@@ -202,7 +202,7 @@ Predictor::Setting& Predictor::setting(int ranks, Reading reading) {
                   request_.accumulate),
       cost, ranks);
   const std::int64_t most_messages =
-      request_.haste == Haste::in_time ? most_prepared_in_time : most_prepared_messages;
+      request_.haste != Haste::none ? most_prepared_in_time : most_prepared_messages;
   settings_.push_back(std::make_shared<Setting>(
       Setting{ranks,
               reading,
@@ -366,7 +366,7 @@ PlanningJob Predictor::planning_job(const models::Strategy& strategy,
   job.aside =
       bucket_aside(request_.wire, at.ranks, request_.precision, at.memory, at.engine.cost());
   if (at.ranks > 1) job.aside.fixed_s += at.launch.value();
-  if (request_.haste == Haste::in_time) {
+  if (request_.haste != Haste::none) {
     job.most_prepared = most_planned_in_time;
     job.most_followed = most_planned_in_time;
   }
@@ -620,13 +620,13 @@ IterationSpread Predictor::spread(const StrategyRun& stated, const TimeSpent& sp
 std::variant<StrategyPrediction, LeftOut> Predictor::row(const models::Strategy& strategy) {
   try {
     return predict(strategy);
-  } catch (const TogetherTakesLong& error) {
+  } catch (const FollowingTakesLong& error) {
     return LeftOut{std::string(strategy.name), request_.wire, error.problem(),
                    fmt::format("--strategy {} asks for it", strategy.name)};
   } catch (const TooManyMessages& error) {
     // The flow engine follows fewer messages than are prepared in time, and the step engine times
     // more of them.
-    const bool in_haste = request_.haste == Haste::in_time;
+    const bool in_haste = request_.haste != Haste::none;
     return LeftOut{std::string(strategy.name), request_.wire, error.problem(),
                    in_haste ? fmt::format("--strategy {} --engine step asks for it", strategy.name)
                             : error.remedy()};

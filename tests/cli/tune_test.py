@@ -117,6 +117,19 @@ class Tune(CommandTest):
         self.assertIn("not proven to be the best: links are shared", auto)
         self.assertIn("the search was stopped", auto)
 
+    def test_an_engine_that_is_asked_for_leaves_out_what_it_would_follow_for_long(self):
+        job = ("--model", "alexnet", "--cluster", "jizhi-p40", "--ranks", "1024", "--engine", "flow", "--time-limit", "0 s")
+        document = json.loads(self.done(run("tune", *job, "--json")))
+        names = {row["name"] for row in document["left_out"]}
+        self.assertIn("byte-scheduler", names)
+        self.assertFalse(names & {row["name"] for row in document["strategies"]})
+        for row in document["left_out"]:
+            self.assertIn("million messages to follow", row["why"])
+            self.assertEqual(row["remedy"], f"--strategy {row['name']} asks for it")
+        text = self.done(run("tune", *job))
+        for name in names:
+            self.assertIn(f"{name}: left out: ", text)
+
     def test_the_plan_runs(self):
         cluster = self.folder / "two-cores.yaml"
         shutil.copy(EXAMPLES / "two-cores.yaml", cluster)

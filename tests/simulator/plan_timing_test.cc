@@ -98,7 +98,10 @@ TEST(TimingMethod, InHasteTheStepEngineTakesThePlaceOfAFlowEngineWithTooMuchToFo
   EXPECT_EQ(timing_method(plan, engine).engine, EngineKind::flow);
   CollectiveTimer asked(cost, EngineKind::flow);
   EXPECT_EQ(timing_method(plan, asked, Haste::in_time).engine, EngineKind::flow);
+  EXPECT_EQ(timing_method(plan, engine, Haste::in_time_by_any_engine).engine, EngineKind::step);
+  EXPECT_THROW((void)timing_method(plan, asked, Haste::in_time_by_any_engine), FollowingTakesLong);
   const models::Plan small = plan_of("double-binary-tree");
+  EXPECT_EQ(timing_method(small, asked, Haste::in_time_by_any_engine).engine, EngineKind::flow);
   EXPECT_EQ(timing_method(small, engine, Haste::in_time).engine, EngineKind::flow);
   EXPECT_EQ(timing_method(small, engine, Haste::in_time).not_followed, 0);
 }
