@@ -12,6 +12,7 @@
 #include "calibration/import/import_profile.h"
 #include "calibration/import/machine_cluster.h"
 #include "calibration/import/table_text.h"
+#include "calibration/import/traced_network.h"
 #include "cli/command.h"
 #include "cli/job/files.h"
 #include "cli/job/job.h"
@@ -20,6 +21,7 @@
 #include "cli/report.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
+#include "models/network/yaml.h"
 
 namespace paceline::cli {
 namespace {
@@ -29,7 +31,7 @@ struct Options {
   std::string format = "auto";
   std::string model;
   std::string ranks;
-  std::string batch = "64";
+  std::string batch;
   std::string precision = "mixed";
   std::string wire;
   std::string library;
@@ -43,6 +45,7 @@ struct Options {
   std::string nic;
   std::string intra_link;
   std::string cluster_out;
+  std::string network_out;
   bool intra = false;
 };
 
@@ -68,7 +71,9 @@ calibration::ImportContext context_of(const Options& options, const models::Netw
   context.precision = job::parsing_option(
       "--precision", [&] { return models::precision_from_name(options.precision); });
   constexpr int most = 1'000'000;
-  context.batch_per_rank = job::optional_count("--batch", options.batch, most).value_or(0);
+  constexpr int usual_batch = 64;
+  context.batch_per_rank =
+      job::optional_count("--batch", options.batch, most).value_or(usual_batch);
   context.ranks = job::optional_count("--ranks", options.ranks, most).value_or(0);
   if (!options.wire.empty())
     context.wire =
@@ -238,6 +243,14 @@ void describe(const Options& options, const calibration::ImportContext& context,
   notice("cluster {} written to {}\n", context.name, options.cluster_out);
 }
 
+std::string network_name(const Options& options) {
+  const std::string name = calibration::printable(
+      options.name.empty() ? std::filesystem::path(options.file).stem().string() : options.name);
+  if (!models::is_name(name))
+    throw InputError({"--name"}, in_quotes(name) + " is no name of a network", "give --name");
+  return name;
+}
+
 void run(const Options& options, const Words& words) {
   if (options.file.empty())
     throw InputError("FILE is missing",
@@ -246,22 +259,39 @@ void run(const Options& options, const Words& words) {
                     {"--plot", options.plot, job::PathUse::output},
                     {"--html", options.html, job::PathUse::output},
                     {"--cluster-out", options.cluster_out, job::PathUse::output},
+                    {"--network-out", options.network_out, job::PathUse::output},
                     {"FILE", options.file, job::PathUse::input},
                     {"--cluster", options.cluster, job::PathUse::name_or_input},
                     {"--model", options.model, job::PathUse::name_or_input}});
   std::optional<models::Network> network;
   if (!options.model.empty())
     network = job::parsing_option("--model", [&] { return job::load_layers(options.model); });
-  const models::Network* layers = network ? &*network : nullptr;
-  const calibration::ImportContext context = context_of(options, layers);
+  if (network && !options.network_out.empty())
+    throw InputError({"--network-out"}, "--model says what the network is",
+                     "leave one of the two out");
   std::optional<calibration::ImportFormat> format;
   if (options.format != "auto")
     format = job::parsing_option(
         "--format", [&] { return calibration::import_format_from_name(options.format); });
   const std::string text = job::read_large_file(options.file, largest_trace_mib);
   if (!format) format = calibration::guessed_format(text, options.file);
-  const calibration::Imported imported =
-      calibration::import_text(*format, text, options.file, layers);
+  if (!options.network_out.empty() && *format != calibration::ImportFormat::kineto)
+    throw InputError({"--network-out"}, options.file + " is no trace of torch.profiler",
+                     "leave it out");
+  // Without --model, a trace that has the shapes of operators says itself what its network is.
+  std::optional<calibration::TracedNetwork> traced;
+  if (!network && *format == calibration::ImportFormat::kineto &&
+      (!options.network_out.empty() || calibration::has_shapes(text))) {
+    traced = calibration::traced_network(text, options.file, network_name(options));
+    network = traced->network;
+  }
+  const models::Network* layers = network ? &*network : nullptr;
+  calibration::ImportContext context = context_of(options, layers);
+  if (traced && options.batch.empty()) context.batch_per_rank = traced->batch;
+  calibration::Imported imported = calibration::import_text(*format, text, options.file, layers);
+  if (traced)
+    imported.remarks.insert(imported.remarks.begin(), traced->remarks.begin(),
+                            traced->remarks.end());
   if (imported.machine) {
     describe(options, context, imported);
     return;
@@ -294,6 +324,10 @@ void run(const Options& options, const Words& words) {
   if (!options.plot.empty()) write_plots(options.plot, result, imported, context.file);
   if (!options.html.empty())
     write_report_of(result, imported, profile, context.file, options, words);
+  if (!options.network_out.empty()) {
+    job::write_output_file(options.network_out, models::to_yaml(*network));
+    notice("network {} written to {}\n", network->name(), options.network_out);
+  }
   if (options.out.empty()) return;
   job::write_output_file(options.out, profile);
   notice("profile {} written to {}\n", result.profile.name, options.out);
@@ -322,7 +356,10 @@ void add_calibrate_import(Command& calibrate) {
       .add_option("--ranks", options->ranks,
                   "Ranks of the all-reduce or the run, where the file does not say")
       .value("N");
-  command.add_option("--batch", options->batch, "Samples of each rank in the trace").value("N");
+  command
+      .add_option("--batch", options->batch,
+                  "Samples of each rank in the trace, where its shapes do not say (64)")
+      .value("N");
   command.add_option("--precision", options->precision, "Precision of the traced computation")
       .value("fp32|mixed (mixed)");
   command
@@ -365,6 +402,10 @@ void add_calibrate_import(Command& calibrate) {
       .add_option("--intra-link", options->intra_link,
                   "Link of the catalogue between the GPUs of a node, where it is not told")
       .value("NAME");
+  command
+      .add_option("--network-out", options->network_out,
+                  "Network to write (YAML), of a trace of torch.profiler with record_shapes")
+      .value("FILE");
   command.on_run([options](const Words& words) { run(*options, words); });
 }
 

@@ -77,9 +77,17 @@ class Handler final : public nlohmann::json_sax<Json> {
     } else if (events_ > 0 && depth_ == events_ + 1) {
       return fail("an event that is no object");
     }
+    if (in_arguments_ && depth_ == events_ + 3) {
+      list_ = argument_ == "Input Dims"        ? List::sizes
+              : argument_ == "Concrete Inputs" ? List::concrete
+                                               : List::none;
+    } else if (depth_ == events_ + 4) {
+      next_input();
+    }
     return true;
   }
   bool end_array() override {
+    if (depth_ == events_ + 3) list_ = List::none;
     if (depth_ == events_) events_ = 0;
     --depth_;
     return true;
@@ -102,7 +110,28 @@ class Handler final : public nlohmann::json_sax<Json> {
     return false;
   }
 
+  // Makes room for the next input of the list that is open.
+  void next_input() {
+    if (list_ == List::sizes) event_.input_sizes.emplace_back();
+    if (list_ == List::concrete) event_.concrete_inputs.emplace_back();
+  }
+
+  void take_input(const std::string& text, std::optional<double> number) {
+    constexpr double largest = 1e12;
+    if (depth_ == events_ + 3) {
+      next_input();
+      if (list_ == List::concrete) event_.concrete_inputs.back() = text;
+    } else if (list_ == List::sizes && depth_ == events_ + 4 && number && *number >= 0 &&
+               *number <= largest) {
+      event_.input_sizes.back().push_back(static_cast<std::int64_t>(*number));
+    }
+  }
+
   bool scalar(std::string text, std::optional<double> number) {
+    if (list_ != List::none) {
+      take_input(text, number);
+      return true;
+    }
     if (in_arguments_ && depth_ == events_ + 2) {
       event_.arguments.push_back({std::move(argument_), std::move(text), number});
       argument_.clear();
@@ -142,6 +171,8 @@ class Handler final : public nlohmann::json_sax<Json> {
   std::size_t depth_ = 0;
   std::size_t events_ = 0;  // 0: not in the array of events
   std::size_t position_ = 0;
+  enum class List { none, sizes, concrete };
+  List list_ = List::none;  // of an event's arguments, that is open
   bool in_arguments_ = false;
   bool found_ = false;
 };

@@ -55,6 +55,8 @@ class Collector {
       trace.operators.push_back(
           {begin, end, thread, std::move(event.name), number_of(event, "Sequence number"),
            number_of(event, "External id"), number_of(event, "Fwd thread id") > 0});
+      trace.operators.back().input_sizes = std::move(event.input_sizes);
+      trace.operators.back().concrete_inputs = std::move(event.concrete_inputs);
     } else if (category == "user_annotation") {
       const int thread = thread_of(event);
       trace.annotations.push_back({begin, end, thread, std::move(event.name)});

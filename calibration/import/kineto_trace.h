@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -30,6 +31,9 @@ struct KinetoTrace {
     bool backward_unknown = false;   // which backward is its own cannot be told (autograd_order.h)
     int parent = none;
     int root = none;
+    // As in TraceEvent.
+    std::vector<std::vector<std::int64_t>> input_sizes = {};
+    std::vector<std::string> concrete_inputs = {};
 
     // Up to PyTorch 1.8, nothing stands around "MmBackward".
     [[nodiscard]] bool is_backward() const {

@@ -16,11 +16,15 @@ class CalibrationImport(unittest.TestCase):
     def test_every_golden_file_is_read_and_its_format_found(self):
         for path, words in ((self.GOLDEN / "nccl_tests", ()), (self.GOLDEN / "osu", ("--ranks", "4")),
                             (self.GOLDEN / "horovod", ()), (self.GOLDEN / "kineto", ("--model", str(EXAMPLES / "tiny-net.yaml"))),
-                            (self.GOLDEN / "pytorch", ("--model", str(EXAMPLES / "tiny-net.yaml")))):
+                            (self.GOLDEN / "pytorch", None)):
             files = sorted(path.iterdir())
             self.assertGreaterEqual(len(files), 3, path)
             for file in files:
-                result = run("calibrate", "import", str(file), *(() if "latency" in file.name or "bw" in file.name else words))
+                if words is None:
+                    words_of_file = () if "shapes" in file.name else ("--model", str(EXAMPLES / "tiny-net.yaml"))
+                else:
+                    words_of_file = () if "latency" in file.name or "bw" in file.name else words
+                result = run("calibrate", "import", str(file), *words_of_file)
                 self.assertEqual(result.returncode, 0, f"{file}: {result.stderr}")
                 self.assertEqual(result.stderr, "")
                 self.assertTrue("residual" in result.stdout or "iterations" in result.stdout, file)
@@ -185,6 +189,21 @@ class CalibrationImport(unittest.TestCase):
             self.assertEqual(refused.returncode, 2)
             self.assertIn("it does not say on how many ranks the run was; give --ranks", refused.stderr)
 
+    def test_a_trace_with_shapes_is_a_network_and_a_profile(self):
+        trace = self.GOLDEN / "pytorch" / "2.5-shapes.json"
+        with tempfile.TemporaryDirectory() as folder:
+            network, profile = os.path.join(folder, "net.yaml"), os.path.join(folder, "p.json")
+            result = run("calibrate", "import", str(trace), "--name", "traced", "--precision", "fp32", "--network-out", network, "--out", profile)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("11 of 11 layers of traced, 3 iterations, measured:", result.stdout)
+            self.assertIn("note: 11 operators of forward became layers: ", result.stdout)
+            layers = json.loads(pathlib.Path(profile).read_text())["layers"]
+            self.assertEqual((len(layers), layers[0]["network"], layers[0]["batch_per_rank"]), (11, "traced", 4))
+            shown = run("predict", "--model", network, "--cluster", str(EXAMPLES / "lab.yaml"), "--ranks", "2", "--batch", "4", "--precision", "fp32",
+                        "--strategy", "ring", "--profile", profile, "--json")
+            self.assertEqual(shown.returncode, 0, shown.stderr)
+            self.assertIn("11 of 11 layers as calibrated in profile traced", json.loads(shown.stdout)["strategies"][0]["compute_source"])
+
     def test_messages_give_predict_its_link(self):
         with tempfile.TemporaryDirectory() as folder:
             profile = os.path.join(folder, "p.json")
@@ -235,6 +254,10 @@ class CalibrationImport(unittest.TestCase):
                                ((topology, "--nic", "infiniband"), "--nic: unknown link 'infiniband'"),
                                ((topology, "--nodes", "0"), "--nodes: "),
                                ((kineto,), "give --model"),
+                               ((kineto, "--network-out", "/tmp/n.yaml"), "aten::conv2d: the trace has no shapes; profile with record_shapes=True; give --model"),
+                               ((str(self.GOLDEN / "pytorch" / "1.13-autograd-profiler.json"), "--network-out", "/tmp/n.yaml"), "this form of trace has no shapes"),
+                               ((nccl, "--network-out", "/tmp/n.yaml"), "is no trace of torch.profiler; leave it out"),
+                               ((kineto, "--model", network, "--network-out", "/tmp/n.yaml"), "--network-out: --model says what the network is"),
                                ((kineto, "--model", str(EXAMPLES / "tiny-net.yaml"), "--plot", "/tmp/x.svg"), "--plot: there is no curve"),
                                ((str(self.GOLDEN / "osu" / "5.6.2-allreduce.txt"),), "give --ranks"),
                                ((str(SOURCE / "README.md"),), "this is the output of no tool that is known here")):

@@ -7,6 +7,7 @@
 #include "calibration/fit/plot.h"
 #include "calibration/import/import_file.h"
 #include "calibration/import/machine_cluster.h"
+#include "calibration/import/traced_network.h"
 #include "models/base/error.h"
 #include "models/base/limits.h"
 #include "models/network/zoo.h"
@@ -54,6 +55,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
     } catch (const InputError&) {
     }
+  }
+  try {
+    const calibration::TracedNetwork traced = calibration::traced_network(text, "file", "fuzz");
+    PACELINE_ASSERT(traced.batch > 0, "a network reads a batch");
+  } catch (const InputError&) {
   }
   return 0;
 }
