@@ -233,14 +233,15 @@ class Reader {
       machine.nvlinks = gpus_.front().switched;
       return;
     }
+    std::set<std::string> buses;
+    for (const Gpu& gpu : gpus_) buses.insert(gpu.bus);
     std::size_t joined = 0;
     std::set<int> totals;
     std::set<int> pairs;
     for (const Gpu& gpu : gpus_) {
       int total = 0;
       for (const auto& [target, count] : gpu.to_gpus) {
-        const bool known = std::any_of(gpus_.begin(), gpus_.end(),
-                                       [&target](const Gpu& other) { return other.bus == target; });
+        const bool known = buses.contains(target);
         if (!known || count == 0) continue;
         ++joined;
         total += count;
