@@ -204,6 +204,36 @@ class CalibrationImport(unittest.TestCase):
             self.assertEqual(shown.returncode, 0, shown.stderr)
             self.assertIn("11 of 11 layers as calibrated in profile traced", json.loads(shown.stdout)["strategies"][0]["compute_source"])
 
+    def test_bad_files_are_one_line_and_exit_code_2(self):
+        def golden(name):
+            return (self.GOLDEN / name).read_text()
+
+        json_run, topology = golden("nccl_tests/2.17-json-float-two-nodes.json"), golden("nccl_topology/2.21-dgx-a100.xml")
+        matrix, mlperf = golden("nvidia_topo/550-pcie.txt"), golden("mlperf/0.7-resnet-blocks.log")
+        cases = (
+            ("cut.json", golden("pytorch/1.13-autograd-profiler.json")[:5000], "cut.json:1:5001: the JSON ends early; give a trace as the tool writes it"),
+            ("branch.json", golden("pytorch/2.5-shapes.json").replace("aten::dropout", "aten::add"), "branch.json: aten::add: branches meet in it, and a trace does not say which; give --model"),
+            ("size.json", json_run.replace('"size":1024', '"size":-1'), "size.json: results[0].size: -1 is not a whole number from 0 to 1000000000000000"),
+            ("gather.json", json_run.replace("all_reduce_perf", "all_gather_perf"), "gather.json: this is the output of 'all_gather_perf'; give that of all_reduce_perf"),
+            ("path.txt", matrix.replace("GPU1\tPHB", "GPU1\tPHX"), "path.txt:3: 'PHX' is no path; a cell is X, NV#, PIX, PXB, PHB, NODE or SYS"),
+            ("rows.txt", matrix[:matrix.index("GPU6\tSYS")], "rows.txt: 6 of 8 rows of GPUs; give all of what nvidia-smi topo -m printed"),
+            ("sm.xml", topology.replace('sm="80"', 'sm="eighty"'), "sm.xml:5:13: sm of <gpu> is 'eighty'; it is a whole number up to 1000"),
+            ("cut.xml", topology[:4000], "this is not XML: start-end tags mismatch; give what NCCL wrote to NCCL_TOPO_DUMP_FILE"),
+            ("rank.log", "\na:1:2 [0] NCCL INFO comm 0x1 rank 9 nranks 8 cudaDev 0 - Init COMPLETE\n", "rank.log:2: rank 9 of 8; ranks are counted from 0, and are up to 1000000"),
+            ("none.log", "a:1:2 [0] NCCL INFO Bootstrap : Using eth0\n", "none.log: there is no rank of a communicator in this log; run with NCCL_DEBUG=INFO"),
+            ("many.log", mlperf.replace('"value": 1281167', '"value": "many"'), "many.log:6: train_samples is no number; it is a whole number"),
+            ("unended.log", "".join(line for line in mlperf.splitlines(True) if "run_stop" not in line), "unended.log: there is no run_stop; give the log of a run that has ended"))
+        with tempfile.TemporaryDirectory() as folder:
+            written = os.path.join(folder, "out")
+            for name, text, problem in cases:
+                source = pathlib.Path(folder, name)
+                source.write_text(text)
+                words = ("--network-out", written) if name == "branch.json" else ("--model", str(EXAMPLES / "tiny-net.yaml"))
+                result = run("calibrate", "import", str(source), *words)
+                self.assertEqual((result.returncode, result.stdout, result.stderr.count("\n")), (2, "", 1), name)
+                self.assertIn(problem, result.stderr)
+                self.assertFalse(os.path.exists(written))
+
     def test_messages_give_predict_its_link(self):
         with tempfile.TemporaryDirectory() as folder:
             profile = os.path.join(folder, "p.json")
