@@ -152,7 +152,7 @@ std::string answer_text(const Capacity& capacity) {
   return text + doubts_text(capacity, answer) + gap_text(capacity, answer) + "\n";
 }
 
-std::string candidates_text(const Capacity& capacity, int width) {
+Table candidates_table(const Capacity& capacity) {
   const bool has_front = !capacity.front.empty();
   std::vector<std::size_t> shown = capacity.front;
   if (!has_front) {
@@ -185,11 +185,16 @@ std::string candidates_text(const Capacity& capacity, int width) {
                efficiency_interval_text(candidate.outcome.efficiency),
                row.expenses.energy ? to_text(row.expenses.energy->value) : "-"});
   }
-  const Table::Fitted fitted = table.fitted(width);
+  return table;
+}
+
+std::string candidates_text(const Capacity& capacity, int width) {
+  const Table::Fitted fitted = candidates_table(capacity).fitted(width);
   std::string text =
-      has_front ? "time against cost; whatever else is as fast as one of these costs more:\n"
-                : "no front of time against cost, for nothing says what a node costs (--node-price "
-                  "CLUSTER=PRICE); all candidates:\n";
+      !capacity.front.empty()
+          ? "time against cost; whatever else is as fast as one of these costs more:\n"
+          : "no front of time against cost, for nothing says what a node costs (--node-price "
+            "CLUSTER=PRICE); all candidates:\n";
   text += fitted.text;
   if (capacity.answer) text += "* the answer\n";
   if (!fitted.left_out.empty())
@@ -416,6 +421,10 @@ std::string asked_text(const job::Capacity& capacity) {
 std::string nearest_text(const job::Capacity& capacity) {
   const CapacityCandidate& nearest = capacity.candidates[*capacity.nearest];
   return place_text(capacity, nearest);
+}
+
+std::string to_markdown(const job::Capacity& capacity) {
+  return candidates_table(capacity).markdown();
 }
 
 std::string to_text(const job::Capacity& capacity, int width) {

@@ -10,6 +10,8 @@ namespace paceline::cli {
 // The answer, the front (or all candidates where nothing has a price) in at most `width` columns,
 // and notes.
 [[nodiscard]] std::string to_text(const job::Capacity& capacity, int width);
+// The candidates alone, in Markdown.
+[[nodiscard]] std::string to_markdown(const job::Capacity& capacity);
 
 // "cheapest within 12 h", "fastest for at most 500 USD at an efficiency of 90.0 % or more".
 [[nodiscard]] std::string asked_text(const job::Capacity& capacity);

@@ -11,11 +11,13 @@
 #include "cli/job/timeline_file.h"
 #include "cli/job/what_if.h"
 #include "cli/output.h"
+#include "cli/output_format.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/shared_options.h"
 #include "cli/what_if_text.h"
 #include "models/base/error.h"
+#include "models/base/json_records.h"
 
 namespace paceline::cli {
 namespace {
@@ -26,7 +28,7 @@ struct Options {
   std::string html;
   job::WhatIfOptions what_if;
   bool layers = false;
-  bool json = false;
+  OutputFormat format;
 };
 
 // Answers the questions of --what-if.
@@ -44,7 +46,8 @@ void run_what_if(const Options& options) {
   Progress progress("reading the timeline");
   const calibration::WhatIfAnswers answers = job::answer(options.files.run, what_if);
   progress.end();
-  print("{}", options.json ? to_json(answers) + "\n" : to_text(answers));
+  if (options.format.csv) return print("{}", csv_records(to_json(answers), {"answers"}));
+  print("{}", options.format.json ? to_json(answers) + "\n" : to_text(answers));
 }
 
 // Refuses what only --what-if takes.
@@ -83,6 +86,7 @@ void write_timelines(const models::TracedTimeline& measured,
 }
 
 void run(const Options& options, const Words& words) {
+  check_output_format(options.format);
   if (!options.what_if.questions.empty()) return run_what_if(options);
   check_compared(options);
   job::check_paths({{"--merged", options.merged, job::PathUse::output},
@@ -101,8 +105,10 @@ void run(const Options& options, const Words& words) {
   const calibration::Comparison comparison = calibration::compare(measured, predicted);
   progress.end();
   write_timelines(measured, predicted, comparison, options, words);
-  if (options.json)
+  if (options.format.json)
     print("{}\n", to_json(comparison, options.files));
+  else if (options.format.csv)
+    print("{}", csv_records(to_json(comparison, options.files), {"parts"}));
   else
     print("{}", to_text(comparison, options.files, options.layers));
 }
@@ -165,7 +171,8 @@ void add_compare(Command& app) {
   command.add_flag("--layers", options->layers,
                    "Also a row for each layer, and all buckets' casts (--json has them)");
   add_html_option(command, options->html);
-  command.add_flag("--json", options->json, "Print one JSON document");
+  add_json_option(command, options->format);
+  add_csv_option(command, options->format);
   command.on_run([options](const Words& words) { run(*options, words); });
 }
 

@@ -4,10 +4,12 @@
 #include "cli/command.h"
 #include "cli/cost_text.h"
 #include "cli/output.h"
+#include "cli/output_format.h"
 #include "cli/progress.h"
 #include "cli/shared_options.h"
 #include "cli/table.h"
 #include "cli/training_run_options.h"
+#include "models/base/json_records.h"
 
 namespace paceline::cli {
 namespace {
@@ -16,10 +18,11 @@ struct Options {
   job::JobOptions job;
   job::TrainingRunOptions run;
   bool wide = false;
-  bool json = false;
+  OutputFormat format;
 };
 
 void run(const Options& options) {
+  check_output_format(options.format);
   Progress progress;
   const job::CostTable table = job::cost_table(
       options.job, options.run,
@@ -27,10 +30,10 @@ void run(const Options& options) {
         progress.show(fmt::format("{}, {}", phase, strategy.name), share);
       }});
   warn(table.warnings);
-  if (options.json) {
-    print("{}\n", to_json(table));
-    return;
-  }
+  if (options.format.json) return print("{}\n", to_json(table));
+  if (options.format.csv)
+    return print("{}", csv_records(to_json(table), {"strategies"}, {"model", "cluster", "ranks"}));
+  if (options.format.markdown) return print("{}", to_markdown(table));
   const int width = options.wide ? unlimited_width : table_width();
   print("{}", wrapped(to_text(table, width), output_is_terminal() ? width : unlimited_width));
 }
@@ -49,7 +52,7 @@ void add_cost(Command& app) {
   add_node_power_option(command, options->run);
   add_plan_option(command, options->job.plan);
   add_wide_option(command, options->wide);
-  command.add_flag("--json", options->json, "Print one JSON document");
+  add_output_formats(command, options->format);
   command.on_run([options] { run(*options); });
 }
 

@@ -7,6 +7,7 @@
 #include "cli/job/files.h"
 #include "cli/job/option_values.h"
 #include "cli/output.h"
+#include "cli/output_format.h"
 #include "cli/progress.h"
 #include "cli/shared_options.h"
 #include "cli/table.h"
@@ -20,13 +21,11 @@ struct Options {
   job::CapacityOptions capacity;
   std::string plot;
   bool wide = false;
-  bool json = false;
-  bool csv = false;
+  OutputFormat format;
 };
 
 void check(const Options& options) {
-  if (options.json && options.csv)
-    throw InputError({"--csv"}, "there is --json, too", "leave one of the two out");
+  check_output_format(options.format);
   job::JobOptions job = options.capacity.job;
   job::require_option(job.model, "--model", "resnet50");
   job::require_option(job.cluster, "--cluster", "aws-p3-16xlarge,sony-abci");
@@ -53,10 +52,12 @@ void run(const Options& options) {
     job::write_output_file(options.plot, to_svg(capacity));
   }
   warn(capacity.warnings);
-  if (options.json) {
+  if (options.format.json) {
     print("{}\n", to_json(capacity));
-  } else if (options.csv) {
+  } else if (options.format.csv) {
     print("{}", to_csv(capacity));
+  } else if (options.format.markdown) {
+    print("{}", to_markdown(capacity));
   } else {
     const int width = options.wide ? unlimited_width : table_width();
     print("{}", wrapped(to_text(capacity, width), output_is_terminal() ? width : unlimited_width));
@@ -148,8 +149,7 @@ void add_plan_capacity(Command& app) {
   command.add_option("--plot", options->plot, "Draw time against cost of all candidates (SVG)")
       .value("FILE");
   add_wide_option(command, options->wide);
-  command.add_flag("--json", options->json, "Print one JSON document");
-  command.add_flag("--csv", options->csv, "Print comma-separated values of all candidates");
+  add_output_formats(command, options->format);
   command.on_run([options] { run(*options); });
 }
 

@@ -7,11 +7,13 @@
 #include "cli/job/plan_file.h"
 #include "cli/job/plan_timeline.h"
 #include "cli/output.h"
+#include "cli/output_format.h"
 #include "cli/prediction_progress.h"
 #include "cli/prediction_text.h"
 #include "cli/report.h"
 #include "cli/shared_options.h"
 #include "cli/table.h"
+#include "models/base/json_records.h"
 
 namespace paceline::cli {
 namespace {
@@ -24,7 +26,7 @@ struct Options {
   std::string html;
   bool sensitivity = false;
   bool wide = false;
-  bool json = false;
+  OutputFormat format;
 };
 
 job::Job load(const Options& options) {
@@ -67,6 +69,7 @@ void write_timelines(const job::PredictionTable& table, const Options& options,
 }
 
 void run(const Options& options, const Words& words) {
+  check_output_format(options.format);
   const job::Job job = load(options);
   const int ranks = ranks_of(options.job, job);
   const int width = options.wide ? unlimited_width : table_width();
@@ -83,8 +86,23 @@ void run(const Options& options, const Words& words) {
     job::write_plan(options.plan_out, row.plan, job.networks.front().work);
     notice("plan of {} written to {}\n", row.name, options.plan_out);
   }
-  if (options.json) {
-    print("{}\n", tables.size() == 1 ? to_json(tables.front()) : predictions_json(tables));
+  const auto document = [&] {
+    return tables.size() == 1 ? to_json(tables.front()) : predictions_json(tables);
+  };
+  if (options.format.json) {
+    print("{}\n", document());
+    return;
+  }
+  if (options.format.csv) {
+    std::vector<std::string_view> path = {"strategies"};
+    if (tables.size() > 1) path.insert(path.begin(), "predictions");
+    print("{}", csv_records(document(), path,
+                            {"model", "cluster", "ranks", "batch_per_rank", "precision"}));
+    return;
+  }
+  if (options.format.markdown) {
+    for (std::size_t i = 0; i < tables.size(); ++i)
+      print("{}{}", i == 0 ? "" : "\n", to_markdown(tables[i]));
     return;
   }
   for (std::size_t i = 0; i < tables.size(); ++i)
@@ -116,7 +134,7 @@ void add_predict(Command& app) {
                    "Also say what the fastest row would gain by better NICs, links, or devices");
   add_wide_option(command, options->wide);
   add_html_option(command, options->html);
-  command.add_flag("--json", options->json, "Print one JSON document");
+  add_output_formats(command, options->format);
   command.on_run([options](const Words& words) { run(*options, words); });
 }
 

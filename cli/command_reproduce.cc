@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/job/files.h"
 #include "cli/output.h"
+#include "cli/output_format.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/reproduce_convergence.h"
@@ -18,6 +19,7 @@
 #include "experiments/reproduction.h"
 #include "experiments/reproduction_json.h"
 #include "models/base/error.h"
+#include "models/base/json_records.h"
 #include "models/base/names.h"
 
 namespace paceline::cli {
@@ -40,7 +42,7 @@ struct Options {
   bool leave_one_out = false;
   bool mechanisms = false;
   bool commands = false;
-  bool json = false;
+  OutputFormat format;
 };
 
 // Every name that may be given.
@@ -119,12 +121,17 @@ void print_results(const experiments::LeftOneOut& results, const Options& option
   if (options.commands) {
     print("{}", commands_text(results.sources));
   } else if (options.name == all_name) {
-    print("{}",
-          options.json ? experiments::to_json(results.sources) + "\n" : all_text(results, options));
+    if (options.format.csv)
+      return print(
+          "{}", csv_records(experiments::to_json(results.sources), {"sources", "rows"}, {"name"}));
+    print("{}", options.format.json ? experiments::to_json(results.sources) + "\n"
+                                    : all_text(results, options));
   } else {
     const experiments::Reproduction& only = results.sources.front();
-    print("{}", options.json ? experiments::to_json(only) + "\n"
-                             : wrapped(to_text(only, table_width()), table_width()));
+    if (options.format.csv)
+      return print("{}", csv_records(experiments::to_json(only), {"rows"}, {"name"}));
+    print("{}", options.format.json ? experiments::to_json(only) + "\n"
+                                    : wrapped(to_text(only, table_width()), table_width()));
   }
 }
 
@@ -140,16 +147,21 @@ void print_mechanisms(const Options& options) {
   const std::vector<experiments::Without> without = experiments::reproduce_without_each(
       predict, [&](const std::string& name, double share) { progress.show(name, share); });
   progress.end();
-  print("{}", options.json ? experiments::to_json(with, without) + "\n"
-                           : wrapped(mechanisms_text(with, without, table_width()), table_width()));
+  print("{}", options.format.json
+                  ? experiments::to_json(with, without) + "\n"
+                  : wrapped(mechanisms_text(with, without, table_width()), table_width()));
 }
 
 void run(const Options& options, const Words& words) {
+  check_output_format(options.format);
+  if (options.format.csv && (options.name == convergence_name || options.mechanisms))
+    throw InputError({"--csv"}, "values are of published rows and their predictions",
+                     options.mechanisms ? "leave out --mechanisms" : "name a source, or all");
   if (!options.html.empty() && (options.name == convergence_name || options.mechanisms))
     throw InputError({"--html"}, "a report is of published rows and their predictions",
                      options.mechanisms ? "leave out --mechanisms" : "name a source, or all");
   if (options.name == convergence_name)
-    return reproduce_convergence(options.convergence, options.json);
+    return reproduce_convergence(options.convergence, options.format.json);
   if (!job::names_a_file(options.name)) {
     const std::vector<std::string> names = known_names();
     if (std::find(names.begin(), names.end(), options.name) == names.end())
@@ -213,7 +225,8 @@ void add_reproduce(Command& app) {
       .value("FILE");
   add_convergence_options(command, options->convergence);
   add_html_option(command, options->html);
-  command.add_flag("--json", options->json, "Print one JSON document");
+  add_json_option(command, options->format);
+  add_csv_option(command, options->format);
   command.on_run([options](const Words& words) { run(*options, words); });
 }
 

@@ -6,11 +6,13 @@
 #include "cli/job/plan_timeline.h"
 #include "cli/job/scaling.h"
 #include "cli/output.h"
+#include "cli/output_format.h"
 #include "cli/prediction_text.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/shared_options.h"
 #include "cli/table.h"
+#include "models/base/json_records.h"
 
 namespace paceline::cli {
 namespace {
@@ -20,12 +22,11 @@ struct Options {
   std::string measured;
   std::string html;
   bool wide = false;
-  bool json = false;
+  OutputFormat format;
 };
 
 // One line for each number of ranks, one column for each strategy and wire type.
-std::string points_text(const job::Job& job, const std::vector<job::PredictionTable>& tables,
-                        int width) {
+Table points_table(const job::Job& job, const std::vector<job::PredictionTable>& tables) {
   std::vector<Table::Column> columns = {{"ranks"}};
   for (const models::WireType wire : job.wires) {
     for (const models::Strategy* strategy : job.strategies)
@@ -52,7 +53,12 @@ std::string points_text(const job::Job& job, const std::vector<job::PredictionTa
     }
     rows.add(std::move(cells));
   }
-  return rows.blocks(width);
+  return rows;
+}
+
+std::string points_text(const job::Job& job, const std::vector<job::PredictionTable>& tables,
+                        int width) {
+  return points_table(job, tables).blocks(width);
 }
 
 std::string curve_text(const job::Job& job, const job::LoadedNetwork& network,
@@ -90,6 +96,7 @@ void write_report_of(const std::vector<job::PredictionTable>& tables, const std:
 }
 
 void run(const Options& options, const Words& words) {
+  check_output_format(options.format);
   job::Job job = load_job(options.job);
   check_outputs_of(options.job, {{"--html", options.html}});
   const int width = options.wide ? unlimited_width : table_width();
@@ -112,8 +119,13 @@ void run(const Options& options, const Words& words) {
   warn(all_warnings(tables));
   if (!options.html.empty())
     write_report_of(tables, scaling_json(tables, measured), options.html, words);
-  if (options.json) {
+  if (options.format.json) {
     print("{}\n", scaling_json(tables, measured));
+  } else if (options.format.csv) {
+    print("{}", csv_records(scaling_json(tables, measured), {"points", "strategies"},
+                            {"model", "cluster", "ranks", "batch_per_rank", "precision"}));
+  } else if (options.format.markdown) {
+    print("{}", points_table(job, tables).markdown());
   } else {
     print("{}", wrapped(curve_text(job, job.networks.front(), tables, width),
                         output_is_terminal() ? width : unlimited_width));
@@ -141,7 +153,7 @@ void add_scale(Command& app) {
           "and --html: 8=1710images/s,64=13200images/s")
       .value("RANKS=THROUGHPUT,...");
   add_html_option(command, options->html);
-  command.add_flag("--json", options->json, "Print one JSON document");
+  add_output_formats(command, options->format);
   command.on_run([options](const Words& words) { run(*options, words); });
 }
 

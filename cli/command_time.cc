@@ -8,6 +8,7 @@
 #include "cli/job/files.h"
 #include "cli/job/time_table.h"
 #include "cli/output.h"
+#include "cli/output_format.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/shared_options.h"
@@ -22,8 +23,7 @@ struct Options {
   job::TimeOptions time;
   std::string html;
   bool wide = false;
-  bool json = false;
-  bool csv = false;
+  OutputFormat format;
 };
 
 constexpr double micro = 1e-6;
@@ -153,8 +153,7 @@ std::string to_text(const job::TimeTable& table, const Options& options, int wid
 }
 
 void run(const Options& options, const Words& words) {
-  if (options.json && options.csv)
-    throw InputError({"--csv"}, "--json is given, too", "choose one");
+  check_output_format(options.format);
   job::check_paths({{"--html", options.html, job::PathUse::output},
                     {"--cluster", options.time.cluster, job::PathUse::name_or_input},
                     {"--profile", options.time.profile, job::PathUse::name_or_input}});
@@ -168,10 +167,13 @@ void run(const Options& options, const Words& words) {
     write_report(options.html, words,
                  fmt::format("all-reduces on {}, {} ranks", table.cluster.name, table.ranks),
                  {{"result", to_json(table)}});
-  if (options.json) {
+  if (options.format.json) {
     print("{}\n", to_json(table));
-  } else if (options.csv) {
+  } else if (options.format.csv) {
     print("{}", to_csv(table));
+  } else if (options.format.markdown) {
+    print("{}", (options.time.algorithm == "all" ? all_algorithms(table) : one_algorithm(table))
+                    .markdown());
   } else {
     const int width = options.wide ? unlimited_width : table_width();
     print("{}",
@@ -188,8 +190,7 @@ void add_time(Command& app) {
   add_time_options(command, options->time);
   add_wide_option(command, options->wide);
   add_html_option(command, options->html);
-  command.add_flag("--json", options->json, "Print one JSON document");
-  command.add_flag("--csv", options->csv, "Print comma-separated values");
+  add_output_formats(command, options->format);
   command.on_run([options](const Words& words) { run(*options, words); });
 }
 

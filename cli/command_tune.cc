@@ -14,12 +14,14 @@
 #include "cli/job/plan_timeline.h"
 #include "cli/job/tuning.h"
 #include "cli/output.h"
+#include "cli/output_format.h"
 #include "cli/prediction_text.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/shared_options.h"
 #include "cli/stop_signals.h"
 #include "cli/table.h"
+#include "models/base/json_records.h"
 #include "models/base/parse_units.h"
 #include "models/cluster/placement.h"
 
@@ -34,7 +36,7 @@ struct Options {
   std::string all_reduces;
   std::string time_limit = default_limit;
   std::string html;
-  bool json = false;
+  OutputFormat format;
 };
 
 std::string summary_text(const job::Tuning& tuning) {
@@ -81,7 +83,7 @@ std::string summary_text(const job::Tuning& tuning) {
   return text + "\n";
 }
 
-std::string buckets_text(const job::Tuning& tuning) {
+Table buckets_table(const job::Tuning& tuning) {
   const models::Plan& plan = tuning.tuned.plan;
   const models::NetworkWork& network = tuning.table.network.work;
   Table table({{"bucket"},
@@ -103,21 +105,26 @@ std::string buckets_text(const job::Tuning& tuning) {
                to_text(times.ready), to_text(times.start), to_text(times.end),
                to_text(times.exposed)});
   }
-  return table.fitted(table_width()).text + "\n";
+  return table;
 }
 
-std::string strategies_text(const job::Tuning& tuning) {
+Table strategies_table(const job::Tuning& tuning) {
   Table table({{"strategy", Align::left}, {"wire", Align::left}, {"iteration"}, {"longer by"}});
   for (const simulator::StrategyPrediction& row : tuning.table.rows)
     table.add({row.name, std::string(name(row.plan.wire)), to_text(row.iteration.value),
                signed_percent(tuning.gain_over(row))});
-  return table.text() + "\n" + haste_note({&tuning.table, 1}) + library_note(tuning.table) +
-         setting_text(tuning.table.job) +
+  return table;
+}
+
+std::string strategies_text(const job::Tuning& tuning) {
+  return strategies_table(tuning).text() + "\n" + haste_note({&tuning.table, 1}) +
+         library_note(tuning.table) + setting_text(tuning.table.job) +
          "All times are predicted. `paceline predict` says what "
          "they rest on.\n";
 }
 
 void run(const Options& options, const Words& words) {
+  check_output_format(options.format);
   job::Job job = load_job(options.job);
   job::compare_with_others(job);
   job::leave_out_untimed(job);
@@ -159,10 +166,15 @@ void run(const Options& options, const Words& words) {
                  {{"result", to_json(tuning)},
                   {"timeline", job::plan_timeline(tuning.table, plan, plan.strategy)}});
   }
-  if (options.json) {
+  if (options.format.json) {
     print("{}\n", to_json(tuning));
+  } else if (options.format.csv) {
+    print("{}", csv_records(to_json(tuning), {"buckets"}, {"model", "cluster", "ranks"}));
+  } else if (options.format.markdown) {
+    print("{}\n{}", buckets_table(tuning).markdown(), strategies_table(tuning).markdown());
   } else {
-    print("{}{}{}", summary_text(tuning), buckets_text(tuning), strategies_text(tuning));
+    print("{}{}\n{}", summary_text(tuning), buckets_table(tuning).fitted(table_width()).text,
+          strategies_text(tuning));
   }
   if (stop_asked() != runtime::StopReason::none) throw StoppedBySignal(stop_asked());
 }
@@ -191,7 +203,7 @@ void add_tune(Command& app) {
                   "How long to search where the best plan is not proven; Ctrl-C stops it, too")
       .value(fmt::format("TIME ({})", default_limit));
   add_html_option(command, options->html);
-  command.add_flag("--json", options->json, "Print one JSON document");
+  add_output_formats(command, options->format);
   command.on_run([options](const Words& words) { run(*options, words); });
 }
 

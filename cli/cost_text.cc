@@ -253,6 +253,10 @@ std::string expenses_basis(const models::Cluster& cluster) {
   return text;
 }
 
+std::string to_markdown(const job::CostTable& table) {
+  return cost_table_of(table).markdown();
+}
+
 std::string to_text(const job::CostTable& table, int width) {
   const job::Job& job = table.job(0);
   const job::CostRow& best = table.rows[table.best()];

@@ -17,5 +17,7 @@ namespace paceline::cli {
 
 // The table, at most `width` columns wide, and its notes.
 [[nodiscard]] std::string to_text(const job::CostTable& table, int width);
+// The table alone, in Markdown.
+[[nodiscard]] std::string to_markdown(const job::CostTable& table);
 
 }  // namespace paceline::cli

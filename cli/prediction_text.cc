@@ -412,6 +412,10 @@ std::string rows_text(const job::Job& job, std::span<const simulator::StrategyPr
   return table_of(job, rows, std::nullopt).fitted(width).text;
 }
 
+std::string to_markdown(const job::PredictionTable& table) {
+  return table_of(table.job, table.rows, table.best()).markdown();
+}
+
 std::string to_text(const job::PredictionTable& table, int width) {
   std::string text = title_text(table.job, table.network, table.ranks);
   const Table::Fitted rows = table_of(table.job, table.rows, table.best()).fitted(width);

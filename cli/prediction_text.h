@@ -12,6 +12,9 @@ namespace paceline::cli {
 // is named below it.
 [[nodiscard]] std::string to_text(const job::PredictionTable& table, int width);
 
+// The table alone, in Markdown.
+[[nodiscard]] std::string to_markdown(const job::PredictionTable& table);
+
 // The rows of a table that is not yet complete, under their titles.
 [[nodiscard]] std::string rows_text(const job::Job& job,
                                     std::span<const simulator::StrategyPrediction> rows, int width);

@@ -128,6 +128,26 @@ Table::Fitted Table::fitted(int width) const {
   return fitted;
 }
 
+std::string Table::markdown() const {
+  std::string text;
+  const auto add_row = [&](const auto& cell_of) {
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      const std::string& cell = cell_of(i);
+      text += "| ";
+      for (const char c : cell.substr(std::min(cell.find_first_not_of(' '), cell.size())))
+        text += c == '|' ? std::string("\\|") : std::string(1, c);
+      text += " ";
+    }
+    text += "|\n";
+  };
+  add_row([&](std::size_t i) -> const std::string& { return columns_[i].title; });
+  for (const Column& column : columns_) text += column.align == Align::right ? "|---:" : "|---";
+  text += "|\n";
+  for (const auto& row : rows_)
+    add_row([&](std::size_t i) -> const std::string& { return row[i]; });
+  return text;
+}
+
 std::string Table::blocks(int width) const {
   const std::vector<std::size_t> all = widths();
   std::string text;

@@ -36,6 +36,9 @@ class Table {
   };
   [[nodiscard]] Fitted fitted(int width) const;
 
+  // All of the table as GitHub's Markdown has it, whatever its width.
+  [[nodiscard]] std::string markdown() const;
+
   // The table in blocks of at most `width` characters a line, one below the other. Each block
   // begins with the first column and has at least one other.
   [[nodiscard]] std::string blocks(int width) const;

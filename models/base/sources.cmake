@@ -3,6 +3,7 @@ set(base_sources
   base/figure.cc
   base/json.cc
   base/json_reader.cc
+  base/json_records.cc
   base/module.cc
   base/names.cc
   base/parse_units.cc
