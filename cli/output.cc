@@ -54,6 +54,30 @@ void append_printable(std::string& out, std::string_view text, std::size_t i, st
   }
 }
 
+// Whether the stream is a terminal that shows colours, and the user wants them (no-color.org; CLICOLOR).
+bool shows_colours(int stream) {
+  const auto value = [](const char* name) {
+    const char* text = std::getenv(name);
+    return std::string_view(text == nullptr ? "" : text);
+  };
+  return ::isatty(stream) == 1 && value("NO_COLOR").empty() && value("CLICOLOR") != "0" &&
+         value("TERM") != "dumb";
+}
+
+// The text with the row of a table in bold that begins with a star. "* the ..." says what a star means.
+std::string with_bold_stars(const std::string& text) {
+  std::string out;
+  for (std::size_t from = 0; from < text.size();) {
+    const std::size_t end = std::min(text.find('\n', from), text.size());
+    const std::string line = text.substr(from, end - from);
+    out +=
+        line.starts_with("* ") && !line.starts_with("* the ") ? "\x1b[1m" + line + "\x1b[0m" : line;
+    if (end < text.size()) out += '\n';
+    from = end + 1;
+  }
+  return out;
+}
+
 bool write_all(std::FILE* file, std::string_view text) {
   return std::fwrite(text.data(), 1, text.size(), file) == text.size();
 }
@@ -78,7 +102,9 @@ std::string printable(std::string_view text) {
 }
 
 void print_text(std::string_view text) {
-  if (!write_all(stdout, printable(text)) || std::ferror(stdout) != 0)
+  const std::string shown = printable(text);
+  if (!write_all(stdout, shows_colours(STDOUT_FILENO) ? with_bold_stars(shown) : shown) ||
+      std::ferror(stdout) != 0)
     throw RunError("write to standard output", std::strerror(errno));
 }
 
@@ -102,7 +128,12 @@ void flush_output() {
 }
 
 void warn(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) notice("paceline: warning: {}\n", warning);
+  const bool in_yellow = shows_colours(STDERR_FILENO);
+  for (const std::string& warning : warnings) {
+    if (in_yellow) steer_terminal("\x1b[33m");
+    notice("paceline: warning: {}\n", warning);
+    if (in_yellow) steer_terminal("\x1b[0m");
+  }
 }
 
 void open_closed_streams() {

@@ -5,6 +5,8 @@ tables that fit it.
 import json
 import os
 import pathlib
+import pty
+import re
 import subprocess
 import tempfile
 import unittest
@@ -206,6 +208,42 @@ class Names(unittest.TestCase):
         result = run("reproduce", "foo")
         self.assertEqual(result.returncode, 2)
         self.assertRegex(result.stderr, r"^paceline: unknown experiment 'foo'; known: .*convergence\n$")
+
+
+
+class Colours(unittest.TestCase):
+    JOB = ("predict", "--model", "alexnet", "--cluster", "h200-ndr", "--ranks", "16", "--batch", "200000", "--strategy", "ring,fused-ring")
+
+    def on_terminal(self, words, **env):
+        """What a terminal gets that both outputs lead to."""
+        master, slave = pty.openpty()
+        inherited = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "CLICOLOR", "TERM")}
+        process = subprocess.Popen([PACELINE, *words], stdout=slave, stderr=slave,
+                                   env={**inherited, "COLUMNS": "100", "TERM": "xterm", "PACELINE_PROGRESS_AFTER_S": str(HANG_S), **env})
+        os.close(slave)
+        shown = b""
+        try:
+            while part := os.read(master, 65536):
+                shown += part
+        except OSError:  # the other end is closed
+            pass
+        os.close(master)
+        self.assertEqual(process.wait(HANG_S), 0)
+        return shown.decode().replace("\r\n", "\n")
+
+    def test_the_best_row_is_bold_and_a_warning_yellow_on_a_terminal_only(self):
+        shown = self.on_terminal(self.JOB)
+        self.assertRegex(shown, r"\n\x1b\[1m\* ring [^\n]*\x1b\[0m\n")
+        self.assertEqual(shown.count("\x1b[1m"), 1)
+        self.assertRegex(shown, r"\x1b\[33mpaceline: warning: [^\n]*\n\x1b\[0m")
+        plain = re.sub("\x1b\\[[0-9]*m", "", shown)
+        self.assertNotIn("\x1b", plain)
+        for env in ({"NO_COLOR": "1"}, {"CLICOLOR": "0"}, {"TERM": "dumb"}):
+            self.assertEqual(self.on_terminal(self.JOB, **env), plain)
+        self.assertEqual(self.on_terminal(self.JOB, NO_COLOR=""), shown)
+        in_pipe = run(*self.JOB)
+        self.assertNotIn("\x1b", in_pipe.stdout + in_pipe.stderr)
+        self.assertNotIn("\x1b", self.on_terminal((*self.JOB[:-4], "--strategy", "ring", "--json")))
 
 
 if __name__ == "__main__":
