@@ -33,6 +33,7 @@ void add_compare(Command& app);
 void add_cost(Command& app);
 void add_plan_capacity(Command& app);
 void add_doctor(Command& app);
+void add_serve(Command& app);
 void add_completion(Command& app);
 void add_manual(Command& app);
 

@@ -30,10 +30,7 @@ struct Options {
 };
 
 job::Job load(const Options& options) {
-  job::Job job = load_job(options.job);
-  const int ranks = ranks_of(options.job, job);
-  job.stragglers = load_stragglers(options.stragglers, ranks);
-  job::slow_nodes(job.cluster, options.stragglers, ranks);
+  job::Job job = load_job(options.job, options.stragglers);
   if (!options.timeline.empty() && job.networks.size() > 1) {
     throw InputError({"--timeline"},
                      fmt::format("{} networks and one timeline", job.networks.size()),
@@ -132,6 +129,7 @@ void add_predict(Command& app) {
   add_baseline_option(command, options->job.baseline);
   command.add_flag("--sensitivity", options->sensitivity,
                    "Also say what the fastest row would gain by better NICs, links, or devices");
+  add_what_if_option(command, options->job.what_if);
   add_wide_option(command, options->wide);
   add_html_option(command, options->html);
   add_output_formats(command, options->format);

@@ -145,6 +145,7 @@ void add_scale(Command& app) {
           "Numbers of ranks: 8,16,24 or 8-2048 (doubling); by default from 1 to all of the cluster")
       .value("LIST|RANGE");
   add_baseline_option(command, options->job.baseline);
+  add_what_if_option(command, options->job.what_if);
   add_wide_option(command, options->wide);
   command
       .add_option(

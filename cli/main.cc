@@ -80,6 +80,7 @@ void add_commands(paceline::cli::Command& app) {
   paceline::cli::add_compare(app);
   paceline::cli::add_replay(app);
   paceline::cli::add_doctor(app);
+  paceline::cli::add_serve(app);
   paceline::cli::add_completion(app);
   paceline::cli::add_manual(app);
 }

@@ -193,6 +193,14 @@ void add_prediction_options(Command& command, job::JobOptions& options) {
   add_nccl_option(command, options.nccl);
 }
 
+void add_what_if_option(Command& command, std::string& what_if) {
+  command
+      .add_option("--what-if", what_if,
+                  "Links in nodes and between them with so many times their bandwidth or latency, "
+                  "devices that compute so many times as fast; joined by +")
+      .value("bandwidth=F+latency=F+compute=F");
+}
+
 void add_plan_option(Command& command, std::string& plan) {
   command
       .add_option("--plan", plan,

@@ -46,6 +46,8 @@ struct ThresholdDefaults {
 void add_threshold_options(Command& command, job::ThresholdOptions& options,
                            const ThresholdDefaults& defaults);
 
+// Declares --what-if of a prediction.
+void add_what_if_option(Command& command, std::string& what_if);
 // Declares --plan, on a command whose ranks are one number.
 void add_plan_option(Command& command, std::string& plan);
 // Declares --baseline.

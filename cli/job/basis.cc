@@ -98,6 +98,10 @@ std::vector<BasisLine> basis_of(const Job& job) {
   const models::Profile none;
   const models::Profile& profile = job.profile ? *job.profile : none;
   std::vector<BasisLine> lines;
+  if (!job.what_if.empty())
+    lines.push_back(
+        {.what = "what if",
+         .text = fmt::format("{}: figures of links and devices are times this", job.what_if)});
   if (cluster.platform != nullptr) {
     lines.push_back(
         {.what = "platform",

@@ -9,8 +9,11 @@
 #include "cli/job/files.h"
 #include "cli/job/option_values.h"
 #include "cli/job/plan_file.h"
+#include "cli/job/questions.h"
 #include "models/base/parse_units.h"
+#include "simulator/cost/device_factor.h"
 #include "simulator/cost/library_curve.h"
+#include "simulator/cost/link_factors.h"
 #include "simulator/cost/nccl_model.h"
 
 namespace paceline::job {
@@ -71,6 +74,18 @@ void scale_gradients(const std::string& text, Job& job) {
           1, std::llround(static_cast<double>(gradient.elements) * job.gradient_scale));
     }
   }
+}
+
+// Changes the links and the devices of the cluster, and what the profile says of them.
+void take_what_if(const std::string& text, Job& job) {
+  const Question question = parse_better_parts(text);
+  const simulator::LinkFactors links{question.bandwidth, question.latency};
+  const auto changed = [&](auto of) {
+    return simulator::with_device(simulator::with_links(std::move(of), links), question.compute);
+  };
+  job.cluster = parsing_option("--what-if", [&] { return changed(std::move(job.cluster)); });
+  if (job.profile) job.profile = changed(*std::move(job.profile));
+  job.what_if = text;
 }
 
 }  // namespace
@@ -175,6 +190,17 @@ Job load_job(const JobOptions& options, const GivenValues& given) {
        .request = [&job](const LoadedNetwork& network,
                          int ranks) { return job.request(network, ranks, job.wires.front()); }},
       job.profile);
+  // Throughputs of several ranks were measured on the cluster as it is, and are solved for before.
+  if (!options.what_if.empty()) take_what_if(options.what_if, job);
+  return job;
+}
+
+Job load_job(const JobOptions& options, const StragglerOptions& stragglers,
+             const GivenValues& given) {
+  Job job = load_job(options, given);
+  const int ranks = ranks_of(options, job);
+  job.stragglers = load_stragglers(stragglers, ranks);
+  slow_nodes(job.cluster, stragglers, ranks);
   return job;
 }
 

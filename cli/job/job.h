@@ -8,6 +8,7 @@
 
 #include "cli/job/named_things.h"
 #include "cli/job/stated_compute.h"
+#include "cli/job/stragglers.h"
 #include "cli/job/thresholds.h"
 #include "models/plan/plan_json.h"
 #include "models/plan/strategy.h"
@@ -39,7 +40,8 @@ struct JobOptions {
   std::string gradient_scale;
   bool compute_is_exact = false;
   std::string engine = "auto";
-  std::string nccl;  // version of its tables
+  std::string nccl;     // version of its tables
+  std::string what_if;  // "bandwidth=2+latency=0.5+compute=1.5"
 };
 
 // Values that take the place of what options name, for callers that hold them. A network replaces
@@ -56,7 +58,8 @@ struct GivenValues {
 struct Job {
   std::vector<LoadedNetwork> networks;  // at least one
   models::Cluster cluster;
-  std::string nic;  // that --nic put in place of the cluster's; may be empty
+  std::string nic;      // that --nic put in place of the cluster's; may be empty
+  std::string what_if;  // by which links and devices are other than the cluster's; may be empty
   std::optional<models::Profile> profile;
   int batch_per_rank = 1;
   int accumulate = 1;  // as in simulator::PredictionRequest
@@ -84,6 +87,10 @@ struct Job {
 
 // Throws InputError that names the option.
 [[nodiscard]] Job load_job(const JobOptions& options, const GivenValues& given = {});
+
+// The same for a prediction at one number of ranks, which may have stragglers.
+[[nodiscard]] Job load_job(const JobOptions& options, const StragglerOptions& stragglers,
+                           const GivenValues& given = {});
 
 // The number of ranks that --ranks names, or that the plan of --plan is for where --ranks is not
 // given. Throws InputError that names --ranks if there is neither, or if they do not fit the

@@ -83,6 +83,7 @@ Json document_of(const char* schema, const PredictionTable& table, std::optional
   if (job.accumulate > 1) json["accumulate"] = job.accumulate;
   json["precision"] = name(job.precision);
   json.update(setting_json(job));
+  if (!job.what_if.empty()) json["what_if"] = job.what_if;
   json["device_memory_bytes"] = job.cluster.device.memory.value.value();
   return json;
 }

@@ -31,8 +31,7 @@ std::vector<int> parse_rank_range(const std::string& text, const models::Cluster
   return ranks;
 }
 
-std::vector<PredictionTable> scaling_curve(Job& job, const std::vector<int>& ranks,
-                                           const ScalingObserver& observer) {
+void choose_baseline(Job& job, const std::vector<int>& ranks) {
   if (job.networks.size() != 1)
     throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()),
                      "scale takes one");
@@ -42,6 +41,11 @@ std::vector<PredictionTable> scaling_curve(Job& job, const std::vector<int>& ran
     throw InputError({"--baseline"},
                      fmt::format("{} ranks are no baseline of {}", *job.baseline_ranks, least),
                      fmt::format("choose 1 to {}, or a curve of more ranks", least));
+}
+
+std::vector<PredictionTable> scaling_curve(Job& job, const std::vector<int>& ranks,
+                                           const ScalingObserver& observer) {
+  choose_baseline(job, ranks);
   std::vector<PredictionTable> tables;
   for (const int p : ranks) {
     const auto begin = [&](const models::Strategy& strategy, std::size_t done, std::size_t all) {

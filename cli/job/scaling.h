@@ -31,9 +31,12 @@ struct ScalingObserver {
 [[nodiscard]] std::vector<int> parse_rank_range(const std::string& text,
                                                 const models::Cluster& cluster);
 
-// A table for each number of ranks, whose efficiencies have one baseline: that of the job, which is
-// chosen here where it names none. Throws InputError as predict_table() does, and if the job has more
+// Chooses the baseline of a curve where the job names none. Throws InputError if the job has more
 // networks than one, or a baseline of more ranks than the first point.
+void choose_baseline(Job& job, const std::vector<int>& ranks);
+
+// A table for each number of ranks, whose efficiencies have one baseline: that of the job, which is
+// chosen here where it names none. Throws InputError as predict_table() and choose_baseline() do.
 [[nodiscard]] std::vector<PredictionTable> scaling_curve(Job& job, const std::vector<int>& ranks,
                                                          const ScalingObserver& observer = {});
 

@@ -4,8 +4,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
-#include <set>
 #include <utility>
 
 #include "calibration/compare/same_job.h"
@@ -13,8 +11,6 @@
 #include "cli/job/option_values.h"
 #include "cli/job/plan_file.h"
 #include "cli/job/timeline_file.h"
-#include "models/base/names.h"
-#include "models/base/parse_units.h"
 #include "simulator/cost/link_factors.h"
 #include "simulator/iteration/prediction.h"
 
@@ -22,63 +18,6 @@ namespace paceline::job {
 namespace {
 
 const char* const option = "--what-if";
-
-std::vector<std::string> split(const std::string& text, char by) {
-  std::vector<std::string> parts = {""};
-  for (const char letter : text) {
-    if (letter == by)
-      parts.emplace_back();
-    else
-      parts.back() += letter;
-  }
-  return parts;
-}
-
-constexpr double most_times = 1000;
-
-void take_change(const std::string& key, const std::string& value, Question& question) {
-  const std::vector<std::string> known = {"without-slowest", "without-rank", "bandwidth", "latency",
-                                          "compute",         "strategy",     "plan"};
-  if (std::find(known.begin(), known.end(), key) == known.end())
-    throw unknown_name("question", key, known);
-  const bool takes_value = key != "without-slowest";
-  if (takes_value == value.empty())
-    throw InputError(
-        fmt::format("{} {}", in_quotes(key), takes_value ? "has no value" : "takes no value"),
-        takes_value ? fmt::format("write it as in {}={}", key,
-                                  key == "strategy" ? "hierarchical"
-                                  : key == "plan"   ? "plan.json"
-                                                    : "2")
-                    : "leave it out");
-  const auto factor = [&value] { return parse_number(value, 1 / most_times, most_times); };
-  if (key == "without-slowest") question.without_slowest = true;
-  if (key == "without-rank")
-    question.without.push_back(static_cast<int>(parse_count(value, 0, models::max_ranks)));
-  if (key == "bandwidth") question.bandwidth = factor();
-  if (key == "latency") question.latency = factor();
-  if (key == "compute") question.compute = factor();
-  if (key == "strategy") question.strategy = value;
-  if (key == "plan") question.plan = value;
-}
-
-Question parse_question(const std::string& text) {
-  Question question;
-  question.text = text;
-  std::set<std::string> seen;
-  for (const std::string& change : split(text, '+')) {
-    const std::size_t equals = change.find('=');
-    const std::string key = change.substr(0, equals);
-    const std::string value = equals == std::string::npos ? "" : change.substr(equals + 1);
-    if (!seen.insert(key == "without-rank" ? change : key).second)
-      throw InputError(fmt::format("{} is there twice in {}", in_quotes(key), in_quotes(text)),
-                       "ask two questions, with a comma between them");
-    take_change(key, value, question);
-  }
-  if (!question.strategy.empty() && !question.plan.empty())
-    throw InputError(fmt::format("{} names a strategy and a plan", in_quotes(text)),
-                     "leave one of the two out");
-  return question;
-}
 
 // The plan that ran, made again from what the timeline says of it.
 models::Plan plan_of_run(const models::TracedJob& run, const models::NetworkWork& network,
@@ -239,14 +178,6 @@ class Model {
 };
 
 }  // namespace
-
-std::vector<Question> parse_questions(const std::string& text) {
-  return parsing_option(option, [&] {
-    std::vector<Question> questions;
-    for (const std::string& part : comma_list(text)) questions.push_back(parse_question(part));
-    return questions;
-  });
-}
 
 calibration::WhatIfAnswers answer(const std::string& file, const WhatIfOptions& options) {
   const std::vector<Question> questions = parse_questions(options.questions);

@@ -7,6 +7,7 @@
 
 #include "calibration/compare/what_if_json.h"
 #include "cli/job/job.h"
+#include "cli/job/questions.h"
 
 namespace paceline::job {
 
@@ -23,26 +24,6 @@ struct WhatIfOptions {
   std::string plan;  // of the run
   std::string engine = "auto";
 };
-
-// One question: what differs from the run.
-struct Question {
-  std::string text;  // as it was typed
-  bool without_slowest = false;
-  std::vector<int> without;  // ranks
-  double bandwidth = 1;
-  double latency = 1;
-  double compute = 1;
-  std::string strategy;
-  std::string plan;  // a file
-
-  // Whether a model must say what travels.
-  [[nodiscard]] bool needs_model() const {
-    return bandwidth != 1 || latency != 1 || !strategy.empty() || !plan.empty();
-  }
-};
-
-// The questions of a list by commas, each of changes that are joined by '+'. Throws InputError.
-[[nodiscard]] std::vector<Question> parse_questions(const std::string& text);
 
 // Answers them for the run in a file. Throws InputError.
 [[nodiscard]] calibration::WhatIfAnswers answer(const std::string& file,

@@ -5,6 +5,9 @@ const charts = (() => {
   const dashes = [[], [6, 3], [2, 3]];
   const style = (i) => ({ color: `s${i % colors}`, dash: dashes[Math.floor(i / colors) % dashes.length] });
 
+  // Series that the user has shown or hidden, by the chart's title, for charts that are made again.
+  const toggled = new Map();
+
   // The values that any of the series has on the x axis, and each series at them.
   function aligned(series) {
     const xs = [...new Set(series.flatMap((s) => s.points.map((p) => p.x)))].sort((a, b) => a - b);
@@ -129,7 +132,9 @@ const charts = (() => {
   // `strong` is the series whose interval is drawn.
   function lines({ title, note, x, y, series, strong, height = 300 }) {
     series.filter((s) => !s.style).forEach((s, i) => { s.style = style(i); });
-    const shown = new Set(series.filter((s) => s.shown).map((s) => s.name));
+    if (!toggled.has(title)) toggled.set(title, new Map());
+    const byUser = toggled.get(title);
+    const shown = new Set(series.filter((s) => byUser.get(s.name) ?? s.shown).map((s) => s.name));
     let focus = strong;
     let plot = null;
     const plotted = dom.html("div", { class: "plot", tabindex: "0", role: "img", "aria-label": `${title}, ${y.label} over ${x.label}. The arrow keys read its points; the table below has all of them.`, keydown: step });
@@ -154,6 +159,7 @@ const charts = (() => {
     function toggle(s) {
       if (shown.has(s.name)) shown.delete(s.name);
       else shown.add(s.name);
+      byUser.set(s.name, shown.has(s.name));
       entries.forEach((e) => e.button.setAttribute("aria-pressed", String(shown.has(e.s.name))));
       draw();
     }

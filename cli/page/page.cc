@@ -13,11 +13,12 @@ std::vector<std::string_view> embedded_paths();         // likewise
 
 namespace {
 
-// The files with this ending, one after the other. Their SHA-256 is that of CMakeLists.txt.
-std::string joined(std::string_view ending) {
+// The files with this ending, one after the other, but for those of this name. What is left without
+// "what_if" has the SHA-256 of CMakeLists.txt.
+std::string joined(std::string_view ending, std::string_view without) {
   std::string text;
   for (const std::string_view path : embedded_paths()) {
-    if (path.ends_with(ending)) text += embedded_file(path);
+    if (path.ends_with(ending) && !path.starts_with(without)) text += embedded_file(path);
   }
   return text;
 }
@@ -85,11 +86,23 @@ std::string html(const Page& page) {
     if (place == "script_hash") return PACELINE_SCRIPT_HASH;
     if (place == "style_hash") return PACELINE_STYLE_HASH;
     if (place == "license") return std::string(embedded_file("uplot/LICENSE"));
-    if (place == "style") return joined(".css");
-    if (place == "script") return joined(".js");
+    if (place == "style") return joined(".css", "what_if.");
+    if (place == "script") return joined(".js", "what_if.");
     PACELINE_ASSERT(place == "data", "the frame has places that are known");
     return data_elements(page);
   });
+}
+
+std::string what_if_html() {
+  return std::string(embedded_file("what_if.html"));
+}
+
+std::string what_if_style() {
+  return joined(".css", "report.");
+}
+
+std::string what_if_script() {
+  return joined(".js", "report.");
 }
 
 std::string shell_line(const std::vector<std::string>& words) {

@@ -34,6 +34,12 @@ struct Page {
 // The file. The same page gives the same text. O(text).
 [[nodiscard]] std::string html(const Page& page);
 
+// The what-if page, which asks a server (cli/serve) for its documents: "page.css" and "page.js" stand
+// beside it there.
+[[nodiscard]] std::string what_if_html();
+[[nodiscard]] std::string what_if_style();
+[[nodiscard]] std::string what_if_script();
+
 // The words of a command as a shell reads them: those with other characters than letters, digits and
 // a few marks are in single quotes.
 [[nodiscard]] std::string shell_line(const std::vector<std::string>& words);

@@ -96,29 +96,32 @@
     if (measured.length) throughput.push({ name: "measured", isPoints: true, shown: true, style: { color: "ink", dash: [] }, points: measured });
     const efficiencies = series((r) => r.efficiency * 100);
     const rows = points.flatMap((point) => point.strategies.map((row) => ({ ranks: point.ranks, row, isBest: isRow(row, point.best) })));
+    const curve = [
+      ...sections.warnings(document.warnings),
+      dom.section("Scaling", `The band is the 90 % interval of the line that is chosen in the legend, at first of ${strong}: ${sections.interval}. Efficiency is against the same strategy on ${best.efficiency_baseline_ranks} ranks.`,
+        dom.html("div", { class: "plots" },
+          charts.lines({ title: "Throughput", note: "samples per second", x, strong, series: throughput,
+            y: { label: "samples per second", log: 10, size: 62, write: (v) => (v >= 1e6 ? `${format.number(v / 1e6)} M` : v >= 1000 ? `${format.number(v / 1e3)} k` : format.number(v)) } }),
+          charts.lines({ title: "Scaling efficiency", x, strong, series: efficiencies,
+            y: { label: "efficiency", size: 46, write: (v) => `${format.number(v, 3)} %` } })),
+        pointsTable(points, nameOf),
+        document.measured?.length > 0 && measuredTable(document.measured, points, nameOf),
+        dom.folded("Data: every strategy at every number of ranks", () => dom.table({ caption: "Every strategy at every number of ranks", rows, marked: (r) => r.isBest, columns: [
+          { title: "ranks", value: (r) => r.ranks, text: (r) => String(r.ranks) },
+          { title: "strategy", text: (r) => nameOf(r.row) },
+          { title: "iteration", value: (r) => r.row.iteration_s, text: (r) => format.time(r.row.iteration_s) },
+          { title: "90 % interval", className: "number", text: (r) => format.interval(r.row.iteration_low_s, r.row.iteration_high_s) },
+          { title: "samples", value: (r) => r.row.throughput_per_s, text: (r) => format.throughput(r.row.throughput_per_s) },
+          { title: "efficiency", value: (r) => r.row.efficiency, text: (r) => format.percent(r.row.efficiency) },
+          { title: "exposed", value: (r) => r.row.exposed_communication_s, text: (r) => format.time(r.row.exposed_communication_s) },
+        ] }))),
+    ];
     return {
       kind: "Scaling prediction", title: `${document.model} on ${document.cluster}`,
       facts: [`${points[0].ranks} to ${last.ranks} ranks`, ...sections.factsOf(document)],
-      headline: bestFacts(best, last.ranks),
+      headline: bestFacts(best, last.ranks), curve,
       sections: [
-        ...sections.warnings(document.warnings),
-        dom.section("Scaling", `The band is the 90 % interval of the line that is chosen in the legend, at first of ${strong}: ${sections.interval}. Efficiency is against the same strategy on ${best.efficiency_baseline_ranks} ranks.`,
-          dom.html("div", { class: "plots" },
-            charts.lines({ title: "Throughput", note: "samples per second", x, strong, series: throughput,
-              y: { label: "samples per second", log: 10, size: 62, write: (v) => (v >= 1e6 ? `${format.number(v / 1e6)} M` : v >= 1000 ? `${format.number(v / 1e3)} k` : format.number(v)) } }),
-            charts.lines({ title: "Scaling efficiency", x, strong, series: efficiencies,
-              y: { label: "efficiency", size: 46, write: (v) => `${format.number(v, 3)} %` } })),
-          pointsTable(points, nameOf),
-          document.measured?.length > 0 && measuredTable(document.measured, points, nameOf),
-          dom.folded("Data: every strategy at every number of ranks", () => dom.table({ caption: "Every strategy at every number of ranks", rows, marked: (r) => r.isBest, columns: [
-            { title: "ranks", value: (r) => r.ranks, text: (r) => String(r.ranks) },
-            { title: "strategy", text: (r) => nameOf(r.row) },
-            { title: "iteration", value: (r) => r.row.iteration_s, text: (r) => format.time(r.row.iteration_s) },
-            { title: "90 % interval", className: "number", text: (r) => format.interval(r.row.iteration_low_s, r.row.iteration_high_s) },
-            { title: "samples", value: (r) => r.row.throughput_per_s, text: (r) => format.throughput(r.row.throughput_per_s) },
-            { title: "efficiency", value: (r) => r.row.efficiency, text: (r) => format.percent(r.row.efficiency) },
-            { title: "exposed", value: (r) => r.row.exposed_communication_s, text: (r) => format.time(r.row.exposed_communication_s) },
-          ] }))),
+        ...curve,
         dom.section({ title: `Strategies at ${last.ranks} ranks`, print: 3 }, null, strategies(last), notes(last)),
         ...sections.timelines(trace, `${best.name} on ${last.ranks} ranks, predicted.`),
         sections.restsOn(document, best.compute_source),

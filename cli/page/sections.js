@@ -14,6 +14,7 @@ const sections = (() => {
     facts.push(`${document.precision} precision`);
     if (document.fabric && document.fabric !== "flat") facts.push(document.fabric);
     if (document.nic) facts.push(`NIC ${document.nic}`);
+    if (document.what_if) facts.push(`what if ${document.what_if}`);
     if (document.profile) facts.push(`profile ${document.profile}`);
     if (document.engine !== "auto") facts.push(`engine ${document.engine}`);
     if (document.overlap) facts.push(`overlap ${document.overlap}`);

@@ -3,7 +3,9 @@
 const view = (() => {
   const root = document.documentElement;
   const prefersDark = matchMedia("(prefers-color-scheme: dark)");
-  const drawings = [];
+  const whole = [];
+  const parts = [whole];
+  let drawings = whole; // to which a drawing is added
   const A4 = { width: 688, height: 960 }; // CSS pixels within the margins of page.css, less what printed letters are wider
   const leastZoom = 0.74; // 7 points
   let chosen = null; // by the user; null: as the system says
@@ -15,12 +17,29 @@ const view = (() => {
   }
 
   function drawAll() {
-    for (const draw of drawings) draw();
+    for (const part of parts) for (const draw of part) draw();
   }
 
   // Calls `draw` once it is on the page, and whenever it looks different.
   function drawn(draw) {
     drawings.push(draw);
+  }
+
+  // A part of the page that is made again and again: `make` returns what f() does, and forgets the
+  // drawings that it made before; `draw` draws them.
+  function part() {
+    const own = [];
+    parts.push(own);
+    function make(f) {
+      own.length = 0;
+      drawings = own;
+      try {
+        return f();
+      } finally {
+        drawings = whole;
+      }
+    }
+    return { make, draw: () => own.forEach((draw) => draw()) };
   }
 
   const color = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim();
@@ -88,5 +107,5 @@ const view = (() => {
     drawAll();
   }
 
-  return { start, drawn, color, toggleTheme, printing: () => isPrinting };
+  return { start, drawn, part, color, toggleTheme, printing: () => isPrinting };
 })();

@@ -108,11 +108,9 @@ Prediction predict(const Keywords& keywords, const models::Network* network,
                    const models::PlanDocument* plan) {
   JobCommand asked("predict");
   take_keywords(asked.command, keywords);
-  const auto job =
-      std::make_shared<job::Job>(load_job(asked.options, given(network, cluster, profile, plan)));
+  const auto job = std::make_shared<job::Job>(
+      load_job(asked.options, asked.stragglers, given(network, cluster, profile, plan)));
   const int ranks = ranks_of(asked.options, *job);
-  job->stragglers = load_stragglers(asked.stragglers, ranks);
-  job::slow_nodes(job->cluster, asked.stragglers, ranks);
   if (job->networks.size() > 1)
     throw InputError({"--model"}, "several networks", "predict one after the other");
   job::PredictionTable table = predict_table(*job, job->networks.front(), ranks, table_observer());

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import unittest
 
+from page_server import PageServer
 from paceline import ENVIRONMENT, EXAMPLES, HANG_S, PACELINE, SOURCE, CommandTest, report_documents, run
 
 try:
@@ -182,6 +183,14 @@ class Documents(CommandTest):
         report = self.folder / "report.html"
         self.done(run("calibrate", "import", str(SOURCE / "tests/golden/imports/nccl_tests/2.13-half-two-nodes.txt"), "--html", str(report)))
         self.holds(report_documents(report)["result"])
+
+    def test_what_the_page_offers(self):
+        try:
+            server = PageServer()
+        except AssertionError as unavailable:
+            self.skipTest(str(unavailable))
+        self.addCleanup(server.close)
+        self.holds(json.loads(server.get("/choices")[2]))
 
     def test_engines_that_agree(self):
         result = run("agree", "--ranks", "4", "--schedule", "ring", "--json")

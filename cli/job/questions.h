@@ -1,0 +1,33 @@
+// What-if questions as people write them: what would be different about a run or a prediction.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace paceline::job {
+
+// One question: what differs from the run.
+struct Question {
+  std::string text;  // as it was typed
+  bool without_slowest = false;
+  std::vector<int> without;  // ranks
+  double bandwidth = 1;
+  double latency = 1;
+  double compute = 1;
+  std::string strategy;
+  std::string plan;  // a file
+
+  // Whether a model must say what travels.
+  [[nodiscard]] bool needs_model() const {
+    return bandwidth != 1 || latency != 1 || !strategy.empty() || !plan.empty();
+  }
+};
+
+// The questions of a list by commas, each of changes that are joined by '+'. Throws InputError.
+[[nodiscard]] std::vector<Question> parse_questions(const std::string& text);
+
+// The one question of a list that changes bandwidth, latency and compute alone, for a job that nobody
+// has run. Throws InputError.
+[[nodiscard]] Question parse_better_parts(const std::string& text);
+
+}  // namespace paceline::job

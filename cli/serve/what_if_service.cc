@@ -1,0 +1,302 @@
+// Tests: tests/cli/serve_test.py (end to end).
+#include "cli/serve/what_if_service.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cli/job/plan_timeline.h"
+#include "cli/job/prediction_table.h"
+#include "cli/job/scaling.h"
+#include "cli/page/page.h"
+#include "cli/serve/answers.h"
+#include "cli/serve/asked_options.h"
+#include "cli/serve/query.h"
+#include "cli/serve/workers.h"
+#include "models/base/error.h"
+#include "models/base/json.h"
+#include "models/cluster/catalog.h"
+#include "models/cluster/placement.h"
+#include "models/network/zoo.h"
+
+namespace paceline::serve {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr char json_type[] = "application/json";
+
+std::shared_ptr<const std::string> text(std::string content) {
+  return std::make_shared<const std::string>(std::move(content));
+}
+
+HttpResponse failure(int status, const std::string& problem) {
+  return {status, json_type, text(Json{{"error", problem}}.in_one_line() + "\n")};
+}
+
+// Thrown inside a prediction that nobody waits for any more.
+class Abandoned : public std::exception {};
+
+// Thrown inside a prediction that takes too long.
+class TooLong : public std::exception {};
+
+// What the exception that is being handled means to a client.
+HttpResponse failure_of_exception(const WhatIfLimits& limits) {
+  try {
+    throw;
+  } catch (const InputError& error) {
+    return failure(400, error.what());
+  } catch (const UnavailableError& error) {
+    return failure(400, error.what());
+  } catch (const TooLong&) {
+    return failure(503, fmt::format("this takes more than {} s here: ask the command",
+                                    std::chrono::duration<double>(limits.most_time).count()));
+  } catch (const Abandoned&) {
+    return failure(503, "nobody waited");
+  } catch (const std::bad_alloc&) {
+    return failure(503, "this takes more memory than the server may have: ask the command");
+  } catch (const std::exception& error) {
+    return failure(500, error.what());
+  }
+}
+
+std::string choices() {
+  Json json = {{"schema", "paceline.choices/1"}, {"models", Json::array()}};
+  for (const models::ZooEntry& entry : models::zoo())
+    json["models"].push_back({{"name", entry.name}, {"description", entry.description}});
+  json["clusters"] = Json::array();
+  for (const models::CatalogEntry& entry : models::catalog_clusters()) {
+    const models::Cluster cluster = models::catalog_cluster(entry.name);
+    json["clusters"].push_back({{"name", entry.name},
+                                {"description", entry.description},
+                                {"ranks", models::placed_ranks(cluster)},
+                                {"ranks_per_node", cluster.ranks_per_node}});
+  }
+  return json.indented() + "\n";
+}
+
+struct Waiter {
+  Reply reply;
+  std::shared_ptr<const std::atomic<bool>> is_abandoned;
+  std::size_t document = 0;  // that it waits for
+};
+
+// A question on its way, with all that it needs, for tables refer to the job.
+struct Asked {
+  std::string question;
+  AskedOptions options;
+  Clock::time_point deadline;
+  std::vector<Waiter> waiters;  // guarded by the state's mutex
+  std::optional<job::Job> job = {};
+  std::vector<int> ranks = {};  // of a curve
+  std::vector<std::optional<job::PredictionTable>> points = {};
+  std::atomic<std::size_t> points_left{0};
+  std::atomic<bool> has_failed{false};
+};
+
+}  // namespace
+
+class WhatIfService::State {
+ public:
+  explicit State(const WhatIfLimits& limits)
+      : limits_(limits),
+        statics_{{"/", {"text/html; charset=utf-8", text(page::what_if_html())}},
+                 {"/page.css", {"text/css; charset=utf-8", text(page::what_if_style())}},
+                 {"/page.js", {"text/javascript; charset=utf-8", text(page::what_if_script())}},
+                 {"/favicon.ico", {"image/x-icon", text("")}},  // browsers ask for it
+                 {"/choices", {json_type, text(choices())}}},
+        answers_(limits.most_kept_bytes),
+        workers_(limits.threads, limits.most_waiting) {}
+
+  void answer(const HttpRequest& request, const Reply& reply) {
+    if (request.query.size() > limits_.most_query_bytes)
+      return reply(
+          failure(414, fmt::format("the query has more than {} bytes", limits_.most_query_bytes)));
+    if (const auto found = statics_.find(request.path); found != statics_.end())
+      return reply({200, found->second.first, found->second.second});
+    const bool is_curve = request.path == "/scale";
+    const bool is_timeline = request.path == "/timeline";
+    if (!is_curve && !is_timeline && request.path != "/predict")
+      return reply(failure(404, "nothing is here: ask for /, /predict, /timeline or /scale"));
+    try {
+      const auto values = parse_query(request.query);
+      std::string question = is_curve ? "curve" : "job";
+      for (const auto& [name, value] : values) question += fmt::format("\n{}={}", name, value);
+      ask(std::move(question), parse_options(values), is_curve,
+          {reply, request.is_abandoned, is_timeline ? std::size_t{1} : 0});
+    } catch (const InputError& error) {
+      reply(failure(400, error.what()));
+    }
+  }
+
+ private:
+  using AskedPointer = std::shared_ptr<Asked>;
+
+  void ask(std::string question, AskedOptions options, bool is_curve, Waiter waiter) {
+    std::unique_lock lock(mutex_);
+    if (const auto documents = answers_.find(question)) {
+      lock.unlock();
+      return waiter.reply({200, json_type, (*documents)[waiter.document]});
+    }
+    if (const auto on_its_way = asked_.find(question); on_its_way != asked_.end()) {
+      on_its_way->second->waiters.push_back(std::move(waiter));
+      return;
+    }
+    const auto asked = std::make_shared<Asked>();
+    asked->question = std::move(question);
+    asked->options = std::move(options);
+    asked->deadline = Clock::now() + limits_.most_time;
+    const Reply reply = waiter.reply;
+    asked->waiters.push_back(std::move(waiter));
+    const bool is_taken =
+        workers_.add({[this, asked, is_curve] { is_curve ? begin_curve(asked) : predict(asked); }});
+    if (is_taken) {
+      asked_.emplace(asked->question, asked);
+      return;
+    }
+    lock.unlock();
+    reply(failure(503, "too many questions wait: ask again"));
+  }
+
+  // Throws where the question is not worth its time any more.
+  void check(Asked& asked) {
+    if (asked.has_failed) throw Abandoned();
+    if (Clock::now() > asked.deadline) throw TooLong();
+    const std::lock_guard lock(mutex_);
+    if (std::any_of(asked.waiters.begin(), asked.waiters.end(),
+                    [](const Waiter& waiter) { return !waiter.is_abandoned->load(); }))
+      return;
+    forget(asked);  // who asks from now on begins anew
+    throw Abandoned();
+  }
+
+  [[nodiscard]] job::TableObserver checked(Asked& asked) {
+    return {.begin = [this, &asked](const models::Strategy&, std::size_t, std::size_t) {
+      check(asked);
+    }};
+  }
+
+  void check_draws(const job::Job& job, int ranks) const {
+    if (!job.stragglers) return;
+    const double most = std::max(2.0, limits_.most_draws / ranks);
+    if (job.stragglers->iterations > most)
+      throw InputError(
+          {"--iterations"},
+          fmt::format("{} of {} ranks take too long here", job.stragglers->iterations, ranks),
+          fmt::format("write at most {:.0f}, or ask the command", most));
+  }
+
+  void predict(const AskedPointer& asked) {
+    try {
+      check(*asked);
+      const auto& [options, stragglers] = asked->options;
+      asked->job.emplace(load_job(options, stragglers));
+      const job::Job& job = *asked->job;
+      const int ranks = ranks_of(options, job);
+      check_draws(job, ranks);
+      const job::PredictionTable table =
+          predict_table(job, job.networks.front(), ranks, checked(*asked));
+      finish(*asked, {text(to_json(table) + "\n"), text(best_timeline(table))});
+    } catch (...) {
+      fail(*asked, failure_of_exception(limits_));
+    }
+  }
+
+  void begin_curve(const AskedPointer& asked) {
+    try {
+      check(*asked);
+      const auto& [options, stragglers] = asked->options;
+      if (load_stragglers(stragglers, models::max_ranks))
+        throw InputError("a curve has no stragglers", "leave their options out");
+      asked->job.emplace(load_job(options));
+      asked->ranks = job::parse_rank_range(options.ranks, asked->job->cluster);
+      choose_baseline(*asked->job, asked->ranks);
+      if (asked->ranks.size() > limits_.most_points)
+        throw InputError({"--ranks"}, fmt::format("{} numbers of ranks", asked->ranks.size()),
+                         fmt::format("give at most {}", limits_.most_points));
+      asked->points.resize(asked->ranks.size());
+      asked->points_left = asked->ranks.size();
+      std::vector<std::function<void()>> tasks;
+      // The largest take longest, and so begin first.
+      for (std::size_t i = asked->ranks.size(); i-- > 0;)
+        tasks.emplace_back([this, asked, i] { add_point(asked, i); });
+      if (!workers_.add(std::move(tasks)))
+        fail(*asked, failure(503, "too many questions wait: ask again"));
+    } catch (...) {
+      fail(*asked, failure_of_exception(limits_));
+    }
+  }
+
+  void add_point(const AskedPointer& asked, std::size_t index) {
+    try {
+      check(*asked);
+      asked->points[index].emplace(predict_table(*asked->job, asked->job->networks.front(),
+                                                 asked->ranks[index], checked(*asked)));
+      if (--asked->points_left > 0) return;
+      std::vector<job::PredictionTable> tables;
+      for (auto& point : asked->points) tables.push_back(*std::move(point));
+      finish(*asked, {text(scaling_json(tables) + "\n")});
+    } catch (...) {
+      fail(*asked, failure_of_exception(limits_));
+    }
+  }
+
+  void finish(Asked& asked, const Documents& documents) {
+    std::vector<Waiter> waiters;
+    {
+      const std::lock_guard lock(mutex_);
+      answers_.keep(asked.question, documents);
+      waiters = taken(asked);
+    }
+    for (const Waiter& waiter : waiters) waiter.reply({200, json_type, documents[waiter.document]});
+  }
+
+  // The first failure of a curve is that of all its points.
+  void fail(Asked& asked, const HttpResponse& response) {
+    if (asked.has_failed.exchange(true)) return;
+    std::vector<Waiter> waiters;
+    {
+      const std::lock_guard lock(mutex_);
+      waiters = taken(asked);
+    }
+    for (const Waiter& waiter : waiters) waiter.reply(response);
+  }
+
+  // Who waits for a question that is answered. Needs the mutex.
+  [[nodiscard]] std::vector<Waiter> taken(Asked& asked) {
+    forget(asked);
+    return std::exchange(asked.waiters, {});
+  }
+
+  // Needs the mutex.
+  void forget(const Asked& asked) {
+    const auto found = asked_.find(asked.question);
+    if (found != asked_.end() && found->second.get() == &asked) asked_.erase(found);
+  }
+
+  const WhatIfLimits limits_;
+  const std::map<std::string, std::pair<std::string, std::shared_ptr<const std::string>>> statics_;
+  std::mutex mutex_;  // guards what follows
+  Answers answers_;
+  std::map<std::string, AskedPointer> asked_;
+  Workers workers_;  // last, for its threads use the rest
+};
+
+WhatIfService::WhatIfService(const WhatIfLimits& limits)
+    : state_(std::make_unique<State>(limits)) {}
+
+WhatIfService::~WhatIfService() = default;
+
+void WhatIfService::answer(const HttpRequest& request, Reply reply) {
+  state_->answer(request, reply);
+}
+
+}  // namespace paceline::serve

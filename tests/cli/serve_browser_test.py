@@ -1,0 +1,195 @@
+"""The what-if page in headless Chromium: its sliders move what it shows, and that is what the command
+prints. PACELINE_SCREENSHOTS names a folder for pictures of both themes, PACELINE_RANDOM_INPUT_S how long
+random input lasts.
+"""
+
+import json
+import os
+import pathlib
+import random
+import shlex
+import time
+import unittest
+
+from browser import BrowserTest
+from page_server import PageServer
+from paceline import run
+
+RANDOM_INPUT_S = float(os.environ.get("PACELINE_RANDOM_INPUT_S", "5"))
+HANG_S = 120
+START = "?model=resnet50&cluster=jizhi-p40&ranks=64"
+SLIDERS = ("ranks", "batch", "bandwidth", "latency", "compute", "theta", "eta", "group", "spread", "slow")
+
+# The strategies' table: each row's cells that keep their number, by name.
+ROWS = """
+const table = [...document.querySelectorAll("#prediction table")].find((t) => t.caption.textContent === "Iteration of every strategy");
+const titles = [...table.tHead.rows[0].cells].map((c) => c.textContent);
+return Object.fromEntries([...table.tBodies[0].rows].map((row) => [row.cells[0].textContent, Object.fromEntries([...row.cells].map(
+  (cell, i) => [titles[i], cell.dataset.value === undefined ? cell.textContent : Number(cell.dataset.value)]))]));
+"""
+CURVE = """
+document.querySelectorAll("#curve details").forEach((d) => { d.open = true; });
+return new Promise((done) => setTimeout(() => {
+  const table = [...document.querySelectorAll("#curve table")].find((t) => t.caption.textContent === "Every strategy at every number of ranks");
+  done([...table.tBodies[0].rows].map((row) => [Number(row.cells[0].dataset.value), row.cells[1].textContent, Number(row.cells[2].dataset.value), Number(row.cells[4].dataset.value)]));
+}, 50));
+"""
+MOVE = """
+const slider = document.getElementById(arguments[0]);
+slider.value = arguments[1];
+slider.dispatchEvent(new Event("input", { bubbles: true }));
+"""
+# Whether what is shown is of what is chosen, and so is the address, which follows a little later.
+SETTLED = """
+const root = document.documentElement.dataset;
+return root.shown === root.wanted && root.wanted === location.search.slice(1) && document.querySelector(".stale") === null && document.querySelector("[role=alert]").hidden;
+"""
+
+
+class PageTest(BrowserTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.server = PageServer()
+        cls.addClassCleanup(cls.server.close)
+
+    def opened(self, query=START, **view):
+        self.browser.driver.get("about:blank")
+        self.browser.errors(), self.browser.requests()
+        self.browser.view(**view)
+        self.browser.driver.get(self.server.url + query)
+        self.settle()
+
+    def settle(self):
+        end = time.monotonic() + HANG_S
+        while not self.browser.run(SETTLED):
+            if time.monotonic() > end:
+                self.fail("the page does not follow: " + self.browser.run("return document.body.innerText")[:2000])
+            time.sleep(0.05)
+
+    def move(self, name, index):
+        self.browser.run(MOVE, name, index)
+        self.settle()
+
+    def chosen_command(self):
+        return self.browser.run("return document.getElementById('command').textContent")
+
+    def printed(self):
+        """What the command prints that the page offers to copy."""
+        words = shlex.split(self.chosen_command())
+        self.assertEqual(words[0], "paceline")
+        result = run(*words[1:], "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
+    def shows_the_command_s_numbers(self):
+        shown = self.browser.run(ROWS)
+        printed = self.printed()
+        self.assertEqual(sorted(shown), sorted(row["name"] for row in printed["strategies"]))
+        for row in printed["strategies"]:
+            cells = shown[row["name"]]
+            self.assertEqual((cells["iteration"], cells["samples"], cells["efficiency"], cells["exposed"], cells["buckets"]),
+                             (row["iteration_s"], row["throughput_per_s"], row["efficiency"], row["exposed_communication_s"], row["buckets"]))
+        return printed
+
+    def quiet(self):
+        """Nothing was said on the console, and nobody but the server was asked."""
+        self.assertEqual(self.browser.errors(), [])
+        self.assertEqual([url for url in self.browser.requests() if not url.startswith((self.server.url, "about:"))], [])
+
+
+class ThePage(PageTest):
+    def test_shows_what_the_command_prints_in_both_themes_and_on_a_narrow_screen(self):
+        for look, view in {"light": {}, "dark": {"scheme": "dark"}, "narrow": {"width": 400}}.items():
+            with self.subTest(look=look):
+                self.opened(**view)
+                self.shows_the_command_s_numbers()
+                wide, inner = self.browser.run("return [document.documentElement.scrollWidth, innerWidth]")
+                self.assertLessEqual(wide, inner, "the page scrolls sideways")
+                if shots := os.environ.get("PACELINE_SCREENSHOTS"):
+                    self.browser.screenshot(pathlib.Path(shots) / f"what-if-{look}.png")
+                self.quiet()
+
+    def test_follows_each_slider(self):
+        self.opened()
+        before = self.browser.run(ROWS)
+        for name in SLIDERS:
+            with self.subTest(slider=name):
+                first = self.browser.run("return document.getElementById(arguments[0]).value", name)
+                last = self.browser.run("return document.getElementById(arguments[0]).max", name)
+                self.move(name, "1" if first == last else last)
+                self.assertNotEqual(self.browser.run(ROWS), before)
+                self.shows_the_command_s_numbers()
+                self.move(name, first)
+                self.assertEqual(self.browser.run(ROWS), before)
+        self.quiet()
+
+    def test_draws_the_curve_that_the_command_prints(self):
+        self.opened()
+        self.move("bandwidth", "2")
+        printed = run("scale", "--model", "resnet50", "--cluster", "jizhi-p40", "--what-if", "bandwidth=0.2", "--json")
+        expected = [[point["ranks"], row["name"], row["iteration_s"], row["throughput_per_s"]]
+                    for point in json.loads(printed.stdout)["points"] for row in point["strategies"]]
+        self.assertEqual(self.browser.run(CURVE), expected)
+        self.quiet()
+
+    def test_has_its_state_in_its_address(self):
+        self.opened("?model=alexnet&cluster=pfn-mn1&ranks=24&batch=48&what-if=bandwidth%3D0.3%2Blatency%3D2&theta=3+MiB&nic=roce-25g"
+                    "&spread=normal%3A0.07&slow-rank=0%3D1.3&baseline=8")
+        command = self.chosen_command()
+        for words in ("--model alexnet --cluster pfn-mn1 --ranks 24 --batch 48 --theta '3 MiB'", "--what-if bandwidth=0.3+latency=2", "--nic roce-25g",
+                      "--baseline 8", "--spread normal:0.07", "--slow-rank 0=1.3"):
+            self.assertIn(words, command)
+        self.shows_the_command_s_numbers()
+        address = self.browser.run("return location.search")
+        self.opened(address)
+        self.assertEqual(self.chosen_command(), command)
+        self.quiet()
+
+    def test_says_what_is_wrong_with_its_address(self):
+        self.browser.view()
+        self.browser.driver.get(self.server.url + START + "&theta=4")
+        end = time.monotonic() + HANG_S
+        alert = "return document.querySelector('[role=alert]')?.textContent"
+        while not self.browser.run(alert) and time.monotonic() < end:
+            time.sleep(0.05)
+        self.assertRegex(self.browser.run(alert), "^--theta: '4' has no unit")
+
+    def test_is_used_without_a_mouse(self):
+        self.opened()
+        unnamed = self.browser.run("return [...document.querySelectorAll('input, select, button')].filter("
+                                   "(e) => e.tabIndex < 0 || !(e.labels?.length || e.textContent.trim() || e.getAttribute('aria-label'))).length")
+        self.assertEqual(unnamed, 0)
+        self.assertEqual(self.browser.run("return document.getElementById('theta').getAttribute('aria-valuetext')"), "chosen")
+
+    def test_survives_random_input(self):
+        self.opened()
+        draw = random.Random(7)
+        end = time.monotonic() + RANDOM_INPUT_S
+        moves = 0
+        while time.monotonic() < end:
+            kind = draw.randrange(20)
+            if kind == 0:
+                name = draw.choice(["model", "cluster", "precision"])
+                self.browser.run("const s = document.getElementById(arguments[0]); s.selectedIndex = Math.floor(arguments[1] * s.options.length);"
+                                 "s.dispatchEvent(new Event('change'))", name, draw.random())
+            elif kind == 1:
+                self.browser.run("const n = document.querySelectorAll('input[type=number]'); const e = n[Math.floor(arguments[0] * n.length)];"
+                                 "e.value = arguments[1]; e.dispatchEvent(new Event('change'))", draw.random(), draw.choice(["0", "7", "-3", "1e9", "abc", "333", "1.5"]))
+            elif kind == 2:
+                self.browser.run("const b = [...document.querySelectorAll('main button')].filter((b) => !/Perfetto|Save|Print|Copy/.test(b.textContent));"
+                                 "b[Math.floor(arguments[0] * b.length)].click()", draw.random())
+            else:
+                name = draw.choice(SLIDERS)
+                self.browser.run("const s = document.getElementById(arguments[0]); s.value = Math.floor(arguments[1] * (Number(s.max) + 1));"
+                                 "s.dispatchEvent(new Event('input'))", name, draw.random())
+            moves += 1
+            time.sleep(draw.choice([0, 0, 0.02, 0.2]))
+        self.settle()
+        self.shows_the_command_s_numbers()
+        self.quiet()
+        print(f"{moves} inputs in {RANDOM_INPUT_S:.0f} s")
+
+
+if __name__ == "__main__":
+    unittest.main()
