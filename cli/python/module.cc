@@ -77,7 +77,10 @@ struct JobCommand {
   explicit JobCommand(const std::string& name) : command(name, "") {
     add_job_options(command, options);
     command.add_option("--ranks", options.ranks, "");
-    if (name != "tune") add_baseline_option(command, options.baseline);
+    if (name != "tune") {
+      add_baseline_option(command, options.baseline);
+      add_what_if_option(command, options.what_if);
+    }
     if (name == "predict") {
       add_straggler_options(command, stragglers);
       add_plan_option(command, options.plan);

@@ -29,6 +29,17 @@ TEST(Page, HoldsAllThatItNeeds) {
   EXPECT_EQ(count(text, "{{"), 0U) << "a place of the frame is left";
 }
 
+TEST(Page, WhatIfHasTheSameCharts) {
+  const std::string script = what_if_script();
+  for (const char* part : {"Copyright (c) 2022 Leon Sorokin", "const charts = ", "const timeline = ",
+                           "reports[\"paceline.prediction/1\"]"})
+    EXPECT_EQ(count(script, part), 1U) << part;
+  const std::string report = html(page_of("a", "{}"));
+  EXPECT_EQ(count(report, "class: \"sliders\""), 0U);
+  EXPECT_EQ(count(what_if_html(), "<script"), 1U) << "the policy of the server allows no other";
+  EXPECT_EQ(count(what_if_html(), "style="), 0U);
+}
+
 TEST(Page, TakesNamesForText) {
   const std::string plain = html(page_of("a", R"({"model": "a"})"));
   for (const std::string hostile :

@@ -64,6 +64,7 @@ class JobSettings(TypedDict, total=False):
 
 class ScaleSettings(JobSettings, total=False):
     baseline: int
+    what_if: str  # "bandwidth=2+latency=0.5+compute=1.5"
 
 
 class PredictSettings(ScaleSettings, total=False):
