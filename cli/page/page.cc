@@ -102,8 +102,8 @@ std::string what_if_style() {
 }
 
 std::string what_if_script() {
-  return "/* uPlot, which draws the charts of lines:\n" + std::string(embedded_file("uplot/LICENSE")) +
-         "*/\n" + joined(".js", "report.");
+  return "/* uPlot, which draws the charts of lines:\n" +
+         std::string(embedded_file("uplot/LICENSE")) + "*/\n" + joined(".js", "report.");
 }
 
 std::string shell_line(const std::vector<std::string>& words) {

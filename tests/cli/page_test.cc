@@ -31,8 +31,8 @@ TEST(Page, HoldsAllThatItNeeds) {
 
 TEST(Page, WhatIfHasTheSameCharts) {
   const std::string script = what_if_script();
-  for (const char* part : {"Copyright (c) 2022 Leon Sorokin", "const charts = ", "const timeline = ",
-                           "reports[\"paceline.prediction/1\"]"})
+  for (const char* part : {"Copyright (c) 2022 Leon Sorokin", "const charts = ",
+                           "const timeline = ", "reports[\"paceline.prediction/1\"]"})
     EXPECT_EQ(count(script, part), 1U) << part;
   const std::string report = html(page_of("a", "{}"));
   EXPECT_EQ(count(report, "class: \"sliders\""), 0U);
