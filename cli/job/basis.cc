@@ -101,7 +101,8 @@ std::vector<BasisLine> basis_of(const Job& job) {
   if (!job.what_if.empty())
     lines.push_back(
         {.what = "what if",
-         .text = fmt::format("{}: figures of links and devices are times this", job.what_if)});
+         .text = fmt::format("{}: the figures of links and devices below have it in them",
+                             job.what_if)});
   if (cluster.platform != nullptr) {
     lines.push_back(
         {.what = "platform",
