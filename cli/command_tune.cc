@@ -3,8 +3,11 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/command.h"
@@ -12,6 +15,7 @@
 #include "cli/job/option_values.h"
 #include "cli/job/plan_file.h"
 #include "cli/job/plan_timeline.h"
+#include "cli/job/robust_tuning.h"
 #include "cli/job/tuning.h"
 #include "cli/output.h"
 #include "cli/output_format.h"
@@ -21,14 +25,19 @@
 #include "cli/shared_options.h"
 #include "cli/stop_signals.h"
 #include "cli/table.h"
+#include "cli/why_text.h"
 #include "models/base/json_records.h"
 #include "models/base/parse_units.h"
 #include "models/cluster/placement.h"
+#include "models/plan/tuned.h"
+#include "simulator/cost/nccl_model.h"
 
 namespace paceline::cli {
 namespace {
 
 constexpr const char* default_limit = "10 s";
+// To say what is next best, beyond the time limit.
+constexpr Seconds most_explained{10};
 
 struct Options {
   job::JobOptions job;
@@ -37,6 +46,10 @@ struct Options {
   std::string time_limit = default_limit;
   std::string html;
   OutputFormat format;
+  bool why = false;
+  bool robust = false;
+  std::string runtime;
+  std::string seed;
 };
 
 std::string summary_text(const job::Tuning& tuning) {
@@ -74,6 +87,7 @@ std::string summary_text(const job::Tuning& tuning) {
                                    to_text(row.iteration.value)));
   }
   if (!defaults.empty()) text += fmt::format("  defaults: {}\n", fmt::join(defaults, ", "));
+  text += help_text(tuning);
   if (!tuned.left_out.empty()) {
     text += fmt::format(
         "  not tried, for they have too many messages: {}{}\n", tuned.left_out.front(),
@@ -88,22 +102,25 @@ Table buckets_table(const job::Tuning& tuning) {
   const models::NetworkWork& network = tuning.table.network.work;
   Table table({{"bucket"},
                {"gradients"},
-               {"first", Align::left, 1},
+               {"first", Align::left, 4},
                {"size"},
                {"all-reduce", Align::left},
-               {"ready"},
-               {"starts"},
-               {"ends"},
-               {"exposed"}});
+               {"ready", Align::right, 2},
+               {"starts", Align::right, 3},
+               {"ends", Align::right, 1},
+               {"exposed"},
+               {"next best", Align::left},
+               {"loses"}});
   for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
     const models::Bucket& bucket = plan.buckets[i];
     const simulator::BucketTravel& times = tuning.travel.buckets[i];
+    const NextBest other = next_best(tuning, i);
     table.add({fmt::format("{}", i), fmt::format("{}", bucket.gradient_count),
                network.gradients[static_cast<std::size_t>(bucket.first_gradient)].name,
                to_text(plan.bytes(bucket)),
                models::described(plan.schedules[static_cast<std::size_t>(bucket.schedule)]),
                to_text(times.ready), to_text(times.start), to_text(times.end),
-               to_text(times.exposed)});
+               to_text(times.exposed), other.change, other.loses});
   }
   return table;
 }
@@ -123,11 +140,40 @@ std::string strategies_text(const job::Tuning& tuning) {
          "they rest on.\n";
 }
 
+// PyTorch DDP's process group is NCCL's where there are GPUs, and Gloo's elsewhere.
+std::string default_runtime(const job::Job& job) {
+  return simulator::is_gpu(job.cluster.device) ? "ddp" : "ddp-ring";
+}
+
+// What the robust plan is compared with; null where no robust plan is asked for.
+const models::Strategy* take_robust(const Options& options, job::Job& job) {
+  if (!options.robust) {
+    for (const auto& [option, text] :
+         {std::pair{"--default", options.runtime}, std::pair{"--seed", options.seed}})
+      if (!text.empty())
+        throw InputError({option}, "nothing is sampled", "give --robust, too, or leave it out");
+    return nullptr;
+  }
+  if (!options.seed.empty()) {
+    constexpr std::int64_t most_seed = std::int64_t{1} << 53;  // that JSON holds exactly
+    job.sampling_seed = static_cast<std::uint64_t>(
+        job::parsing_option("--seed", [&] { return parse_count(options.seed, 0, most_seed); }));
+  }
+  return &job::parsing_option("--default", [&]() -> const models::Strategy& {
+    const models::Strategy& runtime =
+        models::strategy(options.runtime.empty() ? default_runtime(job) : options.runtime);
+    if (models::is_tuned(runtime))
+      throw InputError("tuned is no runtime's default", "name a strategy, such as ddp");
+    return runtime;
+  });
+}
+
 void run(const Options& options, const Words& words) {
   check_output_format(options.format);
   job::Job job = load_job(options.job);
   job::compare_with_others(job);
   job::leave_out_untimed(job);
+  const models::Strategy* runtime = take_robust(options, job);
   const int ranks = ranks_of(options.job, job);
   check_outputs_of(options.job, {{"--plan-out", options.plan_out}, {"--html", options.html}});
   const std::vector<std::string> all_reduces = job::parse_all_reduces(options.all_reduces);
@@ -150,12 +196,25 @@ void run(const Options& options, const Words& words) {
                 fmt::format("best so far {}, {} plans", to_text(found.period), found.evaluated),
                 limit > Seconds{0} ? std::min(1.0, elapsed() / limit) : 1);
           },
-      .stop = [&] { return elapsed() >= limit || stop_asked() != runtime::StopReason::none; }};
+      .stop = [&] { return elapsed() >= limit || stop_asked() != runtime::StopReason::none; },
+      .stop_explaining =
+          [&] {
+            return elapsed() >= limit + most_explained || stop_asked() != runtime::StopReason::none;
+          }};
   const job::Tuning tuning = job::tune_job(job, ranks, all_reduces, observer);
+  std::optional<job::RobustTuning> robust;
+  if (runtime != nullptr) {
+    const Seconds begun = elapsed();
+    progress.show("sampling", 1);
+    robust = job::robust_tuning(tuning, *runtime, all_reduces, [&] {
+      return elapsed() - begun >= limit || stop_asked() != runtime::StopReason::none;
+    });
+  }
   progress.end();
   warn(tuning.table.warnings);
   if (!options.plan_out.empty()) {
-    job::write_plan(options.plan_out, tuning.tuned.plan, job.networks.front().work);
+    job::write_plan(options.plan_out, robust ? robust->chosen().plan : tuning.tuned.plan,
+                    job.networks.front().work);
     notice("plan written to {}: --plan of predict, train and replay takes it\n", options.plan_out);
   }
   if (!options.html.empty()) {
@@ -163,17 +222,18 @@ void run(const Options& options, const Words& words) {
     write_report(options.html, words,
                  fmt::format("{} on {}, {} ranks, tuned", tuning.table.network.work.name,
                              job.cluster.name, ranks),
-                 {{"result", to_json(tuning)},
+                 {{"result", to_json(tuning, robust ? to_json(*robust) : Json(nullptr))},
                   {"timeline", job::plan_timeline(tuning.table, plan, plan.strategy)}});
   }
   if (options.format.json) {
-    print("{}\n", to_json(tuning));
+    print("{}\n", to_json(tuning, robust ? to_json(*robust) : Json(nullptr)));
   } else if (options.format.csv) {
-    print("{}", csv_records(to_json(tuning), {"buckets"}, {"model", "cluster", "ranks"}));
+    print("{}", csv_records(to_json(tuning, nullptr), {"buckets"}, {"model", "cluster", "ranks"}));
   } else if (options.format.markdown) {
     print("{}\n{}", buckets_table(tuning).markdown(), strategies_table(tuning).markdown());
   } else {
-    print("{}{}\n{}", summary_text(tuning), buckets_table(tuning).fitted(table_width()).text,
+    print("{}{}\n{}{}{}", summary_text(tuning), buckets_table(tuning).fitted(table_width()).text,
+          options.why ? why_text(tuning) : "", robust ? robust_text(*robust) : "",
           strategies_text(tuning));
   }
   if (stop_asked() != runtime::StopReason::none) throw StoppedBySignal(stop_asked());
@@ -199,11 +259,22 @@ void add_tune(Command& app) {
           "(paceline show schedules)")
       .value("NAME,... (all)");
   command
-      .add_option("--time-limit", options->time_limit,
-                  "How long to search where the best plan is not proven; Ctrl-C stops it, too")
+      .add_option(
+          "--time-limit", options->time_limit,
+          "How long to search where the best plan is not proven, and to sample; Ctrl-C stops "
+          "it, too")
       .value(fmt::format("TIME ({})", default_limit));
   add_html_option(command, options->html);
   add_output_formats(command, options->format);
+  command.add_flag("--why", options->why,
+                   "Also list what each bucket would lose by every other choice that was tried");
+  command.add_flag("--robust", options->robust,
+                   "Choose by the 95th percentile over sampled states of the world, and keep the "
+                   "runtime's default where the gain over it is not certain");
+  command.add_option("--default", options->runtime, "The strategy that the runtime has by itself")
+      .value("NAME (ddp)");
+  command.add_option("--seed", options->seed, "Seed of the sampled states")
+      .value(fmt::format("N ({})", simulator::sampling_seed));
   command.on_run([options](const Words& words) { run(*options, words); });
 }
 

@@ -257,9 +257,8 @@ std::string sensitivity_text(const job::PredictionTable& table) {
   for (std::size_t i = 0; i + 1 < table.better.size(); i += 2) {
     const simulator::BetterPart& little = table.better[i];
     const simulator::BetterPart& twice = table.better[i + 1];
-    rows.add({fmt::format("  {}", name(little.part)),
-              gain(std::min(little.iteration, little.chosen_anew)),
-              gain(std::min(twice.iteration, twice.chosen_anew)), gain(twice.iteration)});
+    rows.add({fmt::format("  {}", name(little.part)), gain(little.least()), gain(twice.least()),
+              gain(twice.iteration)});
   }
   return fmt::format(
       "\n{}  by how much the iteration of {} would be shorter; its plan {}; predicted\n\n",

@@ -222,7 +222,8 @@ simulator::PredictionRequest Job::request(const LoadedNetwork& network, int rank
           .compute_is_exact = compute_is_exact,
           .haste = names_strategies ? simulator::Haste::none : haste,
           .stragglers = stragglers,
-          .baseline_ranks = baseline_ranks};
+          .baseline_ranks = baseline_ranks,
+          .sampling_seed = sampling_seed};
 }
 
 }  // namespace paceline::job

@@ -2,6 +2,7 @@
 // name: networks on a cluster, with how they are to be predicted.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -79,7 +80,8 @@ struct Job {
   simulator::EngineKind engine = simulator::EngineKind::automatic;
   std::string nccl_version;  // as in simulator::PredictionRequest
   std::optional<simulator::MonteCarloRequest> stragglers;
-  std::optional<int> baseline_ranks;  // as in simulator::PredictionRequest
+  std::optional<int> baseline_ranks;                       // as in simulator::PredictionRequest
+  std::uint64_t sampling_seed = simulator::sampling_seed;  // likewise
 
   [[nodiscard]] simulator::PredictionRequest request(const LoadedNetwork& network, int ranks,
                                                      models::WireType wire) const;

@@ -28,23 +28,26 @@ void check(const Job& job) {
                      "leave it out");
 }
 
-bool may_run(const simulator::StrategyPrediction& row) {
-  const models::Strategy& strategy = models::strategy(row.name);
-  return !strategy.library() && !strategy.other && !row.plan.is_of_other_system() &&
-         row.plan.k_fac() == nullptr && row.not_followed == 0;
-}
-
-bool takes_only(const models::Plan& plan, const std::vector<std::string>& all_reduces) {
-  return all_reduces.empty() ||
-         std::all_of(plan.schedules.begin(), plan.schedules.end(), [&](const auto& one) {
-           return one.has_steps() && std::find(all_reduces.begin(), all_reduces.end(),
-                                               one.algorithm) != all_reduces.end();
-         });
-}
-
 bool is_driven_by_thresholds(const simulator::StrategyPrediction& row) {
   return may_run(row) && models::strategy(row.name).fusion != models::Fusion::never &&
          models::strategy(row.name).on_servers() == nullptr;
+}
+
+Json alternatives_json(const std::vector<simulator::Alternative>& alternatives,
+                       const Tuning& tuning) {
+  Json json = Json::array();
+  for (const simulator::Alternative& other : alternatives) {
+    Json parts = Json::array();
+    for (const simulator::PlanChange::Part& part : other.change.parts)
+      parts.push_back(
+          {{"gradients", part.gradients}, {"all_reduce", models::described(part.all_reduce)}});
+    json.push_back({{"change", name(other.change.kind)},
+                    {"buckets", std::move(parts)},
+                    {"iteration_s", other.period.value()},
+                    {"loss", other.period / tuning.tuned.period - 1},
+                    {"alike", other.alike}});
+  }
+  return json;
 }
 
 Json buckets_json(const Tuning& tuning) {
@@ -66,7 +69,10 @@ Json buckets_json(const Tuning& tuning) {
                     {"ready_s", times.ready.value()},
                     {"start_s", times.start.value()},
                     {"end_s", times.end.value()},
-                    {"exposed_s", times.exposed.value()}});
+                    {"exposed_s", times.exposed.value()},
+                    {"alternatives", i < tuning.tuned.alternatives.size()
+                                         ? alternatives_json(tuning.tuned.alternatives[i], tuning)
+                                         : Json::array()}});
   }
   return json;
 }
@@ -81,6 +87,20 @@ void compare_with_others(Job& job) {
         std::find(job.strategies.begin(), job.strategies.end(), &strategy) == job.strategies.end())
       job.strategies.push_back(&strategy);
   }
+}
+
+bool may_run(const simulator::StrategyPrediction& row) {
+  const models::Strategy& strategy = models::strategy(row.name);
+  return !strategy.library() && !strategy.other && !row.plan.is_of_other_system() &&
+         row.plan.k_fac() == nullptr && row.not_followed == 0;
+}
+
+bool takes_only(const models::Plan& plan, const std::vector<std::string>& all_reduces) {
+  return all_reduces.empty() ||
+         std::all_of(plan.schedules.begin(), plan.schedules.end(), [&](const auto& one) {
+           return one.has_steps() && std::find(all_reduces.begin(), all_reduces.end(),
+                                               one.algorithm) != all_reduces.end();
+         });
 }
 
 void leave_out_untimed(Job& job) {
@@ -104,7 +124,7 @@ Tuning tune_job(const Job& job, int ranks, const std::vector<std::string>& all_r
                 const TuningObserver& observer) {
   check(job);
   const LoadedNetwork& network = job.networks.front();
-  Tuning tuning{predict_table(job, network, ranks, observer.table), {}, {}, {}};
+  Tuning tuning{predict_table(job, network, ranks, observer.table), {}, {}, {}, {}};
   bool is_first = true;
   for (const models::WireType wire : job.wires) {
     simulator::PredictionRequest request = job.request(network, ranks, wire);
@@ -114,6 +134,8 @@ Tuning tune_job(const Job& job, int ranks, const std::vector<std::string>& all_r
     search.all_reduces = all_reduces;
     search.stop = observer.stop;
     search.progress = observer.search;
+    search.explain = true;
+    search.stop_explaining = observer.stop_explaining;
     for (const simulator::StrategyPrediction& row : tuning.table.rows)
       if (row.plan.wire == wire && may_run(row) && takes_only(row.plan, all_reduces))
         search.seeds.push_back(row.plan);
@@ -123,6 +145,15 @@ Tuning tune_job(const Job& job, int ranks, const std::vector<std::string>& all_r
     const simulator::StrategyRun run = predictor.run(found.plan);
     tuning.travel = plan_travel(run.plan, run.dag, run.steady);
     tuning.tuned = std::move(found);
+  }
+  const bool is_late = observer.stop_explaining && observer.stop_explaining();
+  if (job.cluster.platform == nullptr && !is_late) {
+    constexpr double twice[] = {2};
+    const models::Plan& plan = tuning.tuned.plan;
+    simulator::PredictionRequest request = job.request(network, ranks, plan.wire);
+    request.haste = simulator::Haste::none;
+    tuning.better =
+        better_parts(request, models::strategy(plan.strategy), plan, /*is_fixed=*/true, twice);
   }
   for (std::size_t i = 0; i < tuning.table.rows.size(); ++i) {
     const simulator::StrategyPrediction& row = tuning.table.rows[i];
@@ -150,7 +181,7 @@ std::vector<RuntimeDefaults> runtime_defaults(const Tuning& tuning) {
   return found;
 }
 
-std::string to_json(const Tuning& tuning) {
+std::string to_json(const Tuning& tuning, Json robust) {
   const Job& job = tuning.table.job;
   const simulator::TunedPlan& tuned = tuning.tuned;
   Json json = {{"schema", "paceline.tuning/1"},
@@ -174,6 +205,11 @@ std::string to_json(const Tuning& tuning) {
   json["candidates_left_out"] = tuned.left_out;
   json["plans_evaluated"] = tuned.evaluated;
   json["buckets"] = buckets_json(tuning);
+  json["twice_as_good"] = Json::array();
+  for (const simulator::BetterPart& better : tuning.better)
+    json["twice_as_good"].push_back({{"part", key(better.part)},
+                                     {"iteration_s", better.iteration.value()},
+                                     {"gain", 1 - better.iteration / tuned.period}});
   json["by_thresholds"] = nullptr;
   if (tuning.by_thresholds) {
     const simulator::StrategyPrediction& row = tuning.table.rows[*tuning.by_thresholds];
@@ -197,6 +233,7 @@ std::string to_json(const Tuning& tuning) {
                                   {"iteration_s", row.iteration.value.value()},
                                   {"gain", tuning.gain_over(row)}});
   json["left_out"] = left_out_json(tuning.table);
+  json["robust"] = std::move(robust);
   json["warnings"] = tuning.table.warnings;
   json["rests_on"] = basis_json(job);
   return json.indented();

@@ -20,9 +20,11 @@ struct RuntimeDefaults {
 };
 
 struct Tuning {
-  PredictionTable table;                     // of the strategies that it is compared with
-  simulator::TunedPlan tuned;                // of the wire type with which it is fastest
-  simulator::PlanTravel travel;              // of its steady iteration
+  PredictionTable table;         // of the strategies that it is compared with
+  simulator::TunedPlan tuned;    // of the wire type with which it is fastest
+  simulator::PlanTravel travel;  // of its steady iteration
+  // The plan where a part of the cluster is twice as good; empty for a cluster of a platform file.
+  std::vector<simulator::BetterPart> better;
   std::optional<std::size_t> by_thresholds;  // the fastest row of a strategy that thresholds drive
 
   // The gain: by how much the row's iteration is longer than the plan's, as a share of the plan's.
@@ -52,6 +54,8 @@ struct TuningObserver {
   std::function<void(const simulator::TuningProgress& progress)> search = {};
   // Asked between plans: whether to stop the search.
   std::function<bool()> stop = {};
+  // Asked between buckets and parts of the cluster: whether to leave out what is still to be explained.
+  std::function<bool()> stop_explaining = {};
 };
 
 // --overlap and --streams hold; thresholds that are given hold for the table. The search begins with
@@ -63,7 +67,14 @@ struct TuningObserver {
                               const std::vector<std::string>& all_reduces = {},
                               const TuningObserver& observer = {});
 
-// The document paceline.tuning/1 (docs/formats.md).
-[[nodiscard]] std::string to_json(const Tuning& tuning);
+// Whether our runtime can run the row's plan, and no substitute of its engine timed it.
+[[nodiscard]] bool may_run(const simulator::StrategyPrediction& row);
+// Whether all its all-reduces are among these, or there are none to be among.
+[[nodiscard]] bool takes_only(const models::Plan& plan,
+                              const std::vector<std::string>& all_reduces);
+
+// The document paceline.tuning/1 (docs/formats.md). `robust`, which is null unless it was asked for,
+// is its object of that name.
+[[nodiscard]] std::string to_json(const Tuning& tuning, Json robust = nullptr);
 
 }  // namespace paceline::job

@@ -107,6 +107,7 @@ class Model {
     job.ranks = std::to_string(run.job.ranks);
     job_ = load_job(job);
     job_.compute_is_exact = true;
+    job_.names_strategies = true;
     (void)ranks_of(job, job_);
     if (job_.networks.size() != 1)
       throw InputError({"--model"}, fmt::format("{} networks", job_.networks.size()),
@@ -153,15 +154,7 @@ class Model {
     if (job_.profile) profile = simulator::with_links(*job_.profile, factors);
     const simulator::PredictionRequest job =
         job_.request(job_.networks.front(), run_.job.ranks, run_.job.wire);
-    simulator::Predictor predictor({.network = job.network,
-                                    .cluster = cluster,
-                                    .profile = profile ? &*profile : nullptr,
-                                    .ranks = job.ranks,
-                                    .batch_per_rank = job.batch_per_rank,
-                                    .precision = job.precision,
-                                    .wire = job.wire,
-                                    .engine = job.engine,
-                                    .compute_is_exact = true});
+    simulator::Predictor predictor(job.on(cluster, profile ? &*profile : nullptr));
     return use(predictor);
   }
 

@@ -19,6 +19,7 @@
 #include "simulator/iteration/sampled_interval.h"
 #include "simulator/iteration/sketch.h"
 #include "simulator/iteration/tuned_plan.h"
+#include "simulator/iteration/world_plans.h"
 #include "simulator/planner/cycles.h"
 
 namespace paceline::simulator {
@@ -150,6 +151,28 @@ const models::Effects* effects_of(const models::Cluster& cluster, const models::
                                   bool compute_is_exact) {
   const bool is_known = compute_is_exact || (profile != nullptr && profile->transport.has_value());
   return cluster.effects && !is_known ? &*cluster.effects : nullptr;
+}
+
+PredictionRequest PredictionRequest::on(const models::Cluster& other,
+                                        const models::Profile* other_profile) const {
+  return {.network = network,
+          .cluster = other,
+          .profile = other_profile,
+          .ranks = ranks,
+          .batch_per_rank = batch_per_rank,
+          .accumulate = accumulate,
+          .precision = precision,
+          .wire = wire,
+          .thresholds = thresholds,
+          .engine = engine,
+          .nccl_version = nccl_version,
+          .overlap = overlap,
+          .stored_sample = stored_sample,
+          .compute_is_exact = compute_is_exact,
+          .haste = haste,
+          .stragglers = {},
+          .baseline_ranks = baseline_ranks,
+          .sampling_seed = sampling_seed};
 }
 
 int baseline_ranks(const models::Cluster& cluster, int ranks) {
@@ -478,6 +501,19 @@ Seconds Predictor::forward_pass(int batch_per_rank) {
   return std::max({forward, at.input.read, at.input.decode, at.input.host_to_device});
 }
 
+std::vector<Seconds> SampledIteration::samples() const {
+  std::vector<Seconds> times;
+  for (const double factor : spread.samples()) times.push_back(factor * period);
+  return times;
+}
+
+SampledIteration sampled(const StrategyPrediction& prediction) {
+  const Figure<Seconds>& time = prediction.iteration;
+  if (!prediction.spread.factors.empty()) return {time.value, prediction.spread};
+  return {time.value,
+          spread_between({time.low / time.value, time.high / time.value}, prediction.spread.seed)};
+}
+
 StragglerPrediction Predictor::with_stragglers(const IterationDag& dag) const {
   const MonteCarloRequest& request = *request_.stragglers;
   StragglerPrediction prediction;
@@ -524,6 +560,7 @@ StrategyPrediction Predictor::predict(models::Plan plan, std::optional<ChosenThr
                             Provenance::predicted, at_stated.compute_source};
   } else {
     prediction.iteration = at_ends(at_stated);
+    prediction.spread.seed = request_.sampling_seed;
   }
   prediction.throughput = static_cast<double>(request_.ranks) * samples_per_rank() / period;
   // Each rank has the same batch on p as on p0, so that throughputs are as the iteration times.
@@ -571,7 +608,8 @@ Figure<Seconds> Predictor::at_ends(const StrategyRun& stated) {
           Provenance::predicted, stated.compute_source};
 }
 
-IterationSpread Predictor::spread(const StrategyRun& stated, const TimeSpent& spent) {
+template <class F>
+auto Predictor::with_uncertain(const StrategyRun& stated, const TimeSpent& spent, F use) {
   const models::Strategy& strategy = models::strategy(stated.plan.strategy);
   const auto setting_at = [&](Reading reading) -> Setting& {
     return setting(strategy, request_.ranks, reading);
@@ -600,21 +638,70 @@ IterationSpread Predictor::spread(const StrategyRun& stated, const TimeSpent& sp
   };
   const IterationSketch sketch(request_.network, stated.plan, alone);
   const models::Device& device = request_.cluster.device;
-  return sampled_spread(
-      {.sketch = sketch,
-       .buckets = {totals(stated.buckets), totals_at(Reading::fast), totals_at(Reading::slow)},
-       .fast_compute = alone_at(Reading::fast).total() / alone.total(),
-       .slow_compute = alone_at(Reading::slow).total() / alone.total(),
-       .effects = *effects(),
-       .ranks = request_.ranks,
-       .calibrated_ranks = alone.calibrated_ranks,
-       .ranks_per_node = request_.cluster.ranks_per_node,
-       .multiprocessors = device.multiprocessors.value_or(0),
-       .memory = device.memory_bandwidth.value,
-       .bus_bandwidth = bus_bandwidth(setting_at(Reading::stated).engine.cost(), request_.ranks),
-       .calibrated_beside = alone.beside_collectives,
-       .by_kernels = runs_as_kernels(stated.plan),
-       .exposed = spent.exposed_communication / stated.steady.period});
+  return use(UncertainIteration{
+      .sketch = sketch,
+      .buckets = {totals(stated.buckets), totals_at(Reading::fast), totals_at(Reading::slow)},
+      .fast_compute = alone_at(Reading::fast).total() / alone.total(),
+      .slow_compute = alone_at(Reading::slow).total() / alone.total(),
+      .effects = *effects(),
+      .ranks = request_.ranks,
+      .calibrated_ranks = alone.calibrated_ranks,
+      .ranks_per_node = request_.cluster.ranks_per_node,
+      .multiprocessors = device.multiprocessors.value_or(0),
+      .memory = device.memory_bandwidth.value,
+      .bus_bandwidth = bus_bandwidth(setting_at(Reading::stated).engine.cost(), request_.ranks),
+      .calibrated_beside = alone.beside_collectives,
+      .by_kernels = runs_as_kernels(stated.plan),
+      .exposed = spent.exposed_communication / stated.steady.period,
+      .seed = request_.sampling_seed});
+}
+
+IterationSpread Predictor::spread(const StrategyRun& stated, const TimeSpent& spent) {
+  return with_uncertain(stated, spent, sampled_spread);
+}
+
+SampledIteration Predictor::sampled(const models::Plan& plan) {
+  const StrategyRun stated = run(plan);
+  const Seconds period = stated.steady.period;
+  if (effects() != nullptr) return {period, spread(stated, time_spent(stated.dag, stated.steady))};
+  const Figure<Seconds> ends = at_ends(stated);
+  return {period, spread_between({ends.low / period, ends.high / period}, request_.sampling_seed)};
+}
+
+std::vector<models::Plan> Predictor::plans_of_worlds(const models::Plan& plan, int count,
+                                                     const std::vector<std::string>& only,
+                                                     const std::function<bool()>& stop) {
+  std::vector<models::Plan> plans;
+  const auto add = [&plans](models::Plan other) {
+    if (std::find(plans.begin(), plans.end(), other) == plans.end())
+      plans.push_back(std::move(other));
+  };
+  const auto at_reading = [&](Reading reading) -> Setting& {
+    return setting(request_.ranks, reading);
+  };
+  if (effects() == nullptr) {
+    for (const Reading reading : {Reading::fast, Reading::slow})
+      if (!stop || !stop())
+        add(tune({.all_reduces = only, .stop = [] { return true; }}, plan.overlap,
+                 at_reading(reading))
+                .plan);
+    return plans;
+  }
+  const auto readable = [&](Reading reading) {
+    Setting& at = at_reading(reading);
+    return ReadJob{planning_job(models::tuned_strategy(), plan.overlap, false, at),
+                   {at.alone_by_steps(), std::nullopt}};
+  };
+  const StrategyRun stated = run(plan);
+  const SampledWorlds worlds =
+      with_uncertain(stated, time_spent(stated.dag, stated.steady), sampled_worlds);
+  WorldPlanner planner(plan, readable(Reading::stated), readable(Reading::fast),
+                       readable(Reading::slow), worlds.stated, only);
+  for (int i = 0; i < std::min<int>(count, static_cast<int>(std::ssize(worlds.worlds))); ++i) {
+    if (stop && stop()) break;
+    add(planner.plan_of(worlds.worlds[static_cast<std::size_t>(i)]));
+  }
+  return plans;
 }
 
 std::variant<StrategyPrediction, LeftOut> Predictor::row(const models::Strategy& strategy) {

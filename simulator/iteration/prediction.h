@@ -4,6 +4,8 @@
 // and `scale` print of a row, with what each number rests on.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,6 +63,12 @@ struct PredictionRequest {
   // p0, the number of ranks that efficiencies are against, from 1 to `ranks`; by default
   // simulator::baseline_ranks(). Give the same to all predictions that are compared.
   std::optional<int> baseline_ranks = {};
+  std::uint64_t sampling_seed = simulator::sampling_seed;  // of intervals (sampled_interval.h)
+
+  // The same job on another cluster with another profile, which may be null. Stragglers, which no
+  // question about a cluster asks for, are left out.
+  [[nodiscard]] PredictionRequest on(const models::Cluster& other,
+                                     const models::Profile* other_profile) const;
 };
 
 // The time that tasks of one kind have on the critical path.
@@ -117,6 +125,18 @@ struct StrategyPrediction {
   std::optional<KfacTimes> k_fac;                 // of the strategy k-fac
 };
 
+// An iteration in sampled states of the world. Sample i of every plan and strategy of a job is of the
+// same state, so that their ratios have samples, too.
+struct SampledIteration {
+  Seconds period;  // as stated
+  IterationSpread spread;
+
+  [[nodiscard]] std::vector<Seconds> samples() const;
+};
+
+// The samples behind a prediction's interval.
+[[nodiscard]] SampledIteration sampled(const StrategyPrediction& prediction);
+
 // A strategy that is left out of a table.
 struct LeftOut {
   std::string name;
@@ -166,6 +186,14 @@ class Predictor {
   // The best plan of one in-order stream that is found (tuned_plan.h). The request's thresholds have no
   // effect. Throws as predict() does.
   [[nodiscard]] TunedPlan tune(const TuningRequest& request);
+  // The plan in the sampled states that its interval would have in predict().
+  [[nodiscard]] SampledIteration sampled(const models::Plan& plan);
+  // Tuned plans of the first `count` states of the world that the interval of `plan` is sampled from,
+  // each once, by the planner's clock and the step engine (world_plans.h), of the all-reduces of `only`. Where nothing is sampled,
+  // the plans with every figure at its fast, and at its slow end. `stop` is asked before each.
+  [[nodiscard]] std::vector<models::Plan> plans_of_worlds(const models::Plan& plan, int count,
+                                                          const std::vector<std::string>& only,
+                                                          const std::function<bool()>& stop);
   // The run behind the stated value of predict().
   [[nodiscard]] StrategyRun run(const models::Strategy& strategy);
   [[nodiscard]] StrategyRun run(const models::Plan& plan);
@@ -192,6 +220,9 @@ class Predictor {
                                      int ranks) const;
   [[nodiscard]] Figure<Seconds> at_ends(const StrategyRun& stated);
   [[nodiscard]] IterationSpread spread(const StrategyRun& stated, const TimeSpent& spent);
+  // use(UncertainIteration) of the run.
+  template <class F>
+  auto with_uncertain(const StrategyRun& stated, const TimeSpent& spent, F use);
   // The samples of a rank in an iteration, which may have several batches.
   [[nodiscard]] double samples_per_rank() const {
     return static_cast<double>(request_.batch_per_rank) * request_.accumulate;

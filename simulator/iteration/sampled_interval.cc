@@ -14,8 +14,6 @@ namespace paceline::simulator {
 namespace {
 
 constexpr int sample_pairs = 256;
-constexpr std::uint64_t seed = 17;
-constexpr std::uint64_t unexplained_seed = 18;
 
 // Whatever is slow or fast by itself, as standard deviations from the median.
 struct Draw {
@@ -64,25 +62,28 @@ class Sampler {
         stated_waiting_(waiting_factor(stated_losses(iteration.effects), calibrated_)),
         buckets_(iteration.buckets.stated) {}
 
-  // The period of the sketch at the stated figures.
-  [[nodiscard]] double stated() { return period(Draw{}); }
-  [[nodiscard]] double period(const Draw& draw) {
+  [[nodiscard]] SampledWorld world(const Draw& draw) const {
     const Losses losses = losses_of(draw);
     // A compute time that was calibrated on several ranks has their waiting in it, whatever the
     // sample says of that.
-    const double compute = sampled(1, it_.fast_compute, it_.slow_compute, draw.compute) *
-                           waiting_factor(losses, ranks_) * stated_waiting_ /
-                           waiting_factor(losses, calibrated_);
-    set_buckets(draw.links, losses.collective_launch);
-    return it_.sketch.period(compute, beside(draw, losses), buckets_).value();
+    return {.compute = sampled(1, it_.fast_compute, it_.slow_compute, draw.compute) *
+                       waiting_factor(losses, ranks_) * stated_waiting_ /
+                       waiting_factor(losses, calibrated_),
+            .beside = beside(draw, losses),
+            .links = draw.links,
+            .launch = losses.collective_launch};
+  }
+  // The period of the sketch.
+  [[nodiscard]] double period(const SampledWorld& world) {
+    set_buckets(world.links, world.launch);
+    return it_.sketch.period(world.compute, world.beside, buckets_).value();
   }
 
  private:
   // Compute time beside a collective over that alone.
   [[nodiscard]] double beside(const Draw& draw, const Losses& losses) const {
     if (!it_.by_kernels) return 1;
-    if (it_.calibrated_beside)
-      return std::max(1.0, sampled(*it_.calibrated_beside, draw.slowdown));
+    if (it_.calibrated_beside) return std::max(1.0, sampled(*it_.calibrated_beside, draw.slowdown));
     return beside_collective(losses, it_.multiprocessors, it_.memory, it_.bus_bandwidth);
   }
 
@@ -117,17 +118,37 @@ class Sampler {
   std::vector<Seconds> buckets_;  // of the sample
 };
 
-// The middle 90 % of the factors, each with its own draw of what is unexplained.
-IntervalFactors interval_of(std::vector<double> factors, double unexplained) {
-  Random random(unexplained_seed);
+// The factors, each with its own draw of what is unexplained.
+std::vector<double> with_unexplained(std::vector<double> factors, double unexplained,
+                                     std::uint64_t seed) {
+  Random random(seed + 1);
   for (std::size_t i = 0; i + 1 < factors.size(); i += 2) {
     const double factor = std::exp(unexplained * random.normal());
     factors[i] *= factor;
     factors[i + 1] /= factor;
   }
+  return factors;
+}
+
+// The middle 90 % of the factors.
+IntervalFactors interval_of(std::vector<double> factors) {
   std::sort(factors.begin(), factors.end());
   return {std::min(1.0, quantile(factors, interval_tail)),
           std::max(1.0, quantile(factors, 1 - interval_tail))};
+}
+
+// One sample for each draw and its mirror image.
+template <class T, class F>
+std::vector<T> of_each_draw(std::uint64_t seed, F sample) {
+  Random random(seed);
+  std::vector<T> samples;
+  samples.reserve(2 * sample_pairs);
+  for (int i = 0; i < sample_pairs; ++i) {
+    const Draw draw = drawn(random);
+    samples.push_back(sample(draw));
+    samples.push_back(sample(mirrored(draw)));
+  }
+  return samples;
 }
 
 }  // namespace
@@ -138,25 +159,41 @@ double unexplained_deviation(const models::Effects& effects, double doublings, d
                     effects.unexplained_exposed.value * exposed);
 }
 
+std::vector<double> IterationSpread::samples() const {
+  return with_unexplained(factors, unexplained, seed);
+}
+
 IntervalFactors IterationSpread::interval() const {
-  return interval_of(factors, unexplained);
+  return interval_of(samples());
 }
 
 IterationSpread sampled_spread(const UncertainIteration& iteration) {
   Sampler sampler(iteration);
-  const double stated = sampler.stated();
-  Random random(seed);
+  const double stated = sampler.period(sampler.world({}));
   IterationSpread spread;
-  spread.factors.reserve(2 * sample_pairs);
-  for (int i = 0; i < sample_pairs; ++i) {
-    const Draw draw = drawn(random);
-    spread.factors.push_back(sampler.period(draw) / stated);
-    spread.factors.push_back(sampler.period(mirrored(draw)) / stated);
-  }
+  spread.seed = iteration.seed;
+  spread.factors = of_each_draw<double>(iteration.seed, [&](const Draw& draw) {
+    return sampler.period(sampler.world(draw)) / stated;
+  });
   spread.doublings =
       std::log2(std::max(1.0, static_cast<double>(iteration.ranks) / iteration.calibrated_ranks));
   spread.exposed = iteration.exposed;
   spread.unexplained = unexplained_deviation(iteration.effects, spread.doublings, spread.exposed);
+  return spread;
+}
+
+SampledWorlds sampled_worlds(const UncertainIteration& iteration) {
+  const Sampler sampler(iteration);
+  return {sampler.world({}), of_each_draw<SampledWorld>(iteration.seed, [&](const Draw& draw) {
+            return sampler.world(draw);
+          })};
+}
+
+IterationSpread spread_between(IntervalFactors ends, std::uint64_t seed) {
+  IterationSpread spread;
+  spread.seed = seed;
+  spread.factors = of_each_draw<double>(
+      seed, [&](const Draw& draw) { return sampled(1, ends.low, ends.high, draw.compute); });
   return spread;
 }
 
@@ -166,7 +203,7 @@ IntervalFactors ratio_interval(const IterationSpread& iteration, const Iteration
                   "both iterations have the same samples");
   std::vector<double> ratios = iteration.factors;
   for (std::size_t i = 0; i < ratios.size(); ++i) ratios[i] /= against.factors[i];
-  return interval_of(std::move(ratios), unexplained);
+  return interval_of(with_unexplained(std::move(ratios), unexplained, iteration.seed));
 }
 
 }  // namespace paceline::simulator

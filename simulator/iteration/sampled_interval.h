@@ -8,7 +8,8 @@
 // have samples, too: what slows both alike cancels.
 #pragma once
 
-#include <span>
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "models/cluster/effects.h"
@@ -23,6 +24,9 @@ struct BucketRange {
   std::vector<Seconds> fast;
   std::vector<Seconds> slow;
 };
+
+// What the draws of iterations begin with, unless another seed is asked for.
+inline constexpr std::uint64_t sampling_seed = 17;
 
 struct UncertainIteration {
   const IterationSketch& sketch;  // of computation as stated, without effects
@@ -40,7 +44,8 @@ struct UncertainIteration {
   // Compute time beside collectives over that alone, in place of the estimate of losses.h.
   std::optional<Figure<double>> calibrated_beside = {};
   bool by_kernels = true;  // whether collectives run as kernels of the device (dag.h)
-  double exposed = 0;            // exposed communication over the iteration time
+  double exposed = 0;      // exposed communication over the iteration time
+  std::uint64_t seed = sampling_seed;
 };
 
 // Factors on the stated iteration time.
@@ -63,12 +68,34 @@ struct IterationSpread {
   double doublings = 0;    // of ranks, beyond those that computation was calibrated on
   double exposed = 0;      // communication, as a share of the stated iteration
   double unexplained = 0;  // unexplained_deviation() of these
+  std::uint64_t seed = sampling_seed;
 
+  // The factors, each with a draw of what is unexplained. That draw is the same one for sample i of
+  // every iteration.
+  [[nodiscard]] std::vector<double> samples() const;
   // The middle 90 % of the samples with what is unexplained. low <= 1 <= high.
   [[nodiscard]] IntervalFactors interval() const;
 };
 
 [[nodiscard]] IterationSpread sampled_spread(const UncertainIteration& iteration);
+
+// Samples of an iteration of which no more is known than that every figure at its fast, or at its slow
+// end makes it so long: one draw moves all figures together.
+[[nodiscard]] IterationSpread spread_between(IntervalFactors ends,
+                                             std::uint64_t seed = sampling_seed);
+
+// One state of the world.
+struct SampledWorld {
+  double compute = 1;  // compute time over that of a rank alone
+  double beside = 1;   // compute time beside a collective over that alone
+  double links = 0;    // how slow links are, in standard deviations
+  Seconds launch;      // of one collective
+};
+struct SampledWorlds {
+  SampledWorld stated;
+  std::vector<SampledWorld> worlds;  // in the order of sampled_spread()'s factors
+};
+[[nodiscard]] SampledWorlds sampled_worlds(const UncertainIteration& iteration);
 
 // The middle 90 % of the ratio of two iteration times, over the stated ratio. What is unexplained of
 // it is given, for that of the two iterations is largely the same. Both have as many samples.

@@ -1,6 +1,7 @@
 // Tests: tests/simulator/sensitivity_test.cc.
 #include "simulator/iteration/sensitivity.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -87,31 +88,19 @@ std::vector<BetterPart> better_parts(const PredictionRequest& request,
       const models::Cluster cluster = with_better(request.cluster, part, factor);
       std::optional<models::Profile> profile;
       if (request.profile != nullptr) profile = with_better(*request.profile, part, factor);
-      const PredictionRequest there{
-          .network = request.network,
-          .cluster = cluster,
-          .profile = profile ? &*profile : nullptr,
-          .ranks = request.ranks,
-          .batch_per_rank = request.batch_per_rank,
-          .accumulate = request.accumulate,
-          .precision = request.precision,
-          .wire = request.wire,
-          .thresholds = request.thresholds,
-          .engine = request.engine,
-          .nccl_version = request.nccl_version,
-          .overlap = request.overlap,
-          .stored_sample = request.stored_sample,
-          .compute_is_exact = request.compute_is_exact,
-          .haste = request.haste,
-          .stragglers = {},
-          .baseline_ranks = request.baseline_ranks,
-      };
-      Predictor predictor(there);
+      Predictor predictor(request.on(cluster, profile ? &*profile : nullptr));
       const Seconds same = predictor.run(plan).steady.period;
       better.push_back({part, factor, same, is_fixed ? same : predictor.iteration(strategy)});
     }
   }
   return better;
+}
+
+const BetterPart& most_helpful(std::span<const BetterPart> better) {
+  PACELINE_ASSERT(!better.empty(), "a cluster has a part that can be better");
+  return *std::min_element(
+      better.begin(), better.end(),
+      [](const BetterPart& a, const BetterPart& b) { return a.least() < b.least(); });
 }
 
 }  // namespace paceline::simulator

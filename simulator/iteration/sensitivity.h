@@ -1,6 +1,7 @@
 // What a prediction hangs on: the same job on a cluster one part of which is better.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,9 @@ struct BetterPart {
   double factor = 1;
   Seconds iteration;    // with the plan of the job as it is
   Seconds chosen_anew;  // with the plan that the planner then chooses for the same strategy
+
+  // With the better of the two plans.
+  [[nodiscard]] Seconds least() const { return std::min(iteration, chosen_anew); }
 };
 
 // Of each part and each factor, parts first. `plan` is one that the strategy has on the job's
@@ -38,5 +42,8 @@ struct BetterPart {
                                                    const models::Strategy& strategy,
                                                    const models::Plan& plan, bool is_fixed,
                                                    std::span<const double> factors);
+
+// The one with the shortest iteration; the first of those that are as short. `better` has one at least.
+[[nodiscard]] const BetterPart& most_helpful(std::span<const BetterPart> better);
 
 }  // namespace paceline::simulator

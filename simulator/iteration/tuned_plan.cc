@@ -52,6 +52,7 @@ class Tuner {
     }
     if (!found_.is_optimal) search(std::move(cut));
     if (job_.streams > 1) search(best_even_cut());
+    if (request_.explain) explain();
     found_.least_period = std::max(least_period(), least_of_any_streams());
     if (found_.plan.streams > 1) {
       // The recurrence is of one stream, and says nothing of such a plan.
@@ -155,13 +156,30 @@ class Tuner {
         if (is_stopped()) return;
         Cut other = with_candidates(ends);
         const Seconds period = take(plan_of(other));
-        constexpr double gain = 1e-6;
-        if (period >= (1 - gain) * best) continue;
+        if (period >= (1 - gain_of_a_step) * best) continue;
         best = period;
         cut = std::move(other);
         is_better = true;
         break;
       }
+    }
+  }
+
+  // Descends by the changes that are listed, too, for these try all-reduces that the search did not.
+  void explain() {
+    for (bool is_better = true; is_better;) {
+      is_better = false;
+      found_.alternatives = alternatives(job_, candidates_, found_.plan, request_.all_reduces,
+                                         request_.stop_explaining);
+      const Alternative* best = nullptr;
+      for (const std::vector<Alternative>& of_bucket : found_.alternatives)
+        if (!of_bucket.empty() && (best == nullptr || of_bucket.front().period < best->period))
+          best = &of_bucket.front();
+      if (best == nullptr || best->period >= (1 - gain_of_a_step) * found_.period) return;
+      if (request_.stop_explaining && request_.stop_explaining()) return;
+      const Seconds before = found_.period;
+      is_better =
+          take(changed(found_.plan, best->change, job_.planning.network.gradients)) < before;
     }
   }
 
@@ -237,6 +255,8 @@ class Tuner {
     PACELINE_ASSERT(count > 0, "there is a bucket");
     return std::max(at_least, Seconds{optimal_fusion(job.clock, cost).done_s + job.clock.update_s});
   }
+
+  static constexpr double gain_of_a_step = 1e-6;
 
   const TuningJob& job_;
   const TuningRequest& request_;

@@ -13,7 +13,8 @@
 #include <vector>
 
 #include "models/plan/plan.h"
-#include "simulator/planner/candidates.h"
+#include "simulator/iteration/alternatives.h"
+#include "simulator/iteration/tuning_job.h"
 
 namespace paceline::simulator {
 
@@ -30,6 +31,10 @@ struct TuningRequest {
   // Asked between two plans: whether to stop with what is found. May be empty, as may the next.
   std::function<bool()> stop = {};
   std::function<void(const TuningProgress&)> progress = {};
+  // Whether to say what each bucket would lose by its next best choices. A plan that one of them
+  // improves by more than 1e-6 takes it, as long as `stop_explaining`, which may be empty, says no.
+  bool explain = false;
+  std::function<bool()> stop_explaining = {};
 };
 
 struct TunedPlan {
@@ -45,19 +50,8 @@ struct TunedPlan {
   std::vector<std::string> left_out;  // candidates that were not tried
   int evaluated = 0;                  // plans, by the DAG
   bool is_complete = true;            // false: the search was stopped
-};
-
-// What tune() needs of a job; Predictor::tune() makes it.
-struct TuningJob {
-  PlanningJob planning;
-  PlanningTimers timers;
-  models::Overlap overlap = models::Overlap::wait_free;
-  // Of several streams the search begins with the optimum of one, and nothing is proven.
-  int streams = 1;
-  // Whether the DAG is what the planner's clock says; else why not.
-  std::string clock_differs = {};
-  std::function<Seconds(const models::Plan&)> period = {};  // by the DAG
-  Seconds least_other{};  // the period is at least this for another reason, such as input
+  // The changes of each bucket (alternatives.h), where they were asked for.
+  std::vector<std::vector<Alternative>> alternatives;
 };
 
 [[nodiscard]] TunedPlan tune(const TuningJob& job, const TuningRequest& request);

@@ -22,6 +22,22 @@
 namespace paceline::simulator {
 namespace {
 
+bool is_by_steps(const models::PlannedSchedule& schedule, const PlanningTimers& timers) {
+  return !timers.timed || timers.timed->is_by_steps(schedule);
+}
+
+bool prepares_too_many(const models::PlannedSchedule& schedule, const PlanningJob& job,
+                       const PlanningTimers& timers) {
+  return job.ranks > 1 && !schedule.options.segments &&
+         followed_messages(schedule.schedule, timers.search.cost()) > job.most_prepared;
+}
+
+bool follows_too_many(const models::PlannedSchedule& schedule, const PlanningJob& job,
+                      const PlanningTimers& timers) {
+  return !is_by_steps(schedule, timers) &&
+         followed_messages(schedule.schedule, timers.search.cost()) > job.most_followed;
+}
+
 class Maker {
  public:
   Maker(const PlanningJob& job, const PlanningTimers& timers) : job_(job), timers_(timers) {
@@ -34,18 +50,14 @@ class Maker {
   }
 
   Candidates make(std::span<const std::string> only) {
-    for (const models::CollectiveAlgorithm& algorithm : models::all_reduce_catalogue()) {
-      if (!only.empty() && std::find(only.begin(), only.end(), algorithm.name) == only.end())
-        continue;
-      for (const models::ScheduleOptions& options : candidate_options(
-               algorithm, {.ranks = job_.ranks}, timers_.search.cost().ranks_per_node)) {
-        try {
-          add({std::string(algorithm.name), options, algorithm.build(options)});
-        } catch (const TooManyMessages&) {
-          left_out(algorithm.name, options);
-        } catch (const InputError&) {
-          // The algorithm has no schedule for these options.
-        }
+    for (const auto& [algorithm, options] :
+         catalogue_options(job_.ranks, timers_.search.cost().ranks_per_node, only)) {
+      try {
+        add({std::string(algorithm->name), options, algorithm->build(options)});
+      } catch (const TooManyMessages&) {
+        left_out(algorithm->name, options);
+      } catch (const InputError&) {
+        // The algorithm has no schedule for these options.
       }
     }
     if (found_.least.empty() && !only.empty())
@@ -67,17 +79,15 @@ class Maker {
       ++found_.tried;
       return;
     }
-    if (!has_no_cost && !schedule.options.segments &&
-        followed_messages(schedule.schedule, timers_.search.cost()) > job_.most_prepared)
+    if (prepares_too_many(schedule, job_, timers_))
       return left_out(schedule.algorithm, schedule.options);
     if (is_ruled_out_in_part(schedule)) {
       ++found_.tried;
       return;
     }
-    const bool by_steps = !timers_.timed || timers_.timed->is_by_steps(schedule);
-    if (!by_steps &&
-        followed_messages(schedule.schedule, timers_.search.cost()) > job_.most_followed)
+    if (follows_too_many(schedule, job_, timers_))
       return left_out(schedule.algorithm, schedule.options);
+    const bool by_steps = is_by_steps(schedule, timers_);
     ++found_.tried;
     if (is_ruled_out(time_of(timers_.search, schedule), least_bytes_, whole_bytes_)) return;
     SizeCurve curve = has_no_cost ? SizeCurve({{least_bytes_, 0, 0, 0}})
@@ -103,22 +113,12 @@ class Maker {
     return sampled_pieces(time_of(*timers_.timed, schedule), least_bytes_, whole_bytes_, samples);
   }
 
-  // The same by its closed form, before anything is prepared: with the least latency and the least time
-  // for a byte of any link it is a lower bound where ranks have one port each, for the engine equals
-  // it where all links are alike (models/collective/closed_form.h), and slower links only add.
+  // The same by its closed form, before anything is prepared.
   [[nodiscard]] bool is_ruled_out_in_form(const models::PlannedSchedule& schedule) const {
-    const CommunicationCost& cost = timers_.search.cost();
-    if (found_.least.empty() || cost.platform != nullptr || cost.transport ||
-        cost.intra_kind != models::IntraKind::switched)
-      return false;
-    const auto form =
-        models::all_reduce_algorithm(schedule.algorithm).closed_form(schedule.options);
-    if (!form) return false;
-    const double alpha_s = std::min(cost.intra.alpha, cost.nic.alpha).value();
-    const double beta_s = std::min(cost.intra.beta, cost.nic.beta / cost.nics_per_node).value();
-    const SizeCurve::Piece least{0, form->alpha * alpha_s,
-                                 form->beta * beta_s + form->gamma * cost.gamma.value(), 0};
-    const auto is_above = [&](double bytes) { return least.at(bytes) >= found_.least.at(bytes); };
+    if (found_.least.empty()) return false;
+    const auto least = least_in_form(schedule.algorithm, schedule.options, timers_.search.cost());
+    if (!least) return false;
+    const auto is_above = [&](double bytes) { return least->at(bytes) >= found_.least.at(bytes); };
     return is_above(least_bytes_) && is_above(whole_bytes_) &&
            std::all_of(found_.least.pieces().begin(), found_.least.pieces().end(),
                        [&](const SizeCurve::Piece& piece) {
@@ -189,6 +189,37 @@ class Maker {
 Candidates make_candidates(const PlanningJob& job, const PlanningTimers& timers,
                            std::span<const std::string> only) {
   return Maker(job, timers).make(only);
+}
+
+std::vector<CandidateOptions> catalogue_options(int ranks, int ranks_per_node,
+                                                std::span<const std::string> only) {
+  std::vector<CandidateOptions> all;
+  for (const models::CollectiveAlgorithm& algorithm : models::all_reduce_catalogue()) {
+    if (!only.empty() && std::find(only.begin(), only.end(), algorithm.name) == only.end())
+      continue;
+    for (const models::ScheduleOptions& options :
+         candidate_options(algorithm, {.ranks = ranks}, ranks_per_node))
+      all.push_back({&algorithm, options});
+  }
+  return all;
+}
+
+bool has_too_many_messages(const models::PlannedSchedule& schedule, const PlanningJob& job,
+                           const PlanningTimers& timers) {
+  return prepares_too_many(schedule, job, timers) || follows_too_many(schedule, job, timers);
+}
+
+std::optional<SizeCurve::Piece> least_in_form(std::string_view algorithm,
+                                              const models::ScheduleOptions& options,
+                                              const CommunicationCost& cost) {
+  if (cost.platform != nullptr || cost.transport || cost.intra_kind != models::IntraKind::switched)
+    return std::nullopt;
+  const auto form = models::all_reduce_algorithm(algorithm).closed_form(options);
+  if (!form) return std::nullopt;
+  const double alpha_s = std::min(cost.intra.alpha, cost.nic.alpha).value();
+  const double beta_s = std::min(cost.intra.beta, cost.nic.beta / cost.nics_per_node).value();
+  return SizeCurve::Piece{0, form->alpha * alpha_s,
+                          form->beta * beta_s + form->gamma * cost.gamma.value(), 0};
 }
 
 SizeCurve::Piece least_time_of_any(const CommunicationCost& cost, int ranks) {

@@ -9,10 +9,13 @@
 // `most_followed` messages for such an engine are left out.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "models/collective/catalogue.h"
 #include "models/plan/plan.h"
 #include "simulator/planner/planning_job.h"
 #include "simulator/planner/size_curve.h"
@@ -26,6 +29,30 @@ struct Candidates {
   bool is_exact = true;               // all of those that were tried
   std::vector<std::string> left_out;  // in words: "hierarchical k=512"
 };
+
+// An all-reduce that a bucket could take, before it is built.
+struct CandidateOptions {
+  const models::CollectiveAlgorithm* algorithm = nullptr;
+  models::ScheduleOptions options = {};
+};
+
+// Those of the algorithms that `only` names, or of all of them where it is empty. For some options the
+// algorithm's build() throws InputError.
+[[nodiscard]] std::vector<CandidateOptions> catalogue_options(
+    int ranks, int ranks_per_node, std::span<const std::string> only = {});
+
+// Whether it is left out, for an engine would prepare or follow more messages than the job allows.
+[[nodiscard]] bool has_too_many_messages(const models::PlannedSchedule& schedule,
+                                         const PlanningJob& job, const PlanningTimers& timers);
+
+// A lower bound for the time of an all-reduce, as one line: its closed form with the least latency and
+// the least time for a byte of any link. It holds where ranks have one port each, for the engine
+// equals the form where all links are alike (models/collective/closed_form.h), and slower links only
+// add. Nothing where ranks have more ports, where links are not known by latency and bandwidth, or
+// where there is no closed form.
+[[nodiscard]] std::optional<SizeCurve::Piece> least_in_form(std::string_view algorithm,
+                                                            const models::ScheduleOptions& options,
+                                                            const CommunicationCost& cost);
 
 // For all sizes of buckets of the job, of the algorithms that `only` names, or of all of them where it
 // is empty. The timers may be one. Throws InputError if none of these is defined for the job's ranks.

@@ -9,10 +9,24 @@ from paceline import EXAMPLES, CommandTest, run
 JOB = ("--model", "alexnet", "--cluster", "jizhi-p40", "--ranks", "64")
 
 
+def merged(plan, buckets, i, all_reduce):
+    """The plan with buckets i and i + 1 as one, or nothing if no bucket has its all-reduce."""
+    known = {bucket["all_reduce"]: row["all_reduce"] for bucket, row in zip(buckets, plan["buckets"])}
+    if all_reduce not in known:
+        return None
+    rows = [dict(row) for row in plan["buckets"]]
+    rows[i : i + 2] = [{**rows[i], "all_reduce": known[all_reduce], "gradients": rows[i]["gradients"] + rows[i + 1]["gradients"]}]
+    used = sorted({row["all_reduce"] for row in rows})
+    for row in rows:
+        row["all_reduce"] = used.index(row["all_reduce"])
+    return {**plan, "buckets": rows, "all_reduces": [plan["all_reduces"][j] for j in used]}
+
+
 class Tune(CommandTest):
     def setUp(self):
         super().setUp()
         self.plan = self.folder / "plan.json"
+        self.changed_plan = self.folder / "changed.json"
 
     def tuned(self, *words):
         return json.loads(self.done(run("tune", *JOB, "--json", "--plan-out", str(self.plan), *words)))
@@ -129,6 +143,51 @@ class Tune(CommandTest):
         text = self.done(run("tune", *job))
         for name in names:
             self.assertIn(f"{name}: left out: ", text)
+
+    def test_each_bucket_says_what_its_next_best_choice_loses(self):
+        for engine in ("step", "auto"):
+            with self.subTest(engine=engine):
+                document = self.tuned("--engine", engine, "--time-limit", "3 s")
+                plan = json.loads(self.plan.read_text())
+                seen = 0
+                for i, bucket in enumerate(document["buckets"]):
+                    losses = [other["loss"] for other in bucket["alternatives"]]
+                    self.assertTrue(losses)
+                    self.assertEqual(losses, sorted(losses))
+                    self.assertGreater(losses[0], -2e-6)
+                    for other in bucket["alternatives"]:
+                        self.assertIn(other["change"], ("all-reduce", "merged", "cut", "ends-earlier", "ends-later"))
+                        if other["change"] != "merged":
+                            continue
+                        changed = merged(plan, document["buckets"], i, other["buckets"][0]["all_reduce"])
+                        if changed is None:
+                            continue
+                        seen += 1
+                        self.changed_plan.write_text(json.dumps(changed))
+                        row = json.loads(self.done(run("predict", *JOB, "--engine", engine, "--json", "--plan", str(self.changed_plan))))["strategies"][0]
+                        self.assertAlmostEqual(row["iteration_s"] / other["iteration_s"], 1, delta=1e-9)
+                self.assertGreater(seen, 0)
+        text = self.done(run("tune", *JOB, "--engine", "step", "--why"))
+        self.assertIn("next best", text)
+        self.assertIn("what would help most: ", text)
+        self.assertIn("what each bucket would lose by other choices", text)
+
+    def test_a_robust_plan_is_none_worse_on_the_same_samples(self):
+        job = ("--engine", "step", "--robust", "--time-limit", "60 s")
+        robust = self.tuned(*job)["robust"]
+        self.assertEqual(robust, self.tuned(*job)["robust"])
+        self.assertLessEqual(robust["robust"]["p95_s"], robust["best"]["p95_s"])
+        self.assertGreaterEqual(robust["robust"]["iteration_s"], robust["best"]["iteration_s"] * (1 - 1e-9))
+        self.assertEqual(robust["default"]["name"], "ddp")
+        self.assertLessEqual(robust["gain"]["low"], robust["gain"]["high"])
+        self.assertEqual(robust["keeps_default"], robust["gain"]["low"] <= 0)
+        chosen = robust["default" if robust["keeps_default"] else "robust"]
+        self.assertEqual(json.loads(self.plan.read_text())["strategy"], chosen["strategy"])
+        self.assertNotEqual(robust["best"]["p95_s"], self.tuned(*job, "--seed", "3")["robust"]["best"]["p95_s"])
+        ring = self.tuned(*job, "--strategy", "fused-ring", "--default", "fused-ring")["robust"]
+        self.assertEqual(ring["default"]["name"], "fused-ring")
+        text = self.done(run("tune", *JOB, *job, "--default", "ring"))
+        self.assertRegex(text, r"(is taken: the gain over ring is|ring is kept: the gain over it is) .* to ")
 
     def test_the_plan_runs(self):
         cluster = self.folder / "two-cores.yaml"

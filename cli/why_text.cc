@@ -1,0 +1,120 @@
+// Tests: tests/cli/tune_test.py (end to end).
+#include "cli/why_text.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <vector>
+
+#include "cli/prediction_text.h"
+#include "cli/table.h"
+#include "models/base/parse_units.h"
+
+namespace paceline::cli {
+namespace {
+
+// Sums in another order differ by their rounding.
+constexpr double rounding = 1e-9;
+
+std::string loses(const job::Tuning& tuning, Seconds period) {
+  const Seconds more = period - tuning.tuned.period;
+  if (std::abs(more / tuning.tuned.period) < rounding) return "nothing";
+  return fmt::format("{}{}", more < Seconds{0} ? "-" : "",
+                     to_text(Seconds{std::abs(more.value())}));
+}
+
+std::string all_reduces(const simulator::PlanChange& change) {
+  std::vector<std::string> words;
+  for (const simulator::PlanChange::Part& part : change.parts)
+    words.push_back(fmt::format("{} by {}", part.gradients, models::described(part.all_reduce)));
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+}  // namespace
+
+std::string described(const simulator::PlanChange& change) {
+  switch (change.kind) {
+    case simulator::ChangeKind::all_reduce:
+      return models::described(change.parts.front().all_reduce);
+    case simulator::ChangeKind::merged:
+      return "merged with the next";
+    case simulator::ChangeKind::cut:
+      return fmt::format("cut after {}", change.parts.front().gradients);
+    case simulator::ChangeKind::ends_earlier:
+      return "one gradient less";
+    case simulator::ChangeKind::ends_later:
+      break;
+  }
+  return "one gradient more";
+}
+
+NextBest next_best(const job::Tuning& tuning, std::size_t bucket) {
+  const auto& all = tuning.tuned.alternatives;
+  if (bucket >= all.size() || all[bucket].empty()) return {"-", "-"};
+  const simulator::Alternative& best = all[bucket].front();
+  return {described(best.change), loses(tuning, best.period)};
+}
+
+std::string why_text(const job::Tuning& tuning) {
+  Table table({{"bucket"},
+               {"instead", Align::left},
+               {"gradients by all-reduce", Align::left},
+               {"iteration"},
+               {"loses"},
+               {"share"}});
+  std::string alike;
+  for (std::size_t i = 0; i < tuning.tuned.alternatives.size(); ++i) {
+    for (const simulator::Alternative& other : tuning.tuned.alternatives[i]) {
+      table.add({fmt::format("{}", i),
+                 other.change.kind == simulator::ChangeKind::all_reduce ? "another all-reduce"
+                                                                        : described(other.change),
+                 all_reduces(other.change), to_text(other.period), loses(tuning, other.period),
+                 signed_percent(other.period / tuning.tuned.period - 1)});
+      if (!other.alike.empty())
+        alike += fmt::format("  bucket {}: {}\n", i, fmt::join(other.alike, ", "));
+    }
+  }
+  return fmt::format(
+      "what each bucket would lose by other choices, all others as they are\n\n{}\n{}",
+      table.text(),
+      alike.empty() ? "" : fmt::format("all-reduces that are as fast as the plan's:\n{}\n", alike));
+}
+
+std::string help_text(const job::Tuning& tuning) {
+  if (tuning.better.empty()) return "";
+  const simulator::BetterPart& best = simulator::most_helpful(tuning.better);
+  return fmt::format("  what would help most: {}, {:g} times as good: {} (with this plan)\n",
+                     name(best.part), best.factor, percent(1 - best.least() / tuning.tuned.period));
+}
+
+std::string robust_text(const job::RobustTuning& robust) {
+  const simulator::RobustCandidate& chosen = robust.candidates[robust.robust];
+  const std::string& runtime = robust.runtimes().name;
+  Table table({{"  robust", Align::left},
+               {"plan", Align::left},
+               {"iteration"},
+               {"95th percentile"},
+               {"buckets"}});
+  const auto add = [&](const char* what, const simulator::RobustCandidate& plan) {
+    table.add({fmt::format("  {}", what), plan.name, to_text(plan.time.period),
+               to_text(p95(plan.time)), fmt::format("{}", plan.plan.buckets.size())});
+  };
+  add("the best as stated", robust.best());
+  add("the most robust", chosen);
+  add("the runtime's default", robust.runtimes());
+  const std::string gain = fmt::format("{} ({} to {})", percent(robust.gain.value),
+                                       percent(robust.gain.low), percent(robust.gain.high));
+  std::string text = fmt::format(
+      "{}  of {} plans in {} sampled states of computation, links and waiting ranks (seed {})\n",
+      table.text(), robust.candidates.size(), chosen.time.spread.factors.size(),
+      chosen.time.spread.seed);
+  text += robust.keeps_default()
+              ? fmt::format("  {} is kept: the gain over it is {}, and that includes none\n",
+                            runtime, gain)
+              : fmt::format("  {} is taken: the gain over {} is {}, state by state\n", chosen.name,
+                            runtime, gain);
+  if (!robust.is_complete) text += "  stopped: more time may find a better plan\n";
+  return text + "\n";
+}
+
+}  // namespace paceline::cli

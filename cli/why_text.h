@@ -1,0 +1,34 @@
+// Why a tuned plan is as it is, for people: what each bucket would lose by its next best choices, what
+// would help the plan most, and what it is worth in bad states of the world.
+#pragma once
+
+#include <string>
+
+#include "cli/job/robust_tuning.h"
+#include "cli/job/tuning.h"
+
+namespace paceline::cli {
+
+// A change of a plan in a few words: "ring", "one gradient less", "merged with the next".
+[[nodiscard]] std::string described(const simulator::PlanChange& change);
+
+// Two cells of a bucket's row: its next best choice, and by how much longer the iteration is with it.
+struct NextBest {
+  std::string change;
+  std::string loses;
+};
+// "-" twice where nothing was tried.
+[[nodiscard]] NextBest next_best(const job::Tuning& tuning, std::size_t bucket);
+
+// A row for each change of each bucket.
+[[nodiscard]] std::string why_text(const job::Tuning& tuning);
+
+// "  what would help most: NIC bandwidth, twice as good: 8.1 % (with this plan)\n", or nothing where
+// nothing was asked.
+[[nodiscard]] std::string help_text(const job::Tuning& tuning);
+
+// The plans with the least 95th percentile and the least stated time, the runtime's own, and which of
+// them is chosen.
+[[nodiscard]] std::string robust_text(const job::RobustTuning& robust);
+
+}  // namespace paceline::cli

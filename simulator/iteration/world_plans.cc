@@ -1,0 +1,66 @@
+// Tests: tests/simulator/robust_plan_test.cc.
+#include "simulator/iteration/world_plans.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/base/interval.h"
+#include "simulator/iteration/alternatives.h"
+#include "simulator/planner/optimal_fusion.h"
+
+namespace paceline::simulator {
+
+WorldPlanner::WorldPlanner(const models::Plan& like, const ReadJob& stated, const ReadJob& fast,
+                           const ReadJob& slow, const SampledWorld& world,
+                           std::span<const std::string> only)
+    : like_(like),
+      network_(stated.planning.network),
+      clock_(stated.planning.clock),
+      stated_world_(world),
+      sums_(element_sums(network_.gradients)),
+      stated_(sums_, models::element_size(like.wire).value(), stated, only),
+      fast_(sums_, models::element_size(like.wire).value(), fast, only),
+      slow_(sums_, models::element_size(like.wire).value(), slow, only) {}
+
+models::Plan WorldPlanner::plan_of(const SampledWorld& world) const {
+  const double slower = world.compute / stated_world_.compute;
+  StreamClock clock = clock_;
+  for (double& ready_s : clock.ready_s) ready_s *= slower;
+  clock.computed_s *= slower;
+  if (clock.slowing > 0) clock.slowing = 1 - 1 / std::max(1.0, world.beside);
+
+  const Costs& end = world.links < 0 ? fast_ : slow_;
+  const double reach = std::abs(world.links) / normal_reach;
+  const double launch_s = (world.launch - stated_world_.launch).value();
+  const IntervalCost as_stated = stated_.cost();
+  const IntervalCost at_end = end.cost();
+  const IntervalCost at_fast = fast_.cost();
+  const auto cost = [&](int first, int last) {
+    const BucketCost here = as_stated(first, last);
+    const BucketCost there = at_end(first, last);
+    // The same least time as that of sampled buckets.
+    constexpr double least = 0.5;
+    const double at_least_s = least * at_fast(first, last).stream_s;
+    return BucketCost{
+        std::max(at_least_s, here.stream_s + reach * (there.stream_s - here.stream_s)) + launch_s,
+        std::max(0.0, here.traffic_s + reach * (there.traffic_s - here.traffic_s))};
+  };
+  const FusionOptimum optimum = optimal_fusion(clock, cost);
+
+  PlanChange whole{ChangeKind::all_reduce, 0, static_cast<int>(like_.buckets.size()), {}};
+  int first = 0;
+  constexpr double nearer = 0.5;
+  for (const int last : optimum.ends) {
+    const Costs& costs = reach < nearer ? stated_ : end;
+    whole.parts.push_back(
+        {last - first,
+         costs.candidates.schedules[static_cast<std::size_t>(costs.cost().which(first, last))]});
+    first = last;
+  }
+  models::Plan plan = changed(like_, whole, network_.gradients);
+  plan.streams = 1;
+  plan.dispatch = {};
+  return plan;
+}
+
+}  // namespace paceline::simulator
