@@ -325,6 +325,17 @@ ComputeTimes times_alone(const ComputeRequest& request, Reading reading) {
 
 }  // namespace
 
+ComputeTimes ComputeTimes::shortest() const {
+  ComputeTimes least = *this;
+  least.beside_traffic.clear();
+  least.beside_collectives.reset();
+  for (std::size_t i = 0; i < beside_traffic.size(); ++i) {
+    least.layers[i].forward = std::min(layers[i].forward, beside_traffic[i].forward);
+    least.layers[i].backward = std::min(layers[i].backward, beside_traffic[i].backward);
+  }
+  return least;
+}
+
 Seconds ComputeTimes::total() const {
   Seconds sum = update;
   for (const LayerTime& layer : layers) sum += layer.forward + layer.backward;

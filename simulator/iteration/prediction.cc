@@ -386,6 +386,8 @@ PlanningJob Predictor::planning_job(const models::Strategy& strategy,
               (!at.compute.beside_kernels_only || !through_host);
   job.clock =
       stream_clock(request_.network, at.compute, overlap.value_or(strategy.overlap), job.slows);
+  job.earliest = stream_clock(request_.network, job.slows ? at.compute.shortest() : at.compute,
+                              overlap.value_or(strategy.overlap), false);
   job.aside =
       bucket_aside(request_.wire, at.ranks, request_.precision, at.memory, at.engine.cost());
   if (at.ranks > 1) job.aside.fixed_s += at.launch.value();

@@ -210,7 +210,7 @@ class Tuner {
 
   // Without any communication.
   [[nodiscard]] Seconds computed() const {
-    const StreamClock& clock = job_.planning.clock;
+    const StreamClock& clock = job_.planning.earliest;
     return std::max(Seconds{clock.computed_s + clock.update_s}, job_.least_other);
   }
 
@@ -228,7 +228,7 @@ class Tuner {
       return std::max(computed(), Seconds{static_cast<double>(sums_.back()) * element_bytes_ *
                                           traffic.s_per_byte});
     return std::max(computed(),
-                    Seconds{least_start_of_update_s(job.clock, sums_, element_bytes_, traffic) +
+                    Seconds{least_start_of_update_s(job.earliest, sums_, element_bytes_, traffic) +
                             job.clock.update_s});
   }
 
@@ -247,10 +247,9 @@ class Tuner {
       return std::max(at_least,
                       Seconds{any.at(static_cast<double>(sums_.back()) * element_bytes_)});
     if (!job.clock.is_even) {
-      // Layers may lose less than the clock says: none of them loses anything here.
-      StreamClock clock = job.clock;
-      clock.slowing = 0;
-      return std::max(at_least, Seconds{optimal_fusion(clock, cost).done_s + job.clock.update_s});
+      // Layers may lose less than the clock says, and may be faster beside traffic than alone.
+      return std::max(at_least,
+                      Seconds{optimal_fusion(job.earliest, cost).done_s + job.clock.update_s});
     }
     PACELINE_ASSERT(count > 0, "there is a bucket");
     return std::max(at_least, Seconds{optimal_fusion(job.clock, cost).done_s + job.clock.update_s});

@@ -8,7 +8,8 @@ PlanningJob planning_job(const models::NetworkWork& network, int ranks, models::
   return {.network = network,
           .ranks = ranks,
           .wire = wire,
-          .clock = stream_clock(network, compute, overlap, true)};
+          .clock = stream_clock(network, compute, overlap, true),
+          .earliest = stream_clock(network, compute.shortest(), overlap, false)};
 }
 
 }  // namespace paceline::simulator

@@ -42,8 +42,9 @@ struct PlanningJob {
   int ranks = 1;
   models::WireType wire = models::WireType::fp32;
   StreamClock clock = {};
-  BucketAside aside = {};  // with what it takes to start an all-reduce
-  bool slows = true;       // whether all-reduces slow computation down, as the clock says
+  StreamClock earliest = {};  // no gradient of any plan is there before; bounds take it
+  BucketAside aside = {};     // with what it takes to start an all-reduce
+  bool slows = true;          // whether all-reduces slow computation down, as the clock says
   // Messages of one schedule that an engine prepares or follows at most for a way that nobody named,
   // and messages of a plan that the engine of `timed` follows at most (engine/effort.h).
   double most_prepared = 1e5;

@@ -129,6 +129,41 @@ TEST(Tuning, NoPlanIsBetterAndTheBoundIsOne) {
   }
 }
 
+// Calibrations on a busy machine have such layers.
+TEST(Tuning, TheBoundHoldsWhereLayersAreFasterBesideTraffic) {
+  std::mt19937 random(23);
+  std::uniform_real_distribution<double> factor(0.2, 1.6);
+  for (int round = 0; round < 12; ++round) {
+    const Job job{first_gradients(3000), models::catalog_cluster("jizhi-p40"), 32,
+                  EngineKind::automatic};
+    models::Profile profile;
+    profile.name = "drawn";
+    for (const models::LayerWork& layer : job.network.layers) {
+      const auto time = [&](double ms) {
+        const Seconds value{ms * 1e-3};
+        return Figure<Seconds>{value, value, value, Provenance::measured, "drawn"};
+      };
+      const double ms = 0.1 + 2 * factor(random);
+      profile.layers.push_back({job.network.name, models::Precision::mixed, 32, layer.name,
+                                time(ms), time(2 * ms), time(ms * factor(random)),
+                                time(2 * ms * factor(random))});
+    }
+    PredictionRequest request = job.request();
+    request.profile = &profile;
+    for (const int streams : {1, 2}) {
+      request.thresholds.streams = streams;
+      Predictor predictor(request);
+      const TunedPlan tuned = predictor.tune({});
+      ASSERT_LE(tuned.least_period.value(), tuned.period.value() * (1 + 1e-12))
+          << "round " << round << ", " << streams << " streams";
+      for (int i = 0; i < 20; ++i) {
+        const double period = predictor.run(random_plan(random, tuned, job)).steady.period.value();
+        ASSERT_GE(period, tuned.least_period.value() * (1 - 1e-12));
+      }
+    }
+  }
+}
+
 TEST(Tuning, ThePlanIsADocumentOfAnyAlgorithm) {
   const Job job{first_gradients(3000), models::catalog_cluster("jizhi-p40"), 32, EngineKind::step};
   Predictor predictor(job.request());
