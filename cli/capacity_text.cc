@@ -197,9 +197,7 @@ std::string candidates_text(const Capacity& capacity, int width) {
             "CLUSTER=PRICE); all candidates:\n";
   text += fitted.text;
   if (capacity.answer) text += "* the answer\n";
-  if (!fitted.left_out.empty())
-    text += fmt::format("not shown in {} columns: {} (--wide shows them)\n", width,
-                        fmt::join(fitted.left_out, ", "));
+  text += fitted.not_shown();
   return text;
 }
 

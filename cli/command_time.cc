@@ -144,9 +144,7 @@ std::string to_text(const job::TimeTable& table, const Options& options, int wid
   } else {
     const Table::Fitted rows = one_algorithm(table).fitted(width);
     text += rows.text;
-    if (!rows.left_out.empty())
-      text += fmt::format("not shown in {} columns: {} (--wide shows them)\n", width,
-                          fmt::join(rows.left_out, ", "));
+    text += rows.not_shown();
     text += fmt::format("\ntimed by: {}\n", table.columns.front().times.back().timed_by);
   }
   return text + (is_all ? "\n" : "") + notes(table, options);

@@ -46,6 +46,7 @@ struct Options {
   std::string time_limit = default_limit;
   std::string html;
   OutputFormat format;
+  bool wide = false;
   bool why = false;
   bool robust = false;
   std::string runtime;
@@ -232,7 +233,9 @@ void run(const Options& options, const Words& words) {
   } else if (options.format.markdown) {
     print("{}\n{}", buckets_table(tuning).markdown(), strategies_table(tuning).markdown());
   } else {
-    print("{}{}\n{}{}{}", summary_text(tuning), buckets_table(tuning).fitted(table_width()).text,
+    const Table::Fitted buckets =
+        buckets_table(tuning).fitted(options.wide ? unlimited_width : table_width());
+    print("{}{}{}\n{}{}{}", summary_text(tuning), buckets.text, buckets.not_shown(),
           options.why ? why_text(tuning) : "", robust ? robust_text(*robust) : "",
           strategies_text(tuning));
   }
@@ -266,6 +269,7 @@ void add_tune(Command& app) {
       .value(fmt::format("TIME ({})", default_limit));
   add_html_option(command, options->html);
   add_output_formats(command, options->format);
+  add_wide_option(command, options->wide);
   command.add_flag("--why", options->why,
                    "Also list what each bucket would lose by every other choice that was tried");
   command.add_flag("--robust", options->robust,

@@ -276,9 +276,7 @@ std::string to_text(const job::CostTable& table, int width) {
   text += setting_text(job);
   text += haste_notes(table);
   text += library_note(table.tables.front());
-  if (!rows.left_out.empty())
-    text += fmt::format("not shown in {} columns: {} (--wide shows them)\n", width,
-                        fmt::join(rows.left_out, ", "));
+  text += rows.not_shown();
   text += "\nAll of it is predicted. It rests on:\n";
   std::vector<std::string> sources;
   for (std::size_t i = 0; i < best.phases.size(); ++i) {

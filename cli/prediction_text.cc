@@ -439,9 +439,7 @@ std::string to_text(const job::PredictionTable& table, int width) {
   text += haste_note({&table, 1});
   text += library_note(table);
   text += k_fac_note(table);
-  if (!rows.left_out.empty())
-    text += fmt::format("not shown in {} columns: {} (--wide shows them)\n", width,
-                        fmt::join(rows.left_out, ", "));
+  text += rows.not_shown();
   text += "\nAll times are predicted. They rest on:\n";
   text += fmt::format("  {:<18} {}\n", "compute", winner.compute_source);
   return text + basis_text(table.job);

@@ -1,7 +1,7 @@
 // Tests: tests/cli/table_test.cc.
 #include "cli/table.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
@@ -123,9 +123,15 @@ Table::Fitted Table::fitted(int width) const {
     shown.erase(least);
   }
   std::sort(left_out.begin(), left_out.end());
-  Fitted fitted{text_of(shown, at), {}};
+  Fitted fitted{text_of(shown, at), {}, width};
   for (const std::size_t i : left_out) fitted.left_out.push_back(columns_[i].title);
   return fitted;
+}
+
+std::string Table::Fitted::not_shown() const {
+  if (left_out.empty()) return {};
+  return fmt::format("not shown in {} columns: {} (--wide shows them)\n", width,
+                     fmt::join(left_out, ", "));
 }
 
 std::string Table::markdown() const {

@@ -33,6 +33,10 @@ class Table {
   struct Fitted {
     std::string text;
     std::vector<std::string> left_out;  // titles, in the order of the columns
+    int width = 0;
+
+    // The line that names what is left out, and --wide; empty where nothing is.
+    [[nodiscard]] std::string not_shown() const;
   };
   [[nodiscard]] Fitted fitted(int width) const;
 

@@ -71,7 +71,7 @@ class Formats(CommandTest):
             with self.subTest(name):
                 text = run(*words, "--markdown")
                 self.assertEqual(text.returncode, 0, text.stderr)
-                wide = run(*words, *(() if name in ("tune", "scale") else ("--wide",))).stdout
+                wide = run(*words, *(() if name == "scale" else ("--wide",))).stdout
                 for block in text.stdout.split("\n\n"):
                     lines = block.splitlines()
                     self.assertGreater(len(lines), 2)
