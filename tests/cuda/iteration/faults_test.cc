@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -28,15 +29,18 @@ int of_cudnn() {
   return cuda_on_host::cudnn::live_handles() + cuda_on_host::cudnn::live_descriptors();
 }
 
-// A few calls of each function: the first, the last, and some between.
-constexpr long of_each = 5;
+// The numbers from 1 to `calls`, or `most` of them: the first, the last, and some between.
+std::vector<long> numbers_of(long calls, long most) {
+  const long count = std::min(calls, most);
+  std::vector<long> numbers = {1};
+  for (long i = 1; i < count; ++i) numbers.push_back(1 + i * (calls - 1) / (count - 1));
+  return numbers;
+}
 
-class Faults : public ::testing::TestWithParam<Way> {};
-
-TEST_P(Faults, EndInOneLine) {
-  if (!cuda_on_host::nccl::present()) GTEST_SKIP() << "only the doubles fail on demand";
+// Fails as many calls of each function, one in each run of the job.
+void expect_one_line(const Way& way, long of_each) {
   // Who waits for a rank that has failed and does not know gives up.
-  const Iterations job(GetParam(), Seconds{2});
+  const Iterations job(way, Seconds{2});
   static_cast<void>(job.run());  // plans are made once
   begin_with("", 0);
   const std::vector<float> expected = job.run().weights;
@@ -46,10 +50,7 @@ TEST_P(Faults, EndInOneLine) {
   int failures = 0;
   int runs = 0;
   for (std::size_t f = 0; f < functions.size(); ++f) {
-    std::vector<long> numbers;
-    for (long i = 0; i < of_each; ++i) numbers.push_back(1 + i * (calls[f] - 1) / (of_each - 1));
-    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-    for (const long number : numbers) {
+    for (const long number : numbers_of(calls[f], of_each)) {
       SCOPED_TRACE(fmt::format("call {} of {}", number, functions[f]));
       begin_with(functions[f], number);
       ++runs;
@@ -72,13 +73,31 @@ TEST_P(Faults, EndInOneLine) {
   EXPECT_GT(failures, runs / 3);
 }
 
+class Faults : public ::testing::TestWithParam<Way> {
+ protected:
+  void SetUp() override {
+    if (!cuda_on_host::nccl::present()) GTEST_SKIP() << "only the doubles fail on demand";
+  }
+};
+class SlowFaults : public Faults {};
+
+TEST_P(Faults, EndInOneLine) {
+  constexpr long few = 5;
+  expect_one_line(GetParam(), few);
+}
+
+TEST_P(SlowFaults, AtEveryCallEndInOneLine) {
+  expect_one_line(GetParam(), std::numeric_limits<long>::max());
+}
+
 Way way(Travel travel, bool by_cudnn, int streams) {
   return {{.name = "faults", .wire = NumberType::fp16, .streams = streams}, travel, by_cudnn};
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, Faults,
-                         ::testing::Values(way(Travel::nccl, true, 1), way(Travel::nccl, false, 2),
-                                           way(Travel::staged, true, 2)));
+const auto ways = ::testing::Values(way(Travel::nccl, true, 1), way(Travel::nccl, false, 2),
+                                    way(Travel::staged, true, 2));
+INSTANTIATE_TEST_SUITE_P(Ways, Faults, ways);
+INSTANTIATE_TEST_SUITE_P(Ways, SlowFaults, ways);
 
 }  // namespace
 }  // namespace paceline::test
