@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <ostream>
 #include <string>
 
 #include "runtime/collective/executor.h"
@@ -26,6 +27,10 @@ inline std::string described(const Way& way) {
          std::to_string(way.setting.ranks) + " ranks, " + std::to_string(way.setting.streams) +
          " streams" + (way.travel == Travel::nccl ? ", NCCL" : ", staged") +
          (way.by_cudnn ? ", cuDNN" : "") + (way.replay ? ", graphs" : "");
+}
+// GoogleTest finds it: names of tests say the way.
+inline void PrintTo(const Way& way, std::ostream* out) {
+  *out << described(way);
 }
 
 // The job of a way. It has three iterations: a pass is started kernel by kernel, captured, and replayed.
