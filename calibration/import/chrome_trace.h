@@ -34,8 +34,8 @@ struct TraceEvent {
   std::string pid;  // numbers and texts alike
   std::string tid;
   std::vector<TraceArgument> arguments = {};
-  // Of torch.profiler with record_shapes: the sizes of each input ("Input Dims"), and from PyTorch 2.1
-  // on the inputs that are no tensors, as text ("Concrete Inputs"); both by their place.
+  // torch.profiler with record_shapes writes the sizes of each input ("Input Dims"), and from PyTorch
+  // 2.1 on the inputs that are no tensors, as text ("Concrete Inputs"); both by their place.
   std::vector<std::vector<std::int64_t>> input_sizes = {};
   std::vector<std::string> concrete_inputs = {};
 

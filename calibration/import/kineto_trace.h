@@ -31,7 +31,7 @@ struct KinetoTrace {
     bool backward_unknown = false;   // which backward is its own cannot be told (autograd_order.h)
     int parent = none;
     int root = none;
-    // As in TraceEvent.
+    // Both are those of the TraceEvent.
     std::vector<std::vector<std::int64_t>> input_sizes = {};
     std::vector<std::string> concrete_inputs = {};
 

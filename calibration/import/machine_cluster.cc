@@ -322,7 +322,7 @@ ClusterDescription cluster_description(const ImportedMachine& machine,
       context.intra.empty() ? inside(machine, gpu.value) : Answer{context.intra, "of --intra-link"},
       true);
   add("nic", nic(machine, context), count.value != "1");
-  // What is offered can be read.
+  // A complete description is one that the reader of clusters takes.
   if (result.missing.empty()) (void)models::parse_cluster_yaml(result.yaml, context.file);
   return result;
 }

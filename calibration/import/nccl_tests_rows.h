@@ -45,7 +45,7 @@ class NcclTestsRows {
   std::size_t rows_ = 0;
   std::size_t empty_ = 0;
   std::size_t wrong_ = 0;
-  // Of the row with the largest algbw, where a few decimals say most.
+  // Both belong to the row with the largest algbw, whose few decimals are the most precise.
   double algbw_ = 0;
   double busbw_ = 0;
   InputPlace fastest_;

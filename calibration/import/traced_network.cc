@@ -110,7 +110,7 @@ class Builder {
     std::stable_sort(forward.begin(), forward.end(), [&](std::size_t a, std::size_t b) {
       return trace_.operators[a].begin < trace_.operators[b].begin;
     });
-    // What a loop does before and after the network: losses end it.
+    // The network ends before the loss, which the training loop computes.
     const auto loss = std::find_if(forward.begin(), forward.end(), [&](std::size_t i) {
       return trace_.operators[i].name == "aten::cross_entropy_loss";
     });

@@ -18,7 +18,7 @@ namespace paceline::job {
 [[nodiscard]] std::string plan_timeline(const PredictionTable& table, const models::Plan& plan,
                                         const std::string& name);
 
-// Of the best row.
+// The same for the best row.
 [[nodiscard]] std::string best_timeline(const PredictionTable& table);
 
 }  // namespace paceline::job

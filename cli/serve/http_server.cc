@@ -147,7 +147,7 @@ class Session : public std::enable_shared_from_this<Session> {
     }
   }
 
-  // What is wrong with a request that is HTTP; nothing if it is to be answered.
+  // Returns the refusal of a well-formed request, or nothing if the request is to be answered.
   [[nodiscard]] std::optional<HttpResponse> problem_of(const Request& request) const {
     if (request.method() != http::verb::get && request.method() != http::verb::head)
       return refusal(405, "all here is read-only: ask by GET or HEAD");
@@ -360,7 +360,7 @@ void serve_http(const HttpServerOptions& options, const HttpHandler& handler,
     try {
       context.run();
     } catch (const std::bad_alloc&) {
-      // What was under way is lost, and so are the connections, whose memory is then free.
+      // All connections end, with the requests on them, which frees their memory.
       while (!shared.sessions.empty()) std::shared_ptr(shared.sessions.begin()->second)->leave();
       listener.accept();
     }

@@ -139,7 +139,7 @@ class Gatherer {
     return end();
   }
 
-  // What these ranks, by rising number, send and receive, where no rank stands for others.
+  // Gathers what these ranks, in ascending order, send and receive. No rank stands for others.
   const PreparedRun& gather_of(std::span<const int> ranks, int step) {
     begin(step);
     for (const int rank : ranks) {

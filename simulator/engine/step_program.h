@@ -71,7 +71,7 @@ class Pipeline {
  public:
   // Throws TooManyMessages where one segment has more than `most_messages`.
   Pipeline(const models::Schedule& inner, const Routes& routes, std::int64_t most_messages);
-  // What `ranks`, by rising number, send and receive in it, and nothing else.
+  // Only `ranks`, in ascending order, send and receive in it.
   Pipeline(std::span<const int> ranks, const models::Schedule& inner, const Routes& routes,
            std::int64_t most_messages);
   ~Pipeline();

@@ -105,7 +105,8 @@ class AllReduceTimer {
     std::map<Reading, CollectiveTimer> engines;
     std::map<Reading, NcclPractice> nccl;
   };
-  // What chooses options: schedules by the algorithm and the options that were named.
+  // The timers that choose options, and the schedules that they chose, by the algorithm and the
+  // options that were named.
   struct Choice {
     CollectiveTimer by_steps;
     CollectiveTimer timed;
@@ -122,7 +123,7 @@ class AllReduceTimer {
   const NcclPractice& practice(Timers& timers, Reading reading);
   [[nodiscard]] NcclPractice practice_at(const Pace& pace, int ranks, Reading reading);
   Timers& unpaced();
-  // Of options.ranks ranks.
+  // The schedule is over options.ranks ranks.
   const models::PlannedSchedule& chosen(std::string_view algorithm,
                                         const models::ScheduleOptions& options, Bytes bytes);
 

@@ -141,7 +141,7 @@ class Changes {
   }
 
  private:
-  // What is left after some buckets: see the top of the header.
+  // The rest of an iteration after some buckets, in the letters of the top of the header.
   struct Rest {
     double stream_s = 0;  // S
     double least_s = 0;   // R

@@ -30,7 +30,7 @@ struct BetterPart {
   Seconds iteration;    // with the plan of the job as it is
   Seconds chosen_anew;  // with the plan that the planner then chooses for the same strategy
 
-  // With the better of the two plans.
+  // The shorter of both times.
   [[nodiscard]] Seconds least() const { return std::min(iteration, chosen_anew); }
 };
 

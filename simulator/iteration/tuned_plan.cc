@@ -214,7 +214,7 @@ class Tuner {
     return std::max(Seconds{clock.computed_s + clock.update_s}, job_.least_other);
   }
 
-  // By the bytes that have to travel (traffic_bound.h), whatever the plan is.
+  // This bound counts the bytes that have to travel (traffic_bound.h), and holds for every plan.
   [[nodiscard]] Seconds least_of_any_streams() const {
     const PlanningJob& job = job_.planning;
     const CommunicationCost& cost = job_.timers.search.cost();

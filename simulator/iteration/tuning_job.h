@@ -14,7 +14,7 @@ struct TuningJob {
   PlanningJob planning;
   PlanningTimers timers;
   models::Overlap overlap = models::Overlap::wait_free;
-  // Of several streams the search begins with the optimum of one, and nothing is proven.
+  // With several streams the search begins with the optimum of one stream, and nothing is proven.
   int streams = 1;
   // Whether the DAG is what the planner's clock says; else why not.
   std::string clock_differs = {};

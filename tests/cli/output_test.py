@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import unittest
 
-from paceline import HANG_S, PACELINE, predict, run
+from paceline import HANG_S, PACELINE, predict, run, shown_on
 
 QUICK = ("--model", "alexnet", "--cluster", "jizhi-p40", "--ranks", "16", "--strategy", "ring")
 
@@ -221,12 +221,7 @@ class Colours(unittest.TestCase):
         process = subprocess.Popen([PACELINE, *words], stdout=slave, stderr=slave,
                                    env={**inherited, "COLUMNS": "100", "TERM": "xterm", "PACELINE_PROGRESS_AFTER_S": str(HANG_S), **env})
         os.close(slave)
-        shown = b""
-        try:
-            while part := os.read(master, 65536):
-                shown += part
-        except OSError:  # the other end is closed
-            pass
+        shown = shown_on(master)
         os.close(master)
         self.assertEqual(process.wait(HANG_S), 0)
         return shown.decode().replace("\r\n", "\n")

@@ -43,6 +43,17 @@ def report_documents(path):
     return {role: json.loads(text) for role, text in REPORT_DATA.findall(path.read_text())}
 
 
+def shown_on(terminal):
+    """All bytes that a program shows on a terminal, until it closes its side."""
+    shown = b""
+    try:
+        while part := os.read(terminal, 65536):
+            shown += part
+    except OSError:  # the other end is closed
+        pass
+    return shown
+
+
 def free_port():
     """A port of this machine that was free a moment ago."""
     with socket.socket() as listener:

@@ -11,6 +11,17 @@ import subprocess
 from paceline import ENVIRONMENT, HANG_S, PACELINE
 
 
+def received_from(connection):
+    """All bytes until the other side closes or resets the connection."""
+    received = b""
+    try:
+        while piece := connection.recv(65536):
+            received += piece
+    except ConnectionResetError:
+        pass
+    return received
+
+
 class PageServer:
     """`paceline serve` at a free port, until close()."""
 
@@ -45,13 +56,7 @@ class PageServer:
                 connection.sendall(data)
             except (BrokenPipeError, ConnectionResetError):
                 pass  # it has heard enough
-            received = b""
-            try:
-                while piece := connection.recv(65536):
-                    received += piece
-            except ConnectionResetError:
-                pass
-            return received
+            return received_from(connection)
 
     def memory(self):
         """Resident bytes of the server."""

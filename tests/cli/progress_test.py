@@ -6,7 +6,7 @@ import subprocess
 import threading
 import unittest
 
-from paceline import HANG_S, PACELINE
+from paceline import HANG_S, PACELINE, shown_on
 
 
 def on_terminal(*words, after_s):
@@ -18,12 +18,7 @@ def on_terminal(*words, after_s):
     os.close(slave)
     killer = threading.Timer(HANG_S, process.kill)
     killer.start()
-    shown = b""
-    try:
-        while part := os.read(master, 65536):
-            shown += part
-    except OSError:  # the other end is closed
-        pass
+    shown = shown_on(master)
     out = process.communicate()[0]
     killer.cancel()
     os.close(master)

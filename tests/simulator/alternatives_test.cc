@@ -95,7 +95,7 @@ TEST(Alternatives, ALossIsThatOfPredictingTheChangedPlan) {
   EXPECT_EQ(seen.size(), 5U);
 }
 
-// By the step engine, of every all-reduce that is there.
+// The test asks the step engine for the time of every all-reduce.
 TEST(Alternatives, TheNextBestAllReduceIsTheBestOfTheOthers) {
   std::mt19937 random(29);
   for (int round = 0; round < 8; ++round) {

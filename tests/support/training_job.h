@@ -95,7 +95,7 @@ class Job {
     return {.seed = recipe_.seed, .zero_last_gamma = recipe_.zero_last_gamma};
   }
 
-  // What rank 0 ends with.
+  // Trains one rank, and returns its outcome; run() returns that of rank 0.
   using Parts = std::function<runtime::TrainingOutcome(const runtime::TrainingRequest&,
                                                        const runtime::Endpoint&)>;
   [[nodiscard]] runtime::TrainingOutcome run(const Parts& train_rank,

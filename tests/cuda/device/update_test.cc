@@ -81,7 +81,7 @@ CopyPlaces any_places(Random& random, const UpdateTable& table) {
         copy.channels + (random.below(3) > 0 ? 0 : std::size_t{1} << random.below(4));
     copy.target.type = types[random.below(3)];
     copy.target.elements = copy.outputs * copy.pixels * copy.stored_channels;
-    // As a network aligns them, and any other way.
+    // Half of the tensors are aligned to 16 bytes, as those of a network are; the others are not.
     all.bytes += random.below(2) == 0 ? (16 - all.bytes % 16) % 16 : 4 * random.below(5);
     all.begins.push_back(all.bytes);
     all.bytes += (copy.target.bytes() + 3) / 4 * 4;

@@ -41,7 +41,7 @@ class Iterations {
     job_.recipe().batch_per_rank = 2;
   }
 
-  // What rank 0 ends with.
+  // Returns the outcome of rank 0.
   [[nodiscard]] runtime::TrainingOutcome run() const {
     return job_.run(
         [this](const auto& request, const auto& endpoint) { return train_rank(request, endpoint); },

@@ -42,7 +42,7 @@ class Tensors {
   std::vector<float> numbers(std::int64_t count) {
     return plain_numbers(random_, static_cast<std::size_t>(count));
   }
-  // What stands in all of it.
+  // Returns the contents of all memory.
   std::vector<Bytes> contents() {
     std::vector<Bytes> all;
     for (const Placed& placed : placed_) {

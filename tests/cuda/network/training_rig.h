@@ -34,7 +34,7 @@ inline runtime::TrainingOutcome train_on(CudaDevice& device,
                 }});
 }
 
-// By our own kernels.
+// Its layers are computed by our own kernels.
 inline runtime::TrainingOutcome on_cuda(const runtime::TrainingRequest& request,
                                         const runtime::Endpoint& endpoint) {
   CudaDevice device;

@@ -189,7 +189,7 @@ TEST(WorkingCopies, SaveReadingTheMastersAgain) {
   const auto elements = static_cast<double>(trained.network().parameter_elements());
   const auto tensors = static_cast<double>(trained.network().parameters().size());
   EXPECT_NEAR(saved_kernels, tensors, 1e-3);
-  // What a fused update reads of its tables is less than one number in a hundred.
+  // A fused update reads tables, too, which take less than one number in a hundred.
   EXPECT_LE(saved_bytes, 4 * elements);
   EXPECT_GE(saved_bytes, 3.5 * elements);
 }

@@ -104,6 +104,14 @@ class Matching(unittest.TestCase):
                 paceline_ddp.match(plan, parameters)
 
 
+def random_plan(draw):
+    """Sizes of gradients, the gradients that buckets end before, and the plan."""
+    sizes = [draw.randint(1, 12) for _ in range(draw.randint(2, 12))]
+    ends = sorted({len(sizes), *(draw.randint(1, len(sizes)) for _ in range(3))})
+    counts = [end - begin for begin, end in zip([0, *ends], ends)]
+    return sizes, ends, parsed(document(cut([(str(i), size) for i, size in enumerate(sizes)], counts)))
+
+
 class CapsOfPlans(unittest.TestCase):
     def test_plans_with_a_threshold_are_caps_exactly(self):
         draw = random.Random(4)
@@ -120,10 +128,7 @@ class CapsOfPlans(unittest.TestCase):
     def test_no_cap_comes_nearer(self):
         draw = random.Random(9)
         for _ in range(150):
-            sizes = [draw.randint(1, 12) for _ in range(draw.randint(2, 12))]
-            ends = sorted({len(sizes), *(draw.randint(1, len(sizes)) for _ in range(3))})
-            counts = [end - begin for begin, end in zip([0, *ends], ends)]
-            plan = parsed(document(cut([(str(i), size) for i, size in enumerate(sizes)], counts)))
+            sizes, ends, plan = random_plan(draw)
             for one_cap in (False, True):
                 caps = paceline_ddp.nearest_caps(plan, element_bytes=1, one_cap=one_cap)
 
@@ -137,10 +142,7 @@ class CapsOfPlans(unittest.TestCase):
     def test_no_refining_caps_make_fewer_buckets(self):
         draw = random.Random(10)
         for _ in range(150):
-            sizes = [draw.randint(1, 12) for _ in range(draw.randint(2, 12))]
-            ends = sorted({len(sizes), *(draw.randint(1, len(sizes)) for _ in range(3))})
-            counts = [end - begin for begin, end in zip([0, *ends], ends)]
-            plan = parsed(document(cut([(str(i), size) for i, size in enumerate(sizes)], counts)))
+            sizes, ends, plan = random_plan(draw)
             for one_cap in (False, True):
                 caps = paceline_ddp.refining_caps(plan, element_bytes=1, one_cap=one_cap)
 

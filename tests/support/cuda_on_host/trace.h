@@ -8,7 +8,8 @@
 // counts from there to the page's end. What it may touch in the run beside operations that it has not
 // waited for is no matter of any wait.
 //
-// As in happens_before.h the host is one thread: what one of its threads has waited for, all have.
+// The host is one thread here, as in happens_before.h: all of its threads have waited for what one of
+// them has.
 #pragma once
 
 #include <string>
@@ -29,7 +30,7 @@ namespace cuda_on_host {
 void record_order(const Operation& earlier, int wait = 0);
 void record_issue(const Operation& operation);
 void record_host_wait(const Operation& operation, int wait);
-// By the host.
+// The host touches the memory.
 void record_touch(const Access& access);
 void forget_trace();
 
