@@ -156,6 +156,8 @@ struct StrategyRun {
   std::string compute_source;
 };
 
+struct PredictorSetting;  // one number of ranks at one reading of the figures (predictor_setting.h)
+
 // Shares what strategies have in common (engines, compute times). Use one in each thread.
 class Predictor {
  public:
@@ -199,7 +201,7 @@ class Predictor {
   [[nodiscard]] StrategyRun run(const models::Plan& plan);
 
  private:
-  struct Setting;  // one number of ranks at one reading of the figures
+  using Setting = PredictorSetting;
   Setting& setting(int ranks, Reading reading);
   // The same, and it has the model that times the strategy's all-reduces.
   Setting& setting(const models::Strategy& strategy, int ranks, Reading reading);

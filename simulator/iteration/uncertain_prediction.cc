@@ -1,0 +1,155 @@
+// How far a predicted iteration can be from its stated time: intervals, samples of what is not known,
+// and the plans that are best in such samples. Tests: tests/simulator/prediction_test.cc,
+// tests/simulator/robust_plan_test.cc.
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/plan/tuned.h"
+#include "simulator/cost/dispatch_cost.h"
+#include "simulator/cost/losses.h"
+#include "simulator/iteration/bucket_times.h"
+#include "simulator/iteration/plan_timing.h"
+#include "simulator/iteration/prediction.h"
+#include "simulator/iteration/predictor_setting.h"
+#include "simulator/iteration/sampled_interval.h"
+#include "simulator/iteration/sketch.h"
+#include "simulator/iteration/tuned_plan.h"
+#include "simulator/iteration/world_plans.h"
+
+namespace paceline::simulator {
+namespace {
+
+Seconds backward_of(const ComputeTimes& compute) {
+  Seconds sum;
+  for (const LayerTime& layer : compute.layers) sum += layer.backward;
+  return sum;
+}
+
+// A library's curve, for the buckets of a plan.
+}  // namespace
+
+std::vector<Seconds> SampledIteration::samples() const {
+  std::vector<Seconds> times;
+  for (const double factor : spread.samples()) times.push_back(factor * period);
+  return times;
+}
+
+SampledIteration sampled(const StrategyPrediction& prediction) {
+  const Figure<Seconds>& time = prediction.iteration;
+  if (!prediction.spread.factors.empty()) return {time.value, prediction.spread};
+  return {time.value,
+          spread_between({time.low / time.value, time.high / time.value}, prediction.spread.seed)};
+}
+
+// The interval whose ends have every figure at its fast, or every one at its slow end.
+Figure<Seconds> Predictor::at_ends(const StrategyRun& stated) {
+  const models::Strategy& strategy = models::strategy(stated.plan.strategy);
+  const auto period = [&](Reading reading) {
+    return run(stated.plan, setting(strategy, request_.ranks, reading)).steady.period;
+  };
+  const Seconds value = stated.steady.period;
+  return {value, std::min(period(Reading::fast), value), std::max(period(Reading::slow), value),
+          Provenance::predicted, stated.compute_source};
+}
+
+template <class F>
+auto Predictor::with_uncertain(const StrategyRun& stated, const TimeSpent& spent, F use) {
+  const models::Strategy& strategy = models::strategy(stated.plan.strategy);
+  const auto setting_at = [&](Reading reading) -> Setting& {
+    return setting(strategy, request_.ranks, reading);
+  };
+  const bool is_k_fac = stated.plan.k_fac() != nullptr && !stated.plan.buckets.empty();
+  const auto alone_at = [&](Reading reading) {
+    Setting& at = setting_at(reading);
+    ComputeTimes alone = with_tasks(at.alone, request_.network, stated.plan, reading);
+    if (!is_k_fac) return alone;
+    return k_fac(stated.plan, stated.method, at, /*waiting=*/1).folded_into(std::move(alone));
+  };
+  const ComputeTimes alone = alone_at(Reading::stated);
+  // The times for which buckets keep their stream, without their launch, which is sampled.
+  const auto totals = [&](const std::vector<BucketTimes>& buckets) {
+    std::vector<Seconds> times;
+    for (const BucketTimes& bucket : buckets) {
+      const Seconds own =
+          bucket.k_fac ? bucket.k_fac->communication(backward_of(alone)) : bucket.total();
+      times.push_back(own + longest_on_lanes_in_turn(bucket.served) -
+                      setting_at(Reading::stated).launch);
+    }
+    return times;
+  };
+  const auto totals_at = [&](Reading reading) {
+    return totals(buckets_alone(stated.plan, stated.method, setting_at(reading)));
+  };
+  const IterationSketch sketch(request_.network, stated.plan, alone);
+  const models::Device& device = request_.cluster.device;
+  return use(UncertainIteration{
+      .sketch = sketch,
+      .buckets = {totals(stated.buckets), totals_at(Reading::fast), totals_at(Reading::slow)},
+      .fast_compute = alone_at(Reading::fast).total() / alone.total(),
+      .slow_compute = alone_at(Reading::slow).total() / alone.total(),
+      .effects = *effects(),
+      .ranks = request_.ranks,
+      .calibrated_ranks = alone.calibrated_ranks,
+      .ranks_per_node = request_.cluster.ranks_per_node,
+      .multiprocessors = device.multiprocessors.value_or(0),
+      .memory = device.memory_bandwidth.value,
+      .bus_bandwidth = bus_bandwidth(setting_at(Reading::stated).engine.cost(), request_.ranks),
+      .calibrated_beside = alone.beside_collectives,
+      .by_kernels = runs_as_kernels(stated.plan),
+      .exposed = spent.exposed_communication / stated.steady.period,
+      .seed = request_.sampling_seed});
+}
+
+IterationSpread Predictor::spread(const StrategyRun& stated, const TimeSpent& spent) {
+  return with_uncertain(stated, spent, sampled_spread);
+}
+
+SampledIteration Predictor::sampled(const models::Plan& plan) {
+  const StrategyRun stated = run(plan);
+  const Seconds period = stated.steady.period;
+  if (effects() != nullptr) return {period, spread(stated, time_spent(stated.dag, stated.steady))};
+  const Figure<Seconds> ends = at_ends(stated);
+  return {period, spread_between({ends.low / period, ends.high / period}, request_.sampling_seed)};
+}
+
+std::vector<models::Plan> Predictor::plans_of_worlds(const models::Plan& plan, int count,
+                                                     const std::vector<std::string>& only,
+                                                     const std::function<bool()>& stop) {
+  std::vector<models::Plan> plans;
+  const auto add = [&plans](models::Plan other) {
+    if (std::find(plans.begin(), plans.end(), other) == plans.end())
+      plans.push_back(std::move(other));
+  };
+  const auto at_reading = [&](Reading reading) -> Setting& {
+    return setting(request_.ranks, reading);
+  };
+  if (effects() == nullptr) {
+    for (const Reading reading : {Reading::fast, Reading::slow})
+      if (!stop || !stop())
+        add(tune({.all_reduces = only, .stop = [] { return true; }}, plan.overlap,
+                 at_reading(reading))
+                .plan);
+    return plans;
+  }
+  const auto readable = [&](Reading reading) {
+    Setting& at = at_reading(reading);
+    return ReadJob{planning_job(models::tuned_strategy(), plan.overlap, false, at),
+                   {at.alone_by_steps(), std::nullopt}};
+  };
+  const StrategyRun stated = run(plan);
+  const SampledWorlds worlds =
+      with_uncertain(stated, time_spent(stated.dag, stated.steady), sampled_worlds);
+  WorldPlanner planner(plan, readable(Reading::stated), readable(Reading::fast),
+                       readable(Reading::slow), worlds.stated, only);
+  for (int i = 0; i < std::min<int>(count, static_cast<int>(std::ssize(worlds.worlds))); ++i) {
+    if (stop && stop()) break;
+    add(planner.plan_of(worlds.worlds[static_cast<std::size_t>(i)]));
+  }
+  return plans;
+}
+
+}  // namespace paceline::simulator
