@@ -38,6 +38,9 @@ namespace {
 constexpr const char* default_limit = "10 s";
 // To say what is next best, beyond the time limit.
 constexpr Seconds most_explained{10};
+// Buckets that are listed of many: the first, and the last, which no computation hides.
+constexpr std::size_t first_listed = 12;
+constexpr std::size_t last_listed = 8;
 
 struct Options {
   job::JobOptions job;
@@ -124,6 +127,17 @@ Table buckets_table(const job::Tuning& tuning) {
                to_text(times.exposed), other.change, other.loses});
   }
   return table;
+}
+
+// In the terminal's width, and without the buckets in the middle where there are many.
+std::string buckets_text(const job::Tuning& tuning, bool wide) {
+  Table table = buckets_table(tuning);
+  const std::size_t left_out = wide ? 0 : table.leave_out_middle(first_listed, last_listed);
+  const Table::Fitted fitted = table.fitted(wide ? unlimited_width : table_width());
+  return fitted.text +
+         (left_out == 0 ? ""
+                        : fmt::format("{} buckets are not listed (--wide lists all)\n", left_out)) +
+         fitted.not_shown();
 }
 
 Table strategies_table(const job::Tuning& tuning) {
@@ -233,9 +247,7 @@ void run(const Options& options, const Words& words) {
   } else if (options.format.markdown) {
     print("{}\n{}", buckets_table(tuning).markdown(), strategies_table(tuning).markdown());
   } else {
-    const Table::Fitted buckets =
-        buckets_table(tuning).fitted(options.wide ? unlimited_width : table_width());
-    print("{}{}{}\n{}{}{}", summary_text(tuning), buckets.text, buckets.not_shown(),
+    print("{}{}\n{}{}{}", summary_text(tuning), buckets_text(tuning, options.wide),
           options.why ? why_text(tuning) : "", robust ? robust_text(*robust) : "",
           strategies_text(tuning));
   }

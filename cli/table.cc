@@ -52,6 +52,16 @@ std::string with_cut_words(const std::string& text, std::size_t most) {
 
 }  // namespace
 
+std::size_t Table::leave_out_middle(std::size_t head, std::size_t tail) {
+  if (rows_.size() <= head + tail + 1) return 0;
+  const std::size_t left_out = rows_.size() - head - tail;
+  const auto middle = rows_.begin() + static_cast<std::ptrdiff_t>(head);
+  rows_.erase(middle + 1, middle + static_cast<std::ptrdiff_t>(left_out));
+  middle->assign(columns_.size(), "");
+  middle->front() = "...";
+  return left_out;
+}
+
 std::vector<std::size_t> Table::widths() const {
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < columns_.size(); ++i) {

@@ -24,6 +24,9 @@ class Table {
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
   // Adds a row. It has one cell for each column.
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  // Leaves out all rows between the first `head` and the last `tail`, where that makes the table
+  // shorter: a row of "..." stands for them. Returns how many are left out.
+  std::size_t leave_out_middle(std::size_t head, std::size_t tail);
   // The titles and the rows, with two blanks between columns and none at the end of a line. Width
   // is counted in code points, so that "µ" counts as one.
   [[nodiscard]] std::string text() const;

@@ -49,6 +49,25 @@ TEST(Table, WrapsAColumnOfWordsBeforeItLeavesOneOut) {
   EXPECT_EQ(table.fitted(100).text, table.text());
 }
 
+TEST(Table, LeavesOutTheMiddleOfManyRows) {
+  const auto of_rows = [](int rows) {
+    Table table({{"bucket"}, {"size"}});
+    for (int i = 0; i < rows; ++i) table.add({std::to_string(i), std::to_string(10 * i)});
+    return table;
+  };
+  Table many = of_rows(7);
+  EXPECT_EQ(many.leave_out_middle(2, 1), 4);
+  EXPECT_EQ(many.text(),
+            "bucket  size\n"
+            "     0     0\n"
+            "     1    10\n"
+            "   ...\n"
+            "     6    60\n");
+  Table few = of_rows(4);
+  EXPECT_EQ(few.leave_out_middle(2, 1), 0) << "the row of dots would be as long";
+  EXPECT_EQ(few.text(), of_rows(4).text());
+}
+
 TEST(Wrapped, BreaksLongLinesAtBlanks) {
   EXPECT_EQ(wrapped("short\n\n  as it is\n", 20), "short\n\n  as it is\n");
   EXPECT_EQ(wrapped("  one two three four\nfive", 12), "  one two\n    three\n    four\nfive");

@@ -131,6 +131,13 @@ class Tune(CommandTest):
         self.assertIn("not proven to be the best: links are shared", auto)
         self.assertIn("the search was stopped", auto)
 
+    def test_the_first_and_the_last_of_many_buckets_are_listed(self):
+        job = ("--model", "resnet50", "--cluster", "h200-ndr", "--ranks", "16", "--strategy", "parameter-server", "--time-limit", "1 s")
+        text = self.done(run("tune", *job))
+        rows = [line.split()[0] for line in text.split("\n\n")[2].splitlines()[1:]]
+        self.assertEqual(rows[:21], [*map(str, range(12)), "...", *map(str, range(153, 161))])
+        self.assertIn("141 buckets are not listed (--wide lists all)", text)
+
     def test_an_engine_that_is_asked_for_leaves_out_what_it_would_follow_for_long(self):
         job = ("--model", "alexnet", "--cluster", "jizhi-p40", "--ranks", "1024", "--engine", "flow", "--time-limit", "0 s")
         document = json.loads(self.done(run("tune", *job, "--json")))
