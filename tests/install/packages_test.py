@@ -51,8 +51,16 @@ class Packages(unittest.TestCase):
         for optional in ("simgrid", "cuda", "nccl", "cudnn", "torch"):
             self.assertNotIn(optional, needs)
         self.assertIn("paceline-simgrid", self.field("paceline", "Suggests"))
-        for package in set(self.packages) - {"paceline"}:
+        for package in set(self.packages) - {"paceline", "python3-paceline"}:
             self.assertIn(f"paceline (= {os.environ['PACELINE_VERSION']})", self.field(package, "Depends"))
+
+        if "python3-paceline" in self.packages:
+            self.assertRegex(self.field("python3-paceline", "Depends"), r"^python3 \(>= 3\.\d+~\), python3 \(<< 3\.\d+\), python3-numpy, libc6 ")
+
+    @unittest.skipUnless(shutil.which("lintian"), "lintian is not there")
+    def test_lintian_finds_nothing_but_what_cpack_does(self):
+        found = run("lintian", "--allow-root", *map(str, self.packages.values())).stdout
+        self.assertEqual({line for line in found.splitlines() if not re.fullmatch(r"(N:.*|W: \S+: maintscript-calls-ldconfig \[post(inst|rm)\])", line)}, set())
 
     def test_files_are_where_debian_has_them(self):
         files = self.files("paceline")
