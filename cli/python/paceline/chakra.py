@@ -2,7 +2,8 @@
 
 A trace is a graph of what one rank computes and sends: messages of Protocol Buffers, each behind its
 length, the first of which says the version. Read and written is the part of the schema that says nodes,
-their dependencies, times and collectives; ASTRA-sim and its feeder read what is written.
+their dependencies, times and collectives, with the names, numbers and types of et_def.proto of
+mlcommons/chakra, and the attributes that ASTRA-sim's workload layer and both of its feeders look up.
 """
 
 import gzip
@@ -35,13 +36,15 @@ def _messages() -> dict[str, Any]:
         from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
     except ImportError as error:
         raise UnavailableError(f"the package protobuf is not installed: {error}") from error
-    kinds = {"double": 1, "float": 2, "int64": 3, "uint64": 4, "int32": 5, "bool": 8, "string": 9, "uint32": 13,
+    kinds = {"double": 1, "float": 2, "int64": 3, "uint64": 4, "int32": 5, "fixed64": 6, "fixed32": 7, "bool": 8,
+             "string": 9, "bytes": 12, "uint32": 13, "sfixed32": 15, "sfixed64": 16, "sint32": 17, "sint64": 18,
              "enum": 5}
+    values = ("double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32", "fixed64",
+              "sfixed32", "sfixed64", "bool", "string", "bytes")
     # Name, number, type; "*" repeats it.
     schema = {
-        "AttributeProto": [("name", 1, "string"), ("double_val", 3, "double"), ("float_val", 5, "float"),
-                           ("int32_val", 7, "int32"), ("int64_val", 9, "int64"), ("uint32_val", 11, "uint32"),
-                           ("uint64_val", 13, "uint64"), ("bool_val", 27, "bool"), ("string_val", 29, "string")],
+        "AttributeProto": [("name", 1, "string"), *((f"{kind}_val", 3 + 2 * at, kind)
+                                                    for at, kind in enumerate(values))],
         "GlobalMetadata": [("version", 1, "string"), ("attr", 2, "*AttributeProto")],
         "Node": [("id", 1, "uint64"), ("name", 2, "string"), ("type", 3, "enum"), ("ctrl_deps", 4, "*uint64"),
                  ("data_deps", 5, "*uint64"), ("start_time_micros", 6, "uint64"),
@@ -107,6 +110,7 @@ class _Node:
     bytes: float = np.nan
     control: tuple[int, ...] = ()
     data: tuple[int, ...] = ()
+    on_host: bool = False  # beside what the device computes, which is never held up by it
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,24 +188,27 @@ class ExecutionTrace:
                 name = task if index < 0 else f"update bucket {index}"
             elif task == "backward":
                 backward[index] = number
-            elif task in ("read", "host_to_device", "host to device"):
-                kind = "mem_load"
             control = {last_on[resource]} - data if resource in last_on else set()
             last_on[resource] = number
             nodes.append(_Node(number, name, kind, float(event["start_s"]) - origin, float(event["duration_s"]),
-                               collective, size, tuple(sorted(control)), tuple(sorted(data))))
+                               collective, size, tuple(sorted(control)), tuple(sorted(data)),
+                               kind == "comp" and resource[0] != "compute stream"))
         return ExecutionTrace(_VERSION, tuple(nodes))
 
     def save(self, path: PathOrName) -> None:
-        """Writes the trace. ASTRA-sim reads a file for each rank, PREFIX.RANK.et."""
+        """Writes the trace. ASTRA-sim reads a file for each rank, PREFIX.RANK.et.
+
+        A control dependency is written as a data dependency, too: Chakra's own feeder waits for those
+        alone. What is no computation of the device has is_cpu_op, so that a simulator which runs one
+        operator of the device at a time runs it beside them."""
         messages = _messages()
         parts = [messages["GlobalMetadata"](version=self.version)]
         for node in self._nodes:
             message = messages["Node"](
                 id=node.id, name=node.name, type=_TYPES.index(node.type), ctrl_deps=node.control,
-                data_deps=node.data, start_time_micros=round(1e6 * node.start_s),
+                data_deps=sorted({*node.data, *node.control}), start_time_micros=round(1e6 * node.start_s),
                 duration_micros=round(1e6 * node.duration_s))
-            message.attr.add(name="is_cpu_op", bool_val=False)
+            message.attr.add(name="is_cpu_op", bool_val=node.on_host)
             message.attr.add(name=_SECONDS, double_val=node.duration_s)
             if node.collective:
                 message.attr.add(name="comm_type", int64_val=_COLLECTIVES.index(node.collective))
@@ -283,5 +290,8 @@ def _read(node: Any, file: str) -> _Node:
     seconds = attributes.get(_SECONDS)
     if not isinstance(seconds, float) or not 0 <= seconds < 1e9:
         seconds = 1e-6 * node.duration_micros
+    # What is in both lists is an order, which save() writes twice.
+    control = set(node.ctrl_deps)
     return _Node(node.id, node.name, kind, 1e-6 * node.start_time_micros, seconds, collective, size,
-                 tuple(sorted(set(node.ctrl_deps))), tuple(sorted(set(node.data_deps))))
+                 tuple(sorted(control)), tuple(sorted(set(node.data_deps) - control)),
+                 attributes.get("is_cpu_op") is True)
