@@ -130,44 +130,12 @@ void add_compare(Command& app) {
           "Timeline of its prediction (paceline predict --strategy ... --timeline); none with "
           "--what-if")
       .value("PREDICTION");
-  command
-      .add_option("--plan", options->what_if.plan,
-                  "The plan that both are of (predict --plan-out): a run or a prediction that "
-                  "followed another one is refused")
-      .value("FILE");
+  add_question_options(command, options->what_if);
   command
       .add_option("--merged", options->merged,
                   "Write both as one Chrome trace, moved so that an iteration of each starts at "
                   "the same time (opens in Perfetto)")
       .value("FILE");
-  command
-      .add_option("--what-if", options->what_if.questions,
-                  "How long an iteration of the run would take: without-slowest, without-rank=R, "
-                  "bandwidth=F or latency=F (times as much), compute=F (times as fast), "
-                  "strategy=NAME, plan=FILE; several questions by commas, changes of one joined by "
-                  "+")
-      .value("QUESTION,...");
-  command
-      .add_option("--model", options->what_if.model,
-                  "For --what-if: the network that ran, where it is a YAML file")
-      .value("NAME|FILE");
-  command
-      .add_option("--cluster", options->what_if.cluster,
-                  "For --what-if: the cluster that it ran on, by which a model says what was not "
-                  "measured")
-      .value("NAME|FILE");
-  add_placement_option(command, options->what_if.placement);
-  add_profile_option(command, options->what_if.profile);
-  command
-      .add_option("--precision", options->what_if.precision,
-                  "For --what-if: precision of computation, fp32 or mixed")
-      .value("fp32|mixed (fp32)");
-  add_sequence_option(command, options->what_if.sequence);
-  command
-      .add_option("--scale-gradients", options->what_if.gradient_scale,
-                  "For --what-if: as the replay had it")
-      .value("S (1)");
-  add_engine_option(command, options->what_if.engine);
   command.add_flag("--layers", options->layers,
                    "Also a row for each layer, and all buckets' casts (--json has them)");
   add_html_option(command, options->html);

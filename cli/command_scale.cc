@@ -7,9 +7,9 @@
 #include "cli/job/scaling.h"
 #include "cli/output.h"
 #include "cli/output_format.h"
-#include "cli/prediction_text.h"
 #include "cli/progress.h"
 #include "cli/report.h"
+#include "cli/scaling_text.h"
 #include "cli/shared_options.h"
 #include "cli/table.h"
 #include "models/base/json_records.h"
@@ -24,63 +24,6 @@ struct Options {
   bool wide = false;
   OutputFormat format;
 };
-
-// One line for each number of ranks, one column for each strategy and wire type.
-Table points_table(const job::Job& job, const std::vector<job::PredictionTable>& tables) {
-  std::vector<Table::Column> columns = {{"ranks"}};
-  for (const models::WireType wire : job.wires) {
-    for (const models::Strategy* strategy : job.strategies)
-      columns.push_back({fmt::format("{} {}", strategy->name, name(wire))});
-  }
-  Table rows(std::move(columns));
-  for (const job::PredictionTable& table : tables) {
-    std::vector<std::string> cells = {fmt::format("{}", table.ranks)};
-    const std::size_t best = table.best();
-    // Rows are in the order of the columns, without those that were left out.
-    std::size_t i = 0;
-    for (const models::WireType wire : job.wires) {
-      for (const models::Strategy* strategy : job.strategies) {
-        if (i == table.rows.size() || table.rows[i].name != strategy->name ||
-            table.rows[i].plan.wire != wire) {
-          cells.emplace_back("-");
-          continue;
-        }
-        cells.push_back(fmt::format("{}{:.0f} /s {:>7}", i == best ? "* " : "",
-                                    table.rows[i].throughput.value(),
-                                    percent(table.rows[i].efficiency)));
-        ++i;
-      }
-    }
-    rows.add(std::move(cells));
-  }
-  return rows;
-}
-
-std::string points_text(const job::Job& job, const std::vector<job::PredictionTable>& tables,
-                        int width) {
-  return points_table(job, tables).blocks(width);
-}
-
-std::string curve_text(const job::Job& job, const job::LoadedNetwork& network,
-                       const std::vector<job::PredictionTable>& tables, int width) {
-  std::string text =
-      fmt::format("{} on {} ({}), batch {} per rank, {} precision: throughput and efficiency\n\n",
-                  network.work.name, job.cluster.name, job.cluster.device.name, job.batch_per_rank,
-                  name(job.precision));
-  text += points_text(job, tables, width);
-  text += fmt::format(
-      "\n* the most samples per second of its number of ranks; efficiency is against p0 = {} "
-      "rank{} "
-      "with the best plan of the same strategy\n",
-      tables.front().rows.front().baseline_ranks,
-      tables.front().rows.front().baseline_ranks == 1 ? "" : "s");
-  text += setting_text(job);
-  text += haste_note(tables);
-  text += library_note(tables.front());
-  text += fmt::format("\nAll times are predicted (engine: {}). They rest on:\n", name(job.engine));
-  text += fmt::format("  {:<18} {}\n", "compute", tables.front().rows.front().compute_source);
-  return text + basis_text(job);
-}
 
 // Writes the curve, with the timeline of the most ranks.
 void write_report_of(const std::vector<job::PredictionTable>& tables, const std::string& document,
@@ -125,10 +68,10 @@ void run(const Options& options, const Words& words) {
     print("{}", csv_records(scaling_json(tables, measured), {"points", "strategies"},
                             {"model", "cluster", "ranks", "batch_per_rank", "precision"}));
   } else if (options.format.markdown) {
-    print("{}", points_table(job, tables).markdown());
+    print("{}", points_markdown(job, tables));
   } else {
-    print("{}", wrapped(curve_text(job, job.networks.front(), tables, width),
-                        output_is_terminal() ? width : unlimited_width));
+    print("{}",
+          wrapped(curve_text(job, tables, width), output_is_terminal() ? width : unlimited_width));
   }
 }
 
@@ -147,12 +90,7 @@ void add_scale(Command& app) {
   add_baseline_option(command, options->job.baseline);
   add_what_if_option(command, options->job.what_if);
   add_wide_option(command, options->wide);
-  command
-      .add_option(
-          "--measured", options->measured,
-          "Throughputs of all ranks that were measured, to stand beside the curve in --json "
-          "and --html: 8=1710images/s,64=13200images/s")
-      .value("RANKS=THROUGHPUT,...");
+  add_measured_throughputs_option(command, options->measured);
   add_html_option(command, options->html);
   add_output_formats(command, options->format);
   command.on_run([options](const Words& words) { run(*options, words); });

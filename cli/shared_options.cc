@@ -277,6 +277,78 @@ void add_patience_option(Command& command, std::string& patience) {
       .value(fmt::format("TIME ({})", job::default_patience));
 }
 
+void add_measured_throughputs_option(Command& command, std::string& measured) {
+  command
+      .add_option(
+          "--measured", measured,
+          "Throughputs of all ranks that were measured, to stand beside the curve in --json "
+          "and --html: 8=1710images/s,64=13200images/s")
+      .value("RANKS=THROUGHPUT,...");
+}
+
+void add_tuning_options(Command& command, job::TuningOptions& options, bool& why) {
+  command
+      .add_option(
+          "--all-reduce", options.all_reduces,
+          "All-reduces that a bucket may take, as those of the runtime that the plan is for "
+          "(paceline show schedules)")
+      .value("NAME,... (all)");
+  command
+      .add_option(
+          "--time-limit", options.time_limit,
+          "How long to search where the best plan is not proven, and to sample; Ctrl-C stops "
+          "it, too")
+      .value(fmt::format("TIME ({})", job::default_time_limit));
+  command.add_flag("--why", why,
+                   "Also list what each bucket would lose by every other choice that was tried");
+}
+
+void add_robust_options(Command& command, job::RobustOptions& options) {
+  command.add_flag("--robust", options.robust,
+                   "Choose by the 95th percentile over sampled states of the world, and keep the "
+                   "runtime's default where the gain over it is not certain");
+  command.add_option("--default", options.runtime, "The strategy that the runtime has by itself")
+      .value("NAME (ddp)");
+  command.add_option("--seed", options.seed, "Seed of the sampled states")
+      .value(fmt::format("N ({})", simulator::sampling_seed));
+}
+
+void add_question_options(Command& command, job::WhatIfOptions& options) {
+  command
+      .add_option("--plan", options.plan,
+                  "The plan that both are of (predict --plan-out): a run or a prediction that "
+                  "followed another one is refused")
+      .value("FILE");
+  command
+      .add_option("--what-if", options.questions,
+                  "How long an iteration of the run would take: without-slowest, without-rank=R, "
+                  "bandwidth=F or latency=F (times as much), compute=F (times as fast), "
+                  "strategy=NAME, plan=FILE; several questions by commas, changes of one joined by "
+                  "+")
+      .value("QUESTION,...");
+  command
+      .add_option("--model", options.model,
+                  "For --what-if: the network that ran, where it is a YAML file")
+      .value("NAME|FILE");
+  command
+      .add_option("--cluster", options.cluster,
+                  "For --what-if: the cluster that it ran on, by which a model says what was not "
+                  "measured")
+      .value("NAME|FILE");
+  add_placement_option(command, options.placement);
+  add_profile_option(command, options.profile);
+  command
+      .add_option("--precision", options.precision,
+                  "For --what-if: precision of computation, fp32 or mixed")
+      .value("fp32|mixed (fp32)");
+  add_sequence_option(command, options.sequence);
+  command
+      .add_option("--scale-gradients", options.gradient_scale,
+                  "For --what-if: as the replay had it")
+      .value("S (1)");
+  add_engine_option(command, options.engine);
+}
+
 void add_time_options(Command& command, job::TimeOptions& options) {
   command
       .add_option("algorithm", options.algorithm,

@@ -8,9 +8,12 @@
 #include "cli/job/job.h"
 #include "cli/job/proof.h"
 #include "cli/job/ranks.h"
+#include "cli/job/robust_tuning.h"
 #include "cli/job/schedule.h"
 #include "cli/job/stragglers.h"
 #include "cli/job/time_table.h"
+#include "cli/job/tuning.h"
+#include "cli/job/what_if.h"
 
 namespace paceline::cli {
 
@@ -58,6 +61,16 @@ void add_straggler_options(Command& command, job::StragglerOptions& options);
 
 // --ranks, --group, --segments, --rings and --servers of one schedule.
 void add_schedule_options(Command& command, job::ScheduleOptions& options);
+
+// --measured of scale.
+void add_measured_throughputs_option(Command& command, std::string& measured);
+
+// Of tune: --all-reduce, --time-limit and --why; and --robust, --default and --seed.
+void add_tuning_options(Command& command, job::TuningOptions& options, bool& why);
+void add_robust_options(Command& command, job::RobustOptions& options);
+
+// --plan, --what-if, and what only questions of --what-if of compare take.
+void add_question_options(Command& command, job::WhatIfOptions& options);
 
 // All options of time and of verify but those that say how it is printed.
 void add_time_options(Command& command, job::TimeOptions& options);

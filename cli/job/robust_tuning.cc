@@ -3,15 +3,25 @@
 
 #include <fmt/core.h>
 
+#include <cstdint>
 #include <utility>
 #include <variant>
 
+#include "cli/job/option_values.h"
 #include "models/base/error.h"
+#include "models/base/parse_units.h"
+#include "models/plan/tuned.h"
+#include "simulator/cost/nccl_model.h"
 
 namespace paceline::job {
 namespace {
 
 constexpr int tuned_states = 32;
+
+// PyTorch DDP's process group is NCCL's where there are GPUs, and Gloo's elsewhere.
+std::string default_runtime(const Job& job) {
+  return simulator::is_gpu(job.cluster.device) ? "ddp" : "ddp-ring";
+}
 
 simulator::RobustCandidate default_of(const Tuning& tuning, const models::Strategy& runtime) {
   for (const simulator::StrategyPrediction& row : tuning.table.rows)
@@ -38,6 +48,28 @@ Json candidate_json(const simulator::RobustCandidate& candidate) {
 }
 
 }  // namespace
+
+const models::Strategy* take_robust(const RobustOptions& options, Job& job) {
+  if (!options.robust) {
+    for (const auto& [option, text] :
+         {std::pair{"--default", options.runtime}, std::pair{"--seed", options.seed}})
+      if (!text.empty())
+        throw InputError({option}, "nothing is sampled", "give --robust, too, or leave it out");
+    return nullptr;
+  }
+  if (!options.seed.empty()) {
+    constexpr std::int64_t most_seed = std::int64_t{1} << 53;  // that JSON holds exactly
+    job.sampling_seed = static_cast<std::uint64_t>(
+        parsing_option("--seed", [&] { return parse_count(options.seed, 0, most_seed); }));
+  }
+  return &parsing_option("--default", [&]() -> const models::Strategy& {
+    const models::Strategy& runtime =
+        models::strategy(options.runtime.empty() ? default_runtime(job) : options.runtime);
+    if (models::is_tuned(runtime))
+      throw InputError("tuned is no runtime's default", "name a strategy, such as ddp");
+    return runtime;
+  });
+}
 
 RobustTuning robust_tuning(const Tuning& tuning, const models::Strategy& runtime,
                            const std::vector<std::string>& all_reduces,

@@ -13,6 +13,17 @@
 
 namespace paceline::job {
 
+// As typed; an empty text is an option that is not given.
+struct RobustOptions {
+  bool robust = false;
+  std::string runtime;  // --default; empty: DDP's, by NCCL where there are GPUs, else by Gloo
+  std::string seed;     // of the sampled states
+};
+
+// The strategy that the robust plan is compared with, and the job's seed of samples set; null where no
+// robust plan is asked for. Throws InputError that names --default or --seed.
+[[nodiscard]] const models::Strategy* take_robust(const RobustOptions& options, Job& job);
+
 struct RobustTuning {
   // The first is the best as stated, the second that of the runtime's default.
   std::vector<simulator::RobustCandidate> candidates;

@@ -9,6 +9,7 @@
 #include "cli/job/basis.h"
 #include "cli/job/option_values.h"
 #include "models/base/error.h"
+#include "models/base/parse_units.h"
 #include "models/collective/catalogue.h"
 #include "simulator/cost/nccl_model.h"
 #include "simulator/iteration/prediction_json.h"
@@ -108,6 +109,10 @@ void leave_out_untimed(Job& job) {
   if (job.engine != simulator::EngineKind::step || job.names_strategies) return;
   std::erase_if(job.strategies,
                 [](const models::Strategy* strategy) { return strategy->on_servers() != nullptr; });
+}
+
+Seconds parse_time_limit(const std::string& text) {
+  return parsing_option("--time-limit", [&] { return parse_seconds(text); });
 }
 
 std::vector<std::string> parse_all_reduces(const std::string& text) {

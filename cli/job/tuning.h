@@ -13,6 +13,19 @@
 
 namespace paceline::job {
 
+inline constexpr const char* default_time_limit = "10 s";
+// What a search may take beyond its time limit to say what is next best.
+inline constexpr Seconds most_explained{10};
+
+// As typed.
+struct TuningOptions {
+  std::string all_reduces;                      // by commas; empty: all
+  std::string time_limit = default_time_limit;  // of the search, and of sampling
+};
+
+// Throws InputError that names --time-limit.
+[[nodiscard]] Seconds parse_time_limit(const std::string& text);
+
 // The row of what a runtime does if nobody tells it anything, of the plan's wire type.
 struct RuntimeDefaults {
   std::string runtime;  // "Horovod", "PyTorch DDP"

@@ -87,9 +87,12 @@ calibration::ModelledPlan modelled(const simulator::StrategyRun& run,
 // What nobody measured, by the simulator.
 class Model {
  public:
-  Model(const models::TracedTimeline& run, const std::string& file, const WhatIfOptions& options)
+  // `plan` is the run's; null where the timeline says it.
+  Model(const models::TracedTimeline& run, const std::string& file, const WhatIfOptions& options,
+        GivenValues given, const models::PlanDocument* plan)
       : run_(run) {
-    if (options.cluster.empty())
+    given.plan.reset();
+    if (options.cluster.empty() && !given.cluster)
       throw InputError("--cluster is missing",
                        "a model says what other links or another plan do: give the cluster of the "
                        "run, and --profile where it was calibrated");
@@ -105,14 +108,15 @@ class Model {
     job.wire = name(run.job.wire);
     job.batch = std::to_string(std::max(1, run.timeline.batch_per_rank));
     job.ranks = std::to_string(run.job.ranks);
-    job_ = load_job(job);
+    job_ = load_job(job, given);
     job_.compute_is_exact = true;
     job_.names_strategies = true;
     (void)ranks_of(job, job_);
     if (job_.networks.size() != 1)
       throw InputError({"--model"}, fmt::format("{} networks", job_.networks.size()),
                        "name that of the run");
-    own_ = options.plan.empty() ? plan_of_run(run.job, network(), file) : plan_in(options.plan);
+    own_ = plan == nullptr ? plan_of_run(run.job, network(), file)
+                           : checked(*plan, options.plan.empty() ? "<plan>" : options.plan);
   }
 
   [[nodiscard]] calibration::ModelledPlan own() const { return timed(own_, {}); }
@@ -120,7 +124,8 @@ class Model {
   // What travels in the question's case.
   [[nodiscard]] calibration::ModelledPlan plan(const Question& question) const {
     const simulator::LinkFactors factors{question.bandwidth, question.latency};
-    if (!question.plan.empty()) return timed(plan_in(question.plan), factors);
+    if (!question.plan.empty())
+      return timed(checked(read_plan(question.plan), question.plan), factors);
     if (question.strategy.empty()) return timed(own_, factors);
     const models::Strategy& strategy = parsing_option(
         option, [&]() -> const models::Strategy& { return models::strategy(question.strategy); });
@@ -135,8 +140,8 @@ class Model {
  private:
   [[nodiscard]] const models::NetworkWork& network() const { return job_.networks.front().work; }
 
-  [[nodiscard]] models::Plan plan_in(const std::string& file) const {
-    const models::PlanDocument document = read_plan(file);
+  [[nodiscard]] models::Plan checked(const models::PlanDocument& document,
+                                     const std::string& file) const {
     models::check_plan(document, file, network(), run_.job.ranks);
     refuse_of_other_system(document.plan, file.c_str());
     if (document.plan.overlap == models::Overlap::priority)
@@ -173,10 +178,17 @@ class Model {
 }  // namespace
 
 calibration::WhatIfAnswers answer(const std::string& file, const WhatIfOptions& options) {
+  (void)parse_questions(options.questions);  // before a file that may be large
+  return answer(read_input_file(file), file, options, {});
+}
+
+calibration::WhatIfAnswers answer(const std::string& text, const std::string& file,
+                                  const WhatIfOptions& options, const GivenValues& given) {
   const std::vector<Question> questions = parse_questions(options.questions);
-  const std::string text = read_input_file(file);
   const models::TracedTimeline traced = parse_timeline(text, file);
-  if (!options.plan.empty()) calibration::check_follows(traced.job, file, read_plan(options.plan));
+  std::optional<models::PlanDocument> plan = given.plan;
+  if (!plan && !options.plan.empty()) plan = read_plan(options.plan);
+  if (plan) calibration::check_follows(traced.job, file, *plan);
   calibration::WhatIfAnswers answers{
       .file = file,
       .title = traced.timeline.title,
@@ -198,7 +210,7 @@ calibration::WhatIfAnswers answer(const std::string& file, const WhatIfOptions& 
     }
     if (question.needs_model()) {
       if (!model) {
-        model.emplace(traced, file, options);
+        model.emplace(traced, file, options, given, plan ? &*plan : nullptr);
         own = model->own();
       }
       scenario.plan = model->plan(question);

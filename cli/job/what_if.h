@@ -28,5 +28,9 @@ struct WhatIfOptions {
 // Answers them for the run in a file. Throws InputError.
 [[nodiscard]] calibration::WhatIfAnswers answer(const std::string& file,
                                                 const WhatIfOptions& options);
+// The same for the text of such a file, with values in place of what the options name.
+[[nodiscard]] calibration::WhatIfAnswers answer(const std::string& text, const std::string& file,
+                                                const WhatIfOptions& options,
+                                                const GivenValues& given);
 
 }  // namespace paceline::job

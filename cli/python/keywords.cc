@@ -1,6 +1,8 @@
 // Tests: tests/python/test_options.py.
 #include "cli/python/keywords.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "models/base/error.h"
@@ -23,10 +25,14 @@ void take_keywords(const cli::Command& command, const Keywords& keywords) {
     if (found == command.options().end())
       throw unknown_name("argument", keyword, keywords_of(command));
     if (text.empty()) throw InputError({found->name}, "an empty text", "leave it out");
-    if (found->flag != nullptr)
-      *found->flag = true;
-    else
+    if (found->flag == nullptr) {
       *found->text = text;
+      continue;
+    }
+    if (text != "True" && text != "False")
+      throw InputError({found->name}, fmt::format("{} is neither true nor false", in_quotes(text)),
+                       "give True or False");
+    *found->flag = text == "True";
   }
 }
 

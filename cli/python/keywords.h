@@ -12,11 +12,11 @@
 
 namespace paceline::python {
 
-// Texts of keywords; the text of a flag that is set is not empty.
+// Texts of keywords; that of a flag is "True" or "False", as Python writes them.
 using Keywords = std::vector<std::pair<std::string, std::string>>;
 
 // Writes the texts to where the command's options keep theirs. Throws InputError for a keyword that is
-// no option of the command, and for one with an empty text.
+// no option of the command, for one with an empty text, and for a flag with another text.
 void take_keywords(const cli::Command& command, const Keywords& keywords);
 
 // The keywords that take_keywords() takes, flags among them.

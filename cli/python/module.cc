@@ -8,6 +8,7 @@
 #include <pybind11/stl.h>
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,17 +20,23 @@
 #include "calibration/shipped_profiles.h"
 #include "cli/comparison_text.h"
 #include "cli/job/files.h"
+#include "cli/job/measured.h"
 #include "cli/job/option_values.h"
 #include "cli/job/plan_timeline.h"
 #include "cli/job/proof.h"
+#include "cli/job/robust_tuning.h"
 #include "cli/job/scaling.h"
 #include "cli/job/stragglers.h"
 #include "cli/job/time_table.h"
 #include "cli/job/timeline_file.h"
 #include "cli/job/tuning.h"
+#include "cli/job/what_if.h"
 #include "cli/prediction_text.h"
 #include "cli/python/keywords.h"
+#include "cli/scaling_text.h"
 #include "cli/shared_options.h"
+#include "cli/tuning_text.h"
+#include "cli/what_if_text.h"
 #include "models/base/error.h"
 #include "models/base/parse_units.h"
 #include "models/cluster/catalog.h"
@@ -51,15 +58,32 @@ void raise_signals() {
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 
-// A table, and the job that it refers to.
+// Tables, and the job that they refer to.
+struct Tables {
+  std::unique_ptr<job::Job> job;
+  std::vector<job::PredictionTable> tables;
+};
+
+// One of them; all of a curve share one owner.
 struct Prediction {
-  std::shared_ptr<const job::Job> job;
-  job::PredictionTable table;
+  std::shared_ptr<const Tables> owner;
+  const job::PredictionTable* table = nullptr;  // of the owner's
+};
+
+struct Scaling {
+  std::shared_ptr<const Tables> owner;
+  std::vector<job::MeasuredThroughput> measured;
 };
 
 struct Tuning {
   std::shared_ptr<const job::Job> job;
   job::Tuning tuning;
+  std::optional<job::RobustTuning> robust = {};
+  bool why = false;  // whether its text says it
+
+  [[nodiscard]] const models::Plan& plan() const {
+    return robust ? robust->chosen().plan : tuning.tuned.plan;
+  }
 };
 
 job::GivenValues given(const models::Network* network, const models::Cluster* cluster,
@@ -86,9 +110,10 @@ struct JobCommand {
       add_plan_option(command, options.plan);
       command.add_flag("--sensitivity", sensitivity, "");
     }
+    if (name == "scale") add_measured_throughputs_option(command, measured);
     if (name == "tune") {
-      command.add_option("--all-reduce", all_reduces, "");
-      command.add_option("--time-limit", time_limit, "");
+      add_tuning_options(command, tuning, why);
+      add_robust_options(command, robust);
     }
   }
   JobCommand(const JobCommand&) = delete;
@@ -98,8 +123,10 @@ struct JobCommand {
   job::JobOptions options;
   job::StragglerOptions stragglers;
   bool sensitivity = false;
-  std::string all_reduces;
-  std::string time_limit = "10 s";
+  std::string measured;
+  job::TuningOptions tuning;
+  job::RobustOptions robust;
+  bool why = false;
 };
 
 job::TableObserver table_observer() {
@@ -111,28 +138,32 @@ Prediction predict(const Keywords& keywords, const models::Network* network,
                    const models::PlanDocument* plan) {
   JobCommand asked("predict");
   take_keywords(asked.command, keywords);
-  const auto job = std::make_shared<job::Job>(
+  const auto owner = std::make_shared<Tables>();
+  owner->job = std::make_unique<job::Job>(
       load_job(asked.options, asked.stragglers, given(network, cluster, profile, plan)));
-  const int ranks = ranks_of(asked.options, *job);
-  if (job->networks.size() > 1)
+  const job::Job& job = *owner->job;
+  const int ranks = ranks_of(asked.options, job);
+  if (job.networks.size() > 1)
     throw InputError({"--model"}, "several networks", "predict one after the other");
-  job::PredictionTable table = predict_table(*job, job->networks.front(), ranks, table_observer());
-  if (asked.sensitivity) add_sensitivity(table);
-  return {job, std::move(table)};
+  owner->tables.push_back(predict_table(job, job.networks.front(), ranks, table_observer()));
+  if (asked.sensitivity) add_sensitivity(owner->tables.front());
+  return {owner, owner->tables.data()};
 }
 
-std::vector<Prediction> scale(const Keywords& keywords, const models::Network* network,
-                              const models::Cluster* cluster, const models::Profile* profile) {
+Scaling scale(const Keywords& keywords, const models::Network* network,
+              const models::Cluster* cluster, const models::Profile* profile) {
   JobCommand asked("scale");
   take_keywords(asked.command, keywords);
-  const auto job = std::make_shared<job::Job>(
+  const auto owner = std::make_shared<Tables>();
+  owner->job = std::make_unique<job::Job>(
       load_job(asked.options, given(network, cluster, profile, nullptr)));
-  const std::vector<int> ranks = job::parse_rank_range(asked.options.ranks, job->cluster);
-  std::vector<Prediction> points;
-  for (job::PredictionTable& table :
-       scaling_curve(*job, ranks, {.begin = [](const job::ScalingStep&) { raise_signals(); }}))
-    points.push_back({job, std::move(table)});
-  return points;
+  job::Job& job = *owner->job;
+  const std::vector<int> ranks = job::parse_rank_range(asked.options.ranks, job.cluster);
+  std::vector<job::MeasuredThroughput> measured =
+      job::parse_measured_throughputs(asked.measured, job.cluster);
+  owner->tables =
+      scaling_curve(job, ranks, {.begin = [](const job::ScalingStep&) { raise_signals(); }});
+  return {owner, std::move(measured)};
 }
 
 Tuning tune(const Keywords& keywords, const models::Network* network,
@@ -144,15 +175,26 @@ Tuning tune(const Keywords& keywords, const models::Network* network,
       load_job(asked.options, given(network, cluster, profile, nullptr)));
   job::compare_with_others(*job);
   job::leave_out_untimed(*job);
-  const Seconds limit =
-      job::parsing_option("--time-limit", [&] { return parse_seconds(asked.time_limit); });
-  const auto end = Clock::now() + std::chrono::duration<double>(limit.value());
-  const job::TuningObserver observer{.table = table_observer(), .search = {}, .stop = [end] {
-                                       raise_signals();
-                                       return Clock::now() >= end;
-                                     }};
-  return {job, tune_job(*job, ranks_of(asked.options, *job),
-                        job::parse_all_reduces(asked.all_reduces), observer)};
+  const models::Strategy* runtime = take_robust(asked.robust, *job);
+  const int ranks = ranks_of(asked.options, *job);
+  const std::vector<std::string> all_reduces = job::parse_all_reduces(asked.tuning.all_reduces);
+  const Seconds limit = job::parse_time_limit(asked.tuning.time_limit);
+  const auto ends_at = [](Seconds time) {
+    const auto end = Clock::now() + std::chrono::duration<double>(time.value());
+    return [end] {
+      raise_signals();
+      return Clock::now() >= end;
+    };
+  };
+  const job::TuningObserver observer{.table = table_observer(),
+                                     .search = {},
+                                     .stop = ends_at(limit),
+                                     .stop_explaining = ends_at(limit + job::most_explained)};
+  Tuning answer{
+      .job = job, .tuning = tune_job(*job, ranks, all_reduces, observer), .why = asked.why};
+  if (runtime != nullptr)
+    answer.robust = robust_tuning(answer.tuning, *runtime, all_reduces, ends_at(limit));
+  return answer;
 }
 
 // The document of the times.
@@ -189,6 +231,21 @@ std::pair<std::string, std::string> compare(const models::TracedTimeline& run,
   return {to_json(comparison, files), cli::to_text(comparison, files, true)};
 }
 
+// The document of the answers about the run of a timeline, and its text.
+std::pair<std::string, std::string> what_if(const Keywords& keywords, const std::string& text,
+                                            const std::string& file, const models::Network* network,
+                                            const models::Cluster* cluster,
+                                            const models::Profile* profile,
+                                            const models::PlanDocument* plan) {
+  job::WhatIfOptions options;
+  cli::Command command("compare", "");
+  add_question_options(command, options);
+  take_keywords(command, keywords);
+  const calibration::WhatIfAnswers answers =
+      answer(text, file, options, given(network, cluster, profile, plan));
+  return {to_json(answers), cli::to_text(answers)};
+}
+
 // An event in the order of the fields of paceline.values.EVENT.
 py::list events_of(const models::TracedTimeline& traced) {
   py::list events;
@@ -209,6 +266,12 @@ std::vector<std::string> keywords_of_command(const std::string& name) {
     job::ProofOptions options;
     cli::Command command(name, "");
     add_proof_options(command, options);
+    return keywords_of(command);
+  }
+  if (name == "compare") {
+    job::WhatIfOptions options;
+    cli::Command command(name, "");
+    add_question_options(command, options);
     return keywords_of(command);
   }
   return keywords_of(JobCommand(name).command);
@@ -312,25 +375,47 @@ PYBIND11_MODULE(_core, module) {
       });
 
   py::class_<Prediction>(module, "Prediction")
-      .def("to_json", [](const Prediction& self) { return to_json(self.table); })
+      .def("to_json", [](const Prediction& self) { return to_json(*self.table); })
       .def("to_text",
-           [](const Prediction& self, int width) { return cli::to_text(self.table, width); })
+           [](const Prediction& self, int width) { return cli::to_text(*self.table, width); })
       .def("plan",
            [](const Prediction& self, std::size_t row) {
-             return models::plan_document(self.table.rows.at(row).plan, self.table.network.work);
+             return models::plan_document(self.table->rows.at(row).plan, self.table->network.work);
            })
       .def(
           "timeline",
           [](const Prediction& self, std::size_t row) {
-            const simulator::StrategyPrediction& predicted = self.table.rows.at(row);
-            return job::traced_timeline(self.table, predicted.plan, predicted.name);
+            const simulator::StrategyPrediction& predicted = self.table->rows.at(row);
+            return job::traced_timeline(*self.table, predicted.plan, predicted.name);
           },
           unlocked);
 
+  py::class_<Scaling>(module, "Scaling")
+      .def("to_json",
+           [](const Scaling& self) { return scaling_json(self.owner->tables, self.measured); })
+      .def("to_text",
+           [](const Scaling& self, int width) {
+             return cli::curve_text(*self.owner->job, self.owner->tables, width);
+           })
+      .def("points", [](const Scaling& self) {
+        std::vector<Prediction> points;
+        for (const job::PredictionTable& table : self.owner->tables)
+          points.push_back({self.owner, &table});
+        return points;
+      });
+
   py::class_<Tuning>(module, "Tuning")
-      .def("to_json", [](const Tuning& self) { return to_json(self.tuning); })
+      .def("to_json",
+           [](const Tuning& self) {
+             return to_json(self.tuning, self.robust ? to_json(*self.robust) : Json(nullptr));
+           })
+      .def("to_text",
+           [](const Tuning& self, int width) {
+             return cli::to_text(self.tuning, self.robust ? &*self.robust : nullptr, self.why,
+                                 width);
+           })
       .def("plan", [](const Tuning& self) {
-        return models::plan_document(self.tuning.tuned.plan, self.tuning.table.network.work);
+        return models::plan_document(self.plan(), self.tuning.table.network.work);
       });
 
   module.def("predict", predict, unlocked);
@@ -346,6 +431,7 @@ PYBIND11_MODULE(_core, module) {
         return compare(run, prediction, plan, {run_name, prediction_name});
       },
       unlocked);
+  module.def("what_if", what_if, unlocked);
   module.def("keywords", keywords_of_command);
   module.def("read_file", job::read_input_file, unlocked);
   module.def(

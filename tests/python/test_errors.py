@@ -4,6 +4,7 @@ import signal
 import threading
 import time
 
+import numpy as np
 import pytest
 
 import paceline
@@ -35,12 +36,21 @@ def test_an_error_of_an_argument_names_it(command):
     ({"ranks": 10**9}, "--ranks"),
     ({"strategy": ""}, "--strategy"),
     ({"batch": -1}, "--batch"),
+    ({"batch": False}, "--batch"),
+    ({"others": 1}, "--others: '1' is neither true nor false"),
+    ({"others": "no"}, "--others: 'no' is neither true nor false"),
     ({"plan": "no-such-file.json"}, "no-such-file.json"),
 ])
 def test_wrong_arguments(arguments, message):
     asked = {"network": "resnet50", "cluster": "jizhi-p40", "ranks": 8} | arguments
     with pytest.raises(paceline.InputError, match=message):
         paceline.predict(**asked)
+
+
+def test_a_flag_of_numpy_is_a_flag():
+    flags = np.array([False, True])
+    counts = [len(paceline.predict("resnet50", "jizhi-p40", 8, others=flag)) for flag in flags]
+    assert counts[0] < counts[1] == len(paceline.predict("resnet50", "jizhi-p40", 8, others=True))
 
 
 def test_an_unknown_argument_is_a_type_error():

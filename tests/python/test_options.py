@@ -1,5 +1,6 @@
 """The keywords are the command's options, with their types; stubs and types agree with the module."""
 
+import inspect
 import os
 import pathlib
 import re
@@ -14,26 +15,29 @@ from paceline import _core, predictions
 
 POSITIONAL = {"model", "cluster", "ranks", "algorithm", "schedule"}
 SETTINGS = {"predict": predictions.PredictSettings, "scale": predictions.ScaleSettings,
-            "tune": predictions.TuneSettings, "time": predictions.TimeSettings}
+            "tune": predictions.TuneSettings, "time": predictions.TimeSettings,
+            "compare": predictions.CompareSettings}
+# Parameters of functions that are in no dictionary of types.
+PARAMETERS = {"compare": {"plan", "what_if"}}
 
 
-# What the command prints or writes for people; docs/python.md names what Python has no form of.
-OF_THE_COMMAND_ALONE = {"--help", "--json", "--csv", "--markdown", "--wide", "--timeline", "--plan-out", "--html"}
-OF_ONE_COMMAND_ALONE = {"scale": {"--measured"}, "tune": {"--why", "--robust", "--default", "--seed"}}
+# What the command prints or writes for people.
+OF_THE_COMMAND_ALONE = {"--help", "--json", "--csv", "--markdown", "--wide", "--timeline", "--plan-out", "--html",
+                        "--merged", "--layers"}
 
 
 @pytest.mark.parametrize("command", SETTINGS)
 def test_the_types_name_every_option(command):
     named = set(typing.get_type_hints(SETTINGS[command], localns=vars(predictions)))
-    assert named == set(_core.keywords(command)) - POSITIONAL
+    parameters = PARAMETERS.get(command, POSITIONAL)
+    assert parameters <= set(inspect.signature(getattr(paceline, command)).parameters) | POSITIONAL
+    assert named == set(_core.keywords(command)) - parameters
 
 
 @pytest.mark.parametrize("name", [*SETTINGS, "verify"])
 def test_the_module_knows_every_option_of_the_command(name, command):
     printed = set(re.findall(r"^  (--[a-z0-9-]+)", command(name, "--help"), re.MULTILINE))
-    alone = OF_ONE_COMMAND_ALONE.get(name, set())
-    assert alone <= printed
-    options = {option[2:].replace("-", "_") for option in printed - OF_THE_COMMAND_ALONE - alone}
+    options = {option[2:].replace("-", "_") for option in printed - OF_THE_COMMAND_ALONE}
     assert options == set(_core.keywords(name)) - {"algorithm"}
 
 
@@ -73,7 +77,11 @@ def test_a_users_mistake_is_found_by_types(settings, tmp_path):
     program.write_text("import paceline\n"
                        "good: float = paceline.predict('resnet50', 'jizhi-p40', 8, batch=32).best.iteration_s\n"
                        "paceline.predict('resnet50', 'jizhi-p40', 8, batch='many')\n"
-                       "paceline.verify('ring', '8')\n")
+                       "paceline.verify('ring', '8')\n"
+                       "paceline.tune('resnet50', 'jizhi-p40', 8, robust='yes')\n"
+                       "asked: paceline.WhatIf = paceline.compare('run.json', what_if=[{'bandwidth': 2}, 'without-slowest'])\n"
+                       "paceline.compare('run.json')\n"
+                       "paceline.scale('resnet50', 'jizhi-p40', measured={8: 1700.5}).measured['ranks']\n")
     done = mypy("mypy", "--config-file", settings, program, folder=tmp_path)
     lines = [line for line in done.stdout.splitlines() if ": error:" in line]
-    assert [line.split(":")[1] for line in lines] == ["3", "4"], done.stdout
+    assert [line.split(":")[1] for line in lines] == ["3", "4", "5", "7"], done.stdout

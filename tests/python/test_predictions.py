@@ -1,6 +1,7 @@
 """The package's answers are the command's: the same documents, to the last digit."""
 
 import math
+import pickle
 import random
 
 import numpy as np
@@ -56,6 +57,7 @@ def test_rows_by_name():
     table = paceline.predict(*JOB, 64, strategy=["ring", "fused-ring"], wire=["fp16", "fp32"])
     assert table["ring"].wire_type == "fp16"
     assert table.row("ring", "fp32").wire_type == "fp32"
+    assert "ring" in table and "hybrid" not in table
     with pytest.raises(KeyError):
         table.row("hybrid")
 
@@ -92,6 +94,93 @@ def test_tune(document):
     # The plan is a value: predicted as it is, it takes as long.
     again = paceline.predict(*JOB, plan=tuned.plan)
     assert math.isclose(again.best.iteration_s, tuned.iteration_s, rel_tol=1e-9)
+
+
+def test_a_curve_beside_what_was_measured(document, command):
+    curve = paceline.scale(*JOB, [8, 64], strategy="hybrid", measured={8: 1710, 64: "13200 images/s"})
+    words = ("scale", *OPTIONS, "--ranks", "8,64", "--strategy", "hybrid", "--measured", "8=1710images/s,64=13200images/s")
+    assert curve.document == document(*words) and str(curve) == command(*words)
+    assert curve.measured.tolist() == [(8, 1710.0), (64, 13200.0)]
+    assert [point.ranks for point in curve] == [8, 64] and len(curve) == 2
+    with pytest.raises(paceline.InputError, match="--measured"):
+        paceline.scale(*JOB, [8], strategy="hybrid", measured={8: 0})
+
+
+def test_tune_by_bad_states_of_the_world(document, command):
+    words = ("tune", *OPTIONS, "--ranks", 64, "--strategy", "ddp,fused-ring", "--robust", "--seed", 3, "--default",
+             "fused-ring", "--why")
+    tuned = paceline.tune(*JOB, 64, strategy=["ddp", "fused-ring"], robust=True, seed=3, default="fused-ring", why=True)
+    assert tuned.document == document(*words) and str(tuned) == command(*words)
+    robust, of = tuned.robust, tuned.document["robust"]
+    assert (robust.default, robust.name) == ("fused-ring", of["robust"]["name"])
+    assert robust.p95_s == of["robust"]["p95_s"] <= of["best"]["p95_s"]
+    assert robust.gain_low <= robust.gain <= robust.gain_high
+    assert robust.keeps_default == (robust.gain_low <= 0 <= robust.gain_high)
+    # The plan is the one that --plan-out writes: predicted as it is, it takes the stated time.
+    stated = robust.default_iteration_s if robust.keeps_default else robust.iteration_s
+    assert paceline.predict(*JOB, plan=tuned.plan).best.iteration_s == pytest.approx(stated, rel=1e-9)
+    assert paceline.tune(*JOB, 8, strategy="ring", time_limit="0 s").robust is None
+    with pytest.raises(paceline.InputError, match="--seed: nothing is sampled"):
+        paceline.tune(*JOB, 64, seed=3)
+
+
+def test_the_other_choices_of_a_tuned_plan():
+    tuned = paceline.tune(*JOB, 64, strategy="fused-ring")
+    others = tuned.alternatives
+    assert set(others["bucket"]) == set(range(len(tuned.buckets)))
+    assert np.allclose(others["iteration_s"], tuned.iteration_s * (1 + others["loss"]), rtol=1e-12)
+    for bucket in range(len(tuned.buckets)):
+        losses = others["loss"][others["bucket"] == bucket]
+        assert np.all(np.diff(losses) >= 0)
+    assert "what each bucket would lose" not in str(tuned)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory, command):
+    """The timeline of a replay on two ranks, the second of which is slow."""
+    path = tmp_path_factory.mktemp("run") / "run.json"
+    command("replay", "--model", "cnn-small", "--cluster", "docs/examples/two-cores.yaml", "--ranks", 2, "--batch", 64,
+            "--precision", "fp32", "--strategy", "fused-ring", "--iterations", 3, "--slow-rank", "1=3", "--timeline", path)
+    return path
+
+
+def test_what_if(recorded, document, command, source):
+    cluster = source / "docs/examples/two-cores.yaml"
+    words = ("compare", recorded, "--what-if", "without-slowest,bandwidth=2+latency=0.5", "--cluster", cluster)
+    asked = paceline.compare(recorded, what_if=["without-slowest", {"bandwidth": 2, "latency": 0.5}], cluster=cluster)
+    assert asked.document == document(*words) and str(asked) == command(*words)
+    assert asked.answers["name"].tolist() == ["without-slowest", "bandwidth=2+latency=0.5"]
+    assert asked.slowest_rank == 1 and asked.ranks["passes_s"][1] > asked.ranks["passes_s"][0]
+    assert asked.iteration_s == asked.document["measured_iteration_s"]
+    # Values in place of names and files, also after a copy through a file.
+    run = paceline.Timeline.load(recorded)
+    run.save(recorded.with_name("copy.json"))
+    for timeline in (run, recorded.with_name("copy.json"), pickle.loads(pickle.dumps(run))):
+        again = paceline.compare(timeline, what_if="without-slowest", cluster=paceline.Cluster.load(cluster),
+                                 model=paceline.Network.load("cnn-small"))
+        assert again.answers[0] == asked.answers[0]
+
+
+def test_what_if_with_the_plan_that_ran(recorded, source):
+    cluster = source / "docs/examples/two-cores.yaml"
+    job = ("cnn-small", cluster, 2)
+    plan = paceline.predict(*job, batch=64, precision="fp32", strategy="fused-ring")["fused-ring"].plan
+    asked = paceline.compare(recorded, plan=plan, what_if={"bandwidth": 2}, cluster=cluster)
+    assert asked.answers[0] == paceline.compare(recorded, what_if="bandwidth=2", cluster=cluster).answers[0]
+    other = paceline.predict(*job, batch=64, precision="fp32", strategy="ring")["ring"].plan
+    with pytest.raises(paceline.InputError):
+        paceline.compare(recorded, plan=other, what_if="bandwidth=2", cluster=cluster)
+
+
+@pytest.mark.parametrize("asked, said", [
+    ({}, "takes a prediction, or what_if"),
+    ({"prediction": "p.json", "what_if": "compute=2"}, "and not both"),
+    ({"prediction": "run", "engine": "flow"}, "only with what_if"),
+    ({"what_if": "compute=2", "nonsense": 1}, "unexpected keyword argument 'nonsense'")])
+def test_what_compare_refuses(recorded, asked, said):
+    asked = {key: recorded if value == "run" else value for key, value in asked.items()}
+    with pytest.raises((TypeError, paceline.InputError), match=said):
+        paceline.compare(recorded, **asked)
 
 
 def test_time(document):

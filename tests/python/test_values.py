@@ -1,6 +1,8 @@
 """Networks, clusters, profiles, plans and timelines as values."""
 
+import copy
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -111,3 +113,18 @@ def test_documents_of_profiles(tmp_path):
         profile.save(tmp_path / "profile.json")
         assert json.loads((tmp_path / "profile.json").read_text()) == profile.document
         assert paceline.Profile.load(tmp_path / "profile.json").document == profile.document
+
+
+def test_values_travel_to_other_processes():
+    """As multiprocessing sends them."""
+    row = paceline.predict("alexnet", "jizhi-p40", 32, strategy="ring")["ring"]
+    values = [paceline.Network.load("alexnet"), paceline.Cluster.load("jizhi-p40"), row.plan, row.timeline(),
+              paceline.Cluster.load("jizhi-p40", placement="round-robin"), paceline.Profile.load("jizhi-p40")]
+    for value in values:
+        for again in (pickle.loads(pickle.dumps(value)), copy.deepcopy(value)):
+            if isinstance(value, paceline.Timeline):
+                # A file has whole nanoseconds.
+                assert np.allclose(again.events["start_s"], value.events["start_s"], rtol=0, atol=1e-9)
+                assert again.events[["task", "index"]].tolist() == value.events[["task", "index"]].tolist()
+            else:
+                assert again.document == value.document

@@ -7,7 +7,7 @@ unit is a text, as the command takes it ("64 MiB", "5 ms"); a count is a number.
 import json
 import os
 from dataclasses import dataclass, field
-from typing import Any, Iterator, Mapping, Sequence, TypedDict, Unpack
+from typing import Any, Iterable, Iterator, Mapping, Sequence, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -15,11 +15,13 @@ from . import _core
 from .arrays import StructuredArray, structured
 from .values import Cluster, Network, PathOrName, Plan, Profile, Timeline, place
 
-__all__ = ["AllReduceTimes", "Comparison", "Counterexample", "JobSettings", "PredictSettings",
-           "Prediction", "Proof", "Row", "ScaleSettings", "Scaling", "TimeSettings", "TuneSettings",
-           "Tuning", "compare", "predict", "scale", "time", "tune", "verify"]
+__all__ = ["AllReduceTimes", "CompareSettings", "Comparison", "Counterexample", "JobSettings",
+           "PredictSettings", "Prediction", "Proof", "RobustTuning", "Row", "ScaleSettings", "Scaling",
+           "TimeSettings", "TuneSettings", "Tuning", "WhatIf", "compare", "predict", "scale", "time",
+           "tune", "verify"]
 
-Texts = str | Sequence[str]
+Texts = str | Iterable[str]
+Changes = str | Mapping[str, float | str]
 
 
 class JobSettings(TypedDict, total=False):
@@ -62,12 +64,16 @@ class JobSettings(TypedDict, total=False):
     nccl: str
 
 
-class ScaleSettings(JobSettings, total=False):
+class _CurveSettings(JobSettings, total=False):
     baseline: int
-    what_if: str  # "bandwidth=2+latency=0.5+compute=1.5"
+    what_if: Changes  # "bandwidth=2+latency=0.5+compute=1.5", or a mapping of it
 
 
-class PredictSettings(ScaleSettings, total=False):
+class ScaleSettings(_CurveSettings, total=False):
+    measured: str | Mapping[int, float | str]  # samples/s of all ranks, by their number
+
+
+class PredictSettings(_CurveSettings, total=False):
     """Also stragglers, a plan, and what better parts would gain."""
 
     plan: "Plan | PathOrName"
@@ -83,6 +89,23 @@ class PredictSettings(ScaleSettings, total=False):
 class TuneSettings(JobSettings, total=False):
     all_reduce: Texts
     time_limit: str
+    why: bool  # in the text; ``Tuning.alternatives`` always has it
+    robust: bool
+    default: str
+    seed: int
+
+
+class CompareSettings(TypedDict, total=False):
+    """What a model needs for questions of ``paceline compare --what-if``: the job that ran."""
+
+    model: "Network | PathOrName"
+    cluster: "Cluster | PathOrName"
+    placement: str | Sequence[int]
+    profile: "Profile | PathOrName | None"
+    precision: str
+    sequence: int
+    scale_gradients: float
+    engine: str
 
 
 class TimeSettings(TypedDict, total=False):
@@ -175,6 +198,10 @@ class Prediction:
     def __len__(self) -> int:
         return len(self.document["strategies"])
 
+    def __contains__(self, strategy: object) -> bool:
+        """Whether the table has a row of the strategy."""
+        return any(row["name"] == strategy for row in self.document["strategies"])
+
     def row(self, strategy: str, wire_type: str | None = None) -> Row:
         """The row of a strategy. Raises KeyError if the table has none."""
         for row in self:
@@ -222,7 +249,31 @@ class Prediction:
 class Scaling:
     """Predictions over a range of ranks, against one baseline."""
 
-    points: list[Prediction]
+    _value: _core.Scaling = field(repr=False)
+    document: dict[str, Any] = field(init=False, repr=False)  # paceline.scaling/1
+    points: list[Prediction] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "document", json.loads(self._value.to_json()))
+        object.__setattr__(self, "points", [Prediction(point) for point in self._value.points()])
+
+    def __iter__(self) -> Iterator[Prediction]:
+        return iter(self.points)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @property
+    def measured(self) -> StructuredArray:
+        """ranks, throughput_per_s: what was given as ``measured``."""
+        return structured(self.document["measured"], {"ranks": "i8", "throughput_per_s": "f8"})
+
+    def text(self, width: int = 100) -> str:
+        """What ``paceline scale`` prints in so many columns."""
+        return self._value.to_text(width)
+
+    def __str__(self) -> str:
+        return self.text()
 
     @property
     def ranks(self) -> list[int]:
@@ -256,7 +307,27 @@ class Scaling:
 
     @property
     def warnings(self) -> list[str]:
-        return list(dict.fromkeys(text for point in self.points for text in point.warnings))
+        return list(self.document["warnings"])
+
+
+@dataclass(frozen=True)
+class RobustTuning:
+    """The plan that is best in bad states of the world, beside the best as stated and the runtime's own.
+
+    Times of a plan are the stated iteration and its 95th percentile over the samples."""
+
+    document: dict[str, Any] = field(repr=False)  # "robust" of paceline.tuning/1
+    name: str  # of the robust plan
+    iteration_s: float
+    p95_s: float
+    default: str  # the runtime's own strategy
+    default_iteration_s: float
+    default_p95_s: float
+    gain: float  # of the robust plan over the default, as a share
+    gain_low: float
+    gain_high: float
+    keeps_default: bool  # the gain is not certain, and the plan is the default's
+    complete: bool  # the search was not stopped
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,7 +351,40 @@ class Tuning:
 
     @property
     def plan(self) -> Plan:
+        """The best plan; with ``robust``, the one that --plan-out writes: the robust one, or the runtime's
+        default where that stays."""
         return Plan(self._value.plan())
+
+    @property
+    def robust(self) -> RobustTuning | None:
+        """None unless ``robust`` was asked for."""
+        of = self.document["robust"]
+        if of is None:
+            return None
+        chosen, default, gain = of["robust"], of["default"], of["gain"]
+        return RobustTuning(of, chosen["name"], chosen["iteration_s"], chosen["p95_s"], default["name"],
+                            default["iteration_s"], default["p95_s"], gain["value"], gain["low"],
+                            gain["high"], of["keeps_default"], of["complete"])
+
+    @property
+    def alternatives(self) -> StructuredArray:
+        """What each bucket would lose by every other choice that was tried: bucket, change, all_reduce (of
+        the buckets that the change makes, by commas), iteration_s, loss (as a share). The least loss of a
+        bucket is its first row."""
+        rows = [{"bucket": number, "change": other["change"],
+                 "all_reduce": ", ".join(part["all_reduce"] for part in other["buckets"]),
+                 "iteration_s": other["iteration_s"], "loss": other["loss"]}
+                for number, bucket in enumerate(self.document["buckets"])
+                for other in bucket["alternatives"]]
+        return structured(rows, {"bucket": "i8", "change": "U", "all_reduce": "U", "iteration_s": "f8",
+                                 "loss": "f8"})
+
+    def text(self, width: int = 100) -> str:
+        """What ``paceline tune`` prints in so many columns."""
+        return self._value.to_text(width)
+
+    def __str__(self) -> str:
+        return self.text()
 
     @property
     def buckets(self) -> StructuredArray:
@@ -406,27 +510,80 @@ class Comparison:
         return self._text
 
 
+@dataclass(frozen=True, eq=False)
+class WhatIf:
+    """How long an iteration of a measured run would take if something were different."""
+
+    document: dict[str, Any] = field(repr=False)  # paceline.what_if/1
+    _text: str = field(repr=False)
+
+    @property
+    def iteration_s(self) -> float:
+        """The measured iteration."""
+        return float(self.document["measured_iteration_s"])
+
+    @property
+    def residual(self) -> float:
+        """By what share the model with the run's own durations is longer than the run."""
+        return float(self.document["residual"])
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the residual is too large to trust the answers."""
+        return bool(self.document["is_doubtful"])
+
+    @property
+    def slowest_rank(self) -> int | None:
+        slowest = self.document["slowest_rank"]
+        return None if slowest is None else int(slowest)
+
+    @property
+    def answers(self) -> StructuredArray:
+        """name (the question), iteration_s, dag_iteration_s, gain: by what share the run is longer. All are
+        predicted."""
+        return structured(self.document["answers"], {"name": "U", "iteration_s": "f8",
+                                                     "dag_iteration_s": "f8", "gain": "f8"})
+
+    @property
+    def ranks(self) -> StructuredArray:
+        """rank, passes_s, update_s, rest_s: what each rank measured."""
+        return structured(self.document["measured_ranks"], {"rank": "i8", "passes_s": "f8",
+                                                            "update_s": "f8", "rest_s": "f8"})
+
+    def __str__(self) -> str:
+        return self._text
+
+
 def _text(value: object) -> str:
     """A value of a keyword as the command's option has it."""
     if isinstance(value, Mapping):
         return ",".join(f"{_text(key)}={_text(entry)}" for key, entry in value.items())
     if isinstance(value, os.PathLike):
         return place(value)
-    if isinstance(value, (list, tuple, range, np.ndarray)):
+    if isinstance(value, Iterable) and not isinstance(value, str):
         return ",".join(_text(entry) for entry in value)
     return str(value)
 
 
+def _changes(value: object) -> str:
+    """The changes of one question are joined by +, and questions by commas."""
+    if isinstance(value, Mapping):
+        return "+".join(f"{key}={_text(entry)}" for key, entry in value.items())
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return ",".join(_changes(entry) for entry in value)
+    return str(value)
+
+
 def _keywords(settings: Mapping[str, object]) -> list[tuple[str, str]]:
-    return [(name, _text(value)) for name, value in settings.items()
-            if value is not None and value is not False]
+    return [(name, _changes(value) if name == "what_if" else _text(value))
+            for name, value in settings.items() if value is not None]
 
 
 class _Asked:
     """The values of a question, apart from those that are names, files, numbers and texts."""
 
     def __init__(self, command: str, settings: Mapping[str, object],
-                 network: Network | PathOrName | None, cluster: Cluster | PathOrName) -> None:
+                 network: Network | PathOrName | None, cluster: Cluster | PathOrName | None) -> None:
         unknown = sorted(settings.keys() - set(_core.keywords(command)))
         if unknown:
             raise TypeError(f"{command}() got an unexpected keyword argument '{unknown[0]}'")
@@ -466,14 +623,18 @@ def scale(network: Network | PathOrName, cluster: Cluster | PathOrName,
           ranks: str | Sequence[int] | None = None, **settings: Unpack[ScaleSettings]) -> Scaling:
     """Predicts a scaling curve: ``ranks`` is a list, or a range as "8-2048", whose numbers double; by
     default from 1 to all of the cluster."""
-    asked = _Asked("scale", {**settings, "ranks": ranks}, network, cluster)
-    return Scaling([Prediction(point) for point in
-                    _core.scale(asked.keywords, asked.network, asked.cluster, asked.profile)])
+    given: dict[str, object] = {**settings, "ranks": ranks}
+    if isinstance(measured := settings.get("measured"), Mapping):
+        given["measured"] = {at: value if isinstance(value, str) else f"{value} samples/s"
+                             for at, value in measured.items()}
+    asked = _Asked("scale", given, network, cluster)
+    return Scaling(_core.scale(asked.keywords, asked.network, asked.cluster, asked.profile))
 
 
 def tune(network: Network | PathOrName, cluster: Cluster | PathOrName, ranks: int,
          **settings: Unpack[TuneSettings]) -> Tuning:
-    """Looks for the best plan, for at most ``time_limit`` ("10 s")."""
+    """Looks for the best plan, for at most ``time_limit`` ("10 s"). With ``robust``, also for the plan
+    that is best in bad states of the world, and for as long again."""
     asked = _Asked("tune", {**settings, "ranks": ranks}, network, cluster)
     return Tuning(_core.tune(asked.keywords, asked.network, asked.cluster, asked.profile))
 
@@ -498,13 +659,42 @@ def verify(schedule: str, ranks: int, *, group: int | None = None, segments: int
                  Counterexample(**fault) if fault else None)
 
 
+@overload
 def compare(run: Timeline | PathOrName, prediction: Timeline | PathOrName,
-            plan: Plan | PathOrName | None = None) -> Comparison:
-    """Sets the timeline of a run beside that of its prediction. With a plan, both must be of it."""
+            plan: Plan | PathOrName | None = None) -> Comparison: ...
+
+
+@overload
+def compare(run: Timeline | PathOrName, *, plan: Plan | PathOrName | None = None,
+            what_if: Changes | Iterable[Changes], **settings: Unpack[CompareSettings]) -> WhatIf: ...
+
+
+def compare(run: Timeline | PathOrName, prediction: Timeline | PathOrName | None = None,
+            plan: Plan | PathOrName | None = None, *,
+            what_if: Changes | Iterable[Changes] | None = None,
+            **settings: Unpack[CompareSettings]) -> Comparison | WhatIf:
+    """Sets the timeline of a run beside that of its prediction. With a plan, both must be of it.
+
+    With ``what_if`` in place of a prediction: how long an iteration of the run would take. A question is
+    a text ("without-slowest", "strategy=hybrid+bandwidth=2") or a mapping of changes ({"bandwidth": 2,
+    "latency": 0.5}); several are a list. What nobody measured needs the ``cluster`` that it ran on."""
+    if what_if is not None and prediction is not None:
+        raise TypeError("compare() takes a prediction or what_if, and not both")
+    if what_if is None and prediction is None:
+        raise TypeError("compare() takes a prediction, or what_if")
+    if what_if is None and settings:
+        raise TypeError(f"compare() takes {next(iter(settings))} only with what_if")
     sides = [side if isinstance(side, Timeline) else Timeline.load(side)
-             for side in (run, prediction)]
+             for side in (run, prediction) if side is not None]
     followed = plan if plan is None or isinstance(plan, Plan) else Plan.load(plan)
-    document, text = _core.compare(sides[0]._value, sides[1]._value,
-                                   followed._value if followed else None,
-                                   sides[0].name, sides[1].name)
-    return Comparison(json.loads(document), text)
+    of_plan = followed._value if followed else None
+    if what_if is None:
+        document, text = _core.compare(sides[0]._value, sides[1]._value, of_plan, sides[0].name,
+                                       sides[1].name)
+        return Comparison(json.loads(document), text)
+    job = dict(settings)
+    network, cluster = job.pop("model", None), job.pop("cluster", None)
+    asked = _Asked("compare", {**job, "what_if": what_if}, network, cluster)  # type: ignore[arg-type]
+    document, text = _core.what_if(asked.keywords, sides[0].to_chrome_trace(), sides[0].name,
+                                   asked.network, asked.cluster, asked.profile, of_plan)
+    return WhatIf(json.loads(document), text)

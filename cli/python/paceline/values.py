@@ -54,6 +54,9 @@ class Network:
         object.__setattr__(self, "name", document["name"])
         object.__setattr__(self, "parameters", document["parameters"])
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Network.from_yaml, (self.to_yaml(),)
+
     @staticmethod
     def load(name_or_file: PathOrName) -> "Network":
         """A network of the zoo (``paceline.networks()``), or of a YAML file."""
@@ -107,6 +110,7 @@ class Cluster:
     """Equal nodes of equal ranks, with what joins them."""
 
     _value: _core.Cluster = field(repr=False)
+    _made: tuple[Any, ...] = field(repr=False)  # the function that makes it again, and its arguments
     _document: dict[str, Any] = field(init=False, repr=False)
     name: str = field(init=False)
     ranks: int = field(init=False)
@@ -120,12 +124,16 @@ class Cluster:
     @staticmethod
     def load(name_or_file: PathOrName, placement: str = "") -> "Cluster":
         """A cluster of the catalogue (``paceline.clusters()``), or of a YAML file."""
-        return Cluster(_core.Cluster.load(place(name_or_file), placement))
+        name = place(name_or_file)
+        return Cluster(_core.Cluster.load(name, placement), (Cluster.load, (name, placement)))
 
     @staticmethod
     def from_yaml(text: str, file: str = "<text>") -> "Cluster":
         """A cluster of a YAML text. ``file`` names the text in errors."""
-        return Cluster(_core.Cluster.parse(text, file))
+        return Cluster(_core.Cluster.parse(text, file), (Cluster.from_yaml, (text, file)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._made
 
     @property
     def document(self) -> dict[str, Any]:
@@ -148,6 +156,9 @@ class Profile:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", json.loads(self._value.to_json())["name"])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Profile.from_json, (self._value.to_json(),)
 
     @staticmethod
     def load(name_or_file: PathOrName) -> "Profile":
@@ -186,6 +197,9 @@ class Plan:
         object.__setattr__(self, "_document", document)
         for name in ("strategy", "ranks", "network"):
             object.__setattr__(self, name, document[name])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Plan.from_json, (self._value.to_json(),)
 
     @staticmethod
     def load(path: PathOrName) -> "Plan":
@@ -241,6 +255,10 @@ class Timeline:
     provenance: str = field(init=False)  # "predicted" or "measured"
     period_s: float = field(init=False)
     name: str = "<timeline>"  # in errors
+    _text: str = field(default="", repr=False)  # that it was read of, which says more of a run
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Timeline.from_chrome_trace, (self.to_chrome_trace(), self.name)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "title", self._value.title)
@@ -254,11 +272,11 @@ class Timeline:
 
     @staticmethod
     def from_chrome_trace(text: str, file: str = "<timeline>") -> "Timeline":
-        return Timeline(_core.Timeline.parse(text, file), file)
+        return Timeline(_core.Timeline.parse(text, file), file, text)
 
     def to_chrome_trace(self) -> str:
-        """JSON that Perfetto opens (schema paceline.timeline/1)."""
-        return self._value.to_json()
+        """JSON that Perfetto opens (schema paceline.timeline/1); what was read, where it was."""
+        return self._text or self._value.to_json()
 
     def save(self, path: PathOrName) -> None:
         _core.write_file(os.fspath(path), self.to_chrome_trace())

@@ -1,0 +1,138 @@
+// Tests: tests/cli/tune_test.py (end to end), tests/python/test_predictions.py.
+#include "cli/tuning_text.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "cli/output.h"
+#include "cli/prediction_text.h"
+#include "cli/table.h"
+#include "cli/why_text.h"
+#include "models/base/parse_units.h"
+
+namespace paceline::cli {
+namespace {
+
+// Buckets that are listed of many: the first, and the last, which no computation hides.
+constexpr std::size_t first_listed = 12;
+constexpr std::size_t last_listed = 8;
+
+std::string summary_text(const job::Tuning& tuning) {
+  const simulator::TunedPlan& tuned = tuning.tuned;
+  const std::size_t buckets = tuned.plan.buckets.size();
+  std::string text = fmt::format(
+      "{} on {}: {} ranks, batch {} per rank, {} precision, {} on the wire\n\n",
+      tuning.table.network.work.name, tuning.table.job.cluster.name, tuning.table.ranks,
+      tuning.table.job.batch_per_rank, name(tuning.table.job.precision), name(tuned.plan.wire));
+  text += fmt::format(
+      "the best plan: iteration {} (predicted), {} bucket{}{}\n", to_text(tuned.period), buckets,
+      buckets == 1 ? "" : "s",
+      tuned.plan.strategy == "tuned" ? "" : fmt::format(", that of {}", tuned.plan.strategy));
+  if (tuned.is_optimal)
+    text += fmt::format(
+        "  proven: no contiguous buckets with any of {} all-reduces are faster in one stream\n",
+        tuned.candidates);
+  else
+    text += fmt::format(
+        "  lower bound: {}, so that no plan{} is faster by more than {}\n  not proven to be the "
+        "best: {}\n",
+        to_text(tuned.least_period), tuned.plan.streams > 1 ? "" : " of one stream",
+        percent(1 - tuned.least_period / tuned.period), tuned.why_not);
+  if (tuning.by_thresholds) {
+    const simulator::StrategyPrediction& row = tuning.table.rows[*tuning.by_thresholds];
+    text += fmt::format("  the best by thresholds: {}, {}; that they are thresholds costs {}\n",
+                        row.name, to_text(row.iteration.value), percent(tuning.gain_over(row)));
+  }
+  std::vector<std::string> defaults;
+  for (const job::RuntimeDefaults& its : job::runtime_defaults(tuning)) {
+    const simulator::StrategyPrediction& row = tuning.table.rows[its.row];
+    const double gain = tuning.gain_over(row);
+    defaults.push_back(fmt::format("{}'s take {} {} ({}, {})", its.runtime, percent(std::abs(gain)),
+                                   gain < 0 ? "less" : "longer", row.name,
+                                   to_text(row.iteration.value)));
+  }
+  if (!defaults.empty()) text += fmt::format("  defaults: {}\n", fmt::join(defaults, ", "));
+  text += help_text(tuning);
+  if (!tuned.left_out.empty()) {
+    text += fmt::format(
+        "  not tried, for they have too many messages: {}{}\n", tuned.left_out.front(),
+        tuned.left_out.size() == 1 ? "" : fmt::format(" and {} more", tuned.left_out.size() - 1));
+  }
+  if (!tuned.is_complete) text += "  the search was stopped: more time may find a better plan\n";
+  return text + "\n";
+}
+
+Table buckets_table(const job::Tuning& tuning) {
+  const models::Plan& plan = tuning.tuned.plan;
+  const models::NetworkWork& network = tuning.table.network.work;
+  Table table({{"bucket"},
+               {"gradients"},
+               {"first", Align::left, 4},
+               {"size"},
+               {"all-reduce", Align::left},
+               {"ready", Align::right, 2},
+               {"starts", Align::right, 3},
+               {"ends", Align::right, 1},
+               {"exposed"},
+               {"next best", Align::left},
+               {"loses"}});
+  for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
+    const models::Bucket& bucket = plan.buckets[i];
+    const simulator::BucketTravel& times = tuning.travel.buckets[i];
+    const NextBest other = next_best(tuning, i);
+    table.add({fmt::format("{}", i), fmt::format("{}", bucket.gradient_count),
+               network.gradients[static_cast<std::size_t>(bucket.first_gradient)].name,
+               to_text(plan.bytes(bucket)),
+               models::described(plan.schedules[static_cast<std::size_t>(bucket.schedule)]),
+               to_text(times.ready), to_text(times.start), to_text(times.end),
+               to_text(times.exposed), other.change, other.loses});
+  }
+  return table;
+}
+
+// In so many columns; with a limit of columns, also without the buckets in the middle where there are
+// many.
+std::string buckets_text(const job::Tuning& tuning, int width) {
+  Table table = buckets_table(tuning);
+  const std::size_t left_out =
+      width == unlimited_width ? 0 : table.leave_out_middle(first_listed, last_listed);
+  const Table::Fitted fitted = table.fitted(width);
+  return fitted.text +
+         (left_out == 0 ? ""
+                        : fmt::format("{} buckets are not listed (--wide lists all)\n", left_out)) +
+         fitted.not_shown();
+}
+
+Table strategies_table(const job::Tuning& tuning) {
+  Table table({{"strategy", Align::left}, {"wire", Align::left}, {"iteration"}, {"longer by"}});
+  for (const simulator::StrategyPrediction& row : tuning.table.rows)
+    table.add({row.name, std::string(name(row.plan.wire)), to_text(row.iteration.value),
+               signed_percent(tuning.gain_over(row))});
+  return table;
+}
+
+std::string strategies_text(const job::Tuning& tuning) {
+  return strategies_table(tuning).text() + "\n" + haste_note({&tuning.table, 1}) +
+         library_note(tuning.table) + setting_text(tuning.table.job) +
+         "All times are predicted. `paceline predict` says what "
+         "they rest on.\n";
+}
+
+}  // namespace
+
+std::string to_text(const job::Tuning& tuning, const job::RobustTuning* robust, bool why,
+                    int width) {
+  return fmt::format("{}{}\n{}{}{}", summary_text(tuning), buckets_text(tuning, width),
+                     why ? why_text(tuning) : "", robust != nullptr ? robust_text(*robust) : "",
+                     strategies_text(tuning));
+}
+
+std::string to_markdown(const job::Tuning& tuning) {
+  return fmt::format("{}\n{}", buckets_table(tuning).markdown(),
+                     strategies_table(tuning).markdown());
+}
+
+}  // namespace paceline::cli
