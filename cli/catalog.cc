@@ -9,6 +9,7 @@
 #include "calibration/shipped_profiles.h"
 #include "experiments/reproduction.h"
 #include "models/base/json.h"
+#include "models/base/json_records.h"
 #include "models/base/parse_units.h"
 #include "models/cluster/catalog.h"
 #include "models/collective/catalogue.h"
@@ -55,6 +56,13 @@ std::vector<CatalogEntry> with_facts(const std::vector<models::CatalogEntry>& li
   });
 }
 
+std::string key_of(const CatalogList& list) {
+  std::string key = list.title;
+  std::transform(key.begin(), key.end(), key.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return key;
+}
+
 }  // namespace
 
 std::vector<CatalogList> catalog() {
@@ -82,14 +90,23 @@ std::vector<CatalogList> catalog() {
 std::string to_json(std::span<const CatalogList> lists) {
   Json json = {{"schema", "paceline.catalog/1"}};
   for (const CatalogList& list : lists) {
-    std::string key = list.title;
-    std::transform(key.begin(), key.end(), key.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const std::string key = key_of(list);
     json[key] = Json::array();
     for (const CatalogEntry& entry : list.entries)
       json[key].push_back({{"name", entry.name}, {"description", entry.description}});
   }
   return json.indented();
+}
+
+std::string to_csv(std::span<const CatalogList> lists) {
+  Json entries = Json::array();
+  for (const CatalogList& list : lists) {
+    for (const CatalogEntry& entry : list.entries)
+      entries.push_back(
+          {{"list", key_of(list)}, {"name", entry.name}, {"description", entry.description}});
+  }
+  const Json document = {{"entries", std::move(entries)}};
+  return csv_records(document.indented(), {"entries"});
 }
 
 }  // namespace paceline::cli

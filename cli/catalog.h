@@ -22,5 +22,7 @@ struct CatalogList {
 
 // The whole document (schema paceline.catalog/1, docs/formats.md).
 [[nodiscard]] std::string to_json(std::span<const CatalogList> lists);
+// A record for each entry: list, name, description.
+[[nodiscard]] std::string to_csv(std::span<const CatalogList> lists);
 
 }  // namespace paceline::cli

@@ -7,10 +7,12 @@
 #include "cli/job/job.h"
 #include "cli/job/option_values.h"
 #include "cli/output.h"
+#include "cli/output_format.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "experiments/agreement/agreement.h"
 #include "experiments/agreement/agreement_totals.h"
+#include "models/base/json_records.h"
 #include "models/base/parse_units.h"
 
 namespace paceline::cli {
@@ -26,7 +28,7 @@ struct Options {
   std::string sizes = "64KiB,4MiB,64MiB";
   std::string topologies = "all";
   std::string schedules = "all";
-  bool json = false;
+  OutputFormat format;
 };
 
 // The entries that a list names, or all of them for "all".
@@ -65,9 +67,7 @@ std::string difference(double share) {
   return fmt::format("{:.1e} %", 100 * share);
 }
 
-std::string to_text(const experiments::AgreementRequest& request,
-                    const std::vector<AgreementCell>& cells,
-                    const experiments::AgreementTotals& totals) {
+Table table_of(const std::vector<AgreementCell>& cells) {
   Table table({{"schedule", Align::left},
                {"topology", Align::left},
                {"ranks"},
@@ -85,7 +85,13 @@ std::string to_text(const experiments::AgreementRequest& request,
                paceline::to_text(cell.simgrid), difference(cell.flow_difference),
                cell.agrees() ? "" : "APART"});
   }
-  std::string text = table.text();
+  return table;
+}
+
+std::string to_text(const experiments::AgreementRequest& request,
+                    const std::vector<AgreementCell>& cells,
+                    const experiments::AgreementTotals& totals) {
+  std::string text = table_of(cells).text();
   text += "\nTopologies:\n";
   for (const experiments::Topology* topology : request.topologies)
     text += fmt::format("  {:<13} {}\n", topology->name, topology->summary);
@@ -109,6 +115,7 @@ void list_topologies() {
 }
 
 void run(const Options& options) {
+  check_output_format(options.format);
   if (options.topologies == "help") return list_topologies();
   const experiments::AgreementRequest request = load_request(options);
   const auto start = std::chrono::steady_clock::now();
@@ -117,8 +124,11 @@ void run(const Options& options) {
   progress.end();
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
   const experiments::AgreementTotals totals = experiments::totals(cells, Seconds{wall.count()});
-  print("{}", options.json ? experiments::to_json(request, cells, totals) + "\n"
-                           : to_text(request, cells, totals));
+  const auto document = [&] { return experiments::to_json(request, cells, totals); };
+  print_answer(options.format, {.json = document,
+                                .csv = [&] { return csv_records(document(), {"cells"}); },
+                                .markdown = [&] { return table_of(cells).markdown(); },
+                                .text = [&] { return to_text(request, cells, totals); }});
   if (totals.apart > 0)
     throw RunError("hold the engines to SimGrid",
                    fmt::format("{} of {} cells are apart", totals.apart, cells.size()));
@@ -146,7 +156,7 @@ void add_agree(Command& app) {
       .add_option("--sizes", options->sizes,
                   fmt::format("Bucket sizes; by default {}", options->sizes))
       .value("SIZE,...");
-  command.add_flag("--json", options->json, "Print one JSON document");
+  add_output_formats(command, options->format);
   command.on_run([options] { run(*options); });
 }
 

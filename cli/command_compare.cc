@@ -46,8 +46,10 @@ void run_what_if(const Options& options) {
   Progress progress("reading the timeline");
   const calibration::WhatIfAnswers answers = job::answer(options.files.run, what_if);
   progress.end();
-  if (options.format.csv) return print("{}", csv_records(to_json(answers), {"answers"}));
-  print("{}", options.format.json ? to_json(answers) + "\n" : to_text(answers));
+  print_answer(options.format, {.json = [&] { return to_json(answers); },
+                                .csv = [&] { return csv_records(to_json(answers), {"answers"}); },
+                                .markdown = [&] { return answers_table(answers).markdown(); },
+                                .text = [&] { return to_text(answers); }});
 }
 
 // Refuses what only --what-if takes.
@@ -105,12 +107,12 @@ void run(const Options& options, const Words& words) {
   const calibration::Comparison comparison = calibration::compare(measured, predicted);
   progress.end();
   write_timelines(measured, predicted, comparison, options, words);
-  if (options.format.json)
-    print("{}\n", to_json(comparison, options.files));
-  else if (options.format.csv)
-    print("{}", csv_records(to_json(comparison, options.files), {"parts"}));
-  else
-    print("{}", to_text(comparison, options.files, options.layers));
+  const auto document = [&] { return to_json(comparison, options.files); };
+  print_answer(options.format,
+               {.json = document,
+                .csv = [&] { return csv_records(document(), {"parts"}); },
+                .markdown = [&] { return to_markdown(tables(comparison, options.layers)); },
+                .text = [&] { return to_text(comparison, options.files, options.layers); }});
 }
 
 }  // namespace
@@ -139,8 +141,7 @@ void add_compare(Command& app) {
   command.add_flag("--layers", options->layers,
                    "Also a row for each layer, and all buckets' casts (--json has them)");
   add_html_option(command, options->html);
-  add_json_option(command, options->format);
-  add_csv_option(command, options->format);
+  add_output_formats(command, options->format);
   command.on_run([options](const Words& words) { run(*options, words); });
 }
 

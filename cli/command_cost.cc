@@ -30,12 +30,19 @@ void run(const Options& options) {
         progress.show(fmt::format("{}, {}", phase, strategy.name), share);
       }});
   warn(table.warnings);
-  if (options.format.json) return print("{}\n", to_json(table));
-  if (options.format.csv)
-    return print("{}", csv_records(to_json(table), {"strategies"}, {"model", "cluster", "ranks"}));
-  if (options.format.markdown) return print("{}", to_markdown(table));
-  const int width = options.wide ? unlimited_width : table_width();
-  print("{}", wrapped(to_text(table, width), output_is_terminal() ? width : unlimited_width));
+  print_answer(
+      options.format,
+      {.json = [&] { return to_json(table); },
+       .csv =
+           [&] {
+             return csv_records(to_json(table), {"strategies"}, {"model", "cluster", "ranks"});
+           },
+       .markdown = [&] { return to_markdown(table); },
+       .text =
+           [&] {
+             const int width = options.wide ? unlimited_width : table_width();
+             return wrapped(to_text(table, width), output_is_terminal() ? width : unlimited_width);
+           }});
 }
 
 }  // namespace

@@ -8,7 +8,9 @@
 #include "cli/doctor/doctor.h"
 #include "cli/job/option_values.h"
 #include "cli/output.h"
+#include "cli/output_format.h"
 #include "cli/table.h"
+#include "models/base/json_records.h"
 #include "models/base/parse_units.h"
 
 namespace paceline::cli {
@@ -16,7 +18,7 @@ namespace {
 
 struct Options {
   std::string time_limit;
-  bool json = false;
+  OutputFormat format;
 };
 
 constexpr Seconds usual_limit{10};
@@ -38,38 +40,46 @@ const char* yes(bool has) {
   return has ? "yes" : "no";
 }
 
-void print_text_of(const doctor::Findings& findings) {
-  const doctor::Processor& cpu = findings.processor;
-  print("{}\n\n", doctor::version_text());
-  print("processor: {}, {} threads; AVX2 {}, AVX-512 {}, BF16 {}, AMX {}; our kernels: {}\n\n",
-        cpu.model.empty() ? "not named" : cpu.model, cpu.threads, yes(cpu.avx2), yes(cpu.avx512),
-        yes(cpu.bf16), yes(cpu.amx), cpu.kernels);
+Table table_of(const doctor::Findings& findings) {
   Table table({{"part", Align::left},
                {"state", Align::left},
                {"version", Align::left},
                {"where", Align::left, 0, true}});
   for (const doctor::Part& part : findings.parts)
     table.add({part.name, std::string(name(part.state)), part.version, part.where});
-  print("{}\n", table.fitted(output_is_terminal() ? table_width() : unlimited_width).text);
-  if (findings.gpus.empty()) print("GPUs: none\n");
+  return table;
+}
+
+std::string text_of(const doctor::Findings& findings) {
+  const doctor::Processor& cpu = findings.processor;
+  std::string text = fmt::format(
+      "{}\n\nprocessor: {}, {} threads; AVX2 {}, AVX-512 {}, BF16 {}, AMX {}; our kernels: "
+      "{}\n\n{}\n",
+      doctor::version_text(), cpu.model.empty() ? "not named" : cpu.model, cpu.threads,
+      yes(cpu.avx2), yes(cpu.avx512), yes(cpu.bf16), yes(cpu.amx), cpu.kernels,
+      table_of(findings).fitted(output_is_terminal() ? table_width() : unlimited_width).text);
+  if (findings.gpus.empty()) text += "GPUs: none\n";
   for (std::size_t i = 0; i < findings.gpus.size(); ++i) {
     const doctor::Gpu& gpu = findings.gpus[i];
-    print("GPU {}: {}, {}, compute capability {}\n", i, gpu.name,
-          to_text(Bytes{static_cast<double>(gpu.memory_bytes)}), gpu.compute_capability);
+    text +=
+        fmt::format("GPU {}: {}, {}, compute capability {}\n", i, gpu.name,
+                    to_text(Bytes{static_cast<double>(gpu.memory_bytes)}), gpu.compute_capability);
   }
   for (const doctor::Part& part : findings.parts) {
     if (part.state == doctor::State::found) continue;
-    print("\n{} ({}): {}\n  needed by: {}\n  comes with: {}\n", part.name, name(part.state),
-          part.why, part.needed_by, part.package);
+    text += fmt::format("\n{} ({}): {}\n  needed by: {}\n  comes with: {}\n", part.name,
+                        name(part.state), part.why, part.needed_by, part.package);
   }
+  return text;
 }
 
 void run(const Options& options) {
+  check_output_format(options.format);
   const doctor::Findings findings = doctor::look_around(limit_of(options));
-  if (options.json)
-    print("{}\n", to_json(findings));
-  else
-    print_text_of(findings);
+  print_answer(options.format, {.json = [&] { return to_json(findings); },
+                                .csv = [&] { return csv_records(to_json(findings), {"parts"}); },
+                                .markdown = [&] { return table_of(findings).markdown(); },
+                                .text = [&] { return text_of(findings); }});
 }
 
 }  // namespace
@@ -83,7 +93,7 @@ void add_doctor(Command& app) {
       .add_option("--time-limit", options->time_limit,
                   "How long to wait for libraries and drivers that hang")
       .value("TIME (10s)");
-  command.add_flag("--json", options->json, "Print one JSON document");
+  add_output_formats(command, options->format);
   command.on_run([options] { run(*options); });
 }
 

@@ -52,16 +52,16 @@ void run(const Options& options) {
     job::write_output_file(options.plot, to_svg(capacity));
   }
   warn(capacity.warnings);
-  if (options.format.json) {
-    print("{}\n", to_json(capacity));
-  } else if (options.format.csv) {
-    print("{}", to_csv(capacity));
-  } else if (options.format.markdown) {
-    print("{}", to_markdown(capacity));
-  } else {
-    const int width = options.wide ? unlimited_width : table_width();
-    print("{}", wrapped(to_text(capacity, width), output_is_terminal() ? width : unlimited_width));
-  }
+  print_answer(options.format,
+               {.json = [&] { return to_json(capacity); },
+                .csv = [&] { return to_csv(capacity); },
+                .markdown = [&] { return to_markdown(capacity); },
+                .text =
+                    [&] {
+                      const int width = options.wide ? unlimited_width : table_width();
+                      return wrapped(to_text(capacity, width),
+                                     output_is_terminal() ? width : unlimited_width);
+                    }});
   if (!capacity.demand.asks_anything() || capacity.answer) return;
   flush_output();
   throw RunError(fmt::format("find the {}", asked_text(capacity)),

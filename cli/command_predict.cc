@@ -86,25 +86,31 @@ void run(const Options& options, const Words& words) {
   const auto document = [&] {
     return tables.size() == 1 ? to_json(tables.front()) : predictions_json(tables);
   };
-  if (options.format.json) {
-    print("{}\n", document());
-    return;
-  }
-  if (options.format.csv) {
-    std::vector<std::string_view> path = {"strategies"};
-    if (tables.size() > 1) path.insert(path.begin(), "predictions");
-    print("{}", csv_records(document(), path,
-                            {"model", "cluster", "ranks", "batch_per_rank", "precision"}));
-    return;
-  }
-  if (options.format.markdown) {
-    for (std::size_t i = 0; i < tables.size(); ++i)
-      print("{}{}", i == 0 ? "" : "\n", to_markdown(tables[i]));
-    return;
-  }
-  for (std::size_t i = 0; i < tables.size(); ++i)
-    print("{}{}", i == 0 ? "" : "\n\n",
-          wrapped(to_text(tables[i], width), output_is_terminal() ? width : unlimited_width));
+  const auto of_each = [&](const char* between, const auto& text_of) {
+    std::string text;
+    for (const job::PredictionTable& table : tables)
+      text += (text.empty() ? "" : between) + text_of(table);
+    return text;
+  };
+  print_answer(
+      options.format,
+      {.json = document,
+       .csv =
+           [&] {
+             std::vector<std::string_view> path = {"strategies"};
+             if (tables.size() > 1) path.insert(path.begin(), "predictions");
+             return csv_records(document(), path,
+                                {"model", "cluster", "ranks", "batch_per_rank", "precision"});
+           },
+       .markdown =
+           [&] { return of_each("\n", [](const auto& table) { return to_markdown(table); }); },
+       .text =
+           [&] {
+             return of_each("\n\n", [&](const auto& table) {
+               return wrapped(to_text(table, width),
+                              output_is_terminal() ? width : unlimited_width);
+             });
+           }});
 }
 
 }  // namespace

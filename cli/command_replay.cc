@@ -15,10 +15,12 @@
 #include "cli/job/run_times.h"
 #include "cli/job/stragglers.h"
 #include "cli/output.h"
+#include "cli/output_format.h"
 #include "cli/prediction_text.h"
 #include "cli/progress.h"
 #include "cli/shared_options.h"
 #include "cli/table.h"
+#include "models/base/json_records.h"
 #include "models/base/parse_units.h"
 #include "models/timeline/timeline.h"
 #include "runtime/channel/mpi_job.h"
@@ -36,7 +38,7 @@ struct Options {
   std::string patience = job::default_patience;
   std::string timeline;
   std::string slow_ranks;
-  bool json = false;
+  OutputFormat format;
 };
 
 std::string title_text(const job::Job& job, const job::PredictionTable& table,
@@ -55,9 +57,7 @@ std::string title_text(const job::Job& job, const job::PredictionTable& table,
   return text + setting_text(job) + "\n";
 }
 
-void print_table(const job::Job& job, const job::PredictionTable& table,
-                 const std::vector<job::ReplayRun>& results, std::string_view transport,
-                 const Options& options) {
+Table table_of(const job::PredictionTable& table, const std::vector<job::ReplayRun>& results) {
   Table rows({{"strategy"},
               {"wire"},
               {"measured", Align::right},
@@ -82,20 +82,34 @@ void print_table(const job::Job& job, const job::PredictionTable& table,
               signed_percent(predicted.iteration.value / measured - 1),
               fmt::format("{}", plan.buckets.size()), predicted.timed_by});
   }
-  print("{}{}", title_text(job, table, transport, options), rows.text());
-  print(
-      "\nMeasured on rank 0: the median over every two iterations in a row, the least and the most "
+  return rows;
+}
+
+std::string to_text(const job::Job& job, const job::PredictionTable& table,
+                    const std::vector<job::ReplayRun>& results, std::string_view transport,
+                    const Options& options) {
+  return fmt::format(
+      "{}{}\nMeasured on rank 0: the median over every two iterations in a row, the least and the "
+      "most "
       "of one, exposed communication.\nPredicted before the run: the time of an iteration and its "
       "interval, low - high. error: predicted against measured.\nPredictions rest on:\n  {:<18} "
       "{}\n{}",
-      "compute", table.rows.front().compute_source, basis_text(job));
+      title_text(job, table, transport, options), table_of(table, results).text(), "compute",
+      table.rows.front().compute_source, basis_text(job));
 }
 
 void report(const job::Job& job, const job::PredictionTable& table,
             const std::vector<job::ReplayRun>& results, std::string_view transport,
             const Options& options) {
-  if (!options.json) return print_table(job, table, results, transport, options);
-  print("{}\n", replay_json(table, results, transport));
+  const auto document = [&] { return replay_json(table, results, transport); };
+  print_answer(options.format,
+               {.json = document,
+                .csv =
+                    [&] {
+                      return csv_records(document(), {"strategies"}, {"model", "cluster", "ranks"});
+                    },
+                .markdown = [&] { return table_of(table, results).markdown(); },
+                .text = [&] { return to_text(job, table, results, transport, options); }});
 }
 
 // Rank 0 writes its own timeline, with the times of all ranks, which all bring to it.
@@ -318,7 +332,7 @@ void add_replay(Command& app) {
       .add_option("--timeline", options->timeline,
                   "Write rank 0's timeline as Chrome trace JSON (opens in Perfetto)")
       .value("FILE");
-  command.add_flag("--json", options->json, "Print one JSON document");
+  add_output_formats(command, options->format);
   command.on_run([options] { run(*options); });
 }
 

@@ -121,17 +121,23 @@ void print_results(const experiments::LeftOneOut& results, const Options& option
   if (options.commands) {
     print("{}", commands_text(results.sources));
   } else if (options.name == all_name) {
-    if (options.format.csv)
-      return print(
-          "{}", csv_records(experiments::to_json(results.sources), {"sources", "rows"}, {"name"}));
-    print("{}", options.format.json ? experiments::to_json(results.sources) + "\n"
-                                    : all_text(results, options));
+    const auto document = [&] { return experiments::to_json(results.sources); };
+    print_answer(options.format,
+                 {.json = document,
+                  .csv =
+                      [&] {
+                        return csv_records(document(), {"sources", "rows"}, {"name"});
+                      },
+                  .markdown = [&] { return summary_table(results.sources).markdown(); },
+                  .text = [&] { return all_text(results, options); }});
   } else {
     const experiments::Reproduction& only = results.sources.front();
-    if (options.format.csv)
-      return print("{}", csv_records(experiments::to_json(only), {"rows"}, {"name"}));
-    print("{}", options.format.json ? experiments::to_json(only) + "\n"
-                                    : wrapped(to_text(only, table_width()), table_width()));
+    const auto document = [&] { return experiments::to_json(only); };
+    print_answer(options.format,
+                 {.json = document,
+                  .csv = [&] { return csv_records(document(), {"rows"}, {"name"}); },
+                  .markdown = [&] { return rows_table(only).markdown(); },
+                  .text = [&] { return wrapped(to_text(only, table_width()), table_width()); }});
   }
 }
 
@@ -147,21 +153,26 @@ void print_mechanisms(const Options& options) {
   const std::vector<experiments::Without> without = experiments::reproduce_without_each(
       predict, [&](const std::string& name, double share) { progress.show(name, share); });
   progress.end();
-  print("{}", options.format.json
-                  ? experiments::to_json(with, without) + "\n"
-                  : wrapped(mechanisms_text(with, without, table_width()), table_width()));
+  print_answer(
+      options.format,
+      {.json = [&] { return experiments::to_json(with, without); },
+       .csv = [&] { return experiments::to_csv(with, without); },
+       .markdown =
+           [&] {
+             return to_markdown(std::vector{mechanisms_table(with, without),
+                                            mechanisms_of_sources(with, without)});
+           },
+       .text =
+           [&] { return wrapped(mechanisms_text(with, without, table_width()), table_width()); }});
 }
 
 void run(const Options& options, const Words& words) {
   check_output_format(options.format);
-  if (options.format.csv && (options.name == convergence_name || options.mechanisms))
-    throw InputError({"--csv"}, "values are of published rows and their predictions",
-                     options.mechanisms ? "leave out --mechanisms" : "name a source, or all");
   if (!options.html.empty() && (options.name == convergence_name || options.mechanisms))
     throw InputError({"--html"}, "a report is of published rows and their predictions",
                      options.mechanisms ? "leave out --mechanisms" : "name a source, or all");
   if (options.name == convergence_name)
-    return reproduce_convergence(options.convergence, options.format.json);
+    return reproduce_convergence(options.convergence, options.format);
   if (!job::names_a_file(options.name)) {
     const std::vector<std::string> names = known_names();
     if (std::find(names.begin(), names.end(), options.name) == names.end())
@@ -225,8 +236,7 @@ void add_reproduce(Command& app) {
       .value("FILE");
   add_convergence_options(command, options->convergence);
   add_html_option(command, options->html);
-  add_json_option(command, options->format);
-  add_csv_option(command, options->format);
+  add_output_formats(command, options->format);
   command.on_run([options](const Words& words) { run(*options, words); });
 }
 

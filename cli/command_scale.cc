@@ -62,17 +62,20 @@ void run(const Options& options, const Words& words) {
   warn(all_warnings(tables));
   if (!options.html.empty())
     write_report_of(tables, scaling_json(tables, measured), options.html, words);
-  if (options.format.json) {
-    print("{}\n", scaling_json(tables, measured));
-  } else if (options.format.csv) {
-    print("{}", csv_records(scaling_json(tables, measured), {"points", "strategies"},
-                            {"model", "cluster", "ranks", "batch_per_rank", "precision"}));
-  } else if (options.format.markdown) {
-    print("{}", points_markdown(job, tables));
-  } else {
-    print("{}",
-          wrapped(curve_text(job, tables, width), output_is_terminal() ? width : unlimited_width));
-  }
+  print_answer(options.format,
+               {.json = [&] { return scaling_json(tables, measured); },
+                .csv =
+                    [&] {
+                      return csv_records(
+                          scaling_json(tables, measured), {"points", "strategies"},
+                          {"model", "cluster", "ranks", "batch_per_rank", "precision"});
+                    },
+                .markdown = [&] { return points_markdown(job, tables); },
+                .text =
+                    [&] {
+                      return wrapped(curve_text(job, tables, width),
+                                     output_is_terminal() ? width : unlimited_width);
+                    }});
 }
 
 }  // namespace

@@ -11,9 +11,11 @@
 #include "cli/job/option_values.h"
 #include "cli/job/schedule.h"
 #include "cli/output.h"
+#include "cli/output_format.h"
 #include "cli/prediction_text.h"
 #include "cli/shared_options.h"
 #include "cli/table.h"
+#include "models/base/json_records.h"
 #include "models/base/parse_units.h"
 #include "models/cluster/cluster_figures.h"
 #include "models/cluster/cluster_json.h"
@@ -53,12 +55,7 @@ std::string flops(std::int64_t count) {
   return count == 0 ? "." : fmt::format("{:.4g} M", static_cast<double>(count) / 1e6);
 }
 
-void show_network(const std::string& name_or_file, const std::string& sequence, bool json) {
-  const models::NetworkWork network = job::load_network(name_or_file, sequence).work;
-  if (json) {
-    print("{}\n", to_json(network));
-    return;
-  }
+Table layers_table(const models::NetworkWork& network) {
   Table table({{"layer", Align::left},
                {"kind", Align::left},
                {"output", Align::left},
@@ -78,20 +75,31 @@ void show_network(const std::string& name_or_file, const std::string& sequence, 
                flops(layer.weight_gradient_flops), moved == 0 ? "." : grouped(moved),
                layer.kept == 0 ? "." : grouped(layer.kept)});
   }
-  print("{}\n{}", network.name, table.text());
-  print(
-      "\n{} parameters in {} tensors ({} in FP32); of one sample{}: {:.4g} GFLOP forward, {:.4g} "
-      "GFLOP backward, {} activations kept\n",
-      grouped(network.parameters()), network.gradients.size(),
-      to_text(static_cast<double>(network.parameters()) * Bytes{4}),
-      network.sequence > 0 ? fmt::format(" of {} tokens", network.sequence) : "",
-      static_cast<double>(network.forward_flops()) / 1e9,
-      static_cast<double>(network.backward_flops()) / 1e9, grouped(network.kept()));
-  print(
+  return table;
+}
+
+std::string network_text(const models::NetworkWork& network) {
+  return fmt::format(
+      "{}\n{}\n{} parameters in {} tensors ({} in FP32); of one sample{}: {:.4g} GFLOP forward, "
+      "{:.4g} GFLOP backward, {} activations kept\n"
       "A multiply-add is 2 FLOPs; gradients are produced from the last layer to the first, bias "
       "before weight.\n"
       "moved: activation elements read and written, forward and backward; kept: elements that "
-      "forward keeps for backward.\n");
+      "forward keeps for backward.\n",
+      network.name, layers_table(network).text(), grouped(network.parameters()),
+      network.gradients.size(), to_text(static_cast<double>(network.parameters()) * Bytes{4}),
+      network.sequence > 0 ? fmt::format(" of {} tokens", network.sequence) : "",
+      static_cast<double>(network.forward_flops()) / 1e9,
+      static_cast<double>(network.backward_flops()) / 1e9, grouped(network.kept()));
+}
+
+void show_network(const std::string& name_or_file, const std::string& sequence,
+                  const OutputFormat& format) {
+  const models::NetworkWork network = job::load_network(name_or_file, sequence).work;
+  print_answer(format, {.json = [&] { return to_json(network); },
+                        .csv = [&] { return csv_records(to_json(network), {"layers"}); },
+                        .markdown = [&] { return layers_table(network).markdown(); },
+                        .text = [&] { return network_text(network); }});
 }
 
 std::string figure_text(const char* what, BytesPerSecond value) {
@@ -105,7 +113,7 @@ std::string figure_text(const char*, Q value) {
   return to_text(value);
 }
 
-std::string figures_text(const models::Cluster& cluster) {
+Table figures_table(const models::Cluster& cluster) {
   Table table({{"part", Align::left},
                {"figure", Align::left},
                {"value"},
@@ -120,7 +128,7 @@ std::string figures_text(const models::Cluster& cluster) {
     table.add({part, what, figure_text(what, figure.value), interval,
                std::string(name(figure.provenance)), figure.source});
   });
-  return table.fitted(table_width()).text;
+  return table;
 }
 
 std::string platform_text(const models::Platform& platform) {
@@ -135,17 +143,25 @@ std::string platform_text(const models::Platform& platform) {
                      longest);
 }
 
-void show_platform(const std::string& file, bool json) {
-  const models::Platform platform = models::parse_simgrid_xml(job::read_input_file(file), file);
-  if (json) {
-    print("{}\n", to_json(platform));
-    return;
-  }
+Table links_table(const models::Platform& platform) {
   Table table({{"link", Align::left}, {"bandwidth"}, {"latency"}, {"shared", Align::left}});
   for (const models::PlatformLink& link : platform.links)
     table.add(
         {link.name, to_text(link.bandwidth), to_text(link.latency), link.is_shared ? "yes" : "no"});
-  print("{}: a platform of {}\n\n{}", platform.name, platform_text(platform), table.text());
+  return table;
+}
+
+void show_platform(const std::string& file, const OutputFormat& format) {
+  const models::Platform platform = models::parse_simgrid_xml(job::read_input_file(file), file);
+  print_answer(format, {.json = [&] { return to_json(platform); },
+                        .csv = [&] { return csv_records(to_json(platform), {"links"}); },
+                        .markdown = [&] { return links_table(platform).markdown(); },
+                        .text =
+                            [&] {
+                              return fmt::format("{}: a platform of {}\n\n{}", platform.name,
+                                                 platform_text(platform),
+                                                 links_table(platform).text());
+                            }});
 }
 
 // Describes the links: "inside a node nvlink2; 8 x infiniband-ndr per node (affinity), flat
@@ -162,26 +178,27 @@ std::string links_text(const models::Cluster& cluster) {
                      cluster.nic.name, name(cluster.nic_use), described_fabric(cluster));
 }
 
-void show_cluster(const std::string& name_or_file, bool json) {
-  if (name_or_file.ends_with(".xml")) {
-    show_platform(name_or_file, json);
-    return;
-  }
-  const models::Cluster cluster = job::load_cluster(name_or_file);
-  if (json) {
-    print("{}\n", to_json(cluster));
-    return;
-  }
-  print("{}: {}\n", cluster.name, cluster.description);
-  print("{} nodes x {} {} = {} ranks; {}\n", cluster.nodes, cluster.ranks_per_node,
-        cluster.device.name, cluster.ranks(), links_text(cluster));
+std::string cluster_text(const models::Cluster& cluster) {
+  std::string text = fmt::format("{}: {}\n{} nodes x {} {} = {} ranks; {}\n", cluster.name,
+                                 cluster.description, cluster.nodes, cluster.ranks_per_node,
+                                 cluster.device.name, cluster.ranks(), links_text(cluster));
   if (cluster.placement != models::Placement::node_major || !cluster.slots.empty())
-    print("placement: {}\n", described_placement(cluster));
+    text += fmt::format("placement: {}\n", described_placement(cluster));
   if (!cluster.profile.empty())
-    print("calibrated by profile {} (paceline show profile {})\n", cluster.profile,
-          cluster.profile);
-  if (!cluster.source.empty()) print("source: {}\n", cluster.source);
-  print("\n{}\nLinks are per direction.\n", figures_text(cluster));
+    text += fmt::format("calibrated by profile {} (paceline show profile {})\n", cluster.profile,
+                        cluster.profile);
+  if (!cluster.source.empty()) text += fmt::format("source: {}\n", cluster.source);
+  return text + fmt::format("\n{}\nLinks are per direction.\n",
+                            figures_table(cluster).fitted(table_width()).text);
+}
+
+void show_cluster(const std::string& name_or_file, const OutputFormat& format) {
+  if (name_or_file.ends_with(".xml")) return show_platform(name_or_file, format);
+  const models::Cluster cluster = job::load_cluster(name_or_file);
+  print_answer(format, {.json = [&] { return to_json(cluster); },
+                        .csv = [&] { return csv_records(to_json(cluster), {"figures"}, {"name"}); },
+                        .markdown = [&] { return figures_table(cluster).markdown(); },
+                        .text = [&] { return cluster_text(cluster); }});
 }
 
 void show_profile(const std::string& name_or_file) {
@@ -192,19 +209,32 @@ void show_profile(const std::string& name_or_file) {
   print("{}\n", models::to_json(profile));
 }
 
-void show_catalog(bool as_json) {
+Table table_of(const CatalogList& list, const char* indent) {
+  Table table({{.title = indent + list.title, .align = Align::left},
+               {.title = "", .align = Align::left, .wraps = true}});
+  for (const CatalogEntry& entry : list.entries)
+    table.add({indent + entry.name, entry.description});
+  return table;
+}
+
+void show_catalog(const OutputFormat& format) {
   const std::vector<CatalogList> lists = catalog();
-  if (as_json) {
-    print("{}\n", to_json(lists));
-    return;
-  }
-  for (std::size_t i = 0; i < lists.size(); ++i) {
-    Table table({{.title = "  " + lists[i].title, .align = Align::left},
-                 {.title = "", .align = Align::left, .wraps = true}});
-    for (const CatalogEntry& entry : lists[i].entries)
-      table.add({"  " + entry.name, entry.description});
-    print("{}{}", i == 0 ? "" : "\n", table.fitted(table_width()).text);
-  }
+  const auto of_each = [&](const auto& text_of) {
+    std::string text;
+    for (const CatalogList& list : lists) text += (text.empty() ? "" : "\n") + text_of(list);
+    return text;
+  };
+  print_answer(
+      format,
+      {.json = [&] { return to_json(lists); },
+       .csv = [&] { return to_csv(lists); },
+       .markdown =
+           [&] { return of_each([](const auto& list) { return table_of(list, "").markdown(); }); },
+       .text =
+           [&] {
+             return of_each(
+                 [](const auto& list) { return table_of(list, "  ").fitted(table_width()).text; });
+           }});
 }
 
 struct ShowScheduleOptions {
@@ -230,28 +260,41 @@ void add_show(Command& app) {
                                  auto action) -> Command& {
     Command& command = show.add_command(what, help);
     const auto name = std::make_shared<std::string>();
-    const auto json = std::make_shared<bool>(false);
+    const auto format = std::make_shared<OutputFormat>();
     command.add_option("name", *name, names).required().value("NAME|FILE");
-    command.add_flag("--json", *json, "Print one JSON document");
-    command.on_run([name, json, action] { action(*name, *json); });
+    add_output_formats(command, *format);
+    command.on_run([name, format, action] {
+      check_output_format(*format);
+      action(*name, *format);
+    });
     return command;
   };
   const auto sequence = std::make_shared<std::string>();
   Command& network = add_named("network", "Layer by layer: parameters, FLOPs, activations",
                                "A network of the zoo, or a YAML file",
-                               [sequence](const std::string& name, bool as_json) {
-                                 show_network(name, *sequence, as_json);
+                               [sequence](const std::string& name, const OutputFormat& format) {
+                                 show_network(name, *sequence, format);
                                });
   add_sequence_option(network, *sequence);
   add_named("cluster", "Nodes, links and devices with the source of each figure",
             "A cluster of the catalogue, a YAML file, or a SimGrid platform", show_cluster);
-  add_named("profile", "A calibrated profile", "A shipped profile, or a JSON file",
-            [](const std::string& name, bool) { show_profile(name); });
+
+  Command& profile = show.add_command("profile", "A calibrated profile, as JSON");
+  const auto profile_name = std::make_shared<std::string>();
+  const auto is_json = std::make_shared<bool>(false);
+  profile.add_option("name", *profile_name, "A shipped profile, or a JSON file")
+      .required()
+      .value("NAME|FILE");
+  profile.add_flag("--json", *is_json, "Print one JSON document, as without it");
+  profile.on_run([profile_name] { show_profile(*profile_name); });
 
   Command& catalog = show.add_command("catalog", "All names that Paceline knows");
-  const auto json = std::make_shared<bool>(false);
-  catalog.add_flag("--json", *json, "Print one JSON document");
-  catalog.on_run([json] { show_catalog(*json); });
+  const auto format = std::make_shared<OutputFormat>();
+  add_output_formats(catalog, *format);
+  catalog.on_run([format] {
+    check_output_format(*format);
+    show_catalog(*format);
+  });
 
   add_show_plan(show);
   add_show_recipes(show);

@@ -5,9 +5,10 @@
 #include "cli/job/job.h"
 #include "cli/job/option_values.h"
 #include "cli/job/sizes.h"
-#include "cli/output.h"
+#include "cli/output_format.h"
 #include "cli/shared_options.h"
 #include "cli/table.h"
+#include "models/base/json_records.h"
 #include "models/base/parse_units.h"
 #include "simulator/cost/nccl_json.h"
 #include "simulator/cost/nccl_model.h"
@@ -24,7 +25,7 @@ struct Options {
   std::string sizes = "256B-1GiB";
   std::string version;
   std::string cpu = "intel";
-  bool json = false;
+  OutputFormat format;
 };
 
 constexpr double micro = 1e-6;
@@ -35,6 +36,31 @@ std::string graph_text(const NcclModel& model, NcclAlgorithm algorithm) {
                                 ? fmt::format(" ({} GB/s between nodes)", graph.inter_gbps)
                                 : "";
   return fmt::format("{} {} x {} GB/s{}", name(algorithm), graph.channels, graph.intra_gbps, inter);
+}
+
+// Nothing where there is one rank.
+Table table_of(const NcclModel& model, const std::vector<Bytes>& sizes) {
+  std::vector<Table::Column> columns = {{"size"}};
+  for (const auto& [algorithm, protocol] : simulator::nccl_pairs) {
+    columns.push_back({fmt::format("{} {}", name(algorithm), name(protocol))});
+  }
+  columns.insert(columns.end(), {{"channels"}, {"busbw"}});
+  Table table(std::move(columns));
+  if (model.ranks() == 1) return table;
+  for (const Bytes size : sizes) {
+    const simulator::NcclChoice choice = *model.choice(size);
+    std::vector<std::string> cells = {to_text_binary(size)};
+    for (const auto& [algorithm, protocol] : simulator::nccl_pairs) {
+      const bool chosen = algorithm == choice.algorithm && protocol == choice.protocol;
+      const std::optional<Seconds> time = model.time(algorithm, protocol, size);
+      cells.push_back(time ? fmt::format("{}{:.2f}", chosen ? "* " : "", time->value() / micro)
+                           : ".");
+    }
+    cells.push_back(fmt::format("{}", choice.channels));
+    cells.push_back(paceline::to_text(simulator::bus_bandwidth(model.ranks(), size, choice.time)));
+    table.add(std::move(cells));
+  }
+  return table;
 }
 
 std::string to_text(const NcclModel& model, const models::Cluster& cluster,
@@ -50,26 +76,7 @@ std::string to_text(const NcclModel& model, const models::Cluster& cluster,
   text += fmt::format("channels: {}; {}; {} in the communicator\n\n",
                       graph_text(model, NcclAlgorithm::ring),
                       graph_text(model, NcclAlgorithm::tree), model.communicator_channels());
-  std::vector<Table::Column> columns = {{"size"}};
-  for (const auto& [algorithm, protocol] : simulator::nccl_pairs) {
-    columns.push_back({fmt::format("{} {}", name(algorithm), name(protocol))});
-  }
-  columns.insert(columns.end(), {{"channels"}, {"busbw"}});
-  Table table(std::move(columns));
-  for (const Bytes size : sizes) {
-    const simulator::NcclChoice choice = *model.choice(size);
-    std::vector<std::string> cells = {to_text_binary(size)};
-    for (const auto& [algorithm, protocol] : simulator::nccl_pairs) {
-      const bool chosen = algorithm == choice.algorithm && protocol == choice.protocol;
-      const std::optional<Seconds> time = model.time(algorithm, protocol, size);
-      cells.push_back(time ? fmt::format("{}{:.2f}", chosen ? "* " : "", time->value() / micro)
-                           : ".");
-    }
-    cells.push_back(fmt::format("{}", choice.channels));
-    cells.push_back(paceline::to_text(simulator::bus_bandwidth(model.ranks(), size, choice.time)));
-    table.add(std::move(cells));
-  }
-  text += table.text();
+  text += table_of(model, sizes).text();
   text += fmt::format(
       "\ntimes in us, by {}: what another program expects, not our engine's prediction, and no "
       "measurement\n* what NCCL chooses: the least; . is not used; busbw as nccl-tests defines it\n"
@@ -79,6 +86,7 @@ std::string to_text(const NcclModel& model, const models::Cluster& cluster,
 }
 
 void show(const Options& options) {
+  check_output_format(options.format);
   job::require_option(options.cluster, "--cluster", "h200-ndr");
   const models::Cluster cluster = job::load_cluster(options.cluster);
   job::require_option(options.ranks, "--ranks", "64");
@@ -94,11 +102,16 @@ void show(const Options& options) {
                           }),
       cluster, ranks,
       job::parsing_option("--cpu", [&] { return simulator::cpu_vendor_from_name(options.cpu); }));
-  if (options.json) {
-    print("{}\n", to_json(model, cluster, sizes));
-  } else {
-    print("{}", to_text(model, cluster, sizes));
-  }
+  const auto document = [&] { return to_json(model, cluster, sizes); };
+  print_answer(
+      options.format,
+      {.json = document,
+       .csv =
+           [&] {
+             return csv_records(document(), {"sizes", "times"}, {"cluster", "ranks", "bytes"});
+           },
+       .markdown = [&] { return table_of(model, sizes).markdown(); },
+       .text = [&] { return to_text(model, cluster, sizes); }});
 }
 
 }  // namespace
@@ -118,7 +131,7 @@ void add_show_nccl(Command& show_command) {
   add_nccl_option(command, options->version);
   command.add_option("--cpu", options->cpu, "Whose processors the nodes have")
       .value("intel|amd (intel)");
-  command.add_flag("--json", options->json, "Print one JSON document");
+  add_output_formats(command, options->format);
   command.on_run([options] { show(*options); });
 }
 

@@ -6,8 +6,10 @@
 
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/output_format.h"
 #include "cli/table.h"
 #include "cli/training_options.h"
+#include "models/base/json_records.h"
 #include "runtime/training/recipe.h"
 #include "runtime/training/recipe_json.h"
 
@@ -16,23 +18,10 @@ namespace {
 
 struct Options {
   std::string name;
-  bool json = false;
+  OutputFormat format;
 };
 
-void run(const Options& options) {
-  if (!options.name.empty()) {
-    static_cast<void>(runtime::shipped_recipe(options.name));  // suggests the nearest name
-    const auto shipped = runtime::shipped_recipes();
-    print("{}", std::ranges::find(shipped, options.name, &runtime::ShippedRecipe::name)->yaml);
-    return;
-  }
-  std::vector<runtime::Recipe> recipes;
-  for (const runtime::ShippedRecipe& shipped : runtime::shipped_recipes())
-    recipes.push_back(runtime::shipped_recipe(shipped.name));
-  if (options.json) {
-    print("{}\n", runtime::to_json(recipes));
-    return;
-  }
+Table table_of(const std::vector<runtime::Recipe>& recipes) {
   Table table({{"recipe", Align::left},
                {"epochs"},
                {"batch per rank"},
@@ -42,7 +31,25 @@ void run(const Options& options) {
     table.add({recipe.name, fmt::format("{}", recipe.epochs),
                fmt::format("{}", recipe.batch_per_rank), job::precision_text(recipe),
                recipe.source});
-  print("{}", table.text());
+  return table;
+}
+
+void run(const Options& options) {
+  check_output_format(options.format);
+  if (!options.name.empty()) {
+    static_cast<void>(runtime::shipped_recipe(options.name));  // suggests the nearest name
+    const auto shipped = runtime::shipped_recipes();
+    print("{}", std::ranges::find(shipped, options.name, &runtime::ShippedRecipe::name)->yaml);
+    return;
+  }
+  std::vector<runtime::Recipe> recipes;
+  for (const runtime::ShippedRecipe& shipped : runtime::shipped_recipes())
+    recipes.push_back(runtime::shipped_recipe(shipped.name));
+  print_answer(options.format,
+               {.json = [&] { return runtime::to_json(recipes); },
+                .csv = [&] { return csv_records(runtime::to_json(recipes), {"recipes"}); },
+                .markdown = [&] { return table_of(recipes).markdown(); },
+                .text = [&] { return table_of(recipes).text(); }});
 }
 
 }  // namespace
@@ -52,7 +59,7 @@ void add_show_recipes(Command& show) {
       show.add_command("recipes", "The shipped training recipes, or one of them as YAML");
   const auto options = std::make_shared<Options>();
   command.add_option("name", options->name, "The recipe to print").value("NAME");
-  command.add_flag("--json", options->json, "Print one JSON document");
+  add_output_formats(command, options->format);
   command.on_run([options] { run(*options); });
 }
 

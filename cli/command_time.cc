@@ -165,18 +165,21 @@ void run(const Options& options, const Words& words) {
     write_report(options.html, words,
                  fmt::format("all-reduces on {}, {} ranks", table.cluster.name, table.ranks),
                  {{"result", to_json(table)}});
-  if (options.format.json) {
-    print("{}\n", to_json(table));
-  } else if (options.format.csv) {
-    print("{}", to_csv(table));
-  } else if (options.format.markdown) {
-    print("{}", (options.time.algorithm == "all" ? all_algorithms(table) : one_algorithm(table))
-                    .markdown());
-  } else {
-    const int width = options.wide ? unlimited_width : table_width();
-    print("{}",
-          wrapped(to_text(table, options, width), output_is_terminal() ? width : unlimited_width));
-  }
+  print_answer(
+      options.format,
+      {.json = [&] { return to_json(table); },
+       .csv = [&] { return to_csv(table); },
+       .markdown =
+           [&] {
+             return (options.time.algorithm == "all" ? all_algorithms(table) : one_algorithm(table))
+                 .markdown();
+           },
+       .text =
+           [&] {
+             const int width = options.wide ? unlimited_width : table_width();
+             return wrapped(to_text(table, options, width),
+                            output_is_terminal() ? width : unlimited_width);
+           }});
 }
 
 }  // namespace

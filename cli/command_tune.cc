@@ -96,16 +96,19 @@ void run(const Options& options, const Words& words) {
                  {{"result", to_json(tuning, robust ? to_json(*robust) : Json(nullptr))},
                   {"timeline", job::plan_timeline(tuning.table, plan, plan.strategy)}});
   }
-  if (options.format.json) {
-    print("{}\n", to_json(tuning, robust ? to_json(*robust) : Json(nullptr)));
-  } else if (options.format.csv) {
-    print("{}", csv_records(to_json(tuning, nullptr), {"buckets"}, {"model", "cluster", "ranks"}));
-  } else if (options.format.markdown) {
-    print("{}", to_markdown(tuning));
-  } else {
-    print("{}", to_text(tuning, robust ? &*robust : nullptr, options.why,
-                        options.wide ? unlimited_width : table_width()));
-  }
+  const auto document = [&] { return to_json(tuning, robust ? to_json(*robust) : Json(nullptr)); };
+  print_answer(options.format,
+               {.json = document,
+                .csv =
+                    [&] {
+                      return csv_records(document(), {"buckets"}, {"model", "cluster", "ranks"});
+                    },
+                .markdown = [&] { return to_markdown(tuning); },
+                .text =
+                    [&] {
+                      return to_text(tuning, robust ? &*robust : nullptr, options.why,
+                                     options.wide ? unlimited_width : table_width());
+                    }});
   if (stop_asked() != runtime::StopReason::none) throw StoppedBySignal(stop_asked());
 }
 

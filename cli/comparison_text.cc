@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "cli/table.h"
 #include "models/base/parse_units.h"
 
 namespace paceline::cli {
@@ -46,7 +45,7 @@ class Text {
                        relative(comparison_.iteration));
   }
 
-  [[nodiscard]] std::string parts() const {
+  [[nodiscard]] Table parts() const {
     Table table({{"where it comes from", Align::left},
                  {run_ + " ms"},
                  {"least to most"},
@@ -60,7 +59,7 @@ class Text {
         table.add(part_row(part.part, part.time, &part != &comparison_.parts.back()));
     }
     table.add(part_row("iteration", comparison_.iteration, true));
-    return "\n" + table.text();
+    return table;
   }
 
   // The layers with the largest differences, in one line.
@@ -78,8 +77,14 @@ class Text {
                              comparison_.layers.size() > layers_named ? ", ..." : "");
   }
 
-  [[nodiscard]] std::string buckets() const {
+  [[nodiscard]] std::string buckets_text() const {
     if (comparison_.buckets.empty()) return "";
+    return "\nbuckets: ready after the iteration's start; wait from there to the transfer, less "
+           "cast and pack\n" +
+           buckets().text();
+  }
+
+  [[nodiscard]] Table buckets() const {
     Table table({{"bucket", Align::right},
                  {"on the wire"},
                  {"ready, ms"},
@@ -104,9 +109,7 @@ class Text {
                  b.first_gradient});
     }
     if (comparison_.buckets.size() > 1) table.add(sum_of_buckets());
-    return "\nbuckets: ready after the iteration's start; wait from there to the transfer, less "
-           "cast and pack\n" +
-           table.text();
+    return table;
   }
 
   // Casts and copies of buckets, if there are any: for all buckets, or for the first ones.
@@ -156,7 +159,7 @@ class Text {
                 : std::string());
   }
 
-  [[nodiscard]] std::string layers() const {
+  [[nodiscard]] Table layers() const {
     Table table({{"layer", Align::left},
                  {"kind", Align::left},
                  {"forward, ms"},
@@ -174,7 +177,7 @@ class Text {
                  ms(layer.backward.prediction), difference(layer.backward),
                  relative(layer.backward)});
     }
-    return "\n" + table.text();
+    return table;
   }
 
   [[nodiscard]] std::string one_sided() const {
@@ -289,9 +292,17 @@ class Text {
 
 std::string to_text(const Comparison& comparison, const ComparedFiles& files, bool with_layers) {
   const Text text(comparison);
-  return text.heading(files) + text.parts() +
-         (with_layers ? text.layers() : text.largest_layers()) + text.buckets() +
+  return text.heading(files) + "\n" + text.parts().text() +
+         (with_layers ? "\n" + text.layers().text() : text.largest_layers()) + text.buckets_text() +
          text.casts(with_layers) + text.one_sided();
+}
+
+std::vector<Table> tables(const Comparison& comparison, bool with_layers) {
+  const Text text(comparison);
+  std::vector<Table> tables = {text.parts()};
+  if (with_layers) tables.push_back(text.layers());
+  if (!comparison.buckets.empty()) tables.push_back(text.buckets());
+  return tables;
 }
 
 }  // namespace paceline::cli

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "calibration/compare/comparison.h"
 #include "calibration/compare/comparison_json.h"
+#include "cli/table.h"
 
 namespace paceline::cli {
 
@@ -12,5 +14,9 @@ namespace paceline::cli {
 // times says whether it is measured or predicted.
 [[nodiscard]] std::string to_text(const calibration::Comparison& comparison,
                                   const calibration::ComparedFiles& files, bool with_layers);
+
+// Those of to_text(): where the difference comes from, layers if they are asked for, and buckets.
+[[nodiscard]] std::vector<Table> tables(const calibration::Comparison& comparison,
+                                        bool with_layers);
 
 }  // namespace paceline::cli

@@ -1,6 +1,7 @@
 // Tests: tests/cli/output_formats_test.py.
 #include "cli/output_format.h"
 
+#include "cli/output.h"
 #include "models/base/error.h"
 
 namespace paceline::cli {
@@ -31,6 +32,23 @@ void check_output_format(const OutputFormat& format) {
   check("--csv", format.csv, "--json", format.json);
   check("--markdown", format.markdown, "--json", format.json);
   check("--markdown", format.markdown, "--csv", format.csv);
+}
+
+void print_answer(const OutputFormat& format, const Answer& answer) {
+  if (format.json)
+    print("{}\n", answer.json());
+  else if (format.csv)
+    print("{}", answer.csv());
+  else if (format.markdown)
+    print("{}", answer.markdown());
+  else
+    print("{}", answer.text());
+}
+
+std::string to_markdown(std::span<const Table> tables) {
+  std::string text;
+  for (const Table& table : tables) text += (text.empty() ? "" : "\n") + table.markdown();
+  return text;
 }
 
 }  // namespace paceline::cli

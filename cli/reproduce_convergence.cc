@@ -18,6 +18,7 @@
 #include "cli/table.h"
 #include "experiments/convergence/convergence.h"
 #include "experiments/convergence/convergence_json.h"
+#include "models/base/json_records.h"
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
 
@@ -39,11 +40,8 @@ void append(const std::string& path, const std::string& line) {
     throw RunError("write " + path, std::strerror(errno));
 }
 
-std::string to_text(const std::vector<ConvergenceRun>& runs,
-                    const std::vector<experiments::Arm>& arms) {
-  std::string text =
-      "resnet-small on Fashion-MNIST, 2 ranks; test accuracy in % as mean ± deviation over seeds; "
-      "all measured\n\n";
+Table arms_table(const std::vector<ConvergenceRun>& runs,
+                 const std::vector<experiments::Arm>& arms) {
   Table table(
       {{"arm", Align::left}, {"runs"}, {"test accuracy"}, {"skipped"}, {"what", Align::left}});
   for (const experiments::Arm& arm : arms) {
@@ -54,7 +52,10 @@ std::string to_text(const std::vector<ConvergenceRun>& runs,
     table.add(
         {arm.name, fmt::format("{}", s.runs), percent(s), fmt::format("{}", skipped), arm.what});
   }
-  text += table.text() + "\n";
+  return table;
+}
+
+Table claims_table(const std::vector<ConvergenceRun>& runs) {
   Table claims({{"published", Align::left},
                 {"", Align::left},
                 {"arm", Align::left},
@@ -68,7 +69,14 @@ std::string to_text(const std::vector<ConvergenceRun>& runs,
                 fmt::format("{:+.2f}", 100 * o.difference), fmt::format("{:.2f}", 100 * o.noise),
                 std::string(experiments::verdict(o))});
   }
-  return text + claims.text();
+  return claims;
+}
+
+std::string to_text(const std::vector<ConvergenceRun>& runs,
+                    const std::vector<experiments::Arm>& arms) {
+  return "resnet-small on Fashion-MNIST, 2 ranks; test accuracy in % as mean ± deviation over "
+         "seeds; all measured\n\n" +
+         arms_table(runs, arms).text() + "\n" + claims_table(runs).text();
 }
 
 }  // namespace
@@ -90,7 +98,7 @@ void add_convergence_options(Command& command, ConvergenceOptions& options) {
       .value("FILE");
 }
 
-void reproduce_convergence(const ConvergenceOptions& options, bool json) {
+void reproduce_convergence(const ConvergenceOptions& options, const OutputFormat& format) {
   experiments::ConvergenceSetting setting;
   setting.epochs =
       job::parsing_option("--epochs", [&] { return parse_number(options.epochs, 1e-3, 1e4); });
@@ -130,7 +138,14 @@ void reproduce_convergence(const ConvergenceOptions& options, bool json) {
       if (!options.results.empty()) append(options.results, experiments::to_json_line(run));
     }
   }
-  print("{}", json ? experiments::to_json(runs) + "\n" : to_text(runs, arms));
+  print_answer(format,
+               {.json = [&] { return experiments::to_json(runs); },
+                .csv = [&] { return csv_records(experiments::to_json(runs), {"runs"}); },
+                .markdown =
+                    [&] {
+                      return to_markdown(std::vector{arms_table(runs, arms), claims_table(runs)});
+                    },
+                .text = [&] { return to_text(runs, arms); }});
 }
 
 }  // namespace paceline::cli

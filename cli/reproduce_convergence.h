@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/command_line.h"
+#include "cli/output_format.h"
 
 namespace paceline::cli {
 
@@ -19,6 +20,6 @@ struct ConvergenceOptions {
 void add_convergence_options(Command& command, ConvergenceOptions& options);
 // Makes the runs that --results does not hold yet, and prints what all of them say. Throws
 // InputError and RunError.
-void reproduce_convergence(const ConvergenceOptions& options, bool json);
+void reproduce_convergence(const ConvergenceOptions& options, const OutputFormat& format);
 
 }  // namespace paceline::cli

@@ -5,7 +5,6 @@
 
 #include <vector>
 
-#include "cli/table.h"
 #include "experiments/published/summary.h"
 
 namespace paceline::cli {
@@ -35,23 +34,6 @@ std::string verdict(const Row& row) {
 
 std::string percent_of(int part, int whole) {
   return whole == 0 ? "-" : fmt::format("{:.0f} %", 100.0 * part / whole);
-}
-
-std::string rows_text(const Reproduction& result, int width) {
-  Table table({{.title = "source", .align = Align::left, .least_important = 2},
-               {.title = "what", .align = Align::left, .wraps = true},
-               {.title = "published"},
-               {.title = "ours"},
-               {.title = "interval", .least_important = 1},
-               {.title = "error"},
-               {.title = "", .align = Align::left}});
-  for (const Row& row : result.rows) {
-    table.add(
-        {row.source, row.what, with_unit(row.published, row.unit), with_unit(row.ours, row.unit),
-         row.low == row.high ? "" : fmt::format("{} to {}", number(row.low), number(row.high)),
-         signed_percent(row.relative_error()), verdict(row)});
-  }
-  return table.fitted(width).text;
 }
 
 // "12 rows: error of the speed median 3.1 %, ...".
@@ -97,8 +79,25 @@ std::vector<std::string> summary_cells(const std::string& name, const Summary& s
 
 }  // namespace
 
+Table rows_table(const Reproduction& result) {
+  Table table({{.title = "source", .align = Align::left, .least_important = 2},
+               {.title = "what", .align = Align::left, .wraps = true},
+               {.title = "published"},
+               {.title = "ours"},
+               {.title = "interval", .least_important = 1},
+               {.title = "error"},
+               {.title = "", .align = Align::left}});
+  for (const Row& row : result.rows) {
+    table.add(
+        {row.source, row.what, with_unit(row.published, row.unit), with_unit(row.ours, row.unit),
+         row.low == row.high ? "" : fmt::format("{} to {}", number(row.low), number(row.high)),
+         signed_percent(row.relative_error()), verdict(row)});
+  }
+  return table;
+}
+
 std::string to_text(const Reproduction& result, int width) {
-  std::string text = result.title + "\n\n" + rows_text(result, width);
+  std::string text = result.title + "\n\n" + rows_table(result).fitted(width).text;
   const std::string summary = summary_lines(result.rows);
   if (!summary.empty()) text += "\n" + summary;
   text += "\nHow ours was made:\n";
@@ -119,7 +118,7 @@ std::string to_text(const Reproduction& result, int width) {
   return text;
 }
 
-std::string summary_text(std::span<const Reproduction> results, int width) {
+Table summary_table(std::span<const Reproduction> results) {
   Table table({{.title = "source", .align = Align::left},
                {.title = "rows"},
                {.title = "median %"},
@@ -128,7 +127,6 @@ std::string summary_text(std::span<const Reproduction> results, int width) {
                {.title = "bias"},
                {.title = "inside"},
                {.title = "in order"}});
-  const std::vector<Row> all = experiments::rows_of(results);
   for (const Reproduction& result : results) {
     const std::pair<const char*, bool (*)(const Row&)> classes[] = {
         {"", experiments::is_training},
@@ -139,7 +137,12 @@ std::string summary_text(std::span<const Reproduction> results, int width) {
       if (s.rows > 0) table.add(summary_cells(result.name + suffix, s));
     }
   }
-  std::string text = table.fitted(width).text + "\n" + summary_lines(all);
+  return table;
+}
+
+std::string summary_text(std::span<const Reproduction> results, int width) {
+  const std::vector<Row> all = experiments::rows_of(results);
+  std::string text = summary_table(results).fitted(width).text + "\n" + summary_lines(all);
   std::size_t left_out = 0;
   std::size_t failed = 0;
   std::size_t calibrated = 0;
@@ -155,8 +158,8 @@ std::string summary_text(std::span<const Reproduction> results, int width) {
   return text + "\n";
 }
 
-std::string mechanisms_text(std::span<const Reproduction> with,
-                            std::span<const experiments::Without> without, int width) {
+Table mechanisms_table(std::span<const Reproduction> with,
+                       std::span<const experiments::Without> without) {
   Table all({{.title = "without", .align = Align::left},
              {.title = "rows moved"},
              {.title = "training: median %"},
@@ -176,12 +179,17 @@ std::string mechanisms_text(std::span<const Reproduction> with,
              fmt::format("{:+.1f}", 100 * large.bias)});
   };
   add("(nothing)", -1, with);
+  for (const experiments::Without& one : without)
+    add(one.mechanism->name, experiments::rows_moved(with, one.sources), one.sources);
+  return all;
+}
+
+Table mechanisms_of_sources(std::span<const Reproduction> with,
+                            std::span<const experiments::Without> without) {
   std::vector<Table::Column> columns = {{.title = "bias % of a source", .align = Align::left},
                                         {.title = "all"}};
-  for (const experiments::Without& one : without) {
-    add(one.mechanism->name, experiments::rows_moved(with, one.sources), one.sources);
+  for (const experiments::Without& one : without)
     columns.push_back({.title = fmt::format("no {}", one.mechanism->name)});
-  }
   Table by_source(columns);
   for (std::size_t i = 0; i < with.size(); ++i) {
     if (with[i].rows.empty()) continue;
@@ -196,7 +204,13 @@ std::string mechanisms_text(std::span<const Reproduction> with,
     }
     by_source.add(std::move(cells));
   }
-  std::string text = all.fitted(width).text + "\n" + by_source.blocks(width) + "\n";
+  return by_source;
+}
+
+std::string mechanisms_text(std::span<const Reproduction> with,
+                            std::span<const experiments::Without> without, int width) {
+  std::string text = mechanisms_table(with, without).fitted(width).text + "\n" +
+                     mechanisms_of_sources(with, without).blocks(width) + "\n";
   for (const experiments::Without& one : without)
     text += fmt::format("without {}: {}\n", one.mechanism->name, one.mechanism->what);
   return text + "a row is moved where it changes by more than 0.5 %; '.': none of the source is\n";

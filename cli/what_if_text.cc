@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "calibration/fit/statistics.h"
-#include "cli/table.h"
 #include "models/base/parse_units.h"
 
 namespace paceline::cli {
@@ -31,35 +30,43 @@ std::string slowest_line(const calibration::MeasuredRun& run) {
                      to_text(calibration::median(times)));
 }
 
+bool is_doubtful(const calibration::WhatIfAnswers& answers) {
+  return std::abs(answers.residual()) > calibration::doubtful_residual;
+}
+
 }  // namespace
+
+Table answers_table(const calibration::WhatIfAnswers& answers) {
+  std::vector<Table::Column> columns = {
+      {"what if", Align::left}, {"iteration"}, {"saved"}, {"speed"}};
+  if (is_doubtful(answers)) columns.push_back({"doubtful by"});
+  Table table(columns);
+  for (const calibration::WhatIf& answer : answers.answers) {
+    std::vector<std::string> cells = {
+        answer.name, to_text(answer.iteration), signed_percent(answer.gain),
+        answer.iteration > Seconds{0}
+            ? fmt::format("{:.3g} x", answers.run.iteration / answer.iteration)
+            : std::string("-")};
+    if (is_doubtful(answers)) cells.push_back(signed_percent(answers.residual()));
+    table.add(std::move(cells));
+  }
+  return table;
+}
 
 std::string to_text(const calibration::WhatIfAnswers& answers) {
   const calibration::MeasuredRun& run = answers.run;
-  const bool is_doubtful = std::abs(answers.residual()) > calibration::doubtful_residual;
   std::string text = fmt::format(
       "{} ({}, {} iterations)\nan iteration takes {}, measured; the DAG with the measured "
       "durations "
       "takes {}: {}\n",
       answers.title, answers.file, run.iterations, to_text(run.iteration),
       to_text(answers.reproduced), signed_percent(answers.residual()));
-  if (is_doubtful)
+  if (is_doubtful(answers))
     text += fmt::format(
         "so the DAG does not explain this run to {:g} %, and each answer is doubtful by as much\n",
         100 * calibration::doubtful_residual);
   text += slowest_line(run) + "\n";
-  std::vector<Table::Column> columns = {
-      {"what if", Align::left}, {"iteration"}, {"saved"}, {"speed"}};
-  if (is_doubtful) columns.push_back({"doubtful by"});
-  Table table(columns);
-  for (const calibration::WhatIf& answer : answers.answers) {
-    std::vector<std::string> cells = {
-        answer.name, to_text(answer.iteration), signed_percent(answer.gain),
-        answer.iteration > Seconds{0} ? fmt::format("{:.3g} x", run.iteration / answer.iteration)
-                                      : std::string("-")};
-    if (is_doubtful) cells.push_back(signed_percent(answers.residual()));
-    table.add(std::move(cells));
-  }
-  text += table.text() +
+  text += answers_table(answers).text() +
           "\nAll answers are predicted: the measured iteration, and what the DAG "
           "says the change does to it. They rest on:\n";
   for (const calibration::WhatIf& answer : answers.answers) {

@@ -6,6 +6,7 @@
 
 #include "experiments/published/summary.h"
 #include "models/base/json.h"
+#include "models/base/json_records.h"
 
 namespace paceline::experiments {
 namespace {
@@ -109,6 +110,25 @@ std::string to_json(std::span<const Reproduction> with, std::span<const Without>
   return text_of({{"schema", "paceline.mechanisms/1"},
                   {"summary", summaries_json(rows_of(with))},
                   {"without", std::move(list)}});
+}
+
+std::string to_csv(std::span<const Reproduction> with, std::span<const Without> without) {
+  Json records = Json::array();
+  const auto add = [&](std::string_view name, std::string_view source, int moved,
+                       std::span<const Row> rows) {
+    records.push_back({{"without", name},
+                       {"source", source},
+                       {"rows_moved", moved},
+                       {"summary", summaries_json(rows)}});
+  };
+  for (const Without& one : without) {
+    add(one.mechanism->name, "all", rows_moved(with, one.sources), rows_of(one.sources));
+    for (std::size_t i = 0; i < with.size(); ++i) {
+      const int moved = rows_moved(with.subspan(i, 1), std::span(one.sources).subspan(i, 1));
+      if (moved > 0) add(one.mechanism->name, with[i].name, moved, one.sources[i].rows);
+    }
+  }
+  return csv_records(text_of({{"records", std::move(records)}}), {"records"});
 }
 
 }  // namespace paceline::experiments

@@ -19,15 +19,18 @@ Json graph_json(const NcclModel& model, NcclAlgorithm algorithm) {
 }
 
 Json size_json(const NcclModel& model, Bytes size) {
+  const auto best = model.choice(size);
   Json times = Json::array();
   for (const auto& [algorithm, protocol] : nccl_pairs) {
     const std::optional<Seconds> time = model.time(algorithm, protocol, size);
-    times.push_back({{"algorithm", name(algorithm)},
-                     {"protocol", name(protocol)},
-                     {"time_s", time ? Json(time->value()) : Json(nullptr)}});
+    times.push_back(
+        {{"algorithm", name(algorithm)},
+         {"protocol", name(protocol)},
+         {"time_s", time ? Json(time->value()) : Json(nullptr)},
+         {"chosen", best && best->algorithm == algorithm && best->protocol == protocol}});
   }
   Json choice = nullptr;
-  if (const auto best = model.choice(size))
+  if (best)
     choice = {{"algorithm", name(best->algorithm)},
               {"protocol", name(best->protocol)},
               {"channels", best->channels},

@@ -151,6 +151,16 @@ class Compare(unittest.TestCase):
         for layer in document["layers"]:
             self.assertIn("\n" + layer["layer"] + " ", layers)
 
+    def test_markdown_has_the_tables(self):
+        parts, buckets = self.compare(self.run_file, self.prediction, "--markdown").stdout.split("\n\n")
+        text = self.compare().stdout
+        for table in (parts, buckets):
+            rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+            self.assertEqual({len(row) for row in rows}, {len(rows[0])})
+            self.assertTrue(all(cell in text for row in rows[2:] for cell in row))
+        self.assertIn("| iteration |", parts)
+        self.assertEqual(self.compare(self.run_file, self.prediction, "--markdown", "--layers").stdout.count("\n\n"), 2)
+
     def test_merged_holds_both_from_one_start(self):
         merged = str(self.folder / "merged.json")
         result = self.compare(self.run_file, self.prediction, "--merged", merged)

@@ -21,8 +21,9 @@ HANG_S = 600  # what takes longer hangs, however little of the machine others le
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
 
 
-def run(*words, cwd=None, stdout=subprocess.PIPE):
-    return subprocess.run([PACELINE, *words], stdout=stdout, stderr=subprocess.PIPE, text=True, cwd=cwd, env=ENVIRONMENT, timeout=HANG_S)
+def run(*words, cwd=None, stdout=subprocess.PIPE, columns=None):
+    environment = ENVIRONMENT if columns is None else {**ENVIRONMENT, "COLUMNS": str(columns)}
+    return subprocess.run([PACELINE, *words], stdout=stdout, stderr=subprocess.PIPE, text=True, cwd=cwd, env=environment, timeout=HANG_S)
 
 
 # Strategies of all kinds, but for those whose flows take seconds to follow over 1,024 ranks.
