@@ -44,6 +44,15 @@ def report_documents(path):
     return {role: json.loads(text) for role, text in REPORT_DATA.findall(path.read_text())}
 
 
+def run_as_both(*words):
+    """What a command says as text, and the document of its --json (the report of --html holds both; report_test.py): one
+    computation serves both."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = pathlib.Path(folder) / "report.html"
+        result = run(*words, "--html", str(report))
+        return result, report_documents(report)["result"] if result.returncode == 0 else None
+
+
 def shown_on(terminal):
     """All bytes that a program shows on a terminal, until it closes its side."""
     shown = b""

@@ -13,7 +13,7 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 
-from paceline import EXAMPLES, SOURCE, run
+from paceline import EXAMPLES, SOURCE, run, run_as_both
 
 GOLDEN = SOURCE / "tests" / "golden" / "published"
 
@@ -257,12 +257,12 @@ class Links(unittest.TestCase):
 class Shipped(unittest.TestCase):
     def test_one_may_be_left_out(self):
         """What is fitted to published rows moves no prediction, only the ends of its interval."""
-        words = ("reproduce", "mlperf", "--json")
-        shipped = json.loads(run(*words).stdout)["rows"]
-        left_out = json.loads(run(*words, "--leave-one-out").stdout)["rows"]
+        shipped = json.loads(run("reproduce", "mlperf", "--json").stdout)["rows"]
+        result, document = run_as_both("reproduce", "mlperf", "--leave-one-out")
+        left_out = document["rows"]
         self.assertEqual([row["ours"] for row in left_out], [row["ours"] for row in shipped])
         self.assertNotEqual([row["low"] for row in left_out], [row["low"] for row in shipped])
-        self.assertIn("fitted to the other sources: ", run("reproduce", "mlperf", "--leave-one-out").stdout)
+        self.assertIn("fitted to the other sources: ", result.stdout)
         result = run("reproduce", str(GOLDEN), "--leave-one-out")
         self.assertEqual((result.returncode, result.stderr.count("\n")), (2, 1))
 
@@ -273,9 +273,8 @@ class Shipped(unittest.TestCase):
                                         "sources; write paceline reproduce all --mechanisms\n")
 
     def test_all_has_a_line_for_each_source(self):
-        result = run("reproduce", "all")
+        result, document = run_as_both("reproduce", "all")
         self.assertEqual(result.returncode, 0, result.stderr)
-        document = json.loads(run("reproduce", "all", "--json").stdout)
         self.assertEqual(document["schema"], "paceline.reproductions/1")
         for source in document["sources"]:
             self.assertEqual(source["schema"], "paceline.reproduction/2")

@@ -4,7 +4,7 @@ import json
 import shutil
 import unittest
 
-from paceline import EXAMPLES, CommandTest, run
+from paceline import EXAMPLES, CommandTest, run, run_as_both
 
 JOB = ("--model", "alexnet", "--cluster", "jizhi-p40", "--ranks", "64")
 
@@ -115,12 +115,13 @@ class Tune(CommandTest):
 
     def test_the_bound_of_one_stream_is_not_that_of_buckets_that_travel_together(self):
         job = ("--model", "resnet50", "--cluster", "h200-ndr", "--ranks", "64", "--strategy", "ring,parameter-server", "--time-limit", "2 s")
-        document = json.loads(self.done(run("tune", *job, "--json")))
+        result, document = run_as_both("tune", *job)
+        text = self.done(result)
         self.assertEqual(document["strategy"], "parameter-server")
         self.assertGreater(document["gap"], 0)
         self.assertFalse(document["optimal"])
         self.assertIn("travel together", document["why_not_optimal"])
-        self.assertIn("so that no plan is faster by more than", self.done(run("tune", *job)))
+        self.assertIn("so that no plan is faster by more than", text)
 
     def test_text_says_what_is_proven(self):
         step = self.done(run("tune", *JOB, "--engine", "step"))
@@ -140,14 +141,14 @@ class Tune(CommandTest):
 
     def test_an_engine_that_is_asked_for_leaves_out_what_it_would_follow_for_long(self):
         job = ("--model", "alexnet", "--cluster", "jizhi-p40", "--ranks", "1024", "--engine", "flow", "--time-limit", "0 s")
-        document = json.loads(self.done(run("tune", *job, "--json")))
+        result, document = run_as_both("tune", *job)
+        text = self.done(result)
         names = {row["name"] for row in document["left_out"]}
         self.assertIn("byte-scheduler", names)
         self.assertFalse(names & {row["name"] for row in document["strategies"]})
         for row in document["left_out"]:
             self.assertIn("million messages to follow", row["why"])
             self.assertEqual(row["remedy"], f"--strategy {row['name']} asks for it")
-        text = self.done(run("tune", *job))
         for name in names:
             self.assertIn(f"{name}: left out: ", text)
 

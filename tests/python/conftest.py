@@ -32,6 +32,16 @@ def document(command):
     return lambda *words: json.loads(command(*words, "--json"))
 
 
+@pytest.fixture(scope="module")
+def models():
+    """torchvision's models with weights of zero: what is asked of them is their shape, and drawing 138 million takes a second."""
+    torchvision, init = pytest.importorskip("torchvision"), pytest.importorskip("torch").nn.init
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("kaiming_normal_", "kaiming_uniform_", "normal_", "trunc_normal_", "uniform_"):
+            patch.setattr(init, name, lambda tensor, *_, **__: tensor.data.zero_())
+        yield torchvision.models
+
+
 @pytest.fixture(scope="session")
 def readme():
     return (SOURCE / "README.md").read_text(encoding="utf-8")

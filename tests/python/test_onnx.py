@@ -19,8 +19,8 @@ def exported(module, sample, path):
 
 
 @pytest.mark.parametrize("name", ["alexnet", "resnet18", "squeezenet1_1", "densenet121", "mobilenet_v2"])
-def test_models_of_torchvision(name, tmp_path):
-    torch, models = pytest.importorskip("torch"), pytest.importorskip("torchvision").models
+def test_models_of_torchvision(models, name, tmp_path):
+    torch = pytest.importorskip("torch")
     module, sample = getattr(models, name)(), torch.zeros(1, 3, 224, 224)
     network = paceline.from_onnx(exported(module, sample, tmp_path / "model.onnx"))
     theirs = paceline.from_torch(module, sample)

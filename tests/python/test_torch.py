@@ -19,11 +19,6 @@ def images(size=224, channels=3):
     return torch.zeros(1, channels, size, size)
 
 
-@pytest.fixture(scope="module")
-def models():
-    return pytest.importorskip("torchvision").models
-
-
 @pytest.mark.parametrize("name", ["resnet50", "resnet101"])
 def test_a_resnet_is_the_zoos(models, name):
     network, ours = paceline.from_torch(getattr(models, name)(), images(), name=name), paceline.Network.load(name)
