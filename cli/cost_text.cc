@@ -275,7 +275,7 @@ std::string to_text(const job::CostTable& table, int width) {
                         best.expenses.nodes * job.cluster.ranks_per_node);
   text += setting_text(job);
   text += haste_notes(table);
-  text += library_note(table.tables.front());
+  text += library_note({&table.tables.front(), 1});
   text += rows.not_shown();
   text += "\nAll of it is predicted. It rests on:\n";
   std::vector<std::string> sources;

@@ -292,6 +292,30 @@ std::string memory_text(const job::PredictionTable& table) {
       parts);
 }
 
+// Lines, each once with the numbers of ranks that it holds for, in the order of their first use.
+class LinesByRanks {
+ public:
+  void say(std::string line, int ranks) {
+    auto known = std::find_if(lines_.begin(), lines_.end(),
+                              [&](const auto& other) { return other.first == line; });
+    if (known == lines_.end()) known = lines_.insert(lines_.end(), {std::move(line), {}});
+    if (known->second.empty() || known->second.back() != ranks) known->second.push_back(ranks);
+  }
+  [[nodiscard]] std::size_t size() const { return lines_.size(); }
+  [[nodiscard]] std::string text(bool with_ranks) const {
+    std::string text;
+    for (const auto& [line, ranks] : lines_) {
+      text += line;
+      if (with_ranks) text += fmt::format(" ({} ranks)", fmt::join(ranks, ", "));
+      text += "\n";
+    }
+    return text;
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::vector<int>>> lines_;
+};
+
 }  // namespace
 
 std::string percent(double share) {
@@ -317,14 +341,7 @@ std::string basis_text(const job::Job& job) {
 }
 
 std::string haste_note(std::span<const job::PredictionTable> tables) {
-  // Each line with the numbers of ranks that it holds for, in the order of the lines' first use.
-  std::vector<std::pair<std::string, std::vector<int>>> lines;
-  const auto say = [&](std::string line, int ranks) {
-    auto known = std::find_if(lines.begin(), lines.end(),
-                              [&](const auto& other) { return other.first == line; });
-    if (known == lines.end()) known = lines.insert(lines.end(), {std::move(line), {}});
-    if (known->second.empty() || known->second.back() != ranks) known->second.push_back(ranks);
-  };
+  LinesByRanks lines;
   const bool is_curve = tables.size() > 1;
   for (const job::PredictionTable& table : tables) {
     for (const simulator::StrategyPrediction& row : table.rows) {
@@ -332,34 +349,43 @@ std::string haste_note(std::span<const job::PredictionTable> tables) {
       const std::string messages =
           is_curve ? "too many messages"
                    : fmt::format("{:.2g} million messages", row.not_followed / 1e6);
-      say(fmt::format("{}: by the step engine, for the flow engine would follow {}; --strategy {} "
+      lines.say(
+          fmt::format("{}: by the step engine, for the flow engine would follow {}; --strategy {} "
                       "asks for that",
                       row.name, messages, row.name),
           table.ranks);
     }
     for (const simulator::LeftOut& row : table.left_out) {
-      say(is_curve ? fmt::format("{}: left out, for it would take long; {}", row.name, row.remedy)
-                   : fmt::format("{}: left out: {}; {}", row.name, row.why, row.remedy),
-          table.ranks);
+      lines.say(is_curve
+                    ? fmt::format("{}: left out, for it would take long; {}", row.name, row.remedy)
+                    : fmt::format("{}: left out: {}; {}", row.name, row.why, row.remedy),
+                table.ranks);
+    }
+  }
+  return lines.text(is_curve);
+}
+
+std::string library_note(std::span<const job::PredictionTable> tables) {
+  // Rows by name, in the order of their first use.
+  std::vector<std::pair<std::string, LinesByRanks>> notes;
+  for (const job::PredictionTable& table : tables) {
+    for (const simulator::StrategyPrediction& row : table.rows) {
+      if (!models::strategy(row.name).library()) continue;
+      auto known = std::find_if(notes.begin(), notes.end(),
+                                [&](const auto& other) { return other.first == row.name; });
+      if (known == notes.end()) known = notes.insert(notes.end(), {row.name, {}});
+      std::string timed_by = row.timed_by;
+      if (const std::size_t to = timed_by.find(fmt::format(", scaled to {}", table.ranks));
+          tables.size() > 1 && to != std::string::npos)
+        timed_by.erase(to + std::string_view(", scaled").size(),
+                       fmt::format(" to {}", table.ranks).size());
+      known->second.say(fmt::format("{}: all-reduces timed by {}{}", row.name, timed_by,
+                                    row.by_library_model ? "; not ranked with ours" : ""),
+                        table.ranks);
     }
   }
   std::string text;
-  for (const auto& [line, ranks] : lines) {
-    text += line;
-    if (is_curve) text += fmt::format(" ({} ranks)", fmt::join(ranks, ", "));
-    text += "\n";
-  }
-  return text;
-}
-
-std::string library_note(const job::PredictionTable& table) {
-  std::string text;
-  std::set<std::string> noted;
-  for (const simulator::StrategyPrediction& row : table.rows) {
-    if (!models::strategy(row.name).library() || !noted.insert(row.name).second) continue;
-    text += fmt::format("{}: all-reduces timed by {}{}\n", row.name, row.timed_by,
-                        row.by_library_model ? "; not ranked with ours" : "");
-  }
+  for (const auto& [name, lines] : notes) text += lines.text(lines.size() > 1);
   return text;
 }
 
@@ -437,7 +463,7 @@ std::string to_text(const job::PredictionTable& table, int width) {
   text += setting_text(table.job);
   text += straggler_note(table);
   text += haste_note({&table, 1});
-  text += library_note(table);
+  text += library_note({&table, 1});
   text += k_fac_note(table);
   text += rows.not_shown();
   text += "\nAll times are predicted. They rest on:\n";

@@ -28,8 +28,9 @@ namespace paceline::cli {
 // numbers of ranks. Empty where there is none.
 [[nodiscard]] std::string haste_note(std::span<const job::PredictionTable> tables);
 
-// A line for each library that timed rows itself; empty where there is none.
-[[nodiscard]] std::string library_note(const job::PredictionTable& table);
+// A line for each strategy whose all-reduces a library timed, and what that rests on; where that differs
+// between the tables, a line for each, with their numbers of ranks. Empty where there is none.
+[[nodiscard]] std::string library_note(std::span<const job::PredictionTable> tables);
 
 // What the figures of the job's cluster and profile rest on: one line each, by provenance.
 [[nodiscard]] std::string basis_text(const job::Job& job);

@@ -69,7 +69,7 @@ std::string curve_text(const job::Job& job, std::span<const job::PredictionTable
       tables.front().rows.front().baseline_ranks == 1 ? "" : "s");
   text += setting_text(job);
   text += haste_note(tables);
-  text += library_note(tables.front());
+  text += library_note(tables);
   text += fmt::format("\nAll times are predicted (engine: {}). They rest on:\n", name(job.engine));
   text += fmt::format("  {:<18} {}\n", "compute", tables.front().rows.front().compute_source);
   return text + basis_text(job);

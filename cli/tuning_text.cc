@@ -116,7 +116,7 @@ Table strategies_table(const job::Tuning& tuning) {
 
 std::string strategies_text(const job::Tuning& tuning) {
   return strategies_table(tuning).text() + "\n" + haste_note({&tuning.table, 1}) +
-         library_note(tuning.table) + setting_text(tuning.table.job) +
+         library_note({&tuning.table, 1}) + setting_text(tuning.table.job) +
          "All times are predicted. `paceline predict` says what "
          "they rest on.\n";
 }

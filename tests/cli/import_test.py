@@ -77,6 +77,28 @@ class CalibrationImport(unittest.TestCase):
             self.assertEqual(more["timed_by"], f"its calibrated curve of 16 ranks, scaled to 64 {source}")
             self.assertGreater(more["communication_s"], row["communication_s"])
 
+    def test_a_curve_of_one_number_of_ranks_times_the_points_of_scale(self):
+        """The points say for themselves what timed them, whatever times the first one."""
+        with tempfile.TemporaryDirectory() as folder:
+            source = "(2.13-half-two-nodes.txt (nccl-tests, all_reduce_perf, in place, half sum))"
+            job = ("--model", "resnet50", "--cluster", "jizhi-p40", "--strategy", "nccl", "--profile", str(pathlib.Path(folder) / "p.json"))
+            row, _ = self.predicted(folder, "nccl_tests/2.13-half-two-nodes.txt", "nccl", "--ranks", "16")
+            predicted = json.loads(run("predict", *job, "--ranks", "16", "--baseline", "8", "--json").stdout)["strategies"][0]
+            points = json.loads(run("scale", *job, "--ranks", "8,16,32,64", "--json").stdout)["points"]
+            self.assertEqual(points[1]["strategies"][0], predicted)
+            self.assertEqual(predicted["iteration_s"], row["iteration_s"])
+            timed_by = [point["strategies"][0]["timed_by"] for point in points]
+            self.assertIn("NCCL 2.28.3-1's own choice", timed_by[0])
+            self.assertEqual(timed_by[1], f"its calibrated curve {source}")
+            text = run("scale", *job, "--ranks", "8,16,32,64").stdout
+            notes = [line for line in text.splitlines() if line.startswith("nccl: all-reduces")]
+            self.assertEqual(notes, [f"nccl: all-reduces timed by {timed_by[0]}; not ranked with ours (8 ranks)",
+                                     f"nccl: all-reduces timed by its calibrated curve {source} (16 ranks)",
+                                     f"nccl: all-reduces timed by its calibrated curve of 16 ranks, scaled {source} (32, 64 ranks)"])
+            # Nothing differs: no numbers of ranks.
+            text = run("scale", *job, "--ranks", "32,64").stdout
+            self.assertIn(f"nccl: all-reduces timed by its calibrated curve of 16 ranks, scaled {source}\n", text)
+
     def test_an_imported_all_reduce_of_osu_times_open_mpi(self):
         with tempfile.TemporaryDirectory() as folder:
             row, table = self.predicted(folder, "osu/5.6.2-allreduce.txt", "open-mpi", "--ranks", "16", "--wire", "fp32",
