@@ -69,6 +69,11 @@ def dead_links(site):
     return dead
 
 
+def outside_links(site):
+    """The addresses outside of the site that its pages link to, which no test reaches."""
+    return {link for path in site.rglob("*.html") for link in Page(path.read_text(encoding="utf-8")).links if urllib.parse.urlsplit(link).netloc}
+
+
 def setUpModule():
     """Builds the site once, for all tests."""
     global site, built
@@ -87,6 +92,9 @@ class Site(unittest.TestCase):
     def test_every_link_leads_somewhere(self):
         self.assertGreater(len(list(site.rglob("*.html"))), 50)
         self.assertEqual(dead_links(site), [])
+
+    def test_all_links_out_of_the_site_are_known(self):
+        self.assertEqual(outside_links(site), {"https://ui.perfetto.dev", "https://github.com/pradyunsg/furo"})  # the second is the theme's footer
 
     def test_a_dead_link_is_found(self):
         with tempfile.TemporaryDirectory() as folder:
