@@ -32,6 +32,11 @@ packages=(
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev   # tests and benchmarks
 )
 
+if ! command -v apt-get >/dev/null; then
+  echo "setup: no apt-get is here; install what these packages of Debian have: ${packages[*]}" >&2
+  exit 1
+fi
+
 missing=()
 for package in "${packages[@]}"; do
   if ! dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$'; then
@@ -42,11 +47,14 @@ if ((${#missing[@]} == 0)); then
   exit 0
 fi
 
-as_root=()
+as_root=(env DEBIAN_FRONTEND=noninteractive)
 if ((EUID != 0)); then
-  as_root=(sudo)
+  if ! command -v sudo >/dev/null; then
+    echo "setup: only root may install ${missing[*]}, and there is no sudo" >&2
+    exit 1
+  fi
+  as_root=(sudo "${as_root[@]}")  # sudo keeps no variables of the caller's
 fi
 echo "setup: installing ${missing[*]}" >&2
-export DEBIAN_FRONTEND=noninteractive
 "${as_root[@]}" apt-get update -qq
 "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
