@@ -18,6 +18,7 @@
 #include "cli/job/job.h"
 #include "cli/job/option_values.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
@@ -273,6 +274,7 @@ void run(const Options& options, const Words& words) {
   if (options.format != "auto")
     format = job::parsing_option(
         "--format", [&] { return calibration::import_format_from_name(options.format); });
+  Progress progress(fmt::format("reading {}", options.file));
   const std::string text = job::read_large_file(options.file, largest_trace_mib);
   if (!format) format = calibration::guessed_format(text, options.file);
   if (!options.network_out.empty() && *format != calibration::ImportFormat::kineto)
@@ -288,11 +290,13 @@ void run(const Options& options, const Words& words) {
   const models::Network* layers = network ? &*network : nullptr;
   calibration::ImportContext context = context_of(options, layers);
   if (traced && options.batch.empty()) context.batch_per_rank = traced->batch;
+  progress.show(fmt::format("importing {}", options.file), 0);
   calibration::Imported imported = calibration::import_text(*format, text, options.file, layers);
   if (traced)
     imported.remarks.insert(imported.remarks.begin(), traced->remarks.begin(),
                             traced->remarks.end());
   if (imported.machine) {
+    progress.end();
     describe(options, context, imported);
     return;
   }
@@ -301,6 +305,7 @@ void run(const Options& options, const Words& words) {
   // Without a profile to write, a throughput needs no ranks.
   calibration::Imported kept = imported;
   if (options.out.empty() && options.html.empty()) kept.throughputs.clear();
+  progress.show(fmt::format("fitting what {} has measured", options.file), 0);
   const calibration::ImportedProfile result = calibration::profile_of(kept, context);
   if (!options.plot.empty() && result.curves.empty())
     throw InputError({"--plot"}, "there is no curve in " + in_quotes(context.file), "leave it out");
@@ -313,6 +318,7 @@ void run(const Options& options, const Words& words) {
   // What is written can be read: times beyond all limits, or two tables of one thing, cannot.
   if (!options.out.empty() || !options.html.empty())
     (void)models::parse_profile(profile, context.file);
+  progress.end();
 
   print("{}: {}{}\n\n", context.file, imported.tool,
         imported.version.empty() ? "" : " " + imported.version);

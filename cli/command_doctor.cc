@@ -9,6 +9,7 @@
 #include "cli/job/option_values.h"
 #include "cli/output.h"
 #include "cli/output_format.h"
+#include "cli/progress.h"
 #include "cli/table.h"
 #include "models/base/json_records.h"
 #include "models/base/parse_units.h"
@@ -75,7 +76,10 @@ std::string text_of(const doctor::Findings& findings) {
 
 void run(const Options& options) {
   check_output_format(options.format);
-  const doctor::Findings findings = doctor::look_around(limit_of(options));
+  const std::chrono::milliseconds limit = limit_of(options);
+  Progress progress("asking libraries and drivers");
+  const doctor::Findings findings = doctor::look_around(limit);
+  progress.end();
   print_answer(options.format, {.json = [&] { return to_json(findings); },
                                 .csv = [&] { return csv_records(to_json(findings), {"parts"}); },
                                 .markdown = [&] { return table_of(findings).markdown(); },

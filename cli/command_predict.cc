@@ -74,7 +74,10 @@ void run(const Options& options, const Words& words) {
   for (const job::LoadedNetwork& network : job.networks) {
     PredictionProgress progress(job, network, ranks, width);
     tables.push_back(predict_table(job, network, ranks, progress.observer()));
-    if (options.sensitivity) add_sensitivity(tables.back());
+    if (options.sensitivity) {
+      progress.show("the best row on a cluster of which a part is better");
+      add_sensitivity(tables.back());
+    }
   }
   warn(all_warnings(tables));
   write_timelines(tables.front(), options, words);

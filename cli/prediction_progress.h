@@ -17,6 +17,8 @@ class PredictionProgress {
 
   // The callbacks for predict_table. They refer to this object.
   [[nodiscard]] job::TableObserver observer();
+  // Says what else is predicted, once the rows are done.
+  void show(const std::string& what) { progress_.show(where_ + ", " + what, 0); }
 
  private:
   const job::Job& job_;
