@@ -10,13 +10,16 @@ A page has these blocks, and a test runs those of a page in the order in which t
 - ```python: lines of a script of docs/examples that the page names.
 - ```text, ```yaml, ```cpp: no commands.
 
-What a block needs beside paceline stands behind its language: ```sh needs=torch.
+What a block needs beside paceline stands behind its language: ```sh needs=torch. A block that no test can
+run says why: ```sh not-run: it starts a job of Slurm. Its commands and options must be there nevertheless.
 """
 
 import dataclasses
 import re
 
-LANGUAGES = ("console", "sh", "bash", "python", "text", "yaml", "cpp")
+LANGUAGES = ("console", "sh", "bash", "python", "text", "yaml", "cpp", "{toctree}")
+CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```[ \t]*$", re.M | re.S)
 
 
@@ -26,13 +29,17 @@ class Block:
     language: str
     needs: tuple
     text: str
+    not_run: str = ""  # why no test runs it; empty where one does
+    info: str = ""     # all that stands behind the fence
 
 
 def blocks(page):
     found = []
     for match in FENCE.finditer(page):
-        language, _, needs = match["info"].partition(" needs=")
-        found.append(Block(page.count("\n", 0, match.start("text")) + 1, language.strip(), tuple(needs.split(",")) if needs else (), match["text"]))
+        info, _, reason = match["info"].partition(" not-run:")
+        language, _, needs = info.partition(" needs=")
+        found.append(Block(page.count("\n", 0, match.start("text")) + 1, language.strip(), tuple(needs.strip().split(",")) if needs else (),
+                           match["text"], reason.strip(), match["info"]))
     return found
 
 
@@ -48,6 +55,19 @@ def commands(block):
             found[-1] = (found[-1][0], found[-1][1] + line)
         else:
             raise ValueError(f"line {block.line}: output without a command")
+    return found
+
+
+def spelled(text):
+    """[(words, options)] of each call of paceline in the text of a shell or of prose: the words that may name a command and its
+    subcommand, and the options. What stands for others (..., FILE) is left out."""
+    found = []
+    for line in text.replace("\\\n", " ").splitlines():
+        for part in re.split(r"&&|;|\s\|\s", re.split(r"\s#\s", line)[0]):
+            call = re.search(r"(?:^|\s)paceline\s+(.*)", part.strip())
+            if call:
+                words = call[1].split()
+                found.append((tuple(word for word in words[:2] if re.fullmatch(r"[a-z][a-z-]*", word)), tuple(OPTION.findall(call[1]))))
     return found
 
 
