@@ -13,23 +13,30 @@
 // modules are. An aten::add or add_ counts only if backward goes through it, since batch norms
 // count their batches by one.
 //
-// kind of layer              module             operator
-// convolution                Conv2d             aten::conv2d, convolution
-// fully_connected            Linear             aten::linear, addmm
-// batch_norm                 BatchNorm1d, 2d    aten::batch_norm
-// relu                       ReLU               aten::relu, relu_
-// max_pool                   MaxPool2d          aten::max_pool2d
-// average_pool               AvgPool2d          aten::avg_pool2d
-// adaptive_average_pool      AdaptiveAvgPool2d  aten::adaptive_avg_pool2d
+// kind of layer              module                    operator
+// convolution                Conv2d                    aten::conv2d, convolution
+// fully_connected, linear,   Linear                    aten::linear, addmm
+//   tied_linear
+// batch_norm                 BatchNorm1d, 2d           aten::batch_norm
+// relu                       ReLU and its like         aten::relu, hardtanh, leaky_relu, threshold
+// gelu, tanh                 GELU, Tanh and their like aten::gelu, silu, tanh, sigmoid and others
+// max_pool                   MaxPool2d                 aten::max_pool2d
+// average_pool               AvgPool2d                 aten::avg_pool2d
+// adaptive_average_pool      AdaptiveAvgPool2d         aten::adaptive_avg_pool2d
 // lrn                        LocalResponseNorm
-// dropout                    Dropout            aten::dropout, dropout_
-// add                                           aten::add, add_
-// concat                                        aten::cat, concat
-// flatten                    Flatten            aten::flatten
-// softmax_cross_entropy      CrossEntropyLoss   aten::cross_entropy_loss
+// dropout                    Dropout, Dropout2d        aten::dropout, feature_dropout
+// add                                                  aten::add, add_
+// concat                                               aten::cat, concat
+// flatten                    Flatten                   aten::flatten
+// embedding                  Embedding                 aten::embedding
+// layer_norm                 LayerNorm                 aten::layer_norm
+// attention                                            aten::scaled_dot_product_attention, or a softmax
+//                                                      between two of aten::bmm, baddbmm, matmul
+// softmax_cross_entropy      CrossEntropyLoss          aten::cross_entropy_loss
 //
 // Ways 2 and 3 need the layers of a kind to stand in the network in the order in which they run. A
-// kind whose number differs is left out, and a remark says so.
+// kind whose number differs is left out, and a remark says so. So do remarks of kinds that no operator
+// tells, of how the time is shared between kinds, and of what has no layer, by name, from 1 % of a pass.
 //
 // The backward of a layer is the "autograd::engine::evaluate_function" whose "Sequence number" is
 // that of an operator within the layer's forward (the last one that has it); a trace without these

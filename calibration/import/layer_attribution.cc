@@ -5,10 +5,11 @@
 // sequence number in backward, belongs to the same layer.
 #include "calibration/import/layer_attribution.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -26,35 +27,54 @@ using Step = KinetoTrace::Step;
 constexpr double us = 1e-6;
 constexpr int none = KinetoTrace::none;
 
+// Kinds of layers that the same operators compute, and what they are called in a trace. Where a network
+// has layers of several of the kinds, they are told apart by their order alone.
 struct KindNames {
-  std::string_view kind;
-  std::array<std::string_view, 2> modules;
-  std::array<std::string_view, 2> operators;
+  std::array<std::string_view, 3> kinds;
+  std::array<std::string_view, 10> modules;
+  std::array<std::string_view, 18> operators;
 };
 
-constexpr std::array<KindNames, 18> kinds = {{
-    {"convolution", {"Conv2d", ""}, {"aten::conv2d", "aten::convolution"}},
-    {"fully_connected", {"Linear", ""}, {"aten::linear", "aten::addmm"}},
-    {"batch_norm", {"BatchNorm2d", "BatchNorm1d"}, {"aten::batch_norm", ""}},
-    {"relu", {"ReLU", ""}, {"aten::relu", "aten::relu_"}},
-    {"max_pool", {"MaxPool2d", ""}, {"aten::max_pool2d", ""}},
-    {"average_pool", {"AvgPool2d", ""}, {"aten::avg_pool2d", ""}},
-    {"adaptive_average_pool", {"AdaptiveAvgPool2d", ""}, {"aten::adaptive_avg_pool2d", ""}},
-    {"lrn", {"LocalResponseNorm", ""}, {"", ""}},
-    {"dropout", {"Dropout", ""}, {"aten::dropout", "aten::dropout_"}},
-    {"add", {"", ""}, {"aten::add", "aten::add_"}},
-    {"concat", {"", ""}, {"aten::cat", "aten::concat"}},
-    {"flatten", {"Flatten", ""}, {"aten::flatten", ""}},
-    {"embedding", {"Embedding", ""}, {"aten::embedding", ""}},
-    {"linear", {"Linear", ""}, {"aten::linear", "aten::addmm"}},
-    {"layer_norm", {"LayerNorm", ""}, {"aten::layer_norm", ""}},
-    {"gelu", {"GELU", ""}, {"aten::gelu", ""}},
-    {"tanh", {"Tanh", ""}, {"aten::tanh", ""}},
-    {"softmax_cross_entropy", {"CrossEntropyLoss", ""}, {"aten::cross_entropy_loss", ""}},
+// Attention is the first, for what is inside it is of no other kind.
+constexpr std::array<KindNames, 17> kinds = {{
+    {{"attention"},
+     {},
+     {"aten::scaled_dot_product_attention", "aten::_scaled_dot_product_attention"}},
+    {{"convolution"}, {"Conv2d"}, {"aten::conv2d", "aten::convolution"}},
+    {{"fully_connected", "linear", "tied_linear"},
+     {"Linear", "NonDynamicallyQuantizableLinear"},
+     {"aten::linear", "aten::addmm"}},
+    {{"batch_norm"}, {"BatchNorm2d", "BatchNorm1d", "SyncBatchNorm"}, {"aten::batch_norm"}},
+    {{"relu"},
+     {"ReLU", "ReLU6", "LeakyReLU", "Hardtanh", "Threshold"},
+     {"aten::relu", "aten::relu_", "aten::relu6", "aten::relu6_", "aten::hardtanh",
+      "aten::hardtanh_", "aten::leaky_relu", "aten::leaky_relu_", "aten::threshold",
+      "aten::threshold_"}},
+    {{"max_pool"}, {"MaxPool2d"}, {"aten::max_pool2d"}},
+    {{"average_pool"}, {"AvgPool2d"}, {"aten::avg_pool2d"}},
+    {{"adaptive_average_pool"}, {"AdaptiveAvgPool2d"}, {"aten::adaptive_avg_pool2d"}},
+    {{"lrn"}, {"LocalResponseNorm"}, {}},
+    {{"dropout"},
+     {"Dropout", "Dropout2d"},
+     {"aten::dropout", "aten::dropout_", "aten::feature_dropout", "aten::feature_dropout_"}},
+    {{"add"}, {}, {"aten::add", "aten::add_"}},
+    {{"concat"}, {}, {"aten::cat", "aten::concat"}},
+    {{"flatten"}, {"Flatten"}, {"aten::flatten"}},
+    {{"embedding"}, {"Embedding"}, {"aten::embedding"}},
+    {{"layer_norm"}, {"LayerNorm"}, {"aten::layer_norm"}},
+    {{"gelu", "tanh"},
+     {"GELU", "SiLU", "Hardswish", "Hardsigmoid", "ELU", "SELU", "Mish", "Softplus", "Tanh",
+      "Sigmoid"},
+     {"aten::gelu", "aten::gelu_", "aten::silu", "aten::silu_", "aten::hardswish",
+      "aten::hardswish_", "aten::hardsigmoid", "aten::hardsigmoid_", "aten::elu", "aten::elu_",
+      "aten::selu", "aten::mish", "aten::mish_", "aten::softplus", "aten::tanh", "aten::tanh_",
+      "aten::sigmoid", "aten::sigmoid_"}},
+    {{"softmax_cross_entropy"}, {"CrossEntropyLoss"}, {"aten::cross_entropy_loss"}},
 }};
 
-bool is_one_of(std::string_view name, const std::array<std::string_view, 2>& names) {
-  return !name.empty() && (name == names[0] || name == names[1]);
+template <std::size_t n>
+bool is_one_of(std::string_view name, const std::array<std::string_view, n>& names) {
+  return !name.empty() && std::find(names.begin(), names.end(), name) != names.end();
 }
 
 // The class of a module: that of "nn.Module: Conv2d_0" is "Conv2d".
@@ -111,15 +131,86 @@ class Attribution {
           "layers of kind {} are left out: the network has {}, an iteration of the trace {}", kind,
           found.first, found.second));
     }
-    if (backward_total_ > 0 && backward_found_ < 0.99 * backward_total_)
-      imported.remarks.push_back(
-          fmt::format("{:.0f} % of backward belongs to no layer, gradients' accumulation among it",
-                      100 * (1 - backward_found_ / backward_total_)));
+    remark_on_unknown_kinds(imported);
+    remark_on_shares(imported);
+    forward_time_.remark(imported, "forward");
+    if (backward_total_ > 0) backward_time_.remark(imported, "backward");
     if (backward_total_ == 0)
       imported.remarks.emplace_back("there is no backward in this trace: its times are 0");
   }
 
  private:
+  // The time of a pass, and what of it is of no layer, by name.
+  struct PassTime {
+    double all = 0;
+    std::map<std::string, double> without_layer = {};
+
+    void remark(Imported& imported, std::string_view pass) const {
+      std::vector<std::pair<double, std::string>> others;
+      double lost = 0;
+      for (const auto& [name, time] : without_layer) {
+        others.emplace_back(time, name);
+        lost += time;
+      }
+      if (lost <= 0.01 * all) return;
+      std::sort(others.rbegin(), others.rend());
+      constexpr std::size_t most = 5;
+      std::string text;
+      for (std::size_t i = 0; i < std::min(others.size(), most); ++i)
+        text += fmt::format("{}{} {:.1f} %", i == 0 ? "" : ", ", others[i].second,
+                            100 * others[i].first / all);
+      if (others.size() > most) text += fmt::format(", {} more", others.size() - most);
+      imported.remarks.push_back(
+          fmt::format("{:.0f} % of {} belongs to no layer: {}", 100 * lost / all, pass, text));
+    }
+  };
+
+  // Layers that a trace is not searched for have no time, which nothing else says.
+  void remark_on_unknown_kinds(Imported& imported) const {
+    if (named_) return;
+    std::map<std::string_view, int> unknown;
+    for (const models::Layer& layer : network_.layers()) {
+      const std::string_view kind = models::name(layer.kind);
+      const bool is_known = std::any_of(kinds.begin(), kinds.end(), [&](const KindNames& names) {
+        return is_one_of(kind, names.kinds);
+      });
+      if (!is_known) ++unknown[kind];
+    }
+    for (const auto& [kind, count] : unknown)
+      imported.remarks.push_back(fmt::format(
+          "layers of kind {} are left out: no operator alone tells the network's {}", kind, count));
+  }
+
+  // How the time of the layers is shared between their kinds, forward and backward together.
+  void remark_on_shares(Imported& imported) const {
+    std::map<std::string_view, double> of_kind;
+    double all = 0;
+    for (const ImportedLayer& timed : imported.layers) {
+      const models::LayerKind& kind =
+          network_.layers()[static_cast<std::size_t>(by_name_.at(timed.layer))].kind;
+      const double time = (timed.forward.value + timed.backward.value).value();
+      of_kind[models::name(kind)] += time;
+      all += time;
+    }
+    if (all <= 0) return;
+    std::vector<std::pair<double, std::string_view>> shares;
+    for (const auto& [kind, time] : of_kind) shares.emplace_back(time, kind);
+    std::sort(shares.rbegin(), shares.rend());
+    std::string text;
+    for (const auto& [time, kind] : shares)
+      text += fmt::format("{}{} {:.1f} %", text.empty() ? "" : ", ", kind, 100 * time / all);
+    imported.remarks.push_back(fmt::format("time of the layers by kind: {}", text));
+  }
+
+  // The name of a root operator, without what autograd says around it.
+  static std::string name_of_root(const Operator& root) {
+    std::string_view name = root.name;
+    for (const std::string_view around : std::array<std::string_view, 2>{
+             "autograd::engine::evaluate_function: ", "torch::autograd::"})
+      if (name.starts_with(around)) name.remove_prefix(around.size());
+    return std::string(without_number(name));
+  }
+
   static Figure<Seconds> figure(const std::vector<double>& times_us, const std::string& source) {
     std::vector<Seconds> times;
     for (const double time : times_us) times.emplace_back(time * us);
@@ -176,7 +267,13 @@ class Attribution {
       const Operator& op = trace_.operators[i];
       if (op.begin < step.begin || op.begin >= std::min(step.end, step.backward)) continue;
       const int layer = layer_at(scopes, op);
-      if (on_gpu_ && layer != none) forward[static_cast<std::size_t>(layer)] += own_us(i);
+      const double own = own_us(i);
+      if (on_gpu_ && layer != none) forward[static_cast<std::size_t>(layer)] += own;
+      forward_time_.all += own;
+      if (layer == none && own > 0)
+        forward_time_
+            .without_layer[name_of_root(trace_.operators[static_cast<std::size_t>(op.root)])] +=
+            own;
       if (op.backward_unknown && layer != none) ran[static_cast<std::size_t>(layer)] = false;
       if (op.sequence < 0) continue;
       const auto [claim, is_new] = claims.try_emplace(op.sequence, op.begin, layer);
@@ -189,9 +286,12 @@ class Attribution {
       if (!root.is_backward()) continue;
       const double time = own_us(i);
       backward_total_ += time;
+      backward_time_.all += time;
       const auto claim = claims.find(root.sequence);
-      if (claim == claims.end() || claim->second.second == none) continue;
-      backward_found_ += time;
+      if (claim == claims.end() || claim->second.second == none) {
+        if (time > 0) backward_time_.without_layer[name_of_root(root)] += time;
+        continue;
+      }
       backward[static_cast<std::size_t>(claim->second.second)] += time;
     }
     for (std::size_t i = 0; i < ran.size(); ++i) {
@@ -236,10 +336,18 @@ class Attribution {
   [[nodiscard]] std::vector<Scope> scopes_by_kind(const Step& step) {
     const std::vector<int> differentiated = roots_of_backward(step);
     std::vector<Scope> scopes;
+    std::size_t attentions = 0;  // of the scopes
+    const auto is_in_attention = [&](const Scope& scope) {
+      return std::any_of(scopes.begin(), scopes.begin() + static_cast<std::ptrdiff_t>(attentions),
+                         [&](const Scope& outer) {
+                           return outer.thread == scope.thread && outer.begin <= scope.begin &&
+                                  scope.end <= outer.end;
+                         });
+    };
     for (const KindNames& names : kinds) {
       std::vector<int> layers;
       for (std::size_t i = 0; i < network_.layers().size(); ++i) {
-        if (models::name(network_.layers()[i].kind) == names.kind)
+        if (is_one_of(models::name(network_.layers()[i].kind), names.kinds))
           layers.push_back(static_cast<int>(i));
       }
       if (layers.empty()) continue;
@@ -248,8 +356,11 @@ class Attribution {
         const std::vector<Scope> operators = operator_scopes(step, names, differentiated);
         if (operators.size() == layers.size() || found.empty()) found = operators;
       }
+      const bool is_attention = names.kinds[0] == "attention";
+      if (is_attention && found.empty()) found = unfused_attention(step);
+      std::erase_if(found, is_in_attention);
       if (found.size() != layers.size()) {
-        missed_.try_emplace(names.kind, layers.size(), found.size());
+        missed_.try_emplace(kinds_of(layers), layers.size(), found.size());
         continue;
       }
       std::stable_sort(found.begin(), found.end(),
@@ -258,8 +369,20 @@ class Attribution {
         found[i].layer = layers[i];
         scopes.push_back(found[i]);
       }
+      if (is_attention) attentions = scopes.size();
     }
     return scopes;
+  }
+
+  // "gelu", or "fully_connected and linear".
+  [[nodiscard]] std::string kinds_of(const std::vector<int>& layers) const {
+    std::vector<std::string_view> names;
+    for (const int layer : layers) {
+      const std::string_view kind =
+          models::name(network_.layers()[static_cast<std::size_t>(layer)].kind);
+      if (std::find(names.begin(), names.end(), kind) == names.end()) names.push_back(kind);
+    }
+    return fmt::format("{}", fmt::join(names, " and "));
   }
 
   [[nodiscard]] std::vector<Scope> module_scopes(const Step& step, const KindNames& names) const {
@@ -299,9 +422,30 @@ class Attribution {
       if (op.parent != none || !is_forward(op.begin, step) || !is_one_of(op.name, names.operators))
         continue;
       const bool counts =
-          names.kind != "add" ||
+          names.kinds[0] != "add" ||
           std::binary_search(differentiated.begin(), differentiated.end(), static_cast<int>(i));
       if (counts) found.push_back({op.begin, op.end, op.thread, none});
+    }
+    return found;
+  }
+
+  // A softmax between two products of batches of matrices, with all that runs from the first to the
+  // second: what multi_head_attention_forward computes between its projections where no operator does
+  // all of it.
+  [[nodiscard]] std::vector<Scope> unfused_attention(const Step& step) const {
+    constexpr std::array<std::string_view, 3> products = {"aten::bmm", "aten::baddbmm",
+                                                          "aten::matmul"};
+    std::vector<Scope> found;
+    const Operator* product = nullptr;  // the last one
+    const Operator* scores = nullptr;   // the product that a softmax is behind
+    for (const Operator& op : trace_.operators) {
+      if (op.parent != none || !is_forward(op.begin, step)) continue;
+      if (product != nullptr && product->thread != op.thread) product = scores = nullptr;
+      if (op.name == "aten::softmax") scores = product;
+      if (!is_one_of(op.name, products)) continue;
+      if (scores != nullptr) found.push_back({scores->begin, op.end, op.thread, none});
+      product = scores == nullptr ? &op : nullptr;
+      scores = nullptr;
     }
     return found;
   }
@@ -315,9 +459,10 @@ class Attribution {
   std::vector<std::vector<double>>
       forward_;  // of each layer, one for each step that it is found in
   std::vector<std::vector<double>> backward_;
-  std::map<std::string_view, std::pair<std::size_t, std::size_t>> missed_;
+  std::map<std::string, std::pair<std::size_t, std::size_t>> missed_;
   double backward_total_ = 0;
-  double backward_found_ = 0;
+  PassTime forward_time_;
+  PassTime backward_time_;
 };
 
 }  // namespace

@@ -20,12 +20,17 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Json = nlohmann::json;
 
-models::Network tiny_net() {
-  std::ifstream in(test::source_path("docs/examples/tiny-net.yaml"));
+models::Network example(const std::string& name) {
+  std::ifstream in(test::source_path("docs/examples/" + name));
   const std::string text{std::istreambuf_iterator<char>(in), {}};
-  return models::parse_network_yaml(text, "tiny-net.yaml");
+  return models::parse_network_yaml(text, name);
+}
+
+models::Network tiny_net() {
+  return example("tiny-net.yaml");
 }
 
 Imported parsed(const std::string& text) {
@@ -103,6 +108,31 @@ double median_of(const Json& list, const std::string& name, std::size_t k, std::
   }
   EXPECT_EQ(found, 3 * of) << name;
   return middle(times);
+}
+
+// A real transformer: every kind of layer but add is timed, attention without an operator of its own,
+// and what has no layer is said by name.
+TEST(BareTrace, ATransformersLayersAreTold) {
+  const Imported imported = parse_kineto(golden_import("pytorch/1.13-transformer.json"),
+                                         "trace.json", example("tiny-encoder.yaml"));
+  EXPECT_EQ(imported.iterations, 2u);
+  std::map<std::string, const ImportedLayer*> layers;
+  for (const ImportedLayer& layer : imported.layers) {
+    layers[layer.layer] = &layer;
+    EXPECT_GT(layer.forward.value, Seconds{0}) << layer.layer;
+    EXPECT_GT(layer.backward.value, Seconds{0}) << layer.layer;
+  }
+  std::vector<std::string> untold;
+  const models::Network network = example("tiny-encoder.yaml");
+  for (const models::Layer& layer : network.layers())
+    if (!layers.contains(layer.name)) untold.push_back(layer.name);
+  EXPECT_THAT(untold, testing::ElementsAre("add", "encoder.add1", "encoder.add2"));
+  // The dropout inside attention is attention's: it is none of the network's three.
+  EXPECT_THAT(imported.remarks, Not(Contains(HasSubstr("of kind dropout"))));
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("layers of kind add are left out")));
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("time of the layers by kind: ")));
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("% of forward belongs to no layer: ")));
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("% of backward belongs to no layer: ")));
 }
 
 TEST(BareTrace, RealTracesAreRead) {

@@ -21,7 +21,8 @@ class CalibrationImport(unittest.TestCase):
             self.assertGreaterEqual(len(files), 3, path)
             for file in files:
                 if words is None:
-                    words_of_file = () if "shapes" in file.name else ("--model", str(EXAMPLES / "tiny-net.yaml"))
+                    network = "tiny-encoder.yaml" if "transformer" in file.name else "tiny-net.yaml"
+                    words_of_file = () if "shapes" in file.name else ("--model", str(EXAMPLES / network))
                 else:
                     words_of_file = () if "latency" in file.name or "bw" in file.name else words
                 result = run("calibrate", "import", str(file), *words_of_file)

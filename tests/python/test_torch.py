@@ -1,5 +1,6 @@
 """Networks from PyTorch: the same layers as the zoo's, exact totals, and one error for what has no layer."""
 
+import os
 import random
 
 import numpy as np
@@ -29,6 +30,23 @@ def test_a_resnet_is_the_zoos(models, name):
     asked = {"cluster": "jizhi-p40", "ranks": 64, "strategy": "hybrid", "profile": None}
     assert paceline.predict(network, **asked).best.plan.buckets.tolist() == \
         paceline.predict(ours, **asked).best.plan.buckets.tolist()
+
+
+IMPORTED = ("alexnet", "densenet", "googlenet", "inception_v3", "mnasnet", "mobilenet_v2", "regnet_x_", "resnet",
+            "resnext", "squeezenet", "vgg", "wide_resnet")
+
+
+@pytest.mark.skipif("PACELINE_SLOW" not in os.environ, reason="five minutes: ctest -C slow runs it")
+def test_every_model_of_these_families_has_an_exact_total(models, monkeypatch):
+    for name in [name for name in dir(torch.nn.init) if name.endswith("_") and not name.startswith("_")]:
+        monkeypatch.setattr(torch.nn.init, name, lambda tensor, *more, **named: tensor)
+    names = [name for name in models.list_models(module=models) if name.startswith(IMPORTED)]
+    assert len(names) == 39
+    for name in names:
+        heads = {"aux_logits": False, "init_weights": False} if name in ("googlenet", "inception_v3") else {}
+        module = getattr(models, name)(weights=None, **heads)
+        network = paceline.from_torch(module, images(299 if name == "inception_v3" else 224))
+        assert network.parameters == count(module), name
 
 
 @pytest.mark.parametrize("name, parameters", [
@@ -124,6 +142,28 @@ def test_a_transformer(norm_first):
     assert network.parameters == count(module)  # the tied table counts once
     assert network.document["sequence"] == 32
     assert list(network.layers["kind"]).count("attention") == 3
+
+
+def test_positions_are_added_to_tokens():
+    class Tokens(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokens, self.positions, self.head = nn.Embedding(50, 8), nn.Embedding(16, 8), nn.Linear(8, 50)
+
+        def forward(self, x):
+            return self.head(self.positions(torch.arange(16)) + self.tokens(x))
+
+    module = Tokens()
+    network = paceline.from_torch(module, torch.zeros(3, 16, dtype=torch.int64))
+    assert network.parameters == count(module)
+    assert list(network.layers["kind"]) == ["embedding", "embedding", "add", "linear", "softmax_cross_entropy"]
+
+    class Other(Tokens):
+        def forward(self, x):
+            return self.head(self.tokens(x) + self.tokens.weight[0])
+
+    with pytest.raises(paceline.InputError, match="add of different shapes"):
+        paceline.from_torch(Other(), torch.zeros(3, 16, dtype=torch.int64))
 
 
 def test_the_module_is_not_changed():

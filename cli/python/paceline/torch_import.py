@@ -75,6 +75,7 @@ class _Reader:
         self.module, self.layers = module, layers
         self.of: dict[Any, str | None] = {}  # the layer whose output a node is
         self.tables: dict[int, str] = {}  # embeddings, by their weights
+        self.positions: set[str | None] = set()  # embeddings of places, and what keeps their shape
         self.with_parameters: set[str] = set()
         self.refused: set[Any] = set()  # nodes without a layer, and what reads them
 
@@ -163,8 +164,14 @@ class _Reader:
         add, first = self.layers.add, node.args[0] if node.args else None
         if operator in ("add", "iadd", "add_"):
             others = [arg for arg in node.args if hasattr(arg, "op")]
-            if len(others) != 2 or _shape(others[0]) != _shape(others[1]):
-                raise _NoLayer("of different shapes")
+            if len(others) == 2 and _shape(others[0]) != _shape(others[1]):
+                # Positions of a sequence are the same in each sample.
+                others.sort(key=lambda arg: -len(_shape(arg)))
+                whole, second = _shape(others[0]), _shape(others[1])
+                if not (second in (whole[1:], (1, *whole[1:])) and self.of.get(others[1]) in self.positions):
+                    raise _NoLayer("of different shapes")
+            elif len(others) != 2:
+                raise _NoLayer("of a number")
             return add(node.name, "add", [self._layer(arg) for arg in others])
         if operator in ("cat", "concat"):
             return self._concat(node)
@@ -285,6 +292,8 @@ class _Reader:
         layer = self.layers.add(name, "embedding", [INPUT], of=of, entries=module.num_embeddings,
                                 features=module.embedding_dim)
         self.tables[id(module.weight)] = layer
+        if of == "positions":
+            self.positions.add(layer)
         return layer
 
     def _attend(self, name: str, source: str, attention: Any) -> str:

@@ -32,6 +32,41 @@ class TinyNet(torch.nn.Module):
         return self.run("loss", functional.cross_entropy, self.run("fc", self.fc, torch.flatten(d, 1)), y)
 
 
+class TinyEncoder(torch.nn.Module):
+    """docs/examples/tiny-encoder.yaml: tokens with positions, one layer of an encoder, and a head."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.positions = torch.nn.Embedding(50, 32), torch.nn.Embedding(16, 32)
+        self.encoder = torch.nn.TransformerEncoderLayer(32, 4, 64, batch_first=True, activation="gelu")
+        self.norm, self.head = torch.nn.LayerNorm(32), torch.nn.Linear(32, 50)
+
+    def forward(self, x):
+        return self.head(self.norm(self.encoder(self.tokens(x) + self.positions(torch.arange(16)))))
+
+
+def trace_encoder(path):
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    network = TinyEncoder()
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1, foreach=True)
+    x, y = torch.randint(0, 50, (4, 16)), torch.randint(0, 50, (4 * 16,))
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        functional.cross_entropy(network(x).flatten(0, 1), y).backward()
+        optimizer.step()
+
+    for _ in range(5):
+        step()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU],
+                                schedule=torch.profiler.schedule(wait=0, warmup=1, active=2),
+                                on_trace_ready=lambda profile: profile.export_chrome_trace(path)) as profile:
+        for _ in range(3):
+            step()
+            profile.step()
+
+
 def trace(path, named=False, scheduled=False, legacy=False):
     torch.manual_seed(0)
     torch.set_num_threads(1)
@@ -64,3 +99,4 @@ folder = pathlib.Path(sys.argv[1])
 trace(str(folder / "1.13-profiler-schedule.json"), scheduled=True)
 trace(str(folder / "1.13-autograd-profiler.json"))
 trace(str(folder / "1.13-autograd-profiler-legacy-named.json"), named=True, legacy=True)
+trace_encoder(str(folder / "1.13-transformer.json"))
