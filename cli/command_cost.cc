@@ -18,11 +18,13 @@ struct Options {
   job::JobOptions job;
   job::TrainingRunOptions run;
   bool wide = false;
+  std::string top;
   OutputFormat format;
 };
 
 void run(const Options& options) {
   check_output_format(options.format);
+  const std::size_t top = parse_top(options.top);
   Progress progress;
   const job::CostTable table = job::cost_table(
       options.job, options.run,
@@ -37,11 +39,12 @@ void run(const Options& options) {
            [&] {
              return csv_records(to_json(table), {"strategies"}, {"model", "cluster", "ranks"});
            },
-       .markdown = [&] { return to_markdown(table); },
+       .markdown = [&] { return to_markdown(table, top); },
        .text =
            [&] {
              const int width = options.wide ? unlimited_width : table_width();
-             return wrapped(to_text(table, width), output_is_terminal() ? width : unlimited_width);
+             return wrapped(to_text(table, width, top),
+                            output_is_terminal() ? width : unlimited_width);
            }});
 }
 
@@ -59,6 +62,7 @@ void add_cost(Command& app) {
   add_node_power_option(command, options->run);
   add_plan_option(command, options->job.plan);
   add_wide_option(command, options->wide);
+  add_top_option(command, options->top);
   add_output_formats(command, options->format);
   command.on_run([options] { run(*options); });
 }

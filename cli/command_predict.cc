@@ -26,6 +26,7 @@ struct Options {
   std::string html;
   bool sensitivity = false;
   bool wide = false;
+  std::string top;
   OutputFormat format;
 };
 
@@ -67,6 +68,7 @@ void write_timelines(const job::PredictionTable& table, const Options& options,
 
 void run(const Options& options, const Words& words) {
   check_output_format(options.format);
+  const std::size_t top = parse_top(options.top);
   const job::Job job = load(options);
   const int ranks = ranks_of(options.job, job);
   const int width = options.wide ? unlimited_width : table_width();
@@ -106,11 +108,13 @@ void run(const Options& options, const Words& words) {
                                 {"model", "cluster", "ranks", "batch_per_rank", "precision"});
            },
        .markdown =
-           [&] { return of_each("\n", [](const auto& table) { return to_markdown(table); }); },
+           [&] {
+             return of_each("\n", [&](const auto& table) { return to_markdown(table, top); });
+           },
        .text =
            [&] {
              return of_each("\n\n", [&](const auto& table) {
-               return wrapped(to_text(table, width),
+               return wrapped(to_text(table, width, top),
                               output_is_terminal() ? width : unlimited_width);
              });
            }});
@@ -140,6 +144,7 @@ void add_predict(Command& app) {
                    "Also say what the fastest row would gain by better NICs, links, or devices");
   add_what_if_option(command, options->job.what_if);
   add_wide_option(command, options->wide);
+  add_top_option(command, options->top);
   add_html_option(command, options->html);
   add_output_formats(command, options->format);
   command.on_run([options](const Words& words) { run(*options, words); });

@@ -22,6 +22,7 @@ struct Options {
   std::string measured;
   std::string html;
   bool wide = false;
+  std::string top;
   OutputFormat format;
 };
 
@@ -40,6 +41,7 @@ void write_report_of(const std::vector<job::PredictionTable>& tables, const std:
 
 void run(const Options& options, const Words& words) {
   check_output_format(options.format);
+  const std::size_t top = parse_top(options.top);
   job::Job job = load_job(options.job);
   check_outputs_of(options.job, {{"--html", options.html}});
   const int width = options.wide ? unlimited_width : table_width();
@@ -55,7 +57,7 @@ void run(const Options& options, const Words& words) {
           },
       .point =
           [&](const std::vector<job::PredictionTable>& done) {
-            progress.show_rows(points_text(job, done, width));
+            progress.show_rows(points_text(job, done, width, top));
           }};
   const std::vector<job::PredictionTable> tables = scaling_curve(job, ranks, observer);
   progress.end();
@@ -70,10 +72,10 @@ void run(const Options& options, const Words& words) {
                           scaling_json(tables, measured), {"points", "strategies"},
                           {"model", "cluster", "ranks", "batch_per_rank", "precision"});
                     },
-                .markdown = [&] { return points_markdown(job, tables); },
+                .markdown = [&] { return points_markdown(job, tables, top); },
                 .text =
                     [&] {
-                      return wrapped(curve_text(job, tables, width),
+                      return wrapped(curve_text(job, tables, width, top),
                                      output_is_terminal() ? width : unlimited_width);
                     }});
 }
@@ -93,6 +95,7 @@ void add_scale(Command& app) {
   add_baseline_option(command, options->job.baseline);
   add_what_if_option(command, options->job.what_if);
   add_wide_option(command, options->wide);
+  add_top_option(command, options->top);
   add_measured_throughputs_option(command, options->measured);
   add_html_option(command, options->html);
   add_output_formats(command, options->format);

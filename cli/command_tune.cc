@@ -36,11 +36,13 @@ struct Options {
   std::string html;
   OutputFormat format;
   bool wide = false;
+  std::string top;
   bool why = false;
 };
 
 void run(const Options& options, const Words& words) {
   check_output_format(options.format);
+  const std::size_t top = parse_top(options.top);
   job::Job job = load_job(options.job);
   job::compare_with_others(job);
   job::leave_out_untimed(job);
@@ -103,11 +105,11 @@ void run(const Options& options, const Words& words) {
                     [&] {
                       return csv_records(document(), {"buckets"}, {"model", "cluster", "ranks"});
                     },
-                .markdown = [&] { return to_markdown(tuning); },
+                .markdown = [&] { return to_markdown(tuning, top); },
                 .text =
                     [&] {
                       return to_text(tuning, robust ? &*robust : nullptr, options.why,
-                                     options.wide ? unlimited_width : table_width());
+                                     options.wide ? unlimited_width : table_width(), top);
                     }});
   if (stop_asked() != runtime::StopReason::none) throw StoppedBySignal(stop_asked());
 }
@@ -130,6 +132,7 @@ void add_tune(Command& app) {
   add_html_option(command, options->html);
   add_output_formats(command, options->format);
   add_wide_option(command, options->wide);
+  add_top_option(command, options->top);
   command.on_run([options](const Words& words) { run(*options, words); });
 }
 

@@ -89,6 +89,14 @@ Table cost_table_of(const job::CostTable& table) {
   return text;
 }
 
+Table top_table(const job::CostTable& table, std::size_t top) {
+  std::vector<Seconds> times;
+  for (const job::CostRow& row : table.rows) times.push_back(row.time.total.value);
+  Table rows = cost_table_of(table);
+  rows.keep_rows(top_of(top, times, table.best()));
+  return rows;
+}
+
 // One line for each phase of the row, if there are several.
 std::string phases_text(const job::CostTable& table, const job::CostRow& row, int width) {
   Table text({{.title = "  phase", .align = Align::left},
@@ -253,14 +261,14 @@ std::string expenses_basis(const models::Cluster& cluster) {
   return text;
 }
 
-std::string to_markdown(const job::CostTable& table) {
-  return cost_table_of(table).markdown();
+std::string to_markdown(const job::CostTable& table, std::size_t top) {
+  return top_table(table, top).markdown();
 }
 
-std::string to_text(const job::CostTable& table, int width) {
+std::string to_text(const job::CostTable& table, int width, std::size_t top) {
   const job::Job& job = table.job(0);
   const job::CostRow& best = table.rows[table.best()];
-  const Table::Fitted rows = cost_table_of(table).fitted(width);
+  const Table::Fitted rows = top_table(table, top).fitted(width);
   std::string text = title_text(table) + rows.text;
   if (table.run.phases.size() > 1)
     text += fmt::format("\nphases with {}:\n", best.name) + phases_text(table, best, width);
@@ -276,7 +284,7 @@ std::string to_text(const job::CostTable& table, int width) {
   text += setting_text(job);
   text += haste_notes(table);
   text += library_note({&table.tables.front(), 1});
-  text += rows.not_shown();
+  text += rows.not_shown() + slower_note(top, table.rows.size());
   text += "\nAll of it is predicted. It rests on:\n";
   std::vector<std::string> sources;
   for (std::size_t i = 0; i < best.phases.size(); ++i) {

@@ -217,6 +217,12 @@ std::string title_text(const job::Job& job, const job::LoadedNetwork& network, i
       name(job.precision));
 }
 
+Table top_table(const job::PredictionTable& table, std::size_t top) {
+  Table rows = table_of(table.job, table.rows, table.best());
+  rows.keep_rows(top_of(top, iterations_of(table), table.best()));
+  return rows;
+}
+
 // Where the iteration of the fastest row goes, and what its plan is.
 std::string winner_text(const job::PredictionTable& table) {
   const simulator::StrategyPrediction& winner = table.rows[table.best()];
@@ -437,13 +443,20 @@ std::string rows_text(const job::Job& job, std::span<const simulator::StrategyPr
   return table_of(job, rows, std::nullopt).fitted(width).text;
 }
 
-std::string to_markdown(const job::PredictionTable& table) {
-  return table_of(table.job, table.rows, table.best()).markdown();
+std::vector<Seconds> iterations_of(const job::PredictionTable& table) {
+  std::vector<Seconds> times;
+  for (const simulator::StrategyPrediction& row : table.rows)
+    times.push_back(row.stragglers ? row.stragglers->iteration.mean : row.iteration.value);
+  return times;
 }
 
-std::string to_text(const job::PredictionTable& table, int width) {
+std::string to_markdown(const job::PredictionTable& table, std::size_t top) {
+  return top_table(table, top).markdown();
+}
+
+std::string to_text(const job::PredictionTable& table, int width, std::size_t top) {
   std::string text = title_text(table.job, table.network, table.ranks);
-  const Table::Fitted rows = table_of(table.job, table.rows, table.best()).fitted(width);
+  const Table::Fitted rows = top_table(table, top).fitted(width);
   text += rows.text + winner_text(table) + sensitivity_text(table);
   const simulator::StrategyPrediction& winner = table.rows[table.best()];
   text += fmt::format(
@@ -465,7 +478,7 @@ std::string to_text(const job::PredictionTable& table, int width) {
   text += haste_note({&table, 1});
   text += library_note({&table, 1});
   text += k_fac_note(table);
-  text += rows.not_shown();
+  text += rows.not_shown() + slower_note(top, table.rows.size());
   text += "\nAll times are predicted. They rest on:\n";
   text += fmt::format("  {:<18} {}\n", "compute", winner.compute_source);
   return text + basis_text(table.job);

@@ -3,17 +3,23 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "cli/job/prediction_table.h"
 
 namespace paceline::cli {
 
 // The table and its notes. The table is at most `width` columns wide; what it leaves out for that
-// is named below it.
-[[nodiscard]] std::string to_text(const job::PredictionTable& table, int width);
+// is named below it. It has the `top` fastest strategies, the fastest first, or where that is 0 all
+// of them.
+[[nodiscard]] std::string to_text(const job::PredictionTable& table, int width,
+                                  std::size_t top = 0);
 
 // The table alone, in Markdown.
-[[nodiscard]] std::string to_markdown(const job::PredictionTable& table);
+[[nodiscard]] std::string to_markdown(const job::PredictionTable& table, std::size_t top = 0);
+
+// How long an iteration takes in each row: the mean where there are stragglers.
+[[nodiscard]] std::vector<Seconds> iterations_of(const job::PredictionTable& table);
 
 // The rows of a table that is not yet complete, under their titles.
 [[nodiscard]] std::string rows_text(const job::Job& job,

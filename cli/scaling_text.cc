@@ -13,18 +13,21 @@ namespace paceline::cli {
 namespace {
 
 // One line for each number of ranks, one column for each strategy and wire type.
-Table points_table(const job::Job& job, std::span<const job::PredictionTable> tables) {
+Table points_table(const job::Job& job, std::span<const job::PredictionTable> tables,
+                   std::size_t top) {
   std::vector<Table::Column> columns = {{"ranks"}};
   for (const models::WireType wire : job.wires) {
     for (const models::Strategy* strategy : job.strategies)
       columns.push_back({fmt::format("{} {}", strategy->name, name(wire))});
   }
+  std::vector<std::size_t> column_of;  // of each row of the table that was read last
   Table rows(std::move(columns));
   for (const job::PredictionTable& table : tables) {
     std::vector<std::string> cells = {fmt::format("{}", table.ranks)};
     const std::size_t best = table.best();
     // Rows are in the order of the columns, without those that were left out.
     std::size_t i = 0;
+    column_of.clear();
     for (const models::WireType wire : job.wires) {
       for (const models::Strategy* strategy : job.strategies) {
         if (i == table.rows.size() || table.rows[i].name != strategy->name ||
@@ -32,6 +35,7 @@ Table points_table(const job::Job& job, std::span<const job::PredictionTable> ta
           cells.emplace_back("-");
           continue;
         }
+        column_of.push_back(cells.size());
         cells.push_back(fmt::format("{}{:.0f} /s {:>7}", i == best ? "* " : "",
                                     table.rows[i].throughput.value(),
                                     percent(table.rows[i].efficiency)));
@@ -40,27 +44,33 @@ Table points_table(const job::Job& job, std::span<const job::PredictionTable> ta
     }
     rows.add(std::move(cells));
   }
+  if (top == 0 || tables.empty()) return rows;
+  std::vector<std::size_t> kept = {0};
+  for (const std::size_t row : top_of(top, iterations_of(tables.back()), tables.back().best()))
+    kept.push_back(column_of[row]);
+  rows.keep_columns(kept);
   return rows;
 }
 
 }  // namespace
 
 std::string points_text(const job::Job& job, std::span<const job::PredictionTable> tables,
-                        int width) {
-  return points_table(job, tables).blocks(width);
+                        int width, std::size_t top) {
+  return points_table(job, tables, top).blocks(width);
 }
 
-std::string points_markdown(const job::Job& job, std::span<const job::PredictionTable> tables) {
-  return points_table(job, tables).markdown();
+std::string points_markdown(const job::Job& job, std::span<const job::PredictionTable> tables,
+                            std::size_t top) {
+  return points_table(job, tables, top).markdown();
 }
 
-std::string curve_text(const job::Job& job, std::span<const job::PredictionTable> tables,
-                       int width) {
+std::string curve_text(const job::Job& job, std::span<const job::PredictionTable> tables, int width,
+                       std::size_t top) {
   std::string text =
       fmt::format("{} on {} ({}), batch {} per rank, {} precision: throughput and efficiency\n\n",
                   job.networks.front().work.name, job.cluster.name, job.cluster.device.name,
                   job.batch_per_rank, name(job.precision));
-  text += points_text(job, tables, width);
+  text += points_text(job, tables, width, top);
   text += fmt::format(
       "\n* the most samples per second of its number of ranks; efficiency is against p0 = {} "
       "rank{} "
@@ -70,6 +80,7 @@ std::string curve_text(const job::Job& job, std::span<const job::PredictionTable
   text += setting_text(job);
   text += haste_note(tables);
   text += library_note(tables);
+  text += slower_note(top, tables.back().rows.size());
   text += fmt::format("\nAll times are predicted (engine: {}). They rest on:\n", name(job.engine));
   text += fmt::format("  {:<18} {}\n", "compute", tables.front().rows.front().compute_source);
   return text + basis_text(job);

@@ -3,6 +3,9 @@
 
 #include <fmt/core.h>
 
+#include "cli/job/option_values.h"
+#include "models/base/parse_units.h"
+
 namespace paceline::cli {
 
 void add_placement_option(Command& command, std::string& placement) {
@@ -268,6 +271,20 @@ void add_wide_option(Command& command, bool& wide) {
   command.add_flag("--wide", wide,
                    "Print all columns of the table; without it, those that fit into the terminal, "
                    "or into 100 columns where there is none");
+}
+
+void add_top_option(Command& command, std::string& top) {
+  command
+      .add_option("--top", top,
+                  "Print the N fastest strategies, the fastest first; --json and --csv have all")
+      .value("N");
+}
+
+std::size_t parse_top(const std::string& top) {
+  if (top.empty()) return 0;
+  constexpr std::int64_t most = 1000;
+  return static_cast<std::size_t>(
+      job::parsing_option("--top", [&] { return parse_count(top, 1, most); }));
 }
 
 void add_patience_option(Command& command, std::string& patience) {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <type_traits>
+#include <utility>
 
 namespace paceline::cli {
 namespace {
@@ -51,6 +53,22 @@ std::string with_cut_words(const std::string& text, std::size_t most) {
 }
 
 }  // namespace
+
+void Table::keep_rows(std::span<const std::size_t> rows) {
+  std::vector<std::vector<std::string>> kept;
+  for (const std::size_t i : rows) kept.push_back(rows_[i]);
+  rows_ = std::move(kept);
+}
+
+void Table::keep_columns(std::span<const std::size_t> columns) {
+  const auto keep = [&](auto& list) {
+    std::remove_reference_t<decltype(list)> kept;
+    for (const std::size_t i : columns) kept.push_back(list[i]);
+    list = std::move(kept);
+  };
+  keep(columns_);
+  for (auto& row : rows_) keep(row);
+}
 
 std::size_t Table::leave_out_middle(std::size_t head, std::size_t tail) {
   if (rows_.size() <= head + tail + 1) return 0;
@@ -179,6 +197,24 @@ std::string Table::blocks(int width) const {
     text += (text.empty() ? "" : "\n") + text_of(shown, all);
   }
   return text;
+}
+
+std::vector<std::size_t> top_of(std::size_t top, std::span<const Seconds> times, std::size_t best) {
+  std::vector<std::size_t> order(times.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (top == 0 || top >= order.size()) return order;
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+    if (a == best || b == best) return a == best && b != best;
+    return times[a] < times[b];
+  });
+  order.resize(top);
+  return order;
+}
+
+std::string slower_note(std::size_t top, std::size_t strategies) {
+  if (top == 0 || top >= strategies) return {};
+  return fmt::format("not shown: {} strategies that take longer (without --top all are shown)\n",
+                     strategies - top);
 }
 
 std::string signed_percent(double share) {

@@ -1,8 +1,11 @@
 // Aligned text tables for people.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
+
+#include "models/base/units.h"
 
 namespace paceline::cli {
 
@@ -24,6 +27,10 @@ class Table {
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
   // Adds a row. It has one cell for each column.
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  // Keeps these rows, in this order.
+  void keep_rows(std::span<const std::size_t> rows);
+  // Keeps these columns, in this order.
+  void keep_columns(std::span<const std::size_t> columns);
   // Leaves out all rows between the first `head` and the last `tail`, where that makes the table
   // shorter: a row of "..." stands for them. Returns how many are left out.
   std::size_t leave_out_middle(std::size_t head, std::size_t tail);
@@ -59,6 +66,14 @@ class Table {
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };
+
+// The positions of the `best` element and of the least others, the least of them first: `top` in all.
+// All positions in their order where `top` is 0 or there are no more.
+[[nodiscard]] std::vector<std::size_t> top_of(std::size_t top, std::span<const Seconds> times,
+                                              std::size_t best);
+
+// The line below a table of the `top` of so many strategies: how many are not shown. Empty where all are.
+[[nodiscard]] std::string slower_note(std::size_t top, std::size_t strategies);
 
 // "+12.6 %". A share that rounds to nothing has no sign.
 [[nodiscard]] std::string signed_percent(double share);

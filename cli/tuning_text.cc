@@ -106,33 +106,35 @@ std::string buckets_text(const job::Tuning& tuning, int width) {
          fitted.not_shown();
 }
 
-Table strategies_table(const job::Tuning& tuning) {
+Table strategies_table(const job::Tuning& tuning, std::size_t top) {
   Table table({{"strategy", Align::left}, {"wire", Align::left}, {"iteration"}, {"longer by"}});
   for (const simulator::StrategyPrediction& row : tuning.table.rows)
     table.add({row.name, std::string(name(row.plan.wire)), to_text(row.iteration.value),
                signed_percent(tuning.gain_over(row))});
+  table.keep_rows(top_of(top, iterations_of(tuning.table), tuning.table.best()));
   return table;
 }
 
-std::string strategies_text(const job::Tuning& tuning) {
-  return strategies_table(tuning).text() + "\n" + haste_note({&tuning.table, 1}) +
-         library_note({&tuning.table, 1}) + setting_text(tuning.table.job) +
+std::string strategies_text(const job::Tuning& tuning, std::size_t top) {
+  return strategies_table(tuning, top).text() + "\n" + slower_note(top, tuning.table.rows.size()) +
+         haste_note({&tuning.table, 1}) + library_note({&tuning.table, 1}) +
+         setting_text(tuning.table.job) +
          "All times are predicted. `paceline predict` says what "
          "they rest on.\n";
 }
 
 }  // namespace
 
-std::string to_text(const job::Tuning& tuning, const job::RobustTuning* robust, bool why,
-                    int width) {
+std::string to_text(const job::Tuning& tuning, const job::RobustTuning* robust, bool why, int width,
+                    std::size_t top) {
   return fmt::format("{}{}\n{}{}{}", summary_text(tuning), buckets_text(tuning, width),
                      why ? why_text(tuning) : "", robust != nullptr ? robust_text(*robust) : "",
-                     strategies_text(tuning));
+                     strategies_text(tuning, top));
 }
 
-std::string to_markdown(const job::Tuning& tuning) {
+std::string to_markdown(const job::Tuning& tuning, std::size_t top) {
   return fmt::format("{}\n{}", buckets_table(tuning).markdown(),
-                     strategies_table(tuning).markdown());
+                     strategies_table(tuning, top).markdown());
 }
 
 }  // namespace paceline::cli

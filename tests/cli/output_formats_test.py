@@ -120,6 +120,29 @@ class Formats(CommandTest):
         self.assertGreater(float(rows[0]["measured.iteration_s"]), 0)
         self.assertEqual(len(self.done(run(*words, "--markdown")).splitlines()), 4)
 
+    def test_top_has_the_fastest_first(self):
+        job = (*JOB, "--ranks", "16")
+        document = json.loads(self.done(run("predict", *job, "--json")))
+        rows, best = document["strategies"], document["best"]["name"]
+        others = sorted((row for row in rows if row["name"] != best), key=lambda row: row["iteration_s"])
+        wanted = [best, *(row["name"] for row in others[:3])]
+        names = lambda text: [re.match(r"[* ] (\S+)", line)[1] for line in text.split("\n\n")[1].splitlines()[1:]]
+        text = self.done(run("predict", *job, "--top", "4"))
+        self.assertEqual(names(text), wanted)
+        self.assertIn(f"not shown: {len(rows) - 4} strategies that take longer", text)
+        self.assertEqual(names(self.done(run("predict", *job, "--top", "1000"))), [row["name"] for row in rows])
+        self.assertEqual(len(json.loads(self.done(run("predict", *job, "--top", "4", "--json")))["strategies"]), len(rows))
+        markdown = self.done(run("predict", *job, "--top", "4", "--markdown")).splitlines()
+        self.assertEqual([re.match(r"\| (?:\* )?(\S+)", line)[1] for line in markdown[2:]], wanted)
+        curve = self.done(run("scale", *JOB, "--ranks", "8,16", "--top", "4", "--markdown")).splitlines()
+        self.assertEqual([title.split()[0] for title in curve[0].strip("| ").split(" | ")[1:]], wanted)
+        tuned = self.done(run("tune", *job, "--engine", "step", "--strategy", "ring,hybrid,fused-ring,no-overlap", "--top", "2"))
+        self.assertEqual([line.split()[0] for line in tuned.split("\nstrategy")[1].splitlines()[1:3]], ["hybrid", "fused-ring"])
+        for wrong in ("0", "-1", "many", "1.5"):
+            result = run("predict", *job, "--top", wrong)
+            self.assertEqual((result.returncode, result.stdout), (2, ""))
+            self.assertRegex(result.stderr, r"^paceline: --top: .*whole number.*\n$")
+
     def test_one_form_at_a_time(self):
         for words in [words for words, _, _ in RECORDS.values()] + list(TABLES.values()):
             result = run(*words, "--csv", "--json")

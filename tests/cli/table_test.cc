@@ -49,6 +49,24 @@ TEST(Table, WrapsAColumnOfWordsBeforeItLeavesOneOut) {
   EXPECT_EQ(table.fitted(100).text, table.text());
 }
 
+TEST(Table, KeepsRowsAndColumnsInAnotherOrder) {
+  Table table({{"a"}, {"b"}, {"c"}});
+  table.add({"1", "2", "3"});
+  table.add({"4", "5", "6"});
+  table.keep_rows(std::vector<std::size_t>{1});
+  table.keep_columns(std::vector<std::size_t>{2, 0});
+  EXPECT_EQ(table.text(), "c  a\n6  4\n");
+}
+
+TEST(TopOf, HasTheBestFirstAndThenTheLeast) {
+  const std::vector<Seconds> times = {Seconds{3}, Seconds{1}, Seconds{2}, Seconds{2}};
+  using Positions = std::vector<std::size_t>;
+  EXPECT_EQ(top_of(3, times, 1), (Positions{1, 2, 3}));
+  EXPECT_EQ(top_of(2, times, 2), (Positions{2, 1})) << "the best need not be the least";
+  EXPECT_EQ(top_of(0, times, 1), (Positions{0, 1, 2, 3}));
+  EXPECT_EQ(top_of(4, times, 1), (Positions{0, 1, 2, 3}));
+}
+
 TEST(Table, LeavesOutTheMiddleOfManyRows) {
   const auto of_rows = [](int rows) {
     Table table({{"bucket"}, {"size"}});

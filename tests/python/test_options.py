@@ -22,7 +22,7 @@ PARAMETERS = {"compare": {"plan", "what_if"}}
 
 
 # What the command prints or writes for people.
-OF_THE_COMMAND_ALONE = {"--help", "--json", "--csv", "--markdown", "--wide", "--timeline", "--plan-out", "--html",
+OF_THE_COMMAND_ALONE = {"--help", "--json", "--csv", "--markdown", "--wide", "--top", "--timeline", "--plan-out", "--html",
                         "--merged", "--layers"}
 
 
