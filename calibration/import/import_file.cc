@@ -30,6 +30,16 @@ constexpr std::array<std::pair<ImportFormat, std::string_view>, 8> formats = {
      {ImportFormat::nccl_log, "nccl-log"},
      {ImportFormat::mlperf, "mlperf"}}};
 
+// Editors and shells of Windows put marks before a text. Throws InputError for UTF-16.
+std::string_view without_byte_order_mark(std::string_view text, const std::string& file) {
+  for (const std::string_view mark : std::array<std::string_view, 2>{"\xff\xfe", "\xfe\xff"})
+    if (text.starts_with(mark))
+      throw InputError({file}, "this text is UTF-16, as PowerShell's > writes it",
+                       "write it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE");
+  constexpr std::string_view utf_8 = "\xef\xbb\xbf";
+  return text.starts_with(utf_8) ? text.substr(utf_8.size()) : text;
+}
+
 }  // namespace
 
 std::string_view name(ImportFormat format) {
@@ -52,6 +62,7 @@ ImportFormat import_format_from_name(std::string_view text) {
 }
 
 ImportFormat guessed_format(std::string_view text, const std::string& file) {
+  text = without_byte_order_mark(text, file);
   // Traces are tried first, since a name in a trace may say what a table says in its first lines.
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   const bool is_json =
@@ -75,6 +86,7 @@ ImportFormat guessed_format(std::string_view text, const std::string& file) {
 
 Imported import_text(ImportFormat format, std::string_view text, const std::string& file,
                      const models::Network* network) {
+  text = without_byte_order_mark(text, file);
   switch (format) {
     case ImportFormat::nccl_tests:
       return parse_nccl_tests(text, file);

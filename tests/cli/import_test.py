@@ -287,6 +287,23 @@ class CalibrationImport(unittest.TestCase):
                 self.assertIn(problem, result.stderr)
                 self.assertFalse(profile.exists())
 
+    def test_texts_of_windows_are_read(self):
+        """A mark of UTF-8 and ends of lines as Windows has them change nothing; UTF-16 is told."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("nccl_topology/2.23-pcie-sockets.xml", "horovod/0.28-closed.json", "nvidia_topo/550-pcie.txt",
+                         "nccl_tests/2.17-json-float-two-nodes.json", "osu/5.6.2-latency.txt"):
+                whole = (self.GOLDEN / name).read_bytes()
+                path = pathlib.Path(folder) / name.rsplit("/", 1)[1]
+                words = ("--device", "v100") if name.startswith("nvidia") else ()
+                expected = run("calibrate", "import", str(self.GOLDEN / name), *words)
+                self.assertEqual(expected.returncode, 0, expected.stderr)
+                path.write_bytes(b"\xef\xbb\xbf" + whole.replace(b"\n", b"\r\n"))
+                self.assertEqual(run("calibrate", "import", str(path), *words).stdout, expected.stdout, name)
+                path.write_bytes(whole.decode().encode("utf-16"))
+                refused = run("calibrate", "import", str(path), *words)
+                self.assertEqual((refused.returncode, refused.stderr.count("\n")), (2, 1))
+                self.assertIn("this text is UTF-16, as PowerShell's > writes it; write it as UTF-8", refused.stderr)
+
     def test_input_is_checked(self):
         nccl = str(self.GOLDEN / "nccl_tests" / "2.13-half-two-nodes.txt")
         kineto = str(self.GOLDEN / "kineto" / "2.5-named.json")
