@@ -1,6 +1,9 @@
 // paceline show plan: the buckets that a strategy makes, and when each travels.
 #include <fmt/core.h>
 
+#include <chrono>
+#include <string>
+
 #include "cli/command.h"
 #include "cli/job/files.h"
 #include "cli/job/job.h"
@@ -10,8 +13,11 @@
 #include "cli/prediction_text.h"
 #include "cli/progress.h"
 #include "cli/shared_options.h"
+#include "cli/stop_signals.h"
 #include "cli/table.h"
+#include "cli/why_text.h"
 #include "models/base/parse_units.h"
+#include "simulator/iteration/alternatives.h"
 #include "simulator/iteration/bucket_travel.h"
 
 namespace paceline::cli {
@@ -20,7 +26,11 @@ namespace {
 struct Options {
   job::JobOptions job;
   std::string plot;
+  bool why = false;
 };
+
+// To say what is next best.
+constexpr Seconds most_explained{10};
 
 // The heading of a plan, without its strategy's name.
 std::string described(const job::Job& job, const models::NetworkWork& network,
@@ -42,6 +52,27 @@ void write_picture(const Options& options, const job::Job& job, const models::Ne
       to_text(travel.period), to_text(waits), run.timed_by, job.batch_per_rank);
   job::write_output_file(options.plot, plan_svg(title, facts, network, run.plan, travel));
   notice("picture of the plan written to {}\n", options.plot);
+}
+
+// What the plan would lose by other choices.
+std::string why(simulator::Predictor& predictor, const simulator::StrategyRun& run) {
+  remember_stop_signals();
+  const auto start = std::chrono::steady_clock::now();
+  bool is_stopped = false;
+  Progress progress("timing what could be otherwise");
+  const auto others = predictor.alternatives(run.plan, [&] {
+    const auto elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start);
+    is_stopped =
+        Seconds{elapsed.count()} >= most_explained || stop_asked() != runtime::StopReason::none;
+    return is_stopped;
+  });
+  progress.end();
+  if (others.empty())
+    return "what it would lose by other choices: nothing was tried, for its buckets are no "
+           "all-reduces "
+           "of ours of whole gradients\n";
+  return why_text(others, run.steady.period) +
+         (is_stopped ? "stopped: buckets that are not in the table have not been tried\n" : "");
 }
 
 void show(const Options& options) {
@@ -97,6 +128,7 @@ void show(const Options& options) {
         table.text(), to_text(run.steady.period), setting_text(job));
     if (strategy.library())
       print("all-reduces are timed by {}, not by an engine of ours\n", run.timed_by);
+    if (options.why) print("\n{}", why(predictor, run));
     if (!options.plot.empty()) write_picture(options, job, network.work, run, travel);
   }
 }
@@ -114,6 +146,9 @@ void add_show_plan(Command& show_command) {
       .add_option("--plot", options->plot,
                   "Also write a picture: layers, buckets, when they travel, and what waits")
       .value("FILE");
+  command.add_flag(
+      "--why", options->why,
+      "Also list what each bucket would lose by other choices, all others as they are");
   command.on_run([options] { show(*options); });
 }
 

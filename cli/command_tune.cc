@@ -46,8 +46,8 @@ void run(const Options& options, const Words& words) {
   job::Job job = load_job(options.job);
   job::compare_with_others(job);
   job::leave_out_untimed(job);
-  const models::Strategy* runtime = take_robust(options.robust, job);
   const int ranks = ranks_of(options.job, job);
+  const std::optional<job::AskedRobust> asked = take_robust(options.robust, job, ranks);
   check_outputs_of(options.job, {{"--plan-out", options.plan_out}, {"--html", options.html}});
   const std::vector<std::string> all_reduces = job::parse_all_reduces(options.tuning.all_reduces);
   const Seconds limit = job::parse_time_limit(options.tuning.time_limit);
@@ -76,10 +76,10 @@ void run(const Options& options, const Words& words) {
           }};
   const job::Tuning tuning = job::tune_job(job, ranks, all_reduces, observer);
   std::optional<job::RobustTuning> robust;
-  if (runtime != nullptr) {
+  if (asked) {
     const Seconds begun = elapsed();
     progress.show("sampling", 1);
-    robust = job::robust_tuning(tuning, *runtime, all_reduces, [&] {
+    robust = job::robust_tuning(tuning, *asked, all_reduces, [&] {
       return elapsed() - begun >= limit || stop_asked() != runtime::StopReason::none;
     });
   }

@@ -221,7 +221,7 @@ void add_baseline_option(Command& command, std::string& baseline) {
       .value("P0");
 }
 
-void add_straggler_options(Command& command, job::StragglerOptions& options) {
+void add_rank_options(Command& command, job::StragglerOptions& options) {
   command
       .add_option("--spread", options.spread,
                   "How compute times of a rank vary from iteration to iteration: normal (standard "
@@ -232,6 +232,10 @@ void add_straggler_options(Command& command, job::StragglerOptions& options) {
       .add_option("--slow-rank", options.slow_ranks,
                   "Ranks that compute so many times longer, by commas")
       .value("RANK=FACTOR,...");
+}
+
+void add_straggler_options(Command& command, job::StragglerOptions& options) {
+  add_rank_options(command, options);
   command
       .add_option("--slow-node", options.slow_nodes,
                   "Nodes whose NICs have this share of their bandwidth, by commas")
@@ -324,9 +328,12 @@ void add_robust_options(Command& command, job::RobustOptions& options) {
   command.add_flag("--robust", options.robust,
                    "Choose by the 95th percentile over sampled states of the world, and keep the "
                    "runtime's default where the gain over it is not certain");
-  command.add_option("--default", options.runtime, "The strategy that the runtime has by itself")
-      .value("NAME (ddp)");
-  command.add_option("--seed", options.seed, "Seed of the sampled states")
+  command
+      .add_option("--default", options.runtime,
+                  "What the runtime does by itself: a strategy, or the document of a plan")
+      .value("NAME|FILE.json (ddp)");
+  add_rank_options(command, options.ranks);
+  command.add_option("--seed", options.ranks.seed, "Seed of the sampled states")
       .value(fmt::format("N ({})", simulator::sampling_seed));
 }
 

@@ -56,7 +56,9 @@ void add_plan_option(Command& command, std::string& plan);
 // Declares --baseline.
 void add_baseline_option(Command& command, std::string& baseline);
 
-// --spread, --slow-rank, --slow-node, --backup, --iterations and --seed.
+// --spread and --slow-rank.
+void add_rank_options(Command& command, job::StragglerOptions& options);
+// These, --slow-node, --backup, --iterations and --seed.
 void add_straggler_options(Command& command, job::StragglerOptions& options);
 
 // --ranks, --group, --segments, --rings and --servers of one schedule.
@@ -65,7 +67,8 @@ void add_schedule_options(Command& command, job::ScheduleOptions& options);
 // --measured of scale.
 void add_measured_throughputs_option(Command& command, std::string& measured);
 
-// Of tune: --all-reduce, --time-limit and --why; and --robust, --default and --seed.
+// Of tune: --all-reduce, --time-limit and --why; and --robust, --default, --spread, --slow-rank and
+// --seed.
 void add_tuning_options(Command& command, job::TuningOptions& options, bool& why);
 void add_robust_options(Command& command, job::RobustOptions& options);
 

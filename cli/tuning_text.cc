@@ -128,8 +128,8 @@ std::string strategies_text(const job::Tuning& tuning, std::size_t top) {
 std::string to_text(const job::Tuning& tuning, const job::RobustTuning* robust, bool why, int width,
                     std::size_t top) {
   return fmt::format("{}{}\n{}{}{}", summary_text(tuning), buckets_text(tuning, width),
-                     why ? why_text(tuning) : "", robust != nullptr ? robust_text(*robust) : "",
-                     strategies_text(tuning, top));
+                     why ? why_text(tuning.tuned.alternatives, tuning.tuned.period) : "",
+                     robust != nullptr ? robust_text(*robust) : "", strategies_text(tuning, top));
 }
 
 std::string to_markdown(const job::Tuning& tuning, std::size_t top) {

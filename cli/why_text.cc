@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -16,11 +17,18 @@ namespace {
 // Sums in another order differ by their rounding.
 constexpr double rounding = 1e-9;
 
-std::string loses(const job::Tuning& tuning, Seconds period) {
-  const Seconds more = period - tuning.tuned.period;
-  if (std::abs(more / tuning.tuned.period) < rounding) return "nothing";
+std::string loses(Seconds before, Seconds period) {
+  const Seconds more = period - before;
+  if (std::abs(more / before) < rounding) return "nothing";
   return fmt::format("{}{}", more < Seconds{0} ? "-" : "",
                      to_text(Seconds{std::abs(more.value())}));
+}
+
+std::string slow_ranks_text(const models::Stragglers& stragglers) {
+  std::string text;
+  for (const auto& [rank, factor] : stragglers.slow_ranks)
+    text += fmt::format("{}{}={}", text.empty() ? ", slow ranks " : ",", rank, factor);
+  return text;
 }
 
 std::string all_reduces(const simulator::PlanChange& change) {
@@ -52,10 +60,11 @@ NextBest next_best(const job::Tuning& tuning, std::size_t bucket) {
   const auto& all = tuning.tuned.alternatives;
   if (bucket >= all.size() || all[bucket].empty()) return {"-", "-"};
   const simulator::Alternative& best = all[bucket].front();
-  return {described(best.change), loses(tuning, best.period)};
+  return {described(best.change), loses(tuning.tuned.period, best.period)};
 }
 
-std::string why_text(const job::Tuning& tuning) {
+std::string why_text(const std::vector<std::vector<simulator::Alternative>>& of_buckets,
+                     Seconds period) {
   Table table({{"bucket"},
                {"instead", Align::left},
                {"gradients by all-reduce", Align::left},
@@ -63,13 +72,13 @@ std::string why_text(const job::Tuning& tuning) {
                {"loses"},
                {"share"}});
   std::string alike;
-  for (std::size_t i = 0; i < tuning.tuned.alternatives.size(); ++i) {
-    for (const simulator::Alternative& other : tuning.tuned.alternatives[i]) {
+  for (std::size_t i = 0; i < of_buckets.size(); ++i) {
+    for (const simulator::Alternative& other : of_buckets[i]) {
       table.add({fmt::format("{}", i),
                  other.change.kind == simulator::ChangeKind::all_reduce ? "another all-reduce"
                                                                         : described(other.change),
-                 all_reduces(other.change), to_text(other.period), loses(tuning, other.period),
-                 signed_percent(other.period / tuning.tuned.period - 1)});
+                 all_reduces(other.change), to_text(other.period), loses(period, other.period),
+                 signed_percent(other.period / period - 1)});
       if (!other.alike.empty())
         alike += fmt::format("  bucket {}: {}\n", i, fmt::join(other.alike, ", "));
     }
@@ -100,7 +109,9 @@ std::string robust_text(const job::RobustTuning& robust) {
                to_text(p95(plan.time)), fmt::format("{}", plan.plan.buckets.size())});
   };
   add("the best as stated", robust.best());
-  add("the most robust", chosen);
+  // Where the gain of the most robust plan is not certain, that is another plan.
+  const bool is_least = p95(chosen.time) <= p95(robust.best().time);
+  add(is_least ? "the most robust" : "the most robust gain", chosen);
   add("the runtime's default", robust.runtimes());
   const std::string gain = fmt::format("{} ({} to {})", percent(robust.gain.value),
                                        percent(robust.gain.low), percent(robust.gain.high));
@@ -108,6 +119,17 @@ std::string robust_text(const job::RobustTuning& robust) {
       "{}  of {} plans in {} sampled states of computation, links and waiting ranks (seed {})\n",
       table.text(), robust.candidates.size(), chosen.time.spread.factors.size(),
       chosen.time.spread.seed);
+  if (robust.stragglers)
+    text += fmt::format("  iteration: the mean with compute times {}{}\n",
+                        robust.stragglers->stragglers.spread.text,
+                        slow_ranks_text(robust.stragglers->stragglers));
+  const double unhidden =
+      std::max(chosen.time.spread.unhidden, robust.runtimes().time.spread.unhidden);
+  if (unhidden > rounding)
+    text += fmt::format(
+        "  how much latency streams hide from each other is a state, too: up to {} longer with "
+        "none\n",
+        percent(unhidden));
   text += robust.keeps_default()
               ? fmt::format("  {} is kept: the gain over it is {}, and that includes none\n",
                             runtime, gain)

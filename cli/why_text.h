@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cli/job/robust_tuning.h"
 #include "cli/job/tuning.h"
@@ -20,8 +21,9 @@ struct NextBest {
 // "-" twice where nothing was tried.
 [[nodiscard]] NextBest next_best(const job::Tuning& tuning, std::size_t bucket);
 
-// A row for each change of each bucket.
-[[nodiscard]] std::string why_text(const job::Tuning& tuning);
+// A row for each change of each bucket of a plan with this period.
+[[nodiscard]] std::string why_text(
+    const std::vector<std::vector<simulator::Alternative>>& of_buckets, Seconds period);
 
 // "  what would help most: NIC bandwidth, twice as good: 8.1 % (with this plan)\n", or nothing where
 // nothing was asked.

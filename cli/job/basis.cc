@@ -7,6 +7,7 @@
 
 #include "models/cluster/cluster_figures.h"
 #include "models/cluster/placement.h"
+#include "simulator/iteration/sampled_interval.h"
 
 namespace paceline::job {
 namespace {
@@ -120,6 +121,9 @@ std::vector<BasisLine> basis_of(const Job& job) {
   lines.push_back(
       line("memory bandwidth", cluster.device.memory_bandwidth, BasisUnit::bytes_per_second));
   lines.push_back(line("memory efficiency", cluster.device.memory_efficiency, BasisUnit::number));
+  const int streams = job.plan ? job.plan->plan.streams : job.thresholds.streams.value_or(1);
+  if (streams > 1)
+    lines.push_back(line("latency not hidden", simulator::unhidden_latency(), BasisUnit::share));
   if (const models::Effects* effects = effects_of(job)) add_effects(lines, *effects);
   return lines;
 }

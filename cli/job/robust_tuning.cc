@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "cli/job/option_values.h"
+#include "cli/job/plan_file.h"
 #include "models/base/error.h"
 #include "models/base/parse_units.h"
 #include "models/plan/tuned.h"
@@ -23,20 +24,52 @@ std::string default_runtime(const Job& job) {
   return simulator::is_gpu(job.cluster.device) ? "ddp" : "ddp-ring";
 }
 
-simulator::RobustCandidate default_of(const Tuning& tuning, const models::Strategy& runtime) {
+RuntimeDefault read_default(const std::string& text) {
+  return parsing_option("--default", [&]() -> RuntimeDefault {
+    if (text.ends_with(".json")) return {nullptr, read_plan(text), text};
+    const models::Strategy& strategy = models::strategy(text);
+    if (models::is_tuned(strategy))
+      throw InputError("tuned is no runtime's default", "name a strategy, such as ddp, or a plan");
+    return {&strategy, std::nullopt, std::string(strategy.name)};
+  });
+}
+
+simulator::RobustCandidate default_of(const Tuning& tuning, const RuntimeDefault& runtime,
+                                      const simulator::PredictionRequest& of_job,
+                                      simulator::Predictor& predictor) {
+  const models::WireType wire = tuning.tuned.plan.wire;
+  const bool is_k_fac =
+      runtime.plan ? runtime.plan->plan.k_fac() != nullptr : runtime.strategy->preconditions();
+  if (is_k_fac && of_job.stragglers)
+    throw InputError({"--default"}, "no stragglers are simulated with k-fac",
+                     "leave out --spread and --slow-rank, or choose another strategy");
+  if (runtime.plan) {
+    models::check_plan(*runtime.plan, runtime.name, tuning.table.network.work, tuning.table.ranks);
+    const models::Plan& plan = runtime.plan->plan;
+    if (plan.wire != wire)
+      throw InputError({"--default"},
+                       fmt::format("{} has {} on the wire, and the tuned plan {}", runtime.name,
+                                   name(plan.wire), name(wire)),
+                       "give both one --wire");
+    return {runtime.name, plan, predictor.sampled(plan)};
+  }
   for (const simulator::StrategyPrediction& row : tuning.table.rows)
-    if (row.name == runtime.name && row.plan.wire == tuning.tuned.plan.wire)
-      return {row.name, row.plan, simulator::sampled(row)};
-  const Job& job = tuning.table.job;
-  simulator::PredictionRequest request =
-      job.request(tuning.table.network, tuning.table.ranks, tuning.tuned.plan.wire);
+    if (row.name == runtime.name && row.plan.wire == wire)
+      return {row.name, row.plan,
+              of_job.stragglers ? predictor.sampled(row.plan) : simulator::sampled(row)};
+  simulator::PredictionRequest request = of_job;
+  request.haste = tuning.table.job.haste;
+  request.stragglers = {};
   request.thresholds = {};
-  simulator::Predictor predictor(request);
-  const auto row = predictor.row(runtime);
+  // How many buckets travel at once is the process group's, whoever makes them.
+  request.thresholds.streams = of_job.thresholds.streams;
+  simulator::Predictor others(request);
+  const auto row = others.row(*runtime.strategy);
   if (const auto* left_out = std::get_if<simulator::LeftOut>(&row))
     throw InputError({"--default"}, left_out->why, left_out->remedy);
   const auto& prediction = std::get<simulator::StrategyPrediction>(row);
-  return {prediction.name, prediction.plan, simulator::sampled(prediction)};
+  return {prediction.name, prediction.plan,
+          of_job.stragglers ? predictor.sampled(prediction.plan) : simulator::sampled(prediction)};
 }
 
 Json candidate_json(const simulator::RobustCandidate& candidate) {
@@ -44,63 +77,101 @@ Json candidate_json(const simulator::RobustCandidate& candidate) {
           {"strategy", candidate.plan.strategy},
           {"buckets", candidate.plan.buckets.size()},
           {"iteration_s", candidate.time.period.value()},
-          {"p95_s", p95(candidate.time).value()}};
+          {"p95_s", p95(candidate.time).value()},
+          {"unhidden", candidate.time.spread.unhidden}};
+}
+
+Json stragglers_json(const std::optional<simulator::MonteCarloRequest>& request) {
+  if (!request) return nullptr;
+  Json slow = Json::object();
+  for (const auto& [rank, factor] : request->stragglers.slow_ranks)
+    slow[std::to_string(rank)] = factor;
+  return {{"spread", request->stragglers.spread.text}, {"slow_ranks", std::move(slow)}};
 }
 
 }  // namespace
 
-const models::Strategy* take_robust(const RobustOptions& options, Job& job) {
+std::optional<AskedRobust> take_robust(const RobustOptions& options, Job& job, int ranks) {
+  StragglerOptions differ = options.ranks;
   if (!options.robust) {
     for (const auto& [option, text] :
-         {std::pair{"--default", options.runtime}, std::pair{"--seed", options.seed}})
+         {std::pair{"--default", options.runtime}, std::pair{"--seed", differ.seed},
+          std::pair{"--spread", differ.spread}, std::pair{"--slow-rank", differ.slow_ranks}})
       if (!text.empty())
         throw InputError({option}, "nothing is sampled", "give --robust, too, or leave it out");
-    return nullptr;
+    return std::nullopt;
   }
-  if (!options.seed.empty()) {
+  if (!differ.seed.empty()) {
     constexpr std::int64_t most_seed = std::int64_t{1} << 53;  // that JSON holds exactly
     job.sampling_seed = static_cast<std::uint64_t>(
-        parsing_option("--seed", [&] { return parse_count(options.seed, 0, most_seed); }));
+        parsing_option("--seed", [&] { return parse_count(differ.seed, 0, most_seed); }));
   }
-  return &parsing_option("--default", [&]() -> const models::Strategy& {
-    const models::Strategy& runtime =
-        models::strategy(options.runtime.empty() ? default_runtime(job) : options.runtime);
-    if (models::is_tuned(runtime))
-      throw InputError("tuned is no runtime's default", "name a strategy, such as ddp");
-    return runtime;
-  });
+  if (differ.spread.empty() && differ.slow_ranks.empty()) differ.seed.clear();
+  return AskedRobust{read_default(options.runtime.empty() ? default_runtime(job) : options.runtime),
+                     load_stragglers(differ, ranks)};
 }
 
-RobustTuning robust_tuning(const Tuning& tuning, const models::Strategy& runtime,
+RobustTuning robust_tuning(const Tuning& tuning, const AskedRobust& asked,
                            const std::vector<std::string>& all_reduces,
                            const std::function<bool()>& stop) {
   const models::Plan& best = tuning.tuned.plan;
   simulator::PredictionRequest request =
       tuning.table.job.request(tuning.table.network, tuning.table.ranks, best.wire);
   request.haste = simulator::Haste::none;
+  request.stragglers = asked.stragglers;
   simulator::Predictor predictor(request);
   RobustTuning robust;
+  robust.stragglers = asked.stragglers;
   robust.candidates.push_back({best.strategy, best, predictor.sampled(best)});
-  robust.candidates.push_back(default_of(tuning, runtime));
-  for (const simulator::StrategyPrediction& row : tuning.table.rows)
-    if (row.plan.wire == best.wire && may_run(row) && takes_only(row.plan, all_reduces))
+  robust.candidates.push_back(default_of(tuning, asked.runtime, request, predictor));
+  const auto add = [&](std::string name, const models::Plan& plan) {
+    robust.candidates.push_back({std::move(name), plan, predictor.sampled(plan)});
+  };
+  for (const simulator::StrategyPrediction& row : tuning.table.rows) {
+    if (row.plan.wire != best.wire || !may_run(row) || !takes_only(row.plan, all_reduces)) continue;
+    if (asked.stragglers)
+      add(row.name, row.plan);
+    else
       robust.candidates.push_back({row.name, row.plan, simulator::sampled(row)});
-  if (best.streams == 1 && !best.is_of_other_system()) {
+  }
+  const bool is_on_servers = models::strategy(best.strategy).on_servers() != nullptr;
+  if (!is_on_servers && !best.is_of_other_system()) {
     int number = 0;
-    for (models::Plan& plan : predictor.plans_of_worlds(best, tuned_states, all_reduces, stop)) {
+    for (const models::Plan& plan :
+         predictor.plans_of_worlds(best, tuned_states, all_reduces, stop)) {
       if (stop()) break;
-      simulator::SampledIteration time = predictor.sampled(plan);
-      robust.candidates.push_back(
-          {fmt::format("tuned for state {}", ++number), std::move(plan), std::move(time)});
+      add(fmt::format("tuned for state {}", ++number), plan);
+    }
+  }
+  if (request.thresholds.streams.value_or(1) > 1) {
+    for (const auto& [unhidden, name] : {std::pair{0.5, "tuned, half of the latency hidden"},
+                                         std::pair{1.0, "tuned, no latency hidden"}}) {
+      if (stop()) break;
+      add(name,
+          predictor
+              .tune(
+                  {.seeds = {best}, .all_reduces = all_reduces, .unhidden = unhidden, .stop = stop})
+              .plan);
     }
   }
   robust.is_complete = !stop();
   // The default is compared with, and is none of the plans to choose from.
-  std::vector<simulator::RobustCandidate> own = robust.candidates;
-  own.erase(own.begin() + 1);
-  const std::size_t chosen = simulator::most_robust(own);
-  robust.robust = chosen == 0 ? 0 : chosen + 1;
-  robust.gain = paired_gain(robust.candidates[robust.robust].time, robust.runtimes().time);
+  std::vector<std::size_t> own;
+  std::vector<std::size_t> better;  // for certain
+  for (std::size_t i = 0; i < robust.candidates.size(); ++i) {
+    if (i == 1) continue;
+    own.push_back(i);
+    if (!robust.gain_of(i).includes_none()) better.push_back(i);
+  }
+  const auto most_robust = [&](const std::vector<std::size_t>& among) {
+    std::vector<simulator::RobustCandidate> plans;
+    for (const std::size_t i : among) plans.push_back(robust.candidates[i]);
+    return among[simulator::most_robust(plans)];
+  };
+  robust.robust = most_robust(own);
+  if (!better.empty() && robust.gain_of(robust.robust).includes_none())
+    robust.robust = most_robust(better);
+  robust.gain = robust.gain_of(robust.robust);
   return robust;
 }
 
@@ -115,7 +186,8 @@ Json to_json(const RobustTuning& robust) {
           {"default", candidate_json(robust.runtimes())},
           {"gain",
            {{"value", robust.gain.value}, {"low", robust.gain.low}, {"high", robust.gain.high}}},
-          {"keeps_default", robust.keeps_default()}};
+          {"keeps_default", robust.keeps_default()},
+          {"stragglers", stragglers_json(robust.stragglers)}};
 }
 
 }  // namespace paceline::job

@@ -4,11 +4,14 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/job/stragglers.h"
 #include "cli/job/tuning.h"
 #include "models/base/json.h"
+#include "models/plan/plan_json.h"
 #include "simulator/iteration/robust_plan.h"
 
 namespace paceline::job {
@@ -16,23 +19,46 @@ namespace paceline::job {
 // As typed; an empty text is an option that is not given.
 struct RobustOptions {
   bool robust = false;
-  std::string runtime;  // --default; empty: DDP's, by NCCL where there are GPUs, else by Gloo
-  std::string seed;     // of the sampled states
+  std::string runtime;     // --default; empty: DDP's, by NCCL where there are GPUs, else by Gloo
+  StragglerOptions ranks;  // --spread and --slow-rank, and the --seed of all sampled states
 };
 
-// The strategy that the robust plan is compared with, and the job's seed of samples set; null where no
-// robust plan is asked for. Throws InputError that names --default or --seed.
-[[nodiscard]] const models::Strategy* take_robust(const RobustOptions& options, Job& job);
+// What a runtime does if nobody tells it anything: the plan of a strategy, or one that is given.
+struct RuntimeDefault {
+  const models::Strategy* strategy = nullptr;  // null where a plan is given
+  std::optional<models::PlanDocument> plan = {};
+  std::string name;  // of the strategy, or of the plan's file
+};
+
+// What a robust plan is compared with, and how ranks differ in sampled states.
+struct AskedRobust {
+  RuntimeDefault runtime;
+  std::optional<simulator::MonteCarloRequest> stragglers;  // without backup ranks
+};
+
+// With the job's seed of samples set; nothing where no robust plan is asked for. --default names a
+// strategy but `tuned`, or a file of a plan, which ends in .json. Throws InputError that names the
+// option, or the file.
+[[nodiscard]] std::optional<AskedRobust> take_robust(const RobustOptions& options, Job& job,
+                                                     int ranks);
 
 struct RobustTuning {
   // The first is the best as stated, the second that of the runtime's default.
   std::vector<simulator::RobustCandidate> candidates;
-  std::size_t robust = 0;      // the most robust one (robust_plan.h)
+  // The most robust one (robust_plan.h). Where its gain over the default is not certain and that of
+  // others is, the most robust of these.
+  std::size_t robust = 0;
   simulator::PairedGain gain;  // of the robust plan over the default
   bool is_complete = true;     // false: the search was stopped
+  // Of the sampled states, where there are any.
+  std::optional<simulator::MonteCarloRequest> stragglers = {};
 
   [[nodiscard]] const simulator::RobustCandidate& best() const { return candidates[0]; }
   [[nodiscard]] const simulator::RobustCandidate& runtimes() const { return candidates[1]; }
+  // The gain of a candidate over the default.
+  [[nodiscard]] simulator::PairedGain gain_of(std::size_t candidate) const {
+    return paired_gain(candidates[candidate].time, runtimes().time);
+  }
   // Whether the runtime's default stays, for the gain's interval includes none.
   [[nodiscard]] bool keeps_default() const { return gain.includes_none(); }
   [[nodiscard]] const simulator::RobustCandidate& chosen() const {
@@ -41,10 +67,11 @@ struct RobustTuning {
 };
 
 // Of the plans of the tuning's rows that our runtime can run, of its tuned plan, of the tuned plans of
-// sampled states, and of `runtime`, a strategy. All but that one are of the `all_reduces`, as those of
-// tune_job(), and all have the tuned plan's wire type. `stop` is asked
-// between plans. Throws InputError that names --default where that strategy cannot be timed.
-[[nodiscard]] RobustTuning robust_tuning(const Tuning& tuning, const models::Strategy& runtime,
+// sampled states, and of the runtime's. With several streams there are also plans that are tuned for streams
+// that hide half of each other's latency, and none of it. All but the runtime's are of the `all_reduces`,
+// as those of tune_job(), and all have the tuned plan's wire type. Stragglers are in the sampled states. `stop` is asked between plans. Throws InputError that names --default
+// where that cannot be timed, or is not of the job.
+[[nodiscard]] RobustTuning robust_tuning(const Tuning& tuning, const AskedRobust& asked,
                                          const std::vector<std::string>& all_reduces,
                                          const std::function<bool()>& stop);
 

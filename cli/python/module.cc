@@ -175,8 +175,8 @@ Tuning tune(const Keywords& keywords, const models::Network* network,
       load_job(asked.options, given(network, cluster, profile, nullptr)));
   job::compare_with_others(*job);
   job::leave_out_untimed(*job);
-  const models::Strategy* runtime = take_robust(asked.robust, *job);
   const int ranks = ranks_of(asked.options, *job);
+  const std::optional<job::AskedRobust> robust = take_robust(asked.robust, *job, ranks);
   const std::vector<std::string> all_reduces = job::parse_all_reduces(asked.tuning.all_reduces);
   const Seconds limit = job::parse_time_limit(asked.tuning.time_limit);
   const auto ends_at = [](Seconds time) {
@@ -192,8 +192,7 @@ Tuning tune(const Keywords& keywords, const models::Network* network,
                                      .stop_explaining = ends_at(limit + job::most_explained)};
   Tuning answer{
       .job = job, .tuning = tune_job(*job, ranks, all_reduces, observer), .why = asked.why};
-  if (runtime != nullptr)
-    answer.robust = robust_tuning(answer.tuning, *runtime, all_reduces, ends_at(limit));
+  if (robust) answer.robust = robust_tuning(answer.tuning, *robust, all_reduces, ends_at(limit));
   return answer;
 }
 

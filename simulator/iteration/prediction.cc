@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "models/base/error.h"
@@ -19,7 +20,9 @@
 #include "simulator/iteration/predictor_setting.h"
 #include "simulator/iteration/sampled_interval.h"
 #include "simulator/iteration/tuned_plan.h"
+#include "simulator/iteration/tuning_job.h"
 #include "simulator/planner/cycles.h"
+#include "simulator/straggler/compute_factors.h"
 
 namespace paceline::simulator {
 namespace {
@@ -227,13 +230,22 @@ ComputeTimes Predictor::with_beside_of(ComputeTimes alone, const CommunicationCo
 }
 
 // Where the request has a spread of its own, ranks differ by that alone.
+std::optional<models::Effects> Predictor::effects_of_ranks() const {
+  if (effects() == nullptr) return std::nullopt;
+  models::Effects effects = *this->effects();
+  if (request_.stragglers && spreads(request_.stragglers->stragglers.spread)) {
+    const auto none = Figure<double>::exact(0, Provenance::assumed, "ranks differ by their spread");
+    effects.rank_spread = effects.jitter = none;
+  }
+  return effects;
+}
+
 ComputeTimes Predictor::slowest(const ComputeTimes& alone, const CommunicationCost& cost,
                                 int ranks) const {
   if (ranks == 1) return alone;
-  if (effects() == nullptr) return slowed(alone, 1, 1);
-  Losses losses = stated_losses(*effects());
-  if (request_.stragglers && spreads(request_.stragglers->stragglers.spread))
-    losses.rank_spread = losses.jitter = 0;
+  const std::optional<models::Effects> effects = effects_of_ranks();
+  if (!effects) return slowed(alone, 1, 1);
+  const Losses losses = stated_losses(*effects);
   return slowed(alone, waiting_factor(losses, {ranks, request_.cluster.ranks_per_node}),
                 estimated_beside(cost, ranks));
 }
@@ -378,13 +390,12 @@ TunedPlan Predictor::tune(const TuningRequest& request) {
   return tune(request, request_.overlap, at);
 }
 
-TunedPlan Predictor::tune(const TuningRequest& request, std::optional<models::Overlap> overlap,
-                          Setting& at) {
+TuningJob Predictor::tuning_job(std::optional<models::Overlap> overlap, int streams, Setting& at) {
   const models::Strategy& strategy = models::tuned_strategy();
   TuningJob job{planning_job(strategy, overlap, false, at),
                 planning_timers(at),
                 overlap.value_or(strategy.overlap),
-                request_.thresholds.streams.value_or(1),
+                streams,
                 {},
                 {},
                 {}};
@@ -396,7 +407,28 @@ TunedPlan Predictor::tune(const TuningRequest& request, std::optional<models::Ov
     job.clock_differs = "ranks start buckets at their own times";
   job.period = [&](const models::Plan& plan) { return run(plan, at).steady.period; };
   job.least_other = std::max({at.input.read, at.input.decode, at.input.host_to_device});
+  return job;
+}
+
+TunedPlan Predictor::tune(const TuningRequest& request, std::optional<models::Overlap> overlap,
+                          Setting& at) {
+  TuningJob job = tuning_job(overlap, request_.thresholds.streams.value_or(1), at);
+  if (request.unhidden > 0) {
+    job.period = [&request, period = job.period](const models::Plan& plan) {
+      models::Plan in_order = plan;
+      in_order.streams = 1;
+      const Seconds hidden = period(plan);
+      return plan.streams == 1 ? hidden : hidden + request.unhidden * (period(in_order) - hidden);
+    };
+  }
   return simulator::tune(job, request);
+}
+
+std::vector<std::vector<Alternative>> Predictor::alternatives(const models::Plan& plan,
+                                                              const std::function<bool()>& stop) {
+  Setting& at = setting(request_.ranks, Reading::stated);
+  const TuningJob job = tuning_job(plan.overlap, plan.streams, at);
+  return simulator::alternatives(job, make_candidates(job.planning, job.timers), plan, {}, stop);
 }
 
 models::Plan Predictor::plan(const models::Strategy& strategy,
@@ -476,6 +508,26 @@ StragglerPrediction Predictor::with_stragglers(const IterationDag& dag) const {
   return prediction;
 }
 
+std::vector<Seconds> Predictor::straggling(const IterationDag& dag) const {
+  MonteCarloRequest stragglers = *request_.stragglers;
+  PACELINE_ASSERT(stragglers.stragglers.backup == 0, "every state has the samples of all ranks");
+  stragglers.iterations = sampled_states;
+  return iteration_times(dag, request_.ranks, stragglers);
+}
+
+std::vector<double> Predictor::slowest_ranks(int states) const {
+  std::vector<double> slowest(static_cast<std::size_t>(states), 1);
+  if (!request_.stragglers) return slowest;
+  ComputeFactors factors(request_.stragglers->stragglers, request_.ranks,
+                         request_.stragglers->seed);
+  for (int i = 0; i < left_out_iterations(states); ++i) static_cast<void>(factors.next());
+  for (double& factor : slowest) {
+    const std::span<const double> of_ranks = factors.next();
+    factor = *std::max_element(of_ranks.begin(), of_ranks.end());
+  }
+  return slowest;
+}
+
 StrategyPrediction Predictor::predict(const models::Strategy& strategy) {
   const ChosenThresholds chosen =
       thresholds(strategy, setting(strategy, request_.ranks, Reading::stated));
@@ -506,13 +558,16 @@ StrategyPrediction Predictor::predict(models::Plan plan, std::optional<ChosenThr
   }
   prediction.spent = time_spent(at_stated.dag, at_stated.steady);
   if (effects() != nullptr) {
-    prediction.spread = spread(at_stated, prediction.spent);
+    prediction.spread = spread(at_stated, prediction.spent, Ranks::alike);
     const IntervalFactors factors = prediction.spread.interval();
     prediction.iteration = {period, factors.low * period, factors.high * period,
                             Provenance::predicted, at_stated.compute_source};
   } else {
-    prediction.iteration = at_ends(at_stated);
+    prediction.iteration = at_ends(at_stated, Ranks::alike);
     prediction.spread.seed = request_.sampling_seed;
+    prediction.spread.unhidden = unhidden(at_stated, Ranks::alike);
+    prediction.iteration.low *= std::min(1.0, 1 + prediction.spread.unhidden);
+    prediction.iteration.high *= std::max(1.0, 1 + prediction.spread.unhidden);
   }
   prediction.throughput = static_cast<double>(request_.ranks) * samples_per_rank() / period;
   // Each rank has the same batch on p as on p0, so that throughputs are as the iteration times.

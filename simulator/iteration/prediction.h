@@ -33,6 +33,8 @@ namespace paceline::simulator {
 class PreparedSchedules;
 struct TunedPlan;  // tuned_plan.h, as is the next
 struct TuningRequest;
+struct TuningJob;    // tuning_job.h
+struct Alternative;  // alternatives.h
 
 struct PredictionRequest {
   const models::NetworkWork& network;
@@ -96,7 +98,8 @@ struct StrategyPrediction {
   models::Plan plan;
   // Its interval is the middle 90 % of samples of everything that is not known
   // (sampled_interval.h); without effects (models/cluster/effects.h), its ends have every figure at
-  // its fast, or every one at its slow end.
+  // its fast, or every one at its slow end. Where several buckets are in flight together, both ends
+  // also have the time in which they travel one after the other (IterationSpread::unhidden).
   Figure<Seconds> iteration;
   IterationSpread
       spread;  // what its interval is made from; without factors where there are no effects
@@ -188,11 +191,19 @@ class Predictor {
   // The best plan of one in-order stream that is found (tuned_plan.h). The request's thresholds have no
   // effect. Throws as predict() does.
   [[nodiscard]] TunedPlan tune(const TuningRequest& request);
-  // The plan in the sampled states that its interval would have in predict().
+  // What the plan would lose by each choice in it that could be otherwise (alternatives.h). `stop`, if
+  // given, is asked before each bucket.
+  [[nodiscard]] std::vector<std::vector<Alternative>> alternatives(
+      const models::Plan& plan, const std::function<bool()>& stop);
+  // The plan in the sampled states that its interval would have in predict(). Where the request has
+  // stragglers, each state has an iteration of theirs, too, the same for all plans, and the period is
+  // the mean of these iterations. There are no backup ranks then.
   [[nodiscard]] SampledIteration sampled(const models::Plan& plan);
   // Tuned plans of the first `count` states of the world that the interval of `plan` is sampled from,
-  // each once, by the planner's clock and the step engine (world_plans.h), of the all-reduces of `only`. Where nothing is sampled,
-  // the plans with every figure at its fast, and at its slow end. `stop` is asked before each.
+  // each once, by the planner's clock and the step engine (world_plans.h), of the all-reduces of `only`.
+  // Where nothing is sampled, the plans with every figure at its fast, and at its slow end. With the
+  // streams of `plan`, for which they are the best where none hides another's latency. `stop` is asked
+  // before each.
   [[nodiscard]] std::vector<models::Plan> plans_of_worlds(const models::Plan& plan, int count,
                                                           const std::vector<std::string>& only,
                                                           const std::function<bool()>& stop);
@@ -213,6 +224,11 @@ class Predictor {
   KfacTimes k_fac(const models::Plan& plan, TimingMethod method, Setting& setting,
                   double waiting) const;
   [[nodiscard]] const models::Effects* effects() const;  // effects_of() the request
+  // The same, with ranks that do not differ where the request has a spread of its own.
+  [[nodiscard]] std::optional<models::Effects> effects_of_ranks() const;
+  // How many times as long as stated the slowest rank computes in each of so many sampled states; 1
+  // where the request has no stragglers.
+  [[nodiscard]] std::vector<double> slowest_ranks(int states) const;
   // beside_collective of the stated effects, in a job of so many ranks.
   [[nodiscard]] double estimated_beside(const CommunicationCost& cost, int ranks) const;
   // What was calibrated beside collectives of another number of ranks, beside those of this job.
@@ -220,8 +236,17 @@ class Predictor {
                                             int ranks) const;
   [[nodiscard]] ComputeTimes slowest(const ComputeTimes& alone, const CommunicationCost& cost,
                                      int ranks) const;
-  [[nodiscard]] Figure<Seconds> at_ends(const StrategyRun& stated);
-  [[nodiscard]] IterationSpread spread(const StrategyRun& stated, const TimeSpent& spent);
+  // Whether the request's stragglers are among the ranks, if it has any.
+  enum class Ranks { alike, differing };
+  // The steady period, or the mean of the iterations with stragglers.
+  [[nodiscard]] Seconds period_of(const StrategyRun& run, Ranks ranks) const;
+  // An iteration with stragglers for each sampled state.
+  [[nodiscard]] std::vector<Seconds> straggling(const IterationDag& dag) const;
+  [[nodiscard]] Figure<Seconds> at_ends(const StrategyRun& stated, Ranks ranks);
+  // IterationSpread::unhidden of the run.
+  [[nodiscard]] double unhidden(const StrategyRun& stated, Ranks ranks);
+  [[nodiscard]] IterationSpread spread(const StrategyRun& stated, const TimeSpent& spent,
+                                       Ranks ranks);
   // use(UncertainIteration) of the run.
   template <class F>
   auto with_uncertain(const StrategyRun& stated, const TimeSpent& spent, F use);
@@ -235,6 +260,8 @@ class Predictor {
                            bool through_host, Setting& at) const;
   PlanningTimers planning_timers(Setting& at) const;
   TunedPlan tune(const TuningRequest& request, std::optional<models::Overlap> overlap, Setting& at);
+  // Its period is that of a plan by the DAG.
+  TuningJob tuning_job(std::optional<models::Overlap> overlap, int streams, Setting& at);
   ChosenThresholds thresholds(const models::Strategy& strategy, Setting& at) const;
   models::Plan plan(const models::Strategy& strategy, const models::Thresholds& thresholds);
   // The planner's plan of the strategy on p0 ranks, for the efficiency of a plan on p ranks.

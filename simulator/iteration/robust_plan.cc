@@ -66,8 +66,14 @@ PairedGain paired_gain(const SampledIteration& plan, const SampledIteration& ove
   std::vector<double> gains;
   for (std::size_t i = 0; i < own.size(); ++i) gains.push_back(others[i] / own[i] - 1);
   std::sort(gains.begin(), gains.end());
-  return {over.period / plan.period - 1, quantile(gains, interval_tail),
-          quantile(gains, 1 - interval_tail)};
+  PairedGain gain{over.period / plan.period - 1, quantile(gains, interval_tail),
+                  quantile(gains, 1 - interval_tail)};
+  if (plan.spread.unhidden == 0 && over.spread.unhidden == 0) return gain;
+  const double in_order =
+      (1 + gain.value) * (1 + over.spread.unhidden) / (1 + plan.spread.unhidden) - 1;
+  gain.low = std::min({gain.low, gain.value, in_order});
+  gain.high = std::max({gain.high, gain.value, in_order});
+  return gain;
 }
 
 std::size_t most_robust(std::span<const RobustCandidate> candidates) {

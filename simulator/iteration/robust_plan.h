@@ -27,7 +27,9 @@ struct RobustCandidate {
 [[nodiscard]] Seconds p95(const SampledIteration& time);
 
 // By how much an iteration is longer than that of the plan, as a share of it: as stated, and the middle
-// 90 % of the samples of both in pairs. Both have as many samples.
+// 90 % of the samples of both in pairs. Where either has latency that streams may hide, the gains with all
+// and with nothing of it hidden are in the interval, too (IterationSpread::unhidden). Both have as many
+// samples.
 struct PairedGain {
   double value = 0;
   double low = 0;

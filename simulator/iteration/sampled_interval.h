@@ -6,12 +6,18 @@
 // of samples to the sketch at the stated figures, so that it is about the prediction itself. Sample i
 // of every iteration is drawn from the same i-th state of the world, so that ratios of iterations
 // have samples, too: what slows both alike cancels.
+//
+// Buckets that are in flight together hide each other's latency, and how much of it is not known. It is a
+// share h from 0 to 1 that is the same for all plans: with 0 an iteration is as stated, and with 1 its
+// buckets travel one after the other. Nothing says which share is likelier than another, so that h is
+// drawn uniformly, and an interval reaches from 0 to 1 whatever is drawn.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "models/base/figure.h"
 #include "models/cluster/effects.h"
 #include "simulator/cost/losses.h"
 #include "simulator/iteration/sketch.h"
@@ -45,6 +51,9 @@ struct UncertainIteration {
   std::optional<Figure<double>> calibrated_beside = {};
   bool by_kernels = true;  // whether collectives run as kernels of the device (dag.h)
   double exposed = 0;      // exposed communication over the iteration time
+  // How many times as long as in a state without stragglers the slowest rank computes, in each of the
+  // sampled states; empty: 1. The stated iteration is then the mean over these.
+  std::vector<double> slowest = {};
   std::uint64_t seed = sampling_seed;
 };
 
@@ -60,20 +69,27 @@ struct IntervalFactors {
 [[nodiscard]] double unexplained_deviation(const models::Effects& effects, double doublings,
                                            double exposed);
 
+inline constexpr int sampled_states = 512;
+
 // What is not known of one iteration.
 struct IterationSpread {
-  // The iteration time of each of 512 samples over the stated one, as far as figures and effects
+  // The iteration time of each of the sampled states over the stated one, as far as figures and effects
   // explain it.
   std::vector<double> factors;
   double doublings = 0;    // of ranks, beyond those that computation was calibrated on
   double exposed = 0;      // communication, as a share of the stated iteration
   double unexplained = 0;  // unexplained_deviation() of these
+  // By how much the iteration is longer where its buckets travel one after the other, as a share of the
+  // stated one; 0 where no latency is hidden. At least -1.
+  double unhidden = 0;
   std::uint64_t seed = sampling_seed;
 
-  // The factors, each with a draw of what is unexplained. That draw is the same one for sample i of
+  // The factors, each with so much of `unhidden` as is drawn. That share is the same for sample i of
   // every iteration.
+  [[nodiscard]] std::vector<double> with_unhidden() const;
+  // These, each with a draw of what is unexplained, likewise.
   [[nodiscard]] std::vector<double> samples() const;
-  // The middle 90 % of the samples with what is unexplained. low <= 1 <= high.
+  // The middle 90 % of the samples with what is unexplained, and 1 and 1 + unhidden. low <= 1 <= high.
   [[nodiscard]] IntervalFactors interval() const;
 };
 
@@ -83,6 +99,9 @@ struct IterationSpread {
 // end makes it so long: one draw moves all figures together.
 [[nodiscard]] IterationSpread spread_between(IntervalFactors ends,
                                              std::uint64_t seed = sampling_seed);
+
+// The share of latency that streams would hide from each other and do not: the stated one, and its range.
+[[nodiscard]] Figure<double> unhidden_latency();
 
 // One state of the world.
 struct SampledWorld {
@@ -98,7 +117,8 @@ struct SampledWorlds {
 [[nodiscard]] SampledWorlds sampled_worlds(const UncertainIteration& iteration);
 
 // The middle 90 % of the ratio of two iteration times, over the stated ratio. What is unexplained of
-// it is given, for that of the two iterations is largely the same. Both have as many samples.
+// it is given, for that of the two iterations is largely the same. The ratios where nothing and where all
+// of `unhidden` counts are in it, too. Both have as many samples.
 [[nodiscard]] IntervalFactors ratio_interval(const IterationSpread& iteration,
                                              const IterationSpread& against, double unexplained);
 

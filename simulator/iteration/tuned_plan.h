@@ -28,6 +28,9 @@ struct TuningRequest {
   std::vector<models::Plan> seeds = {};
   // Names of the all-reduces that a bucket may take, such as the only one of a process group; empty: all.
   std::vector<std::string> all_reduces = {};
+  // The share of the latency that several streams would hide, and do not (sampled_interval.h), from 0 to
+  // 1. All periods of a search are so much of the way from that of the plan to that of one stream.
+  double unhidden = 0;
   // Asked between two plans: whether to stop with what is found. May be empty, as may the next.
   std::function<bool()> stop = {};
   std::function<void(const TuningProgress&)> progress = {};

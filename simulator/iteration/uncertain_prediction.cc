@@ -41,19 +41,35 @@ std::vector<Seconds> SampledIteration::samples() const {
 SampledIteration sampled(const StrategyPrediction& prediction) {
   const Figure<Seconds>& time = prediction.iteration;
   if (!prediction.spread.factors.empty()) return {time.value, prediction.spread};
-  return {time.value,
-          spread_between({time.low / time.value, time.high / time.value}, prediction.spread.seed)};
+  // The ends of the figures alone.
+  const double in_order = 1 + prediction.spread.unhidden;
+  IterationSpread spread = spread_between({time.low / time.value / std::min(1.0, in_order),
+                                           time.high / time.value / std::max(1.0, in_order)},
+                                          prediction.spread.seed);
+  spread.unhidden = prediction.spread.unhidden;
+  return {time.value, std::move(spread)};
 }
 
 // The interval whose ends have every figure at its fast, or every one at its slow end.
-Figure<Seconds> Predictor::at_ends(const StrategyRun& stated) {
+Figure<Seconds> Predictor::at_ends(const StrategyRun& stated, Ranks ranks) {
   const models::Strategy& strategy = models::strategy(stated.plan.strategy);
   const auto period = [&](Reading reading) {
-    return run(stated.plan, setting(strategy, request_.ranks, reading)).steady.period;
+    return period_of(run(stated.plan, setting(strategy, request_.ranks, reading)), ranks);
   };
-  const Seconds value = stated.steady.period;
+  const Seconds value = period_of(stated, ranks);
   return {value, std::min(period(Reading::fast), value), std::max(period(Reading::slow), value),
           Provenance::predicted, stated.compute_source};
+}
+
+// Buckets on servers are left out: one after the other they would not only wait for each other's latency,
+// but leave the links of all servers but one idle.
+double Predictor::unhidden(const StrategyRun& stated, Ranks ranks) {
+  const models::Strategy& strategy = models::strategy(stated.plan.strategy);
+  if (stated.method.beside != Beside::other_buckets || strategy.on_servers() != nullptr) return 0;
+  models::Plan in_order = stated.plan;
+  in_order.streams = 1;
+  Setting& at = setting(strategy, request_.ranks, Reading::stated);
+  return period_of(run(std::move(in_order), at), ranks) / period_of(stated, ranks) - 1;
 }
 
 template <class F>
@@ -85,13 +101,14 @@ auto Predictor::with_uncertain(const StrategyRun& stated, const TimeSpent& spent
     return totals(buckets_alone(stated.plan, stated.method, setting_at(reading)));
   };
   const IterationSketch sketch(request_.network, stated.plan, alone);
+  const models::Effects effects = *effects_of_ranks();
   const models::Device& device = request_.cluster.device;
   return use(UncertainIteration{
       .sketch = sketch,
       .buckets = {totals(stated.buckets), totals_at(Reading::fast), totals_at(Reading::slow)},
       .fast_compute = alone_at(Reading::fast).total() / alone.total(),
       .slow_compute = alone_at(Reading::slow).total() / alone.total(),
-      .effects = *effects(),
+      .effects = effects,
       .ranks = request_.ranks,
       .calibrated_ranks = alone.calibrated_ranks,
       .ranks_per_node = request_.cluster.ranks_per_node,
@@ -104,23 +121,47 @@ auto Predictor::with_uncertain(const StrategyRun& stated, const TimeSpent& spent
       .seed = request_.sampling_seed});
 }
 
-IterationSpread Predictor::spread(const StrategyRun& stated, const TimeSpent& spent) {
-  return with_uncertain(stated, spent, sampled_spread);
+IterationSpread Predictor::spread(const StrategyRun& stated, const TimeSpent& spent, Ranks ranks) {
+  IterationSpread spread = with_uncertain(stated, spent, [&](UncertainIteration iteration) {
+    if (ranks == Ranks::differing && request_.stragglers)
+      iteration.slowest = slowest_ranks(sampled_states);
+    return sampled_spread(iteration);
+  });
+  spread.unhidden = unhidden(stated, ranks);
+  return spread;
 }
 
 SampledIteration Predictor::sampled(const models::Plan& plan) {
   const StrategyRun stated = run(plan);
-  const Seconds period = stated.steady.period;
-  if (effects() != nullptr) return {period, spread(stated, time_spent(stated.dag, stated.steady))};
-  const Figure<Seconds> ends = at_ends(stated);
-  return {period, spread_between({ends.low / period, ends.high / period}, request_.sampling_seed)};
+  const Seconds period = period_of(stated, Ranks::differing);
+  SampledIteration iteration{period, {}};
+  if (effects() != nullptr) {
+    iteration.spread = spread(stated, time_spent(stated.dag, stated.steady), Ranks::differing);
+    return iteration;
+  }
+  const Figure<Seconds> ends = at_ends(stated, Ranks::differing);
+  iteration.spread =
+      spread_between({ends.low / period, ends.high / period}, request_.sampling_seed);
+  iteration.spread.unhidden = unhidden(stated, Ranks::differing);
+  if (!request_.stragglers) return iteration;
+  const std::vector<Seconds> times = straggling(stated.dag);
+  for (std::size_t i = 0; i < times.size(); ++i) iteration.spread.factors[i] *= times[i] / period;
+  return iteration;
+}
+
+Seconds Predictor::period_of(const StrategyRun& run, Ranks ranks) const {
+  if (ranks == Ranks::alike || !request_.stragglers) return run.steady.period;
+  Seconds sum;
+  for (const Seconds time : straggling(run.dag)) sum += time;
+  return sum / static_cast<double>(sampled_states);
 }
 
 std::vector<models::Plan> Predictor::plans_of_worlds(const models::Plan& plan, int count,
                                                      const std::vector<std::string>& only,
                                                      const std::function<bool()>& stop) {
   std::vector<models::Plan> plans;
-  const auto add = [&plans](models::Plan other) {
+  const auto add = [&](models::Plan other) {
+    other.streams = plan.streams;
     if (std::find(plans.begin(), plans.end(), other) == plans.end())
       plans.push_back(std::move(other));
   };
@@ -145,9 +186,12 @@ std::vector<models::Plan> Predictor::plans_of_worlds(const models::Plan& plan, i
       with_uncertain(stated, time_spent(stated.dag, stated.steady), sampled_worlds);
   WorldPlanner planner(plan, readable(Reading::stated), readable(Reading::fast),
                        readable(Reading::slow), worlds.stated, only);
+  const std::vector<double> slowest = slowest_ranks(static_cast<int>(worlds.worlds.size()));
   for (int i = 0; i < std::min<int>(count, static_cast<int>(std::ssize(worlds.worlds))); ++i) {
     if (stop && stop()) break;
-    add(planner.plan_of(worlds.worlds[static_cast<std::size_t>(i)]));
+    SampledWorld world = worlds.worlds[static_cast<std::size_t>(i)];
+    world.compute *= slowest[static_cast<std::size_t>(i)];
+    add(planner.plan_of(world));
   }
   return plans;
 }

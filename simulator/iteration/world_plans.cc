@@ -58,7 +58,6 @@ models::Plan WorldPlanner::plan_of(const SampledWorld& world) const {
     first = last;
   }
   models::Plan plan = changed(like_, whole, network_.gradients);
-  plan.streams = 1;
   plan.dispatch = {};
   return plan;
 }

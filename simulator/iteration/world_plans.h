@@ -26,7 +26,7 @@ struct ReadJob {
 
 class WorldPlanner {
  public:
-  // Plans are of the ranks, wire type and overlap of `like`, and of the algorithms that `only` names, or
+  // Plans are of the ranks, wire type, overlap and streams of `like`, and of the algorithms that `only` names, or
   // of any where it is empty. `world` is the one of the stated figures.
   WorldPlanner(const models::Plan& like, const ReadJob& stated, const ReadJob& fast,
                const ReadJob& slow, const SampledWorld& world, std::span<const std::string> only);

@@ -334,6 +334,10 @@ IterationDag with_compute_scaled(const IterationDag& dag, double factor) {
 
 }  // namespace
 
+int left_out_iterations(int iterations) {
+  return iterations / 10 + 20;
+}
+
 std::vector<Seconds> iteration_times(const IterationDag& dag, int ranks,
                                      const MonteCarloRequest& request) {
   const int backup = request.stragglers.backup;
@@ -345,7 +349,7 @@ std::vector<Seconds> iteration_times(const IterationDag& dag, int ranks,
   const SteadyIteration steady = steady_state(typical);
   if (steady.converged) unrolled.begin(typical, steady);
 
-  const int left_out = request.iterations / 10 + 20;
+  const int left_out = left_out_iterations(request.iterations);
   std::vector<Seconds> times;
   times.reserve(at(request.iterations));
   for (int i = 0; i < left_out + request.iterations; ++i) {

@@ -34,9 +34,12 @@ struct MonteCarloRequest {
   std::uint64_t seed = 1;
 };
 
+// How many iterations are left out before so many are counted: as many as a tenth of them, and 20 more.
+[[nodiscard]] int left_out_iterations(int iterations);
+
 // Durations of consecutive iterations. Starts from the steady state of ranks that all take the mean
-// of the n-th order statistic, and leaves out as many iterations as a tenth of those asked for and
-// 20 more. stragglers.backup must be less than `ranks`.
+// of the n-th order statistic, and leaves out left_out_iterations(). stragglers.backup must be less than
+// `ranks`.
 //
 // Cost of an iteration: O(ranks x (1 + tasks that compute waits with) + tasks), for between two
 // waits a rank's times are a line in f, and only the ranks that are among the last b + 1 at either

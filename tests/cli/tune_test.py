@@ -197,6 +197,75 @@ class Tune(CommandTest):
         text = self.done(run("tune", *JOB, *job, "--default", "ring"))
         self.assertRegex(text, r"(is taken: the gain over ring is|ring is kept: the gain over it is) .* to ")
 
+    def test_latency_that_streams_may_not_hide_is_in_robust_plans(self):
+        job = ("--streams", "2", "--strategy", "fused-ring", "--all-reduce", "ring", "--robust", "--default", "fused-ring", "--time-limit", "2 s")
+        robust = self.tuned(*job)["robust"]
+        chosen = robust["robust"]
+        plan = json.loads(self.plan.read_text())
+        self.assertEqual(plan["streams"], 2)
+        # Where the plan is kept, it gains on the default whether latency is hidden or not.
+        times = {}
+        for streams in (2, 1):
+            self.changed_plan.write_text(json.dumps(plan | {"streams": streams}))
+            times[streams] = json.loads(self.done(run("predict", *JOB, "--json", "--plan", str(self.changed_plan))))["strategies"][0]
+        ours = robust["default"] if robust["keeps_default"] else chosen
+        self.assertAlmostEqual(times[2]["iteration_s"], ours["iteration_s"], delta=1e-12)
+        self.assertAlmostEqual(times[1]["iteration_s"] / times[2]["iteration_s"] - 1, ours["unhidden"], delta=1e-9)
+        self.assertGreaterEqual(times[2]["iteration_high_s"] * (1 + 1e-9), times[1]["iteration_s"])
+        in_order = robust["default"]["iteration_s"] * (1 + robust["default"]["unhidden"]) / (chosen["iteration_s"] * (1 + chosen["unhidden"])) - 1
+        self.assertLessEqual(robust["gain"]["low"], min(in_order, robust["gain"]["value"]) + 1e-12)
+        self.assertIn("streams hide from each other", self.done(run("tune", *JOB, *job)))
+        self.assertEqual(self.tuned("--robust", "--engine", "step")["robust"]["robust"]["unhidden"], 0)
+
+    def test_show_plan_says_why_as_tune_does(self):
+        heading = "what each bucket would lose by other choices"
+        tuned = self.done(run("tune", *JOB, "--engine", "step", "--why", "--plan-out", str(self.plan)))
+        whys = tuned[tuned.index(heading) :]
+        whys = whys[: whys.index("\nstrategy ")]
+        shown = self.done(run("show", "plan", *JOB, "--engine", "step", "--why", "--plan", str(self.plan)))
+        self.assertIn(whys.strip(), shown)
+        self.assertGreater(len(whys.splitlines()), 8)
+        self.assertNotIn(heading, self.done(run("show", "plan", *JOB, "--engine", "step", "--plan", str(self.plan))))
+        # Of a strategy's plan a choice may gain.
+        ring = self.done(run("show", "plan", *JOB, "--engine", "step", "--why", "--strategy", "ring"))
+        self.assertRegex(ring[ring.index(heading) :], r"merged with the next .* -\d")
+        self.assertIn("nothing was tried", self.done(run("show", "plan", *JOB, "--why", "--strategy", "nccl")))
+
+    def test_a_plan_may_be_the_default(self):
+        self.done(run("predict", *JOB, "--strategy", "ring", "--plan-out", str(self.changed_plan)))
+        job = ("--engine", "step", "--robust", "--default")
+        robust = self.tuned(*job, str(self.changed_plan))["robust"]
+        same = self.tuned(*job, "ring")["robust"]
+        self.assertEqual(robust["default"] | {"name": "ring"}, same["default"])
+        self.assertEqual(robust["gain"], same["gain"])
+        # The best plan gains nothing on itself, and so it is kept as it is.
+        self.tuned("--engine", "step")
+        best = json.loads(self.plan.read_text())
+        best["strategy"] = "tuned"
+        self.changed_plan.write_text(json.dumps(best))
+        self.assertTrue(self.tuned(*job, str(self.changed_plan))["robust"]["keeps_default"])
+        self.assertEqual(json.loads(self.plan.read_text())["buckets"], best["buckets"])
+        self.refused(run("tune", "--model", "resnet50", *JOB[2:], *job, str(self.changed_plan)), "changed.json")
+        self.refused(run("tune", *JOB, "--wire", "fp32", *job, str(self.changed_plan)), "--default")
+        self.refused(run("tune", *JOB, *job, "nothing.json"), "nothing.json")
+
+    def test_stragglers_are_in_the_sampled_states(self):
+        job = ("--engine", "step", "--robust", "--time-limit", "60 s")
+        alike = self.tuned(*job)["robust"]
+        slow = self.tuned(*job, "--slow-rank", "3=2", "--spread", "normal:0.1")["robust"]
+        self.assertEqual((alike["stragglers"], slow["stragglers"]), (None, {"spread": "normal:0.1", "slow_ranks": {"3": 2.0}}))
+        for plan in ("best", "robust", "default"):
+            self.assertGreater(slow[plan]["iteration_s"], alike[plan]["iteration_s"])
+            self.assertGreater(slow[plan]["p95_s"], slow[plan]["iteration_s"])
+        # The mean is that of predict for the plan, to its standard error.
+        mean = json.loads(self.done(run("predict", *JOB, "--engine", "step", "--json", "--plan", str(self.plan), "--slow-rank", "3=2", "--spread", "normal:0.1")))
+        chosen = slow["default" if slow["keeps_default"] else "robust"]
+        self.assertAlmostEqual(mean["strategies"][0]["iteration_mean_s"] / chosen["iteration_s"], 1, delta=0.02)
+        for option, value in (("--spread", "normal:0.1"), ("--slow-rank", "3=2"), ("--seed", "3"), ("--default", "ring")):
+            self.refused(run("tune", *JOB, option, value), option)
+        self.refused(run("tune", *JOB, "--robust", "--slow-rank", "64=2"), "--slow-rank")
+        self.refused(run("tune", *JOB, "--robust", "--slow-rank", "3=2", "--default", "k-fac"), "--default")
+
     def test_the_plan_runs(self):
         cluster = self.folder / "two-cores.yaml"
         shutil.copy(EXAMPLES / "two-cores.yaml", cluster)

@@ -57,7 +57,7 @@ def test_an_unknown_argument_is_a_type_error():
     with pytest.raises(TypeError, match="thetta"):
         paceline.predict("resnet50", "jizhi-p40", 8, thetta="4 MiB")
     with pytest.raises(TypeError):
-        paceline.tune("resnet50", "jizhi-p40", 8, slow_rank={0: 2})
+        paceline.tune("resnet50", "jizhi-p40", 8, backup=1)
 
 
 def test_what_cannot_be_written_is_a_run_error(tmp_path):

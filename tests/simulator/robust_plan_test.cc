@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <utility>
@@ -154,6 +155,123 @@ TEST(RobustPlan, ASeedRepeatsItself) {
   const std::vector<Seconds> first = samples(5);
   EXPECT_EQ(first, samples(5));
   EXPECT_NE(first, samples(6));
+}
+
+// A plan that is shorter only as far as streams hide latency from each other gains nothing for certain.
+TEST(RobustPlan, AGainThatVanishesWhereNoLatencyIsHiddenIncludesNone) {
+  std::mt19937 random(53);
+  std::uniform_real_distribution<double> period(0.9, 1.1);
+  std::uniform_real_distribution<double> unhidden(0, 0.4);
+  std::uniform_real_distribution<double> state(0.8, 1.5);
+  int certain = 0;
+  int vanish = 0;
+  for (int round = 0; round < 200; ++round) {
+    std::vector<double> factors(512);
+    for (double& factor : factors) factor = state(random);
+    RobustCandidate plan = drawn("plan", Seconds{period(random)}, factors);
+    RobustCandidate other = drawn("other", Seconds{period(random)}, factors);
+    plan.time.spread.unhidden = unhidden(random);
+    other.time.spread.unhidden = unhidden(random);
+    const PairedGain gain = paired_gain(plan.time, other.time);
+    const double hidden = other.time.period / plan.time.period - 1;
+    const double in_order =
+        (1 + hidden) * (1 + other.time.spread.unhidden) / (1 + plan.time.spread.unhidden) - 1;
+    EXPECT_NEAR(gain.low, std::min(hidden, in_order), 1e-12);
+    EXPECT_NEAR(gain.high, std::max(hidden, in_order), 1e-12);
+    EXPECT_EQ(gain.includes_none(), gain.low <= 0);
+    certain += gain.includes_none() ? 0 : 1;
+    vanish += hidden > 0 && in_order <= 0 ? 1 : 0;
+  }
+  EXPECT_GT(certain, 20);
+  EXPECT_GT(vanish, 20) << "some rounds try the rule";
+}
+
+// One share of hidden latency is between the flow engine's time and that of one stream.
+TEST(RobustPlan, TheIntervalOfSeveralStreamsHoldsTheTimeOfOne) {
+  std::mt19937 random(59);
+  int longer = 0;
+  for (int round = 0; round < 12; ++round) {
+    const Job job = random_job(random);
+    PredictionRequest request = job.request();
+    request.engine = EngineKind::automatic;
+    request.compute_is_exact = round % 2 == 0;
+    Predictor one(request);
+    request.thresholds.streams = 2;
+    Predictor two(request);
+    for (const char* name : {"ring", "fused-ring"}) {
+      const StrategyPrediction several = two.predict(models::strategy(name));
+      models::Plan plan = several.plan;
+      plan.streams = 1;
+      const StrategyPrediction in_order = one.predict(plan);
+      EXPECT_EQ(in_order.spread.unhidden, 0);
+      EXPECT_EQ(several.iteration.value, two.run(several.plan).steady.period);
+      const double ratio = in_order.iteration.value / several.iteration.value;
+      const bool is_together = several.plan.buckets.size() > 1;
+      EXPECT_NEAR(several.spread.unhidden, is_together ? ratio - 1 : 0, 1e-12);
+      EXPECT_LE(several.iteration.low, std::min(several.iteration.value, in_order.iteration.value));
+      EXPECT_GE(several.iteration.high * (1 + 1e-12),
+                std::max(several.iteration.value, in_order.iteration.value));
+      longer += ratio > 1.001 ? 1 : 0;
+      const std::vector<Seconds> samples = two.sampled(several.plan).samples();
+      const std::vector<Seconds> same = sampled(several).samples();
+      for (std::size_t i = 0; i < samples.size(); ++i) EXPECT_NEAR(samples[i] / same[i], 1, 1e-12);
+    }
+    const StrategyPrediction served = two.predict(models::strategy("parameter-server"));
+    EXPECT_EQ(served.spread.unhidden, 0) << "buckets take the links of several servers";
+  }
+  EXPECT_GT(longer, 6);
+}
+
+TEST(RobustPlan, IsTunedForStreamsThatHideNothing) {
+  std::mt19937 random(61);
+  for (int round = 0; round < 6; ++round) {
+    const Job job = random_job(random);
+    PredictionRequest request = job.request();
+    request.engine = EngineKind::automatic;
+    request.compute_is_exact = true;
+    request.thresholds.streams = 2;
+    Predictor predictor(request);
+    const models::Plan best = predictor.tune({}).plan;
+    const auto at = [&](const models::Plan& plan, double unhidden) {
+      const SampledIteration time = predictor.sampled(plan);
+      return time.period * (1 + unhidden * time.spread.unhidden);
+    };
+    for (const double unhidden : {0.5, 1.0}) {
+      const TunedPlan tuned = predictor.tune({.seeds = {best}, .unhidden = unhidden});
+      EXPECT_NEAR(tuned.period / at(tuned.plan, unhidden), 1, 1e-9);
+      EXPECT_LE(tuned.period.value(), at(best, unhidden).value() * (1 + 1e-12));
+    }
+    for (const models::Plan& plan : predictor.plans_of_worlds(best, 4, {}, {}))
+      EXPECT_EQ(plan.streams, 2);
+  }
+}
+
+// Each state has an iteration of the stragglers, the same one for all plans.
+TEST(RobustPlan, StragglersAreInTheStates) {
+  std::mt19937 random(67);
+  for (int round = 0; round < 6; ++round) {
+    const Job job = random_job(random);
+    PredictionRequest request = job.request();
+    Predictor alike(request);
+    const models::Plan plan = alike.run(models::strategy("fused-ring")).plan;
+    request.stragglers = MonteCarloRequest{};
+    Predictor constant(request);
+    const std::vector<Seconds> as_stated = alike.sampled(plan).samples();
+    const std::vector<Seconds> same = constant.sampled(plan).samples();
+    for (std::size_t i = 0; i < same.size(); ++i) EXPECT_NEAR(same[i] / as_stated[i], 1, 1e-9);
+
+    request.stragglers->stragglers.slow_ranks = {{3, 2.5}};
+    request.stragglers->stragglers.spread.kind = models::SpreadKind::log_normal;
+    request.stragglers->stragglers.spread.parameter = 0.2;
+    request.stragglers->iterations = 512;
+    Predictor differ(request);
+    const SampledIteration time = differ.sampled(plan);
+    const StrategyPrediction predicted = differ.predict(plan);
+    EXPECT_NEAR(time.period / predicted.stragglers->iteration.mean, 1, 1e-9);
+    EXPECT_EQ(time.samples(), differ.sampled(plan).samples());
+    EXPECT_GT(p95(time) / time.period, 1.01);
+    EXPECT_GT(time.period, alike.sampled(plan).period);
+  }
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "models/base/interval.h"
 #include "tests/simulator/small_job.h"
@@ -144,6 +146,52 @@ TEST(SampledInterval, RepeatsItself) {
   job.effects.jitter = figure(0.02, 0.01, 0.05);
   EXPECT_EQ(job.factors().low, job.factors().low);
   EXPECT_EQ(job.factors().high, job.factors().high);
+}
+
+// What streams may hide is one share for all plans, and moves nothing where there is none of it.
+TEST(SampledInterval, ReachesFromAllLatencyHiddenToNone) {
+  Job job;
+  job.slow_compute = 1.2;
+  job.effects.unexplained = figure(0.05, 0.05, 0.05);
+  const IterationSpread hidden = job.spread();
+  EXPECT_EQ(hidden.with_unhidden(), hidden.factors);
+  std::vector<double> shares;
+  for (const double unhidden : {-0.2, 0.01, 0.4}) {
+    IterationSpread spread = hidden;
+    spread.unhidden = unhidden;
+    const std::vector<double> factors = spread.with_unhidden();
+    ASSERT_EQ(factors.size(), hidden.factors.size());
+    std::vector<double> drawn;
+    for (std::size_t i = 0; i < factors.size(); ++i) {
+      drawn.push_back((factors[i] / hidden.factors[i] - 1) / unhidden);
+      EXPECT_NEAR(spread.samples()[i] / factors[i], hidden.samples()[i] / hidden.factors[i], 1e-12);
+      if (!shares.empty()) EXPECT_NEAR(drawn[i], shares[i], 1e-9);
+    }
+    shares = drawn;
+    const IntervalFactors interval = spread.interval();
+    EXPECT_LE(interval.low, std::min(1.0, 1 + unhidden));
+    EXPECT_GE(interval.high, std::max(1.0, 1 + unhidden));
+    EXPECT_GT(interval.high - interval.low, hidden.interval().high - hidden.interval().low);
+  }
+  std::sort(shares.begin(), shares.end());
+  EXPECT_GE(shares.front(), 0);
+  EXPECT_LE(shares.back(), 1);
+  const auto count = static_cast<double>(shares.size());
+  for (std::size_t i = 0; i < shares.size(); ++i)
+    EXPECT_NEAR(shares[i], (static_cast<double>(i) + 0.5) / count, 0.06) << "uniform";
+}
+
+TEST(SampledInterval, NothingIsWidenedButByWhatStreamsMayHide) {
+  IterationSpread known;
+  known.factors.assign(512, 1.0);
+  known.unhidden = 0.25;
+  EXPECT_DOUBLE_EQ(known.interval().low, 1);
+  EXPECT_DOUBLE_EQ(known.interval().high, 1.25);
+  IterationSpread more = known;
+  more.unhidden = 0.5;
+  const IntervalFactors ratio = ratio_interval(more, known, 0);
+  EXPECT_DOUBLE_EQ(ratio.low, 1);
+  EXPECT_DOUBLE_EQ(ratio.high, 1.2);
 }
 
 }  // namespace

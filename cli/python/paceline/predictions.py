@@ -91,7 +91,9 @@ class TuneSettings(JobSettings, total=False):
     time_limit: str
     why: bool  # in the text; ``Tuning.alternatives`` always has it
     robust: bool
-    default: str
+    default: str  # a strategy, or a file of a plan
+    spread: str
+    slow_rank: Mapping[int, float]
     seed: int
 
 
@@ -320,7 +322,7 @@ class RobustTuning:
     name: str  # of the robust plan
     iteration_s: float
     p95_s: float
-    default: str  # the runtime's own strategy
+    default: str  # the runtime's own strategy, or the file of its plan
     default_iteration_s: float
     default_p95_s: float
     gain: float  # of the robust plan over the default, as a share
