@@ -33,8 +33,9 @@ struct Part {
 // Puts runs together from the messages of one step, or of several that are at the same time.
 class StepMaker {
  public:
-  StepMaker(const Routes& routes, const Positions& positions)
+  StepMaker(const Routes& routes, const Positions& positions, Load load)
       : routes_(routes),
+        is_summed_(load == Load::sum),
         made_(std::make_shared<StepParts>()),
         numbers_(routes, positions),
         is_in_run_(at(positions.count())),
@@ -125,7 +126,9 @@ class StepMaker {
   int kind_of(const Part& part) {
     way_.clear();
     for (const Link& link : links_of(part)) {
-      const double load = is_shared_[at(link.number)] ? load_[at(link.number)] : part.fraction;
+      double load = part.fraction;
+      if (is_shared_[at(link.number)])
+        load = is_summed_ ? load_[at(link.number)] : part.fraction * link.weight;
       add_load(way_, {rates_[at(link.number)], load});
     }
     return made_->kinds.of(part.distance, way_);
@@ -152,6 +155,7 @@ class StepMaker {
   }
 
   Routes routes_;
+  bool is_summed_;
   std::shared_ptr<StepParts> made_;
   LinkNumbers numbers_;
   std::vector<int> rates_;                            // of each numbered link
@@ -167,16 +171,17 @@ class StepMaker {
   std::vector<RateLoad> way_;
 };
 
-Pipeline::Pipeline(const models::Schedule& inner, const Routes& routes, std::int64_t most_messages)
-    : maker_(std::make_unique<StepMaker>(routes, Positions(inner.ranks()))) {
+Pipeline::Pipeline(const models::Schedule& inner, const Routes& routes, std::int64_t most_messages,
+                   Load load)
+    : maker_(std::make_unique<StepMaker>(routes, Positions(inner.ranks()), load)) {
   for_each_step(
       inner, routes, Positions(inner.ranks()),
       [this](const PreparedRun& step) { maker_->keep(step); }, most_messages);
 }
 
 Pipeline::Pipeline(std::span<const int> ranks, const models::Schedule& inner, const Routes& routes,
-                   std::int64_t most_messages)
-    : maker_(std::make_unique<StepMaker>(routes, Positions(inner.ranks()))) {
+                   std::int64_t most_messages, Load load)
+    : maker_(std::make_unique<StepMaker>(routes, Positions(inner.ranks()), load)) {
   const auto keep = [this](const PreparedRun& run) {
     for (int step = 0; step < run.repeats; ++step) maker_->keep(run);
   };
@@ -211,11 +216,11 @@ const models::Schedule* inside_pipeline(const models::Schedule& schedule, const 
 }
 
 StepProgram make_step_program_of(std::span<const int> ranks, const models::Schedule& schedule,
-                                 const Routes& routes, std::int64_t most_messages) {
+                                 const Routes& routes, std::int64_t most_messages, Load load) {
   if (const auto* pipeline = std::get_if<models::Pipelined>(&schedule.node()))
-    return Pipeline(ranks, pipeline->inner, routes, most_messages)
+    return Pipeline(ranks, pipeline->inner, routes, most_messages, load)
         .program(schedule, routes, most_messages);
-  StepMaker maker(routes, Positions(schedule.ranks()));
+  StepMaker maker(routes, Positions(schedule.ranks()), load);
   StepProgram program{.parts = maker.made(), .runs = {}};
   const auto add = [&](const PreparedRun& run) {
     maker.forget();
@@ -227,16 +232,16 @@ StepProgram make_step_program_of(std::span<const int> ranks, const models::Sched
 }
 
 StepProgram make_step_program(const models::Schedule& schedule, const Routes& routes,
-                              Collapse collapse, std::int64_t most_messages) {
+                              Collapse collapse, std::int64_t most_messages, Load load) {
   const Positions positions = collapse == Collapse::none ? Positions(schedule.ranks())
                                                          : positions_of({&schedule, 1}, routes);
   const auto* pipeline = std::get_if<models::Pipelined>(&schedule.node());
   if (pipeline != nullptr && !positions.is_collapsed()) {
     check_messages(schedule, routes, positions, most_messages);
-    return Pipeline(pipeline->inner, routes, most_messages)
+    return Pipeline(pipeline->inner, routes, most_messages, load)
         .program(schedule, routes, most_messages);
   }
-  StepMaker maker(routes, positions);
+  StepMaker maker(routes, positions, load);
   StepProgram program{.parts = maker.made(), .runs = {}};
   const auto add = [&](const PreparedRun& run) {
     maker.forget();

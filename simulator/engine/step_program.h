@@ -62,6 +62,15 @@ struct StepProgram {
   }
 };
 
+// What the messages of a step take of a link that they share.
+enum class Load {
+  sum,  // of all of them, as the step engine has it
+  // That of the ranks that one position stands for. Their messages start together, so that in max-min
+  // fair sharing none is faster than by this. With it, the step engine's time is a lower bound for the
+  // flow engine's: in max-plus arithmetic nothing is later where a message takes less time.
+  alike,
+};
+
 class StepMaker;
 
 // A pipeline over ranks of which none stands for others, for any number of segments. A step of it is
@@ -70,10 +79,11 @@ class StepMaker;
 class Pipeline {
  public:
   // Throws TooManyMessages where one segment has more than `most_messages`.
-  Pipeline(const models::Schedule& inner, const Routes& routes, std::int64_t most_messages);
+  Pipeline(const models::Schedule& inner, const Routes& routes, std::int64_t most_messages,
+           Load load = Load::sum);
   // Only `ranks`, in ascending order, send and receive in it.
   Pipeline(std::span<const int> ranks, const models::Schedule& inner, const Routes& routes,
-           std::int64_t most_messages);
+           std::int64_t most_messages, Load load = Load::sum);
   ~Pipeline();
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
@@ -100,11 +110,13 @@ class Pipeline {
 [[nodiscard]] StepProgram make_step_program_of(std::span<const int> ranks,
                                                const models::Schedule& schedule,
                                                const Routes& routes,
-                                               std::int64_t most_messages = most_prepared_messages);
+                                               std::int64_t most_messages = most_prepared_messages,
+                                               Load load = Load::sum);
 
 // Throws TooManyMessages where that takes more than `most_messages`.
 [[nodiscard]] StepProgram make_step_program(const models::Schedule& schedule, const Routes& routes,
                                             Collapse collapse = Collapse::equal_positions,
-                                            std::int64_t most_messages = most_prepared_messages);
+                                            std::int64_t most_messages = most_prepared_messages,
+                                            Load load = Load::sum);
 
 }  // namespace paceline::simulator

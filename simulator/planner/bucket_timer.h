@@ -37,6 +37,10 @@ class BucketTimer {
   [[nodiscard]] bool is_by_steps(const models::PlannedSchedule& schedule) const {
     return schedule.has_steps() && engine_->engine(schedule) == EngineKind::step;
   }
+  // The engine that times a schedule of ours.
+  [[nodiscard]] EngineKind engine(const models::PlannedSchedule& schedule) const {
+    return engine_->engine(schedule);
+  }
   [[nodiscard]] const CommunicationCost& cost() const { return engine_->cost(); }
 
  private:

@@ -5,7 +5,10 @@
 //
 // What is exact: where the step engine times a candidate, its curve is exact to 1e-9 (size_curve.h), and
 // one is left out only where its supporting lines at both ends of the sizes are above the least curve
-// everywhere. Where another engine times it, the curve joins samples; candidates with more than
+// everywhere. Where another engine times it, the curve joins samples, and one is left out where a lower
+// bound of that engine's time is above the least curve: of the flow engine, the step engine's time where
+// only messages that start together share a link (Load::alike, engine/step_program.h); of others, which
+// have no bound, half of it. Candidates with more than
 // `most_followed` messages for such an engine are left out.
 #pragma once
 
