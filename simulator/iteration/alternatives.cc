@@ -2,7 +2,6 @@
 #include "simulator/iteration/alternatives.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "models/plan/strategy.h"
 #include "models/plan/tuned.h"
 #include "simulator/planner/interval_cost.h"
+#include "simulator/planner/nearest_all_reduces.h"
 
 namespace paceline::simulator {
 namespace {
@@ -17,80 +17,6 @@ namespace {
 std::size_t at(int index) {
   return static_cast<std::size_t>(index);
 }
-
-// All-reduces by their time for one size, by the step engine.
-class RunnersUp {
- public:
-  RunnersUp(const TuningJob& job, std::span<const std::string> only)
-      : job_(job), timer_(job.timers.search) {
-    for (const CandidateOptions& options :
-         catalogue_options(job.planning.ranks, timer_.cost().ranks_per_node, only))
-      entries_.push_back({options,
-                          least_in_form(options.algorithm->name, options.options, timer_.cost()),
-                          {},
-                          {}});
-  }
-
-  struct Found {
-    std::vector<const models::PlannedSchedule*> nearest;  // that are not as fast, fastest first
-    std::vector<std::string> alike;                       // that are as fast
-  };
-
-  [[nodiscard]] Found find(const models::PlannedSchedule& own, Bytes bytes, std::size_t count) {
-    const double own_s = timer_.time(own, bytes).value();
-    std::vector<std::pair<double, std::size_t>> by_bound;
-    for (std::size_t i = 0; i < entries_.size(); ++i)
-      by_bound.emplace_back(entries_[i].least ? entries_[i].least->at(bytes.value()) : 0, i);
-    std::sort(by_bound.begin(), by_bound.end());
-    Found found;
-    std::vector<std::pair<double, const models::PlannedSchedule*>> nearest;
-    for (const auto& [bound_s, i] : by_bound) {
-      if (nearest.size() == count && bound_s > nearest.back().first) break;
-      const models::PlannedSchedule* other = usable(entries_[i]);
-      if (other == nullptr || *other == own) continue;
-      const double time_s = timer_.time(*other, bytes).value();
-      constexpr double rounding = 1e-9;
-      if (std::abs(time_s - own_s) <= rounding * own_s) {
-        found.alike.push_back(models::described(*other));
-        continue;
-      }
-      nearest.emplace_back(time_s, other);
-      std::stable_sort(nearest.begin(), nearest.end(),
-                       [](const auto& a, const auto& b) { return a.first < b.first; });
-      if (nearest.size() > count) nearest.pop_back();
-    }
-    for (const auto& [time_s, schedule] : nearest) found.nearest.push_back(schedule);
-    return found;
-  }
-
- private:
-  struct Entry {
-    CandidateOptions options;
-    std::optional<SizeCurve::Piece> least;
-    std::optional<models::PlannedSchedule> schedule;  // once it is built, if it can be used
-    bool is_built = false;
-  };
-
-  const models::PlannedSchedule* usable(Entry& entry) {
-    if (!entry.is_built) {
-      entry.is_built = true;
-      const models::CollectiveAlgorithm& algorithm = *entry.options.algorithm;
-      try {
-        models::PlannedSchedule schedule{std::string(algorithm.name), entry.options.options,
-                                         algorithm.build(entry.options.options)};
-        if (!has_too_many_messages(schedule, job_.planning, job_.timers))
-          entry.schedule = std::move(schedule);
-      } catch (const InputError&) {
-        // The algorithm has no schedule for these options.
-      }
-    }
-    return entry.schedule ? &*entry.schedule : nullptr;
-  }
-
-  const TuningJob& job_;
-  BucketTimer timer_;
-  std::vector<Entry> entries_;
-};
 
 class Changes {
  public:
@@ -102,7 +28,7 @@ class Changes {
         sums_(element_sums(job.planning.network.gradients)),
         curve_cost_(sums_, models::element_size(job.planning.wire).value(), candidates.least,
                     job.planning.aside, job.planning.slows),
-        runners_up_(job, only),
+        nearest_(job.planning, job.timers, only),
         is_by_clock_(job.clock_differs.empty() && plan.streams == 1 &&
                      plan.overlap == job.overlap) {
     const StreamClock& clock = job.planning.clock;
@@ -208,7 +134,7 @@ class Changes {
     const bool is_by_steps = !job_.timers.timed || job_.timers.timed->is_by_steps(schedule_of(i));
     constexpr std::size_t tried_by_another_engine = 3;
     const Bytes bytes = plan_.bytes(plan_.buckets[i]);
-    RunnersUp::Found others = runners_up_.find(
+    NearestAllReduces::Others others = nearest_.beside(
         schedule_of(i), bytes, is_by_steps && is_by_clock_ ? 1 : tried_by_another_engine);
     std::optional<Alternative> best;
     for (const models::PlannedSchedule* other : others.nearest) {
@@ -246,7 +172,7 @@ class Changes {
   const models::Plan& plan_;
   std::vector<std::int64_t> sums_;
   IntervalCost curve_cost_;
-  RunnersUp runners_up_;
+  NearestAllReduces nearest_;
   bool is_by_clock_;
   std::vector<StreamState> before_;  // each bucket
   std::vector<Rest> rest_;           // from each bucket on

@@ -5,7 +5,8 @@
 // (simulator/planner/optimal_fusion.h). Elsewhere (links that are shared, so that the flow engine times
 // buckets; several streams, priorities, double buffering, a profile of our transport, layers that
 // traffic slows unevenly), the optimum by the planner's clock is where a search begins, and the DAG
-// judges: ends of buckets move, buckets are merged and cut, as long as that makes the iteration shorter.
+// judges: ends of buckets move, buckets are merged and cut, and all-reduces change, as long as that makes
+// the iteration shorter (plan_search.h).
 #pragma once
 
 #include <functional>
@@ -43,7 +44,7 @@ struct TuningRequest {
 struct TunedPlan {
   models::Plan plan;  // of strategy "tuned", or one of the seeds
   Seconds period;     // by the DAG, as Predictor::predict(plan) has it
-  // No plan of the same overlap on one stream gets below this, whatever its schedules; where
+  // No plan of the same overlap on as many streams gets below this, whatever its schedules; where
   // `is_optimal`, none of contiguous buckets and the candidates' schedules gets below the period. Where
   // buckets of the plan travel together, this counts bytes (planner/traffic_bound.h), for all plans.
   Seconds least_period;

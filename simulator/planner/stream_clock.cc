@@ -17,6 +17,11 @@ StreamClock stream_clock(const models::NetworkWork& network, const ComputeTimes&
       overlap == models::Overlap::none || overlap == models::Overlap::double_buffered;
   for (const Seconds time : gradient_times(network, compute))
     clock.ready_s.push_back(waits ? clock.computed_s : time.value());
+  std::vector<double> forward_s = {0};  // of each layer
+  for (const LayerTime& layer : compute.layers)
+    forward_s.push_back(forward_s.back() + layer.forward.value());
+  for (const models::Gradient& gradient : network.gradients)
+    clock.forward_s.push_back(forward_s[static_cast<std::size_t>(gradient.layer)]);
   if (!slows || compute.beside_traffic.empty()) return clock;
   PACELINE_ASSERT(compute.beside_traffic.size() == compute.layers.size(),
                   "every layer has its time beside traffic");

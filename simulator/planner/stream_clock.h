@@ -34,7 +34,9 @@ namespace paceline::simulator {
 // Times in seconds, for inner loops.
 struct StreamClock {
   std::vector<double> ready_s;  // of each gradient if nothing travels, in backward order
-  double computed_s = 0;        // the end of the backward pass if nothing travels
+  // Of each gradient: when the forward pass of its layer starts, counted from the start of the pass.
+  std::vector<double> forward_s = {};
+  double computed_s = 0;  // the end of the backward pass if nothing travels
   double update_s = 0;
   double slowing =
       0;  // c: the share of its speed that computation loses while traffic is beside it

@@ -49,4 +49,24 @@ double least_start_of_update_s(const StreamClock& clock, std::span<const std::in
   return start_s;
 }
 
+double least_period_of_priorities_s(const StreamClock& clock, std::span<const std::int64_t> sums,
+                                    double element_bytes, const LeastTraffic& traffic,
+                                    int streams) {
+  PACELINE_ASSERT(
+      sums.size() == clock.ready_s.size() + 1 && clock.forward_s.size() == clock.ready_s.size(),
+      "every gradient has its times");
+  double period_s = clock.computed_s;
+  const double update_s = streams == 1 ? clock.update_s : 0;
+  const auto all = static_cast<double>(sums.back());
+  for (std::size_t i = 0; i < clock.ready_s.size(); ++i) {
+    const auto elements = static_cast<double>(sums.back() - sums[i]);
+    period_s = std::max(period_s, clock.ready_s[i] - clock.forward_s[i] + traffic.before_s +
+                                      elements * element_bytes * traffic.s_per_byte +
+                                      update_s * (elements / all));
+  }
+  // Several streams hide latencies, behind those of the next iteration, too.
+  const double before_s = streams == 1 ? traffic.before_s : 0;
+  return std::max(period_s, before_s + all * element_bytes * traffic.s_per_byte + update_s);
+}
+
 }  // namespace paceline::simulator

@@ -50,4 +50,13 @@ struct LeastTraffic {
                                              std::span<const std::int64_t> sums,
                                              double element_bytes, const LeastTraffic& traffic);
 
+// No period is shorter where a layer's forward pass waits for its own parameters only: from its forward
+// pass to the end of its backward pass all layers behind it compute twice, and before its next forward
+// pass its gradients and those of the layers before it travel. One stream also updates all parameters.
+// O(gradients).
+[[nodiscard]] double least_period_of_priorities_s(const StreamClock& clock,
+                                                  std::span<const std::int64_t> sums,
+                                                  double element_bytes, const LeastTraffic& traffic,
+                                                  int streams);
+
 }  // namespace paceline::simulator

@@ -57,16 +57,20 @@ CommunicationCost with_transport(CommunicationCost cost, std::mt19937& random) {
   return cost;
 }
 
-models::Plan random_plan(std::mt19937& random, const models::NetworkWork& network, int ranks) {
-  models::Plan plan{
-      .strategy = std::string(models::tuned_strategy().name),
-      .ranks = ranks,
-      .wire = models::WireType::fp32,
-      .overlap = random() % 4 == 0 ? models::Overlap::none : models::Overlap::wait_free,
-      .streams = between(random, 1, 4),
-      .schedules = {},
-      .buckets = {},
-      .dispatch = {}};
+models::Overlap random_overlap(std::mt19937& random) {
+  return random() % 4 == 0 ? models::Overlap::none : models::Overlap::wait_free;
+}
+
+models::Plan random_plan(std::mt19937& random, const models::NetworkWork& network, int ranks,
+                         models::Overlap overlap) {
+  models::Plan plan{.strategy = std::string(models::tuned_strategy().name),
+                    .ranks = ranks,
+                    .wire = models::WireType::fp32,
+                    .overlap = overlap,
+                    .streams = between(random, 1, 4),
+                    .schedules = {},
+                    .buckets = {},
+                    .dispatch = {}};
   for (const char* name : {"ring", "recursive-doubling", "torus-2d", "hierarchical",
                            "double-binary-tree", "direct-exchange"}) {
     const models::CollectiveAlgorithm& entry = models::all_reduce_algorithm(name);
@@ -102,6 +106,20 @@ double period_of(const models::Plan& plan, const test::RandomJob& job,
   return steady_state(timer.timed({job.network, plan, job.compute, buckets, {}})).period.value();
 }
 
+// Layers that take microseconds, and gradients of 32 B to 64 kB.
+test::RandomJob small_random_job(std::mt19937& random) {
+  test::RandomJob job = test::random_job(random);
+  for (LayerTime& layer : job.compute.layers) {
+    layer.forward *= 1e-3;
+    layer.backward *= 1e-3;
+  }
+  std::vector<std::int64_t> elements;
+  for (std::size_t i = 0; i < job.network.layers.size(); ++i)
+    elements.push_back(std::int64_t{1} << between(random, 3, 14));
+  job.network = test::chain_network(elements);
+  return job;
+}
+
 TEST(TrafficBound, IsBelowEveryPlan) {
   std::mt19937 random(1119);
   double closest = 0;
@@ -114,16 +132,8 @@ TEST(TrafficBound, IsBelowEveryPlan) {
     const bool are_late = round % 2 == 0;
     CommunicationCost cost = random_cost(random, ranks_per_node, nodes);
     if (are_late) cost = with_transport(cost, random);
-    test::RandomJob job = test::random_job(random);
-    for (LayerTime& layer : job.compute.layers) {
-      layer.forward *= 1e-3;
-      layer.backward *= 1e-3;
-    }
-    std::vector<std::int64_t> elements;
-    for (std::size_t i = 0; i < job.network.layers.size(); ++i)
-      elements.push_back(std::int64_t{1} << between(random, 3, 14));
-    job.network = test::chain_network(elements);
-    const models::Plan plan = random_plan(random, job.network, ranks);
+    const test::RandomJob job = small_random_job(random);
+    const models::Plan plan = random_plan(random, job.network, ranks, random_overlap(random));
     const StreamClock clock = stream_clock(job.network, job.compute, plan.overlap, false);
     const double bound =
         clock.update_s + least_start_of_update_s(clock, element_sums(job.network.gradients), 4,
@@ -141,6 +151,35 @@ TEST(TrafficBound, IsBelowEveryPlan) {
   // Some plans come near, so that the bounds say something.
   EXPECT_GT(closest, 0.9);
   EXPECT_GT(closest_of_late, 0.5);
+}
+
+TEST(TrafficBound, IsBelowEveryPlanWithPriorities) {
+  std::mt19937 random(1123);
+  double closest[2] = {};  // of one stream, and of several
+  for (int round = 0; round < 1000; ++round) {
+    const int ranks_per_node = between(random, 1, 4);
+    const int nodes = between(random, 1, 4);
+    const int ranks = ranks_per_node * nodes;
+    if (ranks % 2 != 0) continue;
+    const CommunicationCost cost = random_cost(random, ranks_per_node, nodes);
+    test::RandomJob job = small_random_job(random);
+    job.compute.update *= 1e-3;
+    const models::Plan plan = random_plan(random, job.network, ranks, models::Overlap::priority);
+    const StreamClock clock =
+        stream_clock(job.network, job.compute, models::Overlap::priority, false);
+    const double bound = least_period_of_priorities_s(
+        clock, element_sums(job.network.gradients), 4,
+        {least_time_of_a_byte(cost, ranks).value(), least_latency(cost, ranks).value()},
+        plan.streams);
+    const double period = period_of(plan, job, cost);
+    ASSERT_LE(bound, period * (1 + 1e-9))
+        << "round " << round << ": " << ranks << " ranks on " << nodes << " nodes, " << plan.streams
+        << " streams, " << plan.buckets.size() << " buckets";
+    double& near = closest[plan.streams == 1 ? 0 : 1];
+    if (bound > clock.computed_s * (1 + 1e-9)) near = std::max(near, bound / period);
+  }
+  EXPECT_GT(closest[0], 0.9);
+  EXPECT_GT(closest[1], 0.9);
 }
 
 }  // namespace
