@@ -10,9 +10,14 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "simulator/iteration/steady_state.h"
 
 namespace paceline::simulator {
 namespace {
+
+// Where iterations do not settle they come in turns, mostly of two: means are taken over so many,
+// which is a multiple of the likely numbers.
+constexpr int averaged = 12;
 
 std::size_t at(int index) {
   return static_cast<std::size_t>(index);
@@ -44,10 +49,33 @@ class Unrolling {
     spread(launcher);
   }
 
+  // Whether the last iteration is like the one before, or there are too few to take means of.
+  [[nodiscard]] bool is_settled() const { return is_steady_ || complete_ <= averaged; }
+
   // The durations of the last iteration that came to its end.
   [[nodiscard]] const std::vector<Seconds>& durations() const {
     PACELINE_ASSERT(complete_ > 0, "an iteration comes to its end");
     return iterations_[at(complete_ - 1)].duration;
+  }
+
+  // Where iterations do not settle: means over those before the last, whose buckets share links with
+  // none of a later one.
+  [[nodiscard]] std::vector<Seconds> mean_durations() const {
+    std::vector<Seconds> means(dag_.tasks().size());
+    for (int i = complete_ - 1 - averaged; i < complete_ - 1; ++i) {
+      for (std::size_t task = 0; task < means.size(); ++task)
+        means[task] += iterations_[at(i)].duration[task] / static_cast<double>(averaged);
+    }
+    return means;
+  }
+  // From one iteration to the next, over the same iterations.
+  [[nodiscard]] Seconds mean_period() const {
+    const auto update = std::ranges::find(dag_.tasks(), TaskKind::update, &Task::kind);
+    PACELINE_ASSERT(update != dag_.tasks().end(), "an iteration has an update");
+    const auto task = static_cast<std::size_t>(update - dag_.tasks().begin());
+    return (iterations_[at(complete_ - 1)].start[task] -
+            iterations_[at(complete_ - 1 - averaged)].start[task]) /
+           static_cast<double>(averaged);
   }
 
  private:
@@ -143,6 +171,14 @@ class Unrolling {
   bool is_steady_ = false;
 };
 
+// Durations of tasks, with all-reduces that take so many times as long.
+std::vector<Seconds> stretched(const IterationDag& dag, double factor) {
+  std::vector<Seconds> durations;
+  for (const Task& task : dag.tasks())
+    durations.push_back(task.kind == TaskKind::all_reduce ? factor * task.duration : task.duration);
+  return durations;
+}
+
 }  // namespace
 
 IterationDag with_buckets_in_flight(const IterationDag& dag, const models::Plan& plan,
@@ -154,7 +190,17 @@ IterationDag with_buckets_in_flight(const IterationDag& dag, const models::Plan&
       [&](Launcher& launcher) { unrolling.begin(launcher); },
       [&](int id, Seconds when, Launcher& launcher) { unrolling.finished(id, when, launcher); });
   IterationDag timed = dag;
-  timed.set_durations(unrolling.durations());
+  timed.set_durations(unrolling.is_settled() ? unrolling.durations() : unrolling.mean_durations());
+  if (unrolling.is_settled()) return timed;
+  // The period of mean durations is shorter than the mean of periods, for tasks wait for the last of
+  // several.
+  constexpr int most_stretched = 8;
+  constexpr double as_good = 1e-9;
+  for (int i = 0; i < most_stretched; ++i) {
+    const double factor = unrolling.mean_period() / steady_state(timed).period;
+    if (factor < 1 + as_good) break;
+    timed.set_durations(stretched(timed, factor));
+  }
   return timed;
 }
 

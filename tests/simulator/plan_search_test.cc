@@ -159,7 +159,7 @@ void for_each_plan(const DrawnJob& job, const std::vector<models::PlannedSchedul
 
 TEST(PlanSearch, FindsTheBestOfAllPlansAlmostAlways) {
   std::mt19937 random(2026);
-  constexpr int jobs = 100;
+  constexpr int jobs = 340;
   constexpr double most_plans = 1500;
   int found = 0;
   int moved = 0;  // jobs whose best plan is not where the search begins
