@@ -54,7 +54,7 @@ void write_picture(const Options& options, const job::Job& job, const models::Ne
   notice("picture of the plan written to {}\n", options.plot);
 }
 
-// What the plan would lose by other choices.
+// Returns the text of what the plan would lose by other choices.
 std::string why(simulator::Predictor& predictor, const simulator::StrategyRun& run) {
   remember_stop_signals();
   const auto start = std::chrono::steady_clock::now();

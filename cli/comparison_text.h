@@ -15,7 +15,8 @@ namespace paceline::cli {
 [[nodiscard]] std::string to_text(const calibration::Comparison& comparison,
                                   const calibration::ComparedFiles& files, bool with_layers);
 
-// Those of to_text(): where the difference comes from, layers if they are asked for, and buckets.
+// Returns the tables of to_text(): where the difference comes from, layers if they are asked for, and
+// buckets.
 [[nodiscard]] std::vector<Table> tables(const calibration::Comparison& comparison,
                                         bool with_layers);
 

@@ -8,7 +8,7 @@
 
 namespace paceline::cli {
 
-// As typed; an empty text is an option that is not given.
+// The options as typed. An empty text is an option that is not given.
 struct ConvergenceOptions {
   std::string seeds = "3";
   std::string epochs = "2";

@@ -18,7 +18,8 @@ namespace paceline::cli {
                                           std::span<const job::PredictionTable> tables,
                                           std::size_t top = 0);
 
-// What `paceline scale` prints: the points, and what they rest on. There is at least one table.
+// Returns the text that `paceline scale` prints: the points, and what they rest on. There is at least
+// one table.
 [[nodiscard]] std::string curve_text(const job::Job& job,
                                      std::span<const job::PredictionTable> tables, int width,
                                      std::size_t top = 0);

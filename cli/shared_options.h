@@ -67,9 +67,9 @@ void add_schedule_options(Command& command, job::ScheduleOptions& options);
 // --measured of scale.
 void add_measured_throughputs_option(Command& command, std::string& measured);
 
-// Of tune: --all-reduce, --time-limit and --why; and --robust, --default, --spread, --slow-rank and
-// --seed.
+// The options of tune: --all-reduce, --time-limit and --why.
 void add_tuning_options(Command& command, job::TuningOptions& options, bool& why);
+// The options of its robust mode: --robust, --default, --spread, --slow-rank and --seed.
 void add_robust_options(Command& command, job::RobustOptions& options);
 
 // --plan, --what-if, and what only questions of --what-if of compare take.

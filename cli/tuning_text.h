@@ -8,10 +8,10 @@
 
 namespace paceline::cli {
 
-// What `paceline tune` prints: what was found, a row for each bucket in at most `width` columns,
-// without those in the middle of many unless `width` is unlimited_width, with `why` what each bucket
-// would lose by every change that was tried, the robust plan where there is one, and the strategies:
-// the `top` fastest, or where that is 0 all.
+// Returns the text that `paceline tune` prints. It says what was found, and has a row of at most
+// `width` columns for each bucket, without the middle ones of many unless `width` is unlimited_width.
+// With `why` it says what each bucket would lose by every change that was tried. The robust plan, where
+// there is one, and the strategies come last: the `top` fastest ones, or all where that is 0.
 // `robust` may be null.
 [[nodiscard]] std::string to_text(const job::Tuning& tuning, const job::RobustTuning* robust,
                                   bool why, int width, std::size_t top = 0);

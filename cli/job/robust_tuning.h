@@ -16,21 +16,21 @@
 
 namespace paceline::job {
 
-// As typed; an empty text is an option that is not given.
+// The options as typed. An empty text is an option that is not given.
 struct RobustOptions {
   bool robust = false;
   std::string runtime;     // --default; empty: DDP's, by NCCL where there are GPUs, else by Gloo
   StragglerOptions ranks;  // --spread and --slow-rank, and the --seed of all sampled states
 };
 
-// What a runtime does if nobody tells it anything: the plan of a strategy, or one that is given.
+// The plan of a runtime that nobody tells anything: that of a strategy, or one that is given.
 struct RuntimeDefault {
   const models::Strategy* strategy = nullptr;  // null where a plan is given
   std::optional<models::PlanDocument> plan = {};
   std::string name;  // of the strategy, or of the plan's file
 };
 
-// What a robust plan is compared with, and how ranks differ in sampled states.
+// The plan that a robust plan is compared with, and how ranks differ in sampled states.
 struct AskedRobust {
   RuntimeDefault runtime;
   std::optional<simulator::MonteCarloRequest> stragglers;  // without backup ranks
@@ -50,7 +50,7 @@ struct RobustTuning {
   std::size_t robust = 0;
   simulator::PairedGain gain;  // of the robust plan over the default
   bool is_complete = true;     // false: the search was stopped
-  // Of the sampled states, where there are any.
+  // How ranks differ in the sampled states. Without a value, they do not.
   std::optional<simulator::MonteCarloRequest> stragglers = {};
 
   [[nodiscard]] const simulator::RobustCandidate& best() const { return candidates[0]; }

@@ -14,10 +14,10 @@
 namespace paceline::job {
 
 inline constexpr const char* default_time_limit = "10 s";
-// What a search may take beyond its time limit to say what is next best.
+// The time that a search may take beyond its limit to say what is next best.
 inline constexpr Seconds most_explained{10};
 
-// As typed.
+// The options of the search as typed.
 struct TuningOptions {
   std::string all_reduces;                      // by commas; empty: all
   std::string time_limit = default_time_limit;  // of the search, and of sampling

@@ -11,7 +11,7 @@
 
 namespace paceline::job {
 
-// As typed; an empty text is an option that is not given.
+// The options of --what-if as typed. An empty text is an option that is not given.
 struct WhatIfOptions {
   std::string questions;  // "without-slowest,bandwidth=2,strategy=hierarchical+compute=2"
   std::string model;      // by default the network that the run names

@@ -62,11 +62,11 @@ struct StepProgram {
   }
 };
 
-// What the messages of a step take of a link that they share.
+// How much of a link the messages of a step that share it take together.
 enum class Load {
-  sum,  // of all of them, as the step engine has it
-  // That of the ranks that one position stands for. Their messages start together, so that in max-min
-  // fair sharing none is faster than by this. With it, the step engine's time is a lower bound for the
+  sum,  // the sum over all of them, as the step engine has it
+  // The sum over the ranks that one position stands for. Their messages start together, so that in
+  // max-min fair sharing none is faster than by this. With it, the step engine's time is a lower bound for the
   // flow engine's: in max-plus arithmetic nothing is later where a message takes less time.
   alike,
 };

@@ -191,8 +191,8 @@ class Predictor {
   // The best plan of one in-order stream that is found (tuned_plan.h). The request's thresholds have no
   // effect. Throws as predict() does.
   [[nodiscard]] TunedPlan tune(const TuningRequest& request);
-  // What the plan would lose by each choice in it that could be otherwise (alternatives.h). `stop`, if
-  // given, is asked before each bucket.
+  // Returns what the plan would lose by each choice in it that could be otherwise (alternatives.h).
+  // `stop`, if given, is asked before each bucket.
   [[nodiscard]] std::vector<std::vector<Alternative>> alternatives(
       const models::Plan& plan, const std::function<bool()>& stop);
   // The plan in the sampled states that its interval would have in predict(). Where the request has

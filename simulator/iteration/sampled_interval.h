@@ -79,8 +79,8 @@ struct IterationSpread {
   double doublings = 0;    // of ranks, beyond those that computation was calibrated on
   double exposed = 0;      // communication, as a share of the stated iteration
   double unexplained = 0;  // unexplained_deviation() of these
-  // By how much the iteration is longer where its buckets travel one after the other, as a share of the
-  // stated one; 0 where no latency is hidden. At least -1.
+  // The iteration is longer by this share of the stated one where its buckets travel one after the
+  // other. It is 0 where no latency is hidden, and at least -1.
   double unhidden = 0;
   std::uint64_t seed = sampling_seed;
 

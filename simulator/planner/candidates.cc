@@ -152,8 +152,8 @@ class Maker {
   }
 
   // The least share of a lower bound in steps that an engine takes. The flow engine takes all of it.
-  // What the executor and SimGrid take is not bounded; half of the step engine's time is less than
-  // they were seen to take.
+  // There is no bound for the executor engine and for SimGrid. Half of the step engine's time is less
+  // than they were seen to take.
   [[nodiscard]] double least_of_steps(const models::PlannedSchedule& schedule) const {
     if (is_by_steps(schedule, timers_)) return 1;
     return timers_.timed->engine(schedule) == EngineKind::flow ? 1 : 0.5;

@@ -13,7 +13,7 @@ namespace {
 
 using Timed = std::pair<double, const models::PlannedSchedule*>;
 
-// Those with the least times so far, in order.
+// Adds an all-reduce to the `count` ones with the least times so far, in order of their times.
 void keep(std::vector<Timed>& nearest, const Timed& other, std::size_t count) {
   nearest.push_back(other);
   std::stable_sort(nearest.begin(), nearest.end(),

@@ -34,7 +34,7 @@ namespace paceline::simulator {
 // Times in seconds, for inner loops.
 struct StreamClock {
   std::vector<double> ready_s;  // of each gradient if nothing travels, in backward order
-  // Of each gradient: when the forward pass of its layer starts, counted from the start of the pass.
+  // The start of the forward pass of each gradient's layer, counted from the start of the pass.
   std::vector<double> forward_s = {};
   double computed_s = 0;  // the end of the backward pass if nothing travels
   double update_s = 0;

@@ -148,7 +148,7 @@ TEST(SampledInterval, RepeatsItself) {
   EXPECT_EQ(job.factors().high, job.factors().high);
 }
 
-// What streams may hide is one share for all plans, and moves nothing where there is none of it.
+// The latency that streams may hide is one share for all plans. It moves nothing where there is none.
 TEST(SampledInterval, ReachesFromAllLatencyHiddenToNone) {
   Job job;
   job.slow_compute = 1.2;
