@@ -8,6 +8,7 @@ set(collective_tests
   models/verify_json_test.cc
   models/verify_mutants_test.cc
   models/verify_test.cc
+  simulator/alike_positions_test.cc
   simulator/child_process_test.cc
   simulator/cost_test.cc
   simulator/equivalence_test.cc

@@ -76,7 +76,7 @@ class FlowEngine::Simulation final : public Launcher {
   Completion completion(int schedule, Bytes bucket, std::span<const Seconds> ready);
   void run(const std::function<void(Launcher&)>& begin, const Finished& finished);
   void launch(int id, const Launch& collective) override;
-  [[nodiscard]] int positions() const { return made_->positions.count(); }
+  [[nodiscard]] int positions() const { return made_->positions; }
   [[nodiscard]] std::int64_t flows() const { return flows_; }
 
  private:
@@ -198,9 +198,10 @@ Completion FlowEngine::Simulation::completion(int schedule, Bytes bucket,
     events_.set(first_position + position, ready.empty() ? 0 : ready[at(position)].value());
   simulate([](int, Seconds, Launcher&) {});
   std::vector<double> finish_s;
-  finish_s.reserve(instance.positions.size());
-  for (const Position& position : instance.positions) finish_s.push_back(position.finish);
-  return completion_of(made_->positions, finish_s);
+  finish_s.reserve(made_->class_of.size());
+  for (const int position : made_->class_of)
+    finish_s.push_back(instance.positions[at(position)].finish);
+  return completion_of(made_->ranks, finish_s);
 }
 
 void FlowEngine::Simulation::run(const std::function<void(Launcher&)>& begin,

@@ -10,7 +10,7 @@
 // shared it equals the step engine.
 //
 // COST. Ranks in equal positions are collapsed, and alike messages of a position are one flow, as in
-// the step engine. Each such flow has two events of O(log messages in flight), and each change of
+// the step engine; what is left of positions that do the same is one, too (alike_positions.h). Each such flow has two events of O(log messages in flight), and each change of
 // rates costs what max_min.h says. On a cluster whose links are shared that is 0.1 to 1.3 us for a
 // message (November 2026, a 2-core EPYC VM); effort.h tells beforehand how many there are.
 // A run of alike steps is cut short as soon as the state after a step is that after the step
@@ -27,10 +27,11 @@
 #include "models/collective/schedule.h"
 #include "simulator/cost/communication_cost.h"
 #include "simulator/engine/equivalence.h"
-#include "simulator/engine/flow_program.h"
 #include "simulator/engine/network_engine.h"
 
 namespace paceline::simulator {
+
+struct FlowPrograms;  // flow_program.h
 
 class FlowEngine final : public NetworkEngine {
  public:
@@ -48,7 +49,7 @@ class FlowEngine final : public NetworkEngine {
   Completion completion(int schedule, Bytes bucket, std::span<const Seconds> ready) override;
   void run(const std::function<void(Launcher&)>& begin, const Finished& finished) override;
 
-  // The number of ranks that stand for all.
+  // The number of positions that are followed in place of all ranks.
   [[nodiscard]] int positions() const;
   // The number of flows that were followed since the engine was made.
   [[nodiscard]] std::int64_t flows() const;

@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "models/base/error.h"
+#include "simulator/engine/alike_positions.h"
 
 namespace paceline::simulator {
 namespace {
@@ -46,7 +49,7 @@ void add_parts(FlowProgram& program, const PreparedRun& prepared, int first_mess
 }
 
 // Finds the lane of each message: the first between its two ranks that no message of the same run
-// has yet.
+// has yet, and that stands for as many alike ones on each link.
 class Lanes {
  public:
   Lanes(const Routes& routes, Sharing& sharing, LinkNumbers& numbers, WayKinds& kinds)
@@ -59,7 +62,10 @@ class Lanes {
     int lane = is_new ? -1 : first->second;
     int last = -1;
     const auto is_free = [&](const Use& use) {
-      return use.run != run_number && use.count == m.count;
+      return use.run != run_number &&
+             std::equal(run.weights.begin() + static_cast<std::ptrdiff_t>(m.first_link),
+                        run.weights.begin() + static_cast<std::ptrdiff_t>(m.end_link),
+                        weights_.begin() + static_cast<std::ptrdiff_t>(use.first_weight));
     };
     while (lane >= 0 && !is_free(uses_[static_cast<std::size_t>(lane)])) {
       last = lane;
@@ -70,7 +76,6 @@ class Lanes {
       if (last >= 0) uses_[static_cast<std::size_t>(last)].next = lane;
     }
     uses_[static_cast<std::size_t>(lane)].run = run_number;
-    uses_[static_cast<std::size_t>(lane)].count = m.count;
     return lane;
   }
 
@@ -78,7 +83,8 @@ class Lanes {
   struct Use {
     int run = -1;   // the last that has a message on the lane
     int next = -1;  // lane between the same ranks
-    int count = 1;  // of alike messages that it carries
+    std::size_t first_weight =
+        0;  // of weights_: as many as there are links from the one to the other
   };
 
   int add(const PreparedRun& run, const PreparedRun::Message& m, FlowProgram& program) {
@@ -99,7 +105,8 @@ class Lanes {
     }
     lane.end_link = program.links.size();
     program.lanes.push_back(lane);
-    uses_.emplace_back();
+    uses_.push_back({.first_weight = weights_.size()});
+    for (std::size_t i = m.first_link; i < m.end_link; ++i) weights_.push_back(run.weights[i]);
     return static_cast<int>(program.lanes.size()) - 1;
   }
 
@@ -110,6 +117,7 @@ class Lanes {
   std::vector<RateLoad> way_;
   std::unordered_map<std::int64_t, int> first_;  // of the lanes from a rank to another
   std::vector<Use> uses_;                        // of each lane
+  std::vector<double> weights_;
 };
 
 void order_by_position(FlowProgram& program, int positions) {
@@ -126,20 +134,19 @@ void order_by_position(FlowProgram& program, int positions) {
   }
 }
 
-FlowProgram make_flow_program(const models::Schedule& schedule, const Routes& routes,
-                              const Positions& positions, LinkNumbers& numbers, WayKinds& kinds) {
-  Sharing sharing(routes, positions);
-  for_each_run(schedule, routes, positions, [&](const PreparedRun& run) {
-    sharing.add(run);
-    return true;
-  });
+// The runs of a schedule, and whether its messages share links.
+struct Prepared {
+  std::vector<PreparedRun> runs;
+  Sharing sharing;
+};
 
-  FlowProgram program;
-  Lanes lanes(routes, sharing, numbers, kinds);
-  std::vector<int> part_of_position(static_cast<std::size_t>(positions.count()));
+Prepared prepared(const models::Schedule& schedule, const Routes& routes,
+                  const Positions& positions) {
+  Prepared prepared{{}, Sharing(routes, positions)};
+  std::size_t messages = 0;
   for_each_run(schedule, routes, positions, [&](const PreparedRun& run) {
-    const int first_message = static_cast<int>(program.messages.size());
-    if (program.messages.size() + run.messages.size() > most_flow_messages) {
+    messages += run.messages.size();
+    if (messages > most_flow_messages) {
       throw TooManyMessages(
           fmt::format(
               "{} ranks that share links have too little in common to be followed as a few: "
@@ -147,6 +154,21 @@ FlowProgram make_flow_program(const models::Schedule& schedule, const Routes& ro
               schedule.ranks(), most_flow_messages),
           "choose --engine step, or fewer ranks");
     }
+    prepared.sharing.add(run);
+    prepared.runs.push_back(run);
+    return true;
+  });
+  return prepared;
+}
+
+FlowProgram make_flow_program(const std::vector<PreparedRun>& runs, Sharing& sharing,
+                              const Routes& routes, int positions, LinkNumbers& numbers,
+                              WayKinds& kinds) {
+  FlowProgram program;
+  Lanes lanes(routes, sharing, numbers, kinds);
+  std::vector<int> part_of_position(static_cast<std::size_t>(positions));
+  for (const PreparedRun& run : runs) {
+    const int first_message = static_cast<int>(program.messages.size());
     const int first_part = static_cast<int>(program.parts.size());
     for (const PreparedRun::Message& m : run.messages) {
       const int lane = lanes.of(run, static_cast<int>(program.runs.size()), m, program);
@@ -156,9 +178,8 @@ FlowProgram make_flow_program(const models::Schedule& schedule, const Routes& ro
     add_parts(program, run, first_message, part_of_position);
     program.runs.push_back({first_message, static_cast<int>(program.messages.size()), first_part,
                             static_cast<int>(program.parts.size()), run.repeats});
-    return true;
-  });
-  order_by_position(program, positions.count());
+  }
+  order_by_position(program, positions);
   return program;
 }
 
@@ -168,14 +189,31 @@ FlowPrograms make_flow_programs(std::span<const models::Schedule> schedules, con
                                 Collapse collapse) {
   PACELINE_ASSERT(!schedules.empty(), "there is a schedule to follow");
   FlowPrograms made;
-  made.positions =
+  made.ranks =
       collapse == Collapse::none ? Positions(routes.ranks()) : positions_of(schedules, routes);
-  LinkNumbers numbers(routes, made.positions);
+  RunsOfSchedules runs;
+  std::vector<Sharing> sharing;
   for (const models::Schedule& schedule : schedules) {
     PACELINE_ASSERT(schedule.ranks() == routes.ranks(), "all schedules are over the same ranks");
-    made.programs.push_back(
-        make_flow_program(schedule, routes, made.positions, numbers, made.kinds));
+    Prepared one = prepared(schedule, routes, made.ranks);
+    runs.push_back(std::move(one.runs));
+    sharing.push_back(std::move(one.sharing));
   }
+  made.positions = made.ranks.count();
+  std::optional<AlikePositions> alike;
+  if (collapse == Collapse::equal_positions) alike = alike_positions(runs, routes, made.ranks);
+  if (alike) {
+    made.positions = alike->classes;
+    made.class_of = std::move(alike->class_of);
+    runs = std::move(alike->runs);
+  } else {
+    made.class_of.resize(static_cast<std::size_t>(made.positions));
+    std::iota(made.class_of.begin(), made.class_of.end(), 0);
+  }
+  LinkNumbers numbers(routes, made.ranks);
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    made.programs.push_back(
+        make_flow_program(runs[i], sharing[i], routes, made.positions, numbers, made.kinds));
   made.links.assign(numbers.links().begin(), numbers.links().end());
   return made;
 }

@@ -1,5 +1,6 @@
 // A schedule as the flow engine walks through it: for each position, which runs it takes part in;
-// for each of those, its messages; for each message, its lane.
+// for each of those, its messages; for each message, its lane. Positions are those of equivalence.h,
+// or classes of them that do the same at the same time (alike_positions.h).
 //
 // A lane is a way from one rank to another that carries one message at a time: a step's message
 // between two ranks has arrived before either of them is in the next step. State is kept for lanes,
@@ -75,7 +76,9 @@ inline constexpr std::size_t most_flow_messages = 1'000'000;
 
 // Schedules over the same ranks, which may be in flight together.
 struct FlowPrograms {
-  Positions positions{1};
+  Positions ranks{1};         // which ranks stand for all
+  std::vector<int> class_of;  // each of these: the position of the programs that stands for it
+  int positions = 1;          // of the programs
   std::vector<FlowProgram> programs;
   std::vector<int> links;  // those that messages share
   WayKinds kinds;

@@ -1,7 +1,9 @@
 // Tests: tests/simulator/prepared_schedules_test.cc.
 #include "simulator/engine/prepared_schedules.h"
 
+#include "simulator/engine/flow_program.h"
 #include "simulator/engine/prepare.h"
+#include "simulator/engine/step_program.h"
 
 namespace paceline::simulator {
 

@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "models/plan/plan.h"
-#include "simulator/engine/flow_program.h"
 #include "simulator/engine/routes.h"
-#include "simulator/engine/step_program.h"
 
 namespace paceline::simulator {
+
+struct FlowPrograms;  // flow_program.h
+class Pipeline;       // step_program.h, as is the next
+struct StepProgram;
 
 class PreparedSchedules {
  public:

@@ -113,20 +113,20 @@ TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine, Ha
 }
 
 PlanTimer::PlanTimer(const models::Plan& plan, TimingMethod method, const CommunicationCost& cost)
-    : plan_(plan), method_(method), cost_(cost) {
+    : plan_(plan), method_(method) {
   if (method.beside == Beside::buckets_behind)
     executor_.emplace(followed_schedules(plan), cost,
                       std::llround(models::element_size(plan.wire).value()));
+  if (method.beside == Beside::other_buckets)
+    together_ = make_network_engine(method.engine, followed_schedules(plan), cost);
 }
 
 IterationDag PlanTimer::timed(IterationDag dag) {
   switch (method_.beside) {
     case Beside::nothing:
       break;
-    case Beside::other_buckets: {
-      const auto engine = make_network_engine(method_.engine, followed_schedules(plan_), cost_);
-      return with_buckets_in_flight(dag, plan_, *engine);
-    }
+    case Beside::other_buckets:
+      return with_buckets_in_flight(dag, plan_, *together_);
     case Beside::buckets_behind:
       return with_buckets_in_order(dag, plan_, *executor_);
   }

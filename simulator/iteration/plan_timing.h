@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "simulator/cost/compute_time.h"
 #include "simulator/engine/collective_timer.h"
 #include "simulator/engine/executor_engine.h"
+#include "simulator/engine/network_engine.h"
 #include "simulator/engine/prepare.h"
 #include "simulator/iteration/dag.h"
 #include "simulator/iteration/steady_state.h"
@@ -48,11 +50,10 @@ class FollowingTakesLong : public TooManyMessages {
 // One of the two collectives of K-FAC: "reduce-scatter" or "all-gather".
 [[nodiscard]] models::PlannedSchedule k_fac_collective(std::string_view algorithm, int ranks);
 
-// Times the all-reduces of one plan by one method. An executor engine compiles the plan's schedules
-// once, for all DAGs; an engine of buckets in flight together is made for each DAG.
+// Times the all-reduces of one plan by one method. An engine is made once, for all DAGs.
 class PlanTimer {
  public:
-  // Keeps references to the plan and the cost.
+  // Keeps a reference to the plan.
   PlanTimer(const models::Plan& plan, TimingMethod method, const CommunicationCost& cost);
   // The DAG with the time of each all-reduce in it. `dag` has the times of buckets alone, which order
   // them where they are in flight together.
@@ -61,8 +62,8 @@ class PlanTimer {
  private:
   const models::Plan& plan_;
   TimingMethod method_;
-  const CommunicationCost& cost_;
-  std::optional<ExecutorEngine> executor_;  // where the method is buckets_behind
+  std::optional<ExecutorEngine> executor_;   // where the method is buckets_behind
+  std::unique_ptr<NetworkEngine> together_;  // where it is other_buckets
 };
 
 struct TimedIteration {

@@ -410,7 +410,7 @@ StrategyPrediction Predictor::predict(models::Plan plan, std::optional<ChosenThr
                      "leave out --spread, --slow-rank and --backup, or choose another strategy");
   const models::Strategy& strategy = models::strategy(plan.strategy);
   Setting& stated = setting(strategy, request_.ranks, Reading::stated);
-  const StrategyRun at_stated = run(plan, stated);
+  StrategyRun at_stated = run(plan, stated);
   const Seconds period = at_stated.steady.period;
   const int p0 = request_.baseline_ranks.value_or(baseline_ranks(request_.cluster, request_.ranks));
 
@@ -466,6 +466,7 @@ StrategyPrediction Predictor::predict(models::Plan plan, std::optional<ChosenThr
   prediction.fits = prediction.memory.total() <= capacity;
   prediction.largest_batch = largest_batch(memory, capacity);
   prediction.plan = std::move(plan);
+  prediction.run = std::make_shared<const StrategyRun>(std::move(at_stated));
   return prediction;
 }
 

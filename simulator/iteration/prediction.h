@@ -88,6 +88,8 @@ struct StragglerPrediction {
   double efficiency = 0;
 };
 
+struct StrategyRun;
+
 struct StrategyPrediction {
   std::string name;  // of the strategy
   // What the plan was made with; nothing where the plan was given.
@@ -126,6 +128,8 @@ struct StrategyPrediction {
   int largest_batch = 0;          // per rank, with which the memory would be at most the device's
   std::optional<StragglerPrediction> stragglers;  // where they were asked for
   std::optional<KfacTimes> k_fac;                 // of the strategy k-fac
+  // The run behind the stated value, from which a timeline is made.
+  std::shared_ptr<const StrategyRun> run;
 };
 
 // An iteration in sampled states of the world. Sample i of every plan and strategy of a job is of the

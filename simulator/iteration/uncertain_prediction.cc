@@ -29,7 +29,6 @@ Seconds backward_of(const ComputeTimes& compute) {
   return sum;
 }
 
-// A library's curve, for the buckets of a plan.
 }  // namespace
 
 std::vector<Seconds> SampledIteration::samples() const {

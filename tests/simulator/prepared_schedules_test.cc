@@ -8,8 +8,10 @@
 #include <string>
 
 #include "simulator/engine/flow_engine.h"
+#include "simulator/engine/flow_program.h"
 #include "simulator/engine/prepare.h"
 #include "simulator/engine/step_engine.h"
+#include "simulator/engine/step_program.h"
 #include "tests/support/generators.h"
 #include "tests/support/schedules.h"
 
