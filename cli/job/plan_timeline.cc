@@ -7,27 +7,40 @@
 
 namespace paceline::job {
 
-models::TracedTimeline traced_timeline(const PredictionTable& table, const models::Plan& plan,
-                                       const std::string& name) {
-  simulator::Predictor predictor(table.job.request(table.network, table.ranks, plan.wire));
-  const simulator::StrategyRun run = predictor.run(plan);
-  const std::string title = fmt::format(
-      "{} on {}, {} ranks, batch {}, {}, {} on the wire", table.network.work.name,
-      table.job.cluster.name, table.ranks, table.job.batch_per_rank, name, models::name(plan.wire));
+namespace {
+
+models::TracedTimeline traced(const PredictionTable& table, const simulator::StrategyRun& run,
+                              const std::string& name) {
+  const std::string title =
+      fmt::format("{} on {}, {} ranks, batch {}, {}, {} on the wire", table.network.work.name,
+                  table.job.cluster.name, table.ranks, table.job.batch_per_rank, name,
+                  models::name(run.plan.wire));
   models::TracedTimeline traced{models::traced_job(table.network.work, run.plan),
                                 simulator::predicted_timeline(run, title)};
   traced.timeline.batch_per_rank = table.job.batch_per_rank;
   return traced;
 }
 
-std::string plan_timeline(const PredictionTable& table, const models::Plan& plan,
-                          const std::string& name) {
-  return models::chrome_trace({traced_timeline(table, plan, name)});
+models::TracedTimeline traced(const PredictionTable& table, const models::Plan& plan,
+                              const std::string& name) {
+  simulator::Predictor predictor(table.job.request(table.network, table.ranks, plan.wire));
+  return traced(table, predictor.run(plan), name);
+}
+
+}  // namespace
+
+models::TracedTimeline traced_timeline(const PredictionTable& table,
+                                       const simulator::StrategyPrediction& row) {
+  return row.run != nullptr ? traced(table, *row.run, row.name) : traced(table, row.plan, row.name);
 }
 
 std::string best_timeline(const PredictionTable& table) {
-  const simulator::StrategyPrediction& row = table.rows[table.best()];
-  return plan_timeline(table, row.plan, row.name);
+  return models::chrome_trace({traced_timeline(table, table.rows[table.best()])});
+}
+
+std::string plan_timeline(const PredictionTable& table, const models::Plan& plan,
+                          const std::string& name) {
+  return models::chrome_trace({traced(table, plan, name)});
 }
 
 }  // namespace paceline::job

@@ -8,17 +8,16 @@
 
 namespace paceline::job {
 
-// The timeline of a plan for the network and the ranks of the table: every task of two iterations of
-// the steady state. `name` says in its title what the plan is. Predicts the plan anew, which takes as
-// long as one row.
+// The timeline of a row of the table: every task of two iterations of the steady state. A row that has
+// not kept its run is predicted anew.
 [[nodiscard]] models::TracedTimeline traced_timeline(const PredictionTable& table,
-                                                     const models::Plan& plan,
-                                                     const std::string& name);
-// Its document.
+                                                     const simulator::StrategyPrediction& row);
+// The document of the timeline of the best row.
+[[nodiscard]] std::string best_timeline(const PredictionTable& table);
+
+// The same of a plan for the network and the ranks of the table, which is predicted anew. `name` says
+// in its title what the plan is.
 [[nodiscard]] std::string plan_timeline(const PredictionTable& table, const models::Plan& plan,
                                         const std::string& name);
-
-// The same for the best row.
-[[nodiscard]] std::string best_timeline(const PredictionTable& table);
 
 }  // namespace paceline::job

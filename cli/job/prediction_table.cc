@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -64,39 +65,71 @@ std::vector<std::size_t> PredictionTable::tied() const {
   return others;
 }
 
-PredictionTable predict_table(const Job& job, const LoadedNetwork& network, int ranks,
-                              const TableObserver& observer) {
+TableParts::TableParts(const Job& job, const LoadedNetwork& network, int ranks)
+    : job_(job), network_(network), ranks_(ranks) {
   if (job.plan) check_plan(*job.plan, job.plan_file, network.work, ranks);
-  PredictionTable table{.job = job, .network = network, .ranks = ranks};
-  table.warnings = profile_warnings(job, network.work);
-  const std::size_t all = job.wires.size() * job.strategies.size();
-  std::size_t done = 0;
-  for (const models::WireType wire : job.wires) {
-    simulator::Predictor predictor(job.request(network, ranks, wire));
-    for (const models::Strategy* strategy : job.strategies) {
-      if (observer.begin) observer.begin(*strategy, done++, all);
-      std::variant<simulator::StrategyPrediction, simulator::LeftOut> row =
-          job.plan                     ? predictor.predict(job.plan->plan)
-          : job.strategies.size() == 1 ? predictor.predict(*strategy)
-                                       : predictor.row(*strategy);
-      if (auto* left_out = std::get_if<simulator::LeftOut>(&row)) {
-        table.left_out.push_back(std::move(*left_out));
-        continue;
-      }
-      table.rows.push_back(std::get<simulator::StrategyPrediction>(std::move(row)));
-      if (observer.row) observer.row(table.rows.back());
+  for (const models::WireType wire : job.wires)
+    for (const models::Strategy* strategy : job.strategies) rows_.push_back({wire, strategy});
+}
+
+// Neighbours in the catalogue have schedules in common, which a predictor prepares once.
+constexpr std::size_t rows_of_part = 3;
+
+std::size_t TableParts::count() const {
+  return (rows_.size() + rows_of_part - 1) / rows_of_part;
+}
+
+void TableParts::predict(std::size_t part, const TableObserver& observer) {
+  const auto rows = std::span(rows_).subspan(part * rows_of_part);
+  std::optional<simulator::Predictor> predictor;
+  std::optional<models::WireType> wire;  // that it predicts
+  for (Row& row : rows.first(std::min(rows_of_part, rows.size()))) {
+    if (observer.begin) observer.begin(*row.strategy, begun_++, rows_.size());
+    if (wire != row.wire) predictor.emplace(job_.request(network_, ranks_, row.wire));
+    wire = row.wire;
+    if (job_.plan) {
+      row.outcome = predictor->predict(job_.plan->plan);
+    } else if (job_.strategies.size() == 1) {
+      row.outcome = predictor->predict(*row.strategy);
+    } else {
+      std::visit([&](auto outcome) { row.outcome = std::move(outcome); },
+                 predictor->row(*row.strategy));
     }
+    const auto* done = std::get_if<simulator::StrategyPrediction>(&row.outcome);
+    if (observer.row && done != nullptr) observer.row(*done);
+  }
+}
+
+PredictionTable TableParts::table() {
+  PredictionTable table{.job = job_, .network = network_, .ranks = ranks_};
+  table.warnings = profile_warnings(job_, network_.work);
+  for (Row& row : rows_) {
+    if (auto* left_out = std::get_if<simulator::LeftOut>(&row.outcome))
+      table.left_out.push_back(std::move(*left_out));
+    else
+      table.rows.push_back(std::get<simulator::StrategyPrediction>(std::move(row.outcome)));
   }
   if (table.rows.empty())
-    throw InputError(fmt::format("no strategy can be timed on {} ranks", ranks),
+    throw InputError(fmt::format("no strategy can be timed on {} ranks", ranks_),
                      table.left_out.front().remedy);
-  if (!job.compute_is_exact) warn_of_memory(table);
+  // The runs of all rows would take more memory than all else.
+  const std::size_t best = table.best();
+  for (std::size_t i = 0; i < table.rows.size(); ++i)
+    if (i != best) table.rows[i].run.reset();
+  if (!job_.compute_is_exact) warn_of_memory(table);
   for (const simulator::StrategyPrediction& row : table.rows) {
     if (!row.converged)
       table.warnings.push_back(fmt::format(
           "{} did not reach a steady state; its time is that of its slowest task", row.name));
   }
   return table;
+}
+
+PredictionTable predict_table(const Job& job, const LoadedNetwork& network, int ranks,
+                              const TableObserver& observer) {
+  TableParts parts(job, network, ranks);
+  for (std::size_t part = 0; part < parts.count(); ++part) parts.predict(part, observer);
+  return parts.table();
 }
 
 std::vector<std::string> all_warnings(std::span<const PredictionTable> tables) {

@@ -2,10 +2,12 @@
 // which `paceline scale` has one for each number of ranks.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "cli/job/job.h"
@@ -19,7 +21,7 @@ struct PredictionTable {
   const Job& job;
   const LoadedNetwork& network;
   int ranks = 1;
-  std::vector<simulator::StrategyPrediction> rows = {};  // at least one
+  std::vector<simulator::StrategyPrediction> rows = {};  // at least one; the best keeps its run
   std::vector<simulator::LeftOut> left_out = {};
   std::vector<std::string> warnings = {};  // what the user should know before he trusts a row
   // The best row on a cluster a part of which is better; empty where nobody asked (add_sensitivity).
@@ -40,6 +42,35 @@ struct TableObserver {
       {};
   // Called with each row that is done.
   std::function<void(const simulator::StrategyPrediction& row)> row = {};
+};
+
+// A table in parts, which threads may predict at the same time. Each has some rows and a predictor of
+// its own, so that no number depends on which thread predicts what.
+class TableParts {
+ public:
+  // Keeps references to the job and the network. Throws InputError if the job's plan is not for this
+  // network and these ranks.
+  TableParts(const Job& job, const LoadedNetwork& network, int ranks);
+
+  [[nodiscard]] std::size_t count() const;
+  // Predicts the rows of one part. Several threads may do so with parts of their own; `observer` then
+  // is called by all of them.
+  void predict(std::size_t part, const TableObserver& observer = {});
+  // The table, once each part was predicted, with the warnings of predict_table(). Throws InputError
+  // if no row could be timed. Takes the rows: call it once.
+  [[nodiscard]] PredictionTable table();
+
+ private:
+  struct Row {
+    models::WireType wire;
+    const models::Strategy* strategy;
+    std::variant<std::monostate, simulator::StrategyPrediction, simulator::LeftOut> outcome = {};
+  };
+  const Job& job_;
+  const LoadedNetwork& network_;
+  int ranks_;
+  std::vector<Row> rows_;
+  std::atomic<std::size_t> begun_{0};
 };
 
 // Predicts every strategy at every wire type of the job, or the job's plan. Warns of rows whose

@@ -384,8 +384,7 @@ PYBIND11_MODULE(_core, module) {
       .def(
           "timeline",
           [](const Prediction& self, std::size_t row) {
-            const simulator::StrategyPrediction& predicted = self.table->rows.at(row);
-            return job::traced_timeline(*self.table, predicted.plan, predicted.name);
+            return job::traced_timeline(*self.table, self.table->rows.at(row));
           },
           unlocked);
 

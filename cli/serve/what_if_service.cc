@@ -96,9 +96,10 @@ struct Asked {
   Clock::time_point deadline;
   std::vector<Waiter> waiters;  // guarded by the state's mutex
   std::optional<job::Job> job = {};
-  std::vector<int> ranks = {};  // of a curve
+  std::optional<job::TableParts> parts = {};  // of a table
+  std::vector<int> ranks = {};                // of a curve
   std::vector<std::optional<job::PredictionTable>> points = {};
-  std::atomic<std::size_t> points_left{0};
+  std::atomic<std::size_t> left{0};  // parts or points
   std::atomic<bool> has_failed{false};
 };
 
@@ -156,8 +157,8 @@ class WhatIfService::State {
     asked->deadline = Clock::now() + limits_.most_time;
     const Reply reply = waiter.reply;
     asked->waiters.push_back(std::move(waiter));
-    const bool is_taken =
-        workers_.add({[this, asked, is_curve] { is_curve ? begin_curve(asked) : predict(asked); }});
+    const bool is_taken = workers_.add(
+        {[this, asked, is_curve] { is_curve ? begin_curve(asked) : begin_table(asked); }});
     if (is_taken) {
       asked_.emplace(asked->question, asked);
       return;
@@ -194,7 +195,7 @@ class WhatIfService::State {
           fmt::format("write at most {:.0f}, or ask the command", most));
   }
 
-  void predict(const AskedPointer& asked) {
+  void begin_table(const AskedPointer& asked) {
     try {
       check(*asked);
       const auto& [options, stragglers] = asked->options;
@@ -202,8 +203,24 @@ class WhatIfService::State {
       const job::Job& job = *asked->job;
       const int ranks = ranks_of(options, job);
       check_draws(job, ranks);
-      const job::PredictionTable table =
-          predict_table(job, job.networks.front(), ranks, checked(*asked));
+      asked->parts.emplace(job, job.networks.front(), ranks);
+      asked->left = asked->parts->count();
+      std::vector<std::function<void()>> tasks;
+      for (std::size_t part = 0; part < asked->parts->count(); ++part)
+        tasks.emplace_back([this, asked, part] { add_part(asked, part); });
+      if (!workers_.add_first(std::move(tasks)))
+        fail(*asked, failure(503, "too many questions wait: ask again"));
+    } catch (...) {
+      fail(*asked, failure_of_exception(limits_));
+    }
+  }
+
+  void add_part(const AskedPointer& asked, std::size_t part) {
+    try {
+      check(*asked);
+      asked->parts->predict(part, checked(*asked));
+      if (--asked->left > 0) return;
+      const job::PredictionTable table = asked->parts->table();
       finish(*asked, {text(to_json(table) + "\n"), text(best_timeline(table))});
     } catch (...) {
       fail(*asked, failure_of_exception(limits_));
@@ -223,7 +240,7 @@ class WhatIfService::State {
         throw InputError({"--ranks"}, fmt::format("{} numbers of ranks", asked->ranks.size()),
                          fmt::format("give at most {}", limits_.most_points));
       asked->points.resize(asked->ranks.size());
-      asked->points_left = asked->ranks.size();
+      asked->left = asked->ranks.size();
       std::vector<std::function<void()>> tasks;
       // The largest take longest, and so begin first.
       for (std::size_t i = asked->ranks.size(); i-- > 0;)
@@ -240,7 +257,7 @@ class WhatIfService::State {
       check(*asked);
       asked->points[index].emplace(predict_table(*asked->job, asked->job->networks.front(),
                                                  asked->ranks[index], checked(*asked)));
-      if (--asked->points_left > 0) return;
+      if (--asked->left > 0) return;
       std::vector<job::PredictionTable> tables;
       for (auto& point : asked->points) tables.push_back(*std::move(point));
       finish(*asked, {text(scaling_json(tables) + "\n")});
@@ -259,7 +276,7 @@ class WhatIfService::State {
     for (const Waiter& waiter : waiters) waiter.reply({200, json_type, documents[waiter.document]});
   }
 
-  // The first failure of a curve is that of all its points.
+  // The first failure of a part or a point is that of the whole.
   void fail(Asked& asked, const HttpResponse& response) {
     if (asked.has_failed.exchange(true)) return;
     std::vector<Waiter> waiters;

@@ -21,9 +21,18 @@ Workers::~Workers() {
 }
 
 bool Workers::add(std::vector<std::function<void()>> tasks) {
+  return insert(std::move(tasks), false);
+}
+
+bool Workers::add_first(std::vector<std::function<void()>> tasks) {
+  return insert(std::move(tasks), true);
+}
+
+bool Workers::insert(std::vector<std::function<void()>> tasks, bool first) {
   const std::lock_guard lock(mutex_);
   if (tasks_.size() + tasks.size() > most_waiting_) return false;
-  std::move(tasks.begin(), tasks.end(), std::back_inserter(tasks_));
+  tasks_.insert(first ? tasks_.begin() : tasks_.end(), std::move_iterator(tasks.begin()),
+                std::move_iterator(tasks.end()));
   changed_.notify_all();
   return true;
 }

@@ -23,9 +23,12 @@ class Workers {
   // Adds tasks, all or none: returns false where too many would wait. A task must not throw; one that
   // runs out of memory is dropped.
   [[nodiscard]] bool add(std::vector<std::function<void()>> tasks);
+  // The same, before those that wait: for parts of what has begun.
+  [[nodiscard]] bool add_first(std::vector<std::function<void()>> tasks);
 
  private:
   void run();
+  bool insert(std::vector<std::function<void()>> tasks, bool first);
 
   std::size_t most_waiting_;
   std::mutex mutex_;  // guards what follows
