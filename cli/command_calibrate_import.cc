@@ -156,7 +156,8 @@ void print_tensors(const calibration::Imported& imported) {
   }
   if (imported.tensors.size() > shown)
     table.add({fmt::format("and {} more", imported.tensors.size() - shown), "", "", "", ""});
-  print("{} tensors, {} iteration{}, measured:\n{}\n", imported.tensors.size(), imported.iterations,
+  print("{} tensor{}, {} iteration{}, measured:\n{}\n", imported.tensors.size(),
+        imported.tensors.size() == 1 ? "" : "s", imported.iterations,
         imported.iterations == 1 ? "" : "s", table.text());
 }
 

@@ -22,7 +22,7 @@ struct OperatorNodes {
   std::array<std::string_view, 2> beside;  // those that run right behind it, if at all
 };
 
-constexpr std::array<OperatorNodes, 15> kinds = {{
+constexpr std::array<OperatorNodes, 17> kinds = {{
     {{"aten::conv2d", "aten::convolution"},
      {"ConvolutionBackward", "MkldnnConvolutionBackward", "ThnnConv2DBackward",
       "SlowConv2DBackward"},
@@ -47,6 +47,8 @@ constexpr std::array<OperatorNodes, 15> kinds = {{
     {{"aten::layer_norm", ""}, {"NativeLayerNormBackward"}, {}},
     {{"aten::gelu", "aten::tanh"}, {"GeluBackward", "TanhBackward"}, {}},
     {{"aten::embedding", ""}, {"EmbeddingBackward"}, {}},
+    {{"aten::bmm", "aten::baddbmm"}, {"BmmBackward", "BaddbmmBackward"}, {}},
+    {{"aten::softmax", ""}, {"SoftmaxBackward"}, {}},
 }};
 
 template <std::size_t N>

@@ -47,6 +47,12 @@ class Collector {
     event.begin_us -= *first_us_;
     const double begin = event.begin_us;
     const double end = begin + event.duration_us;
+    if (event.name == "gloo:all_reduce" || event.name == "mpi:all_reduce") {
+      KinetoTrace::HostReductions& reductions = trace.host_reductions[event.name];
+      ++reductions.count;
+      reductions.us += event.duration_us;
+      return;
+    }
     if (category == "Operator" && is_annotation(event)) {
       const int thread = thread_of(event);
       trace.annotations.push_back({begin, end, thread, std::move(event.name)});

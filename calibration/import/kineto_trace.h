@@ -77,6 +77,13 @@ struct KinetoTrace {
   // The all-reduces of NCCL, by type and ranks.
   std::map<std::pair<std::string, int>, ImportedCurve> reductions;
   std::size_t other_reductions = 0;  // without elements, dtype or group size
+  // All-reduces of a library as the host saw them, by its name, such as "gloo:all_reduce". They say
+  // nothing of their sizes.
+  struct HostReductions {
+    std::size_t count = 0;
+    double us = 0;
+  };
+  std::map<std::string, HostReductions> host_reductions;
   // The version that the file gives its own format.
   std::optional<double> schema_version;
   // Whether events have no categories: torch.autograd.profiler writes a bare list of them, and so

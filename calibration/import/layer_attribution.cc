@@ -135,6 +135,7 @@ class Attribution {
     remark_on_shares(imported);
     forward_time_.remark(imported, "forward");
     if (backward_total_ > 0) backward_time_.remark(imported, "backward");
+    remark_on_updates(imported);
     if (backward_total_ == 0)
       imported.remarks.emplace_back("there is no backward in this trace: its times are 0");
   }
@@ -152,7 +153,13 @@ class Attribution {
         others.emplace_back(time, name);
         lost += time;
       }
-      if (lost <= 0.01 * all) return;
+      if (all <= 0) return;
+      constexpr double little = 0.01;
+      if (lost <= little * all) {
+        imported.remarks.push_back(
+            fmt::format("{:.1f} % of {} belongs to no layer", 100 * lost / all, pass));
+        return;
+      }
       std::sort(others.rbegin(), others.rend());
       constexpr std::size_t most = 5;
       std::string text;
@@ -179,6 +186,19 @@ class Attribution {
     for (const auto& [kind, count] : unknown)
       imported.remarks.push_back(fmt::format(
           "layers of kind {} are left out: no operator alone tells the network's {}", kind, count));
+  }
+
+  // What the optimizer takes, which is of no pass and of no layer.
+  void remark_on_updates(Imported& imported) const {
+    std::vector<double> times;
+    for (const Stretch& stretch : trace_.annotations) {
+      if (stretch.name.starts_with("Optimizer.step#")) times.push_back(stretch.end - stretch.begin);
+    }
+    if (times.empty()) return;
+    constexpr double ms = 1e-3;
+    imported.remarks.push_back(
+        fmt::format("Optimizer.step takes {:.4g} ms, the median of {}, which is of no layer",
+                    median(times) * ms, times.size()));
   }
 
   // How the time of the layers is shared between their kinds, forward and backward together.

@@ -179,6 +179,8 @@ std::string nic_link(NicKind kind, double gbit) {
       {{NicKind::roce, 25}, "roce-25g"},
       {{NicKind::roce, 50}, "roce-50g"},
       {{NicKind::roce, 100}, "roce-100g"},
+      {{NicKind::efa, 100}, "efa-100g"},
+      {{NicKind::efa, 400}, "efa-400g"},
       {{NicKind::sockets, 10}, "tcp-10g"},
       {{NicKind::sockets, 25}, "tcp-25g"},
       {{NicKind::sockets, 32}, "tcp-32g"},
@@ -225,7 +227,11 @@ Answer nic(const ImportedMachine& machine, const MachineContext& context) {
     names += (i == 0 ? "" : ", ") + nics[i].name;
   if (nics.size() > shown) names += ", ...";
   std::string base = context.nic;
-  if (base.empty() && one_kind) base = nic_link(first.kind, first.gbit_per_s);
+  // The catalogue's links of EFA are all NICs of a node together.
+  const bool together = one_kind && first.kind == NicKind::efa;
+  if (base.empty() && one_kind)
+    base = nic_link(first.kind,
+                    first.gbit_per_s * (together ? static_cast<double>(nics.size()) : 1.0));
   const std::string rate = first.gbit_per_s > 0 ? fmt::format("{:g} Gbit/s", first.gbit_per_s)
                                                 : "at a rate that is not told";
   const std::string told =
@@ -240,10 +246,11 @@ Answer nic(const ImportedMachine& machine, const MachineContext& context) {
     return other.kind != NicKind::sockets && other.gpudirect && !*other.gpudirect;
   });
   std::string value = base;
-  if (nics.size() > 1 || without)
-    value = fmt::format("{{base: {}{}{}}}", base,
-                        nics.size() > 1 ? fmt::format(", count: {}", nics.size()) : "",
-                        without ? ", gpudirect: false" : "");
+  const bool counts = nics.size() > 1 && !together;
+  if (counts || without)
+    value =
+        fmt::format("{{base: {}{}{}}}", base, counts ? fmt::format(", count: {}", nics.size()) : "",
+                    without ? ", gpudirect: false" : "");
   return {value, told + (context.nic.empty() ? "" : "; the link is that of --nic")};
 }
 

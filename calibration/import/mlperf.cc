@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -17,6 +18,9 @@ namespace paceline::calibration {
 namespace {
 
 constexpr std::string_view mark = ":::MLLOG";
+// Round 0.6 wrote ":::MLL 1556733699.710 run_start: {...}", and 0.5 no JSON around what it said.
+constexpr std::string_view mark_of_2019 = ":::MLL ";
+constexpr std::string_view mark_of_2018 = ":::MLPv0.5";
 constexpr double most_samples = 1e15;
 constexpr double latest_ms = 1e15;
 constexpr std::size_t most_events = 1'000'000;
@@ -41,7 +45,13 @@ class Reader {
 
   void read(const TextLine& line) {
     const std::size_t at = line.text.find(mark);
-    if (at == std::string_view::npos) return;
+    if (at == std::string_view::npos) {
+      read_of_2019(line);
+      return;
+    }
+    // Whoever prints an event twice, as tee does of two streams, means it once.
+    const std::string_view said = line.text.substr(at);
+    if (std::exchange(last_, said) == said) return;
     if (++events_ > most_events)
       throw InputError({file_, line.number}, "there are more than 1000000 events", "give fewer");
     std::string_view json = line.text.substr(at + mark.size());
@@ -49,7 +59,8 @@ class Reader {
     try {
       const JsonDocument document(json, file_, "the event",
                                   ":::MLLOG stands before a JSON object of mlperf_logging");
-      take(document.root(), line.number);
+      const JsonValue event = document.root();
+      take(event, event.at("key").text(), event.at("time_ms").number(0, latest_ms), line.number);
     } catch (const InputError& error) {
       // Each line is a document of its own, and its place is that of the line.
       throw InputError({file_, line.number}, error.problem(), error.remedy());
@@ -117,18 +128,47 @@ class Reader {
   }
 
  private:
-  void take(const JsonValue& event, int line) {
-    const std::string key = event.at("key").text();
-    const double time = event.at("time_ms").number(0, latest_ms);
+  void read_of_2019(const TextLine& line) {
+    const std::size_t at = line.text.find(mark_of_2019);
+    if (at == std::string_view::npos) {
+      if (line.text.find(mark_of_2018) != std::string_view::npos)
+        throw InputError({file_, line.number}, "this is a log of MLPerf 0.5",
+                         "give one of round 0.6 or later");
+      return;
+    }
+    const std::string_view said = line.text.substr(at + mark_of_2019.size());
+    if (std::exchange(last_, said) == said) return;
+    const std::vector<std::string_view> row = words(said);
+    const std::size_t brace = said.find('{');
+    const std::size_t close = said.rfind('}');
+    constexpr double ms = 1e3;
+    const std::optional<double> time = row.empty() ? std::nullopt : number(row[0]);
+    if (!time || *time < 0 || *time > latest_ms / ms || row.size() < 3 || !row[1].ends_with(':') ||
+        close == std::string_view::npos || brace > close)
+      throw InputError({file_, line.number}, "an event without time, key and value",
+                       "it is ':::MLL 1556733699.710 run_start: {\"value\": null}'");
+    if (++events_ > most_events)
+      throw InputError({file_, line.number}, "there are more than 1000000 events", "give fewer");
+    try {
+      const JsonDocument document(said.substr(brace, close + 1 - brace), file_, "the event",
+                                  ":::MLL and a key stand before a JSON object");
+      take(document.root(), std::string(row[1].substr(0, row[1].size() - 1)), *time * ms,
+           line.number);
+    } catch (const InputError& error) {
+      throw InputError({file_, line.number}, error.problem(), error.remedy());
+    }
+  }
+
+  void take(const JsonValue& event, const std::string& key, double time, int line) {
     const bool has_metadata = event.has_value("metadata") && event.at("metadata").is_object();
     const auto metadata = [&](const char* name) {
       return has_metadata ? number_or(event.at("metadata"), name, -1) : -1;
     };
     if (key == "submission_benchmark" && event.has_value("value"))
       benchmark_ = printable(event.at("value").text());
-    if (key == "global_batch_size") global_batch_ = count(event, line);
-    if (key == "train_samples") train_samples_ = count(event, line);
-    if (key == "gradient_accumulation_steps") accumulation_ = count(event, line);
+    if (key == "global_batch_size") global_batch_ = count(event, key, line);
+    if (key == "train_samples") train_samples_ = count(event, key, line);
+    if (key == "gradient_accumulation_steps") accumulation_ = count(event, key, line);
     if (key == "tracked_stats" && event.has_value("value") && event.at("value").is_object())
       stated_ = std::max(0.0, number_or(event.at("value"), "throughput", stated_));
     if (key == "run_start") note(run_begin_, time, key, line);
@@ -156,18 +196,30 @@ class Reader {
     }
     if (key == "block_start") open(block_, time, samples, metadata("epoch_count"));
     if (key == "block_stop") close(block_, time, samples, "blocks");
-    if (key == "epoch_start") open(epoch_, time, samples, 1);
-    if (key == "epoch_stop") close(epoch_, time, samples, "epochs");
+    if (key == "epoch_start") {
+      open(epoch_, time, samples, 1);
+      epoch_->number = metadata("epoch_num");
+    }
+    if (key == "epoch_stop") {
+      // An epoch that the target ended has a part of its number: 0.85 of the one that began as 1.
+      const double number = metadata("epoch_num");
+      if (epoch_ && epoch_->number >= 0 && number != std::floor(number)) {
+        const double begun = std::max(0.0, std::ceil(epoch_->number) - 1);
+        if (number > begun && number <= begun + 1) epoch_->epochs = number - begun;
+      }
+      close(epoch_, time, samples, "epochs");
+    }
   }
 
   struct Open {
     double begin_ms = 0;
     double samples_count = -1;
     double epochs = -1;
+    double number = -1;  // of an epoch, as its start says
   };
 
   static void open(std::optional<Open>& part, double time, double samples, double epochs) {
-    part = Open{time, samples, epochs};
+    part = Open{time, samples, epochs, -1};
   }
 
   // Blocks are preferred to the epochs within them.
@@ -190,11 +242,10 @@ class Reader {
     slot = time;
   }
 
-  [[nodiscard]] double count(const JsonValue& event, int line) const {
+  [[nodiscard]] double count(const JsonValue& event, const std::string& key, int line) const {
     const JsonValue value = event.at("value");
     if (!value.is_number())
-      throw InputError({file_, line}, event.at("key").text() + " is no number",
-                       "it is a whole number");
+      throw InputError({file_, line}, key + " is no number", "it is a whole number");
     return value.number(1, most_samples);
   }
 
@@ -220,6 +271,7 @@ class Reader {
   }
 
   const std::string& file_;
+  std::string_view last_;  // the event before
   std::size_t events_ = 0;
   std::string version_;
   std::string benchmark_;
@@ -245,7 +297,9 @@ class Reader {
 }  // namespace
 
 bool looks_like_mlperf(std::string_view text) {
-  return text.find(mark) != std::string_view::npos;
+  return text.find(mark) != std::string_view::npos ||
+         text.find(mark_of_2019) != std::string_view::npos ||
+         text.find(mark_of_2018) != std::string_view::npos;
 }
 
 Imported parse_mlperf(std::string_view text, const std::string& file) {

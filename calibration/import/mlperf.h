@@ -1,5 +1,6 @@
-// Reads the log of an MLPerf training run: lines ":::MLLOG {...}" of mlperf_logging, of version 0.6
-// (2019) to 6.0 (2026), with whatever stands before the mark and between the lines.
+// Reads the log of an MLPerf training run: lines ":::MLLOG {...}" of mlperf_logging, of round 0.7
+// (2020) to 6.0 (2026), and lines ":::MLL 1556733699.710 run_start: {...}" of round 0.6 (2019), with
+// whatever stands before the mark and between the lines. The same event twice in a row is one.
 //
 // What becomes of it is the throughput of the run: samples over the time from run_start to run_stop
 // without the time of evaluations (eval_start to eval_stop). Where the log has two or more blocks or
@@ -7,6 +8,7 @@
 // Samples are told, in this order, by
 //
 //   1. "epoch_count" of block_start, or a pair of epoch_start and epoch_stop, times train_samples;
+//      an epoch whose stop has a fraction as "epoch_num" counts as that part of it;
 //   2. "samples_count" in the metadata of block_start and block_stop, or of any event of the run;
 //   3. "epoch_num" in the metadata of any event, which language models use for samples: so it is read
 //      if it is above 1000 and no more than train_samples.

@@ -46,14 +46,14 @@ class Reader {
       throw InputError({file_, line.number}, "there are more than 5 million lines", "give fewer");
     read_version(line.text);
     read_device(line.text);
-    const std::size_t at = line.text.find(" NCCL INFO ");
-    if (at == std::string_view::npos) return;
+    constexpr std::string_view mark = "NCCL INFO ";
+    const std::size_t at = line.text.find(mark);
+    if (at == std::string_view::npos || (at > 0 && line.text[at - 1] != ' ')) return;
     const Words before = words(line.text.substr(0, at));
-    // "HOST:PID:TID [DEV]".
-    if (before.size() < 2 || !before.back().starts_with('[')) return;
-    const std::string_view place = before[before.size() - 2];
+    // "HOST:PID:TID [DEV]", or nothing where somebody has cut it off.
+    if (!before.empty() && (before.size() < 2 || !before.back().starts_with('['))) return;
+    const std::string_view place = before.empty() ? std::string_view() : before[before.size() - 2];
     const std::string host = printable(place.substr(0, place.find(':')));
-    constexpr std::string_view mark = " NCCL INFO ";
     const std::string_view said = line.text.substr(at + mark.size());
     const Words row = words(said);
     read_rank(row, host, line.number);
@@ -94,7 +94,7 @@ class Reader {
   };
 
   void read_version(std::string_view line) {
-    constexpr std::string_view mark = "NCCL version ";
+    constexpr std::string_view mark = "CCL version ";  // of NCCL, and of RCCL
     const std::size_t at = line.find(mark);
     if (at == std::string_view::npos || !version_.empty()) return;
     const Words after = words(line.substr(at + mark.size()));
@@ -108,7 +108,8 @@ class Reader {
     if (!line.starts_with('#') || device == std::string_view::npos ||
         close == std::string_view::npos)
       return;
-    products_.insert(printable(line.substr(close + 2)));
+    const std::string_view product = line.substr(close + 2);
+    products_.insert(printable(product.substr(0, product.find_last_not_of(" \t") + 1)));
   }
 
   void read_rank(const Words& row, const std::string& host, int line) {
@@ -135,7 +136,10 @@ class Reader {
   // "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB ..", "NET/Socket : Using [0]eth0:..".
   void read_nics(std::string_view said, const Words& row, const std::string& host) {
     if (said.starts_with("Using network ") && row.size() > 2) network_ = printable(row[2]);
-    const bool ib = said.starts_with("NET/IB : Using ");
+    if (said.starts_with("NET/OFI Selected ")) read_efa(said);
+    // "NET/IB: [0] mlx5_0:1/IB" is a line for each NIC, of NCCL 2.3.
+    const bool one = said.starts_with("NET/IB: [") && row.size() == 3;
+    const bool ib = one || said.starts_with("NET/IB : Using ");
     const bool socket = said.starts_with("NET/Socket : Using ");
     if (!ib && !socket) return;
     auto& nics = (ib ? ib_ : sockets_)[host];
@@ -144,7 +148,7 @@ class Reader {
       if (!word.starts_with('[') || close < 2 || close == std::string_view::npos ||
           !is_whole_number(word.substr(1, close - 1)))
         continue;
-      std::string_view name = word.substr(close + 1);
+      std::string_view name = one ? row[2] : word.substr(close + 1);
       const std::size_t colon = name.find(':');
       ImportedNic nic{.name = printable(name.substr(0, colon))};
       nic.kind = socket                                         ? NicKind::sockets
@@ -155,12 +159,24 @@ class Reader {
     }
   }
 
+  // "NET/OFI Selected Provider is efa (found 4 nics)".
+  void read_efa(std::string_view said) {
+    constexpr std::string_view found = "(found ";
+    const std::size_t at = said.find(found);
+    if (at == std::string_view::npos || said.find(" efa") == std::string_view::npos) return;
+    const Words after = words(said.substr(at + found.size()));
+    constexpr double most = 1000;
+    const double count = after.empty() ? 0 : number(after[0]).value_or(0);
+    if (count >= 1 && count <= most) efa_ = static_cast<int>(count);
+  }
+
   void read_path(const Words& row, std::string_view said) {
     const auto via = value_of(row, "via");
     if (via && via->starts_with("P2P")) ++peer_;
     if (via && (via->starts_with("SHM") || *via == "direct")) ++shared_;
     if (via && via->starts_with("NET/")) {
-      const std::string_view net = via->substr(4);
+      // The network's name may have a blank, as in "via NET/AWS Libfabric/0/GDRDMA".
+      const std::string_view net = said.substr(said.find(" via NET/") + 9);
       through_ = printable(net.substr(0, net.find('/')));
       ++(net.find("GDRDMA") != std::string_view::npos ? direct_ : staged_);
     }
@@ -195,7 +211,11 @@ class Reader {
                                   [&](const auto& host) { return host.second == on_first; });
     if (communicator.nodes > 0) machine.nodes = communicator.nodes;
     if (communicator.local_ranks > 0) machine.gpus_per_node = communicator.local_ranks;
-    if (seen == ranks && even) {
+    if (by_host.contains("")) {
+      if (machine.nodes == 0)
+        imported.remarks.emplace_back(
+            "lines without HOST:PID:TID do not say which ranks are on one node");
+    } else if (seen == ranks && even) {
       machine.nodes = static_cast<int>(by_host.size());
       machine.gpus_per_node = on_first;
     } else if (seen == ranks) {
@@ -242,6 +262,10 @@ class Reader {
     const auto& by_host = socket ? sockets_ : ib_;
     if (!network.empty() && network != "Socket" && network != "IB")
       imported.remarks.push_back("messages travel by network " + network);
+    if (efa_ > 0)
+      imported.remarks.push_back(fmt::format(
+          "{} EFA NIC{} of a node: the catalogue's links of EFA are all of them together", efa_,
+          efa_ == 1 ? "" : "s"));
     if (!by_host.empty()) {
       for (const auto& [name, nic] : by_host.begin()->second) machine.nics.push_back(nic);
     }
@@ -250,7 +274,10 @@ class Reader {
       std::set<double> rates;
       for (const auto& [name, rate] : nets_.begin()->second) rates.insert(rate);
       if (rates.size() == 1) {
-        if (machine.nics.empty()) machine.nics.resize(nets_.begin()->second.size());
+        if (machine.nics.empty()) {
+          for (const auto& [name, rate] : nets_.begin()->second)
+            machine.nics.push_back({.name = name});
+        }
         for (ImportedNic& nic : machine.nics) nic.gbit_per_s = *rates.begin();
       }
     }
@@ -274,6 +301,7 @@ class Reader {
   std::map<std::string, std::map<std::string, double>> nets_;          // Gbit/s by host and number
   std::set<std::string> products_;
   std::set<double> nvl_;
+  int efa_ = 0;  // NICs of a node
   std::size_t to_switch_ = 0;
   std::size_t to_gpu_ = 0;
   std::size_t peer_ = 0;
@@ -287,7 +315,8 @@ class Reader {
 }  // namespace
 
 bool looks_like_nccl_log(std::string_view text) {
-  return text.find(" NCCL INFO ") != std::string_view::npos;
+  return text.starts_with("NCCL INFO ") || text.find(" NCCL INFO ") != std::string_view::npos ||
+         text.find("\nNCCL INFO ") != std::string_view::npos;
 }
 
 Imported parse_nccl_log(std::string_view text, const std::string& file) {

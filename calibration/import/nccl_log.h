@@ -1,8 +1,8 @@
 // Reads what NCCL prints with NCCL_DEBUG=INFO: the ranks and hosts of a job, its NICs, and how
 // messages travel.
 //
-// Lines "HOST:PID:TID [DEV] NCCL INFO ..." of NCCL 2.4 to 2.30 are read, with timestamps and the
-// tags of mpirun or torchrun before them, and other lines between. Ranks and nodes are those of the
+// Lines "HOST:PID:TID [DEV] NCCL INFO ..." of NCCL 2.3 to 2.30 and RCCL are read, with whatever
+// stands before them, and other lines between; without HOST:PID:TID a log says nothing of nodes. Ranks and nodes are those of the
 // communicator with the most ranks: "comm 0x.. rank 3 nranks 16 .. Init COMPLETE", or from 2.21 on
 // "rank 3 nRanks 16 nNodes 2 localRanks 8". With NCCL_DEBUG_SUBSYS=INIT,GRAPH a log also has the
 // tree of devices, with the bandwidth of NVLinks (NVL[264.0]) and NICs (NET[25.0], GB/s). The header

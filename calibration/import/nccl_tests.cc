@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "calibration/import/nccl_tests_json.h"
 #include "calibration/import/nccl_tests_rows.h"
@@ -22,31 +23,40 @@ struct Columns {
   std::size_t size = none;
   std::size_t type = none;
   std::size_t operation = none;
+  std::size_t root = none;
   std::size_t time[2] = {none, none};  // out of place, in place
   std::size_t algbw[2] = {none, none};
   std::size_t busbw[2] = {none, none};
   std::size_t wrong[2] = {none, none};
   std::size_t count = 0;
-  bool timestamp = false;  // one or two words more in each row
+  bool timestamp = false;     // one or two words more in each row
+  bool milliseconds = false;  // what times are in
 };
 
+// The row without the "#" before it, which is lost where a text went through Markdown.
+Words without_mark(const Words& row) {
+  return row[0] == "#" ? Words(row.begin() + 1, row.end()) : row;
+}
+
 bool is_header(const Words& row) {
-  return row.size() > 4 && row[0] == "#" && (row[1] == "size" || row[1] == "bytes") &&
+  return row.size() > 3 && (row[0] == "size" || row[0] == "bytes") &&
          std::find(row.begin(), row.end(), "algbw") != row.end();
 }
 
 Columns columns_of(const Words& header, const std::string& file, int line) {
   Columns columns;
-  columns.count = header.size() - 1;
+  columns.count = header.size();
+  // Up to 2018 sizes were called bytes, and times were printed in milliseconds.
+  columns.milliseconds = header[0] == "bytes";
   const auto note = [](std::size_t(&pair)[2], std::size_t column) {
     pair[pair[0] == none ? 0 : 1] = column;
   };
-  for (std::size_t i = 1; i < header.size(); ++i) {
-    const std::string_view word = header[i];
-    const std::size_t column = i - 1;
+  for (std::size_t column = 0; column < header.size(); ++column) {
+    const std::string_view word = header[column];
     if (word == "size" || word == "bytes") columns.size = column;
     if (word == "type") columns.type = column;
     if (word == "redop" || word == "op") columns.operation = column;
+    if (word == "root") columns.root = column;
     if (word == "time" || word == "cputime") note(columns.time, column);
     if (word == "algbw") note(columns.algbw, column);
     if (word == "busbw") note(columns.busbw, column);
@@ -64,13 +74,25 @@ Columns columns_of(const Words& header, const std::string& file, int line) {
   return columns;
 }
 
-// "#  Rank  0 Group  0 Pid 1887 on worker-1 device  0 [0x8d] NVIDIA H100"; before 2.13 no group.
+// "Rank  0 Group  0 Pid 1887 on worker-1 device  0 [0x8d] NVIDIA H100"; before 2.13 no group. The
+// tests of NCCL 1 print "Device  0 ->  0 [0x0a] GeForce GTX TITAN X".
 void read_rank(const Words& row, NcclTestsDevices& table) {
-  if (row.size() < 4 || row[1] != "Rank" || !is_whole_number(row[2]) || row[2].size() > 7) return;
-  table.ranks.insert(static_cast<int>(*number(row[2])));
+  if (row.size() < 4 || !is_whole_number(row[1]) || row[1].size() > 7) return;
+  const bool rank = row[0] == "Rank" && std::find(row.begin(), row.end(), "device") != row.end();
+  if (!rank && !(row[0] == "Device" && row[2] == "->")) return;
+  if (!table.ranks.insert(static_cast<int>(*number(row[1]))).second) table.repeated = true;
   const auto on = std::find(row.begin(), row.end(), "on");
   if (on != row.end() && on + 1 != row.end()) table.nodes.emplace(*(on + 1));
 }
+
+// What one run of a program printed.
+struct Run {
+  bool headed = false;  // by a row of names
+  std::optional<Columns> columns;
+  NcclTestsDevices devices;
+  NcclTestsRows rows;
+  std::optional<InputError> refused;  // why it is no all-reduce
+};
 
 class Reader {
  public:
@@ -79,51 +101,119 @@ class Reader {
   void read(const TextLine& line) {
     const Words row = words(line.text);
     if (row.empty()) return;
-    if (row[0].starts_with('#')) {
-      read_comment(row, line);
-    } else if (columns_ && is_whole_number(row[0])) {
-      read_row(row, line.number);
+    if (is_whole_number(row[0])) {
+      if (run_.columns && !run_.refused) read_row(row, line.number);
+    } else {
+      read_comment(without_mark(row), line.number);
     }
   }
 
   Imported finish() {
-    if (!columns_)
+    finish_run();
+    if (imported_.curves.empty() && refused_) throw *refused_;
+    if (imported_.curves.empty())
       throw InputError({file_}, "there is no table of nccl-tests",
                        "a header \"# size count type redop ...\" comes before the rows");
-    return rows_.finish(version_, static_cast<int>(devices_.ranks.size()),
-                        devices_.nodes.size() > 1, file_);
+    imported_.tool = tool_;
+    imported_.version = version_;
+    return std::move(imported_);
   }
 
  private:
-  void read_comment(const Words& row, const TextLine& line) {
-    if (is_header(row)) {
-      columns_ = columns_of(row, file_, line.number);
-    } else if (row.size() > 2 && row[1] == "Rank") {
-      read_rank(row, devices_);
-    } else if (row.size() > 3 && row[1] == "nccl-tests" && row[2] == "version") {
-      version_ = printable(row[3]);
-    } else if (row.size() > 4 && row[1] == "Collective" && row[2] == "test" &&
-               row[3] == "starting:" && !row[4].starts_with("all_reduce")) {
-      throw InputError({file_, line.number}, "this is the output of " + in_quotes(row[4]),
-                       "give that of all_reduce_perf");
+  void read_comment(const Words& row, int line) {
+    if (row.empty()) return;
+    const bool collective =
+        row.size() > 3 && row[0] == "Collective" && row[1] == "test" && row[2] == "starting:";
+    const bool begins = collective || row[0] == "nThread" ||
+                        (row.size() > 1 && row[0] == "Using" && row[1] == "devices");
+    if (begins && run_.headed) finish_run();
+    try {
+      if (is_header(row)) {
+        run_.headed = true;
+        run_.columns = columns_of(row, file_, line);
+      } else if (row[0] == "Rank" || row[0] == "Device") {
+        read_rank(row, run_.devices);
+      } else if (row.size() > 2 && row[0].ends_with("ccl-tests") && row[1] == "version") {
+        note_version(row[0], row[2]);
+      } else if (row.size() > 2 && row[0] == "rccl-tests:" && row[1] == "Version") {
+        note_version("rccl-tests", row[2]);
+      } else if (collective && !row[3].starts_with("all_reduce")) {
+        throw InputError({file_, line}, "this is the output of " + in_quotes(row[3]),
+                         "give that of all_reduce_perf");
+      }
+    } catch (const InputError& error) {
+      refuse(error);
     }
   }
 
+  void note_version(std::string_view tool, std::string_view version) {
+    if (!version_.empty()) return;
+    tool_ = printable(tool);
+    version_ = printable(version);
+  }
+
+  void refuse(const InputError& error) {
+    if (!run_.refused) run_.refused = error;
+  }
+
+  // Other collectives of a script that runs several are left out, as long as there is an all-reduce.
+  void finish_run() {
+    Run run = std::exchange(run_, Run{});
+    if (!run.columns && !run.refused) return;
+    Imported one;
+    try {
+      if (run.refused) throw InputError(*run.refused);
+      if (run.devices.repeated)
+        throw InputError({file_}, "ranks are listed twice: several jobs ran beside each other",
+                         "build nccl-tests with MPI=1, so that mpirun makes one job of them");
+      one = run.rows.finish("", static_cast<int>(run.devices.ranks.size()),
+                            run.devices.nodes.size() > 1, file_);
+    } catch (const InputError& error) {
+      if (!refused_) refused_ = error;
+      imported_.remarks.push_back("a table is left out: " + error.problem());
+      return;
+    }
+    for (ImportedCurve& curve : one.curves) add_curve(std::move(curve));
+    for (std::string& remark : one.remarks) imported_.remarks.push_back(std::move(remark));
+  }
+
+  // Adds the samples to those of a run alike.
+  void add_curve(ImportedCurve&& curve) {
+    for (ImportedCurve& known : imported_.curves) {
+      if (known.wire != curve.wire || known.ranks != curve.ranks ||
+          known.between_nodes != curve.between_nodes)
+        continue;
+      known.samples.insert(known.samples.end(), curve.samples.begin(), curve.samples.end());
+      return;
+    }
+    imported_.curves.push_back(std::move(curve));
+  }
+
   void read_row(const Words& row, int line) {
-    const Columns& columns = *columns_;
+    const Columns& columns = *run_.columns;
     const std::size_t extra = columns.timestamp ? 2 : 0;
     if (row.size() < columns.count || row.size() > columns.count + extra)
       throw InputError(
           {file_, line},
           fmt::format("{} columns, where the header has {}", row.size(), columns.count),
           "give the output as it is");
+    const std::string_view root = columns.root == none ? "-1" : row[columns.root];
+    if (row[columns.operation] == "none" || root != "-1") {
+      refuse({{file_, line},
+              root != "-1" ? "this is a reduction to rank " + in_quotes(root)
+                           : std::string("this is no reduction"),
+              "give the output of all_reduce_perf"});
+      return;
+    }
     const int place = columns.time[1] != none ? 1 : 0;
     NcclTestsRow cells{.bytes = size_cell(row[columns.size], file_, line),
                        .time = Seconds{0},
                        .type = std::string(row[columns.type]),
                        .operation = std::string(row[columns.operation]),
                        .in_place = place == 1};
-    if (cells.bytes > Bytes{0}) cells.time = time_cell(row[columns.time[place]], file_, line);
+    if (cells.bytes > Bytes{0})
+      cells.time =
+          time_cell(row[columns.time[place]], columns.milliseconds ? 1e-3 : 1e-6, file_, line);
     const auto cell = [&](const std::size_t(&pair)[2]) {
       return pair[place] == none ? 0 : number(row[pair[place]]).value_or(0);
     };
@@ -131,14 +221,15 @@ class Reader {
     cells.wrong = cell(columns.wrong);
     cells.algbw = cell(columns.algbw);
     cells.busbw = cell(columns.busbw);
-    rows_.add(cells, {file_, line});
+    run_.rows.add(cells, {file_, line});
   }
 
   const std::string& file_;
+  std::string tool_ = "nccl-tests";
   std::string version_;
-  std::optional<Columns> columns_;
-  NcclTestsDevices devices_;
-  NcclTestsRows rows_;
+  Run run_;
+  std::optional<InputError> refused_;  // of the first run that is no all-reduce
+  Imported imported_;
 };
 
 }  // namespace

@@ -40,6 +40,13 @@ class Reader {
                        "this is not XML: " + why, "give what NCCL wrote to NCCL_TOPO_DUMP_FILE");
     }
     const Node system = document.child("system");
+    if (document.child("graphs"))
+      throw InputError({file_},
+                       "this is a graph of NCCL, which says how it sends, and not over what",
+                       "give what NCCL wrote to NCCL_TOPO_DUMP_FILE");
+    if (document.child("topology"))
+      throw InputError({file_}, "this is a topology of hwloc",
+                       "give what NCCL wrote to NCCL_TOPO_DUMP_FILE");
     if (!system)
       throw InputError({file_}, "there is no <system>",
                        "give what NCCL wrote to NCCL_TOPO_DUMP_FILE");
@@ -100,12 +107,22 @@ class Reader {
     } else if (name == "pci" && !node.child("gpu") && is_display(node) && !node.first_child()) {
       listed_only_ = true;
       take_gpu({}, node);
+    } else if (name == "pci" && is_infiniband(node) && !node.first_child()) {
+      nics_.push_back({.name = printable(node.attribute("busid").value()),
+                       .kind = NicKind::infiniband,
+                       .gbit_per_s = 0,
+                       .gpudirect = {},
+                       .beside_gpu = std::string_view(node.parent().name()) == "pci"});
     }
   }
 
   static bool is_display(const Node& pci) {
     const std::string_view kind = pci.attribute("class").value();
     return kind.starts_with("0x0302") || kind.starts_with("0x0300");
+  }
+
+  static bool is_infiniband(const Node& pci) {
+    return std::string_view(pci.attribute("class").value()).starts_with("0x0207");
   }
 
   struct Gpu {
@@ -278,7 +295,9 @@ class Reader {
 bool looks_like_nccl_topology(std::string_view text) {
   constexpr std::size_t head = 1 << 12;
   text = text.substr(0, head);
-  return text.find("<system") != std::string_view::npos;
+  return text.find("<system") != std::string_view::npos ||
+         text.find("<graphs") != std::string_view::npos ||
+         text.find("<topology") != std::string_view::npos;
 }
 
 Imported parse_nccl_topology(std::string_view text, const std::string& file) {

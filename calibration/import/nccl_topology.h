@@ -5,7 +5,8 @@
 // (0x0680.. is an NVSwitch). Of <net>: name, speed in Mbit/s, gdr; whether it is InfiniBand or
 // Ethernet is told by the class of the PCI device around it. A dump is of one node, and of several
 // where host_hash differs, as with NVLink between nodes. A file that is given to NCCL on virtual
-// machines may list PCI devices only: GPUs are then those of class 0x0302 or 0x0300. The facts of the
+// machines may list PCI devices only: GPUs are then those of class 0x0302 or 0x0300, and NICs those
+// of class 0x0207, InfiniBand, at a rate that is not told. The facts of the
 // format are from NVIDIA/nccl src/graph/xml.cc and topo.cc.
 #pragma once
 

@@ -7,7 +7,9 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 
+#include "calibration/import/gpu_names.h"
 #include "calibration/import/table_text.h"
 
 namespace paceline::calibration {
@@ -35,13 +37,16 @@ bool is_header(const Words& row) {
          (is_gpu(row[1]) || std::find(row.begin(), row.end(), "Affinity") != row.end());
 }
 
-// The line without what underlines the header on a terminal.
-std::string without_underline(std::string_view line) {
+// The line without what underlines and colours it on a terminal: "ESC[", numbers, "m". Where a text
+// was copied, ESC may be lost of it.
+std::string without_escapes(std::string_view line) {
   std::string plain;
   while (!line.empty()) {
-    const bool escape = line.starts_with("\x1b[4m") || line.starts_with("\x1b[0m");
-    if (escape) {
-      line.remove_prefix(4);
+    const std::size_t open = line.starts_with("\x1b[") ? 2 : line.starts_with("[") ? 1 : 0;
+    const std::size_t end =
+        open == 0 ? std::string_view::npos : line.find_first_not_of("0123456789;", open);
+    if (end != std::string_view::npos && line[end] == 'm') {
+      line.remove_prefix(end + 1);
     } else {
       plain += line.front();
       line.remove_prefix(1);
@@ -60,8 +65,9 @@ class Matrix {
   explicit Matrix(const std::string& file) : file_(file) {}
 
   void read(const TextLine& line) {
-    const std::string plain = without_underline(line.text);
+    const std::string plain = without_escapes(line.text);
     const Words row = words(plain);
+    read_product(plain);
     if (columns_.empty()) {
       if (is_header(row)) read_header(row, line.number);
     } else if (!row.empty() && is_gpu(row[0]) && rows_.size() < gpus_) {
@@ -83,14 +89,33 @@ class Matrix {
     machine.gpus_per_node = static_cast<int>(gpus_);
     take_gpus(machine);
     take_nics(machine);
-    imported.remarks.emplace_back(
-        "the matrix names neither the GPUs nor the rate of a NIC nor the generation of PCI "
-        "Express");
+    if (products_.size() == 1) {
+      machine.device_as_written = *products_.begin();
+      machine.device = gpu_of_product(machine.device_as_written);
+    }
+    imported.remarks.push_back(fmt::format(
+        "the matrix names neither {}the rate of a NIC nor the generation of PCI Express",
+        products_.size() == 1 ? "" : "the GPUs nor "));
     imported.machine = machine;
     return imported;
   }
 
  private:
+  // "GPU 0: NVIDIA A100-SXM4-40GB (UUID: ...)" of nvidia-smi -L, and "GPU 0,1,2,3: NVIDIA GB200" of
+  // reports of PyTorch's environment, which stand beside the matrix and are no part of it.
+  void read_product(std::string_view line) {
+    constexpr std::string_view mark = "GPU ";
+    const std::size_t colon = line.find(": ");
+    if (!line.starts_with(mark) || colon == std::string_view::npos) return;
+    const std::string_view numbers = line.substr(mark.size(), colon - mark.size());
+    if (numbers.empty() || numbers.find_first_not_of("0123456789,") != std::string_view::npos)
+      return;
+    std::string_view product = line.substr(colon + 2);
+    product = product.substr(0, product.find(" (UUID"));
+    product = product.substr(0, product.find_last_not_of(" \t\r") + 1);
+    if (!product.empty()) products_.insert(printable(product));
+  }
+
   void read_header(const Words& row, int line) {
     for (const std::string_view word : row) {
       if (word == "CPU" || word == "NUMA") break;
@@ -194,6 +219,7 @@ class Matrix {
   std::size_t gpus_ = 0;
   std::vector<std::vector<Cell>> rows_;
   std::map<std::string, std::string> names_;
+  std::set<std::string> products_;
 };
 
 }  // namespace
@@ -204,7 +230,7 @@ bool looks_like_nvidia_topology(std::string_view text) {
   std::size_t begin = 0;
   while (begin < text.size()) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string plain = without_underline(text.substr(begin, end - begin));
+    const std::string plain = without_escapes(without_prefixes(text.substr(begin, end - begin)));
     if (is_header(words(plain))) return true;
     begin = end + 1;
   }

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "calibration/import/table_text.h"
@@ -17,9 +18,10 @@ enum class Benchmark { all_reduce, latency, bandwidth };
 
 // The title of a table, such as "# OSU MPI-CUDA Allreduce Latency Test v7.3".
 struct Title {
-  Benchmark benchmark;
-  std::string text;     // without "#" and version
-  std::string version;  // "7.3"
+  std::optional<Benchmark> benchmark;  // none that is read
+  std::string text;                    // without "#" and version
+  std::string version;                 // "7.3"
+  std::string library;                 // "mpi", or "nccl" of osu_xccl_allreduce
 };
 
 std::string joined(const Words& row, std::size_t begin, std::size_t end) {
@@ -33,12 +35,13 @@ bool is_title(const Words& row) {
          std::find(row.begin(), row.end(), "Test") != row.end();
 }
 
-Title title_of(const Words& row, const std::string& file, int line) {
+Title title_of(const Words& row) {
   const auto test =
       static_cast<std::size_t>(std::find(row.begin(), row.end(), "Test") - row.begin());
-  Title title{Benchmark::all_reduce, joined(row, 1, test), ""};
+  Title title{std::nullopt, joined(row, 1, test), "", "mpi"};
   if (test + 1 < row.size() && row[test + 1].starts_with('v'))
     title.version = printable(row[test + 1].substr(1));
+  if (row[2].starts_with("NCCL") || row[2].starts_with("RCCL")) title.library = "nccl";
   // The title after "OSU MPI", "OSU MPI-CUDA" and the like.
   const std::string name = joined(row, 3, test);
   if (name == "Allreduce Latency") {
@@ -47,9 +50,6 @@ Title title_of(const Words& row, const std::string& file, int line) {
     title.benchmark = Benchmark::latency;
   } else if (name == "Bandwidth") {
     title.benchmark = Benchmark::bandwidth;
-  } else {
-    throw InputError({file, line}, "this is the output of " + in_quotes(title.text),
-                     "give that of osu_allreduce, osu_latency or osu_bw");
   }
   return title;
 }
@@ -75,7 +75,7 @@ class Reader {
     if (row.empty()) return;
     if (row[0].starts_with('#')) {
       read_comment(row, line);
-    } else if (title_ && header_ && is_whole_number(row[0])) {
+    } else if (title_ && title_->benchmark && header_ && is_whole_number(row[0])) {
       read_row(row, line.number);
     }
   }
@@ -86,6 +86,7 @@ class Reader {
                        "a title \"# OSU MPI Allreduce Latency Test v7.3\" comes before the rows");
     std::erase_if(imported_.curves,
                   [](const ImportedCurve& curve) { return curve.samples.empty(); });
+    if (imported_.curves.empty() && left_out_) throw *left_out_;
     if (imported_.curves.empty())
       throw InputError({file_}, "a table without rows", "give the output of a finished run");
     imported_.tool = "OSU micro-benchmarks";
@@ -95,11 +96,13 @@ class Reader {
  private:
   void read_comment(const Words& row, const TextLine& line) {
     if (is_title(row)) {
-      begin(title_of(row, file_, line.number));
+      begin(title_of(row), line.number);
+    } else if (title_ && !title_->benchmark) {
+      return;
     } else if (is_header(row)) {
       header_ = true;
       const bool megabytes = std::find(row.begin(), row.end(), "(MB/s)") != row.end();
-      if (title_ && megabytes != (title_->benchmark == Benchmark::bandwidth))
+      if (title_ && megabytes != (*title_->benchmark == Benchmark::bandwidth))
         throw InputError({file_, line.number}, "a header that is not of " + in_quotes(title_->text),
                          "give the output as it is");
     } else if (title_ && row.size() > 2 && row[1] == "Datatype:") {
@@ -107,20 +110,26 @@ class Reader {
     }
   }
 
-  void begin(const Title& title) {
+  void begin(const Title& title, int line) {
     any_title_ = true;
     title_ = title;
     header_ = false;
     columns_ = 0;
+    if (!title.benchmark) {
+      imported_.remarks.push_back("a table is left out: " + title.text);
+      if (!left_out_)
+        left_out_.emplace(InputPlace{file_, line}, "this is the output of " + in_quotes(title.text),
+                          "give that of osu_allreduce, osu_latency or osu_bw");
+      return;
+    }
     ImportedCurve curve;
     curve.what = title.text;
-    switch (title.benchmark) {
+    switch (*title.benchmark) {
       case Benchmark::all_reduce:
         curve.kind = models::CurveKind::all_reduce;
-        curve.library = "mpi";
+        curve.library = title.library;
         // Before 7.0 an all-reduce added floats, and its output did not say so.
-        if (title.version.starts_with('5') || title.version.starts_with('6'))
-          curve.wire = models::WireType::fp32;
+        if (title.version >= "3" && title.version < "7") curve.wire = models::WireType::fp32;
         break;
       case Benchmark::bandwidth:
         curve.use = CurveUse::stream;
@@ -156,7 +165,7 @@ class Reader {
     const Bytes bytes = size_cell(row[0], file_, line);
     if (bytes == Bytes{0} && curve.kind == models::CurveKind::all_reduce) return;
     if (curve.use == CurveUse::time) {
-      curve.samples.push_back({bytes, time_cell(row[1], file_, line)});
+      curve.samples.push_back({bytes, time_cell(row[1], 1e-6, file_, line)});
     } else {
       curve.samples.push_back({bytes, stream_time(bytes, row[1], line)});
     }
@@ -181,6 +190,7 @@ class Reader {
   const std::string& file_;
   Imported imported_;
   std::optional<Title> title_;
+  std::optional<InputError> left_out_;  // of the first table of another benchmark
   bool any_title_ = false;
   bool header_ = false;
   std::size_t columns_ = 0;  // of the table's rows

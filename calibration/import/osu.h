@@ -1,9 +1,10 @@
 // Reads the tables that OSU micro-benchmarks print: osu_allreduce, osu_latency and osu_bw.
 //
-// Versions 5 to 7 are read: "Latency (us)", "Avg Latency(us)" and "Bandwidth (MB/s)"; with -f the
+// Versions 3 to 7 are read: "Latency (us)", "Avg Latency(us)" and "Bandwidth (MB/s)"; with -f the
 // columns of least, most and iterations; percentiles and "Validation" of 7.x; the line "#
-// Datatype:" before or after the header; and the variants for devices (MPI-CUDA, MPI-ROCM). If there
-// are several columns, the average is taken.
+// Datatype:" before or after the header; and the variants for devices (MPI-CUDA, MPI-ROCM) and for
+// NCCL (osu_xccl_allreduce). If there are several columns, the average is taken. Tables of other
+// benchmarks are left out, as long as there is one of these.
 //
 // osu_latency is a curve point to point (half of a round trip, as it prints). osu_bw has windows of
 // messages in flight: its time by message is that of a stream, which tells the bandwidth and not the

@@ -14,19 +14,78 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Without the tag: "[1,0]<stdout>:# size" becomes "# size".
-std::string_view without_tag(std::string_view line) {
-  if (!line.starts_with('[')) return line;
-  const std::size_t close = line.find("]<std");
-  if (close == std::string_view::npos) return line;
-  const std::string_view rank = line.substr(1, close - 1);
-  const bool tag = !rank.empty() && std::all_of(rank.begin(), rank.end(),
-                                                [](char c) { return is_digit(c) || c == ','; });
-  const std::size_t end = line.find(">:", close);
-  return tag && end != std::string_view::npos ? line.substr(end + 2) : line;
+constexpr std::string_view blanks = " \t";
+
+std::string_view without_blanks(std::string_view line) {
+  return line.substr(std::min(line.find_first_not_of(blanks), line.size()));
+}
+
+bool is_made_of(std::string_view word, std::string_view characters) {
+  return !word.empty() && word.find_first_not_of(characters) == std::string_view::npos;
+}
+
+// How long the date at the beginning of the text is, or the time of day: "2025-05-16T16:39:51.2Z ",
+// "2025-05-16 16:39:51 " and "[2025-05-16 16:39:51] ", with a zone or without. 0 if there is none.
+std::size_t length_of_time(std::string_view text) {
+  const bool bracket = text.starts_with('[');
+  std::size_t end = bracket ? 1 : 0;
+  const std::string_view date = text.substr(end, 10);
+  const bool is_date = date.size() == 10 && date[4] == '-' && date[7] == '-' &&
+                       is_made_of(date, "0123456789-") && end + 10 < text.size() &&
+                       (text[end + 10] == 'T' || text[end + 10] == ' ');
+  if (!is_date) return 0;
+  end += 11;
+  const std::size_t rest = text.find_first_not_of("0123456789:.,+-Z", end);
+  const std::string_view time =
+      text.substr(end, rest == std::string_view::npos ? rest : rest - end);
+  if (time.size() < 8 || time[2] != ':' || time[5] != ':') return 0;
+  end = std::min(rest, text.size());
+  if (!bracket) return end;
+  return end < text.size() && text[end] == ']' ? end + 1 : 0;
+}
+
+// How long the prefix at the beginning of the text is, behind others or as the first. 0 if there is
+// none.
+std::size_t length_of_prefix(std::string_view text, bool behind_another) {
+  if (const std::size_t time = length_of_time(text); time > 0) return time;
+  const std::size_t close = text.find(text.starts_with('(') ? ')' : ']');
+  if (close != std::string_view::npos && close + 1 < text.size() && text[close + 1] == ' ') {
+    const std::string_view inside = text.substr(1, close - 1);
+    const bool pod = text.starts_with("[pod/");
+    const bool ray = text.starts_with('(') && inside.find("pid=") != std::string_view::npos;
+    const bool rank = text.starts_with('[') && is_made_of(inside, "0123456789");
+    if (pod || ray || rank) return close + 1;
+  }
+  const std::size_t word = std::min(text.find_first_of(blanks), text.size());
+  const std::string_view first = text.substr(0, word);
+  const std::string_view rest = without_blanks(text.substr(word));
+  if (first.ends_with(':') && rest.starts_with("# ")) return word;
+  if (first.ends_with(':') && is_made_of(first.substr(0, first.size() - 1), "0123456789"))
+    return word;
+  if (first == "|" && (behind_another || length_of_time(rest) > 0)) return 1;
+  if (!first.empty() && rest.starts_with("| ") && first.find_first_of("#|") != 0 &&
+      !is_made_of(first, "0123456789"))
+    return text.size() - rest.size() + 1;
+  return 0;
 }
 
 }  // namespace
+
+std::string_view without_prefixes(std::string_view line) {
+  for (const std::string_view stream : {"]<stdout>:", "]<stderr>:"}) {
+    constexpr std::size_t farthest = 200;
+    const std::size_t tag = line.substr(0, farthest).find(stream);
+    if (tag != std::string_view::npos) line = without_blanks(line.substr(tag + stream.size()));
+  }
+  constexpr int most = 4;
+  for (int i = 0; i < most; ++i) {
+    const std::string_view text = without_blanks(line);
+    const std::size_t length = length_of_prefix(text, i > 0);
+    if (length == 0) break;
+    line = without_blanks(text.substr(length));
+  }
+  return line;
+}
 
 std::vector<TextLine> text_lines(std::string_view text, const std::string& file) {
   std::vector<TextLine> lines;
@@ -39,7 +98,7 @@ std::vector<TextLine> text_lines(std::string_view text, const std::string& file)
     if (line.find('\0') != std::string_view::npos)
       throw InputError({file, number}, "this is no text", "give what the tool printed");
     if (line.ends_with('\r')) line.remove_suffix(1);
-    lines.push_back({number, without_tag(line)});
+    lines.push_back({number, without_prefixes(line)});
   }
   return lines;
 }
@@ -81,12 +140,14 @@ Bytes size_cell(std::string_view word, const std::string& file, int line) {
   return Bytes{*value};
 }
 
-Seconds time_cell(std::string_view word, const std::string& file, int line) {
+Seconds time_cell(std::string_view word, double unit, const std::string& file, int line) {
+  constexpr double milli = 1e-3;
   const std::optional<double> value = number(word);
-  if (!value || *value <= 0 || !within_limits(Seconds{*value * 1e-6}))
+  if (!value || *value <= 0 || !within_limits(Seconds{*value * unit}))
     throw InputError({file, line}, in_quotes(word) + " is no time",
-                     "times are in microseconds, above 0 and up to 1e9");
-  return Seconds{*value * 1e-6};
+                     unit == milli ? "times are in milliseconds, above 0 and up to 1e6"
+                                   : "times are in microseconds, above 0 and up to 1e9");
+  return Seconds{*value * unit};
 }
 
 }  // namespace paceline::calibration

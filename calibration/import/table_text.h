@@ -19,8 +19,14 @@ struct TextLine {
   std::string_view text;
 };
 
-// The lines of a text without their ends, "\n" or "\r\n", and without what mpirun --tag-output puts
-// before them, "[1,0]<stdout>:". Throws InputError if the text holds a NUL, as no text does.
+// A line without what launchers and collectors of logs put before it: mpirun's "[1,0]<stdout>:" with
+// whatever stands before it, srun's "0: ", kubectl's "[pod/NAME/CONTAINER] ", Docker Compose's
+// "NAME  | ", Ray's "(NAME pid=1) ", MPICH's "[0] ", "HOST: " before a "#", and dates with a time of
+// day. Blanks that stand behind any of these are gone, too.
+[[nodiscard]] std::string_view without_prefixes(std::string_view line);
+
+// The lines of a text without their ends, "\n" or "\r\n", and without these prefixes. Throws
+// InputError if the text holds a NUL, as no text does.
 [[nodiscard]] std::vector<TextLine> text_lines(std::string_view text, const std::string& file);
 
 // The words of a line, which blanks and tabs separate.
@@ -36,7 +42,8 @@ struct TextLine {
 // The number of a cell. Both throw InputError that names the line, what the column is and what
 // would be right.
 [[nodiscard]] Bytes size_cell(std::string_view word, const std::string& file, int line);
-// The time of a cell in microseconds, above 0 and up to 1000 s.
-[[nodiscard]] Seconds time_cell(std::string_view word, const std::string& file, int line);
+// The time of a cell in units of so many seconds, 1e-6 or 1e-3, above 0 and up to 1000 s.
+[[nodiscard]] Seconds time_cell(std::string_view word, double unit, const std::string& file,
+                                int line);
 
 }  // namespace paceline::calibration

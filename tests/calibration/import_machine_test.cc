@@ -1,5 +1,6 @@
 // Machines from nvidia-smi topo -m, NCCL's topologies and NCCL's logs: what their files say, the
 // cluster descriptions that come of it, and what is wrong with such files.
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -7,6 +8,7 @@
 #include "calibration/import/gpu_names.h"
 #include "calibration/import/import_file.h"
 #include "calibration/import/machine_cluster.h"
+#include "calibration/import/nccl_topology.h"
 #include "models/cluster/catalog_parts.h"
 #include "models/cluster/yaml.h"
 #include "tests/calibration/import_files.h"
@@ -68,6 +70,27 @@ TEST(NvidiaTopology, NicsHaveTheirNamesAndPlaces) {
                                       {.nodes = 2, .device = "a100", .nic = "infiniband-hdr"});
   EXPECT_EQ(dgx.nics_per_node, 8);
   EXPECT_EQ(dgx.intra.name, "nvlink3");
+}
+
+// A report of the environment around the matrix, whose escapes have lost ESC.
+TEST(NvidiaTopology, CopiedOutOfAReport) {
+  const ImportedMachine machine = *parsed("nvidia_topo/570-h100-copied-escapes.txt").machine;
+  EXPECT_EQ(machine.gpus_per_node, 8);
+  EXPECT_EQ(machine.nvlinks_of_pair, 18);
+  EXPECT_EQ(machine.device, "h100");
+  ASSERT_EQ(machine.nics.size(), 9u);
+  EXPECT_EQ(machine.nics[8].name, "mlx5_8");
+  EXPECT_FALSE(machine.nics[8].beside_gpu);
+}
+
+TEST(NvidiaTopology, ColoursAreNoPartOfAName) {
+  const std::string text = golden_import("nvidia_topo/550-pcie.txt");
+  const std::string coloured =
+      with(with(text, "GPU0", "\x1b[1;32mGPU0"), "\nGPU0", "\x1b[m\n\x1b[36mGPU0\x1b[0m");
+  const Imported imported =
+      import_text(guessed_format(coloured, "file"), coloured, "file", nullptr);
+  EXPECT_EQ(imported.machine->gpus_per_node,
+            parsed("nvidia_topo/550-pcie.txt").machine->gpus_per_node);
 }
 
 TEST(NvidiaTopology, WhatIsNotToldIsLeftOpen) {
@@ -163,6 +186,45 @@ TEST(NcclTopology, AListOfPciDevicesSaysNothingOfLinks) {
   EXPECT_THAT(imported.remarks, Contains(HasSubstr("lists PCI devices for NCCL to look at")));
 }
 
+// The list has eight InfiniBand NICs, each beside a GPU; their rate is that of --nic.
+TEST(NcclTopology, AListOfPciDevicesHasNicsOfInfiniband) {
+  const models::Cluster vm =
+      cluster("nccl_topology/vm-given-to-nccl.xml",
+              {.nodes = 2, .device = "a100", .nic = "infiniband-hdr", .intra = "nvlink3"});
+  EXPECT_EQ(vm.nics_per_node, 8);
+  EXPECT_EQ(vm.ranks_per_node, 8);
+  EXPECT_TRUE(parsed("nccl_topology/vm-given-to-nccl.xml").machine->nics[0].beside_gpu);
+}
+
+// Four EFA NICs of 100 Gbit/s are one link of the catalogue.
+TEST(NcclTopology, EfaIsALinkOfAllItsNics) {
+  std::string text = golden_import("nccl_topology/2.23-pcie-sockets.xml");
+  const std::size_t begin = text.find("<net ");
+  ASSERT_NE(begin, std::string::npos);
+  const std::size_t end = text.find("/>", begin) + 2;
+  std::string nets;
+  for (int i = 0; i < 4; ++i)
+    nets += fmt::format("<net name=\"rdmap{}s27\" dev=\"{}\" speed=\"100000\" gdr=\"1\"/>", i, i);
+  text.replace(begin, end - begin, nets);
+  const Imported imported = parse_nccl_topology(text, "file");
+  const MachineContext context{.file = "file", .name = "lab", .tool = "tool"};
+  EXPECT_THAT(cluster_description(*imported.machine, context).yaml,
+              HasSubstr("\nnic: efa-400g  # 4 NICs (rdmap0s27"));
+}
+
+TEST(NcclTopology, OtherDocumentsAreNamed) {
+  const auto error_of = [](const std::string& text) {
+    return test::error_of(
+        [&] { (void)import_text(guessed_format(text, "file"), text, "file", nullptr); });
+  };
+  EXPECT_EQ(error_of("<graphs version=\"1\"><graph id=\"0\"/></graphs>"),
+            "file: this is a graph of NCCL, which says how it sends, and not over what; give what "
+            "NCCL wrote to NCCL_TOPO_DUMP_FILE");
+  EXPECT_EQ(error_of("<?xml version=\"1.0\"?><!DOCTYPE topology SYSTEM \"hwloc2.dtd\">"
+                     "<topology version=\"2.0\"/>"),
+            "file: this is a topology of hwloc; give what NCCL wrote to NCCL_TOPO_DUMP_FILE");
+}
+
 TEST(NcclTopology, ErrorsNameThePlace) {
   const std::string text = golden_import("nccl_topology/2.21-dgx-a100.xml");
   const auto error = [](const std::string& bad) {
@@ -170,7 +232,7 @@ TEST(NcclTopology, ErrorsNameThePlace) {
         [&] { return import_text(ImportFormat::nccl_topology, bad, "file", nullptr); });
   };
   EXPECT_THAT(error(text.substr(0, text.size() / 2)), HasSubstr("this is not XML: "));
-  EXPECT_EQ(error("<topology/>"),
+  EXPECT_EQ(error("<other/>"),
             "file: there is no <system>; give what NCCL wrote to NCCL_TOPO_DUMP_FILE");
   EXPECT_EQ(error("<system version=\"1\"/>"),
             "file:1:1: there is no <gpu> in it; give what NCCL wrote to NCCL_TOPO_DUMP_FILE");
@@ -216,6 +278,47 @@ TEST(NcclLog, WithoutGpuDirect) {
   EXPECT_EQ(two.nodes, 2);
   EXPECT_EQ(two.ranks_per_node, 4);
   EXPECT_FALSE(two.gpudirect);
+}
+
+// The output of pdsh: the plugin of AWS names its NICs, and a network whose name has a blank.
+TEST(NcclLog, ElasticFabricAdapters) {
+  const Imported imported = parsed("nccl_log/2.10-efa-pdsh.log");
+  EXPECT_EQ(imported.version, "2.10.3+cuda11.3");
+  EXPECT_EQ(imported.machine->nodes, 2);
+  EXPECT_EQ(imported.machine->gpus_per_node, 8);
+  EXPECT_EQ(imported.machine->device, "a100");
+  EXPECT_THAT(imported.remarks, Contains("messages travel by network AWS Libfabric"));
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("4 EFA NICs of a node")));
+}
+
+TEST(NcclLog, NicsLineByLineBefore24) {
+  const ImportedMachine machine = *parsed("nccl_log/2.3-infiniband-line-by-line.log").machine;
+  EXPECT_EQ(machine.nodes, 1);
+  EXPECT_EQ(machine.gpus_per_node, 8);
+  ASSERT_EQ(machine.nics.size(), 4u);
+  EXPECT_EQ(machine.nics[0].name, "mlx5_0");
+  EXPECT_EQ(machine.nics[0].kind, NicKind::infiniband);
+}
+
+TEST(NcclLog, OfRccl) {
+  const Imported imported = parsed("nccl_log/rccl-2.16-sockets.log");
+  EXPECT_EQ(imported.version, "2.16.5+hip5.6");
+  EXPECT_EQ(imported.machine->nodes, 2);
+  EXPECT_EQ(imported.machine->gpus_per_node, 4);
+  ASSERT_EQ(imported.machine->nics.size(), 1u);
+  EXPECT_EQ(imported.machine->nics[0].kind, NicKind::sockets);
+}
+
+// Somebody has cut the hosts off. Two ranks are then no node of two.
+TEST(NcclLog, WithoutHostsNothingIsSaidOfNodes) {
+  const std::string text =
+      "NCCL INFO Using network Socket\n"
+      "NCCL INFO comm 0x7f rank 1 nranks 2 cudaDev 0 busId 89000 - Init COMPLETE\n"
+      "NCCL INFO comm 0x7e rank 0 nranks 2 cudaDev 0 busId 3d000 - Init COMPLETE\n";
+  const Imported imported = import_text(guessed_format(text, "file"), text, "file", nullptr);
+  EXPECT_EQ(imported.machine->nodes, 0);
+  EXPECT_EQ(imported.machine->gpus_per_node, 0);
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("do not say which ranks are on one node")));
 }
 
 TEST(NcclLog, ThroughTheHostsMemory) {

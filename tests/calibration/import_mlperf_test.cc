@@ -57,6 +57,50 @@ TEST(Mlperf, BlocksBySamplesCount) {
   EXPECT_THAT(imported.throughputs[0].samples.source, HasSubstr("median of 4 blocks"));
 }
 
+// Blocks of 4 epochs at 10,000, 10,500 and 10,250 samples/s, with evaluations behind them; each block_start
+// stands twice.
+TEST(Mlperf, OfRound06) {
+  const Imported imported = parsed("0.6-resnet-mll.log");
+  ASSERT_EQ(imported.throughputs.size(), 1u);
+  EXPECT_EQ(imported.throughputs[0].benchmark, "resnet");
+  EXPECT_EQ(imported.throughputs[0].global_batch, 3328);
+  EXPECT_NEAR(imported.throughputs[0].samples.value.value(), 10250, 1);
+  EXPECT_THAT(imported.throughputs[0].samples.source, HasSubstr("median of 3 blocks"));
+}
+
+// The target was reached in 0.3 of the first epoch, at 140,000 samples/s, 20 s after run_start.
+TEST(Mlperf, AnEpochThatTheTargetEndsCountsInPart) {
+  const Imported imported = parsed("4.0-gnn-part-of-epoch.log");
+  ASSERT_EQ(imported.throughputs.size(), 1u);
+  const double samples = 0.3 * 94605581;
+  EXPECT_NEAR(imported.throughputs[0].samples.value.value(), samples / (samples / 140000 + 20), 10);
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("28381674 samples")));
+}
+
+TEST(Mlperf, AnEventThatIsPrintedTwiceIsOne) {
+  const std::string text = golden_import("mlperf/0.7-resnet-blocks.log");
+  std::string twice;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin) + 1;
+    const std::string line = text.substr(begin, end - begin);
+    twice += line + line;
+    begin = end;
+  }
+  EXPECT_EQ(parse_mlperf(twice, "run.log").throughputs[0].samples.value,
+            parse_mlperf(text, "run.log").throughputs[0].samples.value);
+}
+
+TEST(Mlperf, RoundsBefore07NameTheLineToo) {
+  EXPECT_EQ(error_of_text(":::MLPv0.5.0 resnet 1543785259.5 (benchmark_cnn.py:1271) run_start\n"),
+            "run.log:1: this is a log of MLPerf 0.5; give one of round 0.6 or later");
+  for (const char* const event : {":::MLL run_start: {}", ":::MLL 1 run_start {}", ":::MLL 1 a: }{",
+                                  ":::MLL -1 run_start: {}", ":::MLL 1e300 run_start: {}"})
+    EXPECT_THAT(error_of_text(std::string("text\n") + event + "\n"),
+                HasSubstr("run.log:2: an event without time, key and value"))
+        << event;
+  EXPECT_THAT(error_of_text(":::MLL 1.5 run_start: {\"value\": nan}\n"), HasSubstr("run.log:1: "));
+}
+
 TEST(Mlperf, AProfileHasTheThroughputOfTheJob) {
   ImportContext context{
       .file = "run.log", .name = "run", .cluster = "lab", .device = "v100", .network = "resnet50"};

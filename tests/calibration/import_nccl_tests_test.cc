@@ -1,6 +1,7 @@
 // Tables in the shape of four versions of nccl-tests, and what is wrong with them.
 #include "calibration/import/nccl_tests.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -77,6 +78,106 @@ TEST(NcclTests, OfPercentilesAndTimestamps) {
   ASSERT_EQ(imported.curves[0].samples.size(), 16u);
   // 14 us + 1 KiB at 0.05 ns, with 1 % noise.
   EXPECT_NEAR(imported.curves[0].samples[0].time.value(), 14.05e-6, 0.5e-6);
+}
+
+// Up to 2018 times were in milliseconds: 40 us + 0.2 ns a byte, printed with three decimals of one.
+TEST(NcclTests, Of2018InMilliseconds) {
+  const Imported imported = parsed("2018-milliseconds.txt");
+  ASSERT_EQ(imported.curves.size(), 1u);
+  const ImportedCurve& curve = imported.curves[0];
+  EXPECT_EQ(curve.ranks, 8);
+  EXPECT_EQ(curve.between_nodes, true);
+  ASSERT_EQ(curve.samples.size(), 17u);
+  EXPECT_NEAR(curve.samples[0].time.value(), 40.2e-6, 1e-6);
+  EXPECT_NEAR(curve.samples[16].time.value(), 13.46e-3, 0.15e-3);
+}
+
+// The prefixes of SkyPilot and mpirun, and two decimals of a microsecond.
+TEST(NcclTests, OfRcclBehindPrefixes) {
+  const Imported imported = parsed("rccl-2.17-prefixed.txt");
+  EXPECT_EQ(imported.tool, "rccl-tests");
+  EXPECT_EQ(imported.version, "2.17.9-develop:4a65e8d");
+  ASSERT_EQ(imported.curves.size(), 1u);
+  EXPECT_EQ(imported.curves[0].ranks, 8);
+  EXPECT_EQ(imported.curves[0].between_nodes, false);
+  EXPECT_EQ(imported.curves[0].samples.size(), 15u);
+  EXPECT_THAT(imported.remarks, IsEmpty());
+}
+
+// A script ran all-reduces on 8 and on 16 ranks, and an all-gather between them.
+TEST(NcclTests, RunsOfAScriptAreToldApart) {
+  const Imported imported = parsed("2.17-several-runs-kubectl.txt");
+  ASSERT_EQ(imported.curves.size(), 2u);
+  EXPECT_EQ(imported.curves[0].ranks, 8);
+  EXPECT_EQ(imported.curves[0].between_nodes, false);
+  EXPECT_EQ(imported.curves[0].samples.size(), 7u);
+  EXPECT_EQ(imported.curves[1].ranks, 16);
+  EXPECT_EQ(imported.curves[1].between_nodes, true);
+  // 90 us + 1 MiB at 0.02 ns, with 1 % noise.
+  EXPECT_NEAR(imported.curves[1].samples[0].time.value(), 110.97e-6, 1.2e-6);
+  EXPECT_THAT(
+      imported.remarks,
+      ::testing::ElementsAre("a table is left out: this is the output of 'all_gather_perf'"));
+  // The same run twice is one curve of twice as many samples.
+  const std::string text = golden_import("nccl_tests/2.0-float-one-node.txt");
+  const Imported twice = parse_nccl_tests(text + text, "run.txt");
+  ASSERT_EQ(twice.curves.size(), 1u);
+  EXPECT_EQ(twice.curves[0].samples.size(), 50u);
+  EXPECT_EQ(twice.curves[0].ranks, 8);
+}
+
+// busbw is 1.5 algbw over 4 ranks, and over no other number.
+TEST(NcclTests, BandwidthTellsTheRanksWhereNoDeviceIsListed) {
+  const Imported imported = parsed("2.13-without-marks-and-devices.txt");
+  ASSERT_EQ(imported.curves.size(), 1u);
+  EXPECT_EQ(imported.curves[0].wire, models::WireType::fp16);
+  EXPECT_EQ(imported.curves[0].ranks, 4);
+  EXPECT_EQ(imported.curves[0].between_nodes, std::nullopt);
+  EXPECT_THAT(imported.remarks,
+              ::testing::ElementsAre(HasSubstr("no device is listed; busbw is 1.5")));
+}
+
+TEST(NcclTests, EveryLaunchersPrefixIsCutOff) {
+  const std::string plain = golden_import("nccl_tests/2.13-half-two-nodes.txt");
+  for (const std::string prefix :
+       {"0: ", "[1,0]<stdout>:", "   [1,0]<stdout>:", "Sat Sep 16 10:19:44 2023[1,0]<stdout>:",
+        "[prterun-host-3117@1,0]<stdout>: ", "[1,mpirank:0,algo-1]<stdout>:",
+        "[pod/launcher-x7v/mpi] ", "2025-05-16T16:39:51.208Z ", "2025-05-16T16:39:51+02:00 ",
+        "[2025-05-16 16:39:51] ", "2025-05-16 16:39:51,051 ", "ray-training  | [0] ", "[0] ",
+        "  | 2025-05-16T16:39:51.208-07:00 | "}) {
+    std::string text = prefix;
+    for (const char c : plain.substr(0, plain.size() - 1)) {
+      text += c;
+      if (c == '\n') text += prefix;
+    }
+    const Imported imported = parse_nccl_tests(text, "run.txt");
+    ASSERT_EQ(imported.curves.size(), 1u) << prefix;
+    EXPECT_EQ(imported.curves[0].samples.size(), 25u) << prefix;
+    EXPECT_EQ(imported.curves[0].ranks, 16) << prefix;
+  }
+}
+
+TEST(NcclTests, WhatIsNoAllReduceIsRefused) {
+  const std::string text = golden_import("nccl_tests/2.13-half-two-nodes.txt");
+  const std::string head = text.substr(text.find("#       size"));
+  const auto row = [](const char* operation, const char* root, const char* busbw) {
+    return fmt::format(
+        "   536870912     268435456      half  {:>6}  {:>6}    10052   53.41   {}      "
+        "0    10052   53.41   {}      0\n",
+        operation, root, busbw, busbw);
+  };
+  const std::string header = head.substr(0, head.find("           0 "));
+  EXPECT_EQ(error_of_text(header + row("none", "-1", "50.07")),
+            "run.txt:3: this is no reduction; give the output of all_reduce_perf");
+  EXPECT_EQ(error_of_text(header + row("sum", "0", "53.41")),
+            "run.txt:3: this is a reduction to rank '0'; give the output of all_reduce_perf");
+  EXPECT_EQ(error_of_text(header + row("sum", "-1", "50.07")),
+            "run.txt:3: busbw is 0.937 algbw, and 1 or more in an all-reduce; give the output of "
+            "all_reduce_perf");
+  EXPECT_EQ(error_of_text(with(header + row("sum", "-1", "80.12"), "10052   53.41   80.12      0\n",
+                               "10.05   53.41   80.12      0\n")),
+            "run.txt:3: the time is 0.001 times what the size takes at its algbw; give the output "
+            "as it is");
 }
 
 TEST(NcclTests, WrongResultsAreSaid) {
@@ -182,6 +283,13 @@ TEST(NcclTests, RunsWithoutMpiAreRefused) {
   std::string text = golden_import("nccl_tests/2.0-float-one-node.txt");
   for (int rank = 1; rank < 8; ++rank)
     text = with(text, "#  Rank  " + std::to_string(rank), "#  Rank  0");
+  EXPECT_EQ(error_of_text(text),
+            "run.txt: ranks are listed twice: several jobs ran beside each other; build nccl-tests "
+            "with MPI=1, so that mpirun makes one job of them");
+  for (int rank = 1; rank < 8; ++rank) {
+    const std::size_t at = text.rfind("#  Rank  0");
+    text.erase(at, text.find('\n', at) + 1 - at);
+  }
   EXPECT_THAT(error_of_text(text), HasSubstr("an all-reduce over 1 rank;"));
 }
 

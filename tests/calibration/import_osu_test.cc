@@ -34,6 +34,31 @@ TEST(Osu, AllReduceOfVersion5) {
   EXPECT_EQ(curve.samples.front().bytes, Bytes{4});
 }
 
+TEST(Osu, OtherBenchmarksAreLeftOut) {
+  const Imported imported = parsed("5.6.2-several-benchmarks.txt");
+  ASSERT_EQ(imported.curves.size(), 1u);
+  EXPECT_EQ(imported.curves[0].kind, models::CurveKind::all_reduce);
+  EXPECT_EQ(imported.curves[0].samples.size(), 19u);
+  EXPECT_THAT(imported.remarks,
+              ::testing::ElementsAre("a table is left out: OSU MPI Init",
+                                     "a table is left out: OSU MPI Bi-Directional Bandwidth"));
+}
+
+TEST(Osu, AllReduceOfNcclUnderSrun) {
+  const Imported imported = parsed("7.5-nccl-allreduce.txt");
+  ASSERT_EQ(imported.curves.size(), 1u);
+  EXPECT_EQ(imported.curves[0].library, "nccl");
+  EXPECT_EQ(imported.curves[0].wire, models::WireType::fp32);
+  EXPECT_EQ(imported.curves[0].samples.size(), 19u);
+}
+
+TEST(Osu, VersionsBefore7AddFloats) {
+  const std::string text = golden_import("osu/5.6.2-allreduce.txt");
+  EXPECT_EQ(parse_osu(with(text, "v5.6.2", "v3.8"), "osu.txt").curves[0].wire,
+            models::WireType::fp32);
+  EXPECT_EQ(parse_osu(with(text, "v5.6.2", "v7.0"), "osu.txt").curves[0].wire, std::nullopt);
+}
+
 TEST(Osu, AllReduceOfVersion7WithAllColumns) {
   const Imported imported = parsed("7.3-allreduce-full.txt");
   ASSERT_EQ(imported.curves.size(), 1u);
