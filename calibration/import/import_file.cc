@@ -63,17 +63,17 @@ ImportFormat import_format_from_name(std::string_view text) {
 
 ImportFormat guessed_format(std::string_view text, const std::string& file) {
   text = without_byte_order_mark(text, file);
-  // Traces are tried first, since a name in a trace may say what a table says in its first lines.
   const std::size_t first = text.find_first_not_of(" \t\r\n");
-  const bool is_json =
-      first != std::string_view::npos && (text[first] == '{' || text[first] == '[');
+  if (first == std::string_view::npos)
+    throw InputError({file}, "there is nothing in this file", "give what the tool printed");
+  // Traces are tried first, since a name in a trace may say what a table says in its first lines.
+  const bool is_json = text[first] == '{' || text[first] == '[';
   if (is_json && looks_like_horovod(text)) return ImportFormat::horovod;
   if (is_json && looks_like_kineto(text)) return ImportFormat::kineto;
   if (!is_json && looks_like_osu(text)) return ImportFormat::osu;
   if (looks_like_nccl_tests(text)) return ImportFormat::nccl_tests;
   if (looks_like_osu(text)) return ImportFormat::osu;
-  if (first != std::string_view::npos && text[first] == '<' && looks_like_nccl_topology(text))
-    return ImportFormat::nccl_topology;
+  if (text[first] == '<' && looks_like_nccl_topology(text)) return ImportFormat::nccl_topology;
   if (looks_like_mlperf(text)) return ImportFormat::mlperf;
   if (looks_like_nccl_log(text)) return ImportFormat::nccl_log;
   if (looks_like_nvidia_topology(text)) return ImportFormat::nvidia_topology;

@@ -134,6 +134,7 @@ class Reader {
     int width = 0;
     std::ptrdiff_t socket = 0;           // where its <cpu> stands
     int switched = 0;                    // NVLinks to switches
+    int xgmi = 0;                        // links of AMD
     std::map<std::string, int> to_gpus;  // NVLinks by target
   };
 
@@ -145,7 +146,13 @@ class Reader {
     gpu.socket = above.offset_debug();
     gpu.written = printable(pci.attribute("device").value());
     gpu.device = gpu_of_pci_device(gpu.written);
-    if (node.attribute("sm")) gpu.capability = whole(node, "sm", 1000);
+    // Of AMD's GPUs RCCL writes the number of compute units as "sm".
+    const std::string_view gcn = node.attribute("gcn").value();
+    if (!gcn.empty())
+      gpu.written += fmt::format(", gfx{} of AMD", printable(gcn));
+    else if (node.attribute("sm"))
+      gpu.capability = whole(node, "sm", 1000);
+    for (const Node link : node.children("xgmi")) gpu.xgmi += whole(link, "count", 1000);
     const std::string_view speed = pci.attribute("link_speed").value();
     const std::optional<double> per_lane = number(speed.substr(0, speed.find(' ')));
     for (std::size_t i = 0; per_lane && i < lane_speeds.size(); ++i) {
@@ -165,7 +172,10 @@ class Reader {
 
   void take_net(const Node& node) {
     ImportedNic nic{.name = printable(node.attribute("name").value())};
-    nic.gbit_per_s = whole(node, "speed", 100'000'000) / 1000.0;
+    // There are plugins that write kbit/s.
+    constexpr double fastest = 10'000;
+    nic.gbit_per_s = whole(node, "speed", 2'000'000'000) / 1000.0;
+    if (nic.gbit_per_s > fastest) nic.gbit_per_s = 0;
     if (node.attribute("gdr")) nic.gpudirect = whole(node, "gdr", 10) != 0;
     Node pci = node.parent();
     while (pci && std::string_view(pci.name()) != "pci") pci = pci.parent();
@@ -226,6 +236,8 @@ class Reader {
     if (listed_only_)
       imported.remarks.emplace_back(
           "the file lists PCI devices for NCCL to look at, and does not say what joins them");
+    else if (std::any_of(gpus_.begin(), gpus_.end(), [](const Gpu& gpu) { return gpu.xgmi > 0; }))
+      imported.remarks.emplace_back("XGMI joins the GPUs, and no link of the catalogue is that");
     else
       take_links(machine, all(&Gpu::switched));
     if (machine.inside == Inside::pcie && hosts == 1 && !all(&Gpu::socket))

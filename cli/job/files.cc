@@ -48,6 +48,7 @@ std::string read_large_file(const std::string& path, std::uintmax_t largest_mib)
     throw too_large(path, largest_mib);
   std::ifstream file(path, std::ios::binary);
   std::string text;
+  if (fs::is_regular_file(status)) text.reserve(fs::file_size(path, error) + 1);
   char buffer[1 << 16];
   while (file && text.size() <= largest_input) {
     file.read(buffer, sizeof buffer);

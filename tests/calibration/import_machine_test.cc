@@ -196,6 +196,20 @@ TEST(NcclTopology, AListOfPciDevicesHasNicsOfInfiniband) {
   EXPECT_TRUE(parsed("nccl_topology/vm-given-to-nccl.xml").machine->nics[0].beside_gpu);
 }
 
+// The number of compute units is no compute capability, and XGMI is no PCI Express.
+TEST(NcclTopology, OfRccl) {
+  const Imported imported = parsed("nccl_topology/rccl-2.18-mi300a.xml");
+  EXPECT_EQ(imported.machine->gpus_per_node, 4);
+  EXPECT_EQ(imported.machine->device, "");
+  EXPECT_EQ(imported.machine->device_as_written, "PCI device 0x74a0, gfx942 of AMD");
+  EXPECT_EQ(imported.machine->compute_capability, 0);
+  EXPECT_EQ(imported.machine->inside, Inside::unknown);
+  ASSERT_EQ(imported.machine->nics.size(), 4u);
+  EXPECT_EQ(imported.machine->nics[0].gbit_per_s, 0);
+  EXPECT_THAT(imported.remarks,
+              Contains("XGMI joins the GPUs, and no link of the catalogue is that"));
+}
+
 // Four EFA NICs of 100 Gbit/s are one link of the catalogue.
 TEST(NcclTopology, EfaIsALinkOfAllItsNics) {
   std::string text = golden_import("nccl_topology/2.23-pcie-sockets.xml");
@@ -239,7 +253,7 @@ TEST(NcclTopology, ErrorsNameThePlace) {
   EXPECT_EQ(error(with(text, "sm=\"80\"", "sm=\"eighty\"")),
             "file:5:13: sm of <gpu> is 'eighty'; it is a whole number up to 1000");
   EXPECT_THAT(error(with(text, "speed=\"200000\"", "speed=\"-1\"")),
-              HasSubstr("speed of <net> is '-1'; it is a whole number up to 100000000"));
+              HasSubstr("speed of <net> is '-1'; it is a whole number up to 2000000000"));
   EXPECT_THAT(error(with(text, "count=\"2\"", "count=\"9999\"")), HasSubstr("count of <nvlink>"));
   std::string deep = "<system version=\"1\">";
   for (int i = 0; i < 100; ++i) deep += "<pci>";

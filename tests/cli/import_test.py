@@ -60,6 +60,34 @@ class CalibrationImport(unittest.TestCase):
         self.assertEqual(shown.returncode, 0, shown.stderr)
         return json.loads(shown.stdout)["strategies"][0], run(*command).stdout
 
+    def test_a_scripts_output_is_a_curve_for_each_number_of_ranks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            profile = os.path.join(folder, "p.json")
+            result = run("calibrate", "import", str(self.GOLDEN / "nccl_tests" / "2.17-several-runs-kubectl.txt"), "--out", profile)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("note: a table is left out: this is the output of 'all_gather_perf'", result.stdout)
+            curves = json.loads(pathlib.Path(profile).read_text())["curves"]
+            self.assertEqual([(curve["ranks"], curve["between_nodes"]) for curve in curves], [(8, False), (16, True)])
+            shown = run("predict", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "16", "--profile", profile, "--strategy", "nccl", "--json")
+            self.assertEqual(shown.returncode, 0, shown.stderr)
+            self.assertIn("its calibrated curve of fp32 (2.17-several-runs-kubectl.txt", json.loads(shown.stdout)["strategies"][0]["timed_by"])
+
+    def test_what_is_no_output_of_a_tool_is_refused_in_a_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, content, why in (("empty", b"", "there is nothing in this file"), ("utf-16", "# size".encode("utf-16"), "this text is UTF-16"),
+                                       ("binary", bytes(range(256)) * 40, "the output of no tool"), ("t.json.gz", b"\x1f\x8b\x08\0" * 9, "unpack it first: gunzip"),
+                                       ("deep.json", b'{"traceEvents": ' + b"[" * 100000, "an event that is no object"),
+                                       ("2018.log", b":::MLPv0.5.0 ncf 1538678136 (a.py:1) run_start\n", "2018.log:1: this is a log of MLPerf 0.5")):
+                path = pathlib.Path(folder) / name
+                path.write_bytes(content)
+                words = ("--model", str(EXAMPLES / "tiny-net.yaml")) if name == "deep.json" else ()
+                result = run("calibrate", "import", str(path), *words, "--out", os.path.join(folder, "p.json"))
+                self.assertEqual((result.returncode, result.stdout), (2, ""), name)
+                self.assertRegex(result.stderr, r"\A[^\n]*\n\Z")
+                self.assertIn(why, result.stderr)
+                self.assertFalse(os.path.exists(os.path.join(folder, "p.json")))
+            self.assertIn("this is a directory", run("calibrate", "import", folder).stderr)
+
     def test_an_imported_all_reduce_times_nccl_and_predict_says_so(self):
         with tempfile.TemporaryDirectory() as folder:
             file = "nccl_tests/2.13-half-two-nodes.txt"
