@@ -200,15 +200,19 @@ class Reader {
       open(epoch_, time, samples, 1);
       epoch_->number = metadata("epoch_num");
     }
-    if (key == "epoch_stop") {
-      // An epoch that the target ended has a part of its number: 0.85 of the one that began as 1.
-      const double number = metadata("epoch_num");
-      if (epoch_ && epoch_->number >= 0 && number != std::floor(number)) {
-        const double begun = std::max(0.0, std::ceil(epoch_->number) - 1);
-        if (number > begun && number <= begun + 1) epoch_->epochs = number - begun;
-      }
-      close(epoch_, time, samples, "epochs");
+    // There are logs whose run stops before its last epoch does.
+    const double number = metadata("epoch_num");
+    if (key == "epoch_stop" || (key == "run_stop" && number >= 0))
+      close_epoch(time, samples, number);
+  }
+
+  // An epoch that the target ended has a part of its number: 0.85 of the one that began as 1, or as 0.
+  void close_epoch(double time, double samples, double number) {
+    if (epoch_ && epoch_->number >= 0 && number != std::floor(number)) {
+      const double begun = std::max(0.0, std::ceil(epoch_->number) - 1);
+      if (number > begun && number <= begun + 1) epoch_->epochs = number - begun;
     }
+    close(epoch_, time, samples, "epochs");
   }
 
   struct Open {

@@ -146,7 +146,7 @@ class Reader {
     gpu.socket = above.offset_debug();
     gpu.written = printable(pci.attribute("device").value());
     gpu.device = gpu_of_pci_device(gpu.written);
-    // Of AMD's GPUs RCCL writes the number of compute units as "sm".
+    // RCCL writes the number of compute units of AMD's GPUs as "sm".
     const std::string_view gcn = node.attribute("gcn").value();
     if (!gcn.empty())
       gpu.written += fmt::format(", gfx{} of AMD", printable(gcn));
