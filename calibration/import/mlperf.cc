@@ -119,6 +119,9 @@ class Reader {
       imported.remarks.push_back(fmt::format(
           "gradients are accumulated over {:.0f} steps: a rank's batch is that of all of them",
           accumulation_));
+    if (by_epoch_count_)
+      imported.remarks.emplace_back(
+          "epoch_count counts samples in this log, as the throughput that it states shows");
     if (by_epoch_num_) imported.remarks.emplace_back("epoch_num counts samples in this log");
     if (stated_ > 0)
       imported.remarks.push_back(fmt::format(
@@ -234,11 +237,25 @@ class Reader {
       stretch.samples = part->epochs * train_samples_;
     else if (part->samples_count >= 0 && samples > part->samples_count)
       stretch.samples = samples - part->samples_count;
+    else if (counts_samples(*part, stretch))
+      stretch.samples = part->epochs;
     part.reset();
     if (stretch.samples <= 0 || (part_name_ == "blocks" && name == "epochs")) return;
     if (part_name_ != name) parts_.clear();
     part_name_ = name;
     parts_.push_back(stretch);
+  }
+
+  // Whether "epoch_count" is of samples, which 3D U-Net writes from round 4.0 on: if it is, its block
+  // has the throughput that the log states.
+  bool counts_samples(const Open& part, const Stretch& stretch) {
+    constexpr double near = 0.05;
+    const double time = training_s(stretch);
+    if (part.epochs <= most_epochs || part.epochs > most_samples || stated_ <= 0 || time <= 0)
+      return false;
+    const bool counts = std::abs(part.epochs / time / stated_ - 1) < near;
+    by_epoch_count_ = by_epoch_count_ || counts;
+    return counts;
   }
 
   void note(std::optional<double>& slot, double time, const std::string& key, int line) const {
@@ -290,6 +307,7 @@ class Reader {
   double largest_samples_ = 0;
   double largest_epoch_ = 0;
   bool by_epoch_num_ = false;
+  bool by_epoch_count_ = false;
   std::optional<double> eval_begin_;
   std::vector<Stretch> evaluations_;
   std::optional<Open> block_;

@@ -10,6 +10,8 @@
 //   1. "epoch_count" of block_start, or a pair of epoch_start and epoch_stop, times train_samples;
 //      an epoch whose stop has a fraction as "epoch_num" counts as that part of it, and the stop of
 //      the run is the stop of its epoch, if it has an "epoch_num";
+//      an "epoch_count" above 1000 is of samples, if its block then has the throughput that
+//      tracked_stats states;
 //   2. "samples_count" in the metadata of block_start and block_stop, or of any event of the run;
 //   3. "epoch_num" in the metadata of any event, which language models use for samples: so it is read
 //      if it is above 1000 and no more than train_samples.

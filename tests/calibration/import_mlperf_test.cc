@@ -1,6 +1,7 @@
 // Logs in the shape of MLPerf training of three rounds, and what is wrong with such files.
 #include "calibration/import/mlperf.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -83,6 +84,26 @@ TEST(Mlperf, AnEpochThatTheTargetEndsCountsInPart) {
   text = with(text.erase(stop, end - stop) + line, "\"epoch_num\": 1}", "\"epoch_num\": 0}");
   EXPECT_EQ(parse_mlperf(text, "run.log").throughputs[0].samples.value,
             imported.throughputs[0].samples.value);
+}
+
+// 3,360 samples in blocks of 9,447 and 9,505 ms, as 3D U-Net of round 4.0 writes them.
+TEST(Mlperf, EpochCountOfSamplesIsToldByTheThroughput) {
+  const auto event = [](long time_ms, const std::string& key, const std::string& rest) {
+    return fmt::format(":::MLLOG {{\"time_ms\": {}, \"key\": \"{}\", {}}}\n", time_ms, key, rest);
+  };
+  const auto log = [&](double stated) {
+    const std::string block = R"("value": null, "metadata": {"epoch_count": 3360})";
+    const std::string stats = fmt::format(R"("value": {{"throughput": {}}})", stated);
+    return event(0, "run_start", R"("value": null)") +
+           event(3, "train_samples", R"("value": 168)") + event(10, "block_start", block) +
+           event(9457, "tracked_stats", stats) + event(9457, "block_stop", block) +
+           event(9457, "block_start", block) + event(18962, "tracked_stats", stats) +
+           event(18962, "block_stop", block) + event(18963, "run_stop", R"("value": null)");
+  };
+  const Imported imported = parse_mlperf(log(355.0), "run.log");
+  EXPECT_NEAR(imported.throughputs[0].samples.value.value(), 354.6, 0.1);
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("epoch_count counts samples")));
+  EXPECT_THAT(error_of_text(log(4000)), HasSubstr("does not say how many samples"));
 }
 
 TEST(Mlperf, AnEventThatIsPrintedTwiceIsOne) {
