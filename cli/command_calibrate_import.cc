@@ -276,7 +276,7 @@ void run(const Options& options, const Words& words) {
     format = job::parsing_option(
         "--format", [&] { return calibration::import_format_from_name(options.format); });
   Progress progress(fmt::format("reading {}", options.file));
-  const std::string text = job::read_large_file(options.file, largest_trace_mib);
+  const std::string text = job::read_unpacked_file(options.file, largest_trace_mib);
   if (!format) format = calibration::guessed_format(text, options.file);
   if (!options.network_out.empty() && *format != calibration::ImportFormat::kineto)
     throw InputError({"--network-out"}, options.file + " is no trace of torch.profiler",

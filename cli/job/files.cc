@@ -11,6 +11,7 @@
 
 #include "models/base/error.h"
 #include "runtime/training/atomic_file.h"
+#include "runtime/training/data/gzip.h"
 
 namespace paceline::job {
 namespace {
@@ -58,6 +59,16 @@ std::string read_large_file(const std::string& path, std::uintmax_t largest_mib)
     throw InputError({path}, "the file cannot be read", cause());
   if (text.size() > largest_input) throw too_large(path, largest_mib);
   return text;
+}
+
+std::string read_unpacked_file(const std::string& path, std::uintmax_t largest_mib) {
+  std::string text = read_large_file(path, largest_mib);
+  const std::span<const std::uint8_t> bytes(reinterpret_cast<const std::uint8_t*>(text.data()),
+                                            text.size());
+  if (!runtime::is_gzip(bytes)) return text;
+  const runtime::ByteVector unpacked =
+      runtime::inflated(bytes, path, static_cast<std::size_t>(largest_mib << 20));
+  return {unpacked.begin(), unpacked.end()};
 }
 
 void check_output_path(const char* option, const std::string& path) {

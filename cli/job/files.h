@@ -14,6 +14,8 @@ namespace paceline::job {
 [[nodiscard]] std::string read_input_file(const std::string& path);
 // The same with another limit, for traces.
 [[nodiscard]] std::string read_large_file(const std::string& path, std::uintmax_t largest_mib);
+// The same of a file that gzip may have packed, unpacked; the limit is that of either.
+[[nodiscard]] std::string read_unpacked_file(const std::string& path, std::uintmax_t largest_mib);
 
 // Writes all of `text` or leaves the path as it was: to a temporary file beside it, then fsync and
 // rename. A path that exists and is no regular file (a pipe, /dev/null) is written to directly.

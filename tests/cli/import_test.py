@@ -1,5 +1,6 @@
 """paceline calibrate import, end to end: other tools' output to profiles that predict takes."""
 
+import gzip
 import json
 import os
 import pathlib
@@ -60,6 +61,16 @@ class CalibrationImport(unittest.TestCase):
         self.assertEqual(shown.returncode, 0, shown.stderr)
         return json.loads(shown.stdout)["strategies"][0], run(*command).stdout
 
+    def test_a_trace_that_gzip_has_packed_is_read(self):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = self.GOLDEN / "kineto" / "2.5-named.json"
+            packed = pathlib.Path(folder) / "trace.json.gz"
+            packed.write_bytes(gzip.compress(trace.read_bytes()))
+            words = ("--model", str(EXAMPLES / "tiny-net.yaml"))
+            plain, found = (run("calibrate", "import", str(path), *words) for path in (trace, packed))
+            self.assertEqual((found.returncode, found.stderr), (0, ""))
+            self.assertEqual(found.stdout.replace("trace.json.gz", trace.name), plain.stdout)
+
     def test_a_scripts_output_is_a_curve_for_each_number_of_ranks(self):
         with tempfile.TemporaryDirectory() as folder:
             profile = os.path.join(folder, "p.json")
@@ -75,7 +86,8 @@ class CalibrationImport(unittest.TestCase):
     def test_what_is_no_output_of_a_tool_is_refused_in_a_line(self):
         with tempfile.TemporaryDirectory() as folder:
             for name, content, why in (("empty", b"", "there is nothing in this file"), ("utf-16", "# size".encode("utf-16"), "this text is UTF-16"),
-                                       ("binary", bytes(range(256)) * 40, "the output of no tool"), ("t.json.gz", b"\x1f\x8b\x08\0" * 9, "unpack it first: gunzip"),
+                                       ("binary", bytes(range(256)) * 40, "the output of no tool"), ("t.json.gz", b"\x1f\x8b\x08\0" * 9, "the gzip stream is damaged"),
+                                       ("cut.gz", gzip.compress(b"# size" * 1000)[:-9], "the gzip stream ends early"), ("nothing.gz", gzip.compress(b""), "there is nothing in this file"),
                                        ("deep.json", b'{"traceEvents": ' + b"[" * 100000, "an event that is no object"),
                                        ("2018.log", b":::MLPv0.5.0 ncf 1538678136 (a.py:1) run_start\n", "2018.log:1: this is a log of MLPerf 0.5")):
                 path = pathlib.Path(folder) / name

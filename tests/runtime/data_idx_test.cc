@@ -198,7 +198,7 @@ TEST(Idx, SaysWhatIsWrongWithGzip) {
                 std::to_string(packed.size()) + "; fetch the file again");
   const ByteVector zeros = gzipped(ByteVector(1 << 20));
   EXPECT_EQ(test::error_of([&] { return parse_idx_images(zeros, "f", 1 << 16); }),
-            "f: inflates to more than 65536 bytes; fetch the file again");
+            "f: inflates to more than 65536 bytes; give a file that holds less");
 }
 
 TEST(Idx, EveryTruncationIsAnError) {

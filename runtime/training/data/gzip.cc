@@ -83,7 +83,9 @@ ByteVector inflated(std::span<const std::uint8_t> bytes, const std::string& file
   while (true) {
     if (size == result.size()) {
       if (size >= most)
-        throw damaged(file, "inflates to more than " + std::to_string(most) + " bytes");
+        throw InputError(InputPlace{.file = file},
+                         "inflates to more than " + std::to_string(most) + " bytes",
+                         "give a file that holds less");
       result.resize(std::min(most, 2 * size));
     }
     stream.next_in = const_cast<Bytef*>(bytes.data() + used);  // zlib reads only
