@@ -50,10 +50,10 @@ Imported parse_kineto(std::string_view text, const std::string& file,
   if (!imported.curves.empty())
     imported.remarks.emplace_back("NCCL's kernels include waiting for the other ranks");
   for (const auto& [name, reductions] : trace.host_reductions)
-    imported.remarks.push_back(fmt::format(
-        "{} times {}, {:.4g} ms in all, without sizes, and so without a curve; what waits for them "
-        "is in AccumulateGrad or behind backward",
-        reductions.count, name, reductions.us / 1e3));
+    imported.remarks.push_back(
+        fmt::format("{} times {}, {:.4g} ms in all, which make no curve; what waits for them is in "
+                    "AccumulateGrad or behind backward",
+                    reductions.count, name, reductions.us / 1e3));
   if (trace.unread_kernels > 0)
     imported.remarks.push_back(
         fmt::format("{} kernels on a GPU are left out, since this form of trace does not say who "

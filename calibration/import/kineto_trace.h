@@ -77,8 +77,8 @@ struct KinetoTrace {
   // The all-reduces of NCCL, by type and ranks.
   std::map<std::pair<std::string, int>, ImportedCurve> reductions;
   std::size_t other_reductions = 0;  // without elements, dtype or group size
-  // All-reduces of a library as the host saw them, by its name, such as "gloo:all_reduce". They say
-  // nothing of their sizes.
+  // All-reduces of a library as the host saw them, by its name, such as "gloo:all_reduce". Their
+  // types are not read, and only traces with shapes have their sizes.
   struct HostReductions {
     std::size_t count = 0;
     double us = 0;

@@ -197,6 +197,23 @@ TEST(BareTrace, KernelsThatNobodyLaunchedAreSaid) {
   EXPECT_THAT(parsed(list.dump()).remarks, Contains(HasSubstr("1 kernels on a GPU are left out")));
 }
 
+// DDP over Gloo reduces on threads of its own.
+TEST(BareTrace, AllReducesOfGlooAreSaid) {
+  Json list = Json::parse(golden_import("pytorch/1.13-autograd-profiler.json"));
+  const Imported before = parsed(list.dump());
+  for (const int thread : {2, 3})
+    list.push_back({{"name", "gloo:all_reduce"},
+                    {"ph", "X"},
+                    {"ts", 500},
+                    {"dur", 1500},
+                    {"tid", thread},
+                    {"pid", "CPU functions"},
+                    {"args", Json::object()}});
+  const Imported imported = parsed(list.dump());
+  EXPECT_EQ(imported.layers.size(), before.layers.size());
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("2 times gloo:all_reduce, 3 ms in all")));
+}
+
 RC_GTEST_PROP(BareTraceProperty, SurvivesDamage, ()) {
   static const std::string whole = golden_import("pytorch/1.13-autograd-profiler.json");
   std::string text = whole;
