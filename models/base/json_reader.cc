@@ -17,7 +17,7 @@ namespace {
 
 using Parsed = nlohmann::json;
 
-constexpr int deepest = 16;  // what we write nests 6 deep
+constexpr std::size_t deepest = 16;  // what we write nests 6 deep
 
 // An iterator over a text that tells how far it has come: nlohmann tells its callback no place.
 class Cursor {
@@ -41,53 +41,76 @@ class Cursor {
   const char** reached_;
 };
 
-// The keys of the objects that are open, from the outermost in.
-class OpenKeys {
- public:
-  // Whether the object has this key already.
-  bool repeats(Parsed::parse_event_t event, const Parsed& value) {
-    if (event == Parsed::parse_event_t::object_start) keys_.emplace_back();
-    if (event == Parsed::parse_event_t::object_end) keys_.pop_back();
-    if (event != Parsed::parse_event_t::key) return false;
-    return !keys_.back().insert(value.get_ref<const std::string&>()).second;
-  }
-
- private:
-  std::vector<std::set<std::string>> keys_;
-};
-
 bool is_control(char c) {
   return static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) == 0x7f;
 }
 
+// Refuses what Parsed::parse takes. Its callback would tell as much, but then each object that ends
+// has it walk through the list around it.
+class Checker : public nlohmann::json_sax<Parsed> {
+ public:
+  Checker(std::string_view text, const char* const& reached, const std::string& file,
+          const std::string& remedy)
+      : text_(text), reached_(reached), file_(file), remedy_(remedy) {}
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return open(); }
+  bool start_array(std::size_t) override { return open(); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& name) override {
+    if (!keys_.back().insert(name).second)
+      throw InputError(place(), fmt::format("the key {} is there twice", in_quotes(name)),
+                       "leave one out");
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&,
+                   const nlohmann::detail::exception& error) override {
+    if (const auto* syntax = dynamic_cast<const Parsed::parse_error*>(&error)) {
+      const std::size_t offset = syntax->byte == 0 ? 0 : syntax->byte - 1;
+      throw InputError(place_in(file_, text_, offset), "this is not JSON", remedy_);
+    }
+    throw InputError({file_}, "a number is too large", "write finite numbers");
+  }
+
+ private:
+  bool open() {
+    // nlohmann parses without recursion; what nests deeply costs memory, though.
+    if (keys_.size() >= deepest)
+      throw InputError(place(), fmt::format("this nests more than {} deep", deepest), remedy_);
+    keys_.emplace_back();
+    return true;
+  }
+
+  bool close() {
+    keys_.pop_back();
+    return true;
+  }
+
+  InputPlace place() const {
+    const auto read = static_cast<std::size_t>(reached_ - text_.data());
+    return place_in(file_, text_, std::max<std::size_t>(read, 1) - 1);
+  }
+
+  std::string_view text_;
+  const char* const& reached_;
+  const std::string& file_;
+  const std::string& remedy_;
+  std::vector<std::set<std::string>> keys_;  // of what is open; of an array none
+};
+
 Parsed parse_json(std::string_view text, const std::string& file, const std::string& remedy) {
   const char* const begin = text.data();
   const char* reached = begin;
-  OpenKeys keys;
-  const auto check = [&](int depth, Parsed::parse_event_t event, const Parsed& value) {
-    const auto place = [&] {
-      const auto read = static_cast<std::size_t>(reached - begin);
-      return place_in(file, text, std::max<std::size_t>(read, 1) - 1);
-    };
-    // nlohmann parses without recursion; what nests deeply costs memory, though.
-    const bool opens =
-        event == Parsed::parse_event_t::object_start || event == Parsed::parse_event_t::array_start;
-    if (opens && depth >= deepest)
-      throw InputError(place(), fmt::format("this nests more than {} deep", deepest), remedy);
-    if (keys.repeats(event, value))
-      throw InputError(
-          place(), fmt::format("the key {} is there twice", in_quotes(value.get<std::string>())),
-          "leave one out");
-    return true;
-  };
-  try {
-    return Parsed::parse(Cursor(begin, &reached), Cursor(begin + text.size(), &reached), check);
-  } catch (const Parsed::parse_error& error) {
-    const std::size_t offset = error.byte == 0 ? 0 : error.byte - 1;
-    throw InputError(place_in(file, text, offset), "this is not JSON", remedy);
-  } catch (const Parsed::out_of_range&) {
-    throw InputError({file}, "a number is too large", "write finite numbers");
-  }
+  Checker checker(text, reached, file, remedy);
+  Parsed::sax_parse(Cursor(begin, &reached), Cursor(begin + text.size(), &reached), &checker);
+  return Parsed::parse(text.begin(), text.end());
 }
 
 }  // namespace

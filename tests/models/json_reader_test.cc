@@ -73,6 +73,13 @@ TEST(JsonReader, NestsSixteenDeep) {
             "f.json:1:17: this nests more than 16 deep; give another");
 }
 
+// Time that grows with the square of the length would be minutes here.
+TEST(JsonReader, LongListsTakeTheTimeOfTheirLength) {
+  std::string text = "[{}";
+  for (int i = 1; i < 1'000'000; ++i) text += ",{}";
+  EXPECT_EQ(parse_error(text + "]"), "no error");
+}
+
 TEST(JsonReader, KeysAreKnownOrSuggested) {
   const auto check = [](const JsonValue& root) { root.check_keys({"name", "value"}); };
   EXPECT_EQ(error_of(R"({"value": 1})", check), "no error");
