@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "calibration/import/nccl_tests_rows.h"
 #include "calibration/import/table_text.h"
@@ -16,6 +17,7 @@ namespace paceline::calibration {
 namespace {
 
 constexpr std::int64_t most_ranks = 1'000'000;
+constexpr std::size_t most_text = 128 << 20;  // of 100,000 rows; in memory it is ten times as large
 
 double number_or(const JsonValue& object, const char* key, double otherwise) {
   return object.has_value(key) && object.at(key).is_number() ? object.at(key).number() : otherwise;
@@ -58,41 +60,150 @@ int ranks_of(const JsonValue& root, NcclTestsDevices& devices) {
       std::min(first_of_each_process ? listed * per_process : listed, most_ranks));
 }
 
-void read_row(const JsonValue& result, NcclTestsRows& rows, const std::string& file,
-              std::size_t& without_time) {
-  const bool in_place = result.has_value("in_place");
-  const JsonValue cells = result.at(in_place ? "in_place" : "out_of_place");
-  const char* time_key = cells.has("cpu_time") ? "cpu_time" : "time";
+struct RowKeys {
+  const char* algbw;
+  const char* busbw;
+};
+
+// The row but for its time. `cells` has what the keys name.
+NcclTestsRow row_of(const JsonValue& result, const JsonValue& cells, bool in_place,
+                    const RowKeys& keys, double wrong) {
   NcclTestsRow row{.bytes = Bytes{static_cast<double>(result.at("size").whole(
                        0, static_cast<std::int64_t>(Limits<Bytes>::most.value())))},
                    .time = Seconds{0},
                    .type = result.at("type").text(),
                    .operation = result.at("redop").text(),
                    .in_place = in_place,
-                   .wrong = number_or(cells, "nwrong", 0),
-                   .algbw = number_or(cells, "alg_bw", 0),
-                   .busbw = number_or(cells, "bus_bw", 0)};
+                   .wrong = wrong,
+                   .algbw = number_or(cells, keys.algbw, 0),
+                   .busbw = number_or(cells, keys.busbw, 0)};
   if (row.operation == "none")
     result.at("redop").fail("this is no reduction", "give the output of all_reduce_perf");
-  const JsonValue time = cells.at(time_key);
+  return row;
+}
+
+// Rows of 0 bytes have none.
+Seconds time_of(const JsonValue& time, Bytes bytes) {
+  return bytes > Bytes{0} ? Seconds{time.number(1e-3, 1e9) * 1e-6} : Seconds{0};
+}
+
+void read_row(const JsonValue& result, NcclTestsRows& rows, const std::string& file,
+              std::size_t& without_time) {
+  const bool in_place = result.has_value("in_place");
+  const JsonValue cells = result.at(in_place ? "in_place" : "out_of_place");
+  NcclTestsRow row = row_of(result, cells, in_place, {.algbw = "alg_bw", .busbw = "bus_bw"},
+                            number_or(cells, "nwrong", 0));
+  const JsonValue time = cells.at(cells.has("cpu_time") ? "cpu_time" : "time");
   if (!time.is_number()) {
     ++without_time;
     return;
   }
-  if (row.bytes > Bytes{0}) row.time = Seconds{time.number(1e-3, 1e9) * 1e-6};
+  row.time = time_of(time, row.bytes);
   rows.add(row, {file});
 }
 
-}  // namespace
+bool looks_like_rccl_tests_json(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && (text[first] == '{' || text[first] == '[') &&
+         text.find("\"busBw\"") != std::string_view::npos &&
+         text.find("\"inPlace\"") != std::string_view::npos;
+}
 
-bool looks_like_nccl_tests_json(std::string_view text) {
+// "[{...},\n{...}]" of an object a line. Lines keep their numbers.
+std::string list_of_lines(std::string_view text) {
+  constexpr std::string_view blanks = " \t\r\n";
+  std::string list = "[";
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = text.find('\n', begin);
+    const std::size_t next = text.find_first_not_of(blanks, end);
+    if (end == std::string_view::npos || next == std::string_view::npos) break;
+    const std::string_view line = text.substr(begin, end - begin);
+    list.append(line);
+    const std::size_t last = line.find_last_not_of(blanks);
+    if (last != std::string_view::npos && line[last] == '}' && text[next] == '{') list += ',';
+    list.append(text.substr(end, next - end));
+    begin = next;
+  }
+  list.append(text.substr(begin));
+  return list + "]";
+}
+
+double wrong_of(const JsonValue& result) {
+  // Files of rccl-tests of 2024 have a text here: "0", "N/A".
+  if (result.has_value("#wrong") && !result.at("#wrong").is_number()) {
+    const std::string text = result.at("#wrong").text();
+    return text == "0" || text == "N/A" ? 0 : 1;
+  }
+  return number_or(result, "#wrong", number_or(result, "wrong", 0));
+}
+
+// 0: the row does not say.
+int ranks_of_row(const JsonValue& result) {
+  if (result.has_value("gpus")) return static_cast<int>(result.at("gpus").whole(1, most_ranks));
+  if (!result.has_value("ranks")) return 0;
+  const std::int64_t ranks = result.at("ranks").whole(1, most_ranks);
+  const std::int64_t gpus =
+      result.has_value("gpusPerRank") ? result.at("gpusPerRank").whole(1, 1000) : 1;
+  return static_cast<int>(std::min(ranks * gpus, most_ranks));
+}
+
+Imported parse_rccl_tests_json(std::string_view text, const std::string& file) {
+  const bool lines = text[text.find_first_not_of(" \t\r\n")] == '{';
+  const std::string list = lines ? list_of_lines(text) : std::string();
+  const JsonDocument document(lines ? std::string_view(list) : text, file,
+                              "the output of rccl-tests",
+                              "give what all_reduce_perf -Z json -x FILE wrote in a finished run");
+  std::vector<NcclTestsRow> found;
+  bool in_place = false;
+  std::optional<int> ranks;
+  bool between_nodes = false;
+  document.root().for_each(
+      [&](const JsonValue& result) {
+        if (result.at("name").text() != "AllReduce")
+          result.at("name").fail("this is no all-reduce", "give the output of all_reduce_perf");
+        const int of_row = ranks_of_row(result);
+        if (ranks.value_or(of_row) != of_row)
+          result.fail(
+              fmt::format("this row is of {} GPUs, and those before are of {}", of_row, *ranks),
+              "give one run a file");
+        ranks = of_row;
+        if (result.has_value("nodes"))
+          between_nodes = between_nodes || result.at("nodes").whole(1, most_ranks) > 1;
+        NcclTestsRow row = row_of(result, result, result.at("inPlace").whole(0, 1) == 1,
+                                  {.algbw = "algBw", .busbw = "busBw"}, wrong_of(result));
+        row.time = time_of(result.at("time"), row.bytes);
+        in_place = in_place || row.in_place;
+        found.push_back(row);
+      },
+      most_table_rows);
+  NcclTestsRows rows;
+  for (const NcclTestsRow& row : found) {
+    if (row.in_place == in_place) rows.add(row, {file});
+  }
+  Imported imported = rows.finish("", ranks.value_or(0), between_nodes, file);
+  imported.tool = "rccl-tests";
+  return imported;
+}
+
+bool looks_like_one_document(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   return first != std::string_view::npos && text[first] == '{' &&
          text.find("\"bus_bw\"") != std::string_view::npos &&
          text.find("\"results\"") != std::string_view::npos;
 }
 
+}  // namespace
+
+bool looks_like_nccl_tests_json(std::string_view text) {
+  return looks_like_one_document(text) || looks_like_rccl_tests_json(text);
+}
+
 Imported parse_nccl_tests_json(std::string_view text, const std::string& file) {
+  if (text.size() > most_text)
+    throw InputError({file}, "a run of nccl-tests in more than 128 MiB of JSON",
+                     "give that of one run");
+  if (!looks_like_one_document(text)) return parse_rccl_tests_json(text, file);
   const JsonDocument document(text, file, "the output of nccl-tests",
                               "give what all_reduce_perf -J wrote in a finished run");
   const JsonValue root = document.root();

@@ -1,5 +1,6 @@
 // Reads the JSON that all_reduce_perf of nccl-tests writes (-J FILE, from 2.17.6 on; documents of
-// version 1 and 2).
+// version 1 and 2), and that of rccl-tests (-Z json -x FILE: an object a line, a list from July 2025
+// on).
 //
 // Times are those in place where there are any. A run with several GPUs a process lists the first
 // device of each process only, so that ranks are counted as processes times threads times GPUs. A

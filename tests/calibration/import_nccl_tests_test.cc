@@ -266,6 +266,41 @@ TEST(NcclTestsJson, ErrorsNameTheValue) {
               HasSubstr("this is no reduction"));
 }
 
+TEST(RcclTestsJson, AnObjectALine) {
+  const Imported imported = parsed("rccl-2024-json-lines.json");
+  EXPECT_EQ(imported.tool, "rccl-tests");
+  ASSERT_EQ(imported.curves.size(), 1u);
+  const ImportedCurve& curve = imported.curves[0];
+  EXPECT_EQ(curve.what, "all_reduce_perf, in place, float sum");
+  EXPECT_EQ(curve.ranks, 4);
+  EXPECT_EQ(curve.between_nodes, false);
+  ASSERT_EQ(curve.samples.size(), 8u);
+  // 25 us + 0.02 ns a byte.
+  EXPECT_NEAR(curve.samples[7].time.value(), 25e-6 + (1 << 24) * 0.02e-9, 1e-7);
+}
+
+TEST(RcclTestsJson, AListOfTwoNodes) {
+  const Imported imported = parsed("rccl-2025-json-two-nodes.json");
+  ASSERT_EQ(imported.curves.size(), 1u);
+  EXPECT_EQ(imported.curves[0].ranks, 16);
+  EXPECT_EQ(imported.curves[0].between_nodes, true);
+  EXPECT_EQ(imported.curves[0].samples.size(), 8u);
+}
+
+TEST(RcclTestsJson, ErrorsNameTheValue) {
+  const std::string text = golden_import("nccl_tests/rccl-2024-json-lines.json");
+  EXPECT_THAT(error_of_text(with(text, "\"AllReduce\"", "\"AllGather\"")),
+              HasSubstr("[0].name: this is no all-reduce; give the output of all_reduce_perf"));
+  const std::size_t second = text.find("\"gpus\":4", text.find('\n'));
+  EXPECT_THAT(
+      error_of_text(std::string(text).replace(second, 8, "\"gpus\":8")),
+      HasSubstr("[1]: this row is of 8 GPUs, and those before are of 4; give one run a file"));
+  // The third line has no number, and is named as the third.
+  std::size_t third = text.find('\n', text.find('\n') + 1);
+  third = text.find("\"time\":", third) + 7;
+  EXPECT_THAT(error_of_text(std::string(text).insert(third, "nan")), HasSubstr("run.txt:3:"));
+}
+
 TEST(NcclTests, OtherCollectivesAreRefused) {
   EXPECT_THAT(error_of_text("# Collective test starting: all_gather_perf\n"),
               HasSubstr("run.txt:1: this is the output of 'all_gather_perf'"));
