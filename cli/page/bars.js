@@ -19,16 +19,19 @@ const bars = (() => {
   function ticks(axis, write) {
     const marks = [];
     for (let i = 0; i * axis.step <= axis.limit * 1.0001; ++i) marks.push(i * axis.step);
-    return dom.svg("svg", { height: 16, role: "img", "aria-label": `axis from 0 to ${write(axis.limit)}` },
+    const isNamed = (i) => i % 2 === 0 || marks.length < 5;
+    const last = marks.findLastIndex((tick, i) => isNamed(i));
+    return dom.html("div", { class: "axis" }, dom.svg("svg", { height: 16, role: "img", "aria-label": `axis from 0 to ${write(axis.limit)}` },
       marks.map((tick, i) => [
         dom.svg("line", { x1: share(tick, axis.limit), x2: share(tick, axis.limit), y1: 12, y2: 16, class: "tick" }),
-        (i % 2 === 0 || marks.length < 5) && dom.svg("text", { x: share(tick, axis.limit), y: 10, class: i > 0 && i + 2 < marks.length ? "between" : undefined,
+        isNamed(i) && dom.svg("text", { x: share(tick, axis.limit), y: 10, class: i > 0 && i < last ? "between" : undefined,
           "text-anchor": i === 0 ? "start" : i === marks.length - 1 ? "end" : "middle" }, write(tick)),
-      ]));
+      ])));
   }
 
-  // `parts`: [{value, kind}] in their order; `low` and `high`: the interval of their sum.
-  function bar({ axis, parts, low, high, label }) {
+  // `parts`: [{value, kind}] in their order; `low` and `high`: the interval of their sum; `mark`: one more
+  // value on the axis, where there is one.
+  function bar({ axis, parts, low, high, mark, label }) {
     let at = 0;
     const drawn = parts.filter((part) => part.value > 0 && at < axis.limit).map((part) => {
       const begin = at;
@@ -41,9 +44,10 @@ const bars = (() => {
       dom.svg("line", { x1: share(low, axis.limit), x2: share(low, axis.limit), y1: 5.5, y2: 11.5, class: "whisker" }),
       high <= axis.limit && dom.svg("line", { x1: share(high, axis.limit), x2: share(high, axis.limit), y1: 5.5, y2: 11.5, class: "whisker" }),
     ];
+    const dot = mark !== undefined && mark <= axis.limit && dom.svg("circle", { cx: share(mark, axis.limit), cy: 8.5, r: 3, class: "dot" });
     const sum = parts.reduce((total, part) => total + part.value, 0);
     const over = sum > axis.limit && dom.svg("text", { x: "100%", y: 12.5, class: "over", "text-anchor": "start" }, "▸");
-    return dom.svg("svg", { height: 17, role: "img", "aria-label": label }, drawn, whisker, over);
+    return dom.svg("svg", { height: 17, role: "img", "aria-label": label }, drawn, whisker, dot, over);
   }
 
   const legend = (entries) =>

@@ -29,43 +29,63 @@ const buckets = (() => {
 
   function chart(trace, process = 0, title = null) {
     const { job, rows, layers, end } = rowsOf(trace, process);
-    const area = dom.html("div", { class: "lanes" });
+    const area = dom.html("div", { class: "lanes still", pointermove: onHover });
     const from = Math.min(...layers.map((l) => l.start), ...rows.map((r) => r.ready ?? Infinity));
-    const margin = { left: 132, bottom: 20, top: 4 };
+    const longest = Math.max(...job.layers.map((layer) => dom.textWidth(layer.name))) + 8;
+    const box = (x, y, width, height) => `M${x.toFixed(2)} ${y.toFixed(2)}h${width.toFixed(2)}v${height.toFixed(2)}h${-width.toFixed(2)}z`;
 
-    function draw() {
-      if (area.clientWidth === 0) return;
+    let drawn = []; // boxes of buckets
+
+    // The number and size of a bucket, on the side where there is room, or nothing.
+    function sizeOf(bucket, ready, end, y, least, most) {
+      const text = `${bucket.index}: ${format.bytes(bucket.bytes)}`;
+      const wide = dom.textWidth(text) + 8;
+      const isFlush = end + wide > most;
+      if (isFlush && ready - wide < least) return null;
+      return dom.svg("text", { class: "beside", x: isFlush ? ready - 4 : end + 4, "text-anchor": isFlush ? "end" : "start", y }, text);
+    }
+
+    function onHover(event) {
+      const at = area.getBoundingClientRect();
+      const [px, py] = [event.clientX - at.left, event.clientY - at.top];
+      const bucket = drawn.find((one) => px >= one.left && px <= one.right && py >= one.top && py <= one.bottom)?.bucket;
+      area.title = bucket ? `bucket ${bucket.index}: ${format.bytes(bucket.bytes)}, ready ${format.time(bucket.ready ?? bucket.start)}, ${format.time(bucket.start)} to ${format.time(bucket.end)}` : "";
+    }
+
+    function draw(full) {
       const height = view.printing() ? 150 : 240;
-      const width = area.clientWidth - margin.left - 8;
+      const margin = { left: Math.ceil(Math.min(longest, 0.32 * full, 200)), bottom: 20, top: 4 };
+      const width = full - margin.left - 8;
       const x = (t) => margin.left + ((t - from) / (end - from)) * width;
       const row = (height - margin.top - margin.bottom) / job.layers.length;
       const y = (layer) => margin.top + layer * row;
       const content = [dom.svg("rect", { class: "floor", x: margin.left, y: margin.top, width, height: height - margin.top - margin.bottom })];
-      for (const bucket of rows) {
-        if (bucket.start === null) continue;
-        const box = { y: y(bucket.from), height: Math.max(2, y(bucket.to + 1) - y(bucket.from) - 0.6) };
-        const ready = bucket.ready ?? bucket.start;
-        const title = dom.svg("title", {}, `bucket ${bucket.index}: ${format.bytes(bucket.bytes)}, ready ${format.time(ready)}, ${format.time(bucket.start)} to ${format.time(bucket.end)}`);
-        if (bucket.start > ready) content.push(dom.svg("rect", { class: "fill-wait", x: x(ready), width: x(bucket.start) - x(ready), ...box }));
-        content.push(dom.svg("rect", { class: "fill-all-reduce", x: x(bucket.start), width: Math.max(1, x(bucket.end) - x(bucket.start)), ...box }, title));
-        const text = `${bucket.index}: ${format.bytes(bucket.bytes)}`;
-        const isFlush = x(bucket.end) + 6.4 * text.length + 8 > margin.left + width;
-        if (box.height > 9) content.push(dom.svg("text", { x: isFlush ? x(ready) - 4 : x(bucket.end) + 4, "text-anchor": isFlush ? "end" : "start", y: box.y + box.height / 2 + 4 }, text));
-      }
-      for (const layer of layers)
-        content.push(dom.svg("rect", { class: "fill-backward", x: x(layer.start), width: Math.max(1, x(layer.end) - x(layer.start)), y: y(layer.index), height: Math.max(1.4, row) }));
+      const paths = { wait: "", "all-reduce": "", backward: "" };
+      const sizes = [];
+      drawn = rows.filter((bucket) => bucket.start !== null).map((bucket) => {
+        const top = y(bucket.from);
+        const high = Math.max(2, y(bucket.to + 1) - top - 0.6);
+        const [ready, start, end] = [bucket.ready ?? bucket.start, bucket.start, bucket.end].map(x);
+        if (start > ready) paths.wait += box(ready, top, start - ready, high);
+        paths["all-reduce"] += box(start, top, Math.max(1, end - start), high);
+        if (high > 10) sizes.push(sizeOf(bucket, ready, end, top + high / 2 + 4, margin.left, margin.left + width));
+        return { bucket, left: ready, right: Math.max(end, start + 1), top, bottom: top + high };
+      });
+      for (const layer of layers) paths.backward += box(x(layer.start), y(layer.index), Math.max(1, x(layer.end) - x(layer.start)), Math.max(1.4, row));
+      content.push(Object.entries(paths).map(([kind, d]) => dom.svg("path", { class: `fill-${kind}`, d })), sizes);
       const every = Math.max(1, Math.ceil(14 / row));
       job.layers.forEach((layer, i) => {
-        if (i % every === 0) content.push(dom.svg("text", { x: 0, y: y(i) + Math.min(row, 12) / 2 + 4 }, layer.name.length > 20 ? `${layer.name.slice(0, 19)}…` : layer.name));
+        if (i % every === 0) content.push(dom.svg("text", { x: 0, y: y(i) + Math.min(row, 12) / 2 + 4 }, dom.shortened(layer.name, margin.left - 8)));
       });
+      const write = format.timesUpTo(end);
       for (const tick of format.ticks(from, end, width / 95)) {
         content.push(dom.svg("line", { class: "grid", x1: x(tick), x2: x(tick), y1: height - margin.bottom, y2: height - margin.bottom + 4 }),
-          dom.svg("text", { x: x(tick), y: height - 4, "text-anchor": x(tick) > margin.left + width - 24 ? "end" : "middle" }, format.time(tick)));
+          dom.svg("text", { x: x(tick), y: height - 4, "text-anchor": x(tick) > margin.left + width - 24 ? "end" : x(tick) < margin.left + 24 ? "start" : "middle" }, write(tick)));
       }
       area.replaceChildren(dom.svg("svg", { height, role: "img", "aria-label": `${rows.length} buckets over ${job.layers.length} layers, from ${format.time(from)} to ${format.time(end)} of the iteration` }, content));
     }
 
-    view.drawn(draw);
+    view.drawn(area, draw);
     return dom.html("figure", {}, title && dom.html("figcaption", {}, title), area, bars.legend([["backward", "backward pass of a layer"], ["wait", "bucket waits for its turn"], ["all-reduce", "bucket travels"]]));
   }
 

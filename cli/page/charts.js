@@ -3,6 +3,8 @@
 const charts = (() => {
   const colors = 8;
   const dashes = [[], [6, 3], [2, 3]];
+  const fontSize = () => (view.printing() ? 9.5 : 11);
+  const nameHeight = 12; // of a name at the end of a line
   const style = (i) => ({ color: `s${i % colors}`, dash: dashes[Math.floor(i / colors) % dashes.length] });
 
   // Series that the user has shown or hidden, by the chart's title, for charts that are made again.
@@ -31,18 +33,23 @@ const charts = (() => {
       names.push({ s, x: u.valToPos(last.x, "x", true), y: u.valToPos(last.y, "y", true) });
     });
     names.sort((a, b) => a.y - b.y);
-    const gap = 12 * ratio;
+    const gap = nameHeight * ratio;
     for (let i = 1; i < names.length; ++i) names[i].y = Math.max(names[i].y, names[i - 1].y + gap);
     const bottom = u.bbox.top + u.bbox.height;
     for (let i = names.length - 1; i >= 0; --i)
       names[i].y = Math.min(names[i].y, i === names.length - 1 ? bottom : names[i + 1].y - gap);
     ctx.save();
-    ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+    ctx.font = `${fontSize() * ratio}px system-ui, sans-serif`;
     ctx.textBaseline = "middle";
     ctx.textAlign = "left";
+    ctx.strokeStyle = view.color("paper");
+    ctx.lineWidth = 3 * ratio;
+    ctx.lineJoin = "round";
     for (const { s, x, y } of names) {
       ctx.fillStyle = view.color(s.style.color);
-      ctx.fillText(s.name, Math.max(x, u.bbox.left) + 6 * ratio, y);
+      const left = Math.max(x, u.bbox.left) + 6 * ratio;
+      ctx.strokeText(s.name, left, y); // so that a line below it does not cross it
+      ctx.fillText(s.name, left, y);
     }
     ctx.restore();
   }
@@ -94,9 +101,10 @@ const charts = (() => {
   function axisOf(axis, side, values) {
     const soft = view.color("soft");
     const line = view.color("line");
+    const font = `${fontSize()}px system-ui, sans-serif`;
     const made = {
       side, label: axis.label, labelSize: side === 2 ? 18 : 20, labelGap: 2, size: side === 2 ? 26 : axis.size || 58, gap: 4,
-      stroke: soft, font: "11px system-ui, sans-serif", labelFont: "11px system-ui, sans-serif",
+      stroke: soft, font, labelFont: font,
       grid: { stroke: line, width: 0.6 }, ticks: { stroke: line, width: 0.6, size: 4 },
       values: (u, splits) => splits.map((v) => (v === null ? "" : axis.write(v))),
       filter: (u, splits) => splits, // the ticks are chosen here, and all of them have their number
@@ -138,12 +146,12 @@ const charts = (() => {
     let focus = strong;
     let plot = null;
     const plotted = dom.html("div", { class: "plot", tabindex: "0", role: "img", "aria-label": `${title}, ${y.label} over ${x.label}. The arrow keys read its points; the table below has all of them.`, keydown: step });
-    const readout = dom.html("p", { class: "readout", "aria-live": "polite" });
+    const readout = dom.html("p", { class: "readout", "aria-live": "polite" }, "The arrow keys read the points of the chart.");
     const { xs, column } = aligned(series);
 
     const entries = series.map((s) => {
       const value = dom.html("b", {});
-      const button = dom.html("button", { type: "button", "aria-pressed": String(shown.has(s.name)), click: () => toggle(s),
+      const button = dom.html("button", { type: "button", title: s.name, "aria-pressed": String(shown.has(s.name)), click: () => toggle(s),
         mouseenter: () => emphasise(s.name), mouseleave: () => emphasise(strong), focus: () => emphasise(s.name), blur: () => emphasise(strong) },
         sample(s), dom.html("span", {}, s.name), value);
       return { s, value, button };
@@ -190,16 +198,19 @@ const charts = (() => {
         entries.filter((e) => shown.has(e.s.name)).map((e) => `${e.s.name} ${e.value.textContent}`).join(", ");
     }
 
+    let width = 0;
     function draw() {
-      const width = plotted.clientWidth;
-      if (width === 0) return;
       if (plot) plot.destroy();
-      const hasNames = width > 420 || view.printing();
       const visible = series.filter((s) => shown.has(s.name));
+      const high = view.printing() ? 190 : Math.min(height, Math.max(210, width * 0.62));
+      // Names stand beside their lines where they have room; the legend has them in any case.
+      const names = visible.filter((s) => !s.isPoints).map((s) => s.name);
+      const room = Math.ceil(Math.max(0, ...names.map((name) => dom.textWidth(name)))) + 10;
+      const end = dom.textWidth(x.write(xs.at(-1) ?? 0)) / 2 + 4; // of the last tick
+      const hasNames = room < 0.32 * width && names.length * nameHeight < high - 60;
       const ys = (visible.length ? visible : series).flatMap((s) => s.points.flatMap((p) => (s.name === strong ? [p.low ?? p.y, p.y, p.high ?? p.y] : [p.y])));
       const options = {
-        width, height: view.printing() ? 190 : Math.min(height, Math.max(210, width * 0.62)), legend: { show: false },
-        padding: [8, hasNames ? 104 : 12, 0, 0],
+        width, height: high, legend: { show: false }, padding: [8, Math.max(hasNames ? room : 0, end), 0, 0],
         scales: { x: scaleOf(x, xs), y: scaleOf(y, ys) },
         axes: [axisOf({ ticks: xs, ...x }, 2, xs), axisOf(y, 3, ys)],
         cursor: { drag: { x: false, y: false }, points: { size: 6 }, y: false },
@@ -221,7 +232,7 @@ const charts = (() => {
       showValues(xs.length - 1);
     }
 
-    view.drawn(draw);
+    view.drawn(plotted, (found) => { width = found; draw(); });
     return dom.html("figure", {}, dom.html("figcaption", {}, title, note && dom.html("span", {}, ` ${note}`)), plotted,
       dom.html("ul", { class: "series", "aria-label": `${title}: series` }, entries.map((e) => dom.html("li", {}, e.button))), readout);
   }

@@ -20,10 +20,24 @@
       time.measured_s !== null && dom.svg("line", { class: "whisker", x1: width(time.measured_low_s), x2: width(time.measured_high_s), y1: 5, y2: 5 }));
   }
 
+  // Every iteration of the run that another one follows, beside the prediction, whose timeline has no interval.
+  function iterations({ iteration }, trace) {
+    const rows = timeline.iterationTimes(trace, 0);
+    if (rows.length < 2) return null;
+    return dom.section({ title: "Iterations of the run", print: 2 }, "A mark is one measured iteration, the first at the top; lines are their median and the prediction.",
+      samples.strip({ title: "Iteration", note: `${rows.length} measured`, values: rows.map((row) => row.time), write: format.time, marks: [
+        { name: "median", value: iteration.measured_s, kind: "measured" }, { name: "predicted", value: iteration.predicted_s, kind: "predicted" }] }),
+      dom.folded(`Data: ${rows.length} iterations`, () => dom.table({ caption: "Iterations of the run", rows, columns: [
+        { title: "iteration", text: (row) => String(row.iteration) },
+        { title: "measured", value: (row) => row.time, text: (row) => format.time(row.time) },
+        { title: "of the prediction", value: (row) => row.time / iteration.predicted_s - 1, text: (row) => format.signedPercent(row.time / iteration.predicted_s - 1) },
+      ] })));
+  }
+
   function comparison(document, { timeline: trace }) {
     const { iteration } = document;
     const axis = bars.axisFor(document.parts.flatMap((part) => [part.measured_high_s ?? 0, part.predicted_s ?? 0]).filter((x) => x > 0), Math.max(...document.parts.map((part) => part.measured_s ?? 0), 1e-9));
-    const side = (one) => `${one.provenance}: ${one.file}, ${one.title}, rank ${one.rank}, ${one.complete_iterations} whole iterations`;
+    const side = (one) => `${one.provenance}: ${one.file}, ${one.title}, rank ${one.rank}, ${format.count(one.complete_iterations, "whole iteration")}`;
     return {
       kind: "Measured beside predicted", title: `${document.model} on ${document.ranks} ranks`,
       facts: [document.strategy, `${document.wire_type} on the wire`, document.overlap],
@@ -38,9 +52,10 @@
           bars.legend([["measured", "measured"], ["predicted", "predicted"]]),
           dom.table({ caption: "Where the iteration goes", rows: document.parts, columns: [
             { title: "part", text: (part) => part.part },
-            { title: "time", className: "bar", head: bars.ticks(axis, format.time), cell: (part) => pair(axis, part, `${part.part}: measured ${format.time(part.measured_s)}, predicted ${format.time(part.predicted_s)}`) },
+            { title: "time", className: "bar", head: bars.ticks(axis, format.timesUpTo(axis.limit)), cell: (part) => pair(axis, part, `${part.part}: measured ${format.time(part.measured_s)}, predicted ${format.time(part.predicted_s)}`) },
             ...difference(),
           ] })),
+        iterations(document, trace),
         ...sections.timelines(trace, "Measured over predicted, moved so that an iteration of each begins at the same time.", null, "A run shows several iterations, a prediction two of its steady state."),
         document.buckets.length > 0 && dom.section({ title: "Buckets", print: 1 }, "The transfer of each bucket, and for how long computation stood still for it; the largest difference first.",
           dom.openIfShort(document.buckets, `Data: ${document.buckets.length} buckets`, () => dom.table({ caption: "Buckets", rows: document.buckets, columns: [

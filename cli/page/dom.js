@@ -1,12 +1,16 @@
 // Elements. Texts become text nodes, so that no name of a document is ever read as markup.
 const dom = (() => {
+  const listening = new WeakSet(); // elements with listeners of their own
+
   function filled(element, attributes, children) {
     for (const [name, value] of Object.entries(attributes)) {
       if (value === undefined || value === null || value === false) continue;
-      if (typeof value === "function") element.addEventListener(name, value);
-      else element.setAttribute(name, value === true ? "" : value);
+      if (typeof value === "function") {
+        element.addEventListener(name, value);
+        listening.add(element);
+      } else element.setAttribute(name, value === true ? "" : value);
     }
-    element.append(...children.flat(3).filter((child) => child !== undefined && child !== null && child !== false));
+    element.append(...children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false));
     return element;
   }
 
@@ -37,9 +41,8 @@ const dom = (() => {
   // A table that the user opens, below the chart that shows the same numbers.
   const folded = (summary, make) => {
     const details = html("details", {}, html("summary", {}, summary));
-    details.addEventListener("toggle", () => {
-      if (details.open && details.childElementCount === 1) details.append(make());
-    });
+    details.fill = () => details.open && details.childElementCount === 1 && details.append(make());
+    details.addEventListener("toggle", details.fill);
     return details;
   };
 
@@ -50,11 +53,76 @@ const dom = (() => {
   // where a printed page is full.
   function section(title, note, ...content) {
     const { title: text, print } = typeof title === "string" ? { title } : title;
-    return html("section", { "data-print": print }, html("h2", {}, text), note && html("p", { class: "note" }, note), content);
+    return html("section", { "data-print": print, "data-title": text }, html("h2", {}, text), note && html("p", { class: "note" }, note), content);
+  }
+
+  // Makes the children of `element` what `fresh` is. What is alike stays, and with it the places of all, the
+  // focus and how far a table is scrolled. Figures are put in whole, for their listeners refer to each other.
+  function become(element, fresh) {
+    let old = element.firstChild;
+    for (const node of fresh) {
+      let found = old;
+      while (found && !isAlike(found, node)) found = found.nextSibling;
+      if (!found) {
+        element.insertBefore(node, old);
+        continue;
+      }
+      while (old !== found) old = removed(old);
+      old = found.nextSibling;
+      if (node.nodeType === Node.TEXT_NODE) {
+        if (found.data !== node.data) found.data = node.data;
+      } else if (["FIGURE", "DETAILS"].includes(node.nodeName) || listening.has(node)) {
+        if (found.open) {
+          node.open = true;
+          node.fill();
+        }
+        found.replaceWith(node);
+      } else {
+        for (const name of found.getAttributeNames()) if (!node.hasAttribute(name)) found.removeAttribute(name);
+        for (const name of node.getAttributeNames()) {
+          const value = node.getAttribute(name);
+          if (found.getAttribute(name) !== value) found.setAttribute(name, value);
+        }
+        become(found, [...node.childNodes]);
+      }
+    }
+    while (old) old = removed(old);
+  }
+
+  const isAlike = (a, b) => a.nodeName === b.nodeName && a.dataset?.title === b.dataset?.title;
+  function removed(node) {
+    const next = node.nextSibling;
+    node.remove();
+    return next;
+  }
+
+  // How wide a text of charts is, in pixels. Names come again with every answer, so that widths are kept.
+  const ruler = document.createElement("canvas").getContext("2d");
+  ruler.font = "11px system-ui, sans-serif";
+  const textWidths = new Map();
+  function textWidth(text) {
+    let width = textWidths.get(text);
+    if (width === undefined) {
+      if (textWidths.size > 10000) textWidths.clear();
+      width = ruler.measureText(text).width;
+      textWidths.set(text, width);
+    }
+    return width;
+  }
+
+  // The text, or as much of it as there is room for and an ellipsis. Names differ at their ends more often
+  // than in their middles.
+  function shortened(text, room) {
+    if (textWidth(text) <= room) return text;
+    for (let kept = text.length - 1; kept > 1; --kept) {
+      const short = `${text.slice(0, Math.ceil(kept / 2))}…${text.slice(text.length - Math.floor(kept / 2))}`;
+      if (textWidth(short) <= room) return short;
+    }
+    return "…";
   }
 
   const button = (text, label, act, attributes = {}) =>
     html("button", { type: "button", "aria-label": label, title: label, click: act, ...attributes }, text);
 
-  return { html, svg, table, folded, openIfShort, section, button };
+  return { html, svg, table, folded, openIfShort, section, become, textWidth, shortened, button };
 })();

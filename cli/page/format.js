@@ -1,11 +1,13 @@
 // How numbers are written for people: four significant digits and a unit, as the command's tables have
 // them. Times are in seconds, sizes in bytes.
 const format = (() => {
+  const whole = new Intl.NumberFormat("en-US");
+
   function number(x, digits = 4) {
     if (x === null || x === undefined || !Number.isFinite(x)) return "–";
     const rounded = Number(x.toPrecision(digits));
     if (rounded !== 0 && Math.abs(rounded) < 1e-4) return rounded.toExponential();
-    return Math.abs(rounded) >= 10000 ? Math.round(x).toLocaleString("en-US") : String(rounded);
+    return (Math.abs(rounded) >= 10000 ? whole.format(Math.round(x)) : String(rounded)).replace("-", "−");
   }
 
   const scaled = (units) => (x, digits) => {
@@ -16,7 +18,8 @@ const format = (() => {
     return `${number(x / factor, digits)} ${unit}`;
   };
 
-  const anyTime = scaled([[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]]);
+  const times = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
+  const anyTime = scaled(times);
   // Less than a picosecond is what rounding leaves.
   const time = (x, digits) => anyTime(Math.abs(x) < 1e-12 && x !== null ? 0 : x, digits);
   const bytes = scaled([[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [1, "B"]]);
@@ -37,6 +40,13 @@ const format = (() => {
     return (share > 0 ? "+" : "") + text.replace("-", "−");
   }
   const throughput = (x) => (x === null || x === undefined ? "–" : `${number(x)} /s`);
+
+  // Writes the times of an axis in one unit, that of its largest.
+  function timesUpTo(most) {
+    const [factor, unit] = times.find(([f]) => Number(most.toPrecision(4)) >= f) || times.at(-1);
+    return (x) => `${number(x / factor)} ${unit}`;
+  }
+  const count = (n, one, many = `${one}s`) => `${number(n)} ${n === 1 ? one : many}`;
 
   // "287.8 – 358.1 ms": both ends in the unit of the larger one.
   function interval(low, high, write = time) {
@@ -66,5 +76,5 @@ const format = (() => {
     return values;
   }
 
-  return { ticks, number, time, bytes, size, rate, percent, signedPercent, throughput, interval, figure };
+  return { ticks, number, count, time, timesUpTo, bytes, size, rate, percent, signedPercent, throughput, interval, figure };
 })();

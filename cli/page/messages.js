@@ -72,6 +72,7 @@
         charts.lines({ title: "Time by size", x, y: timeAxis, strong: fit.name, series: [measured, fit] }),
         charts.lines({ title: "Residual", note: `root mean square ${format.percent(one.residual)}`, x, strong: error.name, series: [error],
           y: { label: "measured over fitted, %", size: 48, write: (v) => `${format.number(v, 3)} %` } })),
+      spread(one),
       dom.table({ caption: `Pieces of the fit: ${one.title}`, rows: one.pieces, columns: [
         { title: "from", text: (p) => format.size(p.from_bytes) },
         { title: "alpha", value: (p) => p.alpha_s, text: (p) => format.time(p.alpha_s) },
@@ -90,6 +91,18 @@
       ] })));
   }
 
+  // All samples of a curve, where a size has more than one: each over the fit at its size.
+  function spread(one) {
+    const at = new Map(one.sizes.map((size) => [size.bytes, size]));
+    const found = one.samples.filter((sample) => at.get(sample.bytes)?.fitted_s > 0);
+    if (found.length < 2 * one.sizes.length) return null;
+    const values = found.map((sample) => sample.time_s / at.get(sample.bytes).fitted_s - 1);
+    const inside = found.filter((sample) => at.get(sample.bytes).low_s <= sample.time_s && sample.time_s <= at.get(sample.bytes).high_s).length;
+    return samples.histogram({ title: "Samples over the fit", values, write: format.signedPercent,
+      note: `${found.length} measured; ${format.percent(inside / found.length, 0)} of them inside the 90 % interval of their size`,
+      marks: [{ name: "fit", value: 0, kind: "predicted" }, { name: "median", value: samples.median(values), kind: "measured" }] });
+  }
+
   // Layers that a profile times, and rates of kernels.
   function layers(profile) {
     const rows = profile.layers || [];
@@ -100,13 +113,31 @@
       bars.legend([["forward", "forward"], ["backward", "backward"]]),
       dom.openIfShort(rows, `Data: ${rows.length} layers`, () => dom.table({ caption: "Layers", rows, columns: [
         { title: "layer", text: (r) => r.layer },
-        { title: "time", className: "bar", head: bars.ticks(axis, format.time), cell: (r) =>
+        { title: "time", className: "bar", head: bars.ticks(axis, format.timesUpTo(axis.limit)), cell: (r) =>
           bars.bar({ axis, parts: [{ kind: "forward", value: r.forward_s.value }, { kind: "backward", value: r.backward_s.value }], label: `${r.layer}: ${format.time(total(r))}` }) },
         { title: "forward", value: (r) => r.forward_s.value, text: (r) => format.time(r.forward_s.value) },
         { title: "backward", value: (r) => r.backward_s.value, text: (r) => format.time(r.backward_s.value) },
         { title: "batch", value: (r) => r.batch_per_rank, text: (r) => String(r.batch_per_rank) },
         { title: "precision", text: (r) => r.precision },
       ] })));
+  }
+
+  // What kernels move in a second.
+  function rates(profile) {
+    const rows = profile.rates || [];
+    if (rows.length === 0) return null;
+    const figure = (row) => (typeof row.bytes_per_s === "number" ? { value: row.bytes_per_s, low: row.bytes_per_s, high: row.bytes_per_s } : row.bytes_per_s);
+    const axis = bars.axisFor(rows.map((row) => figure(row).high), Math.max(...rows.map((row) => figure(row).value)));
+    return dom.section({ title: "Rates of kernels", print: 2 }, "Bytes that a rank copies, casts or reduces in a second; the line is the 90 % interval.",
+      dom.table({ caption: "Rates of kernels", rows, columns: [
+        { title: "kernel", text: (row) => row.kind },
+        { title: "type", text: (row) => row.type },
+        { title: "rate", className: "bar", head: bars.ticks(axis, (v) => format.rate(v)), cell: (row) =>
+          bars.bar({ axis, parts: [{ kind: "measured", value: figure(row).value }], low: figure(row).low, high: figure(row).high, label: `${row.kind} ${row.type}: ${format.rate(figure(row).value)}` }) },
+        { title: "rate", value: (row) => figure(row).value, text: (row) => format.rate(figure(row).value) },
+        { title: "90 % interval", className: "number", text: (row) => format.interval(figure(row).low, figure(row).high, format.rate) },
+        { title: "provenance", text: (row) => figure(row).provenance || "" },
+      ] }));
   }
 
   function fits(document, { profile }) {
@@ -118,8 +149,9 @@
         worst !== null && { name: "Largest residual", value: format.percent(worst), note: "root mean square of measured over fitted" },
         document.curves.length > 0 && { name: "Samples", value: format.number(document.curves.reduce((sum, one) => sum + one.samples.length, 0)), note: "measured" },
         profile.layers?.length > 0 && { name: "Layers", value: String(profile.layers.length), note: "measured" },
+        profile.rates?.length > 0 && { name: "Rates of kernels", value: String(profile.rates.length), note: "measured" },
       ].filter(Boolean),
-      sections: [...sections.warnings(document.remarks, "Note"), ...document.curves.map(curve), layers(profile)],
+      sections: [...sections.warnings(document.remarks, "Note"), ...document.curves.map(curve), layers(profile), rates(profile)],
     };
   }
 

@@ -9,32 +9,53 @@
     { kind: "input", value: row.input_wait_s },
   ];
 
+  // How many types travel: one alone is named in the headline.
+  const wires = (rows) => new Set(rows.map((row) => row.wire_type)).size;
+
   // The strategies of one number of ranks as bars, the shortest iteration first. Rows that a library's own
   // model timed come last, for they are not ranked with ours.
   function strategies(part) {
     const rows = [...part.strategies].sort((a, b) => b.ranked - a.ranked || a.iteration_s - b.iteration_s);
     const best = bestOf(part);
     const axis = bars.axisFor(rows.map((row) => row.iteration_high_s), best.iteration_s);
-    const hasMean = rows.some((row) => row.iteration_mean_s !== undefined);
     return [
       bars.legend([["compute", "computation"], ["update", "update"], ["exposed", "exposed communication"],
         ...(rows.some((row) => row.input_wait_s > 0) ? [["input", "waiting for input"]] : [])]),
       dom.table({ caption: "Iteration of every strategy", rows, marked: (row) => row === best, columns: [
         { title: "strategy", text: (row) => row.name },
-        { title: "wire", className: "secondary", text: (row) => row.wire_type },
-        { title: "iteration", className: "bar", head: bars.ticks(axis, format.time), cell: (row) =>
+        ...(wires(rows) > 1 ? [{ title: "wire", className: "secondary", text: (row) => row.wire_type }] : []),
+        { title: "iteration", className: "bar", head: bars.ticks(axis, format.timesUpTo(axis.limit)), cell: (row) =>
           bars.bar({ axis, parts: parts(row), low: row.iteration_low_s, high: row.iteration_high_s,
             label: `${row.name}: ${format.time(row.iteration_s)}` }) },
         { title: "iteration", value: (row) => row.iteration_s, text: (row) => format.time(row.iteration_s) },
         { title: "90 % interval", className: "number", text: (row) => format.interval(row.iteration_low_s, row.iteration_high_s) },
-        ...(hasMean ? [{ title: "mean", value: (row) => row.iteration_mean_s, text: (row) => format.time(row.iteration_mean_s) },
-          { title: "p99", value: (row) => row.iteration_p99_s, text: (row) => format.time(row.iteration_p99_s) }] : []),
         { title: "samples", value: (row) => row.throughput_per_s, text: (row) => format.throughput(row.throughput_per_s) },
         { title: "efficiency", value: (row) => row.efficiency, text: (row) => format.percent(row.efficiency) },
         { title: "exposed", value: (row) => row.exposed_communication_s, text: (row) => format.time(row.exposed_communication_s) },
         { title: "buckets", value: (row) => row.buckets, text: (row) => String(row.buckets) },
       ] }),
     ];
+  }
+
+  // What stragglers make of the iteration: quantiles of the draws, which themselves the document does not have.
+  function stragglers(document) {
+    if (!document.stragglers) return null;
+    const rows = document.strategies.filter((row) => row.iteration_mean_s !== undefined).sort((a, b) => a.iteration_mean_s - b.iteration_mean_s);
+    const axis = bars.axisFor(rows.map((row) => row.iteration_p99_high_s), rows[0].iteration_mean_s);
+    const draws = document.stragglers.monte_carlo_iterations;
+    return dom.section({ title: "Iterations with stragglers", print: 3 }, `Of ${format.number(draws)} drawn iterations: the bar is the iteration without stragglers, the line goes from the 50th to the 99th percentile, and the mark is the mean.`,
+      dom.table({ caption: "Iterations with stragglers", rows, columns: [
+        { title: "strategy", text: (row) => row.name },
+        { title: "iteration", className: "bar", head: bars.ticks(axis, format.timesUpTo(axis.limit)), cell: (row) =>
+          bars.bar({ axis, parts: [{ kind: "forward", value: row.iteration_s }], low: row.iteration_p50_s, high: row.iteration_p99_s, mark: row.iteration_mean_s,
+            label: `${row.name}: ${format.time(row.iteration_p50_s)} to ${format.time(row.iteration_p99_s)}, mean ${format.time(row.iteration_mean_s)}` }) },
+        { title: "without", value: (row) => row.iteration_s, text: (row) => format.time(row.iteration_s) },
+        { title: "mean", value: (row) => row.iteration_mean_s, text: (row) => format.time(row.iteration_mean_s) },
+        { title: "p50", value: (row) => row.iteration_p50_s, text: (row) => format.time(row.iteration_p50_s) },
+        { title: "its 90 % interval", className: "number secondary", text: (row) => format.interval(row.iteration_p50_low_s, row.iteration_p50_high_s) },
+        { title: "p99", value: (row) => row.iteration_p99_s, text: (row) => format.time(row.iteration_p99_s) },
+        { title: "its 90 % interval", className: "number secondary", text: (row) => format.interval(row.iteration_p99_low_s, row.iteration_p99_high_s) },
+      ] }));
   }
 
   // What is not ranked, and what is missing.
@@ -69,6 +90,7 @@
         ...sections.warnings(document.warnings),
         dom.section("Strategies", `Bars are the iteration; lines across their ends are its 90 % interval: ${sections.interval}.${tied ? ` Within 0.1 % of the best: ${tied}.` : ""}`,
           strategies(document), notes(document)),
+        stragglers(document),
         ...sections.timelines(trace, `${best.name}, predicted.`),
         sections.restsOn(document, best.compute_source),
       ],
@@ -178,8 +200,8 @@
         dom.section("Gain over strategies", "By how much the iteration of each strategy is longer than that of the tuned plan. All times are predicted.",
           dom.table({ caption: "The tuned plan beside every strategy", rows, marked: (row) => row.isTuned, columns: [
             { title: "strategy", text: (row) => row.name },
-            { title: "wire", className: "secondary", text: (row) => row.wire_type },
-            { title: "iteration", className: "bar", head: bars.ticks(axis, format.time), cell: (row) =>
+            ...(wires(rows) > 1 ? [{ title: "wire", className: "secondary", text: (row) => row.wire_type }] : []),
+            { title: "iteration", className: "bar", head: bars.ticks(axis, format.timesUpTo(axis.limit)), cell: (row) =>
               bars.bar({ axis, parts: [{ kind: "compute", value: row.iteration_s }], label: `${row.name}: ${format.time(row.iteration_s)}` }) },
             { title: "iteration", value: (row) => row.iteration_s, text: (row) => format.time(row.iteration_s) },
             { title: "longer by", value: (row) => row.gain, text: (row) => (row.isTuned ? "" : format.signedPercent(row.gain)) },

@@ -10,19 +10,19 @@
   const copy = (button) =>
     navigator.clipboard?.writeText(about.command).then(() => { button.textContent = "copied"; }, () => {});
 
-  document.getElementById("page").append(
+  document.getElementById("page").append(...[
     html("header", {},
       html("div", {}, html("p", { class: "kind" }, `Paceline · ${report.kind}`), html("h1", {}, report.title),
         html("p", { class: "facts" }, report.facts.join(" · "))),
       html("div", { class: "tools" }, dom.button("Light / dark", "change between the light and the dark theme", view.toggleTheme),
         dom.button("Print", "print, or save as PDF", () => print()))),
-    html("dl", { class: "headline" }, report.headline.map((fact) =>
-      html("div", {}, html("dt", {}, fact.name), html("dd", {}, fact.value, fact.note && html("small", {}, fact.note))))),
+    report.headline.length > 0 && sections.headline(report.headline),
     ...report.sections.filter(Boolean),
     html("footer", {},
       html("p", { id: "unprinted" }),
       html("p", {}, `paceline ${about.version} made this report from one command: `, html("code", {}, about.command), " ",
         dom.button("copy", "copy the command", (event) => copy(event.target), { class: "screen" })),
-      html("p", {}, "The data of its tables are in this file, as JSON. Charts of lines are drawn by uPlot (MIT license, © 2022 Leon Sorokin).")));
+      html("p", {}, "The data of its tables are in this file, as JSON. Charts of lines are drawn by uPlot (MIT license, © 2022 Leon Sorokin).")),
+  ].filter(Boolean));
   view.start();
 }

@@ -79,7 +79,7 @@
   function reproduction(document) {
     const { rows } = document;
     return {
-      kind: "Predicted beside published", title: document.title, facts: [`${rows.length} rows`, document.name], headline: summaryFacts(document.summary),
+      kind: "Predicted beside published", title: document.title, facts: [format.count(rows.length, "row"), document.name], headline: summaryFacts(document.summary),
       sections: [
         dom.section("Predicted and published", "A mark is the speed that we predict over the published one, on a logarithmic axis; its line is the 90 % interval.",
           legend(), rows.length <= 60 ? rowsTable("Predicted and published", rows)
@@ -113,7 +113,7 @@
           { title: "worst", value: (s) => Math.max(...errors(s)), text: (s) => format.percent(Math.max(...errors(s))) },
           { title: "inside", value: (s) => open(s).filter((r) => r.inside).length / open(s).length, text: (s) => format.percent(open(s).filter((r) => r.inside).length / open(s).length, 0) },
         ] })),
-      dom.section("Rows of each source", null, sources.map((source) => dom.folded(`${source.title}: ${source.rows.length} rows`, () => rowsTable(source.title, source.rows))))],
+      dom.section("Rows of each source", null, sources.map((source) => dom.folded(`${source.title}: ${format.count(source.rows.length, "row")}`, () => rowsTable(source.title, source.rows))))],
     };
   }
 

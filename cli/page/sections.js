@@ -24,6 +24,9 @@ const sections = (() => {
     return facts;
   }
 
+  // A text whose commands stand in backquotes.
+  const quoted = (text) => text.split("`").map((part, i) => (i % 2 ? dom.html("code", {}, part) : part));
+
   // Each figure that the predictions rest on, with where it comes from.
   function restsOn(document, computeSource) {
     const rows = [...(computeSource ? [{ what: "compute", text: computeSource }] : []), ...(document.rests_on || [])];
@@ -35,9 +38,13 @@ const sections = (() => {
         { title: "value", className: "number", text: (row) => (row.text ? "" : format.figure(row.value, row.unit)) },
         { title: "90 % interval", className: "number", text: (row) => (row.text || row.low === row.high ? "" : format.interval(row.low, row.high, (x) => format.figure(x, row.unit))) },
         { title: "provenance", cell: (row) => (row.provenance ? dom.html("span", { class: `provenance ${row.provenance}` }, row.provenance) : "") },
-        { title: "source", className: "wide", text: (row) => row.text || (row.source === rows[rows.indexOf(row) - 1]?.source ? "as above" : row.source) },
+        { title: "source", className: "wide", cell: (row) => quoted(row.text || (row.source === rows[rows.indexOf(row) - 1]?.source ? "as above" : row.source)) },
       ] }));
   }
+
+  // What a reader wants first.
+  const headline = (facts) => dom.html("dl", { class: "headline", "data-facts": facts.length }, facts.map((fact) =>
+    dom.html("div", {}, dom.html("dt", {}, fact.name), dom.html("dd", {}, fact.value, fact.note && dom.html("small", {}, fact.note)))));
 
   const warnings = (list, word = "Warning") => (list?.length > 0
     ? [dom.html("div", { class: "warning", role: "note" }, list.map((text) => dom.html("p", {}, `${word}: ${text}`)))] : []);
@@ -57,7 +64,7 @@ const sections = (() => {
     return made;
   }
 
-  return { interval, factsOf, restsOn, warnings, timelines };
+  return { interval, headline, factsOf, restsOn, warnings, timelines };
 })();
 
 // How a document of a schema (docs/formats.md) becomes a report: functions that take the document as --json

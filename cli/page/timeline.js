@@ -41,6 +41,12 @@ const timeline = (() => {
     return [...starts.entries()].sort((a, b) => a[0] - b[0]).map(([iteration, start]) => ({ iteration, start }));
   }
 
+  // How long each iteration of a process takes: from its first task of computation to that of the next one.
+  function iterationTimes(trace, process) {
+    const starts = iterationsOf(lanesOf(trace), process);
+    return starts.slice(1).map(({ start }, i) => ({ iteration: starts[i].iteration, time: start - starts[i].start }));
+  }
+
   // Where the compute lane of a process stands still while a bucket is on its way.
   function exposedOf(lanes, process) {
     const compute = lanes.find((lane) => lane.process === process && isCompute(lane));
@@ -98,8 +104,6 @@ const timeline = (() => {
     return [from, Math.min(end, to)];
   }
 
-  const left = 132; // the names of lanes
-
   // How high lanes of communication streams are, and how far apart.
   const thickness = (streams) => (streams <= 4 ? { size: 24, gap: 3 } : streams <= 10 ? { size: 12, gap: 2 } : { size: Math.max(1, 140 / streams), gap: 0 });
 
@@ -109,7 +113,7 @@ const timeline = (() => {
     const end = Math.max(...lanes.flatMap((lane) => lane.events.map((event) => event.end)), 1e-9);
     let [from, to] = firstView(lanes, processes, end);
     let chosen = null; // {lane, index}
-    const readout = dom.html("p", { class: "readout", "aria-live": "polite" });
+    const readout = dom.html("p", { class: "readout", "aria-live": "polite" }, "Point at a task to read it, or choose one with the arrow keys.");
     const area = dom.html("div", { class: "lanes", tabindex: "0", role: "group",
       "aria-label": "Timeline by resource. Left and right choose a task, up and down a lane, plus and minus zoom, 0 shows all.",
       keydown: onKey, wheel: onWheel, pointerdown: onDown, dblclick: () => show(0, end), pointermove: onHover });
@@ -118,7 +122,7 @@ const timeline = (() => {
     let height = 0;
     processes.forEach((process, pid) => {
       if (processes.length > 1) {
-        rows.push({ group: `${process.provenance}: ${process.strategy}, ${format.time(process.period_us / 1e6)} an iteration`, y: height, height: 17 });
+        rows.push({ group: `${process.provenance}: ${process.strategy}, ${format.time(process.period_us / 1e6)} an iteration${process.provenance === "measured" ? " on average" : ""}`, y: height, height: 17 });
         height += 17;
       }
       const own = lanes.filter((l) => l.process === pid);
@@ -134,7 +138,9 @@ const timeline = (() => {
     });
     const laneRows = rows.filter((row) => row.lane);
 
-    const width = () => Math.max(60, area.clientWidth - left);
+    let full = 0; // width with the names of lanes
+    let left = 0; // width of these
+    const width = () => Math.max(60, full - left);
     const x = (time) => left + ((time - from) / (to - from)) * width();
     const timeAt = (px) => from + ((px - left) / width()) * (to - from);
 
@@ -147,33 +153,37 @@ const timeline = (() => {
     }
     const zoom = (factor, at = (from + to) / 2) => show(at - (at - from) / factor, at + (to - at) / factor);
 
+    // Tasks of one kind are one path: a page has far fewer elements than a timeline has tasks.
     function drawLane({ lane, y, height: size }) {
-      const parts = [dom.svg("rect", { class: "floor", x: left, y, width: width(), height: size })];
+      const paths = new Map();
+      const names = [];
       for (const one of visible(lane.events, from, to, (to - from) / width())) {
         const [a, b] = [Math.max(left, x(one.start)), Math.min(left + width(), x(one.end))];
         if (b < left || a > left + width()) continue;
-        parts.push(dom.svg("rect", { class: `fill-${one.kind}`, x: a, y, width: Math.max(0.6, b - a - (b - a > 3 ? 0.6 : 0)), height: size }));
+        const wide = Math.max(0.6, b - a - (b - a > 3 ? 0.6 : 0));
+        paths.set(one.kind, `${paths.get(one.kind) || ""}M${a.toFixed(2)} ${y}h${wide.toFixed(2)}v${size}h${-wide.toFixed(2)}z`);
         const text = one.count === 1 ? label(one.event) : "";
-        if (size > 20 && text && b - a > 6.4 * text.length + 6)
-          parts.push(dom.svg("text", { class: "task", x: a + 4, y: y + size / 2 + 4 }, text));
+        if (size > 20 && text && b - a > 14 && b - a > dom.textWidth(text) + 8)
+          names.push(dom.svg("text", { class: `task on-${one.kind}`, x: a + 4, y: y + size / 2 + 4 }, text));
       }
+      const parts = [dom.svg("rect", { class: "floor", x: left, y, width: width(), height: size }),
+        [...paths].map(([kind, d]) => dom.svg("path", { class: `fill-${kind}`, d }))];
       if (isCompute(lane)) {
         for (const gap of exposedOf(lanes, lane.process)) {
           const [a, b] = [Math.max(left, x(gap.start)), Math.min(left + width(), x(gap.end))];
           if (b > a) parts.push(dom.svg("rect", { fill: "url(#hatch)", x: a, y, width: Math.max(0.8, b - a), height: size }));
         }
       }
-      return parts;
+      return [parts, names];
     }
 
     function draw() {
-      if (area.clientWidth === 0) return;
       const floor = height + 2;
       const content = [dom.svg("defs", {}, dom.svg("pattern", { id: "hatch", width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
         dom.svg("rect", { width: 2.4, height: 5, class: "fill-exposed" })))];
       for (const row of rows) {
         if (row.group) content.push(dom.svg("text", { class: "group", x: 0, y: row.y + 12 }, row.group));
-        else content.push(drawLane(row), row.name && dom.svg("text", { x: 0, y: row.y + Math.max(row.height, 12) / 2 + 4 }, row.name));
+        else content.push(drawLane(row), row.name && dom.svg("text", { x: 0, y: row.y + Math.max(row.height, 12) / 2 + 4 }, dom.shortened(row.name, left - 8)));
       }
       let named = -Infinity;
       for (const { start, iteration } of iterationsOf(lanes, 0)) {
@@ -183,10 +193,11 @@ const timeline = (() => {
         named = x(start);
         content.push(dom.svg("text", { x: named + 3, y: floor + 25 }, `iteration ${iteration}`));
       }
+      const write = format.timesUpTo(to);
       for (const tick of format.ticks(from, to, width() / 95)) {
         const isLast = x(tick) > left + width() - 24;
         content.push(dom.svg("line", { class: "grid", x1: x(tick), x2: x(tick), y1: height - 2, y2: floor + 3 }),
-          dom.svg("text", { x: x(tick), y: floor + 14, "text-anchor": isLast ? "end" : tick === 0 ? "start" : "middle" }, format.time(tick)));
+          dom.svg("text", { x: x(tick), y: floor + 14, "text-anchor": isLast ? "end" : tick === 0 ? "start" : "middle" }, write(tick)));
       }
       if (chosen) {
         const row = laneRows[chosen.lane];
@@ -265,7 +276,12 @@ const timeline = (() => {
       if (found) readout.textContent = `${row.lane.name}: ${described(found)}`;
     }
 
-    view.drawn(draw);
+    const namesWide = Math.max(...rows.map((row) => (row.name ? dom.textWidth(row.name) : 0))) + 10;
+    view.drawn(area, (found) => {
+      full = found;
+      left = Math.min(namesWide, 0.4 * full);
+      draw();
+    });
     const shownKinds = [...new Map(lanes.flatMap((lane) => lane.events.map((e) => kindOf(e))).map((k) => [k[1], k])).values()];
     const hasExposed = processes.some((_, pid) => exposedOf(lanes, pid).length > 0);
     return dom.html("figure", {},
@@ -349,5 +365,5 @@ const timeline = (() => {
     ] });
   }
 
-  return { chart, lanesOf, totalsTable, tasksTable, isCompute, isCommunication };
+  return { chart, lanesOf, iterationTimes, totalsTable, tasksTable, isCompute, isCommunication };
 })();

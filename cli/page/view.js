@@ -5,7 +5,8 @@ const view = (() => {
   const prefersDark = matchMedia("(prefers-color-scheme: dark)");
   const whole = [];
   const parts = [whole];
-  let drawings = whole; // to which a drawing is added
+  let drawings = whole; // to which a drawing is added, as {area, draw}
+  const colors = new Map(); // of the theme that is shown
   const A4 = { width: 688, height: 960 }; // CSS pixels within the margins of page.css, less what printed letters are wider
   const leastZoom = 0.74; // 7 points
   let chosen = null; // by the user; null: as the system says
@@ -14,19 +15,25 @@ const view = (() => {
   function apply() {
     const isDark = !isPrinting && (chosen ? chosen === "dark" : prefersDark.matches);
     root.dataset.theme = isDark ? "dark" : "light";
+    colors.clear();
   }
 
-  function drawAll() {
-    for (const part of parts) for (const draw of part) draw();
+  // All widths are read before anything is drawn, so that the page is laid out once for all of them; not at
+  // all where the caller knows the width.
+  function drawEach(list, width) {
+    const widths = list.map(({ area }) => width || area.clientWidth);
+    list.forEach(({ draw }, i) => widths[i] > 0 && draw(widths[i]));
   }
 
-  // Calls `draw` once it is on the page, and whenever it looks different.
-  function drawn(draw) {
-    drawings.push(draw);
+  const drawAll = () => drawEach(parts.flat());
+
+  // Calls `draw` with the width of `area` once that is on the page, and whenever it looks different.
+  function drawn(area, draw) {
+    drawings.push({ area, draw });
   }
 
   // A part of the page that is made again and again: `make` returns what f() does, and forgets the
-  // drawings that it made before; `draw` draws them.
+  // drawings that it made before; `draw` draws them, each as wide as is said or as its area is.
   function part() {
     const own = [];
     parts.push(own);
@@ -39,10 +46,13 @@ const view = (() => {
         drawings = whole;
       }
     }
-    return { make, draw: () => own.forEach((draw) => draw()) };
+    return { make, draw: (width) => drawEach(own, width) };
   }
 
-  const color = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim();
+  function color(name) {
+    if (!colors.has(name)) colors.set(name, getComputedStyle(root).getPropertyValue(`--${name}`).trim());
+    return colors.get(name);
+  }
 
   function toggleTheme() {
     chosen = root.dataset.theme === "dark" ? "light" : "dark";
@@ -56,6 +66,8 @@ const view = (() => {
     isPrinting = true;
     root.dataset.print = "";
     apply();
+    // What has only a title and what a printed page does not open.
+    for (const section of document.querySelectorAll("section")) section.toggleAttribute("data-bare", [...section.children].every((child) => child.matches("h2, .note, details")));
     const main = document.querySelector("main");
     const heightAt = (zoom) => {
       main.style.zoom = zoom;

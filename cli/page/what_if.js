@@ -122,7 +122,7 @@
 
   function listControl(name) {
     const { label, list } = controls[name];
-    const select = html("select", { id: name, name, change: () => { chosen[name] = select.value; clamp(); changed(); } },
+    const select = html("select", { id: name, name, change: () => { chosen[name] = select.value; clamp(); forgetHeights(); changed(); } },
       list().map((entry) => html("option", { value: entry.name, title: entry.description }, entry.name)));
     const box = html("div", { class: "control" }, html("label", { for: name }, label), select);
     return { box, show() { select.value = chosen[name]; select.title = list().find((entry) => entry.name === chosen[name])?.description || ""; } };
@@ -143,11 +143,17 @@
     const box = html("div", { class: "control" }, html("div", {}, html("label", { for: name }, label), shown), slider);
     return { box, show() {
       values = valuesOf(name);
-      slider.max = String(values.length - 1);
-      slider.value = String(values.indexOf(chosen[name]));
-      slider.setAttribute("aria-valuetext", text(chosen[name]));
-      if (most) { number.value = chosen[name]; number.max = String(most()); }
-      else shown.textContent = text(chosen[name]);
+      // Only what differs is set: each change lays the control out.
+      const set = (element, property, value) => { if (element[property] !== value) element[property] = value; };
+      set(slider, "max", String(values.length - 1));
+      set(slider, "value", String(values.indexOf(chosen[name])));
+      set(slider, "ariaValueText", text(chosen[name]));
+      if (most) {
+        set(number, "value", chosen[name]);
+        set(number, "max", String(most()));
+      } else {
+        set(shown, "textContent", text(chosen[name]));
+      }
       box.classList.toggle("changed", chosen[name] !== firstOf(control));
     } };
   }
@@ -162,26 +168,54 @@
   const command = html("code", { class: "command", id: "command" });
   const state = html("p", { class: "state", role: "status" });
   const problem = html("p", { class: "warning problem", role: "alert", hidden: true });
-  const now = { box: html("div", { class: "results", id: "prediction" }), part: view.part() };
-  const curve = { box: html("div", { class: "results", id: "curve" }), part: view.part() };
-  const timelines = { box: html("div", { class: "results", id: "timeline" }), part: view.part() };
-  const basis = { box: html("div", { class: "results" }), part: view.part() };
+  const results = (attributes) => ({ box: html("div", { class: "results", ...attributes }), part: view.part() });
+  const now = results({ id: "prediction" });
+  const curve = results({ id: "curve" });
+  curve.box.classList.add("pending");
+  curve.box.append(dom.section("Scaling", "The curve over ranks is being predicted."));
+  const timelines = results({ id: "timeline" });
+  const basis = results({});
   const heading = { title: html("h1", {}, "What if"), facts: html("p", { class: "facts" }) };
 
   function changed() {
     for (const widget of Object.values(widgets)) widget.show();
     command.textContent = commandOf(options());
     document.documentElement.dataset.wanted = queryOf(options());
+    document.documentElement.dataset.wantedCurve = queryOf(options({ curve: true }));
     writeAddress();
     follow();
   }
 
-  // Draws a part of the page anew.
+  // Makes a part of the page what `make` says. What is alike stays where it is (dom.become), and the focus
+  // stays on what is put in anew.
   function put({ box, part }, make) {
-    const content = part.make(make);
-    box.replaceChildren(...content.filter(Boolean));
+    const content = part.make(make).flat().filter(Boolean);
+    const stops = () => [...box.querySelectorAll("button, summary, [tabindex]")];
+    const focused = box.contains(document.activeElement) ? stops().indexOf(document.activeElement) : -1;
+    dom.become(box, content);
+    if (focused >= 0 && !box.contains(document.activeElement)) stops()[focused]?.focus({ preventScroll: true });
     box.classList.remove("stale");
-    part.draw();
+  }
+
+  // What follows the sliders keeps the height that it has had, so that nothing below it moves up and down
+  // with each answer. Another width, network or cluster begins anew, and so does a table that is closed.
+  const widths = new WeakMap();
+  const heights = new ResizeObserver((entries) => {
+    for (const { target, contentRect: { width, height } } of entries) {
+      if (view.printing()) continue;
+      const isSameWidth = widths.get(target) === width;
+      widths.set(target, width);
+      target.style.minHeight = isSameWidth ? `${height}px` : "";
+    }
+  });
+  const kept = () => [heading.facts, ...[now, curve, timelines, basis].map(({ box }) => box)];
+  const forgetHeights = () => kept().forEach((element) => { element.style.minHeight = ""; });
+
+  // What is shown stays until the answer comes; it is marked as old where that takes long enough to be seen.
+  const patience = 150; // ms
+  function whileWaiting(parts, answer) {
+    const timer = setTimeout(() => parts.forEach(({ box }) => box.classList.add("stale")), patience);
+    return answer.finally(() => clearTimeout(timer));
   }
 
   async function fetched(path, list, signal) {
@@ -194,15 +228,14 @@
     }
   }
 
-  const headline = (facts) => html("dl", { class: "headline" }, facts.map((fact) =>
-    html("div", {}, html("dt", {}, fact.name), html("dd", {}, fact.value, fact.note && html("small", {}, fact.note)))));
-
   // One question at a time: the newest follows the one that is on its way, and those between are never
   // asked. The curve takes longer, and is given up where something newer is wanted.
   let isBusy = false;
   let isWanted = false;
   let curveAsked = null;
   let curveShown = "";
+  const shows = (query) => { document.documentElement.dataset.shownCurve = query; };
+
   async function follow() {
     isWanted = true;
     if (isBusy) return;
@@ -212,9 +245,10 @@
       const began = performance.now();
       try {
         const list = options();
-        if (queryOf(options({ curve: true })) !== curveShown) { curveAsked?.abort(); curve.box.classList.add("stale"); }
-        const result = await fetched("predict", list);
-        const trace = await fetched("timeline", list);
+        if (queryOf(options({ curve: true })) !== curveShown) curveAsked?.abort();
+        // The server answers both with one prediction.
+        const both = Promise.all([fetched("predict", list), fetched("timeline", list)]);
+        const [result, trace] = await whileWaiting([now, timelines, basis], both);
         showPrediction(result, trace);
         problem.hidden = true;
         state.textContent = `predicted and drawn in ${format.time((performance.now() - began) / 1000, 2)}`;
@@ -232,18 +266,24 @@
   async function followCurve() {
     const list = options({ curve: true });
     const query = queryOf(list);
-    if (query === curveShown) { curve.box.classList.remove("stale"); return; }
+    if (query === curveShown) {
+      curve.box.classList.remove("stale");
+      shows(query);
+      return;
+    }
     curveAsked?.abort();
     const asked = curveAsked = new AbortController();
     try {
-      const result = await fetched("scale", list, asked.signal);
+      const result = await whileWaiting([curve], fetched("scale", list, asked.signal));
       if (asked.signal.aborted) return;
       curveShown = query;
       showCurve(result, list);
+      shows(query);
     } catch (error) {
       if (asked.signal.aborted) return;
       curve.box.classList.remove("stale");
       curve.box.replaceChildren(html("p", { class: "warning" }, `No curve: ${error.message}`));
+      shows(query);
     }
   }
 
@@ -251,10 +291,11 @@
     let report = null;
     put(now, () => {
       report = reports[result.schema](result, {});
-      return [headline(report.headline), ...report.sections.slice(0, -1)];
+      return [sections.headline(report.headline), ...report.sections.slice(0, -1)];
     });
     put(basis, () => report.sections.slice(-1)); // what the numbers rest on
     put(timelines, () => sections.timelines(trace, `${result.best.name}, predicted.`));
+    timelines.part.draw(widths.get(timelines.box));
     heading.title.textContent = report.title;
     heading.facts.textContent = report.facts.join(" · ");
     document.title = `Paceline: ${report.title}`;
@@ -262,7 +303,9 @@
 
   function showCurve(result, list) {
     put(curve, () => [...reports[result.schema](result, {}).curve,
-      html("p", { class: "note" }, "Curves are without stragglers and with k as chosen for each number of ranks: ", html("code", {}, commandOf(list, "scale")))]);
+      html("p", { class: "note same" }, "Curves are without stragglers and with k as chosen for each number of ranks: ", html("code", {}, commandOf(list, "scale")))]);
+    curve.box.classList.remove("pending");
+    curve.part.draw();
   }
 
   const copy = (button) =>
@@ -286,13 +329,17 @@
           dom.button("Print", "print, or save as PDF", () => print()))),
       html("form", { class: "sliders", submit: (event) => event.preventDefault() },
         Object.values(widgets).map((widget) => widget.box),
-        state, html("div", { class: "tools" }, dom.button("Reset", "set all but network and cluster to what the command takes by default", reset))),
-      html("div", {}, problem, now.box, curve.box, timelines.box, basis.box,
+        problem, state, html("div", { class: "tools" }, dom.button("Reset", "set all but network and cluster to what the command takes by default", reset))),
+      html("div", {}, now.box, curve.box, timelines.box, basis.box,
         dom.section("The same in a terminal", null, command,
           html("div", { class: "tools" }, dom.button("Copy as command", "copy the command that prints these predictions", (event) => copy(event.target)))),
         html("footer", {}, html("p", { id: "unprinted" }),
           html("p", {}, "All times are predicted, by this machine; nothing is sent elsewhere. Charts of lines are drawn by uPlot (MIT license, © 2022 Leon Sorokin)."))));
     view.start();
+    for (const element of kept()) {
+      heights.observe(element);
+      element.addEventListener("toggle", (event) => { if (!event.target.open) element.style.minHeight = ""; }, true);
+    }
     addEventListener("popstate", () => { readAddress(); clamp(); changed(); });
     changed();
   }

@@ -32,7 +32,7 @@ BEGUN = """
 const done = arguments[0];
 const root = document.documentElement.dataset;
 (function look() {
-  if (root.shown && root.shown === root.wanted && document.querySelector("#curve > *") && !document.querySelector(".stale")) done();
+  if (root.shown && root.shown === root.wanted && root.shownCurve === root.wantedCurve && !document.querySelector(".stale")) done();
   else requestAnimationFrame(look);
 })();
 """
@@ -50,7 +50,7 @@ let shown = 0;
   const now = performance.now();
   const isShown = root.shown === root.wanted && !document.querySelector("#prediction.stale, #timeline.stale");
   if (isShown && !shown) shown = now;
-  if (now - began < 60000 && (!isShown || document.querySelector("#curve.stale") || !document.querySelector("#curve > *"))) {
+  if (now - began < 60000 && (!isShown || root.shownCurve !== root.wantedCurve)) {
     requestAnimationFrame(look);
     return;
   }

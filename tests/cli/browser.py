@@ -56,6 +56,10 @@ class Browser:
     def run(self, script, *arguments):
         return self.driver.execute_script(script, *arguments)
 
+    def settle(self):
+        """Waits until the page has drawn what it was told last."""
+        self.driver.execute_async_script("const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 0)));")
+
     def errors(self):
         """What the console has said since the last call."""
         return [entry["message"] for entry in self.driver.get_log("browser")]

@@ -10,6 +10,7 @@ import re
 import tempfile
 import unittest
 
+import page_checks
 from browser import BrowserTest
 from paceline import EXAMPLES, SOURCE, run
 
@@ -67,6 +68,14 @@ REPORTS = {
     "calibrate-import": ("calibrate", "import", str(SOURCE / "tests/golden/imports/nccl_tests/2.13-half-two-nodes.txt")),
     "calibrate-import-layers": ("calibrate", "import", str(SOURCE / "tests/golden/imports/kineto/2.5-named.json"), "--model", str(EXAMPLES / "tiny-net.yaml")),
 }
+
+# Long names, many strategies, ranks, buckets and layers.
+LARGE_REPORTS = {
+    "predict-2048": ("predict", "--model", "resnet152", "--cluster", "jizhi-p40", "--ranks", "2048"),
+    "scale-all": ("scale", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "8-2048"),
+}
+SERIES = [f"s{i}" for i in range(8)]
+FILLS = ["forward", "backward", "update", "all-reduce", "copy", "factor", "input", "wait"]
 
 
 def pages(pdf):
@@ -139,6 +148,60 @@ class EveryReport(ReportBrowserTest):
         self.assertEqual([light, dark], ["rgb(255, 255, 255)", "rgb(20, 23, 27)"])
         self.opened(REPORTS["scale"])
         self.assertEqual(self.browser.run(paper), light)
+
+
+class Complaints(ReportBrowserTest):
+    """What a designer, or a person without eyes or mouse, would complain of (page_checks.py)."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        page_checks.record_canvas_texts(cls.browser)
+
+    def test_nobody_has_any_at_three_widths_in_both_themes(self):
+        for name, words in {**REPORTS, **LARGE_REPORTS}.items():
+            self.opened(words)
+            for width in (400, 900, 1600):
+                for scheme in ("light", "dark"):
+                    with self.subTest(report=name, width=width, scheme=scheme):
+                        self.browser.view(width=width, scheme=scheme)
+                        self.browser.settle()
+                        self.assertEqual(page_checks.complaints(self.browser), [])
+
+    def test_nobody_has_any_of_tables_that_are_opened(self):
+        for name, words in REPORTS.items():
+            with self.subTest(report=name):
+                self.opened(words, width=900)
+                self.browser.run("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+                self.browser.settle()
+                self.assertEqual(page_checks.complaints(self.browser), [])
+
+    def test_the_tab_key_reaches_all_and_shows_where_it_is(self):
+        for name, words in REPORTS.items():
+            with self.subTest(report=name):
+                self.opened(words)
+                self.assertEqual(page_checks.tab_complaints(self.browser), [])
+
+    def test_a_screen_reader_finds_names_and_roles(self):
+        for name, words in REPORTS.items():
+            with self.subTest(report=name):
+                self.opened(words)
+                self.assertEqual(page_checks.tree_complaints(self.browser), [])
+
+    def test_colours_are_told_apart_by_all_eyes(self):
+        self.opened(REPORTS["predict"])
+        for scheme in ("light", "dark"):
+            self.browser.view(scheme=scheme)
+            colors = self.browser.run("const style = getComputedStyle(document.documentElement);"
+                                      "return Object.fromEntries([...arguments[0]].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]))",
+                                      ["paper", "ink", *SERIES, *FILLS])
+            for kind in (("ink", *SERIES), ("paper", "exposed", *FILLS)):
+                for eyes, (distance, one, other) in page_checks.nearest({name: colors[name] for name in kind if name in colors}).items():
+                    with self.subTest(scheme=scheme, eyes=eyes, pair=f"{one} {other}"):
+                        self.assertGreater(distance, 5)
+            for name in SERIES:
+                with self.subTest(scheme=scheme, series=name):
+                    self.assertGreater(page_checks.contrast(colors[name], colors["paper"]), 4.5)
 
 
 class Numbers(ReportBrowserTest):

@@ -11,13 +11,15 @@ import shlex
 import time
 import unittest
 
+import page_checks
 from browser import BrowserTest
 from page_server import PageServer
 from paceline import run
 
-RANDOM_INPUT_S = float(os.environ.get("PACELINE_RANDOM_INPUT_S", "5"))
+RANDOM_INPUT_S = float(os.environ.get("PACELINE_RANDOM_INPUT_S", "30"))
 HANG_S = 120
 START = "?model=resnet50&cluster=jizhi-p40&ranks=64"
+LARGE = "?model=resnet152&cluster=jizhi-p40&ranks=2048&spread=normal%3A0.1"
 SLIDERS = ("ranks", "batch", "bandwidth", "latency", "compute", "theta", "eta", "group", "spread", "slow")
 
 # The strategies' table: each row's cells that keep their number, by name.
@@ -26,6 +28,11 @@ const table = [...document.querySelectorAll("#prediction table")].find((t) => t.
 const titles = [...table.tHead.rows[0].cells].map((c) => c.textContent);
 return Object.fromEntries([...table.tBodies[0].rows].map((row) => [row.cells[0].textContent, Object.fromEntries([...row.cells].map(
   (cell, i) => [titles[i], cell.dataset.value === undefined ? cell.textContent : Number(cell.dataset.value)]))]));
+"""
+# The table of what stragglers make of the iteration, likewise; an empty object where there is none.
+STRAGGLERS = """
+const table = [...document.querySelectorAll("#prediction table")].find((t) => t.caption.textContent === "Iterations with stragglers");
+return Object.fromEntries([...(table?.tBodies[0].rows || [])].map((row) => [row.cells[0].textContent, [...row.cells].filter((cell) => cell.dataset.value !== undefined).map((cell) => Number(cell.dataset.value))]));
 """
 CURVE = """
 document.querySelectorAll("#curve details").forEach((d) => { d.open = true; });
@@ -42,7 +49,7 @@ slider.dispatchEvent(new Event("input", { bubbles: true }));
 # Whether what is shown is of what is chosen, and so is the address, which follows a little later.
 SETTLED = """
 const root = document.documentElement.dataset;
-return root.shown === root.wanted && root.wanted === location.search.slice(1) && document.querySelector(".stale") === null && document.querySelector("[role=alert]").hidden;
+return root.shown === root.wanted && root.shownCurve === root.wantedCurve && root.wanted === location.search.slice(1) && document.querySelector(".stale") === null && document.querySelector("[role=alert]").hidden;
 """
 
 
@@ -90,7 +97,12 @@ class PageTest(BrowserTest):
             cells = shown[row["name"]]
             self.assertEqual((cells["iteration"], cells["samples"], cells["efficiency"], cells["exposed"], cells["buckets"]),
                              (row["iteration_s"], row["throughput_per_s"], row["efficiency"], row["exposed_communication_s"], row["buckets"]))
+        expected = {row["name"]: [row[f"iteration_{name}s"] for name in ("", "mean_", "p50_", "p99_")] for row in printed["strategies"]} if "stragglers" in printed else {}
+        self.assertEqual(self.browser.run(STRAGGLERS), expected)
         return printed
+
+    def shown(self):
+        return self.browser.run(ROWS), self.browser.run(STRAGGLERS)
 
     def quiet(self):
         """Nothing was said on the console, and nobody but the server was asked."""
@@ -112,16 +124,16 @@ class ThePage(PageTest):
 
     def test_follows_each_slider(self):
         self.opened()
-        before = self.browser.run(ROWS)
+        before = self.shown()
         for name in SLIDERS:
             with self.subTest(slider=name):
                 first = self.browser.run("return document.getElementById(arguments[0]).value", name)
                 last = self.browser.run("return document.getElementById(arguments[0]).max", name)
                 self.move(name, "1" if first == last else last)
-                self.assertNotEqual(self.browser.run(ROWS), before)
+                self.assertNotEqual(self.shown(), before)
                 self.shows_the_command_s_numbers()
                 self.move(name, first)
-                self.assertEqual(self.browser.run(ROWS), before)
+                self.assertEqual(self.shown(), before)
         self.quiet()
 
     def test_draws_the_curve_that_the_command_prints(self):
@@ -157,10 +169,74 @@ class ThePage(PageTest):
 
     def test_is_used_without_a_mouse(self):
         self.opened()
-        unnamed = self.browser.run("return [...document.querySelectorAll('input, select, button')].filter("
-                                   "(e) => e.tabIndex < 0 || !(e.labels?.length || e.textContent.trim() || e.getAttribute('aria-label'))).length")
-        self.assertEqual(unnamed, 0)
+        self.browser.run("document.getElementById('bandwidth').focus()")
+        page_checks.press(self.browser, "ArrowRight")
+        self.settle()
+        self.assertIn("--what-if bandwidth=1.25", self.chosen_command())
+        self.shows_the_command_s_numbers()
+        self.assertEqual(self.browser.run("return document.getElementById('bandwidth').getAttribute('aria-valuetext')"), "× 1.25")
         self.assertEqual(self.browser.run("return document.getElementById('theta').getAttribute('aria-valuetext')"), "chosen")
+        self.assertEqual(page_checks.tab_complaints(self.browser), [])
+        self.assertEqual(page_checks.tree_complaints(self.browser), [])
+
+    def test_has_nothing_that_a_designer_complains_of(self):
+        page_checks.record_canvas_texts(self.browser)
+        for query in (START, LARGE):
+            self.opened(query)
+            for width in (400, 900, 1600):
+                for scheme in ("light", "dark"):
+                    with self.subTest(query=query, width=width, scheme=scheme):
+                        # So high that all is in sight: what is not, is not laid out.
+                        self.browser.view(width=width, height=9000, scheme=scheme)
+                        self.browser.settle()
+                        if shots := os.environ.get("PACELINE_SCREENSHOTS"):
+                            self.browser.screenshot(pathlib.Path(shots) / f"what-if-{'large' if query == LARGE else 'small'}-{width}-{scheme}.png")
+                        self.assertEqual(page_checks.complaints(self.browser), [])
+
+    def test_stands_still_while_it_follows(self):
+        self.opened()
+        # Every frame, from now on: where things are, and whether there was nothing.
+        self.browser.run("""
+            document.getElementById("bandwidth").focus();
+            scrollTo(0, 200);
+            window.frames_seen = new Set();
+            (function look() {
+              const places = ["#prediction", "#curve", "#timeline", "#bandwidth"].map((s) => Math.round(document.querySelector(s).getBoundingClientRect().top));
+              const empty = [...document.querySelectorAll(".results")].filter((box) => box.childElementCount === 0).length;
+              window.frames_seen.add(JSON.stringify({ scroll: Math.round(scrollY), places, empty, focus: document.activeElement.id }));
+              requestAnimationFrame(look);
+            })();""")
+        for index in ("0", "14", "6"):
+            self.move("bandwidth", index)
+        self.browser.settle()
+        self.assertEqual(len(self.browser.run("return [...window.frames_seen]")), 1, self.browser.run("return [...window.frames_seen]"))
+
+    def test_marks_what_is_old_while_an_answer_is_on_its_way(self):
+        self.opened()
+        before = self.browser.run(ROWS)
+        self.browser.run("const ask = window.fetch; const gate = new Promise((open) => { window.open_gate = open; });"
+                         "window.fetch = async (...words) => { await gate; return ask(...words); };")
+        self.browser.run(MOVE, "bandwidth", "14")
+        end = time.monotonic() + HANG_S
+        while not self.browser.run("return document.querySelector('#prediction.stale')") and time.monotonic() < end:
+            time.sleep(0.02)
+        self.assertTrue(self.browser.run("return Boolean(document.querySelector('#prediction.stale') && document.querySelector('#timeline.stale'))"))
+        self.assertEqual(self.browser.run(ROWS), before)
+        self.browser.run("window.open_gate()")
+        self.settle()
+        self.assertNotEqual(self.browser.run(ROWS), before)
+        self.shows_the_command_s_numbers()
+
+    def test_keeps_open_what_was_opened_and_the_focus_in_it(self):
+        self.opened()
+        state = ("const d = [...document.querySelectorAll('#timeline details')][0];"
+                 "return [d.open, d.querySelectorAll('tbody tr').length > 0, document.activeElement === d.querySelector('summary')]")
+        self.browser.run("const d = document.querySelector('#timeline details'); d.open = true; d.querySelector('summary').focus();")
+        self.browser.settle()
+        self.assertEqual(self.browser.run(state), [True, True, True])
+        self.browser.run(MOVE, "bandwidth", "14")
+        self.settle()
+        self.assertEqual(self.browser.run(state), [True, True, True])
 
     def test_survives_random_input(self):
         self.opened()
