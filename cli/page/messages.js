@@ -91,16 +91,11 @@
       ] })));
   }
 
-  // All samples of a curve, where a size has more than one: each over the fit at its size.
+  // All samples of a curve, where sizes were measured several times: each over the fit at its size.
   function spread(one) {
-    const at = new Map(one.sizes.map((size) => [size.bytes, size]));
-    const found = one.samples.filter((sample) => at.get(sample.bytes)?.fitted_s > 0);
-    if (found.length < 2 * one.sizes.length) return null;
-    const values = found.map((sample) => sample.time_s / at.get(sample.bytes).fitted_s - 1);
-    const inside = found.filter((sample) => at.get(sample.bytes).low_s <= sample.time_s && sample.time_s <= at.get(sample.bytes).high_s).length;
-    return samples.histogram({ title: "Samples over the fit", values, write: format.signedPercent,
-      note: `${found.length} measured; ${format.percent(inside / found.length, 0)} of them inside the 90 % interval of their size`,
-      marks: [{ name: "fit", value: 0, kind: "predicted" }, { name: "median", value: samples.median(values), kind: "measured" }] });
+    const fitted = new Map(one.sizes.map((size) => [size.bytes, size.fitted_s]));
+    const ratios = one.samples.map((sample) => sample.time_s / fitted.get(sample.bytes)).filter((ratio) => Number.isFinite(ratio) && ratio > 0);
+    return ratios.length < 2 * one.sizes.length ? null : samples.histogram({ title: "Samples over the fit", ratios });
   }
 
   // Layers that a profile times, and rates of kernels.

@@ -1,12 +1,6 @@
 // How single measurements are spread: a strip with one mark for each, or a histogram where there are many.
 // Only what a document has is drawn.
 const samples = (() => {
-  const median = (values) => {
-    const sorted = [...values].sort((a, b) => a - b);
-    const half = sorted.length >> 1;
-    return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
-  };
-
   // Ends of an axis that holds all values with some air, and not of a span that rounding alone makes.
   function rangeOf(values) {
     const [least, most] = [Math.min(...values), Math.max(...values)];
@@ -21,8 +15,8 @@ const samples = (() => {
   };
 
   // The axis below, whose texts do not leave the drawing.
-  function axis({ width, x }, [from, to], height, write) {
-    return format.ticks(from, to, width / 95).map((tick) => {
+  function axis({ width, x }, ticks, height, write) {
+    return ticks.map((tick) => {
       const text = write(tick);
       const half = dom.textWidth(text) / 2;
       const at = Math.max(half, Math.min(width + margin.left + margin.right - half, x(tick)));
@@ -68,40 +62,66 @@ const samples = (() => {
         dom.svg("rect", { class: "floor", x: margin.left, y: top, width: place.width, height: bottom - top }),
         markers(marks, place, top, bottom),
         values.map((value, i) => dom.svg("circle", { class: "sample", cx: place.x(value), cy: top + 7 + step * i, r: step > 4 ? 3.5 : 2 })),
-        axis(place, range, height, tickWriter(write, range))] };
+        axis(place, format.ticks(...range, place.width / 95), height, tickWriter(write, range))] };
     });
   }
 
-  // A round width of bins: about as many as the root of the number of values.
-  function binsOf(values, [from, to]) {
-    const most = Math.max(8, Math.min(40, Math.ceil(Math.sqrt(values.length)) * 2));
-    const edges = format.ticks(from, to, most);
-    const step = edges.length > 1 ? edges[1] - edges[0] : to - from;
-    const first = Math.floor(from / step);
-    const counts = Array(Math.ceil(to / step) - first).fill(0);
-    for (const value of values) ++counts[Math.max(0, Math.min(counts.length - 1, Math.floor(value / step) - first))];
-    return counts.map((count, i) => ({ from: (first + i) * step, to: (first + i + 1) * step, count }));
+  const quantile = (sorted, share) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
+
+  // Bins that are alike on a logarithmic axis, about forty from the least to the most.
+  function binsOf(ratios) {
+    const logs = ratios.map(Math.log10);
+    const [least, most] = [Math.min(0, ...logs), Math.max(0, ...logs)];
+    const step = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2].find((width) => (most - least) / width <= 40) || 0.5;
+    const first = Math.floor(least / step + 1e-9) - 1;
+    const counts = Array(Math.floor(most / step + 1e-9) - first + 2).fill(0);
+    for (const log of logs) ++counts[Math.floor(log / step + 1e-9) - first];
+    return counts.map((count, i) => ({ from: 10 ** ((first + i) * step), to: 10 ** ((first + i + 1) * step), count }));
   }
 
-  function histogram({ title, note, values, marks, write }) {
-    const bins = binsOf(values, rangeOf([...values, ...marks.map((mark) => mark.value)]));
-    const range = [bins[0].from, bins.at(-1).to];
+  const write = (ratio) => `${format.number(ratio, 3)} ×`;
+
+  // Ticks that leave each other room; 1 is one of them.
+  function ticksOf(from, to, place) {
+    const kept = [1];
+    const candidates = to < 3 * from ? format.ticks(from, to, 12)
+      : [-3, -2, -1, 0, 1, 2, 3, 4, 5, 6].flatMap((power) => [1, 2, 5].map((digit) => digit * 10 ** power)).filter((tick) => tick >= from && tick <= to);
+    for (const tick of [...candidates.filter((x) => /^1(0*|e.*)$/.test(String(x))), ...candidates])
+      if (kept.every((other) => Math.abs(place.x(tick) - place.x(other)) > 64)) kept.push(tick);
+    return kept;
+  }
+
+  // How often what was measured is how many times what was fitted, on a logarithmic axis, for the slowest
+  // samples of a busy machine are hundreds of times as long as the others.
+  function histogram({ title, ratios }) {
+    const sorted = [...ratios].sort((a, b) => a - b);
+    const middle = quantile(sorted, 0.5);
+    const bins = binsOf(ratios);
+    const [from, to] = [bins[0].from, bins.at(-1).to];
     const most = Math.max(...bins.map((bin) => bin.count));
-    const label = `${title}: ${values.length} samples from ${write(Math.min(...values))} to ${write(Math.max(...values))}, median ${write(median(values))}`;
-    return drawn(title, note, label, (full) => {
-      const place = frame(full, range);
-      const [top, height] = [18, view.printing() ? 90 : 150];
-      const bottom = height - margin.bottom;
-      const bars = bins.filter((bin) => bin.count > 0).map((bin) => {
-        const high = Math.max(1, ((bottom - top) * bin.count) / most);
-        return dom.svg("rect", { class: "fill-measured", x: place.x(bin.from) + 0.5, width: Math.max(1, place.x(bin.to) - place.x(bin.from) - 1), y: bottom - high, height: high },
-          dom.svg("title", {}, `${write(bin.from)} to ${write(bin.to)}: ${bin.count}`));
-      });
-      return { height, content: [
-        dom.svg("rect", { class: "floor", x: margin.left, y: top, width: place.width, height: bottom - top }),
-        bars, markers(marks, place, top, bottom), axis(place, range, height, tickWriter(write, range))] };
-    });
+    const said = `median ${write(middle)}, from the 5th to the 95th percentile ${write(quantile(sorted, 0.05))} to ${write(quantile(sorted, 0.95))}`;
+    return [
+      drawn(title, `${format.number(ratios.length)} measured; ${said}`, `${title}: ${ratios.length} samples from ${write(sorted[0])} to ${write(sorted.at(-1))}, ${said}`, (full) => {
+        const linear = frame(full, [Math.log(from), Math.log(to)]);
+        const place = { width: linear.width, x: (ratio) => linear.x(Math.log(ratio)) };
+        const [top, height] = [18, view.printing() ? 90 : 150];
+        const bottom = height - margin.bottom;
+        const boxes = bins.filter((bin) => bin.count > 0).map((bin) => {
+          const high = Math.max(1, ((bottom - top) * bin.count) / most);
+          return dom.svg("rect", { class: "fill-measured", x: place.x(bin.from) + 0.5, width: Math.max(1, place.x(bin.to) - place.x(bin.from) - 1), y: bottom - high, height: high },
+            dom.svg("title", {}, `${write(bin.from)} to ${write(bin.to)}: ${bin.count}`));
+        });
+        return { height, content: [
+          dom.svg("rect", { class: "floor", x: margin.left, y: top, width: place.width, height: bottom - top }),
+          boxes, markers([{ name: "fit", value: 1, kind: "predicted" }], place, top, bottom), axis(place, ticksOf(from, to, place), height, write)] };
+      }),
+      dom.folded("Data: samples by how many times the fit they are", () => dom.table({ caption: `${title}: bins`, rows: bins.filter((bin) => bin.count > 0), columns: [
+        { title: "from", value: (bin) => bin.from, text: (bin) => write(bin.from) },
+        { title: "to", value: (bin) => bin.to, text: (bin) => write(bin.to) },
+        { title: "samples", value: (bin) => bin.count, text: (bin) => format.number(bin.count) },
+      ] })),
+    ];
   }
 
-  return { strip, histogram, median };
+  return { strip, histogram };
 })();

@@ -20,7 +20,7 @@ window.canvasTexts = new Map();
     const corners = [[x - size.actualBoundingBoxLeft, y - size.actualBoundingBoxAscent], [x + size.actualBoundingBoxRight, y + size.actualBoundingBoxDescent]]
       .map(([a, b]) => turned.transformPoint(new DOMPoint(a, b)));
     if (!window.canvasTexts.has(this.canvas)) window.canvasTexts.set(this.canvas, []);
-    window.canvasTexts.get(this.canvas).push({ text, corners, color: this.fillStyle });
+    window.canvasTexts.get(this.canvas).push({ text, corners, color: this.fillStyle, size: Number.parseFloat(/([\\d.]+)px/.exec(this.font)[1]) });
     return fillText.call(this, text, x, y, ...rest);
   };
 }
@@ -128,11 +128,12 @@ for (const [canvas, texts] of window.canvasTexts || []) {
   if (!canvas.isConnected || !isSeen(canvas)) continue;
   const around = canvas.getBoundingClientRect();
   const scale = around.width / canvas.width;
-  for (const { text, corners, color } of texts) {
+  for (const { text, corners, color, size } of texts) {
     const [xs, ys] = [corners.map((c) => around.left + c.x * scale), corners.map((c) => around.top + c.y * scale)];
     const box = { left: Math.min(...xs), right: Math.max(...xs), top: Math.min(...ys), bottom: Math.max(...ys) };
     if (!text.trim()) continue;
     if (box.left < around.left - 0.5 || box.right > around.right + 0.5 || box.top < around.top - 0.5 || box.bottom > around.bottom + 0.5) complaints.add(`clipped: ${quoted(text)} on a canvas`);
+    if (size * scale < 7) complaints.add(`tiny: ${quoted(text)} has ${(size * scale).toFixed(1)} pixels on a canvas`);
     faintness(text, colorOf(color), paperBehind(canvas), 11, 400);
     boxes.push({ text, ...box });
   }

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import statistics
 import tempfile
 import unittest
 
@@ -176,6 +177,34 @@ class Complaints(ReportBrowserTest):
                 self.browser.settle()
                 self.assertEqual(page_checks.complaints(self.browser), [])
 
+    def test_nobody_has_any_of_what_is_printed(self):
+        for name, words in REPORTS.items():
+            with self.subTest(report=name):
+                self.opened(words, width=688, height=970)
+                self.browser.run("dispatchEvent(new Event('beforeprint'))")
+                self.browser.settle()
+                self.assertEqual(page_checks.complaints(self.browser), [])
+                self.browser.run("dispatchEvent(new Event('afterprint'))")
+
+    def test_each_kind_of_defect_is_found(self):
+        page = pathlib.Path(folder().name) / "defects.html"
+        page.write_text("""<!DOCTYPE html><html lang="en"><title>defects</title><body style="background: #fff">
+            <div style="width: 40px; overflow: hidden; white-space: nowrap">a text that is cut</div>
+            <div style="position: relative; height: 30px"><span style="position: absolute">one text</span><span style="position: absolute; left: 4px">another</span></div>
+            <p style="color: #bbb">grey on white</p>
+            <button style="height: 10px; width: 90px; font-size: 8px; padding: 0; outline: none">flat</button>
+            <canvas width="60" height="20"></canvas>
+            <div tabindex="0" style="width: 50px; height: 20px"></div>
+            <h1>first</h1><h3>third</h3><input type="range" tabindex="0">
+            <script>const c = document.querySelector("canvas").getContext("2d"); c.font = "5px sans-serif"; c.fillText("longer than its canvas is wide, by far", 0, 10);</script>""")
+        self.browser.view()
+        self.browser.open(page)
+        found = " | ".join(page_checks.complaints(self.browser) + page_checks.tab_complaints(self.browser) + page_checks.tree_complaints(self.browser))
+        for defect in ('clipped: "a text that is cut"', 'overlap: "one text" and "another"', 'faint: "grey on white"', 'small: "flat"', 'clipped: "longer than its canvas',
+                       'tiny: "longer than', "'flat' shows no focus", "a slider has no name", "a stop of the keyboard has no role", "heading 'third' skips a level"):
+            with self.subTest(defect=defect):
+                self.assertIn(defect, found)
+
     def test_the_tab_key_reaches_all_and_shows_where_it_is(self):
         for name, words in REPORTS.items():
             with self.subTest(report=name):
@@ -272,10 +301,39 @@ class Numbers(ReportBrowserTest):
         shown = self.values("Where the iteration goes")
         self.assertEqual([(row["part"], row["measured"], row["predicted"]) for row in shown],
                          [(part["part"], part["measured_s"] or 0, part["predicted_s"] or 0) for part in printed["parts"]])
+        self.browser.run(STRUCTURE)
+        times = [row["measured"] for row in self.values("Iterations of the run")]
+        self.assertEqual(len(times), printed["run"]["complete_iterations"])
+        self.assertAlmostEqual(statistics.median(times), printed["iteration"]["measured_s"], delta=2e-9)
         lanes = self.browser.run("return [...document.querySelectorAll('.lanes .group')].map((e) => e.textContent.split(':')[0])")
         self.assertEqual(lanes, ["measured", "predicted"])
         self.assertEqual(pages(self.browser.printed()), 1)
         self.quiet(path)
+
+
+    def test_of_stragglers_are_those_of_the_document(self):
+        _, printed = self.opened(("predict", *JOB, "--ranks", "64", "--spread", "normal:0.1", "--iterations", "50"))
+        shown = {row["strategy"]: row for row in self.values("Iterations with stragglers")}
+        for row in printed["strategies"]:
+            cells = shown[row["name"]]
+            self.assertEqual((cells["without"], cells["mean"], cells["p50"], cells["p99"]),
+                             (row["iteration_s"], row["iteration_mean_s"], row["iteration_p50_s"], row["iteration_p99_s"]))
+
+    def test_of_the_histogram_count_every_sample(self):
+        page = pathlib.Path(folder().name) / "calibrated.html"
+        result = run("calibrate", "--ranks", "2", "--time", "1s", "--largest", "64KiB", "--out", str(page.with_suffix(".json")), "--html", str(page))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.browser.view()
+        self.browser.open(page)
+        self.browser.run(STRUCTURE)
+        bins = sum(row["samples"] for row in self.values("Samples over the fit: bins"))
+        curve = self.browser.run("return JSON.parse(document.querySelector('script[data-role=result]').textContent).curves[0]")
+        sizes = {size["bytes"] for size in curve["sizes"]}
+        self.assertEqual(bins, sum(sample["bytes"] in sizes for sample in curve["samples"]))
+        self.assertGreater(bins, 2 * len(sizes))
+        rates = self.browser.run("return JSON.parse(document.querySelector('script[data-role=profile]').textContent).rates")
+        shown = self.values("Rates of kernels")
+        self.assertEqual([(row["kernel"], row["type"], row["rate"]) for row in shown], [(rate["kind"], rate["type"], rate["bytes_per_s"]["value"]) for rate in rates])
 
 
 class Hands(ReportBrowserTest):

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shlex
 import time
 import unittest
@@ -192,6 +193,10 @@ class ThePage(PageTest):
                         if shots := os.environ.get("PACELINE_SCREENSHOTS"):
                             self.browser.screenshot(pathlib.Path(shots) / f"what-if-{'large' if query == LARGE else 'small'}-{width}-{scheme}.png")
                         self.assertEqual(page_checks.complaints(self.browser), [])
+
+    def test_prints_on_one_page(self):
+        self.opened(scheme="dark")
+        self.assertEqual(len(re.findall(rb"/Type\s*/Page\b", self.browser.printed())), 1)
 
     def test_stands_still_while_it_follows(self):
         self.opened()
