@@ -76,7 +76,7 @@
     { name: "Best strategy", value: row.name, note: `${row.wire_type} on the wire, ${row.buckets} buckets` },
     { name: `Iteration${ranks ? ` at ${ranks} ranks` : ""}`, value: format.time(row.iteration_s), note: `90 %: ${format.interval(row.iteration_low_s, row.iteration_high_s)}` },
     { name: "Throughput", value: format.throughput(row.throughput_per_s), note: "samples per second, all ranks" },
-    { name: "Efficiency", value: format.percent(row.efficiency), note: `against ${row.efficiency_baseline_ranks} rank${row.efficiency_baseline_ranks === 1 ? "" : "s"}, same strategy` },
+    { name: "Efficiency", value: format.percent(row.efficiency), note: `against ${format.count(row.efficiency_baseline_ranks, "rank")}, same strategy` },
     { name: "Exposed communication", value: format.time(row.exposed_communication_s), note: `${format.percent(row.exposed_communication_s / row.iteration_s)} of the iteration` },
   ];
 
@@ -120,7 +120,7 @@
     const rows = points.flatMap((point) => point.strategies.map((row) => ({ ranks: point.ranks, row, isBest: isRow(row, point.best) })));
     const curve = [
       ...sections.warnings(document.warnings),
-      dom.section("Scaling", `The band is the 90 % interval of the line that is chosen in the legend, at first of ${strong}: ${sections.interval}. Efficiency is against the same strategy on ${best.efficiency_baseline_ranks} ranks.`,
+      dom.section("Scaling", `The band is the 90 % interval of the line that is chosen in the legend, at first of ${strong}: ${sections.interval}. Efficiency is against the same strategy on ${format.count(best.efficiency_baseline_ranks, "rank")}.`,
         dom.html("div", { class: "plots" },
           charts.lines({ title: "Throughput", note: "samples per second", x, strong, series: throughput,
             y: { label: "samples per second", log: 10, size: 62, write: (v) => (v >= 1e6 ? `${format.number(v / 1e6)} M` : v >= 1000 ? `${format.number(v / 1e3)} k` : format.number(v)) } }),

@@ -89,7 +89,7 @@ const view = (() => {
       dropped.push(optional[dropped.length]);
       dropped.at(-1).hidden = true;
       const titles = dropped.map((section) => section.querySelector("h2").textContent).join(", ");
-      document.getElementById("unprinted").textContent = `Not printed, but in the file: ${titles}.`;
+      document.getElementById("unprinted").textContent = `Not printed, but on the page: ${titles}.`;
     }
   }
 

@@ -168,8 +168,8 @@
   const command = html("code", { class: "command", id: "command" });
   const state = html("p", { class: "state", role: "status" });
   const problem = html("p", { class: "warning problem", role: "alert", hidden: true });
-  const results = (attributes) => ({ box: html("div", { class: "results", ...attributes }), part: view.part() });
-  const now = results({ id: "prediction" });
+  const results = (attributes) => ({ box: html("div", { class: "results below", ...attributes }), part: view.part() });
+  const now = results({ id: "prediction", class: "results" });
   const curve = results({ id: "curve" });
   curve.box.classList.add("pending");
   curve.box.append(dom.section("Scaling", "The curve over ranks is being predicted."));

@@ -260,6 +260,11 @@ class ThePage(PageTest):
             elif kind == 2:
                 self.browser.run("const b = [...document.querySelectorAll('main button')].filter((b) => !/Perfetto|Save|Print|Copy/.test(b.textContent));"
                                  "b[Math.floor(arguments[0] * b.length)].click()", draw.random())
+            elif kind == 3:
+                for _ in range(draw.randrange(1, 6)):
+                    page_checks.press(self.browser, draw.choice(["Tab", "ArrowRight"]))
+            elif kind == 4:
+                self.browser.view(width=draw.choice([400, 900, 1600]), scheme=draw.choice(["light", "dark"]))
             else:
                 name = draw.choice(SLIDERS)
                 self.browser.run("const s = document.getElementById(arguments[0]); s.value = Math.floor(arguments[1] * (Number(s.max) + 1));"
