@@ -27,6 +27,16 @@ const buckets = (() => {
     return { job, rows, layers, end: Math.max(...rows.map((r) => r.end ?? 0), ...layers.map((l) => l.end), ...updates, 0) };
   }
 
+  // A name of which there is room for a part: without what it begins with as the name above it does, for
+  // imported names differ behind that ("encoder.layer.12.attention").
+  function brief(name, above, room) {
+    if (dom.textWidth(name) <= room) return name;
+    let same = 0;
+    while (same < name.length && name[same] === above[same]) ++same;
+    const from = name.lastIndexOf(".", Math.max(0, same - 1)) + 1;
+    return dom.shortened(from > 0 && same > 0 ? `…${name.slice(from)}` : name, room);
+  }
+
   function chart(trace, process = 0, title = null) {
     const { job, rows, layers, end } = rowsOf(trace, process);
     const area = dom.html("div", { class: "lanes still", pointermove: onHover });
@@ -75,7 +85,9 @@ const buckets = (() => {
       content.push(Object.entries(paths).map(([kind, d]) => dom.svg("path", { class: `fill-${kind}`, d })), sizes);
       const every = Math.max(1, Math.ceil(14 / row));
       job.layers.forEach((layer, i) => {
-        if (i % every === 0) content.push(dom.svg("text", { x: 0, y: y(i) + Math.min(row, 12) / 2 + 4 }, dom.shortened(layer.name, margin.left - 8)));
+        if (i % every > 0) return;
+        const name = brief(layer.name, job.layers[i - every]?.name || "", margin.left - 8);
+        content.push(dom.svg("text", { x: 0, y: y(i) + Math.min(row, 12) / 2 + 4 }, name));
       });
       const write = format.timesUpTo(end);
       for (const tick of format.ticks(from, end, width / 95)) {

@@ -110,12 +110,11 @@ const dom = (() => {
     return width;
   }
 
-  // The text, or as much of it as there is room for and an ellipsis. Names differ at their ends more often
-  // than in their middles.
+  // The text, or as much of its beginning and its end as there is room for.
   function shortened(text, room) {
     if (textWidth(text) <= room) return text;
     for (let kept = text.length - 1; kept > 1; --kept) {
-      const short = `${text.slice(0, Math.ceil(kept / 2))}…${text.slice(text.length - Math.floor(kept / 2))}`;
+      const short = `${text.slice(0, Math.ceil(0.6 * kept))}…${text.slice(text.length - Math.floor(0.4 * kept))}`;
       if (textWidth(short) <= room) return short;
     }
     return "…";

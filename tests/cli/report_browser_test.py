@@ -51,6 +51,7 @@ def folder():
 @functools.cache
 def report(*words):
     """The report of a command, made once, and the document that it prints, if it prints one."""
+    words = tuple(word() if callable(word) else word for word in words)
     path = pathlib.Path(folder().name) / f"{words[0]}-{abs(hash(words))}.html"
     prints = words[:2] != ("calibrate", "import")
     result = run(*words, "--html", str(path), *(("--json",) if prints else ()))
@@ -70,8 +71,22 @@ REPORTS = {
     "calibrate-import-layers": ("calibrate", "import", str(SOURCE / "tests/golden/imports/kineto/2.5-named.json"), "--model", str(EXAMPLES / "tiny-net.yaml")),
 }
 
+@functools.cache
+def deep_network():
+    """A network of 400 layers whose names are long and alike, as imported ones are."""
+    layers = "".join(f"  - {{name: encoder.layer.{i}.attention.self.projection.{kind}, kind: {kind}{words}}}\n" for i in range(198)
+                     for kind, words in (("convolution", ", channels: 64, kernel: 3, padding: 1"), ("relu", "")))
+    path = pathlib.Path(folder().name) / "a-network-with-a-name-longer-than-most-names-of-networks.yaml"
+    path.write_text(f"network: {path.stem}\ninput: [3, 32, 32]\nstored_sample: 3 kB\nlayers:\n{layers}"
+                    "  - {name: pool, kind: adaptive_average_pool, output: 1}\n  - {name: fc, kind: fully_connected, outputs: 10}\n"
+                    "  - {name: loss, kind: softmax_cross_entropy}\n")
+    return str(path)
+
+
 # Long names, many strategies, ranks, buckets and layers.
 LARGE_REPORTS = {
+    "predict-deep": ("predict", "--model", deep_network, "--cluster", "h200-ndr", "--ranks", "1024", "--strategy", "ring,tf-distributed-replicated,horovod-hierarchical"),
+    "tune-deep": ("tune", "--model", deep_network, "--cluster", "jizhi-p40", "--ranks", "8", "--time-limit", "2s"),
     "predict-2048": ("predict", "--model", "resnet152", "--cluster", "jizhi-p40", "--ranks", "2048"),
     "scale-all": ("scale", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "8-2048"),
 }
