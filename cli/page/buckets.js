@@ -27,8 +27,8 @@ const buckets = (() => {
     return { job, rows, layers, end: Math.max(...rows.map((r) => r.end ?? 0), ...layers.map((l) => l.end), ...updates, 0) };
   }
 
-  // A name of which there is room for a part: without what it begins with as the name above it does, for
-  // imported names differ behind that ("encoder.layer.12.attention").
+  // Shortens a name that has no room. It leaves out the beginning that the name above has, too, because
+  // imported names differ only behind it ("encoder.layer.12.attention").
   function brief(name, above, room) {
     if (dom.textWidth(name) <= room) return name;
     let same = 0;

@@ -3,7 +3,7 @@
 const charts = (() => {
   const colors = 8;
   const dashes = [[], [6, 3], [2, 3]];
-  const fontSize = () => (view.printing() ? 10 : 11); // whole, as uPlot needs it
+  const fontSize = () => (view.printing() ? 10 : 11); // uPlot reads whole numbers alone
   const nameHeight = 12; // of a name at the end of a line
   const style = (i) => ({ color: `s${i % colors}`, dash: dashes[Math.floor(i / colors) % dashes.length] });
 

@@ -20,7 +20,8 @@
       time.measured_s !== null && dom.svg("line", { class: "whisker", x1: width(time.measured_low_s), x2: width(time.measured_high_s), y1: 5, y2: 5 }));
   }
 
-  // Every iteration of the run that another one follows, beside the prediction, whose timeline has no interval.
+  // Shows every iteration of the run that another one follows, beside the prediction. The timeline of a
+  // prediction has no interval, so that there is none to show.
   function iterations({ iteration }, trace) {
     const rows = timeline.iterationTimes(trace, 0);
     if (rows.length < 2) return null;

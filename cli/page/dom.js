@@ -1,6 +1,6 @@
 // Elements. Texts become text nodes, so that no name of a document is ever read as markup.
 const dom = (() => {
-  const listening = new WeakSet(); // elements with listeners of their own
+  const listening = new WeakSet(); // the elements that have listeners of their own
 
   function filled(element, attributes, children) {
     for (const [name, value] of Object.entries(attributes)) {

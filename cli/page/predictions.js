@@ -9,7 +9,7 @@
     { kind: "input", value: row.input_wait_s },
   ];
 
-  // How many types travel: one alone is named in the headline.
+  // How many types travel. Where it is one, the headline names it and the table has no column for it.
   const wires = (rows) => new Set(rows.map((row) => row.wire_type)).size;
 
   // The strategies of one number of ranks as bars, the shortest iteration first. Rows that a library's own
@@ -37,7 +37,7 @@
     ];
   }
 
-  // What stragglers make of the iteration: quantiles of the draws, which themselves the document does not have.
+  // What stragglers make of the iteration. The document has quantiles of the drawn iterations, and not the draws.
   function stragglers(document) {
     if (!document.stragglers) return null;
     const rows = document.strategies.filter((row) => row.iteration_mean_s !== undefined).sort((a, b) => a.iteration_mean_s - b.iteration_mean_s);

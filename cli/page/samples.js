@@ -1,7 +1,7 @@
 // How single measurements are spread: a strip with one mark for each, or a histogram where there are many.
 // Only what a document has is drawn.
 const samples = (() => {
-  // Ends of an axis that holds all values with some air, and not of a span that rounding alone makes.
+  // The ends of an axis that holds all values with some air. A span that rounding alone makes is widened.
   function rangeOf(values) {
     const [least, most] = [Math.min(...values), Math.max(...values)];
     const air = Math.max(0.08 * (most - least), 0.002 * Math.abs(most), 1e-12);
@@ -25,7 +25,7 @@ const samples = (() => {
     });
   }
 
-  // Lines across a drawing at values that have names: {name, value, kind}; names stand above, side by side.
+  // Draws a line at each value that has a name ({name, value, kind}). The names stand above, side by side.
   function markers(list, { width, x }, top, bottom) {
     let free = 0;
     return [...list].sort((a, b) => a.value - b.value).map(({ name, value, kind }) => {
@@ -49,7 +49,7 @@ const samples = (() => {
   // Times of an axis are in one unit.
   const tickWriter = (write, [, to]) => (write === format.time ? format.timesUpTo(to) : write);
 
-  // One mark for each value: across by its value, down in the order of the list.
+  // Draws one mark for each value: its place across is the value, and its place down is that in the list.
   function strip({ title, note, values, marks, write }) {
     const range = rangeOf([...values, ...marks.map((mark) => mark.value)]);
     const label = `${title}: ${values.length} from ${write(Math.min(...values))} to ${write(Math.max(...values))}; ${marks.map((mark) => `${mark.name} ${write(mark.value)}`).join(", ")}`;
@@ -68,7 +68,7 @@ const samples = (() => {
 
   const quantile = (sorted, share) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
 
-  // Bins that are alike on a logarithmic axis, about forty from the least to the most.
+  // Makes at most about forty bins from the least to the most, which are equally wide on a logarithmic axis.
   function binsOf(ratios) {
     const logs = ratios.map(Math.log10);
     const [least, most] = [Math.min(0, ...logs), Math.max(0, ...logs)];
@@ -91,8 +91,8 @@ const samples = (() => {
     return kept;
   }
 
-  // How often what was measured is how many times what was fitted, on a logarithmic axis, for the slowest
-  // samples of a busy machine are hundreds of times as long as the others.
+  // Counts samples by how many times the fitted time they took. The axis is logarithmic, since the slowest
+  // samples of a busy machine take hundreds of times as long as the others.
   function histogram({ title, ratios }) {
     const sorted = [...ratios].sort((a, b) => a - b);
     const middle = quantile(sorted, 0.5);

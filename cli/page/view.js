@@ -5,8 +5,8 @@ const view = (() => {
   const prefersDark = matchMedia("(prefers-color-scheme: dark)");
   const whole = [];
   const parts = [whole];
-  let drawings = whole; // to which a drawing is added, as {area, draw}
-  const colors = new Map(); // of the theme that is shown
+  let drawings = whole; // the list to which a drawing is added, as {area, draw}
+  const colors = new Map(); // the values of the theme that is shown, by name
   const A4 = { width: 688, height: 960 }; // CSS pixels within the margins of page.css, less what printed letters are wider
   const leastZoom = 0.74; // 7 points
   let chosen = null; // by the user; null: as the system says

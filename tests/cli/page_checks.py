@@ -199,7 +199,7 @@ NAMED_ROLES = {"button", "link", "slider", "spinbutton", "combobox", "listbox", 
 
 
 def record_canvas_texts(browser):
-    """From the next page on."""
+    """Keeps where texts are drawn on canvases, from the next page on."""
     browser.command("Page.addScriptToEvaluateOnNewDocument", source=RECORD_CANVAS_TEXTS)
 
 
