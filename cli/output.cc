@@ -54,14 +54,19 @@ void append_printable(std::string& out, std::string_view text, std::size_t i, st
   }
 }
 
+// A variable of the environment; empty where it is not set.
+std::string_view environment(const char* name) noexcept {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? "" : text;
+}
+
+bool takes_codes(int stream) noexcept {
+  return ::isatty(stream) == 1 && environment("TERM") != "dumb";
+}
+
 // Whether the stream is a terminal that shows colours, and the user wants them (no-color.org; CLICOLOR).
 bool shows_colours(int stream) {
-  const auto value = [](const char* name) {
-    const char* text = std::getenv(name);
-    return std::string_view(text == nullptr ? "" : text);
-  };
-  return ::isatty(stream) == 1 && value("NO_COLOR").empty() && value("CLICOLOR") != "0" &&
-         value("TERM") != "dumb";
+  return takes_codes(stream) && environment("NO_COLOR").empty() && environment("CLICOLOR") != "0";
 }
 
 // The text with the row of a table in bold that begins with a star. "* the ..." says what a star means.
@@ -115,6 +120,10 @@ void notice_text(std::string_view text) noexcept {
     // Without memory there is nothing to say it with.
   }
   (void)std::fflush(stderr);
+}
+
+bool can_steer_terminal() noexcept {
+  return takes_codes(STDERR_FILENO);
 }
 
 void steer_terminal(std::string_view codes) noexcept {

@@ -22,6 +22,8 @@ namespace paceline::cli {
 void print_text(std::string_view text);
 // Writes to standard error. Never throws.
 void notice_text(std::string_view text) noexcept;
+// Whether standard error is a terminal that takes such codes: one that TERM does not call dumb.
+[[nodiscard]] bool can_steer_terminal() noexcept;
 // Writes codes that move the cursor of a terminal to standard error, as they are. Never throws.
 void steer_terminal(std::string_view codes) noexcept;
 // Passes on what was printed so far. Throws RunError if standard output cannot take it.

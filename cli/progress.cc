@@ -52,8 +52,12 @@ std::string cut(std::string_view line, int columns) {
 
 }  // namespace
 
+std::string in_one_line(std::string_view line) {
+  return cut(line, screen().columns - 1);
+}
+
 Progress::Progress(OffTerminal off_terminal)
-    : is_terminal_(::isatty(STDERR_FILENO) == 1),
+    : is_terminal_(can_steer_terminal()),
       has_lines_(off_terminal == OffTerminal::lines),
       before_first_(before_first()) {
   if (is_terminal_) watcher_ = std::thread([this] { watch(); });
@@ -114,7 +118,7 @@ void Progress::draw() {
   }
   const double passed = std::chrono::duration<double>(Clock::now() - start_).count();
   const std::string share = share_ > 0 ? fmt::format("{:.0f} %, ", 100 * share_) : "";
-  text += cut(printable(fmt::format("{}{:.0f} s: {}", share, passed, what_)), terminal.columns - 1);
+  text += in_one_line(printable(fmt::format("{}{:.0f} s: {}", share, passed, what_)));
   steer_terminal(text);
   is_drawn_ = true;
 }

@@ -10,12 +10,16 @@
 #include <condition_variable>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 
 namespace paceline::cli {
 
 // What is shown where standard error is no terminal.
 enum class OffTerminal { nothing, lines };
+
+// The line cut so that the terminal that standard error is shows it as one.
+[[nodiscard]] std::string in_one_line(std::string_view line);
 
 class Progress {
  public:

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "models/base/error.h"
 #include "runtime/training/training_json.h"
 
@@ -38,10 +39,7 @@ std::string clock(double seconds) {
 }  // namespace
 
 TrainingReport::TrainingReport(const std::string& metrics_path, bool goes_on, bool quiet)
-    : path_(metrics_path),
-      goes_on_(goes_on),
-      quiet_(quiet),
-      is_terminal_(::isatty(STDERR_FILENO) == 1) {
+    : path_(metrics_path), goes_on_(goes_on), quiet_(quiet), is_terminal_(can_steer_terminal()) {
   if (path_.empty()) return;
   metrics_.reset(std::fopen(path_.c_str(), "a+"));
   if (!metrics_) throw RunError("write " + path_, std::strerror(errno));
@@ -102,12 +100,14 @@ void TrainingReport::iteration(const runtime::IterationReport& r) {
                       static_cast<double>(r.batch_per_rank);  // of one rank
   const double rate = images_per_s_ * r.batch_per_rank *
                       (r.time.value() > 0 ? 1 / (r.images.value() * r.time.value()) : 0);
-  steer_terminal(fmt::format(
-      "\r\x1b[Kepoch {} {} {}/{}  loss {:.3f}  accuracy {:.1f}%  {:.0f} images/s  exposed {:.0f}%  "
-      "{} left",
-      r.epoch + 1, bar(static_cast<double>(r.batch + 1) / static_cast<double>(r.batches), 20),
-      r.batch + 1, r.batches, loss_, 100 * accuracy_, images_per_s_, 100 * exposed_,
-      clock(rate > 0 ? left / rate : 0)));
+  steer_terminal(
+      "\r\x1b[K" +
+      in_one_line(fmt::format(
+          "epoch {} {} {}/{}  loss {:.3f}  accuracy {:.1f}%  {:.0f} images/s  exposed {:.0f}%  "
+          "{} left",
+          r.epoch + 1, bar(static_cast<double>(r.batch + 1) / static_cast<double>(r.batches), 20),
+          r.batch + 1, r.batches, loss_, 100 * accuracy_, images_per_s_, 100 * exposed_,
+          clock(rate > 0 ? left / rate : 0))));
   progress_shown_ = true;
 }
 

@@ -11,12 +11,12 @@ import unittest
 from paceline import HANG_S, PACELINE, SOURCE, run, shown_on
 
 
-def on_terminal(*words, after_s):
-    """Runs the command with standard error on a terminal, on which it says how far it is after so many seconds, and
-    standard output in a pipe. Both texts."""
+def on_terminal(*words, after_s, kind="xterm"):
+    """Runs the command with standard error on a terminal of this kind, on which it says how far it is after so many
+    seconds, and standard output in a pipe. Both texts."""
     master, slave = pty.openpty()
     process = subprocess.Popen([PACELINE, *words], stdout=subprocess.PIPE, stderr=slave, text=True,
-                               env={**os.environ, "COLUMNS": "100", "PACELINE_PROGRESS_AFTER_S": str(after_s)})
+                               env={**os.environ, "TERM": kind, "COLUMNS": "100", "PACELINE_PROGRESS_AFTER_S": str(after_s)})
     os.close(slave)
     killer = threading.Timer(HANG_S, process.kill)
     killer.start()
@@ -82,6 +82,11 @@ class Progress(unittest.TestCase):
         code, _, shown = on_terminal("predict", "--model", "alexnet", "--cluster", "jizhi-p40", "--ranks", "8", "--strategy", "ring",
                                      after_s=HANG_S)
         self.assertEqual((code, shown), (0, ""))
+
+    def test_a_dumb_terminal_gets_no_codes(self):
+        words = ("predict", "--model", "alexnet", "--cluster", "jizhi-p40", "--ranks", "8", "--strategy", "ring")
+        self.assertIn("\x1b", on_terminal(*words, after_s=0)[2])
+        self.assertEqual(on_terminal(*words, after_s=0, kind="dumb")[::2], (0, ""))
 
 
 if __name__ == "__main__":
