@@ -148,7 +148,9 @@ Table::Fitted Table::fitted(int width) const {
     });
     if (columns_[*least].least_important == 0) break;
     left_out.push_back(*least);
-    shown.erase(least);
+    auto end = least + 1;
+    while (end != shown.end() && columns_[*end].title.empty()) ++end;
+    shown.erase(least, end);
   }
   std::sort(left_out.begin(), left_out.end());
   Fitted fitted{text_of(shown, at), {}, width};

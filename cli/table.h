@@ -17,7 +17,7 @@ class Table {
     std::string title;
     Align align = Align::right;
     // Columns above 0 are left out of a table that would be too wide, those of the highest number
-    // first.
+    // first. A column without a title goes with the one before it.
     int least_important = 0;
     // The cells of a column of words may have several lines in a table that would be too wide. At
     // most one column does so, before any is left out.

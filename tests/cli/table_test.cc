@@ -34,6 +34,22 @@ TEST(Table, LeavesOutTheLeastImportantColumnsFirst) {
   EXPECT_EQ(table.fitted(1).text, "name\nring\n");
 }
 
+TEST(Table, LeavesOutAColumnWithoutATitleWithTheOneBeforeIt) {
+  Table table({{"bucket"},
+               {.title = "ready, ms", .least_important = 1},
+               {""},
+               {""},
+               {"exposed, ms"},
+               {""}});
+  table.add({"0", "12.5", "13.5", "+1.0", "3", "4"});
+  const Table::Fitted fitted = table.fitted(40);
+  EXPECT_EQ(fitted.left_out, std::vector<std::string>{"ready, ms"});
+  EXPECT_EQ(fitted.text,
+            "bucket  exposed, ms\n"
+            "     0            3  4\n");
+  EXPECT_TRUE(table.fitted(100).left_out.empty());
+}
+
 TEST(Table, WrapsAColumnOfWordsBeforeItLeavesOneOut) {
   Table table({{.title = "what", .align = Align::left, .wraps = true},
                {.title = "error", .least_important = 1}});
