@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
+#include <numeric>
 #include <set>
 #include <utility>
 #include <vector>
@@ -152,16 +154,36 @@ std::string answer_text(const Capacity& capacity) {
   return text + doubts_text(capacity, answer) + gap_text(capacity, answer) + "\n";
 }
 
-Table candidates_table(const Capacity& capacity) {
-  const bool has_front = !capacity.front.empty();
-  std::vector<std::size_t> shown = capacity.front;
-  if (!has_front) {
-    shown.resize(capacity.candidates.size());
-    for (std::size_t i = 0; i < shown.size(); ++i) shown[i] = i;
-  } else if (capacity.answer &&
-             std::find(shown.begin(), shown.end(), *capacity.answer) == shown.end()) {
-    shown.push_back(*capacity.answer);
+// The front and the answer, or all candidates where there is no front.
+std::vector<std::size_t> listed(const Capacity& capacity) {
+  std::vector<std::size_t> all = capacity.front;
+  if (all.empty()) {
+    all.resize(capacity.candidates.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+  } else if (capacity.answer && std::find(all.begin(), all.end(), *capacity.answer) == all.end()) {
+    all.push_back(*capacity.answer);
   }
+  return all;
+}
+
+// The first `top` of them by what is asked for: the answer, then the cheapest or the fastest. All in
+// their order where `top` is 0 or there are no more.
+std::vector<std::size_t> top_candidates(const Capacity& capacity, std::size_t top) {
+  std::vector<std::size_t> all = listed(capacity);
+  if (top == 0 || top >= all.size()) return all;
+  const bool by_cost = capacity.demand.asks_for_cheapest();
+  std::ranges::stable_sort(all, {}, [&](std::size_t i) {
+    const simulator::Outcome& outcome = capacity.candidates[i].outcome;
+    const double value = !by_cost       ? outcome.time.value.value()
+                         : outcome.cost ? outcome.cost->value.value()
+                                        : std::numeric_limits<double>::infinity();
+    return std::pair{capacity.answer != i, value};
+  });
+  all.resize(top);
+  return all;
+}
+
+Table candidates_table(const Capacity& capacity, std::size_t top) {
   Table table({{.title = "  cluster", .align = Align::left},
                {.title = "nodes"},
                {.title = "ranks"},
@@ -174,7 +196,7 @@ Table candidates_table(const Capacity& capacity) {
                {.title = "efficiency"},
                {.title = "efficiency from - to", .least_important = 3},
                {.title = "energy", .least_important = 5}});
-  for (const std::size_t i : shown) {
+  for (const std::size_t i : top_candidates(capacity, top)) {
     const CapacityCandidate& candidate = capacity.candidates[i];
     const job::CostRow& row = candidate.row();
     table.add({(capacity.answer == i ? "* " : "  ") + capacity.label(candidate),
@@ -188,8 +210,8 @@ Table candidates_table(const Capacity& capacity) {
   return table;
 }
 
-std::string candidates_text(const Capacity& capacity, int width) {
-  const Table::Fitted fitted = candidates_table(capacity).fitted(width);
+std::string candidates_text(const Capacity& capacity, int width, std::size_t top) {
+  const Table::Fitted fitted = candidates_table(capacity, top).fitted(width);
   std::string text =
       !capacity.front.empty()
           ? "time against cost; whatever else is as fast as one of these costs more:\n"
@@ -197,6 +219,9 @@ std::string candidates_text(const Capacity& capacity, int width) {
             "CLUSTER=PRICE); all candidates:\n";
   text += fitted.text;
   if (capacity.answer) text += "* the answer\n";
+  const std::size_t all = listed(capacity).size();
+  if (top > 0 && top < all)
+    text += fmt::format("not shown: {} candidates (without --top all are shown)\n", all - top);
   text += fitted.not_shown();
   return text;
 }
@@ -285,7 +310,7 @@ std::string narrowings_text(const Capacity& capacity, int width) {
   const std::string now = is_cost ? interval(outcome.cost->low.value(), outcome.cost->high.value())
                                   : interval(outcome.time.low.value(), outcome.time.high.value());
   Table table({{.title = "  if this were known", .align = Align::left},
-               {.title = is_cost ? "cost" : "time"},
+               {.title = is_cost ? "cost" : "time", .least_important = 1},
                {.title = "narrower by"},
                {.title = "what measures it", .align = Align::left, .wraps = true}});
   bool any = false;
@@ -421,12 +446,12 @@ std::string nearest_text(const job::Capacity& capacity) {
   return place_text(capacity, nearest);
 }
 
-std::string to_markdown(const job::Capacity& capacity) {
-  return candidates_table(capacity).markdown();
+std::string to_markdown(const job::Capacity& capacity, std::size_t top) {
+  return candidates_table(capacity, top).markdown();
 }
 
-std::string to_text(const job::Capacity& capacity, int width) {
-  return title_text(capacity) + answer_text(capacity) + candidates_text(capacity, width) +
+std::string to_text(const job::Capacity& capacity, int width, std::size_t top) {
+  return title_text(capacity) + answer_text(capacity) + candidates_text(capacity, width, top) +
          reaches_text(capacity) + narrowings_text(capacity, width) + "\n" +
          left_out_text(capacity) + notes_text(capacity) + basis(capacity);
 }

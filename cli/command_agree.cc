@@ -9,6 +9,7 @@
 #include "cli/output.h"
 #include "cli/output_format.h"
 #include "cli/progress.h"
+#include "cli/shared_options.h"
 #include "cli/table.h"
 #include "experiments/agreement/agreement.h"
 #include "experiments/agreement/agreement_totals.h"
@@ -28,6 +29,7 @@ struct Options {
   std::string sizes = "64KiB,4MiB,64MiB";
   std::string topologies = "all";
   std::string schedules = "all";
+  bool wide = false;
   OutputFormat format;
 };
 
@@ -72,8 +74,8 @@ Table table_of(const std::vector<AgreementCell>& cells) {
                {"topology", Align::left},
                {"ranks"},
                {"size"},
-               {"links", Align::left},
-               {"step"},
+               {"links", Align::left, 2},
+               {"step", Align::right, 1},
                {"flow"},
                {"SimGrid"},
                {"flow vs SimGrid"},
@@ -90,15 +92,16 @@ Table table_of(const std::vector<AgreementCell>& cells) {
 
 std::string to_text(const experiments::AgreementRequest& request,
                     const std::vector<AgreementCell>& cells,
-                    const experiments::AgreementTotals& totals) {
-  std::string text = table_of(cells).text();
+                    const experiments::AgreementTotals& totals, int width) {
+  const Table::Fitted table = table_of(cells).fitted(width);
+  std::string text = table.text + table.not_shown();
   text += "\nTopologies:\n";
   for (const experiments::Topology* topology : request.topologies)
     text += fmt::format("  {:<13} {}\n", topology->name, topology->summary);
   text += fmt::format(
       "\nAll times are predicted, by three engines. They are of the last rank, differences of the "
-      "rank that is the most\napart. Allowed: {} % where links are shared; {} % elsewhere, and to "
-      "the step engine as well. Where links are\nshared the step engine is an estimate.\n",
+      "rank that is the most apart. Allowed: {} % where links are shared; {} % elsewhere, and to "
+      "the step engine as well. Where links are shared the step engine is an estimate.\n",
       100 * experiments::shared_tolerance, 100 * experiments::unshared_tolerance);
   text += fmt::format(
       "\n{} cells, {} apart; worst {} ({} on {}, {} ranks, {}); step engine where nothing is "
@@ -116,7 +119,10 @@ void list_topologies() {
 
 void run(const Options& options) {
   check_output_format(options.format);
-  if (options.topologies == "help") return list_topologies();
+  if (options.topologies == "help") {
+    refuse_output_format(options.format, "--topology help prints a list for people");
+    return list_topologies();
+  }
   const experiments::AgreementRequest request = load_request(options);
   const auto start = std::chrono::steady_clock::now();
   Progress progress("timing schedules by every engine");
@@ -128,7 +134,12 @@ void run(const Options& options) {
   print_answer(options.format, {.json = document,
                                 .csv = [&] { return csv_records(document(), {"cells"}); },
                                 .markdown = [&] { return table_of(cells).markdown(); },
-                                .text = [&] { return to_text(request, cells, totals); }});
+                                .text =
+                                    [&] {
+                                      return for_people(options.wide, [&](int width) {
+                                        return to_text(request, cells, totals, width);
+                                      });
+                                    }});
   if (totals.apart > 0)
     throw RunError("hold the engines to SimGrid",
                    fmt::format("{} of {} cells are apart", totals.apart, cells.size()));
@@ -156,6 +167,7 @@ void add_agree(Command& app) {
       .add_option("--sizes", options->sizes,
                   fmt::format("Bucket sizes; by default {}", options->sizes))
       .value("SIZE,...");
+  add_wide_option(command, options->wide);
   add_output_formats(command, options->format);
   command.on_run([options] { run(*options); });
 }

@@ -15,6 +15,7 @@
 #include "cli/job/option_values.h"
 #include "cli/job/ranks.h"
 #include "cli/output.h"
+#include "cli/output_format.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/shared_options.h"
@@ -78,12 +79,13 @@ void print_layers(const std::vector<models::CalibratedLayer>& layers) {
     forward_beside += layer.forward_beside_traffic->value;
     backward_beside += layer.backward_beside_traffic->value;
   }
-  print("layers of {} at batch {}: forward {}, backward {} in {} layers\n", layers.front().network,
-        layers.front().batch_per_rank, to_text(forward), to_text(backward), layers.size());
+  print_lines("layers of {} at batch {}: forward {}, backward {} in {} layers\n",
+              layers.front().network, layers.front().batch_per_rank, to_text(forward),
+              to_text(backward), layers.size());
   if (has_beside)
-    print("beside traffic: forward {}, backward {}, {:.2f} times as long\n",
-          to_text(forward_beside), to_text(backward_beside),
-          (forward_beside + backward_beside) / (forward + backward));
+    print_lines("beside traffic: forward {}, backward {}, {:.2f} times as long\n",
+                to_text(forward_beside), to_text(backward_beside),
+                (forward_beside + backward_beside) / (forward + backward));
 }
 
 std::string curves_text(const std::vector<models::CalibratedCurve>& curves) {
@@ -113,30 +115,31 @@ std::string curves_text(const std::vector<models::CalibratedCurve>& curves) {
 
 // What was fitted to measurements: curves and links.
 void print_calibrated(const models::Profile& profile, double stated_oversubscription) {
-  print("\ncalibrated, with 90 % intervals:\n{}", curves_text(profile.curves));
+  print_lines("\ncalibrated, with 90 % intervals:\n{}", curves_text(profile.curves));
   if (profile.transport) {
     const models::CalibratedTransport& t = *profile.transport;
-    print("\n{}: messages of {} to {}; {}two receivers share a rank's link {} (fairness {:.2f})\n",
-          t.name, to_text_binary(t.smallest_message), to_text_binary(t.largest_message),
-          t.message_gap
-              ? to_text(t.message_gap->value) + " from one small message of a rank to its next; "
-              : "",
-          t.fairness > 0.5 ? "evenly" : "one after the other", t.fairness);
+    print_lines(
+        "\n{}: messages of {} to {}; {}two receivers share a rank's link {} (fairness {:.2f})\n",
+        t.name, to_text_binary(t.smallest_message), to_text_binary(t.largest_message),
+        t.message_gap
+            ? to_text(t.message_gap->value) + " from one small message of a rank to its next; "
+            : "",
+        t.fairness > 0.5 ? "evenly" : "one after the other", t.fairness);
     if (t.message_header)
-      print("a message takes {:.0f} bytes of the link besides its own ({:.0f} - {:.0f})\n",
-            t.message_header->value.value(), t.message_header->low.value(),
-            t.message_header->high.value());
+      print_lines("a message takes {:.0f} bytes of the link besides its own ({:.0f} - {:.0f})\n",
+                  t.message_header->value.value(), t.message_header->low.value(),
+                  t.message_header->high.value());
   }
   const auto print_bandwidth = [](const char* where, const auto& figure) {
     if (figure)
-      print("messages in a row {}: {} ({} - {})\n", where, to_text_bits(figure->value),
-            to_text_bits(figure->low), to_text_bits(figure->high));
+      print_lines("messages in a row {}: {} ({} - {})\n", where, to_text_bits(figure->value),
+                  to_text_bits(figure->low), to_text_bits(figure->high));
   };
   print_bandwidth("between nodes", profile.nic_bandwidth);
   print_bandwidth("within a node", profile.intra_bandwidth);
   const auto print_both_ways = [](const char* where, const auto& figure) {
     if (figure)
-      print(
+      print_lines(
           "both ways at once {}: {:.2f} times as long as one way ({:.2f} - {:.2f}; 1 is full "
           "duplex, 2 half)\n",
           where, figure->value, figure->low, figure->high);
@@ -144,33 +147,33 @@ void print_calibrated(const models::Profile& profile, double stated_oversubscrip
   print_both_ways("between nodes", profile.nic_both_ways);
   print_both_ways("within a node", profile.intra_both_ways);
   if (const auto& uplink = profile.uplink_oversubscription)
-    print("uplink of a leaf: oversubscribed {:.2f}:1 ({:.2f} - {:.2f}), stated {:.2f}:1\n",
-          uplink->value, uplink->low, uplink->high, stated_oversubscription);
+    print_lines("uplink of a leaf: oversubscribed {:.2f}:1 ({:.2f} - {:.2f}), stated {:.2f}:1\n",
+                uplink->value, uplink->low, uplink->high, stated_oversubscription);
 }
 
 // What is printed as it was measured: kernels, layers, and how ranks share a NIC.
 void print_measured(const models::Profile& profile, double nic_sharing) {
-  print("\nmeasured, with 90 % intervals:\n");
+  print_lines("\nmeasured, with 90 % intervals:\n");
   if (nic_sharing > 0)
-    print("a NIC that all ranks of a node share: {:.2f} times as long for each byte\n",
-          nic_sharing);
+    print_lines("a NIC that all ranks of a node share: {:.2f} times as long for each byte\n",
+                nic_sharing);
   for (const models::CalibratedRate& rate : profile.rates)
-    print("{} {}: {} ({} - {})\n", name(rate.kind), name(rate.type), to_text(rate.bytes.value),
-          to_text(rate.bytes.low), to_text(rate.bytes.high));
+    print_lines("{} {}: {} ({} - {})\n", name(rate.kind), name(rate.type),
+                to_text(rate.bytes.value), to_text(rate.bytes.low), to_text(rate.bytes.high));
   print_layers(profile.layers);
 }
 
 void print_result(const calibration::ClusterProfile& made, double nic_sharing,
                   double stated_oversubscription, const std::string& out) {
   const models::Profile& profile = made.profile;
-  print("{}\n", profile.origin);
+  print_lines("{}\n", profile.origin);
   if (!profile.curves.empty() || profile.transport)
     print_calibrated(profile, stated_oversubscription);
   if (nic_sharing > 0 || !profile.rates.empty() || !profile.layers.empty())
     print_measured(profile, nic_sharing);
-  if (!made.complaints.empty()) print("\n");
-  for (const std::string& complaint : made.complaints) print("warning: {}\n", complaint);
-  print("\nprofile written to {}\n", out);
+  if (!made.complaints.empty()) print_lines("\n");
+  for (const std::string& complaint : made.complaints) print_lines("warning: {}\n", complaint);
+  print_lines("\nprofile written to {}\n", out);
 }
 
 // What was measured of one pattern of messages, and the fit to it.
@@ -272,10 +275,11 @@ void run_device(const Options& options, const Words& words) {
     warn(result.made.complaints);
     return;
   }
-  print("{}", device_calibration_text(result));
-  if (!result.made.complaints.empty()) print("\n");
-  for (const std::string& complaint : result.made.complaints) print("warning: {}\n", complaint);
-  print("\nprofile written to {}\n", options.out);
+  print_lines("{}", device_calibration_text(result));
+  if (!result.made.complaints.empty()) print_lines("\n");
+  for (const std::string& complaint : result.made.complaints)
+    print_lines("warning: {}\n", complaint);
+  print_lines("\nprofile written to {}\n", options.out);
 }
 
 void run(const Options& options, const Words& words) {

@@ -18,6 +18,7 @@
 #include "cli/job/job.h"
 #include "cli/job/option_values.h"
 #include "cli/output.h"
+#include "cli/output_format.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/table.h"
@@ -86,9 +87,9 @@ calibration::ImportContext context_of(const Options& options, const models::Netw
 
 void print_curve(const calibration::FittedCurve& fitted) {
   const calibration::Fit& fit = fitted.fit;
-  print("{}: {} sample{} of {} size{}\n", fitted.curve.what, fitted.curve.samples.size(),
-        fitted.curve.samples.size() == 1 ? "" : "s", fit.sizes.size(),
-        fit.sizes.size() == 1 ? "" : "s");
+  print_lines("{}: {} sample{} of {} size{}\n", fitted.curve.what, fitted.curve.samples.size(),
+              fitted.curve.samples.size() == 1 ? "" : "s", fit.sizes.size(),
+              fit.sizes.size() == 1 ? "" : "s");
   Table table({{"size"}, {"measured"}, {"calibrated"}, {"error"}, {"", Align::left}});
   for (const calibration::FittedSize& size : fit.sizes) {
     if (fit.sizes.size() > most_rows) break;
@@ -96,7 +97,7 @@ void print_curve(const calibration::FittedCurve& fitted) {
                signed_percent(size.measured / std::max(size.fitted, 1e-3 * size.measured) - 1),
                size.outlier ? "outlier" : ""});
   }
-  if (fit.sizes.size() <= most_rows) print("{}", table.text());
+  if (fit.sizes.size() <= most_rows) print_lines("{}", table.text());
   Table pieces({{"from"}, {"alpha"}, {"(90 %)"}, {"1 / beta"}, {"(90 %)"}, {"jump"}});
   const auto rate = [](SecondsPerByte beta) {
     return beta > SecondsPerByte{0} ? to_text(1.0 / beta) : std::string("unlimited");
@@ -111,10 +112,10 @@ void print_curve(const calibration::FittedCurve& fitted) {
                 : fit.jumps[i - 1] == 0 ? "none"
                                         : signed_percent(fit.jumps[i - 1])});
   }
-  print("calibrated, with 90 % intervals:\n{}residual {:.1f} %\n", pieces.text(),
-        100 * fit.residual);
-  for (const std::string& complaint : fit.complaints) print("  beware: {}\n", complaint);
-  print("\n");
+  print_lines("calibrated, with 90 % intervals:\n{}residual {:.1f} %\n",
+              pieces.blocks(table_width()), 100 * fit.residual);
+  for (const std::string& complaint : fit.complaints) print_lines("  beware: {}\n", complaint);
+  print_lines("\n");
 }
 
 void print_layers(const calibration::Imported& imported, const models::Network& network) {
@@ -140,9 +141,9 @@ void print_layers(const calibration::Imported& imported, const models::Network& 
     table.add({fmt::format("and {} more", longest.size() - shown), "", ""});
   }
   table.add({"together", to_text(forward), to_text(backward)});
-  print("{} of {} layers of {}, {} iteration{}, measured:\n{}\n", imported.layers.size(),
-        network.layers().size(), network.name(), imported.iterations,
-        imported.iterations == 1 ? "" : "s", table.text());
+  print_lines("{} of {} layers of {}, {} iteration{}, measured:\n{}\n", imported.layers.size(),
+              network.layers().size(), network.name(), imported.iterations,
+              imported.iterations == 1 ? "" : "s", table.text());
 }
 
 void print_tensors(const calibration::Imported& imported) {
@@ -156,9 +157,9 @@ void print_tensors(const calibration::Imported& imported) {
   }
   if (imported.tensors.size() > shown)
     table.add({fmt::format("and {} more", imported.tensors.size() - shown), "", "", "", ""});
-  print("{} tensor{}, {} iteration{}, measured:\n{}\n", imported.tensors.size(),
-        imported.tensors.size() == 1 ? "" : "s", imported.iterations,
-        imported.iterations == 1 ? "" : "s", table.text());
+  print_lines("{} tensor{}, {} iteration{}, measured:\n{}\n", imported.tensors.size(),
+              imported.tensors.size() == 1 ? "" : "s", imported.iterations,
+              imported.iterations == 1 ? "" : "s", table.text());
 }
 
 void print_throughputs(const calibration::Imported& imported) {
@@ -168,10 +169,11 @@ void print_throughputs(const calibration::Imported& imported) {
         samples.low < samples.high
             ? fmt::format(" (90 %: {} to {})", to_text(samples.low), to_text(samples.high))
             : "";
-    print("{}{}: {}{}, measured: {}\n\n",
-          throughput.benchmark.empty() ? "a run" : throughput.benchmark,
-          throughput.global_batch > 0 ? fmt::format(", batch {:.0f}", throughput.global_batch) : "",
-          to_text(samples.value), interval, samples.source);
+    print_lines(
+        "{}{}: {}{}, measured: {}\n\n",
+        throughput.benchmark.empty() ? "a run" : throughput.benchmark,
+        throughput.global_batch > 0 ? fmt::format(", batch {:.0f}", throughput.global_batch) : "",
+        to_text(samples.value), interval, samples.source);
   }
 }
 
@@ -236,10 +238,10 @@ void describe(const Options& options, const calibration::ImportContext& context,
       *imported.machine, machine_context_of(options, context, imported));
   print("{}: {}{}\n\n{}\n", context.file, imported.tool,
         imported.version.empty() ? "" : " " + imported.version, description.yaml);
-  for (const std::string& remark : imported.remarks) print("note: {}\n", remark);
+  for (const std::string& remark : imported.remarks) print_lines("note: {}\n", remark);
   if (!description.missing.empty())
-    print("note: to be filled in before this is a cluster: {}\n",
-          fmt::format("{}", fmt::join(description.missing, ", ")));
+    print_lines("note: to be filled in before this is a cluster: {}\n",
+                fmt::format("{}", fmt::join(description.missing, ", ")));
   if (options.cluster_out.empty()) return;
   job::write_output_file(options.cluster_out, description.yaml);
   notice("cluster {} written to {}\n", context.name, options.cluster_out);
@@ -321,13 +323,13 @@ void run(const Options& options, const Words& words) {
     (void)models::parse_profile(profile, context.file);
   progress.end();
 
-  print("{}: {}{}\n\n", context.file, imported.tool,
-        imported.version.empty() ? "" : " " + imported.version);
+  print_lines("{}: {}{}\n\n", context.file, imported.tool,
+              imported.version.empty() ? "" : " " + imported.version);
   for (const calibration::FittedCurve& fitted : result.curves) print_curve(fitted);
   if (!imported.layers.empty() && layers != nullptr) print_layers(imported, *layers);
   if (!imported.tensors.empty()) print_tensors(imported);
   print_throughputs(imported);
-  for (const std::string& remark : imported.remarks) print("note: {}\n", remark);
+  for (const std::string& remark : imported.remarks) print_lines("note: {}\n", remark);
   if (!options.plot.empty()) write_plots(options.plot, result, imported, context.file);
   if (!options.html.empty())
     write_report_of(result, imported, profile, context.file, options, words);

@@ -6,18 +6,21 @@
 #include "calibration/compare/same_job.h"
 #include "cli/command.h"
 #include "cli/comparison_text.h"
+#include "cli/job/deviation_limit.h"
 #include "cli/job/files.h"
 #include "cli/job/plan_file.h"
 #include "cli/job/timeline_file.h"
 #include "cli/job/what_if.h"
 #include "cli/output.h"
 #include "cli/output_format.h"
+#include "cli/prediction_text.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/shared_options.h"
 #include "cli/what_if_text.h"
 #include "models/base/error.h"
 #include "models/base/json_records.h"
+#include "models/base/parse_units.h"
 
 namespace paceline::cli {
 namespace {
@@ -26,10 +29,15 @@ struct Options {
   calibration::ComparedFiles files;
   std::string merged;
   std::string html;
+  std::string fail_slower;
   job::WhatIfOptions what_if;
   bool layers = false;
+  bool wide = false;
   OutputFormat format;
 };
+
+// The largest share that --fail-slower takes.
+constexpr double most_slower = 10;
 
 // Answers the questions of --what-if.
 void run_what_if(const Options& options) {
@@ -38,6 +46,7 @@ void run_what_if(const Options& options) {
       {"PREDICTION", !options.files.prediction.empty()},
       {"--merged", !options.merged.empty()},
       {"--html", !options.html.empty()},
+      {"--fail-slower", !options.fail_slower.empty()},
       {"--layers", options.layers}};
   for (const auto& [name, is_given] : others) {
     if (is_given)
@@ -46,10 +55,12 @@ void run_what_if(const Options& options) {
   Progress progress("reading the timeline");
   const calibration::WhatIfAnswers answers = job::answer(options.files.run, what_if);
   progress.end();
-  print_answer(options.format, {.json = [&] { return to_json(answers); },
-                                .csv = [&] { return csv_records(to_json(answers), {"answers"}); },
-                                .markdown = [&] { return answers_table(answers).markdown(); },
-                                .text = [&] { return to_text(answers); }});
+  print_answer(
+      options.format,
+      {.json = [&] { return to_json(answers); },
+       .csv = [&] { return csv_records(to_json(answers), {"answers"}); },
+       .markdown = [&] { return answers_table(answers).markdown(); },
+       .text = [&] { return for_people(options.wide, [&](int) { return to_text(answers); }); }});
 }
 
 // Refuses what only --what-if takes.
@@ -87,15 +98,47 @@ void write_timelines(const models::TracedTimeline& measured,
                  {{"result", to_json(comparison, options.files)}, {"timeline", both}});
 }
 
+// Refuses an interval that the prediction does not say.
+void check_limit(const std::optional<job::DeviationLimit>& limit,
+                 const models::TracedTimeline& predicted, const std::string& file) {
+  if (limit && !limit->share && !predicted.timeline.interval)
+    throw InputError({file}, "it does not say the interval of its iteration",
+                     "write it again with paceline predict --timeline, or give --fail-slower a "
+                     "share such as 10%");
+}
+
+// Throws RunError where the run's iteration is slower than the limit allows.
+void judge(const calibration::Comparison& comparison, const job::DeviationLimit& limit) {
+  const Seconds measured = comparison.iteration.run.median;
+  const Seconds predicted = comparison.iteration.prediction.median;
+  const Seconds most = limit.share ? (1 + *limit.share) * predicted : comparison.interval->high;
+  if (measured <= most) return;
+  const std::string found =
+      fmt::format("it took {}, {} longer than the predicted {}", to_text(measured),
+                  percent(measured / predicted - 1), to_text(predicted));
+  if (limit.share)
+    throw RunError(
+        fmt::format("hold the iteration to {:.4g} % above its prediction", 100 * *limit.share),
+        found);
+  throw RunError("hold the iteration to the interval of its prediction",
+                 fmt::format("{}, whose interval ends at {}", found, to_text(most)));
+}
+
 void run(const Options& options, const Words& words) {
-  check_output_format(options.format);
+  check_output_format(options.format,
+                      {{"--merged", options.merged, job::PathUse::output},
+                       {"--html", options.html, job::PathUse::output},
+                       {"--plan", options.what_if.plan, job::PathUse::input},
+                       {"--model", options.what_if.model, job::PathUse::name_or_input},
+                       {"--cluster", options.what_if.cluster, job::PathUse::name_or_input},
+                       {"--placement", options.what_if.placement, job::PathUse::name_or_input},
+                       {"--profile", options.what_if.profile, job::PathUse::name_or_input},
+                       {"RUN", options.files.run, job::PathUse::input},
+                       {"PREDICTION", options.files.prediction, job::PathUse::input}});
   if (!options.what_if.questions.empty()) return run_what_if(options);
   check_compared(options);
-  job::check_paths({{"--merged", options.merged, job::PathUse::output},
-                    {"--html", options.html, job::PathUse::output},
-                    {"--plan", options.what_if.plan, job::PathUse::input},
-                    {"RUN", options.files.run, job::PathUse::input},
-                    {"PREDICTION", options.files.prediction, job::PathUse::input}});
+  const std::optional<job::DeviationLimit> limit =
+      job::parse_deviation_limit("--fail-slower", options.fail_slower, 0, most_slower);
   Progress progress("reading both timelines");
   const models::TracedTimeline measured = job::read_timeline(options.files.run);
   const models::TracedTimeline predicted = job::read_timeline(options.files.prediction);
@@ -105,6 +148,7 @@ void run(const Options& options, const Words& words) {
     calibration::check_follows(predicted.job, options.files.prediction, plan);
   }
   const calibration::Comparison comparison = calibration::compare(measured, predicted);
+  check_limit(limit, predicted, options.files.prediction);
   progress.end();
   write_timelines(measured, predicted, comparison, options, words);
   const auto document = [&] { return to_json(comparison, options.files); };
@@ -112,7 +156,15 @@ void run(const Options& options, const Words& words) {
                {.json = document,
                 .csv = [&] { return csv_records(document(), {"parts"}); },
                 .markdown = [&] { return to_markdown(tables(comparison, options.layers)); },
-                .text = [&] { return to_text(comparison, options.files, options.layers); }});
+                .text =
+                    [&] {
+                      return for_people(options.wide, [&](int width) {
+                        return to_text(comparison, options.files, options.layers, width);
+                      });
+                    }});
+  if (!limit) return;
+  flush_output();
+  judge(comparison, *limit);
 }
 
 }  // namespace
@@ -140,6 +192,12 @@ void add_compare(Command& app) {
       .value("FILE");
   command.add_flag("--layers", options->layers,
                    "Also a row for each layer, and all buckets' casts (--json has them)");
+  command
+      .add_option("--fail-slower", options->fail_slower,
+                  "Exit with 1 where the run's iteration takes longer than predicted by more than "
+                  "this share, or longer than the interval of the prediction")
+      .value("SHARE|interval");
+  add_wide_option(command, options->wide);
   add_html_option(command, options->html);
   add_output_formats(command, options->format);
   command.on_run([options](const Words& words) { run(*options, words); });

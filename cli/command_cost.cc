@@ -23,7 +23,7 @@ struct Options {
 };
 
 void run(const Options& options) {
-  check_output_format(options.format);
+  check_output_format(options.format, job::given_paths(options.job));
   const std::size_t top = parse_top(options.top);
   Progress progress;
   const job::CostTable table = job::cost_table(
@@ -42,9 +42,7 @@ void run(const Options& options) {
        .markdown = [&] { return to_markdown(table, top); },
        .text =
            [&] {
-             const int width = options.wide ? unlimited_width : table_width();
-             return wrapped(to_text(table, width, top),
-                            output_is_terminal() ? width : unlimited_width);
+             return for_people(options.wide, [&](int width) { return to_text(table, width, top); });
            }});
 }
 

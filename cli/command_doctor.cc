@@ -10,6 +10,7 @@
 #include "cli/output.h"
 #include "cli/output_format.h"
 #include "cli/progress.h"
+#include "cli/shared_options.h"
 #include "cli/table.h"
 #include "models/base/json_records.h"
 #include "models/base/parse_units.h"
@@ -19,6 +20,7 @@ namespace {
 
 struct Options {
   std::string time_limit;
+  bool wide = false;
   OutputFormat format;
 };
 
@@ -44,21 +46,22 @@ const char* yes(bool has) {
 Table table_of(const doctor::Findings& findings) {
   Table table({{"part", Align::left},
                {"state", Align::left},
-               {"version", Align::left},
+               {"version", Align::left, 1},
                {"where", Align::left, 0, true}});
   for (const doctor::Part& part : findings.parts)
     table.add({part.name, std::string(name(part.state)), part.version, part.where});
   return table;
 }
 
-std::string text_of(const doctor::Findings& findings) {
+std::string text_of(const doctor::Findings& findings, int width) {
+  const Table::Fitted parts = table_of(findings).fitted(width);
   const doctor::Processor& cpu = findings.processor;
   std::string text = fmt::format(
       "{}\n\nprocessor: {}, {} threads; AVX2 {}, AVX-512 {}, BF16 {}, AMX {}; our kernels: "
-      "{}\n\n{}\n",
+      "{}\n\n{}{}\n",
       doctor::version_text(), cpu.model.empty() ? "not named" : cpu.model, cpu.threads,
-      yes(cpu.avx2), yes(cpu.avx512), yes(cpu.bf16), yes(cpu.amx), cpu.kernels,
-      table_of(findings).fitted(output_is_terminal() ? table_width() : unlimited_width).text);
+      yes(cpu.avx2), yes(cpu.avx512), yes(cpu.bf16), yes(cpu.amx), cpu.kernels, parts.text,
+      parts.not_shown());
   if (findings.gpus.empty()) text += "GPUs: none\n";
   for (std::size_t i = 0; i < findings.gpus.size(); ++i) {
     const doctor::Gpu& gpu = findings.gpus[i];
@@ -83,7 +86,12 @@ void run(const Options& options) {
   print_answer(options.format, {.json = [&] { return to_json(findings); },
                                 .csv = [&] { return csv_records(to_json(findings), {"parts"}); },
                                 .markdown = [&] { return table_of(findings).markdown(); },
-                                .text = [&] { return text_of(findings); }});
+                                .text =
+                                    [&] {
+                                      return for_people(
+                                          options.wide || !output_is_terminal(),
+                                          [&](int width) { return text_of(findings, width); });
+                                    }});
 }
 
 }  // namespace
@@ -97,6 +105,7 @@ void add_doctor(Command& app) {
       .add_option("--time-limit", options->time_limit,
                   "How long to wait for libraries and drivers that hang")
       .value("TIME (10s)");
+  add_wide_option(command, options->wide);
   add_output_formats(command, options->format);
   command.on_run([options] { run(*options); });
 }

@@ -21,11 +21,11 @@ struct Options {
   job::CapacityOptions capacity;
   std::string plot;
   bool wide = false;
+  std::string top;
   OutputFormat format;
 };
 
 void check(const Options& options) {
-  check_output_format(options.format);
   job::JobOptions job = options.capacity.job;
   job::require_option(job.model, "--model", "resnet50");
   job::require_option(job.cluster, "--cluster", "aws-p3-16xlarge,sony-abci");
@@ -33,12 +33,13 @@ void check(const Options& options) {
   for (const std::string& cluster : job::parsing_option(
            "--cluster", [&] { return job::comma_list(options.capacity.job.cluster); })) {
     job.cluster = cluster;
-    job::check_outputs_of(job, {{"--plot", options.plot}});
+    check_output_format(options.format, job::given_paths(job, {{"--plot", options.plot}}));
   }
 }
 
 void run(const Options& options) {
   check(options);
+  const std::size_t top = parse_top(options.top);
   Progress progress;
   const int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const job::Capacity capacity =
@@ -52,16 +53,15 @@ void run(const Options& options) {
     job::write_output_file(options.plot, to_svg(capacity));
   }
   warn(capacity.warnings);
-  print_answer(options.format,
-               {.json = [&] { return to_json(capacity); },
-                .csv = [&] { return to_csv(capacity); },
-                .markdown = [&] { return to_markdown(capacity); },
-                .text =
-                    [&] {
-                      const int width = options.wide ? unlimited_width : table_width();
-                      return wrapped(to_text(capacity, width),
-                                     output_is_terminal() ? width : unlimited_width);
-                    }});
+  print_answer(options.format, {.json = [&] { return to_json(capacity); },
+                                .csv = [&] { return to_csv(capacity); },
+                                .markdown = [&] { return to_markdown(capacity, top); },
+                                .text =
+                                    [&] {
+                                      return for_people(options.wide, [&](int width) {
+                                        return to_text(capacity, width, top);
+                                      });
+                                    }});
   if (!capacity.demand.asks_anything() || capacity.answer) return;
   flush_output();
   throw RunError(fmt::format("find the {}", asked_text(capacity)),
@@ -149,6 +149,9 @@ void add_plan_capacity(Command& app) {
   command.add_option("--plot", options->plot, "Draw time against cost of all candidates (SVG)")
       .value("FILE");
   add_wide_option(command, options->wide);
+  add_top_option(command, options->top,
+                 "Print N candidates: the answer, then the cheapest where the cheapest is asked "
+                 "for, else the fastest; --json and --csv have all");
   add_output_formats(command, options->format);
   command.on_run([options] { run(*options); });
 }

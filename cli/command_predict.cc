@@ -43,9 +43,6 @@ job::Job load(const Options& options) {
   if (!options.html.empty() && job.networks.size() > 1)
     throw InputError({"--html"}, fmt::format("{} networks and one report", job.networks.size()),
                      "give one --model");
-  check_outputs_of(options.job, {{"--timeline", options.timeline},
-                                 {"--plan-out", options.plan_out},
-                                 {"--html", options.html}});
   return job;
 }
 
@@ -67,7 +64,10 @@ void write_timelines(const job::PredictionTable& table, const Options& options,
 }
 
 void run(const Options& options, const Words& words) {
-  check_output_format(options.format);
+  check_output_format(options.format,
+                      job::given_paths(options.job, {{"--timeline", options.timeline},
+                                                     {"--plan-out", options.plan_out},
+                                                     {"--html", options.html}}));
   const std::size_t top = parse_top(options.top);
   const job::Job job = load(options);
   const int ranks = ranks_of(options.job, job);
@@ -113,9 +113,9 @@ void run(const Options& options, const Words& words) {
            },
        .text =
            [&] {
-             return of_each("\n\n", [&](const auto& table) {
-               return wrapped(to_text(table, width, top),
-                              output_is_terminal() ? width : unlimited_width);
+             return for_people(options.wide, [&](int columns) {
+               return of_each("\n\n",
+                              [&](const auto& table) { return to_text(table, columns, top); });
              });
            }});
 }

@@ -38,6 +38,7 @@ struct Options {
   std::string patience = job::default_patience;
   std::string timeline;
   std::string slow_ranks;
+  bool wide = false;
   OutputFormat format;
 };
 
@@ -61,13 +62,13 @@ Table table_of(const job::PredictionTable& table, const std::vector<job::ReplayR
   Table rows({{"strategy"},
               {"wire"},
               {"measured", Align::right},
-              {"min - max", Align::right},
-              {"exposed", Align::right},
+              {"min - max", Align::right, 3},
+              {"exposed", Align::right, 1},
               {"predicted", Align::right},
-              {"low - high", Align::right},
+              {"low - high", Align::right, 2},
               {"error", Align::right},
-              {"buckets", Align::right},
-              {"by"}});
+              {"buckets", Align::right, 4},
+              {"by", Align::right, 5}});
   for (std::size_t i = 0; i < results.size(); ++i) {
     const auto& [plan, outcome] = results[i];
     const simulator::StrategyPrediction& predicted = table.rows[i];
@@ -87,14 +88,16 @@ Table table_of(const job::PredictionTable& table, const std::vector<job::ReplayR
 
 std::string to_text(const job::Job& job, const job::PredictionTable& table,
                     const std::vector<job::ReplayRun>& results, std::string_view transport,
-                    const Options& options) {
+                    const Options& options, int width) {
+  const Table::Fitted rows = table_of(table, results).fitted(width);
   return fmt::format(
-      "{}{}\nMeasured on rank 0: the median over every two iterations in a row, the least and the "
+      "{}{}{}\nMeasured on rank 0: the median over every two iterations in a row, the least and "
+      "the "
       "most "
       "of one, exposed communication.\nPredicted before the run: the time of an iteration and its "
       "interval, low - high. error: predicted against measured.\nPredictions rest on:\n  {:<18} "
       "{}\n{}",
-      title_text(job, table, transport, options), table_of(table, results).text(), "compute",
+      title_text(job, table, transport, options), rows.text, rows.not_shown(), "compute",
       table.rows.front().compute_source, basis_text(job));
 }
 
@@ -109,7 +112,12 @@ void report(const job::Job& job, const job::PredictionTable& table,
                       return csv_records(document(), {"strategies"}, {"model", "cluster", "ranks"});
                     },
                 .markdown = [&] { return table_of(table, results).markdown(); },
-                .text = [&] { return to_text(job, table, results, transport, options); }});
+                .text =
+                    [&] {
+                      return for_people(options.wide, [&](int width) {
+                        return to_text(job, table, results, transport, options, width);
+                      });
+                    }});
 }
 
 // Rank 0 writes its own timeline, with the times of all ranks, which all bring to it.
@@ -272,18 +280,17 @@ job::Job load(const Options& options, bool is_mpi) {
   if (job.overlap == models::Overlap::priority)
     throw InputError({"--overlap"}, "priority cannot be run, only predicted",
                      "choose wait-free, double-buffered or none");
-  if (!options.timeline.empty()) {
-    if (job.strategies.size() * job.wires.size() > 1)
-      throw InputError({"--timeline"}, "several runs and one timeline",
-                       "give one --strategy and one --wire");
-    check_outputs_of(options.job, {{"--timeline", options.timeline}});
-  }
+  if (!options.timeline.empty() && job.strategies.size() * job.wires.size() > 1)
+    throw InputError({"--timeline"}, "several runs and one timeline",
+                     "give one --strategy and one --wire");
   (void)counted("--iterations", options.iterations);
   (void)counted("--warm-up", options.warm_up);
   return job;
 }
 
 void run(const Options& options) {
+  check_output_format(options.format,
+                      job::given_paths(options.job, {{"--timeline", options.timeline}}));
   const auto launched = job::rank_of_job();
   const job::Job job = load(options, launched.has_value());
   const Seconds patience = job::parse_patience(options.patience);
@@ -332,6 +339,7 @@ void add_replay(Command& app) {
       .add_option("--timeline", options->timeline,
                   "Write rank 0's timeline as Chrome trace JSON (opens in Perfetto)")
       .value("FILE");
+  add_wide_option(command, options->wide);
   add_output_formats(command, options->format);
   command.on_run([options] { run(*options); });
 }

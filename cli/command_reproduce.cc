@@ -149,7 +149,10 @@ void print_mechanisms(const Options& options) {
   Progress progress;
   const experiments::PredictOptions predict =
       predict_options(options, experiments::Faults::are_listed);
-  const std::vector<experiments::Reproduction> with = experiments::reproduce_all(predict);
+  const std::vector<experiments::Reproduction> with =
+      experiments::reproduce_all(predict, [&](const std::string& name, double) {
+        progress.show(fmt::format("with every mechanism: predicting the rows of {}", name), 0);
+      });
   const std::vector<experiments::Without> without = experiments::reproduce_without_each(
       predict, [&](const std::string& name, double share) { progress.show(name, share); });
   progress.end();
@@ -167,7 +170,13 @@ void print_mechanisms(const Options& options) {
 }
 
 void run(const Options& options, const Words& words) {
-  check_output_format(options.format);
+  check_output_format(options.format,
+                      {{"--profile-out", options.profile_out, job::PathUse::output},
+                       {"--plot", options.plot, job::PathUse::output},
+                       {"--html", options.html, job::PathUse::output},
+                       {"--results", options.convergence.results, job::PathUse::output}});
+  if (options.commands)
+    refuse_output_format(options.format, "--commands prints command lines in place of a table");
   if (!options.html.empty() && (options.name == convergence_name || options.mechanisms))
     throw InputError({"--html"}, "a report is of published rows and their predictions",
                      options.mechanisms ? "leave out --mechanisms" : "name a source, or all");
@@ -179,9 +188,6 @@ void run(const Options& options, const Words& words) {
       throw unknown_name("experiment", options.name, names);
   }
   if (options.mechanisms) return print_mechanisms(options);
-  job::check_paths({{"--profile-out", options.profile_out, job::PathUse::output},
-                    {"--plot", options.plot, job::PathUse::output},
-                    {"--html", options.html, job::PathUse::output}});
   const experiments::LeftOneOut results = results_of(options);
   if (!options.profile_out.empty()) {
     const std::optional<models::Profile> profile = experiments::fitted_profile(options.name);

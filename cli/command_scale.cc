@@ -40,10 +40,9 @@ void write_report_of(const std::vector<job::PredictionTable>& tables, const std:
 }
 
 void run(const Options& options, const Words& words) {
-  check_output_format(options.format);
+  check_output_format(options.format, job::given_paths(options.job, {{"--html", options.html}}));
   const std::size_t top = parse_top(options.top);
   job::Job job = load_job(options.job);
-  check_outputs_of(options.job, {{"--html", options.html}});
   const int width = options.wide ? unlimited_width : table_width();
   const std::vector<int> ranks = job::parse_rank_range(options.job.ranks, job.cluster);
   const auto measured = job::parse_measured_throughputs(options.measured, job.cluster);
@@ -64,20 +63,20 @@ void run(const Options& options, const Words& words) {
   warn(all_warnings(tables));
   if (!options.html.empty())
     write_report_of(tables, scaling_json(tables, measured), options.html, words);
-  print_answer(options.format,
-               {.json = [&] { return scaling_json(tables, measured); },
-                .csv =
-                    [&] {
-                      return csv_records(
-                          scaling_json(tables, measured), {"points", "strategies"},
-                          {"model", "cluster", "ranks", "batch_per_rank", "precision"});
-                    },
-                .markdown = [&] { return points_markdown(job, tables, top); },
-                .text =
-                    [&] {
-                      return wrapped(curve_text(job, tables, width, top),
-                                     output_is_terminal() ? width : unlimited_width);
-                    }});
+  print_answer(
+      options.format,
+      {.json = [&] { return scaling_json(tables, measured); },
+       .csv =
+           [&] {
+             return csv_records(scaling_json(tables, measured), {"points", "strategies"},
+                                {"model", "cluster", "ranks", "batch_per_rank", "precision"});
+           },
+       .markdown = [&] { return points_markdown(job, tables, top); },
+       .text =
+           [&] {
+             return for_people(options.wide,
+                               [&](int columns) { return curve_text(job, tables, columns, top); });
+           }});
 }
 
 }  // namespace

@@ -59,13 +59,13 @@ Table layers_table(const models::NetworkWork& network) {
   Table table({{"layer", Align::left},
                {"kind", Align::left},
                {"output", Align::left},
-               {"parameters", Align::left},
+               {"parameters", Align::left, 1},
                {"count"},
                {"forward FLOPs"},
-               {"data grad."},
-               {"weight grad."},
-               {"moved"},
-               {"kept"}});
+               {"data grad.", Align::right, 5},
+               {"weight grad.", Align::right, 4},
+               {"moved", Align::right, 2},
+               {"kept", Align::right, 3}});
   for (const models::LayerWork& layer : network.layers) {
     const std::int64_t moved =
         layer.forward_read + layer.forward_written + layer.backward_read + layer.backward_written;
@@ -78,28 +78,33 @@ Table layers_table(const models::NetworkWork& network) {
   return table;
 }
 
-std::string network_text(const models::NetworkWork& network) {
+std::string network_text(const models::NetworkWork& network, int width) {
+  const Table::Fitted layers = layers_table(network).fitted(width);
   return fmt::format(
-      "{}\n{}\n{} parameters in {} tensors ({} in FP32); of one sample{}: {:.4g} GFLOP forward, "
+      "{}\n{}{}\n{} parameters in {} tensors ({} in FP32); of one sample{}: {:.4g} GFLOP forward, "
       "{:.4g} GFLOP backward, {} activations kept\n"
       "A multiply-add is 2 FLOPs; gradients are produced from the last layer to the first, bias "
       "before weight.\n"
       "moved: activation elements read and written, forward and backward; kept: elements that "
       "forward keeps for backward.\n",
-      network.name, layers_table(network).text(), grouped(network.parameters()),
+      network.name, layers.text, layers.not_shown(), grouped(network.parameters()),
       network.gradients.size(), to_text(static_cast<double>(network.parameters()) * Bytes{4}),
       network.sequence > 0 ? fmt::format(" of {} tokens", network.sequence) : "",
       static_cast<double>(network.forward_flops()) / 1e9,
       static_cast<double>(network.backward_flops()) / 1e9, grouped(network.kept()));
 }
 
-void show_network(const std::string& name_or_file, const std::string& sequence,
+void show_network(const std::string& name_or_file, const std::string& sequence, bool wide,
                   const OutputFormat& format) {
   const models::NetworkWork network = job::load_network(name_or_file, sequence).work;
   print_answer(format, {.json = [&] { return to_json(network); },
                         .csv = [&] { return csv_records(to_json(network), {"layers"}); },
                         .markdown = [&] { return layers_table(network).markdown(); },
-                        .text = [&] { return network_text(network); }});
+                        .text =
+                            [&] {
+                              return for_people(
+                                  wide, [&](int width) { return network_text(network, width); });
+                            }});
 }
 
 std::string figure_text(const char* what, BytesPerSecond value) {
@@ -117,8 +122,8 @@ Table figures_table(const models::Cluster& cluster) {
   Table table({{"part", Align::left},
                {"figure", Align::left},
                {"value"},
-               {"interval"},
-               {"provenance", Align::left},
+               {"interval", Align::right, 2},
+               {"provenance", Align::left, 1},
                {.title = "source", .align = Align::left, .wraps = true}});
   for_each_figure(cluster, [&table](const char* part, const char* what, const auto& figure) {
     const std::string interval =
@@ -178,7 +183,7 @@ std::string links_text(const models::Cluster& cluster) {
                      cluster.nic.name, name(cluster.nic_use), described_fabric(cluster));
 }
 
-std::string cluster_text(const models::Cluster& cluster) {
+std::string cluster_text(const models::Cluster& cluster, int width) {
   std::string text = fmt::format("{}: {}\n{} nodes x {} {} = {} ranks; {}\n", cluster.name,
                                  cluster.description, cluster.nodes, cluster.ranks_per_node,
                                  cluster.device.name, cluster.ranks(), links_text(cluster));
@@ -188,17 +193,22 @@ std::string cluster_text(const models::Cluster& cluster) {
     text += fmt::format("calibrated by profile {} (paceline show profile {})\n", cluster.profile,
                         cluster.profile);
   if (!cluster.source.empty()) text += fmt::format("source: {}\n", cluster.source);
-  return text + fmt::format("\n{}\nLinks are per direction.\n",
-                            figures_table(cluster).fitted(table_width()).text);
+  const Table::Fitted figures = figures_table(cluster).fitted(width);
+  return text +
+         fmt::format("\n{}{}\nLinks are per direction.\n", figures.text, figures.not_shown());
 }
 
-void show_cluster(const std::string& name_or_file, const OutputFormat& format) {
+void show_cluster(const std::string& name_or_file, bool wide, const OutputFormat& format) {
   if (name_or_file.ends_with(".xml")) return show_platform(name_or_file, format);
   const models::Cluster cluster = job::load_cluster(name_or_file);
   print_answer(format, {.json = [&] { return to_json(cluster); },
                         .csv = [&] { return csv_records(to_json(cluster), {"figures"}, {"name"}); },
                         .markdown = [&] { return figures_table(cluster).markdown(); },
-                        .text = [&] { return cluster_text(cluster); }});
+                        .text =
+                            [&] {
+                              return for_people(
+                                  wide, [&](int width) { return cluster_text(cluster, width); });
+                            }});
 }
 
 void show_profile(const std::string& name_or_file) {
@@ -264,20 +274,27 @@ void add_show(Command& app) {
     command.add_option("name", *name, names).required().value("NAME|FILE");
     add_output_formats(command, *format);
     command.on_run([name, format, action] {
-      check_output_format(*format);
+      check_output_format(*format, {{"NAME", *name, job::PathUse::name_or_input}});
       action(*name, *format);
     });
     return command;
   };
   const auto sequence = std::make_shared<std::string>();
-  Command& network = add_named("network", "Layer by layer: parameters, FLOPs, activations",
-                               "A network of the zoo, or a YAML file",
-                               [sequence](const std::string& name, const OutputFormat& format) {
-                                 show_network(name, *sequence, format);
-                               });
+  const auto wide = std::make_shared<bool>(false);
+  Command& network =
+      add_named("network", "Layer by layer: parameters, FLOPs, activations",
+                "A network of the zoo, or a YAML file",
+                [sequence, wide](const std::string& name, const OutputFormat& format) {
+                  show_network(name, *sequence, *wide, format);
+                });
   add_sequence_option(network, *sequence);
-  add_named("cluster", "Nodes, links and devices with the source of each figure",
-            "A cluster of the catalogue, a YAML file, or a SimGrid platform", show_cluster);
+  add_wide_option(network, *wide);
+  Command& cluster = add_named("cluster", "Nodes, links and devices with the source of each figure",
+                               "A cluster of the catalogue, a YAML file, or a SimGrid platform",
+                               [wide](const std::string& name, const OutputFormat& format) {
+                                 show_cluster(name, *wide, format);
+                               });
+  add_wide_option(cluster, *wide);
 
   Command& profile = show.add_command("profile", "A calibrated profile, as JSON");
   const auto profile_name = std::make_shared<std::string>();

@@ -64,7 +64,7 @@ Table table_of(const NcclModel& model, const std::vector<Bytes>& sizes) {
 }
 
 std::string to_text(const NcclModel& model, const models::Cluster& cluster,
-                    const std::vector<Bytes>& sizes) {
+                    const std::vector<Bytes>& sizes, int width) {
   std::string text = fmt::format(
       "NCCL {} all-reduce on {}: {} rank{} ({} node{} of {} {}), compute capability {}{}, {}\n",
       model.tables().version, cluster.name, model.ranks(), model.ranks() == 1 ? "" : "s",
@@ -76,7 +76,7 @@ std::string to_text(const NcclModel& model, const models::Cluster& cluster,
   text += fmt::format("channels: {}; {}; {} in the communicator\n\n",
                       graph_text(model, NcclAlgorithm::ring),
                       graph_text(model, NcclAlgorithm::tree), model.communicator_channels());
-  text += table_of(model, sizes).text();
+  text += table_of(model, sizes).blocks(width);
   text += fmt::format(
       "\ntimes in us, by {}: what another program expects, not our engine's prediction, and no "
       "measurement\n* what NCCL chooses: the least; . is not used; busbw as nccl-tests defines it\n"
@@ -86,7 +86,8 @@ std::string to_text(const NcclModel& model, const models::Cluster& cluster,
 }
 
 void show(const Options& options) {
-  check_output_format(options.format);
+  check_output_format(options.format,
+                      {{"--cluster", options.cluster, job::PathUse::name_or_input}});
   job::require_option(options.cluster, "--cluster", "h200-ndr");
   const models::Cluster cluster = job::load_cluster(options.cluster);
   job::require_option(options.ranks, "--ranks", "64");
@@ -111,7 +112,11 @@ void show(const Options& options) {
              return csv_records(document(), {"sizes", "times"}, {"cluster", "ranks", "bytes"});
            },
        .markdown = [&] { return table_of(model, sizes).markdown(); },
-       .text = [&] { return to_text(model, cluster, sizes); }});
+       .text =
+           [&] {
+             return for_people(false,
+                               [&](int width) { return to_text(model, cluster, sizes, width); });
+           }});
 }
 
 }  // namespace

@@ -3,12 +3,14 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/job/files.h"
 #include "cli/job/job.h"
-#include "cli/job/option_values.h"
+#include "cli/job/shown_plan.h"
 #include "cli/output.h"
+#include "cli/output_format.h"
 #include "cli/plan_picture.h"
 #include "cli/prediction_text.h"
 #include "cli/progress.h"
@@ -16,9 +18,8 @@
 #include "cli/stop_signals.h"
 #include "cli/table.h"
 #include "cli/why_text.h"
+#include "models/base/json_records.h"
 #include "models/base/parse_units.h"
-#include "simulator/iteration/alternatives.h"
-#include "simulator/iteration/bucket_travel.h"
 
 namespace paceline::cli {
 namespace {
@@ -27,6 +28,8 @@ struct Options {
   job::JobOptions job;
   std::string plot;
   bool why = false;
+  bool wide = false;
+  OutputFormat format;
 };
 
 // To say what is next best.
@@ -41,96 +44,142 @@ std::string described(const job::Job& job, const models::NetworkWork& network,
 }
 
 void write_picture(const Options& options, const job::Job& job, const models::NetworkWork& network,
-                   const simulator::StrategyRun& run, const simulator::PlanTravel& travel) {
+                   const job::ShownPlan& shown) {
   Seconds waits;
-  for (const simulator::ComputeSpan& span : travel.idle) waits += span.end - span.start;
+  for (const simulator::ComputeSpan& span : shown.travel.idle) waits += span.end - span.start;
   const std::string title =
-      fmt::format("{}: {}", run.plan.strategy, described(job, network, run.plan));
+      fmt::format("{}: {}", shown.plan.strategy, described(job, network, shown.plan));
   const std::string facts = fmt::format(
       "an iteration of {}, of which computation waits {}; predicted, timed by {}; {} samples a "
       "rank",
-      to_text(travel.period), to_text(waits), run.timed_by, job.batch_per_rank);
-  job::write_output_file(options.plot, plan_svg(title, facts, network, run.plan, travel));
+      to_text(shown.travel.period), to_text(waits), shown.timed_by, job.batch_per_rank);
+  job::write_output_file(options.plot, plan_svg(title, facts, network, shown.plan, shown.travel));
   notice("picture of the plan written to {}\n", options.plot);
 }
 
-// Returns the text of what the plan would lose by other choices.
-std::string why(simulator::Predictor& predictor, const simulator::StrategyRun& run) {
+// What the plan would lose by other choices, as far as the time allows it.
+job::OtherChoices other_choices(simulator::Predictor& predictor, const models::Plan& plan) {
   remember_stop_signals();
   const auto start = std::chrono::steady_clock::now();
-  bool is_stopped = false;
+  job::OtherChoices others;
   Progress progress("timing what could be otherwise");
-  const auto others = predictor.alternatives(run.plan, [&] {
+  others.of_buckets = predictor.alternatives(plan, [&] {
     const auto elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start);
-    is_stopped =
-        Seconds{elapsed.count()} >= most_explained || stop_asked() != runtime::StopReason::none;
-    return is_stopped;
+    others.is_complete =
+        Seconds{elapsed.count()} < most_explained && stop_asked() == runtime::StopReason::none;
+    return !others.is_complete;
   });
-  progress.end();
-  if (others.empty())
-    return "what it would lose by other choices: nothing was tried, for its buckets are no "
-           "all-reduces "
-           "of ours of whole gradients\n";
-  return why_text(others, run.steady.period) +
-         (is_stopped ? "stopped: buckets that are not in the table have not been tried\n" : "");
+  return others;
+}
+
+Table buckets_table(const job::ShownPlan& shown, const models::NetworkWork& network) {
+  Table table({{"bucket"},
+               {"gradients", Align::right, 3},
+               {"first", Align::left, 1},
+               {"last", Align::left, 4},
+               {"size"},
+               {"schedule", Align::left},
+               {"ready"},
+               {"starts", Align::right, 2},
+               {"takes", Align::right, 5},
+               {"ends"},
+               {"exposed"}});
+  for (std::size_t i = 0; i < shown.plan.buckets.size(); ++i) {
+    const models::Bucket& bucket = shown.plan.buckets[i];
+    const simulator::BucketTravel& times = shown.travel.buckets[i];
+    const models::PlannedSchedule& schedule =
+        shown.plan.schedules[static_cast<std::size_t>(bucket.schedule)];
+    const auto gradient = [&](int offset) {
+      return network.gradients[static_cast<std::size_t>(bucket.first_gradient + offset)].name;
+    };
+    table.add({fmt::format("{}", i), fmt::format("{}", bucket.gradient_count), gradient(0),
+               gradient(bucket.gradient_count - 1), to_text(shown.plan.bytes(bucket)),
+               models::described(schedule), to_text(times.ready), to_text(times.start),
+               to_text(times.end - times.start), to_text(times.end), to_text(times.exposed)});
+  }
+  return table;
+}
+
+std::string others_text(const job::ShownPlan& shown, int width) {
+  if (!shown.others) return "";
+  if (shown.others->of_buckets.empty())
+    return "\nwhat it would lose by other choices: nothing was tried, for its buckets are no "
+           "all-reduces of ours of whole gradients\n";
+  return "\n" + why_text(shown.others->of_buckets, shown.travel.period, width) +
+         (shown.others->is_complete
+              ? ""
+              : "stopped: buckets that are not in the table have not been tried\n");
+}
+
+std::string to_text(const job::Job& job, const models::NetworkWork& network,
+                    const std::vector<job::ShownPlan>& plans, int width) {
+  std::string text;
+  for (const job::ShownPlan& shown : plans) {
+    const Table::Fitted buckets = buckets_table(shown, network).fitted(width);
+    text += fmt::format(
+        "{}{}: {}\n\n{}{}\niteration {} (predicted); times count from the start of its forward "
+        "pass\nexposed: for how long of its way computation waits\n{}",
+        text.empty() ? "" : "\n", shown.name, described(job, network, shown.plan), buckets.text,
+        buckets.not_shown(), to_text(shown.travel.period), setting_text(job));
+    if (models::strategy(shown.name).library())
+      text +=
+          fmt::format("all-reduces are timed by {}, not by an engine of ours\n", shown.timed_by);
+    text += others_text(shown, width);
+  }
+  return text;
+}
+
+std::vector<Table> tables_of(const models::NetworkWork& network,
+                             const std::vector<job::ShownPlan>& plans) {
+  std::vector<Table> tables;
+  for (const job::ShownPlan& shown : plans) {
+    tables.push_back(buckets_table(shown, network));
+    if (shown.others && !shown.others->of_buckets.empty())
+      tables.push_back(why_table(shown.others->of_buckets, shown.travel.period));
+  }
+  return tables;
 }
 
 void show(const Options& options) {
+  check_output_format(options.format, job::given_paths(options.job, {{"--plot", options.plot}}));
   const job::Job job = job::load_job(options.job);
   const int ranks = ranks_of(options.job, job);
-  if (!options.plot.empty()) {
-    if (job.strategies.size() > 1)
-      throw InputError({"--plot"}, "several plans and one picture", "name one --strategy");
-    check_outputs_of(options.job, {{"--plot", options.plot}});
-  }
+  if (!options.plot.empty() && job.strategies.size() > 1)
+    throw InputError({"--plot"}, "several plans and one picture", "name one --strategy");
   if (job.networks.size() != 1 || job.wires.size() != 1)
     throw InputError("several networks or wire types", "a plan is of one");
   const job::LoadedNetwork& network = job.networks.front();
   if (job.plan) check_plan(*job.plan, job.plan_file, network.work, ranks);
   simulator::Predictor predictor(job.request(network, ranks, job.wires.front()));
-  for (std::size_t s = 0; s < job.strategies.size(); ++s) {
-    const models::Strategy& strategy = *job.strategies[s];
-    Progress progress(fmt::format("timing the plan of {}", strategy.name));
+  std::vector<job::ShownPlan> plans;
+  for (const models::Strategy* strategy : job.strategies) {
+    Progress progress(fmt::format("timing the plan of {}", strategy->name));
     const simulator::StrategyRun run =
-        job.plan ? predictor.run(job.plan->plan) : predictor.run(strategy);
+        job.plan ? predictor.run(job.plan->plan) : predictor.run(*strategy);
     progress.end();
-    print("{}{}: {}\n\n", s == 0 ? "" : "\n", strategy.name,
-          described(job, network.work, run.plan));
-    Table table({{"bucket"},
-                 {"gradients"},
-                 {"first", Align::left},
-                 {"last", Align::left},
-                 {"size"},
-                 {"schedule", Align::left},
-                 {"ready"},
-                 {"starts"},
-                 {"takes"},
-                 {"ends"},
-                 {"exposed"}});
-    const simulator::PlanTravel travel = plan_travel(run.plan, run.dag, run.steady);
-    for (std::size_t i = 0; i < run.plan.buckets.size(); ++i) {
-      const models::Bucket& bucket = run.plan.buckets[i];
-      const simulator::BucketTravel& times = travel.buckets[i];
-      const models::PlannedSchedule& schedule =
-          run.plan.schedules[static_cast<std::size_t>(bucket.schedule)];
-      const auto gradient = [&](int offset) {
-        return network.work.gradients[static_cast<std::size_t>(bucket.first_gradient + offset)]
-            .name;
-      };
-      table.add({fmt::format("{}", i), fmt::format("{}", bucket.gradient_count), gradient(0),
-                 gradient(bucket.gradient_count - 1), to_text(run.plan.bytes(bucket)),
-                 models::described(schedule), to_text(times.ready), to_text(times.start),
-                 to_text(times.end - times.start), to_text(times.end), to_text(times.exposed)});
-    }
-    print(
-        "{}\niteration {} (predicted); times count from the start of its forward pass\n"
-        "exposed: for how long of its way computation waits\n{}",
-        table.text(), to_text(run.steady.period), setting_text(job));
-    if (strategy.library())
-      print("all-reduces are timed by {}, not by an engine of ours\n", run.timed_by);
-    if (options.why) print("\n{}", why(predictor, run));
-    if (!options.plot.empty()) write_picture(options, job, network.work, run, travel);
+    plans.push_back({.name = std::string(strategy->name),
+                     .plan = run.plan,
+                     .travel = plan_travel(run.plan, run.dag, run.steady),
+                     .timed_by = run.timed_by});
+    if (options.why) plans.back().others = other_choices(predictor, run.plan);
   }
+  if (!options.plot.empty()) write_picture(options, job, network.work, plans.front());
+  const auto document = [&] { return to_json(job, network, ranks, plans); };
+  print_answer(options.format,
+               {.json = document,
+                .csv =
+                    [&] {
+                      return csv_records(
+                          document(), {"plans", "buckets"},
+                          {"model", "cluster", "ranks", "strategy", "wire_type", "iteration_s"});
+                    },
+                .markdown = [&] { return to_markdown(tables_of(network.work, plans)); },
+                .text =
+                    [&] {
+                      return for_people(options.wide, [&](int width) {
+                        return to_text(job, network.work, plans, width);
+                      });
+                    }});
 }
 
 }  // namespace
@@ -149,6 +198,8 @@ void add_show_plan(Command& show_command) {
   command.add_flag(
       "--why", options->why,
       "Also list what each bucket would lose by other choices, all others as they are");
+  add_wide_option(command, options->wide);
+  add_output_formats(command, options->format);
   command.on_run([options] { show(*options); });
 }
 

@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/output_format.h"
+#include "cli/shared_options.h"
 #include "cli/table.h"
 #include "cli/training_options.h"
 #include "models/base/json_records.h"
@@ -18,6 +19,7 @@ namespace {
 
 struct Options {
   std::string name;
+  bool wide = false;
   OutputFormat format;
 };
 
@@ -25,8 +27,8 @@ Table table_of(const std::vector<runtime::Recipe>& recipes) {
   Table table({{"recipe", Align::left},
                {"epochs"},
                {"batch per rank"},
-               {"precision", Align::left},
-               {"source", Align::left}});
+               {"precision", Align::left, 1},
+               {.title = "source", .align = Align::left, .wraps = true}});
   for (const runtime::Recipe& recipe : recipes)
     table.add({recipe.name, fmt::format("{}", recipe.epochs),
                fmt::format("{}", recipe.batch_per_rank), job::precision_text(recipe),
@@ -37,6 +39,7 @@ Table table_of(const std::vector<runtime::Recipe>& recipes) {
 void run(const Options& options) {
   check_output_format(options.format);
   if (!options.name.empty()) {
+    refuse_output_format(options.format, "a recipe is printed as YAML");
     static_cast<void>(runtime::shipped_recipe(options.name));  // suggests the nearest name
     const auto shipped = runtime::shipped_recipes();
     print("{}", std::ranges::find(shipped, options.name, &runtime::ShippedRecipe::name)->yaml);
@@ -49,7 +52,13 @@ void run(const Options& options) {
                {.json = [&] { return runtime::to_json(recipes); },
                 .csv = [&] { return csv_records(runtime::to_json(recipes), {"recipes"}); },
                 .markdown = [&] { return table_of(recipes).markdown(); },
-                .text = [&] { return table_of(recipes).text(); }});
+                .text =
+                    [&] {
+                      return for_people(options.wide, [&](int width) {
+                        const Table::Fitted fitted = table_of(recipes).fitted(width);
+                        return fitted.text + fitted.not_shown();
+                      });
+                    }});
 }
 
 }  // namespace
@@ -59,6 +68,7 @@ void add_show_recipes(Command& show) {
       show.add_command("recipes", "The shipped training recipes, or one of them as YAML");
   const auto options = std::make_shared<Options>();
   command.add_option("name", options->name, "The recipe to print").value("NAME");
+  add_wide_option(command, options->wide);
   add_output_formats(command, options->format);
   command.on_run([options] { run(*options); });
 }

@@ -17,6 +17,7 @@
 #include "cli/job/ranks.h"
 #include "cli/job/run_times.h"
 #include "cli/output.h"
+#include "cli/output_format.h"
 #include "cli/stop_signals.h"
 #include "cli/training_options.h"
 #include "cli/training_report.h"
@@ -188,7 +189,7 @@ void print_title(const TrainingJob& job, std::string_view transport) {
   const std::string each = job.device.is_cuda ? job.computed_on
                                               : fmt::format("{} thread{} each", job.threads,
                                                             job.threads == 1 ? "" : "s");
-  print(
+  print_lines(
       "{} on {}: {} rank{} ({}), {}, batch {} per rank, {}, recipe {}, {} epochs\n"
       "{}: {} bucket{}, {} on the wire, {}; all figures are measured\n\n",
       job.network.name(), job.dataset->name(), job.plan.ranks, job.plan.ranks == 1 ? "" : "s",
@@ -206,7 +207,7 @@ void print_outcome(const job::TrainingOptions& options, const TrainingJob& job,
     return;
   }
   if (outcome.iterations == 0) {
-    print("the job of {} is complete: nothing is left to do\n", options.resume);
+    print_lines("the job of {} is complete: nothing is left to do\n", options.resume);
   } else if (!outcome.complete) {
     const bool by_signal = outcome.stopped != runtime::StopReason::none;
     const std::string why =
@@ -215,10 +216,10 @@ void print_outcome(const job::TrainingOptions& options, const TrainingJob& job,
                                  ? fmt::format("; go on with --resume {}", options.checkpoint)
                              : by_signal ? "; no checkpoint was asked for, so nothing is saved"
                                          : "";
-    print("stopped{} after {} iterations{}\n", why, outcome.iterations, then);
+    print_lines("stopped{} after {} iterations{}\n", why, outcome.iterations, then);
   } else if (!outcome.epochs.empty()) {
-    print("\ntest accuracy {:.2f}% after {} iterations\n",
-          100 * outcome.epochs.back().test_accuracy, outcome.iterations);
+    print_lines("\ntest accuracy {:.2f}% after {} iterations\n",
+                100 * outcome.epochs.back().test_accuracy, outcome.iterations);
   }
 }
 

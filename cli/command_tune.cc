@@ -41,14 +41,15 @@ struct Options {
 };
 
 void run(const Options& options, const Words& words) {
-  check_output_format(options.format);
+  check_output_format(
+      options.format,
+      job::given_paths(options.job, {{"--plan-out", options.plan_out}, {"--html", options.html}}));
   const std::size_t top = parse_top(options.top);
   job::Job job = load_job(options.job);
   job::compare_with_others(job);
   job::leave_out_untimed(job);
   const int ranks = ranks_of(options.job, job);
   const std::optional<job::AskedRobust> asked = take_robust(options.robust, job, ranks);
-  check_outputs_of(options.job, {{"--plan-out", options.plan_out}, {"--html", options.html}});
   const std::vector<std::string> all_reduces = job::parse_all_reduces(options.tuning.all_reduces);
   const Seconds limit = job::parse_time_limit(options.tuning.time_limit);
   remember_stop_signals();
@@ -78,7 +79,7 @@ void run(const Options& options, const Words& words) {
   std::optional<job::RobustTuning> robust;
   if (asked) {
     const Seconds begun = elapsed();
-    progress.show("sampling", 1);
+    progress.show("sampling states of the world", 0);
     robust = job::robust_tuning(tuning, *asked, all_reduces, [&] {
       return elapsed() - begun >= limit || stop_asked() != runtime::StopReason::none;
     });
@@ -105,11 +106,13 @@ void run(const Options& options, const Words& words) {
                     [&] {
                       return csv_records(document(), {"buckets"}, {"model", "cluster", "ranks"});
                     },
-                .markdown = [&] { return to_markdown(tuning, top); },
+                .markdown = [&] { return to_markdown(tuning, options.why, top); },
                 .text =
                     [&] {
-                      return to_text(tuning, robust ? &*robust : nullptr, options.why,
-                                     options.wide ? unlimited_width : table_width(), top);
+                      return for_people(options.wide, [&](int width) {
+                        return to_text(tuning, robust ? &*robust : nullptr, options.why, width,
+                                       top);
+                      });
                     }});
   if (stop_asked() != runtime::StopReason::none) throw StoppedBySignal(stop_asked());
 }

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/job/proof.h"
 #include "cli/output.h"
+#include "cli/output_format.h"
 #include "cli/progress.h"
 #include "cli/shared_options.h"
 #include "models/collective/verify_json.h"
@@ -36,17 +37,17 @@ void run(const Options& options) {
   const std::string promise(name(proof.collective));
   const std::string article = promise.front() == 'a' ? "an" : "a";
   if (const auto& fault = proof.fault) {
-    print("not {} {}: with {} chunks, step {}, rank {}, chunk {}: {}\n", article, promise,
-          proof.fault_chunks, fault->step + 1, fault->rank, fault->chunk, fault->why);
+    print_lines("not {} {}: with {} chunks, step {}, rank {}, chunk {}: {}\n", article, promise,
+                proof.fault_chunks, fault->step + 1, fault->rank, fault->chunk, fault->why);
     return;
   }
   const std::vector<std::int64_t>& counts = proof.chunk_counts;
   std::string list;
   for (std::size_t i = 0; i < counts.size(); ++i)
     list += (i == 0 ? "" : i + 1 == counts.size() ? " and " : ", ") + fmt::format("{}", counts[i]);
-  print("proved: {} over {} ranks is {} {} in {} steps and {} transfers (with {} chunks)\n",
-        proof.schedule, proof.ranks, article, promise, proof.steps, proof.transfers, list);
-  print(
+  print_lines("proved: {} over {} ranks is {} {} in {} steps and {} transfers (with {} chunks)\n",
+              proof.schedule, proof.ranks, article, promise, proof.steps, proof.transfers, list);
+  print_lines(
       "  every rank ends with every contribution that it is promised, exactly once; no chunk is "
       "read while it is replaced;\n"
       "  both ends of every message are in one step, and no rank waits forever with synchronous "

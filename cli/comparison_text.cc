@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "calibration/compare/verdict.h"
 #include "models/base/parse_units.h"
 
 namespace paceline::cli {
@@ -24,6 +25,11 @@ using calibration::Spread;
 constexpr std::size_t layers_named = 5;
 constexpr std::size_t casts_shown = 8;
 
+std::string fitted(const Table& table, int width) {
+  const Table::Fitted fitted = table.fitted(width);
+  return fitted.text + fitted.not_shown();
+}
+
 // Writes the times of a comparison in ms, with as many decimals as its iteration needs.
 class Text {
  public:
@@ -39,20 +45,20 @@ class Text {
   [[nodiscard]] std::string heading(const ComparedFiles& files) const {
     return side_line("run", files.run, comparison_.run) +
            side_line("prediction", files.prediction, comparison_.prediction) +
-           fmt::format("\niteration: {} ms {}, {} ms {}: {} ms ({})\n",
+           fmt::format("\niteration: {} ms {}, {} ms {}{}: {} ms ({})\n",
                        ms(comparison_.iteration.run), run_, ms(comparison_.iteration.prediction),
-                       prediction_, difference(comparison_.iteration),
+                       prediction_, interval_text(), difference(comparison_.iteration),
                        relative(comparison_.iteration));
   }
 
   [[nodiscard]] Table parts() const {
     Table table({{"where it comes from", Align::left},
                  {run_ + " ms"},
-                 {"least to most"},
+                 {"least to most", Align::right, 2},
                  {prediction_ + " ms"},
                  {"difference ms"},
-                 {"of the part"},
-                 {"of the iteration"}});
+                 {"of the part", Align::right, 1},
+                 {"of the iteration", Align::right, 3}});
     for (const calibration::ComparedPart& part : comparison_.parts) {
       const bool is_nothing = ms(part.time.run) == zero() && ms(part.time.prediction) == zero();
       if (!is_nothing)
@@ -77,28 +83,28 @@ class Text {
                              comparison_.layers.size() > layers_named ? ", ..." : "");
   }
 
-  [[nodiscard]] std::string buckets_text() const {
+  [[nodiscard]] std::string buckets_text(int width) const {
     if (comparison_.buckets.empty()) return "";
     return "\nbuckets: ready after the iteration's start; wait from there to the transfer, less "
            "cast and pack\n" +
-           buckets().text();
+           fitted(buckets(), width);
   }
 
   [[nodiscard]] Table buckets() const {
     Table table({{"bucket", Align::right},
-                 {"on the wire"},
-                 {"ready, ms"},
+                 {"on the wire", Align::right, 2},
+                 {"ready, ms", Align::right, 5},
                  {""},
-                 {"wait, ms"},
+                 {"wait, ms", Align::right, 4},
                  {""},
-                 {"transfer, ms"},
+                 {"transfer, ms", Align::right, 1},
                  {""},
                  {""},
                  {""},
                  {"exposed, ms"},
                  {""},
                  {""},
-                 {"first gradient", Align::left}});
+                 {"first gradient", Align::left, 3}});
     table.add({"", "", run_, prediction_, run_, prediction_, run_, prediction_, "difference", "",
                run_, prediction_, "difference", ""});
     for (const ComparedBucket& b : comparison_.buckets) {
@@ -161,8 +167,8 @@ class Text {
 
   [[nodiscard]] Table layers() const {
     Table table({{"layer", Align::left},
-                 {"kind", Align::left},
-                 {"forward, ms"},
+                 {"kind", Align::left, 2},
+                 {"forward, ms", Align::right, 1},
                  {""},
                  {""},
                  {""},
@@ -198,6 +204,14 @@ class Text {
   }
 
  private:
+  // " (9.1 to 11.2)", and where the run lies.
+  [[nodiscard]] std::string interval_text() const {
+    if (!comparison_.interval) return "";
+    const auto [low, high] = *comparison_.interval;
+    const auto where = calibration::verdict(comparison_.iteration.run.median, low, high);
+    return fmt::format(" (90 %: {} to {}; the run is {}{})", ms(low), ms(high), name(where),
+                       where == calibration::Verdict::inside ? " it" : "");
+  }
   [[nodiscard]] std::string side_line(const char* what, const std::string& file,
                                       const ComparedSide& side) const {
     return fmt::format("{:<10}  {}: {} ({}, {} iteration{})\n", what, side.provenance, side.title,
@@ -290,11 +304,12 @@ class Text {
 
 }  // namespace
 
-std::string to_text(const Comparison& comparison, const ComparedFiles& files, bool with_layers) {
+std::string to_text(const Comparison& comparison, const ComparedFiles& files, bool with_layers,
+                    int width) {
   const Text text(comparison);
-  return text.heading(files) + "\n" + text.parts().text() +
-         (with_layers ? "\n" + text.layers().text() : text.largest_layers()) + text.buckets_text() +
-         text.casts(with_layers) + text.one_sided();
+  return text.heading(files) + "\n" + fitted(text.parts(), width) +
+         (with_layers ? "\n" + fitted(text.layers(), width) : text.largest_layers()) +
+         text.buckets_text(width) + text.casts(with_layers) + text.one_sided();
 }
 
 std::vector<Table> tables(const Comparison& comparison, bool with_layers) {

@@ -10,10 +10,11 @@
 
 namespace paceline::cli {
 
-// The comparison as tables. `with_layers` adds a table with a row for each layer. Each column of
-// times says whether it is measured or predicted.
+// The comparison as tables of at most `width` columns. `with_layers` adds a table with a row for each
+// layer. Each column of times says whether it is measured or predicted.
 [[nodiscard]] std::string to_text(const calibration::Comparison& comparison,
-                                  const calibration::ComparedFiles& files, bool with_layers);
+                                  const calibration::ComparedFiles& files, bool with_layers,
+                                  int width);
 
 // Returns the tables of to_text(): where the difference comes from, layers if they are asked for, and
 // buckets.

@@ -1,48 +1,108 @@
-// Tests: tests/cli/output_formats_test.py.
+// Tests: tests/cli/output_formats_test.py, tests/cli/output_files_test.py.
 #include "cli/output_format.h"
+
+#include <array>
 
 #include "cli/output.h"
 #include "models/base/error.h"
 
 namespace paceline::cli {
+namespace {
 
-void add_json_option(Command& command, OutputFormat& format) {
-  command.add_flag("--json", format.json, "Print one JSON document");
+// A form that an answer can have.
+struct Form {
+  const char* printed;  // the option that prints it
+  const char* written;  // the option that writes it to a file
+  const char* name;     // for messages
+  const char* printed_help;
+  const char* written_help;
+  bool OutputFormat::*is_printed;
+  std::string OutputFormat::*path;
+  std::function<std::string()> Answer::*made;
+  const char* end;  // what follows the text that is made
+};
+
+constexpr std::array<Form, 3> forms = {
+    Form{.printed = "--json",
+         .written = "--json-out",
+         .name = "JSON",
+         .printed_help = "Print one JSON document",
+         .written_help = "Also write what --json prints to a file",
+         .is_printed = &OutputFormat::json,
+         .path = &OutputFormat::json_out,
+         .made = &Answer::json,
+         .end = "\n"},
+    Form{.printed = "--csv",
+         .written = "--csv-out",
+         .name = "CSV",
+         .printed_help = "Print comma-separated values",
+         .written_help = "Also write what --csv prints to a file",
+         .is_printed = &OutputFormat::csv,
+         .path = &OutputFormat::csv_out,
+         .made = &Answer::csv,
+         .end = ""},
+    Form{.printed = "--markdown",
+         .written = "--markdown-out",
+         .name = "Markdown",
+         .printed_help = "Print the table alone, in Markdown",
+         .written_help = "Also write what --markdown prints to a file",
+         .is_printed = &OutputFormat::markdown,
+         .path = &OutputFormat::markdown_out,
+         .made = &Answer::markdown,
+         .end = ""},
+};
+
+std::string in_form(const Form& form, const Answer& answer) {
+  return (answer.*form.made)() + form.end;
 }
 
-void add_csv_option(Command& command, OutputFormat& format) {
-  command.add_flag("--csv", format.csv, "Print comma-separated values");
-}
-
-void add_markdown_option(Command& command, OutputFormat& format) {
-  command.add_flag("--markdown", format.markdown, "Print the table alone, in Markdown");
-}
+}  // namespace
 
 void add_output_formats(Command& command, OutputFormat& format) {
-  add_json_option(command, format);
-  add_csv_option(command, format);
-  add_markdown_option(command, format);
+  for (const Form& form : forms)
+    command.add_flag(form.printed, format.*form.is_printed, form.printed_help);
+  for (const Form& form : forms)
+    command.add_option(form.written, format.*form.path, form.written_help).value("FILE");
 }
 
-void check_output_format(const OutputFormat& format) {
-  const auto check = [](const char* option, bool is_given, const char* other, bool is_other) {
-    if (is_given && is_other)
-      throw InputError({option}, std::string(other) + " is given, too", "choose one");
-  };
-  check("--csv", format.csv, "--json", format.json);
-  check("--markdown", format.markdown, "--json", format.json);
-  check("--markdown", format.markdown, "--csv", format.csv);
+void check_output_format(const OutputFormat& format, std::vector<job::GivenPath> others) {
+  for (std::size_t i = 0; i < forms.size(); ++i) {
+    for (std::size_t k = 0; k < i; ++k) {
+      if (format.*forms[i].is_printed && format.*forms[k].is_printed)
+        throw InputError({forms[i].printed}, std::string(forms[k].printed) + " is given, too",
+                         "choose one");
+    }
+  }
+  for (const Form& form : forms)
+    others.push_back({form.written, format.*form.path, job::PathUse::output});
+  job::check_paths(others);
+}
+
+void refuse_output_format(const OutputFormat& format, std::string_view why) {
+  for (const Form& form : forms) {
+    const bool is_printed = format.*form.is_printed;
+    if (is_printed || !(format.*form.path).empty())
+      throw InputError({is_printed ? form.printed : form.written}, std::string(why),
+                       "leave it out");
+  }
 }
 
 void print_answer(const OutputFormat& format, const Answer& answer) {
-  if (format.json)
-    print("{}\n", answer.json());
-  else if (format.csv)
-    print("{}", answer.csv());
-  else if (format.markdown)
-    print("{}", answer.markdown());
-  else
-    print("{}", answer.text());
+  for (const Form& form : forms) {
+    const std::string& path = format.*form.path;
+    if (path.empty()) continue;
+    job::write_output_file(path, printable(in_form(form, answer)));
+    notice("{} written to {}\n", form.name, path);
+  }
+  for (const Form& form : forms) {
+    if (format.*form.is_printed) return print_text(in_form(form, answer));
+  }
+  print_text(answer.text());
+}
+
+std::string for_people(bool wide, const std::function<std::string(int width)>& text_of) {
+  const int width = wide ? unlimited_width : table_width();
+  return wrapped(text_of(width), output_is_terminal() ? width : unlimited_width);
 }
 
 std::string to_markdown(std::span<const Table> tables) {

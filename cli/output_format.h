@@ -1,40 +1,69 @@
-// --json, --csv and --markdown: in which form a command prints its table.
+// --json, --csv and --markdown: in which form a command prints its table; --json-out, --csv-out and
+// --markdown-out: files that it writes beside what it prints.
 #pragma once
+
+#include <fmt/core.h>
 
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "cli/command_line.h"
+#include "cli/job/files.h"
+#include "cli/output.h"
 #include "cli/table.h"
 
 namespace paceline::cli {
 
-// At most one of them is set once check_output_format() has returned. None: text for people.
+// The forms that the user asks for.
 struct OutputFormat {
+  // At most one of them is set once check_output_format() has returned. None: text for people.
   bool json = false;
   bool csv = false;
   bool markdown = false;
+  // Paths of files with what --json, --csv and --markdown would print. Empty: none is written.
+  std::string json_out = {};
+  std::string csv_out = {};
+  std::string markdown_out = {};
 };
 
-void add_json_option(Command& command, OutputFormat& format);
-void add_csv_option(Command& command, OutputFormat& format);
-void add_markdown_option(Command& command, OutputFormat& format);
-// All three.
+// All three forms, printed and in files.
 void add_output_formats(Command& command, OutputFormat& format);
 
-// Throws InputError where more than one is given.
-void check_output_format(const OutputFormat& format);
+// Throws InputError where more than one form is to be printed. Refuses, before any work, a file that
+// cannot be written or that is also one of `others`, the paths of the command's other options; and so
+// for those of them that are outputs (job::check_paths).
+void check_output_format(const OutputFormat& format, std::vector<job::GivenPath> others = {});
 
-// An answer in each of the forms. Only the one that is printed is made.
+// Throws InputError where any form is asked for, printed or in a file: `why` says what is printed in its
+// place.
+void refuse_output_format(const OutputFormat& format, std::string_view why);
+
+// An answer in each of the forms. Only those that are asked for are made.
 struct Answer {
   std::function<std::string()> json;      // one document, without a line feed at its end
   std::function<std::string()> csv;       // as csv_records() makes it from that document
   std::function<std::string()> markdown;  // the tables alone
   std::function<std::string()> text;      // for people
 };
-// Prints the answer in the form that was asked for.
+// Writes the files that were asked for, each as a whole, and then prints the answer in the form that
+// was asked for. Throws RunError.
 void print_answer(const OutputFormat& format, const Answer& answer);
+
+// What `text_of` makes for people of a width: that of table_width(), or unlimited_width with `wide`. On a
+// terminal, lines that are wider all the same are broken (wrapped()).
+[[nodiscard]] std::string for_people(bool wide,
+                                     const std::function<std::string(int width)>& text_of);
+
+// Prints whole lines for people. On a terminal, lines that are wider are broken.
+template <class... T>
+void print_lines(fmt::format_string<T...> format, T&&... values) {
+  const std::string text = fmt::format(format, std::forward<T>(values)...);
+  print_text(for_people(false, [&](int) { return text; }));
+}
 
 // Tables in Markdown, with a blank line between them.
 [[nodiscard]] std::string to_markdown(std::span<const Table> tables);

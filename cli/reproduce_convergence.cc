@@ -116,7 +116,6 @@ void reproduce_convergence(const ConvergenceOptions& options, const OutputFormat
     }
     chosen = names;
   }
-  if (!options.results.empty()) job::check_output_path("--results", options.results);
   std::vector<ConvergenceRun> runs;
   if (!options.results.empty() && std::filesystem::exists(options.results)) {
     for (ConvergenceRun& run :

@@ -277,11 +277,8 @@ void add_wide_option(Command& command, bool& wide) {
                    "or into 100 columns where there is none");
 }
 
-void add_top_option(Command& command, std::string& top) {
-  command
-      .add_option("--top", top,
-                  "Print the N fastest strategies, the fastest first; --json and --csv have all")
-      .value("N");
+void add_top_option(Command& command, std::string& top, const char* help) {
+  command.add_option("--top", top, help).value("N");
 }
 
 std::size_t parse_top(const std::string& top) {
@@ -399,6 +396,13 @@ void add_time_options(Command& command, job::TimeOptions& options) {
                   "All-reduces of ALGORITHM that were measured on this cluster, a small and a "
                   "large one, which tell the pace of its links: 64B=40.5us@16,1GiB=11.1ms@16")
       .value("SIZE=TIME@RANKS,...");
+  command
+      .add_option(
+          "--against", options.against,
+          "Output of nccl-tests or of osu_allreduce to set beside the prediction, size by "
+          "size; nothing is calibrated on it. It says the sizes, and the ranks and the type "
+          "as far as it can; --size then keeps those from its least to its largest")
+      .value("FILE");
   add_profile_option(command, options.profile);
   add_engine_option(command, options.engine);
 }

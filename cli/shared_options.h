@@ -83,7 +83,10 @@ void add_proof_options(Command& command, job::ProofOptions& options);
 void add_wide_option(Command& command, bool& wide);
 
 // --top, as typed; and the number of rows that it says, 0 where it is not given. Throws InputError.
-void add_top_option(Command& command, std::string& top);
+void add_top_option(
+    Command& command, std::string& top,
+    const char* help =
+        "Print the N fastest strategies, the fastest first; --json and --csv have all");
 [[nodiscard]] std::size_t parse_top(const std::string& top);
 
 void add_patience_option(Command& command, std::string& patience);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/output.h"
+#include "cli/output_format.h"
 #include "cli/prediction_text.h"
 #include "cli/table.h"
 #include "cli/why_text.h"
@@ -128,13 +129,15 @@ std::string strategies_text(const job::Tuning& tuning, std::size_t top) {
 std::string to_text(const job::Tuning& tuning, const job::RobustTuning* robust, bool why, int width,
                     std::size_t top) {
   return fmt::format("{}{}\n{}{}{}", summary_text(tuning), buckets_text(tuning, width),
-                     why ? why_text(tuning.tuned.alternatives, tuning.tuned.period) : "",
+                     why ? why_text(tuning.tuned.alternatives, tuning.tuned.period, width) : "",
                      robust != nullptr ? robust_text(*robust) : "", strategies_text(tuning, top));
 }
 
-std::string to_markdown(const job::Tuning& tuning, std::size_t top) {
-  return fmt::format("{}\n{}", buckets_table(tuning).markdown(),
-                     strategies_table(tuning, top).markdown());
+std::string to_markdown(const job::Tuning& tuning, bool why, std::size_t top) {
+  std::vector<Table> tables = {buckets_table(tuning)};
+  if (why) tables.push_back(why_table(tuning.tuned.alternatives, tuning.tuned.period));
+  tables.push_back(strategies_table(tuning, top));
+  return to_markdown(tables);
 }
 
 }  // namespace paceline::cli

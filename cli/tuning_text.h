@@ -16,7 +16,7 @@ namespace paceline::cli {
 [[nodiscard]] std::string to_text(const job::Tuning& tuning, const job::RobustTuning* robust,
                                   bool why, int width, std::size_t top = 0);
 
-// The tables of buckets and of strategies alone.
-[[nodiscard]] std::string to_markdown(const job::Tuning& tuning, std::size_t top = 0);
+// The tables of buckets and of strategies alone, and between them that of the changes with `why`.
+[[nodiscard]] std::string to_markdown(const job::Tuning& tuning, bool why, std::size_t top = 0);
 
 }  // namespace paceline::cli

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "cli/prediction_text.h"
-#include "cli/table.h"
 #include "models/base/parse_units.h"
 
 namespace paceline::cli {
@@ -63,29 +62,37 @@ NextBest next_best(const job::Tuning& tuning, std::size_t bucket) {
   return {described(best.change), loses(tuning.tuned.period, best.period)};
 }
 
-std::string why_text(const std::vector<std::vector<simulator::Alternative>>& of_buckets,
-                     Seconds period) {
-  Table table({{"bucket"},
-               {"instead", Align::left},
-               {"gradients by all-reduce", Align::left},
-               {"iteration"},
-               {"loses"},
-               {"share"}});
-  std::string alike;
+Table why_table(const std::vector<std::vector<simulator::Alternative>>& of_buckets,
+                Seconds period) {
+  Table table({{.title = "bucket"},
+               {.title = "instead", .align = Align::left},
+               {.title = "gradients by all-reduce", .align = Align::left, .wraps = true},
+               {.title = "iteration"},
+               {.title = "loses"},
+               {.title = "share"}});
   for (std::size_t i = 0; i < of_buckets.size(); ++i) {
-    for (const simulator::Alternative& other : of_buckets[i]) {
+    for (const simulator::Alternative& other : of_buckets[i])
       table.add({fmt::format("{}", i),
                  other.change.kind == simulator::ChangeKind::all_reduce ? "another all-reduce"
                                                                         : described(other.change),
                  all_reduces(other.change), to_text(other.period), loses(period, other.period),
                  signed_percent(other.period / period - 1)});
+  }
+  return table;
+}
+
+std::string why_text(const std::vector<std::vector<simulator::Alternative>>& of_buckets,
+                     Seconds period, int width) {
+  std::string alike;
+  for (std::size_t i = 0; i < of_buckets.size(); ++i) {
+    for (const simulator::Alternative& other : of_buckets[i]) {
       if (!other.alike.empty())
         alike += fmt::format("  bucket {}: {}\n", i, fmt::join(other.alike, ", "));
     }
   }
   return fmt::format(
       "what each bucket would lose by other choices, all others as they are\n\n{}\n{}",
-      table.text(),
+      why_table(of_buckets, period).fitted(width).text,
       alike.empty() ? "" : fmt::format("all-reduces that are as fast as the plan's:\n{}\n", alike));
 }
 

@@ -7,6 +7,7 @@
 
 #include "cli/job/robust_tuning.h"
 #include "cli/job/tuning.h"
+#include "cli/table.h"
 
 namespace paceline::cli {
 
@@ -21,9 +22,12 @@ struct NextBest {
 // "-" twice where nothing was tried.
 [[nodiscard]] NextBest next_best(const job::Tuning& tuning, std::size_t bucket);
 
-// A row for each change of each bucket of a plan with this period.
+// A row for each change of each bucket of a plan with this period; and the table in at most `width`
+// columns below its heading.
+[[nodiscard]] Table why_table(const std::vector<std::vector<simulator::Alternative>>& of_buckets,
+                              Seconds period);
 [[nodiscard]] std::string why_text(
-    const std::vector<std::vector<simulator::Alternative>>& of_buckets, Seconds period);
+    const std::vector<std::vector<simulator::Alternative>>& of_buckets, Seconds period, int width);
 
 // "  what would help most: NIC bandwidth, twice as good: 8.1 % (with this plan)\n", or nothing where
 // nothing was asked.

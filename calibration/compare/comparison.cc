@@ -212,6 +212,7 @@ Comparison compare(const TracedTimeline& run, const TracedTimeline& prediction) 
           .prediction = side(prediction, b),
           .job = run.job,
           .iteration = {a.iteration, b.iteration},
+          .interval = prediction.timeline.interval,
           .parts = parts(a, b),
           .layers = layers(run.job, a, b),
           .buckets = buckets(run.job, a, b),

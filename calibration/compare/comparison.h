@@ -69,6 +69,7 @@ struct Comparison {
   ComparedSide prediction;
   models::TracedJob job;  // as the run has it
   Compared iteration;
+  std::optional<models::PeriodInterval> interval;  // of the predicted iteration; 90 %
   // The parts of the iteration, the largest difference first. They add up to the iteration: the last
   // one holds what is left, since medians of parts do not add up to the median of their sum.
   std::vector<ComparedPart> parts;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "calibration/compare/verdict.h"
 #include "models/base/json.h"
 
 namespace paceline::calibration {
@@ -28,6 +29,14 @@ Json json_of(const ComparedSide& side, const std::string& file) {
       {"rank", side.rank}, {"iterations", side.iterations}, {"complete_iterations", side.complete}};
 }
 
+Json interval_json(const Comparison& comparison) {
+  if (!comparison.interval) return nullptr;
+  const auto [low, high] = *comparison.interval;
+  return {{"low_s", low.value()},
+          {"high_s", high.value()},
+          {"verdict", name(verdict(comparison.iteration.run.median, low, high))}};
+}
+
 }  // namespace
 
 std::string to_json(const Comparison& comparison, const ComparedFiles& files) {
@@ -40,6 +49,7 @@ std::string to_json(const Comparison& comparison, const ComparedFiles& files) {
                {"wire_type", name(comparison.job.wire)},
                {"overlap", name(comparison.job.overlap)},
                {"iteration", json_of(comparison.iteration)},
+               {"predicted_interval", interval_json(comparison)},
                {"parts", Json::array()},
                {"buckets", Json::array()},
                {"layers", Json::array()},

@@ -27,13 +27,6 @@ std::string without_blanks(std::string text) {
   return text;
 }
 
-// The text without this ending and the blanks before it.
-std::string without_ending(std::string text, std::string_view ending) {
-  if (text.ends_with(ending)) text.erase(text.size() - ending.size());
-  while (text.ends_with(' ')) text.pop_back();
-  return text;
-}
-
 int parse_number_of(const std::string& text) {
   return static_cast<int>(parse_count(text, 1, models::max_ranks));
 }
@@ -157,12 +150,8 @@ simulator::Demand parse_demand(const CapacityOptions& options) {
     });
   }
   if (!options.efficiency.empty()) {
-    demand.efficiency = parsing_option("--efficiency", [&] {
-      const std::string number = without_ending(options.efficiency, "%");
-      const bool is_percent = number != options.efficiency;
-      return parse_number(number, is_percent ? 1e-4 : 1e-6, is_percent ? 100 : 1) /
-             (is_percent ? 100 : 1);
-    });
+    demand.efficiency =
+        parsing_option("--efficiency", [&] { return parse_share(options.efficiency, 1e-6, 1); });
   }
   demand.cautious = options.cautious;
   if (demand.cautious && !demand.asks_anything())

@@ -90,16 +90,18 @@ void take_what_if(const std::string& text, Job& job) {
 
 }  // namespace
 
-void check_outputs_of(const JobOptions& job, const std::vector<OutputOption>& outputs) {
+std::vector<GivenPath> given_paths(const JobOptions& job,
+                                   const std::vector<OutputOption>& outputs) {
   std::vector<GivenPath> paths;
   for (const auto& [option, path] : outputs) paths.push_back({option, path, PathUse::output});
   paths.insert(paths.end(), {{"--cluster", job.cluster, PathUse::name_or_input},
                              {"--placement", job.placement, PathUse::name_or_input},
                              {"--profile", job.profile, PathUse::name_or_input},
                              {"--plan", job.plan, PathUse::input}});
-  for (const std::string& model : comma_list(job.model))
+  if (job.model.empty()) return paths;
+  for (const std::string& model : parsing_option("--model", [&] { return comma_list(job.model); }))
     paths.push_back({"--model", model, PathUse::name_or_input});
-  check_paths(paths);
+  return paths;
 }
 
 int ranks_of(const JobOptions& options, const Job& job) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/job/files.h"
 #include "cli/job/named_things.h"
 #include "cli/job/stated_compute.h"
 #include "cli/job/stragglers.h"
@@ -99,13 +100,14 @@ struct Job {
 // cluster.
 [[nodiscard]] int ranks_of(const JobOptions& options, const Job& job);
 
-// Refuses a path to write that cannot be written, that is a file which the job reads, or that is
-// there twice. An empty path is an option that is not given. Throws InputError that names the
-// option.
+// The files that the options of a job name, and `outputs`: a command's options by which it writes
+// files, and their paths. check_paths() takes them. Throws InputError that names --model if that is no
+// list.
 struct OutputOption {
   const char* option;
   std::string path;
 };
-void check_outputs_of(const JobOptions& job, const std::vector<OutputOption>& outputs);
+[[nodiscard]] std::vector<GivenPath> given_paths(const JobOptions& job,
+                                                 const std::vector<OutputOption>& outputs = {});
 
 }  // namespace paceline::job

@@ -35,4 +35,16 @@ std::vector<std::string> comma_list(const std::string& text) {
   return parts;
 }
 
+std::string without_ending(std::string text, std::string_view ending) {
+  if (text.ends_with(ending)) text.erase(text.size() - ending.size());
+  while (text.ends_with(' ')) text.pop_back();
+  return text;
+}
+
+double parse_share(const std::string& text, double least, double most) {
+  const std::string number = without_ending(text, "%");
+  return number == text ? parse_number(number, least, most)
+                        : parse_number(number, 100 * least, 100 * most) / 100;
+}
+
 }  // namespace paceline::job

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/base/error.h"
@@ -19,6 +20,12 @@ void require_option(const std::string& value, const char* option, const char* ex
 
 // The parts of "a,b,c". Throws InputError if a part is empty.
 [[nodiscard]] std::vector<std::string> comma_list(const std::string& text);
+
+// The text without this ending and the blanks before it.
+[[nodiscard]] std::string without_ending(std::string text, std::string_view ending);
+
+// A share from `least` to `most`, as "90%" or "0.9". Throws InputError.
+[[nodiscard]] double parse_share(const std::string& text, double least, double most);
 
 // Runs `parse`; an InputError that it throws is said to come from `option`.
 template <class F>

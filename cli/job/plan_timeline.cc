@@ -3,6 +3,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "simulator/iteration/timeline.h"
 
 namespace paceline::job {
@@ -29,13 +32,20 @@ models::TracedTimeline traced(const PredictionTable& table, const models::Plan& 
 
 }  // namespace
 
-models::TracedTimeline traced_timeline(const PredictionTable& table,
-                                       const simulator::StrategyPrediction& row) {
-  return row.run != nullptr ? traced(table, *row.run, row.name) : traced(table, row.plan, row.name);
+models::TracedTimeline row_timeline(const PredictionTable& table,
+                                    const simulator::StrategyPrediction& row) {
+  constexpr double rounding = 1e-9;
+  models::TracedTimeline result =
+      row.run != nullptr ? traced(table, *row.run, row.name) : traced(table, row.plan, row.name);
+  const Figure<Seconds>& iteration = row.iteration;
+  if (std::abs(iteration.value / result.timeline.period - 1) < rounding)
+    result.timeline.interval = {std::min(iteration.low, result.timeline.period),
+                                std::max(iteration.high, result.timeline.period)};
+  return result;
 }
 
 std::string best_timeline(const PredictionTable& table) {
-  return models::chrome_trace({traced_timeline(table, table.rows[table.best()])});
+  return models::chrome_trace({row_timeline(table, table.rows[table.best()])});
 }
 
 std::string plan_timeline(const PredictionTable& table, const models::Plan& plan,

@@ -8,10 +8,11 @@
 
 namespace paceline::job {
 
-// The timeline of a row of the table: every task of two iterations of the steady state. A row that has
-// not kept its run is predicted anew.
-[[nodiscard]] models::TracedTimeline traced_timeline(const PredictionTable& table,
-                                                     const simulator::StrategyPrediction& row);
+// The timeline of a row of the table: every task of two iterations of the steady state, with the
+// interval of its iteration where the period is the row's own (compute times that vary have a longer
+// mean). A row that has not kept its run is predicted anew.
+[[nodiscard]] models::TracedTimeline row_timeline(const PredictionTable& table,
+                                                  const simulator::StrategyPrediction& row);
 // The document of the timeline of the best row.
 [[nodiscard]] std::string best_timeline(const PredictionTable& table);
 

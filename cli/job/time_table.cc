@@ -23,6 +23,8 @@ namespace {
 
 using simulator::AllReduceTimer;
 
+constexpr const char* default_sizes = "8-1GiB";
+
 std::vector<Bytes> whole_elements(std::vector<Bytes> sizes, models::WireType type) {
   const double element = models::element_size(type).value();
   for (const Bytes size : sizes) {
@@ -33,6 +35,48 @@ std::vector<Bytes> whole_elements(std::vector<Bytes> sizes, models::WireType typ
           fmt::format("give multiples of {} B", element));
   }
   return sizes;
+}
+
+// The sizes that --size names; by default all.
+std::vector<Bytes> named_sizes(const TimeOptions& options) {
+  constexpr double least_factor = 1.1;
+  constexpr double largest_factor = 1e6;
+  const double factor = parsing_option(
+      "--factor", [&] { return parse_number(options.factor, least_factor, largest_factor); });
+  const std::string text = options.sizes.empty() ? default_sizes : options.sizes;
+  return parsing_option("--size", [&] { return parse_sizes(text, factor); });
+}
+
+// Refuses all-reduces over other nodes than those that are predicted.
+void check_nodes(const TimeTable& table) {
+  const auto between = table.against->between_nodes;
+  const bool are_predicted = table.ranks > table.cluster.ranks_per_node;
+  if (!between || table.cluster.platform != nullptr || *between == are_predicted) return;
+  throw InputError({"--cluster"},
+                   fmt::format("{} ranks of {} are on {}, and those of {} on {}", table.ranks,
+                               table.cluster.name, are_predicted ? "several nodes" : "one node",
+                               table.against->file, *between ? "several" : "one"),
+                   "give the cluster that was measured");
+}
+
+// What was measured says the ranks, the type and the sizes of the table.
+void take_measured(const TimeOptions& options, TimeTable& table) {
+  if (options.algorithm == "all")
+    throw InputError({"--against"}, "all-reduces of every algorithm are asked for",
+                     "name the one that was measured, as in paceline time nccl");
+  std::optional<int> ranks;
+  if (!options.build.ranks.empty()) ranks = parse_ranks(options.build.ranks, table.cluster);
+  std::optional<models::WireType> type;
+  if (!options.type.empty()) type = table.type;
+  table.against = read_measured_times(options.against, ranks, type);
+  table.ranks = parse_ranks(std::to_string(table.against->ranks), table.cluster);
+  table.type = table.against->type;
+  check_nodes(table);
+  if (!options.sizes.empty()) {
+    const std::vector<Bytes> sizes = named_sizes(options);
+    keep_sizes(*table.against, *std::ranges::min_element(sizes), *std::ranges::max_element(sizes));
+  }
+  for (const MeasuredTime& time : table.against->times) table.sizes.push_back(time.size);
 }
 
 models::ScheduleOptions schedule_options(const ScheduleOptions& options, int ranks) {
@@ -154,6 +198,40 @@ std::string chosen_options(const TimedColumn& column, std::size_t size) {
   return options.substr(options.find_first_not_of(", "));
 }
 
+bool TimeTable::is_calibrated(std::size_t size) const {
+  return std::ranges::any_of(measured, [&](const simulator::MeasuredAllReduce& one) {
+    return one.ranks == ranks && one.bytes == sizes[size];
+  });
+}
+
+std::vector<BesideMeasured> beside_measured(const TimeTable& table) {
+  std::vector<BesideMeasured> all;
+  for (std::size_t i = 0; i < table.sizes.size(); ++i) {
+    BesideMeasured row{.measured = table.against->times[i],
+                       .predicted = table.columns.front().times[i].time,
+                       .verdict = std::nullopt};
+    if (!table.is_calibrated(i))
+      row.verdict = calibration::verdict(row.measured.time, row.predicted.low, row.predicted.high);
+    all.push_back(std::move(row));
+  }
+  return all;
+}
+
+std::optional<BesideMeasured> farthest_behind(const TimeTable& table, const DeviationLimit& limit) {
+  std::optional<BesideMeasured> farthest;
+  double most = 1;
+  for (const BesideMeasured& row : beside_measured(table)) {
+    if (!row.verdict) continue;
+    // How many times as long as the limit allows.
+    const double behind =
+        limit.share ? *limit.share / row.share() : row.measured.time / row.predicted.high;
+    if (behind <= most) continue;
+    most = behind;
+    farthest = row;
+  }
+  return farthest;
+}
+
 BytesPerSecond algorithm_bandwidth(Bytes bytes, Seconds time) {
   return bytes / time;
 }
@@ -164,16 +242,17 @@ TimeTable time_table(const TimeOptions& options, const TimeObserver& observer,
   TimeTable table;
   table.cluster =
       placed(given.cluster ? *given.cluster : load_cluster(options.cluster), options.placement);
-  require_option(options.build.ranks, "--ranks", "16");
-  table.ranks = parse_ranks(options.build.ranks, table.cluster);
+  if (!options.type.empty())
+    table.type =
+        parsing_option("--dtype", [&] { return models::wire_type_from_name(options.type); });
+  if (options.against.empty()) {
+    require_option(options.build.ranks, "--ranks", "16");
+    table.ranks = parse_ranks(options.build.ranks, table.cluster);
+    table.sizes = whole_elements(named_sizes(options), table.type);
+  } else {
+    take_measured(options, table);
+  }
   if (table.ranks < 2) throw InputError({"--ranks"}, "one rank sends nothing", "give at least 2");
-  table.type = parsing_option("--dtype", [&] { return models::wire_type_from_name(options.type); });
-  constexpr double least_factor = 1.1;
-  constexpr double largest_factor = 1e6;
-  const double factor = parsing_option(
-      "--factor", [&] { return parse_number(options.factor, least_factor, largest_factor); });
-  table.sizes = whole_elements(
-      parsing_option("--size", [&] { return parse_sizes(options.sizes, factor); }), table.type);
   table.engine =
       parsing_option("--engine", [&] { return simulator::engine_from_name(options.engine); });
   table.profile = given.profile ? given.profile : load_profile(options.profile, table.cluster);

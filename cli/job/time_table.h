@@ -7,7 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "calibration/compare/verdict.h"
+#include "cli/job/deviation_limit.h"
 #include "cli/job/job.h"
+#include "cli/job/measured_times.h"
 #include "cli/job/schedule.h"
 #include "models/base/precision.h"
 #include "models/cluster/cluster.h"
@@ -22,13 +25,14 @@ struct TimeOptions {
   ScheduleOptions build;
   std::string cluster;
   std::string placement;
-  std::string sizes = "8-1GiB";
+  std::string sizes;  // empty: "8-1GiB", or all of `against`
   std::string factor = "2";
-  std::string type = "fp32";
+  std::string type;  // empty: fp32, or that of `against`
   std::string profile;
   std::string engine = "auto";
   std::string nccl;  // version
   std::string measured;
+  std::string against;  // file of all-reduces that were measured
 };
 
 // Where the times of a column come from.
@@ -59,8 +63,9 @@ struct TimeTable {
   int ranks = 1;
   models::WireType type = models::WireType::fp32;
   simulator::EngineKind engine = simulator::EngineKind::automatic;
-  std::vector<simulator::MeasuredAllReduce> measured;
-  std::string nccl_version;  // of the tables, where there is a column of NCCL's
+  std::vector<simulator::MeasuredAllReduce> measured;  // which the times are calibrated on
+  std::optional<MeasuredTimes> against;  // which they are set beside: one for each size
+  std::string nccl_version;              // of the tables, where there is a column of NCCL's
   std::vector<Bytes> sizes;
   std::vector<TimedColumn> columns;
   std::vector<UntimedAlgorithm> left_out;  // of "all"
@@ -70,7 +75,32 @@ struct TimeTable {
   // The index of the column of least time among those that were asked for.
   [[nodiscard]] std::size_t best(std::size_t size) const;
   [[nodiscard]] std::size_t asked() const;  // columns that were asked for; they come first
+  // Whether `measured` has the all-reduce of this size: then the time that was asked for is calibrated
+  // on it, and is no prediction.
+  [[nodiscard]] bool is_calibrated(std::size_t size) const;
 };
+
+// One size of the all-reduce that was asked for, as it was measured and as it is predicted.
+struct BesideMeasured {
+  MeasuredTime measured;
+  Figure<Seconds> predicted;
+  // Nothing where the time beside it is calibrated on --measured, and so is no prediction.
+  std::optional<calibration::Verdict> verdict;
+
+  // The measured bus bandwidth as a share of the predicted one.
+  [[nodiscard]] double share() const { return predicted.value / measured.time; }
+  // "inside", "slower", "faster" or "calibrated".
+  [[nodiscard]] std::string_view verdict_text() const {
+    return verdict ? name(*verdict) : "calibrated";
+  }
+};
+// For each size of a table with `against`.
+[[nodiscard]] std::vector<BesideMeasured> beside_measured(const TimeTable& table);
+
+// The size that falls behind the limit, the one that does so by most of several; nothing where none
+// does. What is calibrated is not judged.
+[[nodiscard]] std::optional<BesideMeasured> farthest_behind(const TimeTable& table,
+                                                            const DeviationLimit& limit);
 
 // The options with which the column's all-reduce is timed at a size, where the column's name does not
 // say them: "k=8", "k=2, 4 rings". Else empty.
@@ -87,7 +117,7 @@ using TimeObserver = std::function<void(std::string_view algorithm, double share
                                    const GivenValues& given = {});
 
 [[nodiscard]] std::string to_json(const TimeTable& table);
-// A header and one record for each size and column (RFC 4180).
+// A header and one record (RFC 4180) for each size and column, or for each size that was measured.
 [[nodiscard]] std::string to_csv(const TimeTable& table);
 
 }  // namespace paceline::job

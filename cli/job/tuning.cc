@@ -8,6 +8,7 @@
 
 #include "cli/job/basis.h"
 #include "cli/job/option_values.h"
+#include "cli/job/shown_plan.h"
 #include "models/base/error.h"
 #include "models/base/parse_units.h"
 #include "models/collective/catalogue.h"
@@ -32,50 +33,6 @@ void check(const Job& job) {
 bool is_driven_by_thresholds(const simulator::StrategyPrediction& row) {
   return may_run(row) && models::strategy(row.name).fusion != models::Fusion::never &&
          models::strategy(row.name).on_servers() == nullptr;
-}
-
-Json alternatives_json(const std::vector<simulator::Alternative>& alternatives,
-                       const Tuning& tuning) {
-  Json json = Json::array();
-  for (const simulator::Alternative& other : alternatives) {
-    Json parts = Json::array();
-    for (const simulator::PlanChange::Part& part : other.change.parts)
-      parts.push_back(
-          {{"gradients", part.gradients}, {"all_reduce", models::described(part.all_reduce)}});
-    json.push_back({{"change", name(other.change.kind)},
-                    {"buckets", std::move(parts)},
-                    {"iteration_s", other.period.value()},
-                    {"loss", other.period / tuning.tuned.period - 1},
-                    {"alike", other.alike}});
-  }
-  return json;
-}
-
-Json buckets_json(const Tuning& tuning) {
-  const models::Plan& plan = tuning.tuned.plan;
-  const models::NetworkWork& network = tuning.table.network.work;
-  Json json = Json::array();
-  for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
-    const models::Bucket& bucket = plan.buckets[i];
-    const simulator::BucketTravel& times = tuning.travel.buckets[i];
-    const auto gradient = [&](int index) {
-      return network.gradients[static_cast<std::size_t>(index)].name;
-    };
-    json.push_back({{"first", gradient(bucket.first_gradient)},
-                    {"last", gradient(bucket.first_gradient + bucket.gradient_count - 1)},
-                    {"gradients", bucket.gradient_count},
-                    {"bytes", plan.bytes(bucket).value()},
-                    {"all_reduce",
-                     models::described(plan.schedules[static_cast<std::size_t>(bucket.schedule)])},
-                    {"ready_s", times.ready.value()},
-                    {"start_s", times.start.value()},
-                    {"end_s", times.end.value()},
-                    {"exposed_s", times.exposed.value()},
-                    {"alternatives", i < tuning.tuned.alternatives.size()
-                                         ? alternatives_json(tuning.tuned.alternatives[i], tuning)
-                                         : Json::array()}});
-  }
-  return json;
 }
 
 }  // namespace
@@ -209,7 +166,8 @@ std::string to_json(const Tuning& tuning, Json robust) {
   json["candidates"] = tuned.candidates;
   json["candidates_left_out"] = tuned.left_out;
   json["plans_evaluated"] = tuned.evaluated;
-  json["buckets"] = buckets_json(tuning);
+  json["buckets"] =
+      buckets_json(tuned.plan, tuning.table.network.work, tuning.travel, tuned.alternatives);
   json["twice_as_good"] = Json::array();
   for (const simulator::BetterPart& better : tuning.better)
     json["twice_as_good"].push_back({{"part", key(better.part)},

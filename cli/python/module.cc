@@ -31,6 +31,7 @@
 #include "cli/job/timeline_file.h"
 #include "cli/job/tuning.h"
 #include "cli/job/what_if.h"
+#include "cli/output.h"
 #include "cli/prediction_text.h"
 #include "cli/python/keywords.h"
 #include "cli/scaling_text.h"
@@ -227,7 +228,7 @@ std::pair<std::string, std::string> compare(const models::TracedTimeline& run,
     calibration::check_follows(prediction.job, files.prediction, *plan);
   }
   const calibration::Comparison comparison = calibration::compare(run, prediction);
-  return {to_json(comparison, files), cli::to_text(comparison, files, true)};
+  return {to_json(comparison, files), cli::to_text(comparison, files, true, cli::unlimited_width)};
 }
 
 // The document of the answers about the run of a timeline, and its text.
@@ -384,7 +385,7 @@ PYBIND11_MODULE(_core, module) {
       .def(
           "timeline",
           [](const Prediction& self, std::size_t row) {
-            return job::traced_timeline(*self.table, self.table->rows.at(row));
+            return job::row_timeline(*self.table, self.table->rows.at(row));
           },
           unlocked);
 

@@ -59,13 +59,22 @@ struct TimelineEvent {
   Seconds duration;
 };
 
+// The 90 % interval of a predicted period.
+struct PeriodInterval {
+  Seconds low;
+  Seconds high;
+
+  bool operator==(const PeriodInterval&) const = default;
+};
+
 struct Timeline {
   std::string title;       // "resnet50 on jizhi-p40, 1024 ranks, hybrid, fp16"
   std::string provenance;  // "predicted" or "measured"
   int rank = 0;            // the rank that ran it
   Seconds period;          // of an iteration
   std::vector<TimelineEvent> events;
-  int batch_per_rank = 0;  // 0: not known
+  int batch_per_rank = 0;                       // 0: not known
+  std::optional<PeriodInterval> interval = {};  // of a prediction, where it is known
 };
 
 // What the indices of events stand for: the part of a network and its plan that a trace holds.

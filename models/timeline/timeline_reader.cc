@@ -82,6 +82,15 @@ TracedTimeline read_timeline(const JsonValue& entry) {
                    .period = time_of(entry.at("period_us")),
                    .events = {},
                    .batch_per_rank = count_of(entry.at("batch_per_rank"), 0, most)}};
+  if (entry.has("period_low_us")) {
+    const PeriodInterval interval{time_of(entry.at("period_low_us")),
+                                  time_of(entry.at("period_high_us"))};
+    if (interval.low > traced.timeline.period || interval.high < traced.timeline.period)
+      entry.at("period_low_us")
+          .fail("the period is not between period_low_us and period_high_us",
+                "write the timeline again with paceline predict");
+    traced.timeline.interval = interval;
+  }
   const JsonValue layers = entry.at("layers");
   layers.for_each(
       [&](const JsonValue& layer) {

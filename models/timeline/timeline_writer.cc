@@ -159,6 +159,10 @@ Json described(const TracedTimeline& traced) {
                {"streams", job.streams},
                {"layers", Json::array()},
                {"buckets", Json::array()}};
+  if (timeline.interval) {
+    json["period_low_us"] = timeline.interval->low.value() * us;
+    json["period_high_us"] = timeline.interval->high.value() * us;
+  }
   for (const TracedLayer& layer : job.layers)
     json["layers"].push_back({{"name", layer.name}, {"kind", layer.kind}});
   for (const TracedBucket& bucket : job.buckets) {

@@ -134,13 +134,13 @@ class Compare(unittest.TestCase):
         self.assertAlmostEqual(exposed["predicted_s"], predicted["exposed_communication_s"], delta=1e-8)
 
     def test_the_table_says_whose_each_column_is(self):
-        result = self.compare()
+        result = self.compare(self.run_file, self.prediction, "--wide")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         lines = result.stdout.splitlines()
         self.assertIn("measured: cnn-small on synthetic", lines[0])
         self.assertIn("predicted: cnn-small on lab", lines[1])
-        self.assertRegex(result.stdout, r"\niteration: [\d.]+ m?s measured, [\d.]+ ms predicted: "
-                                        r"[+-][\d.]+ (us|m?s) \(([+-][\d.]+ %|\d+ times)\)\n")
+        self.assertRegex(result.stdout, r"\niteration: [\d.]+ m?s measured, [\d.]+ ms predicted "
+                                        r"\(90 %: [\d.]+ to [\d.]+; the run is (?:inside it|slower|faster)\): [+-][\d.]+ (us|m?s) \(([+-][\d.]+ %|\d+ times)\)\n")
         self.assertRegex(result.stdout, r"measured ms +least to most +predicted ms +difference ms")
         self.assertRegex(result.stdout, r"\nonly predicted, in an iteration: .*decode")
         document = self.document()
@@ -153,7 +153,7 @@ class Compare(unittest.TestCase):
 
     def test_markdown_has_the_tables(self):
         parts, buckets = self.compare(self.run_file, self.prediction, "--markdown").stdout.split("\n\n")
-        text = self.compare().stdout
+        text = self.compare(self.run_file, self.prediction, "--wide").stdout
         for table in (parts, buckets):
             rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
             self.assertEqual({len(row) for row in rows}, {len(rows[0])})

@@ -20,6 +20,7 @@ RECORDS = {
     "reproduce": (("reproduce", "goyal"), ("rows",), ("name",)),
     "show network": (("show", "network", "alexnet"), ("layers",), ()),
     "show cluster": (("show", "cluster", "jizhi-p40"), ("figures",), ("name",)),
+    "show plan": (("show", "plan", *JOB, "--ranks", "16", "--strategy", "ring,fused-ring"), ("plans", "buckets"), ("model", "cluster", "ranks", "strategy", "wire_type", "iteration_s")),
     "show recipes": (("show", "recipes"), ("recipes",), ()),
     "show nccl": (("show", "nccl", "--cluster", "h200-ndr", "--ranks", "16", "--sizes", "1KiB,1GiB"), ("sizes", "times"), ("cluster", "ranks", "bytes")),
     "doctor": (("doctor",), ("parts",), ()),
@@ -138,10 +139,48 @@ class Formats(CommandTest):
         self.assertEqual([title.split()[0] for title in curve[0].strip("| ").split(" | ")[1:]], wanted)
         tuned = self.done(run("tune", *job, "--engine", "step", "--strategy", "ring,hybrid,fused-ring,no-overlap", "--top", "2"))
         self.assertEqual([line.split()[0] for line in tuned.split("\nstrategy")[1].splitlines()[1:3]], ["hybrid", "fused-ring"])
+        for words in (("predict", *job), ("time", "all", "--cluster", "h200-ndr", "--ranks", "16", "--size", "1KiB"), TABLES["plan-capacity"]):
+            self.top_is_refused(words)
+        self.refused(run(*TABLES["time"], "--top", "2"), "--top: one algorithm is timed; time all, or leave it out")
+
+    def top_is_refused(self, words):
         for wrong in ("0", "-1", "many", "1.5"):
-            result = run("predict", *job, "--top", wrong)
+            result = run(*words, "--top", wrong)
             self.assertEqual((result.returncode, result.stdout), (2, ""))
             self.assertRegex(result.stderr, r"^paceline: --top: .*whole number.*\n$")
+
+    def test_top_of_all_all_reduces_is_of_each_size(self):
+        words = TABLES["time all"]
+        document = json.loads(self.done(run(*words, "--json")))
+        asked = {column["name"] for column in document["columns"] if column["as"] == "asked"}
+        text = self.done(run(*words, "--top", "3", "--wide"))
+        lines = text.split("\n\n")[1].splitlines()
+        self.assertEqual(re.split("  +", lines[0].strip()), ["size", "1. us", "algorithm", "2. us", "algorithm", "3. us", "algorithm", "nccl us"])
+        self.assertIn(f"not shown: {len(asked) - 3} algorithms that take longer", text)
+        for line, size in zip(lines[1:], document["sizes"]):
+            fastest = sorted((at for at in size["times"] if at["name"] in asked), key=lambda at: at["time_s"])[:3]
+            self.assertEqual(re.split("  +", line.strip())[2:8:2], [at["all_reduce"] for at in fastest])
+            self.assertEqual(fastest[0]["name"], size["best"])
+        markdown = self.done(run(*words, "--top", "3", "--markdown")).splitlines()
+        self.assertEqual([[cell.strip() for cell in line.strip("|").split("|")] for line in (markdown[0], *markdown[2:])], [re.split("  +", line.strip()) for line in lines])
+        many = self.done(run(*words, "--top", "1000", "--wide"))
+        self.assertNotIn("not shown", many)
+        self.assertIn(f"{len(asked)}. us", many)
+        self.assertEqual(self.done(run(*words, "--top", "1", "--json")), self.done(run(*words, "--json")))
+
+    def test_top_of_candidates_has_the_answer_first(self):
+        job = ("plan-capacity", *JOB, "--nodes", "1,2,4,8", "--epochs", "90", "--dataset", "imagenet", "--strategy", "fused-ring")
+        def ranks(*words):
+            lines = self.done(run(*job, *words, "--markdown")).splitlines()[2:]
+            return [int(line.split("|")[3]) for line in lines]
+        candidates = {row["ranks"]: row for row in json.loads(self.done(run(*job, "--node-price", "9 USD/h", "--json")))["candidates"]}
+        by_time = sorted(candidates, key=lambda at: candidates[at]["time_s"])
+        by_cost = sorted(candidates, key=lambda at: candidates[at]["cost_usd"])
+        self.assertEqual(ranks("--top", "2"), by_time[:2])
+        self.assertEqual(ranks("--node-price", "9 USD/h", "--within", "90 days", "--top", "3"), by_cost[:3])
+        self.assertEqual(ranks("--top", "1000"), ranks())
+        text = self.done(run(*job, "--top", "1"))
+        self.assertIn(f"not shown: {len(candidates) - 1} candidates (without --top all are shown)\n", text)
 
     def test_one_form_at_a_time(self):
         for words in [words for words, _, _ in RECORDS.values()] + list(TABLES.values()):

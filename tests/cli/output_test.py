@@ -2,16 +2,20 @@
 tables that fit it.
 """
 
+import fcntl
 import json
 import os
 import pathlib
 import pty
 import re
+import struct
 import subprocess
 import tempfile
+import termios
 import unittest
 
-from paceline import HANG_S, PACELINE, predict, run, shown_on
+from output_formats_test import TABLES
+from paceline import ENVIRONMENT, HANG_S, PACELINE, SOURCE, predict, run, shown_on
 
 QUICK = ("--model", "alexnet", "--cluster", "jizhi-p40", "--ranks", "16", "--strategy", "ring")
 
@@ -22,6 +26,17 @@ def shell(words, redirection, env=None):
     result = subprocess.run(["bash", "-c", f"{quoted} {redirection}"], capture_output=True, text=True, timeout=HANG_S,
                             env=None if env is None else {**os.environ, **env})
     return result.returncode, result.stdout, result.stderr
+
+
+def terminal(words, columns):
+    """Runs the command on a terminal of so many columns; its exit code, and what is shown, without colours."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    process = subprocess.Popen([PACELINE, *words], stdout=slave, stderr=subprocess.DEVNULL, env={**ENVIRONMENT, "TERM": "xterm"})
+    os.close(slave)
+    shown = shown_on(master).decode().replace("\r\n", "\n")
+    os.close(master)
+    return process.wait(HANG_S), re.sub("\x1b\\[[0-9]*m", "", shown)
 
 
 class Streams(unittest.TestCase):
@@ -108,6 +123,26 @@ class Width(unittest.TestCase):
                 out = shell(words, "", env={"COLUMNS": str(columns)})[1]
                 table = out if words[0] != "show" else "\n".join(line for line in out.splitlines() if "  " in line)
                 self.assertLessEqual(max(len(line) for line in table.splitlines()), columns, words)
+
+    def test_nothing_is_wider_than_the_terminal(self):
+        """Tables leave out columns, break words of one or have blocks; notes are broken at blanks."""
+        imports = SOURCE / "tests" / "golden" / "imports"
+        more = {
+            "show plan --why": ("show", "plan", "--model", "alexnet", "--cluster", "h200-ndr", "--ranks", "16", "--strategy", "fused-ring", "--why"),
+            "tune --why": (*TABLES["tune"], "--why"),
+            "time --against": ("time", "nccl", "--cluster", "h200-ndr", "--against", str(imports / "nccl_tests" / "2.13-half-two-nodes.txt")),
+            "time --top": (*TABLES["time all"], "--top", "2"),
+            "verify": ("verify", "--schedule", "ring", "--ranks", "8"),
+            "import": ("calibrate", "import", str(imports / "osu" / "5.6.2-allreduce.txt"), "--ranks", "8", "--wire", "fp32"),
+            "horovod": ("calibrate", "import", str(imports / "horovod" / "0.28-closed.json")),
+        }
+        for name, words in {**TABLES, **more}.items():
+            for columns in (60, 80, 100, 200):
+                with self.subTest(name, columns=columns):
+                    code, shown = terminal(words, columns)
+                    self.assertEqual(code, 0, shown)
+                    wider = [line for line in shown.splitlines() if len(line) > columns and " " in line.strip()]
+                    self.assertEqual(wider, [])
 
     def test_a_curve_of_many_strategies_has_blocks(self):
         words = ("scale", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "8,16", "--strategy",

@@ -31,6 +31,7 @@ WITHOUT_SCHEMA = {
     "all_reduce_benchmark/1": "is of tests/benchmarks",
 }
 SOURCES = ("models", "simulator", "runtime", "calibration", "experiments", "cli", "tests/benchmarks")
+MEASURED = str(SOURCE / "tests" / "golden" / "imports" / "nccl_tests" / "2.13-half-two-nodes.txt")
 WRONG = {"wrong": [None]}  # fits nowhere
 TWO_CORES = str(EXAMPLES / "two-cores.yaml")
 LITTLE = ("--model", "cnn-small", "--cluster", TWO_CORES, "--ranks", "2", "--batch", "8", "--precision", "fp32")
@@ -128,6 +129,9 @@ class Documents(CommandTest):
                       ("tune", "--model", "alexnet", "--cluster", "jizhi-p40", "--ranks", "16", "--time-limit", "1 s"),
                       ("time", "all", "--cluster", "h200-ndr", "--ranks", "16", "--size", "8-64KiB"),
                       ("time", "ring", "--cluster", "h200-ndr", "--ranks", "16", "--size", "1MiB", "--measured", "64B=40.5us@16"),
+                      ("time", "nccl", "--cluster", "h200-ndr", "--against", MEASURED, "--measured", "64KiB=60us@16"),
+                      ("show", "plan", *JOB, "--strategy", "fused-ring,parameter-server,byte-scheduler,nccl"),
+                      ("show", "plan", "--model", "alexnet", "--cluster", "jizhi-p40", "--ranks", "16", "--strategy", "fused-ring,ring", "--overlap", "double-buffered", "--why"),
                       ("cost", *JOB, "--epochs", "90", "--dataset", "imagenet", "--evaluate", "50000", "--strategy", "fused-ring"),
                       ("cost", "--model", "bert-large", "--cluster", "h200-ndr", "--ranks", "64", "--phases", str(EXAMPLES / "bert-phases.yaml"), "--node-price", "aws-p5en-48xlarge", "--strategy", "fused-ring,nccl"),
                       ("plan-capacity", "--model", "resnet50", "--cluster", "aws-p3-16xlarge,jizhi-p40", "--epochs", "90", "--dataset", "imagenet", "--within", "2h", "--efficiency", "90%")):

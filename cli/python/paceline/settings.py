@@ -112,3 +112,4 @@ class TimeSettings(TypedDict, total=False):
     engine: str
     nccl: str
     measured: str
+    against: PathOrName
