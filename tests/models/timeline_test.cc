@@ -122,6 +122,11 @@ void expect_equal(const TracedTimeline& a, const TracedTimeline& b) {
   EXPECT_EQ(a.timeline.rank, b.timeline.rank);
   EXPECT_EQ(a.timeline.batch_per_rank, b.timeline.batch_per_rank);
   EXPECT_DOUBLE_EQ(a.timeline.period.value(), b.timeline.period.value());
+  ASSERT_EQ(a.timeline.interval.has_value(), b.timeline.interval.has_value());
+  if (a.timeline.interval) {
+    EXPECT_DOUBLE_EQ(a.timeline.interval->low.value(), b.timeline.interval->low.value());
+    EXPECT_DOUBLE_EQ(a.timeline.interval->high.value(), b.timeline.interval->high.value());
+  }
   ASSERT_EQ(a.timeline.events.size(), b.timeline.events.size());
   for (std::size_t i = 0; i < a.timeline.events.size(); ++i) {
     const TimelineEvent& x = a.timeline.events[i];
@@ -223,6 +228,7 @@ TEST(Timeline, APredictionComesBack) {
                                            .run(models::strategy(strategy));
     Timeline timeline = simulator::predicted_timeline(run, "a title");
     timeline.batch_per_rank = 32;
+    timeline.interval = {0.9 * timeline.period, 1.2 * timeline.period};
     const std::string trace = chrome_trace(network, run.plan, {timeline});
     expect_no_slice_dropped(Json::parse(trace));
     const std::vector<TracedTimeline> read = parse_chrome_trace(trace, "t.json");
@@ -295,6 +301,14 @@ TEST(Timeline, WhatIsWrongIsNamed) {
   EXPECT_EQ(error_with((timeline + "/buckets/0/ready_after").c_str(), 1),
             "t.json: otherData.timelines[0].buckets[0].ready_after: 1 is not a whole number from 0 "
             "to 0");
+  for (const auto& [low, high] : {std::pair{6, 7}, std::pair{3, 4}}) {
+    Json outside = little();
+    outside["otherData"]["timelines"][0]["period_low_us"] = low;
+    outside["otherData"]["timelines"][0]["period_high_us"] = high;
+    EXPECT_EQ(error_of(outside.dump()),
+              "t.json: otherData.timelines[0].period_low_us: the period is not between "
+              "period_low_us and period_high_us; write the timeline again with paceline predict");
+  }
   Json none = little();
   none["otherData"]["timelines"] = Json::array();
   EXPECT_EQ(error_of(none.dump()),

@@ -195,6 +195,13 @@ def test_time(document):
         times.times("no-such")
 
 
+def test_time_against_what_was_measured(document, source):
+    file = source / "tests/golden/imports/nccl_tests/2.13-half-two-nodes.txt"
+    times = paceline.time("nccl", "aws-p4d-24xlarge", 16, against=file)
+    assert times.document == document("time", "nccl", "--cluster", "aws-p4d-24xlarge", "--against", file)
+    assert {row["verdict"] for row in times.document["against"]["rows"]} <= {"inside", "slower", "faster"}
+
+
 def test_verify(document):
     proof = paceline.verify("hierarchical", 24, group=4)
     asked = document("verify", "--schedule", "hierarchical", "--ranks", 24, "--group", 4)
