@@ -15,12 +15,11 @@
 
 namespace paceline::job {
 
-// What each bucket of a plan would lose by other choices. It was asked for and is stopped, or it is
-// complete.
+// What each bucket of a plan would lose by other choices.
 struct OtherChoices {
   std::vector<std::vector<simulator::Alternative>>
-      of_buckets;  // empty where nothing could be tried
-  bool is_complete = true;
+      of_buckets;           // empty where nothing could be tried
+  bool is_complete = true;  // false: time was over before all was tried
 };
 
 struct ShownPlan {

@@ -97,8 +97,8 @@ struct BesideMeasured {
 // For each size of a table with `against`.
 [[nodiscard]] std::vector<BesideMeasured> beside_measured(const TimeTable& table);
 
-// The size that falls behind the limit, the one that does so by most of several; nothing where none
-// does. What is calibrated is not judged.
+// The size that falls behind the limit by most; nothing where none does. What is calibrated is not
+// judged.
 [[nodiscard]] std::optional<BesideMeasured> farthest_behind(const TimeTable& table,
                                                             const DeviationLimit& limit);
 

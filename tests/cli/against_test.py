@@ -112,7 +112,7 @@ class Against(CommandTest):
         # However bad: what calibrates is not judged.
         only = self.file([(1 << 20, 150), (1 << 30, 9000)], "only.txt")
         self.done(run(*NCCL, "--against", only, "--measured", measured, "--fail-below", "99%"))
-        # Nor is it called so where nothing stands beside it.
+        # It is not called predicted where nothing stands beside it, either.
         alone = run(*NCCL, "--ranks", "16", "--measured", measured, "--size", "1MiB,2MiB")
         self.assertIn("calibrated on --measured, not predicted: 1 MiB of nccl\nAll other times are predicted,", alone.stdout)
         provenance = [row["provenance"] for row in csv.DictReader(io.StringIO(self.done(run(*NCCL, "--ranks", "16", "--measured", measured, "--size", "1MiB,2MiB", "--csv"))))]
