@@ -57,6 +57,25 @@ class LayerList:
         self.layers.append(layer)
         return name
 
+    def insert(self, after: str, name: str, kind: str, **attributes: object) -> str:
+        """Adds a layer behind one that is there already, which it reads, and returns its name."""
+        found = self.add(name, kind, [after], **attributes)
+        place = next((index + 1 for index, layer in enumerate(self.layers) if layer["name"] == after), 0)
+        self.layers.insert(place, self.layers.pop())
+        return found
+
+    def rename(self, layer: str, name: str) -> str:
+        """Gives the layer that was added last another name, if that is free."""
+        found = self.free_name(name)
+        self.names.discard(layer)
+        self.names.add(found)
+        self.layers[-1]["name"] = found
+        return found
+
+    def drop_last(self) -> None:
+        """Takes away the layer that was added last."""
+        self.names.discard(self.layers.pop()["name"])
+
     def refuse(self, operator: str, where: str) -> None:
         """Remembers an operator that has no layer."""
         self.unknown.setdefault(operator, []).append(where)

@@ -497,13 +497,13 @@ TEST(LayerSteps, RefuseWhatTheyCannotCompute) {
 }
 
 TEST(LayerSteps, RefuseKindsThatAreOnlyPredicted) {
-  const Shape image = Shape::image(4, 4, 4);
+  const models::Shape image = models::Shape::image(4, 4, 4);
   const std::vector<models::LayerKind> kinds = {
       models::StochasticDepth{},
       models::Scale{},
       models::Rearrange{image},
-      models::Slice{Shape::image(2, 4, 4)},
-      models::Pad{Shape::image(4, 5, 5)},
+      models::Slice{models::Shape::image(2, 4, 4)},
+      models::Pad{models::Shape::image(4, 5, 5)},
       models::RelativePositionBias{.entries = 9, .heads = 4, .window = 4},
       models::LayerNorm{},
       models::Linear{4}};
@@ -518,7 +518,7 @@ TEST(LayerSteps, RefuseKindsThatAreOnlyPredicted) {
   }
   for (const models::LayerKind& kind :
        {models::LayerKind(models::ClassToken{}), models::LayerKind(models::MeanToken{})}) {
-    models::NetworkBuilder net("net", Shape::sequence(4, 4));
+    models::NetworkBuilder net("net", models::Shape::sequence(4, 4));
     net.add("layer", kind);
     net.add("flatten", models::Flatten{});
     net.add("loss", models::SoftmaxCrossEntropy{});
