@@ -9,7 +9,8 @@ from .errors import InputError, UnavailableError
 from .layers import LayerList, input_of
 from .onnx_constants import MOST_NUMBERS, computed
 from .onnx_operators import OPERATORS
-from .operators import Constant, Operators, Parameter, Refused, Scores, Statistic, is_causal_mask
+from .operands import Constant, Parameter, Refused, Scores, Statistic, is_causal_mask
+from .operators import Operators
 from .values import Network, PathOrName
 from .views import NoLayer, ReadsRefused, Shape, View
 
@@ -178,7 +179,7 @@ class _Reader:
             numbers = _array(of["value"])
             of = of | {"value": None if numbers is None or numbers.size != 1 else numbers.reshape(-1)[0]}
         try:
-            array = computed(operator, [None if value is None else value.array for value in values if value is not None], of)
+            array = computed(operator, [value.array for value in values if value is not None], of)
         except Exception:
             array = None
         return Constant(() if array is None else array.shape, causal, array)

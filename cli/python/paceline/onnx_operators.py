@@ -7,8 +7,9 @@ node.
 from math import prod
 from typing import Any, Callable, Sequence
 
-from .operators import Constant, Operators, Parameter, Scores, owner
-from .views import FEATURES, PLACES, NoLayer, View, listed
+from .operands import Constant, Parameter, Scores, owner
+from .operators import Operators
+from .views import NoLayer, View, listed
 
 __all__ = ["OPERATORS"]
 
@@ -95,7 +96,8 @@ def _pool(operators: Operators, values: list[Any], of: dict[str, Any], name: str
 def _global_pool(operators: Operators, values: list[Any], of: dict[str, Any], name: str, node: Any) -> Any:
     sizes = operators.view(values[0]).sizes
     if len(sizes) == 3:
-        return operators.mean(operators.view(values[0]).permute([0, 2, 1], name), [1], True, name).permute([0, 2, 1], name)
+        pooled = operators.mean(operators.view(values[0]).permute([0, 2, 1], name), [1], True, name)
+        return pooled.permute([0, 2, 1], name)
     return operators.windowed(values[0], name, "adaptive_average_pool", (*sizes[:2], 1, 1), output=1)
 
 
@@ -223,7 +225,8 @@ def _flatten(operators: Operators, values: list[Any], of: dict[str, Any], name: 
 def _squeeze(operators: Operators, values: list[Any], of: dict[str, Any], name: str, node: Any) -> Any:
     value, axes = values[0], _axes(values, of)
     rank = len(value.sizes)
-    gone = {axis % rank for axis in axes} if axes is not None else {i for i, size in enumerate(value.sizes) if size == 1}
+    ones = [axis for axis, size in enumerate(value.sizes) if size == 1]
+    gone = {axis % rank for axis in (ones if axes is None else axes)}
     sizes = [size for place, size in enumerate(value.sizes) if place not in gone]
     if any(value.sizes[place] != 1 for place in gone):
         raise NoLayer(f"of {listed(value.sizes)}")
@@ -347,7 +350,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     **{op: _compared for op in ("Equal", "Greater", "Less", "Not", "GreaterOrEqual", "LessOrEqual")},
     **{op: lambda operators, values, of, name, node: values[0] for op in ("Identity", "Cast")},
     **{operator: _activation(op) for operator, op in {
-        "Relu": "relu", "Clip": "clip", "LeakyRelu": "leaky_relu", "ThresholdedRelu": "threshold", "PRelu": "prelu",
+        "Relu": "relu", "Clip": "clip", "LeakyRelu": "leaky_relu", "ThresholdedRelu": "threshold", 
         "Gelu": "gelu", "HardSigmoid": "hardsigmoid", "HardSwish": "hardswish", "Elu": "elu", "Selu": "selu",
         "Celu": "celu", "Mish": "mish", "Softplus": "softplus", "Erf": "erf", "Tanh": "tanh", "Sigmoid": "sigmoid",
         "Pow": "pow", "Sqrt": "sqrt", "Exp": "exp", "Reciprocal": "reciprocal", "Neg": "neg", "Abs": "abs",

@@ -6,7 +6,8 @@ result, whose shape it may use. In-place functions are those without the undersc
 
 from typing import Any, Callable
 
-from .operators import ACTIVATIONS, Constant, Parameter, Scores, owner
+from .operands import Constant, Parameter, Scores, owner
+from .settling import ACTIVATIONS
 from .torch_modules import adaptive_pool, convolution, pool
 from .views import NoLayer, View, listed
 
@@ -335,7 +336,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{op: _plus for op in ("add", "iadd", "radd")}, **{op: _minus for op in ("sub", "isub", "rsub", "subtract")},
     **{op: _times for op in ("mul", "imul", "rmul", "multiply")},
     **{op: _divided for op in ("div", "truediv", "itruediv", "rtruediv", "true_divide", "divide", "idiv")},
-    "mean": _mean, "var": _deviation, "std": _deviation, "square": _activation("pow"), "linear": _linear, **{op: _matmul for op in ("matmul", "rmatmul", "bmm", "mm")}, "addmm": _addmm,
+    "mean": _mean, "var": _deviation, "std": _deviation, "square": _activation("pow"), "linear": _linear,
+    **{op: _matmul for op in ("matmul", "rmatmul", "bmm", "mm")}, "addmm": _addmm,
     "einsum": _einsum, "scaled_dot_product_attention": _attend, "softmax": _softmax,
     "masked_fill": _masked, "where": _where, "normalize": _normalize,
     **{op: _dropout("dropout") for op in ("dropout", "feature_dropout", "dropout2d", "dropout1d")},

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 from .errors import InputError, UnavailableError
 from .layers import LayerList, input_of
-from .operators import Constant, Operators, Parameter, Refused, Scores, Statistic, is_causal_mask
+from .operands import Constant, Parameter, Refused, Scores, Statistic, is_causal_mask
+from .operators import Operators
 from .torch_functions import COMPARISONS, FUNCTIONS, NEW_TENSORS
 from .torch_modules import MODULES
 from .values import Network
@@ -133,8 +134,8 @@ class _Recorder:
             causal = is_small and is_causal_mask(numbers.detach().numpy())
             self._know(recorded[id(buffer)], Constant(tuple(buffer.shape), causal))
         for inner in module.modules():
-            inner._parameters |= {key: recorded[id(value)] for key, value in inner._parameters.items() if value is not None}
-            inner._buffers |= {key: recorded[id(value)] for key, value in inner._buffers.items() if value is not None}
+            for tensors in (inner._parameters, inner._buffers):
+                tensors |= {key: recorded[id(value)] for key, value in tensors.items() if value is not None}
         sample = sample.as_subclass(Recorded)
         sizes = tuple(sample.shape)
         document = self.layers.sample
@@ -167,7 +168,8 @@ class _Recorder:
             return
         operators, rank = self.operators, len(value.sizes)
         try:
-            roles, shape = operators.natural_shape(value) if rank == 4 else operators.features_last(operators.settled(value))
+            shape_of = operators.natural_shape if rank == 4 else operators.features_last
+            roles, shape = shape_of(operators.settled(value))
             last = operators.as_roles(value, roles, shape)
             if loss and rank in (2, 3) and not self.layers.unknown:
                 operators.add("loss", "softmax_cross_entropy", [last])
@@ -248,7 +250,6 @@ class _Recorder:
         return result
 
     def _called(self, function: Any, args: Any, kwargs: Any, result: Any) -> None:
-        import torch
         operator = getattr(function, "__name__", str(function))
         if operator in ("__get__", "__set__"):
             operator = getattr(getattr(function, "__self__", None), "__name__", operator)
@@ -263,7 +264,8 @@ class _Recorder:
             return
         values = [self._value(argument) for argument in args]
         named = {key: self._value(value) for key, value in kwargs.items()}
-        flat = [inner for value in [*values, *named.values()] for inner in (value if isinstance(value, list) else [value])]
+        flat = [inner for value in [*values, *named.values()]
+                for inner in (value if isinstance(value, list) else [value])]
         if not any(isinstance(value, (View, Scores, Statistic, Refused)) for value in flat):
             if operator == "embedding" and isinstance(flat[0], Constant) and isinstance(flat[1], Parameter):
                 return self._settle(result, self.operators.embedding(flat[0], flat[1], ""))
@@ -277,7 +279,8 @@ class _Recorder:
             return self._refuse(operator, self.name(operator), result)
         if any(isinstance(value, Refused) for value in flat):
             return self._settle(result, Refused())
-        self._emit(operator, self.name(operator), lambda: known(self, values, named, self.name(operator), result), result)
+        name = self.name(operator)
+        self._emit(operator, name, lambda: known(self, values, named, name, result), result)
 
     def _learned(self, values: list[Any], result: Any, operator: str = "") -> Any:
         """What parameters and constants alone make."""

@@ -1,9 +1,9 @@
 """Modules of PyTorch that are one layer, or a few that are known: how each becomes layers."""
 
-from math import prod
 from typing import Any, Callable
 
-from .operators import ACTIVATIONS, Operators
+from .operators import Operators
+from .settling import ACTIVATIONS
 from .views import FEATURES, PLACES, SAMPLES, NoLayer, Shape, View, fresh, listed
 
 __all__ = ["MODULES", "adaptive_pool", "convolution", "pair", "pool"]
@@ -142,7 +142,9 @@ def _encoder_layer(operators: Operators, name: str, source: View, module: Any) -
 def _encoder(recorder: Any, values: Any, name: str, module: Any, result: Any) -> Any:
     """One layer of a transformer's encoder, or several."""
     operators = recorder.operators
-    layers = {f"{name}.layers.{index}": inner for index, inner in enumerate(getattr(module, "layers", []))} or {name: module}
+    several = getattr(module, "layers", None)
+    layers = {name: module} if several is None else {
+        f"{name}.layers.{index}": inner for index, inner in enumerate(several)}
     view = operators.view(values[0])
     orders = {inner.self_attn.batch_first for inner in layers.values()}
     order = (0, 1, 2) if orders == {True} else (1, 0, 2)
