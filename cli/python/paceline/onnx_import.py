@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["from_onnx"]
 
 _LARGEST_MIB = 4096
-_UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+# What reading operators raises whose inputs or attributes are not those that ONNX says.
+_UNREADABLE = (ArithmeticError, AttributeError, LookupError, RuntimeError, StopIteration, TypeError, ValueError)
 
 
 def from_onnx(model: "onnx.ModelProto | PathOrName", *, name: str | None = None,
@@ -152,6 +153,8 @@ class _Reader:
             if hasattr(tensor, "dims"):
                 return Constant(tuple(tensor.dims), array=_array(tensor) if prod(tensor.dims) <= MOST_NUMBERS else None)
             import numpy as np
+            if not of:
+                raise NoLayer("without a value")
             array = np.array(next(iter(of.values())))
             return Constant(array.shape, array=array)
         if operator == "Shape":
