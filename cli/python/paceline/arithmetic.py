@@ -222,8 +222,7 @@ class Arithmetic(Settling):
         if rank == 3 and axes == [1] and roles == [SAMPLES, PLACES, FEATURES]:
             roles, shape = self.features_last(view)
             layer = self.add(name, "mean_token", [self.as_roles(view, roles, shape)])
-            sizes = (view.sizes[0], view.sizes[2])
-            made = fresh(layer, Shape.vector(view.sizes[2]), sizes, [SAMPLES, FEATURES], self.samples)
+            made = fresh(layer, Shape.vector(view.sizes[2]), view.sizes[::2], [SAMPLES, FEATURES], self.samples)
             return made.reshape((view.sizes[0], 1, view.sizes[2]), name) if keep else made
         raise NoLayer(f"of dimensions {listed(axes)}")
 

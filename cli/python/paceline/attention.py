@@ -143,7 +143,7 @@ class Attention(Settling):
 
 def _role(dim: Sequence[Any]) -> str:
     """The one role of a dimension's atoms; none where they are of several."""
-    roles = {atom.role for atom in dim if atom.size > 1} or {atom.role for atom in dim} or {PLACES}
+    roles: set[str] = {atom.role for atom in dim if atom.size > 1} or {atom.role for atom in dim} or {PLACES}
     return roles.pop() if len(roles) == 1 else SAMPLES if roles <= {SAMPLES, PLACES} else "mixed"
 
 

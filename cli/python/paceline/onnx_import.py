@@ -86,11 +86,7 @@ class _Reader:
         is_tokens = inputs[0].type.tensor_type.elem_type in (6, 7)  # INT32, INT64
         document = input_of(dimensions[1:], is_tokens)
         self.operators = Operators(LayerList(title, title, document), samples)
-        if isinstance(document, dict):
-            shape = Shape.sequence(document["tokens"], document.get("features", 1))
-        else:
-            shape = Shape.image(*dimensions[1:]) if len(dimensions) == 4 else Shape.vector(dimensions[1])
-        self.values[inputs[0].name] = self.operators.input(shape, (samples, *dimensions[1:]))
+        self.values[inputs[0].name] = self.operators.input(Shape.of(document), (samples, *dimensions[1:]))
 
     def _initializer(self, tensor: Any, sizes: tuple[int, ...]) -> Any:
         """Tensors of floating point are parameters, unless they are a causal mask."""
@@ -150,7 +146,7 @@ class _Reader:
     def _made(self, operator: str, node: Any, values: list[Any], of: dict[str, Any], name: str, last: str) -> Any:
         if operator == "Constant":
             tensor = of.get("value")
-            if hasattr(tensor, "dims"):
+            if tensor is not None and hasattr(tensor, "dims"):
                 return Constant(tuple(tensor.dims), array=_array(tensor) if prod(tensor.dims) <= MOST_NUMBERS else None)
             import numpy as np
             if not of:

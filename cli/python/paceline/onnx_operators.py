@@ -65,8 +65,8 @@ def _conv(operators: Operators, values: list[Any], of: dict[str, Any], name: str
     view, kernel = operators.settled(operators.view(values[0])), weight.sizes[2:]
     strides, pads, dilations = _window(of, view.sizes, kernel)
     if pads[:2] != pads[2:]:
-        sizes = [*view.sizes[:2], *(size + pads[i] + pads[i + 2] for i, size in enumerate(view.sizes[2:]))]
-        view, pads = operators.pad(view, sizes, f"{name}.pad"), [0, 0, 0, 0]
+        padded = [size + pads[i] + pads[i + 2] for i, size in enumerate(view.sizes[2:])]
+        view, pads = operators.pad(view, (*view.sizes[:2], *padded), f"{name}.pad"), [0, 0, 0, 0]
     sizes = (view.sizes[0], weight.sizes[0], *_windows(view.sizes[2:], kernel, strides, pads, dilations))
     for parameter in filter(None, (weight, bias)):
         operators.take(parameter)

@@ -81,7 +81,7 @@ class Operators(Arithmetic, Attention):
     def cut(self, value: Value, axis: int, start: int, length: int, step: int, name: str) -> Value:
         if isinstance(value, (Constant, Parameter)):
             changes: dict[str, Any] = {"sizes": (*value.sizes[:axis], length, *value.sizes[axis + 1:])}
-            if getattr(value, "array", None) is not None:
+            if isinstance(value, Constant) and value.array is not None:
                 changes["array"] = value.array[(slice(None),) * axis + (slice(start, start + length * step, step),)]
             return replace(value, **changes)
         if isinstance(value, Scores):
@@ -129,7 +129,7 @@ class Operators(Arithmetic, Attention):
         if "padded" not in view.made or self.last != view.base.layer:
             return None
         self.layers.drop_last()
-        return view.made["padded"]  # type: ignore[return-value]
+        return view.made["padded"]
 
     def moved(self, value: Value, name: str) -> Value:
         """Elements in an order that dimensions do not show, such as a roll."""
@@ -154,14 +154,15 @@ class Operators(Arithmetic, Attention):
             return values[0]
         if not any(isinstance(value, (View, Refused)) for value in values):
             if all(isinstance(value, Constant) for value in values):
-                sizes = list(values[0].sizes)
-                sizes[axis] = sum(value.sizes[axis] for value in values)
-                return Constant(tuple(sizes))
+                before, after = values[0].sizes[:axis], values[0].sizes[axis + 1:]
+                return Constant((*before, sum(value.sizes[axis] for value in values), *after))
             raise NoLayer("of parameters")
         if any(isinstance(value, Parameter) for value in values):
             return self._class_tokens(values, axis)
         if any(not isinstance(value, View) for value in values):
-            raise ReadsRefused if any(isinstance(value, Refused) for value in values) else NoLayer("with a constant")
+            if any(isinstance(value, Refused) for value in values):
+                raise ReadsRefused
+            raise NoLayer("with a constant")
         rolled = self._rolled(values, axis, name)
         if rolled is not None:
             return rolled

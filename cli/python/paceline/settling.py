@@ -34,7 +34,7 @@ class Settling:
 
     @property
     def last(self) -> str:
-        return self.layers.layers[-1]["name"] if self.layers.layers else INPUT
+        return str(self.layers.layers[-1]["name"]) if self.layers.layers else INPUT
 
     def add(self, name: str, kind: str, inputs: Sequence[str], **attributes: object) -> str:
         return self.layers.add(name or kind, kind, inputs, **attributes)
@@ -55,7 +55,7 @@ class Settling:
         if isinstance(value, Refused):
             raise ReadsRefused
         if isinstance(value, View):
-            return self.now(value)
+            return value.made.get("settled", value)
         raise NoLayer("of attention's scores" if isinstance(value, Scores) else "")
 
     def now(self, value: Value) -> Value:
@@ -155,7 +155,8 @@ class Settling:
     def _natural(self, view: View) -> View:
         """The same tensor as the output of a layer, with the places and features that it has now."""
         view = self.settled(view)
-        if not view.parts and not view.moved and view.roles() is not None and view.ordered(view.roles()):
+        now = view.roles()
+        if not view.parts and not view.moved and now is not None and view.ordered(now):
             return view
         roles, shape = self.natural_shape(view)
         return fresh(self.as_roles(view, roles, shape), shape, view.sizes, roles, self.samples)

@@ -112,7 +112,7 @@ class _Recorder:
         import torch
         recorder = self
 
-        class Recorded(torch.Tensor):
+        class Recorded(torch.Tensor):  # type: ignore[misc]
             """A tensor that depends on the samples or on a parameter. All that reads it comes by here."""
 
             @classmethod
@@ -137,13 +137,7 @@ class _Recorder:
             for tensors in (inner._parameters, inner._buffers):
                 tensors |= {key: recorded[id(value)] for key, value in tensors.items() if value is not None}
         sample = sample.as_subclass(Recorded)
-        sizes = tuple(sample.shape)
-        document = self.layers.sample
-        if isinstance(document, dict):
-            shape = Shape.sequence(document["tokens"], document.get("features", 1))
-        else:
-            shape = Shape.image(*document) if len(sizes) == 4 else Shape.vector(document[0])
-        self._know(sample, self.operators.input(shape, sizes))
+        self._know(sample, self.operators.input(Shape.of(self.layers.sample), tuple(sample.shape)))
         for name, inner in module.named_modules():
             inner.forward = functools.partial(self._forward, name, inner, inner.forward)
         self.is_inside = False
@@ -244,7 +238,7 @@ class _Recorder:
         if reader is not _unknown and any(isinstance(value, Refused) for value in values):
             self._settle(result, Refused())
             return result
-        self._emit(kind, layer, lambda: reader(self, values, layer, module, result), result)
+        self._emit(kind, layer, functools.partial(reader, self, values, layer, module, result), result)
         if name:
             self.operators.taken |= {key: value.numel() for key, value in own.items()}
         return result
@@ -280,7 +274,7 @@ class _Recorder:
         if any(isinstance(value, Refused) for value in flat):
             return self._settle(result, Refused())
         name = self.name(operator)
-        self._emit(operator, name, lambda: known(self, values, named, name, result), result)
+        self._emit(operator, name, functools.partial(known, self, values, named, name, result), result)
 
     def _learned(self, values: list[Any], result: Any, operator: str = "") -> Any:
         """What parameters and constants alone make."""

@@ -1,6 +1,6 @@
 """Modules of PyTorch that are one layer, or a few that are known: how each becomes layers."""
 
-from typing import Any, Callable
+from typing import Any, Callable, Mapping
 
 from .operators import Operators
 from .settling import ACTIVATIONS
@@ -42,7 +42,7 @@ def convolution(operators: Operators, value: Any, name: str, weight: Any, bias: 
                               bias=bias)
 
 
-def pool(operators: Operators, value: Any, name: str, kind: str, of: dict[str, Any], sizes: Any) -> View:
+def pool(operators: Operators, value: Any, name: str, kind: str, of: Mapping[str, Any], sizes: Any) -> View:
     if pair(of.get("dilation", 1)) != 1 or of.get("return_indices") or of.get("divisor_override"):
         raise NoLayer("with dilation, indices or a divisor")
     kernel, stride = of["kernel_size"], of.get("stride")
@@ -110,15 +110,15 @@ def _attention(recorder: Any, values: Any, name: str, module: Any, result: Any) 
     return made.permute(order, made.name)
 
 
-def _encoder_layer(operators: Operators, name: str, source: View, module: Any) -> View:
+def _encoder_layer(operators: Operators, name: str, source: View, module: Any) -> Any:
     def norm(which: str, value: View) -> View:
         return operators.layer_norm(value, f"{name}.{which}")
 
-    def attend(value: View) -> View:
+    def attend(value: View) -> Any:
         attended = _attend(operators, value, f"{name}.self_attn", module.self_attn)
         return operators.dropout(attended, f"{name}.dropout1", module.dropout1.p)
 
-    def feed(value: View) -> View:
+    def feed(value: View) -> Any:
         first, second = module.linear1, module.linear2
         value = operators.linear(value, f"{name}.linear1", first.out_features, first.bias is not None, "")
         activation = getattr(module.activation, "__name__", type(module.activation).__name__).lower()
@@ -129,7 +129,7 @@ def _encoder_layer(operators: Operators, name: str, source: View, module: Any) -
         value = operators.linear(value, f"{name}.linear2", second.out_features, second.bias is not None, "")
         return operators.dropout(value, f"{name}.dropout2", module.dropout2.p)
 
-    def add(which: str, first: View, second: View) -> View:
+    def add(which: str, first: View, second: View) -> Any:
         return operators.plus(first, second, f"{name}.{which}")
 
     if module.norm_first:
@@ -185,6 +185,22 @@ def _activation(op: str) -> Callable[..., Any]:
     return lambda recorder, values, name, module, result: recorder.operators.activation(values[0], name, op)
 
 
+def _same(recorder: Any, values: Any, name: str, module: Any, result: Any) -> Any:
+    return values[0]
+
+
+def _max_pool(recorder: Any, values: Any, name: str, module: Any, result: Any) -> Any:
+    return pool(recorder.operators, values[0], name, "max_pool", vars(module), tuple(result.shape))
+
+
+def _average_pool(recorder: Any, values: Any, name: str, module: Any, result: Any) -> Any:
+    return pool(recorder.operators, values[0], name, "average_pool", vars(module), tuple(result.shape))
+
+
+def _adaptive_pool(recorder: Any, values: Any, name: str, module: Any, result: Any) -> Any:
+    return adaptive_pool(recorder.operators, values[0], name, tuple(result.shape))
+
+
 MODULES: dict[str, Callable[..., Any]] = {
     "Conv2d": _convolution,
     "Linear": _linear, "NonDynamicallyQuantizableLinear": _linear,
@@ -193,19 +209,14 @@ MODULES: dict[str, Callable[..., Any]] = {
     "Embedding": _embedding,
     "MultiheadAttention": _attention,
     "TransformerEncoder": _encoder, "TransformerEncoderLayer": _encoder,
-    "MaxPool2d": lambda recorder, values, name, module, result:
-        pool(recorder.operators, values[0], name, "max_pool", vars(module), tuple(result.shape)),
-    "AvgPool2d": lambda recorder, values, name, module, result:
-        pool(recorder.operators, values[0], name, "average_pool", vars(module), tuple(result.shape)),
-    "AdaptiveAvgPool1d": lambda recorder, values, name, module, result:
-        adaptive_pool(recorder.operators, values[0], name, tuple(result.shape)),
-    "AdaptiveAvgPool2d": lambda recorder, values, name, module, result:
-        adaptive_pool(recorder.operators, values[0], name, tuple(result.shape)),
+    "MaxPool2d": _max_pool, "AvgPool2d": _average_pool,
+    "AdaptiveAvgPool1d": _adaptive_pool, "AdaptiveAvgPool2d": _adaptive_pool,
     "LocalResponseNorm": _lrn,
     "Dropout": _dropout(), "Dropout1d": _dropout(), "Dropout2d": _dropout(),
     "StochasticDepth": _dropout("stochastic_depth"), "DropPath": _dropout("stochastic_depth"),
     "Flatten": _reshape, "Unflatten": _reshape,
-    "Identity": lambda recorder, values, name, module, result: values[0],
+    "Identity": _same,
     "ZeroPad2d": _zero_pad,
     "ChannelShuffle": _shuffle,
-} | {kind: _activation(op) for kind, op in _ACTIVATIONS.items()}
+    **{kind: _activation(op) for kind, op in _ACTIVATIONS.items()},
+}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Sequence
+from typing import Any, Sequence
 
 __all__ = ["Atom", "Base", "NoLayer", "ReadsRefused", "Shape", "View", "fresh", "listed"]
 
@@ -49,6 +49,13 @@ class Shape:
     def vector(features: int) -> Shape:
         return Shape("vector", features)
 
+    @staticmethod
+    def of(document: Any) -> Shape:
+        """The shape that a network document has."""
+        if isinstance(document, dict):
+            return Shape.sequence(document["tokens"], document.get("features", 1))
+        return Shape.image(*document) if len(document) == 3 else Shape.vector(document[0])
+
     @property
     def elements(self) -> int:
         return self.channels * prod(self.places)
@@ -72,6 +79,7 @@ class Atom:
 
 
 Dims = tuple[tuple[Atom, ...], ...]
+Part = tuple[tuple[Atom, ...], int, int, int]  # atoms, and where in them it starts, how long it is, and its step
 
 
 @dataclass(frozen=True)
@@ -89,11 +97,11 @@ class View:
     base: Base
     dims: Dims
     name: str = ""  # of the operator that made it
-    parts: tuple[tuple[object, ...], ...] = ()  # what was cut out, one cut after the other
+    parts: tuple[Part, ...] = ()  # what was cut out, one cut after the other
     moved: int = 0  # tells movements apart that atoms do not show; 0 where there is none
     ops: tuple[str, ...] = ()  # arithmetic of single elements that has no layer yet
     weights: tuple[str, ...] = ()  # parameters in this arithmetic
-    made: dict[object, object] = field(default_factory=dict, repr=False)  # layers that were made of it
+    made: dict[str, View] = field(default_factory=dict, repr=False)  # what it became, or was before its padding
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -104,7 +112,7 @@ class View:
         """Equal for tensors of the same elements, but for pending arithmetic."""
         return self.base, self.dims, self.parts, self.moved
 
-    def but(self, **changes: object) -> View:
+    def but(self, **changes: Any) -> View:
         return replace(self, made={}, **changes)
 
     def atoms(self, role: str) -> list[Atom]:
@@ -139,7 +147,8 @@ class View:
         pool = [atom for dim in self.dims for atom in dim]
         dims = []
         for index, size in enumerate(sizes):
-            dim, left = [], size
+            dim: list[Atom] = []
+            left = size
             while pool and (left > 1 or pool[0].size == 1):
                 atom = pool[0]
                 # A dimension of 1 takes one atom of 1, so that those behind it get theirs.
@@ -168,7 +177,7 @@ class View:
         if len(dim) > 1 and step == 1 and start % (size // dim[0].size) == 0 and length % (size // dim[0].size) == 0:
             inner = size // dim[0].size  # whole blocks of the first atom
             kept = [replace(dim[0], size=length // inner), *dim[1:]]
-            part = ((dim[0],), start // inner, length // inner, step)
+            part: Part = ((dim[0],), start // inner, length // inner, step)
         elif len({atom.role for atom in dim}) == 1 and dim[0].role != SAMPLES:
             kept, part = [replace(dim[0], size=length)], (tuple(dim), start, length, step)
         else:
@@ -182,7 +191,8 @@ class View:
         """Whether places and features stand in the layer's order, where dimensions have these roles."""
         if self.moved:
             return False
-        places, features = [], []
+        places: list[tuple[int, ...]] = []
+        features: list[tuple[int, ...]] = []
         for role, dim in zip(roles, self.dims):
             for atom in dim:
                 if atom.size > 1 and atom.role != SAMPLES:
