@@ -354,6 +354,45 @@ def test_transformers_in_plain_pytorch(name):
     assert network.document["sequence"] == 16
 
 
+def test_modules_of_a_users_own_are_what_they_call():
+    class LayerNorm(nn.Module):
+        def __init__(self, features):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(features))
+
+        def forward(self, x):
+            return nn.functional.layer_norm(x, self.weight.shape, self.weight, None, 1e-5)
+
+    class DropPath(nn.Module):
+        def __init__(self, drop_prob):
+            super().__init__()
+            self.drop_prob = drop_prob
+
+        def forward(self, x):
+            return x
+
+    class Linear(nn.Linear):
+        def forward(self, x):
+            return nn.functional.gelu(super().forward(x))
+
+    module = nn.Sequential(nn.Linear(8, 6), LayerNorm(6), DropPath(0.2), Linear(6, 3))
+    network = check(module, torch.zeros(1, 5, 8), "own")
+    assert list(network.layers["kind"]) == ["linear", "layer_norm", "stochastic_depth", "linear", "gelu",
+                                            "softmax_cross_entropy"]
+    assert list(network.gradients["name"]) == [name for name, _ in reversed(list(module.named_parameters()))]
+
+
+def test_what_a_module_writes_into_is_refused():
+    class Writes(nn.Module):
+        def forward(self, x):
+            x = x * 2
+            x[:, 0] = 0
+            return x.flatten(1)
+
+    with pytest.raises(paceline.InputError, match=r"setitem \(setitem\)"):
+        paceline.from_torch(Writes(), images(8))
+
+
 def test_other_lengths_of_a_sequence():
     class Tokens(nn.Module):
         def __init__(self):

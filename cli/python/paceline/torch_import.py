@@ -204,10 +204,13 @@ class _Recorder:
 
     def _forward(self, name: str, module: Any, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         kind = type(module).__name__
-        reader = MODULES.get(kind)
         if self.is_inside:
             return forward(*args, **kwargs)
-        if reader is None and type(module).__module__.startswith("torch.nn.modules") and not any(module.children()):
+        # A module of the user's own is what it calls, whatever it is called.
+        library = type(module).__module__
+        is_known = library.startswith(("torch.nn.modules.", "torchvision.ops.")) or kind == "DropPath"
+        reader = MODULES.get(kind) if is_known else None
+        if reader is None and library.startswith("torch.nn.modules.") and not any(module.children()):
             reader = _unknown
         if reader is None:
             self.scope.append(name)

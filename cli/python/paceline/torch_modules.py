@@ -157,7 +157,14 @@ def _encoder(recorder: Any, values: Any, name: str, module: Any, result: Any) ->
 
 
 def _dropout(kind: str = "dropout") -> Callable[..., Any]:
-    return lambda recorder, values, name, module, result: recorder.operators.dropout(values[0], name, module.p, kind)
+    def dropout(recorder: Any, values: Any, name: str, module: Any, result: Any) -> Any:
+        probability = getattr(module, "p", None)
+        if probability is None:
+            probability = getattr(module, "drop_prob", None)  # timm's
+        if probability is None:
+            raise NoLayer("without a probability")
+        return recorder.operators.dropout(values[0], name, float(probability), kind)
+    return dropout
 
 
 def _lrn(recorder: Any, values: Any, name: str, module: Any, result: Any) -> Any:
