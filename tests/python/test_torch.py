@@ -45,6 +45,8 @@ def products(module, sample):
                 total[0] += 2 * result.numel() * args[1][0].numel()
             elif name.startswith(("aten.mm", "aten.bmm", "aten.addmm", "aten.baddbmm")):
                 total[0] += 2 * result.numel() * args[-1].shape[-2]
+            elif "scaled_dot_product" in name:
+                total[0] += 4 * args[0].numel() * args[1].shape[-2]
             return result
 
     with torch.no_grad(), Count():
@@ -307,6 +309,37 @@ def test_attention_that_is_written_out(split):
     network = check(attention(SPLITS[split]), torch.zeros(2, 10, 24), split)
     assert list(network.layers["kind"]) == ["linear", "attention", "linear", "softmax_cross_entropy"]
     assert "heads: 3" in network.to_yaml()
+
+
+def test_attention_as_one_function():
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv, self.proj = nn.Linear(24, 72), nn.Linear(24, 24)
+
+        def forward(self, x):
+            q, k, v = SPLITS["chunk"](self.qkv(x), *x.shape[:2])
+            if hasattr(nn.functional, "scaled_dot_product_attention"):
+                y = nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=0.1, is_causal=True)
+            else:
+                y, _ = nn.functional._scaled_dot_product_attention(q, k, v, None, 0.1, False, True)
+            return self.proj(y.transpose(1, 2).flatten(2))
+
+    network = check(Attention(), torch.zeros(2, 10, 24), "one function")
+    assert "{name: scaled_dot_product_attention, kind: attention, heads: 3, causal: true, dropout: 0.1}" in \
+        network.to_yaml()
+
+
+def test_the_command_takes_what_is_imported(models, command, tmp_path):
+    file, module = tmp_path / "vit.yaml", models.VisionTransformer(56, 8, 2, 2, 12, 24, num_classes=5)
+    paceline.from_torch(module, images(56), name="vit").save(file)
+    assert "vit on h200-ndr: 64 ranks" in command("predict", "--model", file, "--cluster", "h200-ndr", "--ranks", 64)
+    shown = command("show", "network", file)
+    assert "class_token" in shown and f"{count(module):,} parameters in" in shown
+    refused = command("predict", "--model", file, "--cluster", "h200-ndr", "--ranks", 64, "--sequence", 50, code=2)
+    assert refused == "paceline: --sequence: network 'vit' reads no sequence; leave the length of a sequence out\n"
+    refused = command("train", "--model", file, "--data", "synthetic", code=2)
+    assert "is of kind rearrange, which is not trained yet" in refused and refused.count("\n") == 1
 
 
 def test_attention_over_other_keys_is_refused():

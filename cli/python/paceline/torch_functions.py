@@ -225,7 +225,8 @@ def _einsum(recorder: Any, values: Any, named: Any, name: str, result: Any) -> A
 
 
 def _attend(recorder: Any, values: Any, named: Any, name: str, result: Any) -> Any:
-    of = _given(("query", "key", "value", "attn_mask", "dropout_p", "is_causal"), values, named)
+    weights = ("need_attn_weights",) if isinstance(result, tuple) else ()  # before PyTorch 2
+    of = _given(("query", "key", "value", "attn_mask", "dropout_p", *weights, "is_causal"), values, named)
     mask = of.get("attn_mask")
     if mask is not None and not isinstance(mask, Constant):
         raise NoLayer("with a mask of the sample")
