@@ -65,7 +65,7 @@ def check(module, sample, name):
     return network
 
 
-@pytest.mark.skipif("PACELINE_SLOW" not in os.environ, reason="four minutes: ctest -C slow runs it")
+@pytest.mark.skipif("PACELINE_SLOW" not in os.environ, reason="half a minute: ctest -C slow runs it")
 def test_every_model_has_exact_totals(models, monkeypatch):
     for name in [name for name in dir(torch.nn.init) if name.endswith("_") and not name.startswith("_")]:
         monkeypatch.setattr(torch.nn.init, name, lambda tensor, *more, **named: tensor)
