@@ -7,6 +7,8 @@
 #include <string_view>
 #include <variant>
 
+#include "models/network/shape.h"
+
 namespace paceline::models {
 
 // No size or count of a layer or an input is larger: products of a few of them stay in range.
@@ -80,9 +82,29 @@ struct Dropout {
   bool operator==(const Dropout&) const = default;
 };
 
+// Leaves out whole samples with this probability, and keeps the others (Huang 2016): one number a
+// sample, in place of a dropout's mask.
+struct StochasticDepth {
+  double probability = 0.5;
+  bool operator==(const StochasticDepth&) const = default;
+};
+
 // The sum of inputs of equal shape.
 struct Add {
   bool operator==(const Add&) const = default;
+};
+
+// The product of two inputs: of equal shape, or the second has one number for each channel of the
+// first, as a vector or as an image of 1x1 (squeeze-and-excitation, Hu 2018).
+struct Multiply {
+  bool operator==(const Multiply&) const = default;
+};
+
+// Multiplies each channel, or each feature of an element, by a number. Where they are learned they
+// are one parameter tensor, which has the layer's name (the layer scale of Touvron 2021).
+struct Scale {
+  bool learned = true;
+  bool operator==(const Scale&) const = default;
 };
 
 // The inputs joined along the channels.
@@ -94,9 +116,33 @@ struct Flatten {
   bool operator==(const Flatten&) const = default;
 };
 
+// All elements in another order, in a shape of as many: windows cut out of an image and put back,
+// shuffled channels, patches. A view keeps the order of the places and that of the channels, such
+// as an image that becomes the sequence of its places, and moves nothing. Whether channels come
+// first or last in memory is not said, so that a permutation between the two is no layer.
+struct Rearrange {
+  Shape output;
+  bool view = false;
+  bool operator==(const Rearrange&) const = default;
+};
+
+// A part of the input: fewer channels, places or elements. It is a view, and its gradient is copied
+// into that of the whole.
+struct Slice {
+  Shape output;
+  bool operator==(const Slice&) const = default;
+};
+
+// The input with zeros around it: an image or a sequence that is larger in no channel.
+struct Pad {
+  Shape output;
+  bool operator==(const Pad&) const = default;
+};
+
 // Picks a row of a table for each number of a sequence: for what the number says (a token, or the
 // segment that it is in), or for where it stands. The table is one parameter tensor, which has the
-// layer's name; its gradient is dense.
+// layer's name; its gradient is dense. Of what positions read, the length alone matters, so that
+// they may read any sequence.
 struct Embedding {
   enum class Of { tokens, positions, segments };
   Of of = Of::tokens;
@@ -107,7 +153,13 @@ struct Embedding {
 inline constexpr std::array<std::string_view, 3> embedding_names = {"tokens", "positions",
                                                                     "segments"};
 
-// A fully connected layer for each element of a sequence, or for a vector.
+// Puts a learned element before the first of a sequence (Devlin 2018). It is one parameter tensor,
+// which has the layer's name.
+struct ClassToken {
+  bool operator==(const ClassToken&) const = default;
+};
+
+// A fully connected layer for each element of a sequence or place of an image, or for a vector.
 struct Linear {
   std::int64_t outputs = 1;
   bool bias = true;
@@ -122,8 +174,10 @@ struct TiedLinear {
   bool operator==(const TiedLinear&) const = default;
 };
 
-// Normalises each element of a sequence, or a vector, over its features (Ba 2016).
+// Normalises each element of a sequence or place of an image, or a vector, over its features (Ba
+// 2016). Without a bias it is also the root mean square norm (Zhang 2019), which moves as much.
 struct LayerNorm {
+  bool bias = true;
   bool operator==(const LayerNorm&) const = default;
 };
 
@@ -136,13 +190,32 @@ struct Tanh {
 };
 
 // softmax(q k^T / sqrt(d)) v in each head of d features (Vaswani 2017). It reads queries, keys and
-// values, or one sequence that has the three side by side. `causal` masks what comes later; the
-// whole square of scores is computed none the less. `dropout` is that of the softmax's output.
+// values, or one sequence that has the three side by side, and behind them the bias of its scores
+// where it has one. `causal` masks what comes later; the whole square of scores is computed none
+// the less. `dropout` is that of the softmax's output. With a `window` the elements attend to those
+// of their own window of so many elements only, one window after the other in the sequence (Liu
+// 2021); 0 is the whole sequence. A `learned_scale` multiplies the scores of each head by a
+// parameter, `logit_scale` (Liu 2022).
 struct Attention {
   std::int64_t heads = 1;
   bool causal = false;
   double dropout = 0;
+  std::int64_t window = 0;
+  bool learned_scale = false;
   bool operator==(const Attention&) const = default;
+};
+
+// The bias of attention's scores by how far apart two elements of a window are, for each head: an
+// image of heads x window x window, picked from a table of `entries` x heads that has the layer's
+// name (Liu 2021). With `hidden` a network of two layers makes the table of the distances (Liu
+// 2022), and has its tensors: NAME.0.weight, NAME.0.bias and NAME.2.weight. It is one bias for all
+// samples and windows, and reads nothing of its input, which says only where it stands.
+struct RelativePositionBias {
+  std::int64_t entries = 1;
+  std::int64_t heads = 1;
+  std::int64_t window = 1;
+  std::int64_t hidden = 0;
+  bool operator==(const RelativePositionBias&) const = default;
 };
 
 // Picks a share of a sequence, rounded up to whole elements: what a masked language model predicts.
@@ -156,15 +229,22 @@ struct FirstToken {
   bool operator==(const FirstToken&) const = default;
 };
 
+// The mean of all elements of a sequence, as a vector.
+struct MeanToken {
+  bool operator==(const MeanToken&) const = default;
+};
+
 // The loss: it reads logits, of one sample or of each element of a sequence, and gives one number.
 struct SoftmaxCrossEntropy {
   bool operator==(const SoftmaxCrossEntropy&) const = default;
 };
 
-using LayerKind = std::variant<Convolution, FullyConnected, BatchNorm, Relu, MaxPool, AveragePool,
-                               AdaptiveAveragePool, Lrn, Dropout, Add, Concat, Flatten,
-                               SoftmaxCrossEntropy, Embedding, Linear, TiedLinear, LayerNorm, Gelu,
-                               Tanh, Attention, SelectTokens, FirstToken>;
+using LayerKind =
+    std::variant<Convolution, FullyConnected, BatchNorm, Relu, MaxPool, AveragePool,
+                 AdaptiveAveragePool, Lrn, Dropout, Add, Concat, Flatten, SoftmaxCrossEntropy,
+                 Embedding, Linear, TiedLinear, LayerNorm, Gelu, Tanh, Attention, SelectTokens,
+                 FirstToken, StochasticDepth, Multiply, Scale, Rearrange, Slice, Pad, ClassToken,
+                 RelativePositionBias, MeanToken>;
 
 // The names of the kinds in YAML, in the order of LayerKind. Convolution is "convolution", MaxPool
 // "max_pool" and so on.
@@ -190,7 +270,16 @@ inline constexpr std::array<std::string_view, std::variant_size_v<LayerKind>> la
     "tanh",
     "attention",
     "select_tokens",
-    "first_token"};
+    "first_token",
+    "stochastic_depth",
+    "multiply",
+    "scale",
+    "rearrange",
+    "slice",
+    "pad",
+    "class_token",
+    "relative_position_bias",
+    "mean_token"};
 
 [[nodiscard]] inline std::string_view name(const LayerKind& kind) {
   return layer_kind_names[kind.index()];
@@ -202,12 +291,14 @@ inline constexpr std::array<std::string_view, std::variant_size_v<LayerKind>> la
 [[nodiscard]] inline bool takes_many(const LayerKind& kind) {
   return std::holds_alternative<Add>(kind) || std::holds_alternative<Concat>(kind);
 }
-// Whether a kind takes this number of inputs: attention one or three, a tied linear layer two, and
-// all that do not take many take one.
+// Whether a kind takes this number of inputs: attention one or three, and the bias of its scores, a
+// tied linear layer and a product two, and all that do not take many take one.
 [[nodiscard]] inline bool takes(const LayerKind& kind, std::size_t inputs) {
   if (takes_many(kind)) return inputs >= 2;
-  if (std::holds_alternative<Attention>(kind)) return inputs == 1 || inputs == 3;
-  return inputs == (std::holds_alternative<TiedLinear>(kind) ? 2 : 1);
+  if (std::holds_alternative<Attention>(kind)) return inputs >= 1 && inputs <= 4;
+  const bool takes_two =
+      std::holds_alternative<TiedLinear>(kind) || std::holds_alternative<Multiply>(kind);
+  return inputs == (takes_two ? 2 : 1);
 }
 
 }  // namespace paceline::models

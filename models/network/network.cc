@@ -26,17 +26,23 @@ struct OutOfRange {
   std::string operator()(const AveragePool& p) const { return pool(p); }
   std::string operator()(const AdaptiveAveragePool& p) const { return of("output", p.output); }
   std::string operator()(const Lrn& l) const { return of("size", l.size); }
-  std::string operator()(const Dropout& d) const {
-    const bool is_probability = d.probability >= 0 && d.probability <= 1;  // NaN is none
-    return is_probability ? "" : fmt::format("probability {}", d.probability);
-  }
+  std::string operator()(const Dropout& d) const { return probability(d.probability); }
+  std::string operator()(const StochasticDepth& d) const { return probability(d.probability); }
+  std::string operator()(const Rearrange& r) const { return of("output", r.output); }
+  std::string operator()(const Slice& s) const { return of("output", s.output); }
+  std::string operator()(const Pad& p) const { return of("output", p.output); }
   std::string operator()(const Embedding& e) const {
     return first({of("entries", e.entries), of("features", e.features)});
   }
   std::string operator()(const Linear& l) const { return of("outputs", l.outputs); }
   std::string operator()(const Attention& a) const {
     const bool is_probability = a.dropout >= 0 && a.dropout <= 1;
-    return is_probability ? of("heads", a.heads) : fmt::format("dropout {}", a.dropout);
+    if (!is_probability) return fmt::format("dropout {}", a.dropout);
+    return first({of("heads", a.heads), a.window == 0 ? "" : of("window", a.window)});
+  }
+  std::string operator()(const RelativePositionBias& b) const {
+    return first({of("entries", b.entries), of("heads", b.heads), of("window", b.window),
+                  b.hidden == 0 ? "" : of("hidden", b.hidden)});
   }
   std::string operator()(const SelectTokens& s) const {
     const bool is_share = s.share > 0 && s.share <= 1;
@@ -47,9 +53,13 @@ struct OutOfRange {
   std::string operator()(const Gelu&) const { return ""; }
   std::string operator()(const Tanh&) const { return ""; }
   std::string operator()(const FirstToken&) const { return ""; }
+  std::string operator()(const MeanToken&) const { return ""; }
   std::string operator()(const BatchNorm&) const { return ""; }
   std::string operator()(const Relu&) const { return ""; }
   std::string operator()(const Add&) const { return ""; }
+  std::string operator()(const Multiply&) const { return ""; }
+  std::string operator()(const Scale&) const { return ""; }
+  std::string operator()(const ClassToken&) const { return ""; }
   std::string operator()(const Concat&) const { return ""; }
   std::string operator()(const Flatten&) const { return ""; }
   std::string operator()(const SoftmaxCrossEntropy&) const { return ""; }
@@ -61,6 +71,15 @@ struct OutOfRange {
   static std::string of(const char* what, Extent e, std::int64_t least = 1) {
     if (in_range(e.height, least) && in_range(e.width, least)) return "";
     return fmt::format("{} {}x{}", what, e.height, e.width);
+  }
+  static std::string of(const char* what, const Shape& s) {
+    return in_range(s.channels, 1) && in_range(s.height, 1) && in_range(s.width, 1)
+               ? ""
+               : fmt::format("{} {}", what, to_text(s));
+  }
+  static std::string probability(double p) {
+    const bool is_probability = p >= 0 && p <= 1;  // NaN is none
+    return is_probability ? "" : fmt::format("probability {}", p);
   }
   static std::string pool(const Pool& p) {
     return first({of("kernel", p.kernel), of("stride", p.stride), of("padding", p.padding, 0)});
@@ -82,7 +101,9 @@ struct Taken {
 Taken what_is_taken(const LayerKind& kind) {
   if (takes_many(kind)) return {"two or more inputs", "write inputs: [a, b]"};
   if (std::holds_alternative<Attention>(kind))
-    return {"one input or three", "write inputs: [queries, keys, values], or input: all_three"};
+    return {"one input or three, and a bias",
+            "write inputs: [queries, keys, values], or input: all_three"};
+  if (std::holds_alternative<Multiply>(kind)) return {"two inputs", "write inputs: [a, b]"};
   if (std::holds_alternative<TiedLinear>(kind))
     return {"one input and the table of an embedding", "write input: a, table: embedding"};
   return {"one input", "write input: a, or leave it out to read the layer before"};

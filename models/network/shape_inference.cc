@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "models/base/error.h"
 
@@ -100,6 +101,43 @@ struct Inference {
     }
     return in[0];
   }
+  Shape operator()(const Multiply&) const {
+    const bool is_whole = in[1] == in[0];
+    const bool is_factor =
+        in[0].channels == in[1].channels && in[1].height == 1 && in[1].width == 1;
+    if (!is_whole && !is_factor)
+      fail(layer, fmt::format("multiplies {} by {}", to_text(in[0]), to_text(in[1])),
+           "the second input has the shape of the first, or a number for each of its channels");
+    return in[0];
+  }
+  Shape operator()(const Rearrange& r) const {
+    if (in[0].elements() != r.output.elements())
+      fail(layer, fmt::format("rearranges {} to {}", to_text(in[0]), to_text(r.output)),
+           "an output must have as many elements");
+    return r.output;
+  }
+  Shape operator()(const Slice& s) const {
+    if (in[0].elements() <= s.output.elements())
+      fail(layer, fmt::format("a slice {} of {}", to_text(s.output), to_text(in[0])),
+           "an output must have fewer elements");
+    return s.output;
+  }
+  Shape operator()(const Pad& p) const {
+    const bool same_kind =
+        in[0].is_image == p.output.is_image && in[0].is_sequence == p.output.is_sequence;
+    if (!same_kind || in[0].channels != p.output.channels || in[0].height > p.output.height ||
+        in[0].width > p.output.width)
+      fail(layer, fmt::format("pads {} to {}", to_text(in[0]), to_text(p.output)),
+           "an output may be larger in height, width or elements only");
+    return p.output;
+  }
+  Shape operator()(const ClassToken&) const {
+    need_sequence();
+    return Shape::sequence(in[0].height + 1, in[0].channels);
+  }
+  Shape operator()(const RelativePositionBias& b) const {
+    return Shape::image(b.heads, b.window, b.window);
+  }
   Shape operator()(const Concat&) const {
     Shape sum = in[0];
     sum.channels = 0;
@@ -121,11 +159,14 @@ struct Inference {
     return Shape::vector(1);
   }
   Shape operator()(const Embedding& e) const {
-    if (!in[0].is_sequence || in[0].channels != 1)
-      fail(layer,
-           fmt::format("embedding needs a sequence of numbers, and reads {}", described(in[0])),
-           "let it read the network's input, which has tokens");
-    if (e.of == Embedding::Of::positions && in[0].height > e.entries)
+    const bool is_read = e.of != Embedding::Of::positions;
+    if (!in[0].is_sequence || (is_read && in[0].channels != 1))
+      fail(
+          layer,
+          fmt::format("embedding needs a sequence{}, and reads {}", is_read ? " of numbers" : "",
+                      described(in[0])),
+          is_read ? "let it read the network's input, which has tokens" : "let it read a sequence");
+    if (!is_read && in[0].height > e.entries)
       fail(layer,
            fmt::format("a sequence of {}, and a table of {} positions", in[0].height, e.entries),
            fmt::format("use at most {}", e.entries));
@@ -144,13 +185,23 @@ struct Inference {
   }
   Shape operator()(const LayerNorm&) const { return for_each_element(in[0].channels); }
   Shape operator()(const Attention& a) const {
-    for (const Shape& shape : in) {
+    const bool has_bias = in.size() % 2 == 0;
+    const std::size_t sequences = in.size() - (has_bias ? 1 : 0);
+    for (const Shape& shape : std::span(in).first(sequences)) {
       if (!shape.is_sequence || shape != in[0])
         fail(layer, fmt::format("attention reads {}", described(shape)),
              "let it read three sequences of one shape, or one that has them side by side");
     }
-    const std::int64_t features = in.size() == 1 ? in[0].channels / 3 : in[0].channels;
-    if (in.size() == 1 && in[0].channels % 3 != 0)
+    const std::int64_t window = a.window == 0 ? in[0].height : a.window;
+    if (in[0].height % window != 0)
+      fail(layer, fmt::format("windows of {} do not divide {} elements", window, in[0].height),
+           "choose windows that do");
+    if (has_bias && in.back() != Shape::image(a.heads, window, window))
+      fail(layer, fmt::format("the bias of its scores is {}", described(in.back())),
+           fmt::format("let it read a relative_position_bias, {}, or queries, keys and values",
+                       described(Shape::image(a.heads, window, window))));
+    const std::int64_t features = sequences == 1 ? in[0].channels / 3 : in[0].channels;
+    if (sequences == 1 && in[0].channels % 3 != 0)
       fail(layer, fmt::format("{} features are no three sequences", in[0].channels),
            "let it read queries, keys and values side by side");
     if (features % a.heads != 0)
@@ -169,6 +220,10 @@ struct Inference {
     need_sequence();
     return Shape::vector(in[0].channels);
   }
+  Shape operator()(const MeanToken&) const {
+    need_sequence();
+    return Shape::vector(in[0].channels);
+  }
   template <class SameShape>
   Shape operator()(const SameShape&) const {
     return in[0];
@@ -181,14 +236,11 @@ struct Inference {
            fmt::format("{} needs a sequence, and reads {}", name(layer.kind), described(in[0])),
            "let it read a sequence");
   }
-  // The shape where each element of a sequence, or a vector, gets these features.
+  // The shape where each element of a sequence, place of an image, or a vector gets these features.
   [[nodiscard]] Shape for_each_element(std::int64_t features) const {
-    if (in[0].is_image)
-      fail(layer,
-           fmt::format("{} needs a sequence or a vector, and reads {}", name(layer.kind),
-                       described(in[0])),
-           "put flatten before it");
-    return in[0].is_sequence ? Shape::sequence(in[0].height, features) : Shape::vector(features);
+    Shape shape = in[0];
+    shape.channels = features;
+    return shape;
   }
   [[nodiscard]] Shape pooled(const Pool& p) const {
     if (p.padding.height * 2 > p.kernel.height || p.padding.width * 2 > p.kernel.width) {

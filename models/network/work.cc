@@ -82,6 +82,42 @@ struct Counting {
     traffic(in.elements(), 2 * out.elements(), 2 * in.elements(), in.elements());
     work.kept = out.elements();
   }
+  // One number for each sample says whether it is kept.
+  void operator()(const StochasticDepth&) const {
+    traffic(in.elements(), out.elements(), out.elements(), in.elements());
+  }
+  // The gradient of each input is that of the output times the other.
+  void operator()(const Multiply&) const {
+    traffic(all_in, out.elements(), out.elements() + all_in, all_in);
+    work.kept = all_in;
+  }
+  // The gradient of what is learned is that of the output times the input.
+  void operator()(const Scale& s) const {
+    if (s.learned) add_tensor(work.name, "scale", {in.channels});
+    traffic(in.elements(), out.elements(), (s.learned ? 2 : 1) * in.elements(), in.elements());
+    work.kept = s.learned ? in.elements() : 0;
+  }
+  void operator()(const Rearrange& r) const {
+    if (!r.view) traffic(in.elements(), out.elements(), out.elements(), in.elements());
+  }
+  void operator()(const Slice&) const { traffic(0, 0, out.elements(), out.elements()); }
+  void operator()(const Pad&) const {
+    traffic(in.elements(), out.elements(), in.elements(), in.elements());
+  }
+  void operator()(const ClassToken&) const {
+    add_tensor(work.name, "token", {in.channels});
+    traffic(in.elements(), out.elements(), out.elements(), in.elements());
+  }
+  // It is the same for all samples: a batch costs its parameters, and a sample nothing.
+  void operator()(const RelativePositionBias& b) const {
+    if (b.hidden == 0) {
+      add_tensor(work.name, "table", {b.entries, b.heads});
+      return;
+    }
+    add_parameter("0.weight", {b.hidden, 2});
+    add_parameter("0.bias", {b.hidden});
+    add_parameter("2.weight", {b.heads, b.hidden});
+  }
   // Its gradient is the gradient of each input: nothing to move.
   void operator()(const Add&) const { traffic(all_in, out.elements(), 0, 0); }
   void operator()(const Concat&) const { traffic(all_in, out.elements(), out.elements(), all_in); }
@@ -113,9 +149,9 @@ struct Counting {
     matrix(product(work.name, {2, in.elements(), table.entries}));
   }
   // Its statistics are of one element of the sequence, so that one pass over the input will do.
-  void operator()(const LayerNorm&) const {
+  void operator()(const LayerNorm& n) const {
     add_parameter("weight", {in.channels});
-    add_parameter("bias", {in.channels});
+    if (n.bias) add_parameter("bias", {in.channels});
     traffic(in.elements(), out.elements(), 2 * in.elements(), in.elements());
     work.kept = in.elements();
   }
@@ -130,8 +166,10 @@ struct Counting {
   // Forward: scores from queries and keys, softmax, dropout, and the sum of values. Backward: the
   // gradients of the weights and values, through dropout and softmax, to queries and keys.
   void operator()(const Attention& a) const {
-    const std::int64_t square = product(work.name, {a.heads, out.height, out.height});
-    const std::int64_t flops = product(work.name, {4, out.height, out.height, out.channels});
+    const std::int64_t window = a.window == 0 ? out.height : a.window;
+    const std::int64_t square = product(work.name, {a.heads, out.height, window});
+    const std::int64_t flops = product(work.name, {4, out.height, window, out.channels});
+    if (a.learned_scale) add_parameter("logit_scale", {a.heads});
     work.forward_flops = flops;
     work.data_gradient_flops = needs_data_gradient ? 2 * flops : 0;
     const std::int64_t dropped = a.dropout > 0 ? square : 0;
@@ -143,6 +181,9 @@ struct Counting {
   // What is not picked gets a gradient of 0.
   void operator()(const SelectTokens&) const { pick(); }
   void operator()(const FirstToken&) const { pick(); }
+  void operator()(const MeanToken&) const {
+    traffic(in.elements(), out.elements(), out.elements(), in.elements());
+  }
 
  private:
   void pick() const { traffic(out.elements(), out.elements(), out.elements(), in.elements()); }
@@ -176,6 +217,16 @@ struct Counting {
     work.backward_written = backward_written;
   }
 };
+
+// How many of a layer's inputs, from the first on, are read for each sample. A tied layer reads the
+// table of its second input, and not that layer's output; the bias of attention's scores is one for
+// all samples.
+std::size_t inputs_of_samples(const Layer& layer) {
+  if (std::holds_alternative<TiedLinear>(layer.kind)) return 1;
+  const bool has_bias =
+      std::holds_alternative<Attention>(layer.kind) && layer.inputs.size() % 2 == 0;
+  return layer.inputs.size() - (has_bias ? 1 : 0);
+}
 
 template <class F>
 std::int64_t sum_over(const std::vector<LayerWork>& layers, F count) {
@@ -220,9 +271,7 @@ NetworkWork work(const Network& network) {
     };
     std::int64_t all_in = 0;
     bool only_network_input = true;
-    // A tied layer reads the table of its second input, and not that layer's output.
-    const bool is_tied = std::holds_alternative<TiedLinear>(layer.kind);
-    for (const int input : std::span(layer.inputs).first(is_tied ? 1 : layer.inputs.size())) {
+    for (const int input : std::span(layer.inputs).first(inputs_of_samples(layer))) {
       all_in += shape_of(input).elements();
       if (all_in > most_work) {
         throw InputError(

@@ -10,14 +10,17 @@
 //
 // Traffic: it counts activations, not parameters, each operand once for each pass. Batch norm makes
 // two passes over its input. An add has no backward traffic (its gradient is that of each input),
-// and a flatten has none at all (it is a view). Attention computes its scores, their softmax and
-// its dropout one after the other, each of heads x elements^2 (Vaswani 2017; no fused kernel).
-// Rows that an embedding picks are traffic. Beside it a pass moves weights once for a batch:
-// forward_weights() and backward_weights().
+// and a flatten and a rearrangement that is a view have none at all. A slice is a view whose
+// gradient is copied; other rearrangements and a pad copy in both passes. Attention computes its
+// scores, their softmax and its dropout one after the other, each of heads x elements x window
+// (Vaswani 2017; no fused kernel). Rows that an embedding picks are traffic. Beside it a pass moves
+// weights once for a batch: forward_weights() and backward_weights(). The bias of attention's
+// scores is one for all samples: its weights move, and nothing else; the FLOPs of the small network
+// that may make it, once for a batch, are left out.
 //
 // Kept for backward: the input of convolution, fully connected, linear, batch norm, layer norm,
-// GELU, embedding, LRN (which keeps its scale too) and the loss; the output of ReLU (in place) and
-// tanh; one element for each output of max pooling (its index) and of dropout (its mask). Attention
+// GELU, a learned scale, embedding, LRN (which keeps its scale too) and the loss; both inputs of a
+// product; the output of ReLU (in place) and tanh; one element for each output of max pooling (its index) and of dropout (its mask). Attention
 // keeps its inputs, the softmax, and with dropout its mask and output. Others keep nothing.
 //
 // A tied linear layer has no parameter of its own but its bias: the weight is the table of its

@@ -59,6 +59,33 @@ Extent extent_or(const YamlMap& map, const std::string& key,
   return map.has(key) ? extent(map, key, parse) : otherwise;
 }
 
+// Reads "[channels, height, width]", "[features]", or "{tokens: N, features: F}".
+Shape read_shape(const YamlMap& owner, const std::string& key) {
+  const YAML::Node node = owner.at(key);
+  if (node.IsMap()) {
+    const YamlMap map(node, owner.file(), "the " + key, {"tokens", "features"});
+    return Shape::sequence(map.parsed("tokens", size),
+                           map.has("features") ? map.parsed("features", size) : 1);
+  }
+  if (!node.IsSequence() || (node.size() != 3 && node.size() != 1))
+    throw InputError(place_of(node, owner.file()), key + " is no shape",
+                     fmt::format("write {0}: [channels, height, width], {0}: [features] or {0}: "
+                                 "{{tokens: N}}",
+                                 key));
+  std::vector<std::int64_t> sizes;
+  for (const YAML::Node& entry : node)
+    sizes.push_back(YamlMap::parsed_scalar(entry, owner.file(), key, size));
+  const Shape shape =
+      sizes.size() == 3 ? Shape::image(sizes[0], sizes[1], sizes[2]) : Shape::vector(sizes[0]);
+  if (static_cast<double>(sizes[0]) * static_cast<double>(shape.height) *
+          static_cast<double>(shape.width) >
+      1e12) {
+    throw InputError(place_of(node, owner.file()),
+                     fmt::format("the {} has more than 10^12 elements", key), "use smaller sizes");
+  }
+  return shape;
+}
+
 // The attributes that a kind takes besides name, kind, input and inputs.
 std::vector<std::string> attributes(std::string_view kind) {
   if (kind == "convolution")
@@ -71,7 +98,13 @@ std::vector<std::string> attributes(std::string_view kind) {
   if (kind == "embedding") return {"of", "entries", "features"};
   if (kind == "linear") return {"outputs", "bias"};
   if (kind == "tied_linear") return {"table", "bias"};
-  if (kind == "attention") return {"heads", "causal", "dropout"};
+  if (kind == "layer_norm") return {"bias"};
+  if (kind == "attention") return {"heads", "causal", "dropout", "window", "learned_scale"};
+  if (kind == "relative_position_bias") return {"entries", "heads", "window", "hidden"};
+  if (kind == "stochastic_depth") return {"probability"};
+  if (kind == "scale") return {"learned"};
+  if (kind == "rearrange") return {"output", "view"};
+  if (kind == "slice" || kind == "pad") return {"output"};
   if (kind == "select_tokens") return {"share"};
   return {};
 }
@@ -105,19 +138,39 @@ std::optional<LayerKind> kind_of_sequences(const YamlMap& map, std::string_view 
   if (kind == "linear")
     return Linear{.outputs = map.parsed("outputs", size), .bias = map.flag_or("bias", true)};
   if (kind == "tied_linear") return TiedLinear{map.flag_or("bias", false)};
-  if (kind == "layer_norm") return LayerNorm{};
+  if (kind == "layer_norm") return LayerNorm{map.flag_or("bias", true)};
+  if (kind == "class_token") return ClassToken{};
+  if (kind == "relative_position_bias") {
+    return RelativePositionBias{
+        .entries = map.parsed("entries", size),
+        .heads = map.parsed("heads", size),
+        .window = map.parsed("window", size),
+        .hidden = map.has("hidden") ? map.parsed("hidden", size_or_zero) : 0};
+  }
   if (kind == "gelu") return Gelu{};
   if (kind == "tanh") return Tanh{};
   if (kind == "attention") {
     return Attention{.heads = map.parsed("heads", size),
                      .causal = map.flag_or("causal", false),
-                     .dropout = map.has("dropout") ? map.parsed("dropout", probability) : 0};
+                     .dropout = map.has("dropout") ? map.parsed("dropout", probability) : 0,
+                     .window = map.has("window") ? map.parsed("window", size_or_zero) : 0,
+                     .learned_scale = map.flag_or("learned_scale", false)};
   }
   if (kind == "select_tokens") {
     const auto share = [](const std::string& text) { return parse_number(text, 1e-6, 1); };
     return SelectTokens{map.parsed("share", share)};
   }
   if (kind == "first_token") return FirstToken{};
+  if (kind == "mean_token") return MeanToken{};
+  return std::nullopt;
+}
+
+// The kinds that move elements; nothing for others.
+std::optional<LayerKind> kind_that_moves(const YamlMap& map, std::string_view kind) {
+  const auto output = [&] { return read_shape(map, "output"); };
+  if (kind == "rearrange") return Rearrange{output(), map.flag_or("view", false)};
+  if (kind == "slice") return Slice{output()};
+  if (kind == "pad") return Pad{output()};
   return std::nullopt;
 }
 
@@ -143,7 +196,11 @@ LayerKind layer_kind(const YamlMap& map, std::string_view kind) {
   if (kind == "lrn") return Lrn{map.has("size") ? map.parsed("size", size) : 5};
   if (kind == "dropout")
     return Dropout{map.has("probability") ? map.parsed("probability", probability) : 0.5};
+  if (kind == "stochastic_depth") return StochasticDepth{map.parsed("probability", probability)};
   if (const auto of_sequences = kind_of_sequences(map, kind)) return *of_sequences;
+  if (const auto moving = kind_that_moves(map, kind)) return *moving;
+  if (kind == "multiply") return Multiply{};
+  if (kind == "scale") return Scale{map.flag_or("learned", true)};
   if (kind == "add") return Add{};
   if (kind == "concat") return Concat{};
   if (kind == "flatten") return Flatten{};
@@ -262,31 +319,6 @@ class Sorter {
   std::vector<std::size_t> order_;
 };
 
-Shape read_input(const YamlMap& root) {
-  const YAML::Node node = root.at("input");
-  const char* remedy =
-      "write input: [channels, height, width], input: [features] or input: {tokens: N}";
-  if (node.IsMap()) {
-    const YamlMap map(node, root.file(), "the input", {"tokens", "features"});
-    return Shape::sequence(map.parsed("tokens", size),
-                           map.has("features") ? map.parsed("features", size) : 1);
-  }
-  if (!node.IsSequence() || (node.size() != 3 && node.size() != 1))
-    throw InputError(place_of(node, root.file()), "input is no shape", remedy);
-  std::vector<std::int64_t> sizes;
-  for (const YAML::Node& entry : node)
-    sizes.push_back(YamlMap::parsed_scalar(entry, root.file(), "input", size));
-  const Shape shape =
-      sizes.size() == 3 ? Shape::image(sizes[0], sizes[1], sizes[2]) : Shape::vector(sizes[0]);
-  if (static_cast<double>(sizes[0]) * static_cast<double>(shape.height) *
-          static_cast<double>(shape.width) >
-      1e12) {
-    throw InputError(place_of(node, root.file()), "the input has more than 10^12 elements",
-                     "use smaller sizes");
-  }
-  return shape;
-}
-
 // Runs `action`. An error that names a layer gets the place of that layer in the file.
 template <class F>
 auto at_layer(const std::vector<Entry>& entries, const std::string& file, F action) {
@@ -327,7 +359,7 @@ std::string extent_text(Extent e) {
                              : fmt::format("[{}, {}]", e.height, e.width);
 }
 
-std::string input_text(const Shape& in) {
+std::string shape_text(const Shape& in) {
   if (in.is_image) return fmt::format("[{}, {}, {}]", in.channels, in.height, in.width);
   if (!in.is_sequence) return fmt::format("[{}]", in.channels);
   return in.channels == 1 ? fmt::format("{{tokens: {}}}", in.height)
@@ -379,6 +411,26 @@ std::string attributes_text(const LayerKind& kind) {
     add("heads", fmt::format("{}", attention->heads));
     if (attention->causal) add("causal", "true");
     if (attention->dropout != 0) add("dropout", fmt::format("{}", attention->dropout));
+    if (attention->window != 0) add("window", fmt::format("{}", attention->window));
+    if (attention->learned_scale) add("learned_scale", "true");
+  } else if (const auto* norm = std::get_if<LayerNorm>(&kind)) {
+    if (!norm->bias) add("bias", "false");
+  } else if (const auto* bias = std::get_if<RelativePositionBias>(&kind)) {
+    add("entries", fmt::format("{}", bias->entries));
+    add("heads", fmt::format("{}", bias->heads));
+    add("window", fmt::format("{}", bias->window));
+    if (bias->hidden != 0) add("hidden", fmt::format("{}", bias->hidden));
+  } else if (const auto* depth = std::get_if<StochasticDepth>(&kind)) {
+    add("probability", fmt::format("{}", depth->probability));
+  } else if (const auto* scale = std::get_if<Scale>(&kind)) {
+    if (!scale->learned) add("learned", "false");
+  } else if (const auto* rearrange = std::get_if<Rearrange>(&kind)) {
+    add("output", shape_text(rearrange->output));
+    if (rearrange->view) add("view", "true");
+  } else if (const auto* slice = std::get_if<Slice>(&kind)) {
+    add("output", shape_text(slice->output));
+  } else if (const auto* pad = std::get_if<Pad>(&kind)) {
+    add("output", shape_text(pad->output));
   } else if (const auto* select = std::get_if<SelectTokens>(&kind)) {
     add("share", fmt::format("{}", select->share));
   }
@@ -398,7 +450,7 @@ Network parse_network_yaml(std::string_view text, const std::string& file) {
                      fmt::format("{} is no name for a network", in_quotes(name)),
                      "choose another, up to 60 printable characters");
   }
-  NetworkBuilder builder(name, read_input(root), stored);
+  NetworkBuilder builder(name, read_shape(root, "input"), stored);
   const YAML::Node layers = root.at("layers");
   if (!layers.IsSequence())
     throw InputError(place_of(layers, file), "layers is no list",
@@ -430,7 +482,7 @@ Network parse_network_yaml(std::string_view text, const std::string& file) {
 std::string to_yaml(const Network& network) {
   std::string text = fmt::format("network: {}\n", name_text(network.name()));
   const Shape& in = network.input();
-  text += "input: " + input_text(in) + "\n";
+  text += "input: " + shape_text(in) + "\n";
   if (network.stored_sample_bytes() > Bytes{0})
     text += fmt::format("stored_sample: {} B\n", network.stored_sample_bytes().value());
   text += "layers:\n";

@@ -14,6 +14,8 @@ template <class Kind>
 inline constexpr bool is_computed =
     !is_one_of<Kind, models::Embedding, models::Linear, models::TiedLinear, models::LayerNorm,
                models::Gelu, models::Tanh, models::Attention, models::SelectTokens,
-               models::FirstToken>;
+               models::FirstToken, models::StochasticDepth, models::Multiply, models::Scale,
+               models::Rearrange, models::Slice, models::Pad, models::ClassToken,
+               models::RelativePositionBias, models::MeanToken>;
 
 }  // namespace paceline::runtime

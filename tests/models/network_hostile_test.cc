@@ -390,7 +390,7 @@ TEST(NetworkYaml, ShuffledFilesGiveANetworkOrOneShortLine) {
     } catch (const InputError& error) {
       const std::string line = error.what();
       EXPECT_EQ(line.find('\n'), std::string::npos) << line;
-      EXPECT_LT(line.size(), 400u) << line;
+      EXPECT_LT(line.size(), 500u) << line;
       EXPECT_EQ(line.rfind("net.yaml", 0), 0u) << line;
     }
   }

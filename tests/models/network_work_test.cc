@@ -88,7 +88,8 @@ Network random_network() {
         Convolution{.channels = 4, .kernel = {1, 3}, .padding = {0, 1}, .bias = false},
         Convolution{
             .channels = 3, .kernel = square(3), .padding = square(2), .dilation = square(2)},
-        BatchNorm{}, Relu{}, Lrn{3}, Dropout{0.25}, AdaptiveAveragePool{{16, 4}},
+        BatchNorm{}, Relu{}, Lrn{3}, Dropout{0.25}, StochasticDepth{0.25}, Scale{}, Scale{false},
+        LayerNorm{false}, Linear{5}, AdaptiveAveragePool{{16, 4}},
         MaxPool{{.kernel = square(3), .padding = square(1), .ceil = true}},
         AveragePool{{.kernel = {1, 3}, .padding = {0, 1}}});
     is_read[reads] = true;

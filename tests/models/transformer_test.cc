@@ -280,8 +280,11 @@ TEST(TransformerYaml, FaultsNameTheLayer) {
       {"kind: attention, heads: 4",
        "layer 'a': 4 heads do not divide 2 features; choose heads that do"},
       {"kind: attention, heads: 1, inputs: [e, e]",
-       "layer 'a': attention takes one input or three, and has 2; write inputs: [queries, keys, "
-       "values], or input: all_three"},
+       "layer 'a': the bias of its scores is a sequence 8x6; let it read a relative_position_bias, "
+       "an image 1x8x8, or queries, keys and values"},
+      {"kind: attention, heads: 1, inputs: [e, e, e, e, e]",
+       "layer 'a': attention takes one input or three, and a bias, and has 5; write inputs: "
+       "[queries, keys, values], or input: all_three"},
       {"kind: attention, heads: 1, inputs: [e, e, input]",
        "layer 'a': attention reads a sequence 8x1; let it read three sequences of one shape, or "
        "one "

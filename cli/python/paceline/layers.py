@@ -24,6 +24,21 @@ def input_of(shape: Sequence[int], is_tokens: bool) -> object:
                      "height, width), features, elements x features, or a sequence of whole numbers")
 
 
+def _shortened(name: str) -> str:
+    """A name that is short enough: the first two parts of a longer one, and the last ones that fit."""
+    if len(name.encode()) <= _LONGEST_NAME:
+        return name
+    parts = name.split(".")
+    head = ".".join(parts[:2]) + ".." if len(".".join(parts[:2])) <= _LONGEST_NAME // 3 else ""
+    tail = name[len(head):]
+    while len((head + tail).encode()) > _LONGEST_NAME and "." in tail:
+        tail = tail.partition(".")[2]
+    cut = head + tail
+    while len(cut.encode()) > _LONGEST_NAME:
+        cut = cut[1:]
+    return cut
+
+
 class LayerList:
     """The layers of a network as they are found. What has no layer is remembered by its name, so that
     one error lists all of it."""
@@ -36,7 +51,7 @@ class LayerList:
 
     def free_name(self, name: str) -> str:
         """A name for a layer that no other has, and that is short enough."""
-        cut, count = name[-_LONGEST_NAME:], 2
+        cut, count = _shortened(name), 2
         found = cut
         while found in self.names:
             ending = f":{count}"
@@ -56,6 +71,25 @@ class LayerList:
             layer["inputs"] = list(inputs)
         self.layers.append(layer)
         return name
+
+    def insert(self, after: str, name: str, kind: str, **attributes: object) -> str:
+        """Adds a layer behind one that is there already, which it reads, and returns its name."""
+        found = self.add(name, kind, [after], **attributes)
+        place = next((index + 1 for index, layer in enumerate(self.layers) if layer["name"] == after), 0)
+        self.layers.insert(place, self.layers.pop())
+        return found
+
+    def rename(self, layer: str, name: str) -> str:
+        """Gives the layer that was added last another name, if that is free."""
+        found = self.free_name(name)
+        self.names.discard(layer)
+        self.names.add(found)
+        self.layers[-1]["name"] = found
+        return found
+
+    def drop_last(self) -> None:
+        """Takes away the layer that was added last."""
+        self.names.discard(self.layers.pop()["name"])
 
     def refuse(self, operator: str, where: str) -> None:
         """Remembers an operator that has no layer."""

@@ -1,22 +1,27 @@
-"""Networks from ONNX: each operator of a graph becomes a layer."""
+"""Networks from ONNX: each operator of a graph becomes a layer, or a part of one."""
 
 import os
-from typing import TYPE_CHECKING, Any, Callable
+from dataclasses import replace
+from math import prod
+from typing import TYPE_CHECKING, Any
 
 from .errors import InputError, UnavailableError
-from .layers import INPUT, LayerList, input_of
+from .layers import LayerList, input_of
+from .onnx_constants import MOST_NUMBERS, computed
+from .onnx_operators import OPERATORS
+from .operands import Constant, Parameter, Refused, Scores, Statistic, is_causal_mask
+from .operators import Operators
 from .values import Network, PathOrName
+from .views import NoLayer, ReadsRefused, Shape, View
 
 if TYPE_CHECKING:
     import onnx
 
 __all__ = ["from_onnx"]
 
-_AS_RELU = ("Relu", "Clip", "LeakyRelu", "ThresholdedRelu")
-_AS_GELU = ("Gelu", "HardSigmoid", "HardSwish", "Elu", "Selu", "Celu", "Mish", "Softplus", "Erf")
-_AS_TANH = ("Tanh", "Sigmoid")
-_RESHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 _LARGEST_MIB = 4096
+# What reading operators raises whose inputs or attributes are not those that ONNX says.
+_UNREADABLE = (ArithmeticError, AttributeError, LookupError, RuntimeError, StopIteration, TypeError, ValueError)
 
 
 def from_onnx(model: "onnx.ModelProto | PathOrName", *, name: str | None = None,
@@ -24,8 +29,9 @@ def from_onnx(model: "onnx.ModelProto | PathOrName", *, name: str | None = None,
     """The network of an ONNX model, or of its file. Backward costs are those of the layers.
 
     Its parameters are the initializers that its layers multiply, add and normalise by; the running mean
-    and variance of a batch norm are none. With ``loss``, a cross-entropy of a softmax is put behind a
-    vector or a sequence, in the place of a softmax at the end.
+    and variance of a batch norm are none. Layers that are written out in their parts, as exporters do with
+    layer norms, GELU and attention, are told by what they compute. With ``loss``, a cross-entropy of a
+    softmax is put behind a vector or a sequence, in the place of a softmax at the end.
 
     Raises InputError, which lists all operators that have no layer (docs/python.md), and
     UnavailableError without the package onnx.
@@ -43,246 +49,157 @@ def from_onnx(model: "onnx.ModelProto | PathOrName", *, name: str | None = None,
             # Sizes are in the model; weights in other files are not read.
             model = onnx.load(path, load_external_data=False)
         except (OSError, DecodeError) as error:
-            raise InputError(f"{path}: no ONNX model can be read: {error}", path) from error
+            raise InputError(f"{path}: no ONNX model can be read: {_first_line(error)}", path) from error
         title = name or os.path.splitext(os.path.basename(path))[0]
     else:
         title = name or model.graph.name or "onnx"
     try:
-        inferred = onnx.shape_inference.infer_shapes(model)
-    except Exception as error:
-        raise InputError(f"{title}: its shapes cannot be inferred: {str(error).splitlines()[0]}", title) from error
-    reader = _Reader(inferred.graph, title)
-    reader.read(loss)
-    return reader.layers.network(reader.parameters, stored_sample)
+        reader = _Reader(model.graph, title)
+        reader.read(loss)
+    except _UNREADABLE as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{title}: its graph cannot be read: {_first_line(error)}", title) from error
+    return reader.operators.layers.network(reader.operators.taken, stored_sample)
 
 
-class _NoLayer(Exception):
-    """An operator has no layer; the text says in which form."""
-
-
-class _ReadsRefused(_NoLayer):
-    """An operator reads what has no layer, and might have one itself."""
-
-
-def _pair(sizes: Any) -> Any:
-    values = [int(size) for size in sizes]
-    return values[0] if len(set(values)) == 1 else values
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 class _Reader:
     """Makes layers of the nodes of a graph."""
 
     def __init__(self, graph: Any, title: str) -> None:
-        self.graph = graph
-        self.weights = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
-        self.constants = {tensor.name: tensor for tensor in graph.initializer}
-        for node in graph.node:
-            if node.op_type == "Constant":
-                self.constants |= {node.output[0]: a.t for a in node.attribute if a.name == "value"}
-        self.shapes: dict[str, tuple[int, ...]] = {}
-        for value in [*graph.input, *graph.value_info, *graph.output]:
-            dimensions = value.type.tensor_type.shape.dim
-            # A dimension without a number is that of the batch.
-            self.shapes[value.name] = tuple(d.dim_value or 1 for d in dimensions)
-        inputs = [value for value in graph.input if value.name not in self.weights]
+        self.graph, self.title = graph, title
+        self.values: dict[str, Any] = {}
+        for tensor in graph.initializer:
+            self.values[tensor.name] = self._initializer(tensor, tuple(tensor.dims))
+        inputs = [value for value in graph.input if value.name not in self.values]
         if len(inputs) != 1:
             raise InputError(f"{title}: it has {len(inputs)} inputs; a network has one", title)
-        self.input = inputs[0].name
+        dimensions = [d.dim_value for d in inputs[0].type.tensor_type.shape.dim]
+        if len(dimensions) < 2 or min(dimensions) < 0 or min(dimensions[1:]) < 1:
+            raise InputError(f"{title}: its input '{inputs[0].name}' has no fixed shape for a sample; export it with "
+                             "numbers for all dimensions but the first", title)
+        samples = dimensions[0] or 1  # a dimension without a number is that of the batch
         is_tokens = inputs[0].type.tensor_type.elem_type in (6, 7)  # INT32, INT64
-        self.layers = LayerList(title, title, input_of(self.shapes[self.input][1:], is_tokens))
-        self.of: dict[str, str | None] = {self.input: INPUT}  # the layer of each value
-        self.refused: set[str] = set()
-        self.parameters: dict[str, int] = {}
-        self.kinds: dict[str, str] = {}  # of layers, for what is added to them
+        document = input_of(dimensions[1:], is_tokens)
+        self.operators = Operators(LayerList(title, title, document), samples)
+        self.values[inputs[0].name] = self.operators.input(Shape.of(document), (samples, *dimensions[1:]))
+
+    def _initializer(self, tensor: Any, sizes: tuple[int, ...]) -> Any:
+        """Tensors of floating point are parameters, unless they are a causal mask."""
+        is_few = prod(sizes) <= MOST_NUMBERS
+        if tensor.data_type in (1, 10, 11, 16) and sizes:
+            if len(sizes) >= 2 and sizes[-1] == sizes[-2] and is_few and is_causal_mask(_array(tensor)):
+                return Constant(sizes, causal=True)
+            return Parameter((tensor.name,), sizes, (sizes,))
+        array = _array(tensor) if is_few else None
+        return Constant(sizes, is_causal_mask(array), array)
 
     def read(self, loss: bool) -> None:
+        last = self.graph.output[0].name if self.graph.output else ""
         for index, node in enumerate(self.graph.node):
-            self._node(node, node.name or f"{node.op_type}_{index}")
-        last = self.graph.output[0].name
-        if loss and not self.layers.unknown and len(self.shapes.get(last, ())) in (2, 3):
-            self.layers.add("loss", "softmax_cross_entropy", [self._layer(last)])
-
-    def _node(self, node: Any, name: str) -> None:
-        operator = node.op_type
-        if operator in ("Constant", "Shape"):
+            self._node(node, node.name or f"{node.op_type}_{index}", last)
+        layers, operators, value = self.operators.layers, self.operators, self.values.get(last)
+        if layers.unknown:
             return
-        if operator == "Transpose" and node.input[0] in self.weights:
-            dims = self.weights[node.input[0]]
-            order = next((list(a.ints) for a in node.attribute if a.name == "perm"), range(len(dims))[::-1])
-            if sorted(order) == list(range(len(dims))):
-                self.weights[node.output[0]] = tuple(dims[axis] for axis in order)
-                return
-        if all(value in self.constants or self.of.get(value, "") is None and value not in self.refused
-               for value in node.input if value):
-            self.of |= {value: None for value in node.output}  # arithmetic of sizes
+        if not isinstance(value, View):
+            layers.refuse("an output that is no tensor of the samples", last or "output")
             return
         try:
-            layer = self._emit(node, name)
-        except _NoLayer as problem:
-            if not isinstance(problem, _ReadsRefused):
-                self.layers.refuse(f"{operator} {problem}".strip(), name)
-            self.refused |= set(node.output)
-            return
-        self.of |= {value: layer for value in node.output}
+            settled = operators.settled(value)
+            rank = len(settled.sizes)
+            roles, shape = operators.natural_shape(settled) if rank == 4 else operators.features_last(settled)
+            layer = operators.as_roles(settled, roles, shape)
+            if loss and rank in (2, 3):
+                operators.add("loss", "softmax_cross_entropy", [layer])
+        except NoLayer as problem:
+            layers.refuse(f"an output {problem}".strip(), last)
 
-    def _layer(self, value: str) -> str:
-        if value in self.refused:
-            raise _ReadsRefused
-        layer = self.of.get(value)
-        if layer is None:
-            raise _NoLayer
-        return layer
-
-    def _shape(self, value: str) -> tuple[int, ...]:
-        if value not in self.shapes:
-            raise _NoLayer("of unknown shape")
-        return self.shapes[value]
-
-    def _take(self, layer: str, value: str, what: str) -> tuple[int, ...]:
-        """Notes that a layer has an initializer for its parameter."""
-        if value not in self.weights:
-            raise _NoLayer(f"whose {what} is no initializer")
-        shape, elements = self.weights[value], 1
-        for size in shape:
-            elements *= size
-        self.parameters[f"{layer}.{what}"] = elements
-        return shape
-
-    def _add(self, name: str, kind: str, inputs: list[str], **attributes: object) -> str:
-        layer = self.layers.add(name, kind, inputs, **attributes)
-        self.kinds[layer] = kind
-        return layer
-
-    def _emit(self, node: Any, name: str) -> str:
+    def _node(self, node: Any, name: str, last: str) -> None:
         operator = node.op_type
-        for names, kind in ((_AS_RELU, "relu"), (_AS_GELU, "gelu"), (_AS_TANH, "tanh")):
-            if operator in names:
-                return self._add(name, kind, [self._layer(node.input[0])])
-        if operator in _RESHAPES:
-            return self._reshape(node, name)
-        if operator in ("Identity", "Cast") or operator == "Softmax" and node.output[0] == self.graph.output[0].name:
-            return self._layer(node.input[0])
-        if operator == "Pad" and self._shape(node.input[0]) == self._shape(node.output[0]):
-            return self._layer(node.input[0])
-        if operator not in _OPERATORS:
-            raise _NoLayer
-        attributes = {}
-        for attribute in node.attribute:
-            attributes[attribute.name] = {1: attribute.f, 2: attribute.i, 3: attribute.s.decode(errors="replace"),
-                                          7: list(attribute.ints)}.get(attribute.type)
-        return _OPERATORS[operator](self, node, name, attributes)
+        try:
+            values = [self._value(value) if value else None for value in node.input]
+            of = _attributes(node)
+            made = self._made(operator, node, values, of, name, last)
+        except ReadsRefused:
+            made = Refused()
+        except NoLayer as problem:
+            self.operators.layers.refuse(f"{operator} {problem}".strip(), name)
+            made = Refused()
+        except _UNREADABLE as problem:
+            self.operators.layers.refuse(f"{operator} in a form that is not read ({_first_line(problem)[:60]})", name)
+            made = Refused()
+        several = made if isinstance(made, list) else [made] * len(node.output)
+        self.values |= dict(zip(node.output, several))
 
-    def _reshape(self, node: Any, name: str) -> str:
-        before, after = self._shape(node.input[0]), self._shape(node.output[0])
-        layer = self._layer(node.input[0])
-        if before == after:
-            return layer
-        if len(after) == 2 and before[0] == after[0]:
-            return self._add(name, "flatten", [layer])
-        raise _NoLayer("of " + " x ".join(map(str, before)) + " to " + " x ".join(map(str, after)))
+    def _value(self, name: str) -> Any:
+        value = self.values.get(name)
+        if value is None:
+            raise NoLayer("of an unknown value")
+        if isinstance(value, Parameter) and value.after == "":
+            value = self.values[name] = replace(value, after=self.operators.last)
+        return value
 
-    def _window(self, node: Any, of: dict[str, Any]) -> dict[str, object]:
-        """Kernel, stride and padding of a convolution or of pooling."""
-        kernel = of["kernel_shape"]
-        if len(kernel) != 2:
-            raise _NoLayer(f"of {len(kernel)} dimensions")
-        pads = of.get("pads") or [0, 0, 0, 0]
-        strides, dilations = of.get("strides") or [1, 1], of.get("dilations") or [1, 1]
-        if of.get("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
-            sizes = self._shape(node.input[0])[2:]
-            room = [max(0, (-(-n // s) - 1) * s + d * (k - 1) + 1 - n)
-                    for n, s, k, d in zip(sizes, strides, kernel, dilations)]
-            pads = [room[0] // 2, room[1] // 2, -(-room[0] // 2), -(-room[1] // 2)]
-        if pads[:2] != pads[2:]:
-            raise _NoLayer("with uneven padding")
-        return {"kernel": _pair(kernel), "stride": _pair(strides), "padding": _pair(pads[:2])}
+    def _made(self, operator: str, node: Any, values: list[Any], of: dict[str, Any], name: str, last: str) -> Any:
+        if operator == "Constant":
+            tensor = of.get("value")
+            if tensor is not None and hasattr(tensor, "dims"):
+                return Constant(tuple(tensor.dims), array=_array(tensor) if prod(tensor.dims) <= MOST_NUMBERS else None)
+            import numpy as np
+            if not of:
+                raise NoLayer("without a value")
+            array = np.array(next(iter(of.values())))
+            return Constant(array.shape, array=array)
+        if operator == "Shape":
+            if isinstance(values[0], Refused):
+                return Constant()
+            import numpy as np
+            sizes = np.array(values[0].sizes, dtype=np.int64)
+            return Constant(sizes.shape, array=sizes)
+        if operator in ("Softmax", "LogSoftmax") and node.output[0] == last and isinstance(values[0], View):
+            return values[0]  # the loss has it
+        known = OPERATORS.get(operator)
+        if all(value is None or isinstance(value, Constant) for value in values):
+            return self._constant(operator, values, of)
+        if known is None:
+            if not any(isinstance(value, (View, Scores, Statistic, Refused)) for value in values):
+                raise NoLayer("of a parameter")
+            raise NoLayer
+        if any(isinstance(value, Refused) for value in values):
+            return Refused()
+        return known(self.operators, values, of, name, node)
 
-    def _conv(self, node: Any, name: str, of: dict[str, Any]) -> str:
-        source, name = self._layer(node.input[0]), self.layers.free_name(name)
-        shape, bias = self._take(name, node.input[1], "weight"), len(node.input) > 2 and node.input[2] != ""
-        if bias:
-            self._take(name, node.input[2], "bias")
-        window = self._window(node, {"kernel_shape": list(shape[2:])} | of)
-        return self._add(name, "convolution", [source], channels=shape[0], groups=of.get("group", 1), bias=bias,
-                         dilation=_pair(of.get("dilations") or [1, 1]), **window)
-
-    def _pool(self, node: Any, name: str, of: dict[str, Any]) -> str:
-        if any(dilation != 1 for dilation in of.get("dilations") or []) or len(node.output) > 1:
-            raise _NoLayer("with dilation or indices")
-        kind = "max_pool" if node.op_type == "MaxPool" else "average_pool"
-        return self._add(name, kind, [self._layer(node.input[0])], ceil=bool(of.get("ceil_mode", 0)),
-                         **self._window(node, of))
-
-    def _global_pool(self, node: Any, name: str, of: dict[str, Any]) -> str:
-        return self._add(name, "adaptive_average_pool", [self._layer(node.input[0])], output=1)
-
-    def _mean(self, node: Any, name: str, of: dict[str, Any]) -> str:
-        rank = len(self._shape(node.input[0]))
-        if rank != 4 or {axis % rank for axis in of.get("axes") or []} != {2, 3}:
-            raise _NoLayer("of other dimensions than height and width")
-        layer = self._global_pool(node, name, of)
-        return layer if of.get("keepdims", 1) else self._add(f"{name}.flatten", "flatten", [layer])
-
-    def _gemm(self, node: Any, name: str, of: dict[str, Any]) -> str:
-        source, name = self._layer(node.input[0]), self.layers.free_name(name)
-        shape, bias = self._take(name, node.input[1], "weight"), len(node.input) > 2
-        if bias:
-            self._take(name, node.input[2], "bias")
-        return self._add(name, "fully_connected", [source], outputs=shape[0 if of.get("transB") else 1], bias=bias)
-
-    def _product(self, node: Any, name: str, of: dict[str, Any]) -> str:
-        rank = len(self._shape(node.output[0]))
-        if rank not in (2, 3):
-            raise _NoLayer(f"of {rank} dimensions")
-        source, name = self._layer(node.input[0]), self.layers.free_name(name)
-        outputs = self._take(name, node.input[1], "weight")[-1]
-        return self._add(name, "linear" if rank == 3 else "fully_connected", [source], outputs=outputs, bias=False)
-
-    def _sum(self, node: Any, name: str, of: dict[str, Any]) -> str:
-        weights = [value for value in node.input if value in self.weights]
-        others = [value for value in node.input if value not in self.weights]
-        if len(weights) == 1 and len(others) == 1:
-            # The bias of the product above it.
-            layer = self._layer(others[0])
-            last = self.layers.layers[-1]
-            if last["name"] != layer or last.get("bias") is not False or len(self.weights[weights[0]]) != 1:
-                raise _NoLayer("of an initializer")
-            self._take(layer, weights[0], "bias")
-            last["bias"] = True
-            return layer
-        if len({self._shape(value) for value in node.input}) != 1:
-            raise _NoLayer("of different shapes")
-        return self._add(name, "add", [self._layer(value) for value in node.input])
-
-    def _concat(self, node: Any, name: str, of: dict[str, Any]) -> str:
-        rank = len(self._shape(node.output[0]))
-        if of["axis"] % rank != (2 if rank == 3 else 1):
-            raise _NoLayer(f"along dimension {of['axis']}")
-        inputs = [self._layer(value) for value in node.input]
-        return self._add(name, "concat", inputs) if len(inputs) > 1 else inputs[0]
-
-    def _norm(self, node: Any, name: str, of: dict[str, Any]) -> str:
-        source, name = self._layer(node.input[0]), self.layers.free_name(name)
-        self._take(name, node.input[1], "weight")
-        self._take(name, node.input[2], "bias")
-        return self._add(name, "batch_norm" if node.op_type == "BatchNormalization" else "layer_norm", [source])
-
-    def _lrn(self, node: Any, name: str, of: dict[str, Any]) -> str:
-        return self._add(name, "lrn", [self._layer(node.input[0])], size=of["size"])
-
-    def _dropout(self, node: Any, name: str, of: dict[str, Any]) -> str:
-        probability = of.get("ratio", 0.5)
-        if len(node.input) > 1 and node.input[1] in self.constants:
-            from onnx import numpy_helper
-            probability = float(numpy_helper.to_array(self.constants[node.input[1]]))
-        source = self._layer(node.input[0])
-        return self._add(name, "dropout", [source], probability=probability) if probability else source
+    def _constant(self, operator: str, values: list[Any], of: dict[str, Any]) -> Constant:
+        causal = operator == "Trilu" or any(value is not None and value.causal for value in values)
+        if hasattr(of.get("value"), "dims"):
+            numbers = _array(of["value"])
+            of = of | {"value": None if numbers is None or numbers.size != 1 else numbers.reshape(-1)[0]}
+        try:
+            array = computed(operator, [value.array for value in values if value is not None], of)
+        except Exception:
+            array = None
+        return Constant(() if array is None else array.shape, causal, array)
 
 
-_OPERATORS: dict[str, Callable[[_Reader, Any, str, dict[str, Any]], str]] = {
-    "Conv": _Reader._conv, "MaxPool": _Reader._pool, "AveragePool": _Reader._pool,
-    "GlobalAveragePool": _Reader._global_pool, "ReduceMean": _Reader._mean, "Gemm": _Reader._gemm,
-    "MatMul": _Reader._product, "Add": _Reader._sum, "Sum": _Reader._sum, "Concat": _Reader._concat,
-    "BatchNormalization": _Reader._norm, "LayerNormalization": _Reader._norm, "LRN": _Reader._lrn,
-    "Dropout": _Reader._dropout,
-}
+def _array(tensor: Any) -> Any:
+    """The numbers of a tensor; None if they are in another file, or are none."""
+    from onnx import numpy_helper
+    try:
+        return numpy_helper.to_array(tensor)
+    except Exception:
+        return None
+
+
+def _attributes(node: Any) -> dict[str, Any]:
+    kinds = {1: "f", 2: "i", 4: "t", 6: "floats", 7: "ints"}
+    found: dict[str, Any] = {}
+    for attribute in node.attribute:
+        if attribute.type == 3:
+            found[attribute.name] = attribute.s.decode(errors="replace")
+        elif attribute.type in kinds:
+            value = getattr(attribute, kinds[attribute.type])
+            found[attribute.name] = list(value) if attribute.type > 4 else value
+    return found

@@ -1,24 +1,24 @@
-"""Networks from PyTorch: a module is traced by torch.fx, and each of its operators becomes a layer."""
+"""Networks from PyTorch: a module computes a sample without numbers, and what it calls becomes layers."""
 
 import copy
-from typing import TYPE_CHECKING, Any, Callable
+import functools
+from dataclasses import replace
+from math import prod
+from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 from .errors import InputError, UnavailableError
-from .layers import INPUT, LayerList, input_of
+from .layers import LayerList, input_of
+from .operands import Constant, Parameter, Refused, Scores, Statistic, is_causal_mask
+from .operators import Operators
+from .torch_functions import COMPARISONS, FUNCTIONS, NEW_TENSORS
+from .torch_modules import MODULES
 from .values import Network
+from .views import NoLayer, ReadsRefused, Shape, View
 
 if TYPE_CHECKING:
     import torch
 
 __all__ = ["from_torch"]
-
-# Operators that read and write each element once, by what they keep for the backward pass: their output,
-# as ReLU does, or their input, as GELU does.
-_AS_RELU = ("relu", "relu_", "relu6", "leaky_relu", "leaky_relu_", "hardtanh", "hardtanh_", "threshold")
-_AS_GELU = ("gelu", "silu", "hardswish", "hardsigmoid", "elu", "elu_", "selu", "celu", "mish", "softplus")
-_AS_TANH = ("tanh", "tanh_", "sigmoid", "sigmoid_")
-_RESHAPES = ("view", "reshape", "flatten", "squeeze", "unsqueeze")
-_SAME = ("contiguous", "clone", "to", "float", "detach")
 
 
 def from_torch(module: "torch.nn.Module", sample: "torch.Tensor", *, name: str | None = None,
@@ -26,385 +26,294 @@ def from_torch(module: "torch.nn.Module", sample: "torch.Tensor", *, name: str |
     """The network that a module computes for a batch like ``sample``, whose first dimension counts
     samples.
 
-    The module is not changed: a copy of it is traced, and run once on the sample in evaluation. Its
-    layers have its own names, and as many parameters as it has, all told; a module with parameters that
-    no layer has is refused. ``stored_sample`` is the size of a sample on storage ("112 kB"). With
-    ``loss``, a cross-entropy of a softmax is put behind a vector or a sequence.
+    The module is not changed: a copy of it runs once in evaluation on tensors that have shapes and no
+    numbers (PyTorch's "meta" device), and what it calls is recorded. Branches on shapes are taken as the
+    sample says; one on numbers is refused. Where PyTorch has an operator for numbers only, the copy runs on
+    the sample itself. The layers have the module's own names, and as many parameters as it has, all told; a
+    module with parameters that no layer has is refused. ``stored_sample`` is the size of a sample on storage
+    ("112 kB"). With ``loss``, a cross-entropy of a softmax is put behind a vector or a sequence.
 
     Raises InputError, which lists all operators that have no layer (docs/python.md), and
     UnavailableError without PyTorch.
     """
     try:
         import torch
-        import torch.fx
-        from torch.fx.passes.shape_prop import ShapeProp
     except ImportError as error:
         raise UnavailableError(f"PyTorch is not installed: {error}") from error
     title = name or type(module).__name__
     if not isinstance(sample, torch.Tensor) or sample.dim() < 2:
         raise InputError("the sample is no batch; give a tensor whose first dimension counts samples")
-    traced = copy.deepcopy(module).eval()
-    try:
-        graph_module = torch.fx.GraphModule(traced, torch.fx.Tracer().trace(traced))
-        graph_module.graph.eliminate_dead_code()
-    except Exception as error:
-        raise InputError(f"{title}: torch.fx cannot trace it: {str(error).splitlines()[0]}", title) from error
-    with torch.no_grad():
-        try:
-            ShapeProp(graph_module).propagate(sample)
-        except Exception as error:
-            raise InputError(f"{title}: it cannot compute the sample: {str(error).splitlines()[0]}",
-                             title) from error
     is_tokens = not sample.dtype.is_floating_point
-    layers = LayerList(title, title, input_of(tuple(sample.shape[1:]), is_tokens))
-    _Reader(graph_module, layers).read(loss)
-    return layers.network({key: value.numel() for key, value in module.named_parameters()}, stored_sample)
-
-
-def _pair(value: Any) -> Any:
-    """A size of PyTorch as documents write it: a number, or [height, width]."""
-    if isinstance(value, (tuple, list)):
-        return value[0] if len(value) == 1 or value[0] == value[1] else list(value[:2])
-    return value
-
-
-class _Reader:
-    """Makes layers of the nodes of a traced module."""
-
-    def __init__(self, module: Any, layers: LayerList) -> None:
-        self.module, self.layers = module, layers
-        self.of: dict[Any, str | None] = {}  # the layer whose output a node is
-        self.tables: dict[int, str] = {}  # embeddings, by their weights
-        self.positions: set[str | None] = set()  # embeddings of places, and what keeps their shape
-        self.with_parameters: set[str] = set()
-        self.refused: set[Any] = set()  # nodes without a layer, and what reads them
-
-    def read(self, loss: bool) -> None:
-        for node in self.module.graph.nodes:
-            getattr(self, f"_{node.op}")(node)
-        if loss and not self.layers.unknown and self.last is not None:
-            rank = len(_shape(self.last))
-            if rank in (2, 3):
-                self.layers.add("loss", "softmax_cross_entropy", [self._layer(self.last)])
-
-    # One function for each kind of node.
-
-    def _placeholder(self, node: Any) -> None:
-        if INPUT in self.of.values():
-            if node.users:
-                self.layers.refuse("a second input", node.name)
-            return
-        self.of[node] = INPUT
-
-    def _get_attr(self, node: Any) -> None:
-        self.of[node] = None
-
-    def _output(self, node: Any) -> None:
-        self.last = node.args[0]
-        if not hasattr(self.last, "op") or self.of.get(self.last) is None:
-            if not self.layers.unknown:
-                self.layers.refuse("several outputs", node.name)
-            self.last = None
-
-    def _call_module(self, node: Any) -> None:
-        module = self.module.get_submodule(node.target)
-        if any(True for _ in module.parameters()):
-            if node.target in self.with_parameters:
-                return self._refuse(node, f"{type(module).__name__} used twice")
-            self.with_parameters.add(node.target)
-        self._emit(node, type(module).__name__, node.target, module)
-
-    def _call_function(self, node: Any) -> None:
-        self._call(node, getattr(node.target, "__name__", str(node.target)))
-
-    def _call_method(self, node: Any) -> None:
-        self._call(node, node.target)
-
-    # What they share.
-
-    def _layer(self, node: Any) -> str:
-        if node in self.refused:
-            raise _ReadsRefused
-        layer = self.of.get(node)
-        if layer is None:
-            raise _NoLayer
-        return layer
-
-    def _refuse(self, node: Any, operator: str | None) -> None:
-        """Remembers an operator that has no layer; None has one, and reads what has none."""
-        if operator is not None:
-            self.layers.refuse(operator, str(node.target) if node.op == "call_module" else node.name)
-        self.refused.add(node)
-        self.of[node] = None
-
-    def _emit(self, node: Any, kind: str, name: str, module: Any) -> None:
-        if kind not in _MODULES:
-            return self._refuse(node, kind)
+    document = input_of(tuple(sample.shape[1:]), is_tokens)
+    for device in ("meta", "cpu"):
+        recorder = _Recorder(LayerList(title, title, document), sample)
         try:
-            self.of[node] = _MODULES[kind](self, node, name, module)
-        except _ReadsRefused:
-            self._refuse(node, None)
-        except _NoLayer as problem:
-            self._refuse(node, f"{kind} {problem}".strip())
+            recorder.run(_copied(module, device), sample.detach().to(device), module)
+            break
+        except _NeedsNumbers:
+            continue
+        except InputError:
+            raise
+        except Exception as error:
+            raise InputError(f"{title}: it cannot compute the sample: {_first_line(error)}", title) from error
+    recorder.finish(loss)
+    return recorder.layers.network({key: value.numel() for key, value in module.named_parameters()}, stored_sample)
 
-    def _call(self, node: Any, operator: str) -> None:
+
+_READS_NUMBERS = ("bool", "item", "int", "float", "index", "tolist", "numpy", "array", "nonzero")
+
+
+class _NeedsNumbers(Exception):
+    """An operator of the module is not defined without numbers."""
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _copied(module: Any, device: str) -> Any:
+    """A copy of a module in evaluation. Its tensors have no numbers on the device "meta"."""
+    import torch
+    memo: dict[int, Any] = {}
+    if device == "meta":
+        for value in module.parameters():
+            memo[id(value)] = torch.nn.Parameter(value.detach().to("meta"), requires_grad=False)
+        for value in module.buffers():
+            memo[id(value)] = value.detach().to("meta")
+    return copy.deepcopy(module, memo).eval()
+
+
+def _tensors(value: Any) -> "Iterator[torch.Tensor]":
+    """The tensors in what a function takes or gives."""
+    import torch
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for inner in value:
+            yield from _tensors(inner)
+    elif isinstance(value, dict):
+        yield from _tensors(list(value.values()))
+
+
+class _Recorder:
+    """Runs a module, and makes layers of the functions and modules that it calls."""
+
+    def __init__(self, layers: LayerList, sample: Any) -> None:
+        self.layers = layers
+        self.operators = Operators(layers, sample.shape[0])
+        self.values: dict[int, Any] = {}  # what is known of each tensor, by its id
+        self.kept: list[Any] = []  # tensors, so that no other gets their id
+        self.scope: list[str] = []  # the modules that run, by their names
+        self.is_inside = False  # a module that is one layer
+        self.used: set[str] = set()  # such modules that ran and have parameters
+        self.output: Any = None
+
+    def run(self, module: Any, sample: Any, original: Any) -> None:
         import torch
-        if issubclass(node.meta.get("type", object), (int, float, bool, str, torch.Size, torch.device,
-                                                      torch.dtype, type(None))):
-            self.of[node] = None  # a number, such as a size
-            return
+        recorder = self
+
+        class Recorded(torch.Tensor):  # type: ignore[misc]
+            """A tensor that depends on the samples or on a parameter. All that reads it comes by here."""
+
+            @classmethod
+            def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                result = super().__torch_function__(function, types, args, kwargs)
+                if not recorder.is_inside:
+                    recorder._called(function, args, kwargs or {}, result)
+                return result
+
+        self.is_inside = True
+        recorded: dict[int, Any] = {}
+        for name, parameter in module.named_parameters():
+            shape = tuple(parameter.shape)
+            recorded[id(parameter)] = parameter.detach().as_subclass(Recorded)
+            self._know(recorded[id(parameter)], Parameter((name,), shape, (shape,)))
+        for buffer, numbers in zip(module.buffers(), original.buffers()):
+            is_small = numbers.dim() >= 2 and numbers.device.type == "cpu" and numbers.shape[-1] ** 2 == numbers.numel()
+            recorded[id(buffer)] = buffer.as_subclass(Recorded)
+            causal = is_small and is_causal_mask(numbers.detach().numpy())
+            self._know(recorded[id(buffer)], Constant(tuple(buffer.shape), causal))
+        for inner in module.modules():
+            for tensors in (inner._parameters, inner._buffers):
+                tensors |= {key: recorded[id(value)] for key, value in tensors.items() if value is not None}
+        sample = sample.as_subclass(Recorded)
+        self._know(sample, self.operators.input(Shape.of(self.layers.sample), tuple(sample.shape)))
+        for name, inner in module.named_modules():
+            inner.forward = functools.partial(self._forward, name, inner, inner.forward)
+        self.is_inside = False
         try:
-            self.of[node] = self._function(node, operator)
-        except _ReadsRefused:
-            self._refuse(node, None)
-        except _NoLayer as problem:
-            self._refuse(node, f"{operator} {problem}".strip())
+            with torch.no_grad():
+                self.output = module(sample)
+        except (NotImplementedError, RuntimeError) as error:
+            if sample.device.type == "meta":
+                raise _NeedsNumbers(_first_line(error)) from error
+            raise
 
-    def _function(self, node: Any, operator: str) -> str:
-        add, first = self.layers.add, node.args[0] if node.args else None
-        if operator in ("add", "iadd", "add_"):
-            others = [arg for arg in node.args if hasattr(arg, "op")]
-            if len(others) == 2 and _shape(others[0]) != _shape(others[1]):
-                # Positions of a sequence are the same in each sample.
-                others.sort(key=lambda arg: -len(_shape(arg)))
-                whole, second = _shape(others[0]), _shape(others[1])
-                if not (second in (whole[1:], (1, *whole[1:])) and self.of.get(others[1]) in self.positions):
-                    raise _NoLayer("of different shapes")
-            elif len(others) != 2:
-                raise _NoLayer("of a number")
-            return add(node.name, "add", [self._layer(arg) for arg in others])
-        if operator in ("cat", "concat"):
-            return self._concat(node)
-        if operator in _SAME or operator in ("getitem", "getattr"):
-            if operator == "getitem" and node.args[1] != 0:
-                raise _NoLayer
-            return self._layer(first)
-        if operator in _RESHAPES:
-            return self._reshape(node, node.name, first)
-        if operator == "mean":
-            return self._mean(node)
-        for names, kind in ((_AS_RELU, "relu"), (_AS_GELU, "gelu"), (_AS_TANH, "tanh")):
-            if operator in names:
-                return add(node.name, kind, [self._layer(first)])
-        arguments = dict(zip(_ARGUMENTS.get(operator, ()), node.args[1:])) | node.kwargs
-        if operator in ("dropout", "dropout_", "feature_dropout", "stochastic_depth"):
-            return self._dropout(node, node.name, float(arguments.get("p", 0.5)))
-        if operator in ("max_pool2d", "boolean_dispatch", "avg_pool2d"):
-            kind = "average_pool" if operator == "avg_pool2d" else "max_pool"
-            return self._pool(node, node.name, kind, arguments)
-        if operator == "adaptive_avg_pool2d":
-            return self._adaptive(node, node.name, arguments.get("output_size"))
-        raise _NoLayer
+    def finish(self, loss: bool) -> None:
+        """Puts the last layer under the module's output, and the loss behind it."""
+        import torch
+        output = self.output
+        if isinstance(output, (tuple, list)) and len(output) == 1:
+            output = output[0]
+        value = self._value(output) if isinstance(output, torch.Tensor) else None
+        if not isinstance(value, View):
+            if not self.layers.unknown:
+                self.layers.refuse("several outputs" if value is None else "an output", "output")
+            return
+        operators, rank = self.operators, len(value.sizes)
+        try:
+            shape_of = operators.natural_shape if rank == 4 else operators.features_last
+            roles, shape = shape_of(operators.settled(value))
+            last = operators.as_roles(value, roles, shape)
+            if loss and rank in (2, 3) and not self.layers.unknown:
+                operators.add("loss", "softmax_cross_entropy", [last])
+        except NoLayer as problem:
+            self.layers.refuse(f"an output {problem}".strip(), "output")
 
-    def _concat(self, node: Any) -> str:
-        tensors = node.args[0]
-        dimension = node.kwargs.get("dim", node.args[1] if len(node.args) > 1 else 0)
-        rank = len(_shape(node))
-        channels = 2 if rank == 3 else 1
-        if dimension % rank != channels:
-            raise _NoLayer(f"along dimension {dimension}")
-        inputs = [self._layer(tensor) for tensor in tensors]
-        return self.layers.add(node.name, "concat", inputs) if len(inputs) > 1 else inputs[0]
+    # What is known of tensors.
 
-    def _reshape(self, node: Any, name: str, first: Any) -> str:
-        before, after = _shape(first), _shape(node)
-        if before == after:
-            return self._layer(first)
-        if len(after) == 2 and before[0] == after[0]:
-            return self.layers.add(name, "flatten", [self._layer(first)])
-        raise _NoLayer(f"of {_listed(before)} to {_listed(after)}")
+    def _know(self, tensor: Any, value: Any) -> None:
+        self.kept.append(tensor)
+        self.values[id(tensor)] = value
 
-    def _mean(self, node: Any) -> str:
-        arguments = dict(zip(("dim", "keepdim"), node.args[1:])) | node.kwargs
-        before, dimensions = _shape(node.args[0]), arguments.get("dim", ())
-        dimensions = {d % len(before) for d in (dimensions if isinstance(dimensions, (list, tuple)) else [dimensions])}
-        if len(before) != 4 or dimensions != {2, 3}:
-            raise _NoLayer(f"of dimensions {_listed(dimensions)}")
-        pooled = self.layers.add(node.name, "adaptive_average_pool", [self._layer(node.args[0])], output=1)
-        if arguments.get("keepdim"):
-            return pooled
-        return self.layers.add(f"{node.name}.flatten", "flatten", [pooled])
+    def _value(self, thing: Any) -> Any:
+        """What is known of an argument: tensors are values, and the rest is as it is."""
+        import torch
+        if isinstance(thing, torch.Tensor):
+            value = self.values.get(id(thing))
+            if value is None:
+                value = Constant(tuple(thing.shape))
+                self._know(thing, value)
+            elif isinstance(value, Parameter) and value.after == "":
+                value = replace(value, after=self.operators.last)
+                self.values[id(thing)] = value
+            return value
+        if isinstance(thing, (tuple, list)) and any(True for _ in _tensors(thing)):
+            return [self._value(inner) for inner in thing]
+        return thing
 
-    def _dropout(self, node: Any, name: str, probability: float) -> str:
-        source = self._layer(node.args[0])
-        if probability == 0:
-            return source
-        return self.layers.add(name, "dropout", [source], probability=probability)
+    @staticmethod
+    def _is_of_sample(value: Any) -> bool:
+        return isinstance(value, (View, Scores, Statistic, Refused)) or getattr(value, "of_sample", False)
 
-    def _pool(self, node: Any, name: str, kind: str, of: dict[str, Any]) -> str:
-        if _pair(of.get("dilation", 1)) != 1 or of.get("return_indices") or of.get("divisor_override"):
-            raise _NoLayer("with dilation, indices or a divisor")
-        kernel = of["kernel_size"]
-        stride = of.get("stride")
-        return self.layers.add(name, kind, [self._layer(node.args[0])], kernel=_pair(kernel),
-                               stride=_pair(kernel if stride in (None, []) else stride),
-                               padding=_pair(of.get("padding", 0)), ceil=bool(of.get("ceil_mode", False)))
+    def name(self, operator: str) -> str:
+        """The name of a layer for a function: behind that of the module that calls it."""
+        return ".".join(filter(None, [self.scope[-1] if self.scope else "", operator]))
 
-    def _adaptive(self, node: Any, name: str, output: Any) -> str:
-        height, width = _shape(node)[2:]
-        return self.layers.add(name, "adaptive_average_pool", [self._layer(node.args[0])],
-                               output=_pair((height, width)))
+    # What the module calls.
 
-    def _linear(self, name: str, source: str, rank: int, outputs: int, bias: bool) -> str:
-        if rank not in (2, 3):
-            raise _NoLayer(f"of {rank} dimensions")
-        return self.layers.add(name, "linear" if rank == 3 else "fully_connected", [source], outputs=outputs,
-                               bias=bias)
+    def _forward(self, name: str, module: Any, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        kind = type(module).__name__
+        if self.is_inside:
+            return forward(*args, **kwargs)
+        # A module of the user's own is what it calls, whatever it is called.
+        library = type(module).__module__
+        is_known = library.startswith(("torch.nn.modules.", "torchvision.ops.")) or kind == "DropPath"
+        reader = MODULES.get(kind) if is_known else None
+        if reader is None and library.startswith("torch.nn.modules.") and not any(module.children()):
+            reader = _unknown
+        if reader is None:
+            self.scope.append(name)
+            try:
+                return forward(*args, **kwargs)
+            finally:
+                self.scope.pop()
+        self.is_inside = True
+        try:
+            result = forward(*args, **kwargs)
+        finally:
+            self.is_inside = False
+        values = [self._value(argument) for argument in args] + [self._value(v) for v in kwargs.values()]
+        own = {f"{name}.{key}" if name else key: value for key, value in module.named_parameters()}
+        if own and any(isinstance(value, (View, Refused)) for value in values):
+            if name in self.used:
+                self._refuse(f"{kind} used twice", name, result)
+                return result
+            self.used.add(name)
+        if not any(isinstance(value, (View, Scores, Statistic, Refused)) for value in values):
+            if kind == "Embedding" and isinstance(values[0], Constant):
+                self._settle(result, self.operators.embedding(values[0], self._value(module.weight), name))
+                return result
+            own_values = [self._value(value) for value in module.parameters()]
+            self._settle(result, self._learned([*values, *own_values], result))
+            return result
+        layer = name or kind.lower()
+        if reader is not _unknown and any(isinstance(value, Refused) for value in values):
+            self._settle(result, Refused())
+            return result
+        self._emit(kind, layer, functools.partial(reader, self, values, layer, module, result), result)
+        if name:
+            self.operators.taken |= {key: value.numel() for key, value in own.items()}
+        return result
 
-    # Layers of torch.nn.
+    def _called(self, function: Any, args: Any, kwargs: Any, result: Any) -> None:
+        operator = getattr(function, "__name__", str(function))
+        if operator in ("__get__", "__set__"):
+            operator = getattr(getattr(function, "__self__", None), "__name__", operator)
+        operator = operator.strip("_")
+        if operator in _READS_NUMBERS and self._is_of_sample(self._value(args[0])):
+            raise InputError(f"{self.layers.name}: {self.name(operator)} reads a number that depends on the sample, so "
+                             "that what it computes may, too; give a module without branches on data",
+                             self.layers.source)
+        if not any(True for _ in _tensors(result)):
+            if operator in ("setitem", "copy") and not isinstance(self._value(args[0]), Constant):
+                self._refuse(operator, self.name(operator), args[0])
+            return
+        values = [self._value(argument) for argument in args]
+        named = {key: self._value(value) for key, value in kwargs.items()}
+        flat = [inner for value in [*values, *named.values()]
+                for inner in (value if isinstance(value, list) else [value])]
+        if not any(isinstance(value, (View, Scores, Statistic, Refused)) for value in flat):
+            if operator == "embedding" and isinstance(flat[0], Constant) and isinstance(flat[1], Parameter):
+                return self._settle(result, self.operators.embedding(flat[0], flat[1], ""))
+            return self._settle(result, self._learned(flat, result, operator))
+        if operator in NEW_TENSORS:
+            return self._settle(result, Constant(tuple(result.shape)))
+        if operator in COMPARISONS and not any(isinstance(value, Refused) for value in flat):
+            return self._settle(result, Constant(tuple(result.shape), of_sample=True))
+        known = FUNCTIONS.get(operator)
+        if known is None:
+            return self._refuse(operator, self.name(operator), result)
+        if any(isinstance(value, Refused) for value in flat):
+            return self._settle(result, Refused())
+        name = self.name(operator)
+        self._emit(operator, name, functools.partial(known, self, values, named, name, result), result)
 
-    def _conv(self, node: Any, name: str, module: Any) -> str:
-        padding = module.padding
-        if padding == "valid":
-            padding = (0, 0)
-        elif padding == "same":
-            whole = [d * (k - 1) for k, d in zip(module.kernel_size, module.dilation)]
-            if any(size % 2 for size in whole):
-                raise _NoLayer("with uneven padding")
-            padding = tuple(size // 2 for size in whole)
-        return self.layers.add(name, "convolution", [self._layer(node.args[0])], channels=module.out_channels,
-                               kernel=_pair(module.kernel_size), stride=_pair(module.stride),
-                               padding=_pair(padding), dilation=_pair(module.dilation), groups=module.groups,
-                               bias=module.bias is not None)
+    def _learned(self, values: list[Any], result: Any, operator: str = "") -> Any:
+        """What parameters and constants alone make."""
+        parameters = [value for value in values if isinstance(value, Parameter)]
+        tensor = next(_tensors(result))
+        constants = [value for value in values if isinstance(value, Constant)]
+        if not parameters:
+            causal = operator in ("tril", "triu") or any(value.causal for value in constants)
+            return Constant(tuple(tensor.shape), causal, of_sample=any(value.of_sample for value in constants))
+        merged: dict[str, tuple[int, ...]] = {}
+        for value in parameters:
+            merged |= dict(zip(value.names, value.shapes))
+        rows = max([value.rows for value in parameters] + [prod(value.sizes[:-1]) for value in constants])
+        return Parameter(tuple(merged), tuple(tensor.shape), tuple(merged.values()), parameters[0].after,
+                         parameters[0].picked, rows)
 
-    def _full(self, node: Any, name: str, module: Any) -> str:
-        source, table = self._layer(node.args[0]), self.tables.get(id(module.weight))
-        if table is not None:
-            return self.layers.add(name, "tied_linear", [source, table], bias=module.bias is not None)
-        return self._linear(name, source, len(_shape(node.args[0])), module.out_features,
-                            module.bias is not None)
+    def _emit(self, operator: str, name: str, make: Callable[[], Any], result: Any) -> None:
+        try:
+            self._settle(result, make())
+        except ReadsRefused:
+            self._settle(result, Refused())
+        except NoLayer as problem:
+            self._refuse(f"{operator} {problem}".strip(), name, result)
 
-    def _batch_norm(self, node: Any, name: str, module: Any) -> str:
-        if not module.affine:
-            raise _NoLayer("without parameters")
-        return self.layers.add(name, "batch_norm", [self._layer(node.args[0])])
+    def _refuse(self, operator: str, name: str, result: Any) -> None:
+        self.layers.refuse(operator, name)
+        self._settle(result, Refused())
 
-    def _layer_norm(self, node: Any, name: str, module: Any) -> str:
-        if len(_shape(node)) > 3:
-            raise _NoLayer(f"of {len(_shape(node))} dimensions")
-        if not module.elementwise_affine or len(module.normalized_shape) != 1:
-            raise _NoLayer(f"over {_listed(module.normalized_shape)}")
-        return self.layers.add(name, "layer_norm", [self._layer(node.args[0])])
-
-    def _embedding(self, node: Any, name: str, module: Any) -> str:
-        # What is not the input is the place of each element: a buffer, or a range of numbers.
-        of = "tokens" if self.of.get(node.args[0]) == INPUT else "positions"
-        layer = self.layers.add(name, "embedding", [INPUT], of=of, entries=module.num_embeddings,
-                                features=module.embedding_dim)
-        self.tables[id(module.weight)] = layer
-        if of == "positions":
-            self.positions.add(layer)
-        return layer
-
-    def _attend(self, name: str, source: str, attention: Any) -> str:
-        width, bias = attention.embed_dim, attention.in_proj_bias is not None
-        if not attention._qkv_same_embed_dim or attention.bias_k is not None:
-            raise _NoLayer("with keys or values of another size")
-        layer = self._linear(f"{name}.in_proj", source, 3, 3 * width, bias)
-        layer = self.layers.add(name, "attention", [layer], heads=attention.num_heads,
-                                dropout=attention.dropout)
-        return self._linear(f"{name}.out_proj", layer, 3, width, attention.out_proj.bias is not None)
-
-    def _attention(self, node: Any, name: str, module: Any) -> str:
-        if not module.batch_first or any(other is not node.args[0] for other in node.args[1:3]):
-            raise _NoLayer("over other keys, or not batch_first")
-        return self._attend(name, self._layer(node.args[0]), module)
-
-    def _encoder_layer(self, name: str, source: str, module: Any) -> str:
-        if not module.self_attn.batch_first:
-            raise _NoLayer("not batch_first")
-        add = self.layers.add
-
-        def norm(which: str, layer: str) -> str:
-            return add(f"{name}.{which}", "layer_norm", [layer])
-
-        def drop(which: str, layer: str) -> str:
-            probability = getattr(module, which).p
-            return add(f"{name}.{which}", "dropout", [layer], probability=probability) if probability else layer
-
-        def attend(layer: str) -> str:
-            return drop("dropout1", self._attend(f"{name}.self_attn", layer, module.self_attn))
-
-        def feed(layer: str) -> str:
-            first, second = module.linear1, module.linear2
-            layer = self._linear(f"{name}.linear1", layer, 3, first.out_features, first.bias is not None)
-            activation = getattr(module.activation, "__name__", type(module.activation).__name__).lower()
-            layer = add(f"{name}.activation", "relu" if activation in _AS_RELU else "gelu", [layer])
-            layer = self._linear(f"{name}.linear2", drop("dropout", layer), 3, second.out_features,
-                                 second.bias is not None)
-            return drop("dropout2", layer)
-
-        if module.norm_first:
-            source = add(f"{name}.add1", "add", [source, attend(norm("norm1", source))])
-            return add(f"{name}.add2", "add", [source, feed(norm("norm2", source))])
-        source = norm("norm1", add(f"{name}.add1", "add", [source, attend(source)]))
-        return norm("norm2", add(f"{name}.add2", "add", [source, feed(source)]))
-
-    def _encoder(self, node: Any, name: str, module: Any) -> str:
-        layer = self._layer(node.args[0])
-        for index, inner in enumerate(module.layers):
-            layer = self._encoder_layer(f"{name}.layers.{index}", layer, inner)
-        return layer if module.norm is None else self.layers.add(f"{name}.norm", "layer_norm", [layer])
-
-    def _simple(kind: str) -> "Callable[[_Reader, Any, str, Any], str]":  # type: ignore[misc]
-        return lambda self, node, name, module: self.layers.add(name, kind, [self._layer(node.args[0])])
-
-    _relu, _gelu, _tanh = _simple("relu"), _simple("gelu"), _simple("tanh")
+    def _settle(self, result: Any, value: Any) -> None:
+        """Notes what is known of a function's output: one value, or one for each of its tensors."""
+        tensors = list(_tensors(result))
+        several = value if isinstance(value, list) else [value] * len(tensors)
+        for tensor, one in zip(tensors, several):
+            self._know(tensor, one)
 
 
-class _NoLayer(Exception):
-    """An operator has no layer; the text says in which form."""
-
-
-class _ReadsRefused(_NoLayer):
-    """An operator reads what has no layer, and might have one itself."""
-
-
-def _shape(node: Any) -> tuple[int, ...]:
-    """The shape of a node's tensor. Raises _NoLayer if it has none."""
-    shape = getattr(node.meta.get("tensor_meta"), "shape", None)
-    if shape is None:
-        raise _NoLayer
-    return tuple(shape)
-
-
-def _listed(sizes: Any) -> str:
-    return " x ".join(map(str, sizes))
-
-
-_ARGUMENTS = {
-    "dropout": ("p",), "dropout_": ("p",), "feature_dropout": ("p",), "stochastic_depth": ("p",),
-    "max_pool2d": ("kernel_size", "stride", "padding", "dilation", "ceil_mode"),
-    "boolean_dispatch": ("kernel_size", "stride", "padding", "dilation", "ceil_mode"),
-    "avg_pool2d": ("kernel_size", "stride", "padding", "ceil_mode"),
-    "adaptive_avg_pool2d": ("output_size",),
-}
-
-_MODULES: dict[str, Callable[[_Reader, Any, str, Any], str]] = {
-    "Conv2d": _Reader._conv,
-    "Linear": _Reader._full,
-    "NonDynamicallyQuantizableLinear": _Reader._full,
-    "BatchNorm1d": _Reader._batch_norm,
-    "BatchNorm2d": _Reader._batch_norm,
-    "SyncBatchNorm": _Reader._batch_norm,
-    "LayerNorm": _Reader._layer_norm,
-    "Embedding": _Reader._embedding,
-    "MultiheadAttention": _Reader._attention,
-    "TransformerEncoder": _Reader._encoder,
-    "TransformerEncoderLayer":
-        lambda self, node, name, module: self._encoder_layer(name, self._layer(node.args[0]), module),
-    "MaxPool2d": lambda self, node, name, module: self._pool(node, name, "max_pool", vars(module)),
-    "AvgPool2d": lambda self, node, name, module: self._pool(node, name, "average_pool", vars(module)),
-    "AdaptiveAvgPool2d": lambda self, node, name, module: self._adaptive(node, name, module.output_size),
-    "LocalResponseNorm":
-        lambda self, node, name, module: self.layers.add(name, "lrn", [self._layer(node.args[0])],
-                                                         size=module.size),
-    "Dropout": lambda self, node, name, module: self._dropout(node, name, module.p),
-    "Dropout2d": lambda self, node, name, module: self._dropout(node, name, module.p),
-    "StochasticDepth": lambda self, node, name, module: self._dropout(node, name, module.p),
-    "Flatten": lambda self, node, name, module: self._reshape(node, name, node.args[0]),
-    "Identity": lambda self, node, name, module: self._layer(node.args[0]),
-} | {kind: _Reader._relu for kind in ("ReLU", "ReLU6", "LeakyReLU", "Hardtanh", "Threshold")} | {
-    kind: _Reader._gelu for kind in ("GELU", "SiLU", "Hardswish", "Hardsigmoid", "ELU", "SELU", "CELU", "Mish",
-                                     "Softplus")} | {
-    kind: _Reader._tanh for kind in ("Tanh", "Sigmoid")}
+def _unknown(recorder: Any, values: Any, name: str, module: Any, result: Any) -> Any:
+    """A module of PyTorch's that has no layer."""
+    raise NoLayer

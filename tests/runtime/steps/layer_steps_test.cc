@@ -496,6 +496,42 @@ TEST(LayerSteps, RefuseWhatTheyCannotCompute) {
               HasSubstr("not trained yet"));
 }
 
+TEST(LayerSteps, RefuseKindsThatAreOnlyPredicted) {
+  const models::Shape image = models::Shape::image(4, 4, 4);
+  const std::vector<models::LayerKind> kinds = {
+      models::StochasticDepth{},
+      models::Scale{},
+      models::Rearrange{image},
+      models::Slice{models::Shape::image(2, 4, 4)},
+      models::Pad{models::Shape::image(4, 5, 5)},
+      models::RelativePositionBias{.entries = 9, .heads = 4, .window = 4},
+      models::LayerNorm{},
+      models::Linear{4}};
+  for (const models::LayerKind& kind : kinds) {
+    models::NetworkBuilder net("net", image);
+    net.add("layer", kind);
+    net.add("full", models::FullyConnected{10});
+    net.add("loss", models::SoftmaxCrossEntropy{});
+    EXPECT_THAT(error_of([&] { return layer_steps(net.build(), 1); }),
+                HasSubstr("layer 'layer' is of kind " + std::string(models::name(kind)) +
+                          ", which is not trained yet"));
+  }
+  for (const models::LayerKind& kind :
+       {models::LayerKind(models::ClassToken{}), models::LayerKind(models::MeanToken{})}) {
+    models::NetworkBuilder net("net", models::Shape::sequence(4, 4));
+    net.add("layer", kind);
+    net.add("flatten", models::Flatten{});
+    net.add("loss", models::SoftmaxCrossEntropy{});
+    EXPECT_THAT(error_of([&] { return layer_steps(net.build(), 1); }),
+                HasSubstr("which is not trained yet"));
+  }
+  models::NetworkBuilder net("net", image);
+  net.add("layer", models::Multiply{}, {"input", "input"});
+  net.add("loss", models::SoftmaxCrossEntropy{});
+  EXPECT_THAT(error_of([&] { return layer_steps(net.build(), 1); }),
+              HasSubstr("is of kind multiply, which is not trained yet"));
+}
+
 // Fully connected layers read a flattened image as it stands, and so do they through layers that
 // take each element by itself. Any other reader gets it in the order of the caller's arrays.
 TEST(LayerSteps, FlattenWhereAReaderAsksForTheOrder) {
