@@ -73,7 +73,7 @@ TableParts::TableParts(const Job& job, const LoadedNetwork& network, int ranks)
 }
 
 // Neighbours in the catalogue have schedules in common, which a predictor prepares once.
-constexpr std::size_t rows_of_part = 3;
+constexpr std::size_t rows_of_part = 2;
 
 std::size_t TableParts::count() const {
   return (rows_.size() + rows_of_part - 1) / rows_of_part;

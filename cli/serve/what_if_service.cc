@@ -206,7 +206,8 @@ class WhatIfService::State {
       asked->parts.emplace(job, job.networks.front(), ranks);
       asked->left = asked->parts->count();
       std::vector<std::function<void()>> tasks;
-      for (std::size_t part = 0; part < asked->parts->count(); ++part)
+      // Strategies of many messages come last in the catalogue, and so begin first.
+      for (std::size_t part = asked->parts->count(); part-- > 0;)
         tasks.emplace_back([this, asked, part] { add_part(asked, part); });
       if (!workers_.add_first(std::move(tasks)))
         fail(*asked, failure(503, "too many questions wait: ask again"));

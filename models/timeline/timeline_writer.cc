@@ -125,20 +125,28 @@ void add_schedule(const TracedBucket& bucket, Json& json) {
   if (bucket.server_rank) json["server_rank"] = *bucket.server_rank;
 }
 
+// Keys are nearly in the order into which they are sorted: events are many.
 Json event_args(const TracedJob& job, const TimelineEvent& event, const std::string& provenance) {
-  Json args = {{"iteration", event.iteration}, {"index", event.index}, {"provenance", provenance}};
   if (is_of_layer(event)) {
-    args["layer"] = layer_of(job, event).name;
-    args["kind"] = layer_of(job, event).kind;
-  } else if (is_of_bucket(event)) {
-    const TracedBucket& bucket = job.buckets[static_cast<std::size_t>(event.index)];
-    args["bucket"] = event.index;
-    args["gradients"] = bucket.gradients;
-    args["first_gradient"] = bucket.first_gradient;
-    args["bytes"] = bucket.bytes.value();
-    args["wire_type"] = name(job.wire);
-    add_schedule(bucket, args);
+    const TracedLayer& layer = layer_of(job, event);
+    return {{"index", event.index},
+            {"iteration", event.iteration},
+            {"kind", layer.kind},
+            {"layer", layer.name},
+            {"provenance", provenance}};
   }
+  if (!is_of_bucket(event))
+    return {{"index", event.index}, {"iteration", event.iteration}, {"provenance", provenance}};
+  const TracedBucket& bucket = job.buckets[static_cast<std::size_t>(event.index)];
+  Json args = {{"bucket", event.index},
+               {"bytes", bucket.bytes.value()},
+               {"first_gradient", bucket.first_gradient},
+               {"gradients", bucket.gradients},
+               {"index", event.index},
+               {"iteration", event.iteration},
+               {"provenance", provenance}};
+  add_schedule(bucket, args);
+  args["wire_type"] = name(job.wire);
   return args;
 }
 
@@ -222,14 +230,14 @@ std::string trace_of(const std::vector<TracedTimeline>& timelines, const RunTime
     const std::vector<Rounded> times = rounded(timeline.events);
     for (std::size_t e = 0; e < timeline.events.size(); ++e) {
       const TimelineEvent& event = timeline.events[e];
-      events.push_back({{"ph", "X"},
-                        {"name", event_name(timelines[i].job, event)},
+      events.push_back({{"args", event_args(timelines[i].job, event, timeline.provenance)},
                         {"cat", name(event.kind)},
+                        {"dur", microseconds(times[e].end - times[e].start)},
+                        {"name", event_name(timelines[i].job, event)},
+                        {"ph", "X"},
                         {"pid", process},
                         {"tid", track_of(event.resource, event.stream)},
-                        {"ts", microseconds(times[e].start)},
-                        {"dur", microseconds(times[e].end - times[e].start)},
-                        {"args", event_args(timelines[i].job, event, timeline.provenance)}});
+                        {"ts", microseconds(times[e].start)}});
     }
   }
   Json other = {{"schema", timeline_schema}, {"timelines", std::move(processes)}};

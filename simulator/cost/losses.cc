@@ -40,19 +40,20 @@ Losses stated_losses(const models::Effects& effects) {
           .collective_launch = effects.collective_launch.value};
 }
 
-// The integral of x n phi(x) Phi(x)^(n-1), by Simpson's rule.
+// The integral of x n phi(x) Phi(x)^(n-1), by the trapezoidal rule, which converges exponentially for
+// what is smooth and vanishes at both ends (Trefethen & Weideman 2014).
 double expected_maximum(int n) {
   PACELINE_ASSERT(n >= 1, "a maximum is of at least one value");
   if (n == 1) return 0;
   constexpr double reach = 9;
-  constexpr int intervals = 720;
+  constexpr int intervals = 240;
   constexpr double step = 2 * reach / intervals;
-  const auto density = [n](double x) {
-    return x * n * normal_density(x) * std::pow(normal_distribution(x), n - 1);
-  };
-  double sum = density(-reach) + density(reach);
-  for (int i = 1; i < intervals; ++i) sum += (i % 2 == 1 ? 4 : 2) * density(-reach + i * step);
-  return sum * step / 3;
+  double sum = 0;
+  for (int i = 1; i < intervals; ++i) {
+    const double x = -reach + i * step;
+    sum += x * normal_density(x) * std::pow(normal_distribution(x), n - 1);
+  }
+  return n * sum * step;
 }
 
 WaitingRanks::WaitingRanks(int ranks, int ranks_per_node)

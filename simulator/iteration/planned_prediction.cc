@@ -1,10 +1,15 @@
 // The plans that predictions are of: thresholds that are chosen, tuned plans, and those of the baseline.
 // Tests: tests/simulator/prediction_test.cc, tests/simulator/tuning_test.cc.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <string_view>
 #include <vector>
 
+#include "models/collective/algorithms.h"
+#include "models/collective/catalogue.h"
 #include "models/plan/tuned.h"
 #include "simulator/cost/dispatch_cost.h"
 #include "simulator/engine/effort.h"
@@ -27,6 +32,25 @@ void take_transport(const models::Strategy& strategy, const models::Cluster& clu
   if (request.transport) return;
   request.transport = cluster.nic.protocol == models::Protocol::rdma ? models::ServerTransport::rdma
                                                                      : models::ServerTransport::tcp;
+}
+
+// Refuses a k that was named for all strategies of a table where following one of the strategy's
+// all-reduces with it would keep the table waiting.
+void check_group(const models::Strategy& strategy, const ThresholdRequest& asked, int ranks,
+                 const CommunicationCost& cost) {
+  const int group_size = *asked.group_size;
+  for (const std::string_view algorithm : strategy.algorithms()) {
+    const models::CollectiveAlgorithm& entry = models::all_reduce_algorithm(algorithm);
+    const models::Schedule schedule = entry.build(models::taken_options(
+        entry, {.ranks = ranks, .group_size = group_size, .rings = asked.rings.value_or(0)}));
+    // A message of one ring shares links with those of all k.
+    const double effort =
+        followed_messages(schedule, cost) * (strategy.takes_rings() ? group_size : 1);
+    if (effort > most_planned_in_time)
+      throw FollowingTakesLong(
+          fmt::format("its messages take long to follow with k = {}", group_size),
+          fmt::format("ask for it by --strategy {}", strategy.name));
+  }
 }
 
 }  // namespace
@@ -60,6 +84,9 @@ PlanningTimers Predictor::planning_timers(Setting& at) const {
 ChosenThresholds Predictor::thresholds(const models::Strategy& strategy, Setting& at) const {
   ThresholdRequest asked = request_.thresholds;
   take_transport(strategy, request_.cluster, asked);
+  if (request_.haste != Haste::none && asked.group_size && strategy.takes_group() &&
+      !strategy.takes_segments())
+    check_group(strategy, asked, at.ranks, at.engine.cost());
   return resolve_thresholds(strategy, asked,
                             planning_job(strategy, request_.overlap, asked.through_host, at),
                             planning_timers(at));

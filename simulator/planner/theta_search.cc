@@ -23,13 +23,14 @@ class Search {
   }
 
   // No theta of the range is better than what is found by more than the tolerance, or it is found.
-  void look_into(std::int64_t low, std::int64_t high) {
+  // `known_s` is a bound of the range, where there is one.
+  void look_into(std::int64_t low, std::int64_t high, std::optional<double> known_s = {}) {
     if (low > high) return;
     if (search_.tried >= most_tried_) {
       search_.is_complete = false;
       return;
     }
-    const double least_s = bound(low, high);
+    const double least_s = known_s ? *known_s : bound(low, high);
     if (least_s >= enough_s()) return passed_over(least_s);
     ThetaOutcome outcome = outcome_of_theta(clock_, sums_, cost_, low);
     ++search_.tried;
@@ -102,11 +103,12 @@ ThetaOutcome outcome_of_theta(const StreamClock& clock, const std::vector<std::i
 
 ThetaSearch best_theta(const StreamClock& clock, const std::vector<std::int64_t>& sums,
                        const IntervalCost& cost, double tolerance,
-                       const std::vector<ThetaOutcome>& tried, int most_tried) {
+                       const std::vector<ThetaOutcome>& tried, int most_tried,
+                       std::optional<double> least_done_s) {
   PACELINE_ASSERT(sums.size() == clock.ready_s.size() + 1, "every gradient has its elements");
   Search search(clock, sums, cost, tolerance, most_tried);
   for (const ThetaOutcome& outcome : tried) search.offer(outcome);
-  search.look_into(1, std::max<std::int64_t>(1, sums.back()));
+  search.look_into(1, std::max<std::int64_t>(1, sums.back()), least_done_s);
   return search.result();
 }
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "simulator/planner/interval_cost.h"
@@ -36,12 +37,14 @@ struct ThetaSearch {
 };
 
 // `tried` are outcomes to begin with, such as those of round theta; it may be empty. `update_s` of the
-// clock counts for what `tolerance` is relative to.
+// clock counts for what `tolerance` is relative to. `least_done_s` is when the update starts at the
+// earliest with any contiguous buckets, where that is known.
 [[nodiscard]] ThetaSearch best_theta(const StreamClock& clock,
                                      const std::vector<std::int64_t>& sums,
                                      const IntervalCost& cost, double tolerance,
                                      const std::vector<ThetaOutcome>& tried = {},
-                                     int most_tried = 20'000);
+                                     int most_tried = 20'000,
+                                     std::optional<double> least_done_s = {});
 
 // The roundest number of bytes that reaches more than `below` elements and at most `up_to`, of
 // `element_bytes` each: a multiple of as large a power of two as there is.

@@ -269,18 +269,20 @@ class Ways {
     double best_s = ways_.front().period_s;
     // Often round theta are as good as anything that is contiguous.
     SizeCurve least = ways_.front().curve;
-    for (const Way& way : ways_) least = least_of(least, way.curve, least_bytes_, whole_bytes_);
+    for (std::size_t i = 1; i < ways_.size(); ++i)
+      least = least_of(least, ways_[i].curve, least_bytes_, whole_bytes_);
     least_s_ = least_done_s(job_.clock, cost(least), any);
     if (period_s(least_s_) >= (1 - tolerance) * best_s) return;
-    least_s_ = 1e300;
+    const double of_all_s = std::exchange(least_s_, 1e300);
     for (Way& way : ways_) {
-      const double bound = least_done_s(job_.clock, cost(way.curve), any);
+      const double bound =
+          ways_.size() == 1 ? of_all_s : least_done_s(job_.clock, cost(way.curve), any);
       if (period_s(bound) >= (1 - tolerance) * best_s) {
         least_s_ = std::min(least_s_, bound);
         continue;
       }
       ThetaSearch search =
-          best_theta(job_.clock, sums_, cost(way.curve), tolerance, {way.best}, most_tried);
+          best_theta(job_.clock, sums_, cost(way.curve), tolerance, {way.best}, most_tried, bound);
       least_s_ = std::min(least_s_, std::max(bound, search.least_done_s));
       way.best = std::move(search.best);
       way.timed_s = way.period_s = period_s(way.best.done_s);

@@ -186,7 +186,7 @@ class Against(CommandTest):
         for words, problem in (
             (("--against", "/nowhere.txt"), "/nowhere.txt: no such file"),
             (("--against", str(self.folder)), "this is a directory"),
-            (("--against", str(self.folder / "empty.txt")), "this is the output of no tool that is known here"),
+            (("--against", str(self.folder / "empty.txt")), "there is nothing in this file; give what the tool printed"),
             (("--against", str(self.folder / "binary.txt")), "this is the output of no tool that is known here"),
             (("--against", str(self.folder / "cut.txt")), "cut.txt:"),
             (("--against", horovod), "0.28-closed.json: this is of horovod, which times no all-reduces by size; give the output of all_reduce_perf or of osu_allreduce"),

@@ -150,7 +150,7 @@ class Show(unittest.TestCase):
     def test_plan_lists_every_bucket(self):
         words = ("--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "1024", "--strategy", "hybrid")
         buckets = json.loads(run("predict", *words, "--json").stdout)["strategies"][0]["buckets"]
-        lines = run("show", "plan", *words).stdout.splitlines()
+        lines = run("show", "plan", *words, "--wide").stdout.splitlines()
         self.assertIn(f"{buckets} buckets", lines[0])
         self.assertEqual(len([line for line in lines if re.match(r"^ *\d+ +\d+ ", line)]), buckets)
 

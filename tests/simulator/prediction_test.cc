@@ -367,5 +367,26 @@ TEST(Prediction, ATableInHasteSaysWhichRowsAreCoarseOrLeftOutAndWhatAsksForThem)
   EXPECT_EQ(std::get<StrategyPrediction>(scatter).not_followed, 0);
 }
 
+// A slider of k must not stop a page for ten seconds.
+TEST(Prediction, ATableInHasteLeavesOutWhatTakesLongWithTheKThatWasNamed) {
+  const Job job;
+  PredictionRequest request = job.request(1024);
+  request.haste = Haste::in_time;
+  request.thresholds.group_size = 256;
+  Predictor hasty(request);
+  for (const char* name : {"hierarchical", "hybrid", "multi-ring"}) {
+    const auto row = hasty.row(models::strategy(name));
+    ASSERT_TRUE(std::holds_alternative<LeftOut>(row)) << name;
+    EXPECT_EQ(std::get<LeftOut>(row).why, "its messages take long to follow with k = 256");
+    EXPECT_EQ(std::get<LeftOut>(row).remedy, std::string("--strategy ") + name + " asks for it");
+  }
+  EXPECT_TRUE(std::holds_alternative<StrategyPrediction>(
+      hasty.row(models::strategy("hierarchical-scatter"))));
+  request.thresholds.group_size = 16;
+  Predictor with_few(request);
+  EXPECT_TRUE(
+      std::holds_alternative<StrategyPrediction>(with_few.row(models::strategy("multi-ring"))));
+}
+
 }  // namespace
 }  // namespace paceline::simulator
