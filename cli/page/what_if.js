@@ -132,7 +132,13 @@
     const control = controls[name];
     const { label, text = (v) => v, most } = control;
     let values = [];
-    const slider = html("input", { type: "range", id: name, name, min: "0", step: "1", input: () => { chosen[name] = values[Number(slider.value)]; clamp(); changed(); } });
+    const slider = html("input", { type: "range", id: name, name, min: "0", step: "1", input: () => {
+      const index = Number(slider.value);
+      moved = { name, by: Math.sign(index - values.indexOf(chosen[name])) };
+      chosen[name] = values[index];
+      clamp();
+      changed();
+    } });
     const number = most && html("input", { type: "number", min: "1", step: "1", "aria-label": `${label}, as a number`, change: () => {
       const value = Math.round(Number(number.value));
       chosen[name] = String(Math.max(1, Math.min(most(), Number.isFinite(value) ? value : 1)));
@@ -183,6 +189,7 @@
     document.documentElement.dataset.wanted = queryOf(options());
     document.documentElement.dataset.wantedCurve = queryOf(options({ curve: true }));
     writeAddress();
+    if (ahead && ahead.query !== queryOf(options())) ahead.asked.abort();
     follow();
   }
 
@@ -232,6 +239,8 @@
   // asked. The curve takes longer, and is given up where something newer is wanted.
   let isBusy = false;
   let isWanted = false;
+  let moved = null; // the slider that was moved last, and in which direction
+  let ahead = null; // the question that was asked before anybody wanted its answer
   let curveAsked = null;
   let curveShown = "";
   const shows = (query) => { document.documentElement.dataset.shownCurve = query; };
@@ -260,7 +269,24 @@
       }
     }
     isBusy = false;
+    askAhead();
     followCurve();
+  }
+
+  // Asks for where a slider gets to if it goes on as it went last, so that the server has that answer
+  // by then. Nobody waits for it.
+  function askAhead() {
+    if (!moved || moved.by === 0) return;
+    const values = valuesOf(moved.name);
+    const next = values[values.indexOf(chosen[moved.name]) + moved.by];
+    if (next === undefined) return;
+    const here = { ...chosen };
+    chosen[moved.name] = next;
+    clamp();
+    const query = queryOf(options());
+    Object.assign(chosen, here);
+    ahead = { query, asked: new AbortController() };
+    fetch(`predict?${query}`, { signal: ahead.asked.signal, priority: "low" }).then((response) => response.arrayBuffer()).catch(() => {});
   }
 
   async function followCurve() {

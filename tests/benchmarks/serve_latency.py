@@ -8,7 +8,9 @@ is drawn. Printed for each, as median and 95th percentile: from the input to the
 strategies and the timeline are drawn (data-shown equals data-wanted); of that, what the browser waited for
 the server; the same values once more, whose answers the server has kept; and from the input to the curve,
 which is not asked again where it does not depend on the slider. A batch that no slider else has makes the
-questions of each slider new. Last, the processor time of the server for each new question.
+questions of each slider new. A slider goes on in one direction, as with an arrow key held, so that the page has
+asked for the next value before (what_if.js, askAhead); --skip moves by two values, where it has not.
+Last, the processor time of the server for each new question.
 """
 
 import argparse
@@ -54,7 +56,7 @@ let shown = 0;
     requestAnimationFrame(look);
     return;
   }
-  const served = performance.getEntriesByType("resource").filter((e) => /(predict|timeline)[?]/.test(e.name)).map((e) => [e.requestStart, e.responseEnd]);
+  const served = performance.getEntriesByType("resource").filter((e) => /(predict|timeline)$/.test(new URL(e.name).pathname) && new URL(e.name).search.slice(1) === root.wanted).map((e) => [e.requestStart, e.responseEnd]);
   done({ shown: shown - began, curve: now - began, problem: document.querySelector("[role=alert]").hidden ? "" : document.querySelector("[role=alert]").textContent,
     server: served.length ? Math.max(...served.map((e) => e[1])) - Math.min(...served.map((e) => e[0])) : 0 });
 })();
@@ -76,6 +78,7 @@ def main():
     parser.add_argument("--moves", type=int, default=12)
     parser.add_argument("--start", default="model=resnet50&cluster=jizhi-p40&ranks=64")
     parser.add_argument("--sliders", default=",".join(SLIDERS))
+    parser.add_argument("--skip", action="store_true")
     options = parser.parse_args()
     if problem := missing():
         sys.exit(problem)
@@ -94,7 +97,8 @@ def main():
                 last = int(browser.run("return document.getElementById(arguments[0]).max", name))
                 first = int(browser.run("return document.getElementById(arguments[0]).value", name))
                 move = lambda index: browser.driver.execute_async_script(MOVE, name, index)
-                others = [i % (last + 1) for i in range(first + 1, first + 1 + min(options.moves, last))]
+                by = 2 if options.skip else 1
+                others = [i % (last + 1) for i in range(first + by, first + 1 + by * min(options.moves, last // by), by)]
                 move(first)
                 before = cpu_s(server.process.pid)
                 new = [move(i) for i in others]

@@ -232,6 +232,22 @@ class ThePage(PageTest):
         self.assertNotEqual(self.browser.run(ROWS), before)
         self.shows_the_command_s_numbers()
 
+    def test_asks_for_where_a_slider_goes_before_it_is_there(self):
+        self.opened()
+        asked = "return performance.getEntriesByType('resource').map((e) => new URL(e.name)).filter((u) => u.pathname === '/predict').map((u) => u.search.slice(1))"
+        for first, then, ahead in ((7, 8, 9), (9, 8, 7)):  # factors of the bandwidth
+            self.move("bandwidth", str(first))
+            self.browser.run("performance.clearResourceTimings()")
+            self.move("bandwidth", str(then))
+            end = time.monotonic() + HANG_S
+            while len(self.browser.run(asked)) < 2 and time.monotonic() < end:
+                time.sleep(0.02)
+            questions = self.browser.run(asked)
+            self.move("bandwidth", str(ahead))
+            self.assertEqual(questions[-1], self.browser.run("return location.search.slice(1)"))
+            self.shows_the_command_s_numbers()
+        self.quiet()
+
     def test_keeps_open_what_was_opened_and_the_focus_in_it(self):
         self.opened()
         state = ("const d = [...document.querySelectorAll('#timeline details')][0];"
