@@ -230,7 +230,7 @@ std::string measured_summary(const job::TimeTable& table) {
       to_text_binary(least.measured.size));
 }
 
-// What all times are, last.
+// The lines below the table that say what all of its times are.
 std::string closing_text(const job::TimeTable& table, const std::string& calibrated) {
   if (table.against)
     return calibrated +

@@ -188,7 +188,7 @@ class Attribution {
           "layers of kind {} are left out: no operator alone tells the network's {}", kind, count));
   }
 
-  // What the optimizer takes, which is of no pass and of no layer.
+  // The time of the optimizer belongs to no pass and to no layer.
   void remark_on_updates(Imported& imported) const {
     std::vector<double> times;
     for (const Stretch& stretch : trace_.annotations) {

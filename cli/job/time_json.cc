@@ -27,7 +27,7 @@ std::int64_t elements(const TimeTable& table, Bytes size) {
   return std::llround(size / models::element_size(table.type));
 }
 
-// What a column has at a size.
+// The record of one column at one size.
 std::string_view provenance_of(const TimeTable& table, const TimedColumn& column,
                                std::size_t size) {
   return column.as == TimedAs::asked && table.is_calibrated(size) ? "calibrated" : "predicted";

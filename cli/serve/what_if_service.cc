@@ -204,25 +204,14 @@ class WhatIfService::State {
       const int ranks = ranks_of(options, job);
       check_draws(job, ranks);
       asked->parts.emplace(job, job.networks.front(), ranks);
-      asked->left = asked->parts->count();
-      std::vector<std::function<void()>> tasks;
-      // Strategies of many messages come last in the catalogue, and so begin first.
-      for (std::size_t part = asked->parts->count(); part-- > 0;)
-        tasks.emplace_back([this, asked, part] { add_part(asked, part); });
-      if (!workers_.add_first(std::move(tasks)))
-        fail(*asked, failure(503, "too many questions wait: ask again"));
-    } catch (...) {
-      fail(*asked, failure_of_exception(limits_));
-    }
-  }
-
-  void add_part(const AskedPointer& asked, std::size_t part) {
-    try {
-      check(*asked);
-      asked->parts->predict(part, checked(*asked));
-      if (--asked->left > 0) return;
-      const job::PredictionTable table = asked->parts->table();
-      finish(*asked, {text(to_json(table) + "\n"), text(best_timeline(table))});
+      const auto predict = [this, asked](std::size_t part) {
+        asked->parts->predict(part, checked(*asked));
+      };
+      const auto documents = [asked]() -> Documents {
+        const job::PredictionTable table = asked->parts->table();
+        return {text(to_json(table) + "\n"), text(best_timeline(table))};
+      };
+      share_out(asked, asked->parts->count(), &Workers::add_first, predict, documents);
     } catch (...) {
       fail(*asked, failure_of_exception(limits_));
     }
@@ -241,30 +230,42 @@ class WhatIfService::State {
         throw InputError({"--ranks"}, fmt::format("{} numbers of ranks", asked->ranks.size()),
                          fmt::format("give at most {}", limits_.most_points));
       asked->points.resize(asked->ranks.size());
-      asked->left = asked->ranks.size();
-      std::vector<std::function<void()>> tasks;
-      // The largest take longest, and so begin first.
-      for (std::size_t i = asked->ranks.size(); i-- > 0;)
-        tasks.emplace_back([this, asked, i] { add_point(asked, i); });
-      if (!workers_.add(std::move(tasks)))
-        fail(*asked, failure(503, "too many questions wait: ask again"));
+      const auto predict = [this, asked](std::size_t point) {
+        asked->points[point].emplace(predict_table(*asked->job, asked->job->networks.front(),
+                                                   asked->ranks[point], checked(*asked)));
+      };
+      const auto documents = [asked]() -> Documents {
+        std::vector<job::PredictionTable> tables;
+        for (auto& point : asked->points) tables.push_back(*std::move(point));
+        return {text(scaling_json(tables) + "\n")};
+      };
+      share_out(asked, asked->ranks.size(), &Workers::add, predict, documents);
     } catch (...) {
       fail(*asked, failure_of_exception(limits_));
     }
   }
 
-  void add_point(const AskedPointer& asked, std::size_t index) {
-    try {
-      check(*asked);
-      asked->points[index].emplace(predict_table(*asked->job, asked->job->networks.front(),
-                                                 asked->ranks[index], checked(*asked)));
-      if (--asked->left > 0) return;
-      std::vector<job::PredictionTable> tables;
-      for (auto& point : asked->points) tables.push_back(*std::move(point));
-      finish(*asked, {text(scaling_json(tables) + "\n")});
-    } catch (...) {
-      fail(*asked, failure_of_exception(limits_));
+  // Has all workers predict `count` parts of a question. The last ones, which are the strategies of many
+  // messages and the largest numbers of ranks, take longest, and so begin first.
+  template <class Predict, class Documented>
+  void share_out(const AskedPointer& asked, std::size_t count,
+                 bool (Workers::*add)(std::vector<std::function<void()>>), Predict predict,
+                 Documented documents) {
+    asked->left = count;
+    std::vector<std::function<void()>> tasks;
+    for (std::size_t part = count; part-- > 0;) {
+      tasks.emplace_back([this, asked, part, predict, documents] {
+        try {
+          check(*asked);
+          predict(part);
+          if (--asked->left == 0) finish(*asked, documents());
+        } catch (...) {
+          fail(*asked, failure_of_exception(limits_));
+        }
+      });
     }
+    if (!(workers_.*add)(std::move(tasks)))
+      fail(*asked, failure(503, "too many questions wait: ask again"));
   }
 
   void finish(Asked& asked, const Documents& documents) {

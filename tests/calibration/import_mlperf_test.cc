@@ -76,7 +76,7 @@ TEST(Mlperf, AnEpochThatTheTargetEndsCountsInPart) {
   const double samples = 0.3 * 94605581;
   EXPECT_NEAR(imported.throughputs[0].samples.value.value(), samples / (samples / 140000 + 20), 10);
   EXPECT_THAT(imported.remarks, Contains(HasSubstr("28381674 samples")));
-  // As of dlrm_dcnv2: the run stops before its epoch does, and epochs count from 0.
+  // The run of dlrm_dcnv2 stops before its epoch does, and epochs count from 0.
   std::string text = golden_import("mlperf/4.0-gnn-part-of-epoch.log");
   const std::size_t stop = text.rfind(":::MLLOG", text.rfind("epoch_stop"));
   const std::size_t end = text.find('\n', stop) + 1;
