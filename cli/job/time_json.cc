@@ -27,7 +27,7 @@ std::int64_t elements(const TimeTable& table, Bytes size) {
   return std::llround(size / models::element_size(table.type));
 }
 
-// The record of one column at one size.
+// The provenance of a column's time at a size.
 std::string_view provenance_of(const TimeTable& table, const TimedColumn& column,
                                std::size_t size) {
   return column.as == TimedAs::asked && table.is_calibrated(size) ? "calibrated" : "predicted";
