@@ -57,7 +57,7 @@ void write_picture(const Options& options, const job::Job& job, const models::Ne
   notice("picture of the plan written to {}\n", options.plot);
 }
 
-// What the plan would lose by other choices, as far as the time allows it.
+// Tries other choices for each bucket, as far as the time allows it.
 job::OtherChoices other_choices(simulator::Predictor& predictor, const models::Plan& plan) {
   remember_stop_signals();
   const auto start = std::chrono::steady_clock::now();

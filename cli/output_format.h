@@ -53,8 +53,8 @@ struct Answer {
 // was asked for. Throws RunError.
 void print_answer(const OutputFormat& format, const Answer& answer);
 
-// What `text_of` makes for people of a width: that of table_width(), or unlimited_width with `wide`. On a
-// terminal, lines that are wider all the same are broken (wrapped()).
+// Returns text_of(width), where the width is table_width(), or unlimited_width with `wide`. On a terminal,
+// lines that are wider all the same are broken (wrapped()).
 [[nodiscard]] std::string for_people(bool wide,
                                      const std::function<std::string(int width)>& text_of);
 

@@ -114,7 +114,7 @@ Table fastest_algorithms(const job::TimeTable& table, std::size_t top) {
   return rows;
 }
 
-// What is chosen for which sizes: "; k=8 from 1 KiB, k=2 from 64 MiB". Empty where the name says it.
+// Says which option is chosen from which size on: "; k=8 from 1 KiB, k=2 from 64 MiB". Empty where the name says it.
 std::string choices(const job::TimeTable& table, const job::TimedColumn& column) {
   std::string text;
   std::string last;

@@ -85,7 +85,7 @@ void read_rank(const Words& row, NcclTestsDevices& table) {
   if (on != row.end() && on + 1 != row.end()) table.nodes.emplace(*(on + 1));
 }
 
-// What one run of a program printed.
+// The output of one run of a program.
 struct Run {
   bool headed = false;  // by a row of names
   std::optional<Columns> columns;

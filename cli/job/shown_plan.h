@@ -15,7 +15,7 @@
 
 namespace paceline::job {
 
-// What each bucket of a plan would lose by other choices.
+// The time that each bucket of a plan would lose by other choices.
 struct OtherChoices {
   std::vector<std::vector<simulator::Alternative>>
       of_buckets;           // empty where nothing could be tried

@@ -75,7 +75,7 @@ std::string against_csv(const TimeTable& table) {
                         elements(table, measured.size), name(table.type),
                         in_csv(all_reduce.empty() ? asked.name : all_reduce),
                         measured.time.value() / micro, bus_bandwidth(measured.time));
-    // What is calibrated is no prediction.
+    // A size that calibrates has no prediction.
     text += verdict ? fmt::format("{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},",
                                   predicted.value.value() / micro, predicted.low.value() / micro,
                                   predicted.high.value() / micro, bus_bandwidth(predicted.value),

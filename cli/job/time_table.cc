@@ -59,7 +59,7 @@ void check_nodes(const TimeTable& table) {
                    "give the cluster that was measured");
 }
 
-// What was measured says the ranks, the type and the sizes of the table.
+// Takes the ranks, the type and the sizes of the table from the file of measurements.
 void take_measured(const TimeOptions& options, TimeTable& table) {
   if (options.algorithm == "all")
     throw InputError({"--against"}, "all-reduces of every algorithm are asked for",

@@ -3,7 +3,7 @@
 //
 // Colour refinement: positions and links begin with the colour of what they are. They are told apart
 // as long as they differ in the colours of the messages that they send, receive or carry in a run.
-// What has one colour at the end is a class of an equitable partition, the coarsest there is
+// Those of one colour at the end are a class of an equitable partition, the coarsest there is
 // (Cardon & Crochemore 1982; Berkholz, Bonsma & Grohe 2017, section 2). Its quotient is exact for the
 // reason that equivalence.h gives. Colours are 64-bit hashes.
 #pragma once

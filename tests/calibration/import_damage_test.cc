@@ -1,5 +1,5 @@
-// What every reader of other tools' output does with files that are cut, that have other line ends,
-// and whose numbers are none: samples that can be used, or one line that says what is wrong.
+// Every reader of other tools' output is given files that are cut, that have other line ends, and whose
+// numbers are none: it gives samples that can be used, or one line that says what is wrong.
 #include <gtest/gtest.h>
 
 #include <algorithm>
