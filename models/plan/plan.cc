@@ -36,6 +36,12 @@ Library library_from_name(std::string_view text) {
   return value_named(library_names, "library", text);
 }
 
+std::optional<Library> library_named(std::string_view text) {
+  for (const auto& [library, known] : library_names)
+    if (known == text) return library;
+  return std::nullopt;
+}
+
 bool Plan::is_of_other_system() const {
   const auto is_plain = [this](const Bucket& bucket) {
     return bucket.wait == Seconds{0} && bucket.first_element == 0 &&

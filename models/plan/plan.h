@@ -52,6 +52,8 @@ enum class Library {
 [[nodiscard]] std::string_view name(Library library);
 // Throws InputError that suggests the nearest name.
 [[nodiscard]] Library library_from_name(std::string_view text);
+// The library of that name; nothing for any other text.
+[[nodiscard]] std::optional<Library> library_named(std::string_view text);
 
 // An all-reduce that buckets of the plan use: either an entry of the catalogue with its options,
 // which engines time, or a library's own, or the servers of another system, or what K-FAC has in the

@@ -241,6 +241,11 @@ bool is_tuned(const Strategy& strategy) {
   return strategy.name == tuned.name;
 }
 
+std::string_view strategy_of(std::span<const PlannedSchedule> all_reduces) {
+  const bool is_by_library = all_reduces.size() == 1 && all_reduces.front().library.has_value();
+  return is_by_library ? name(*all_reduces.front().library) : tuned.name;
+}
+
 std::optional<Library> Strategy::library() const {
   const Library* library = std::get_if<Library>(&all_reduce);
   return library == nullptr ? std::nullopt : std::optional(*library);

@@ -5,11 +5,19 @@
 // There is no rule to make such a plan by without a clock, and so make_plan() refuses it.
 #pragma once
 
+#include <span>
+#include <string_view>
+
+#include "models/plan/plan.h"
+
 namespace paceline::models {
 
 struct Strategy;  // strategy.h
 
 [[nodiscard]] const Strategy& tuned_strategy();
 [[nodiscard]] bool is_tuned(const Strategy& strategy);
+// The strategy that a plan of these all-reduces is of, however its buckets were chosen: that of the
+// library which sums all buckets, or "tuned".
+[[nodiscard]] std::string_view strategy_of(std::span<const PlannedSchedule> all_reduces);
 
 }  // namespace paceline::models

@@ -200,7 +200,6 @@ std::string_view name(ChangeKind kind) {
 models::Plan changed(const models::Plan& plan, const PlanChange& change,
                      const std::vector<models::Gradient>& gradients) {
   models::Plan other = plan;
-  other.strategy = models::tuned_strategy().name;
   other.schedules.clear();
   other.buckets.clear();
   const auto add = [&](int first, int count, const models::PlannedSchedule& schedule) {
@@ -225,6 +224,7 @@ models::Plan changed(const models::Plan& plan, const PlanChange& change,
     if (i < change.bucket || i >= change.bucket + change.replaced)
       add(bucket.first_gradient, bucket.gradient_count, plan.schedules[at(bucket.schedule)]);
   }
+  other.strategy = models::strategy_of(other.schedules);
   return other;
 }
 
@@ -233,9 +233,11 @@ std::vector<std::vector<Alternative>> alternatives(const TuningJob& job,
                                                    const models::Plan& plan,
                                                    std::span<const std::string> only,
                                                    const std::function<bool()>& stop) {
+  const auto is_candidate = [&](const models::PlannedSchedule& schedule) {
+    return candidates.library ? schedule.library == candidates.library : schedule.has_steps();
+  };
   const bool can_change = plan.ranks > 1 && !plan.is_of_other_system() &&
-                          std::all_of(plan.schedules.begin(), plan.schedules.end(),
-                                      [](const auto& schedule) { return schedule.has_steps(); });
+                          std::all_of(plan.schedules.begin(), plan.schedules.end(), is_candidate);
   if (!can_change) return {};
   Changes changes(job, candidates, plan, only);
   std::vector<std::vector<Alternative>> of_buckets(plan.buckets.size());

@@ -44,7 +44,7 @@ struct PlanChange {
   std::vector<Part> parts;
 };
 
-// The plan with the change, of strategy "tuned". Its buckets hold whole gradients.
+// The plan with the change, of models::strategy_of() its all-reduces. Its buckets hold whole gradients.
 [[nodiscard]] models::Plan changed(const models::Plan& plan, const PlanChange& change,
                                    const std::vector<models::Gradient>& gradients);
 
@@ -59,7 +59,8 @@ struct Alternative {
 // The changes of each bucket of a plan, those with the shortest period first. A change of two buckets is
 // one of the first. All-reduces are of the algorithms that `only` names, or any where it is empty, as
 // those of the candidates. `stop`, if given, is asked before each bucket: those that are left have none. Empty
-// for one rank, and for plans whose buckets are no all-reduces of whole gradients.
+// for one rank, and for plans whose buckets are not all-reduces of whole gradients, either of schedules
+// or of the library that the candidates are of.
 [[nodiscard]] std::vector<std::vector<Alternative>> alternatives(const TuningJob& job,
                                                                  const Candidates& candidates,
                                                                  const models::Plan& plan,

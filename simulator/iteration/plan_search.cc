@@ -29,6 +29,7 @@ PlanSearch::PlanSearch(const TuningJob& job, const Candidates& candidates,
     : job_(job),
       least_(least),
       judge_(std::move(judge)),
+      library_(candidates.library),
       sums_(element_sums(job.planning.network.gradients)),
       element_bytes_(models::element_size(job.planning.wire).value()),
       cost_(sums_, element_bytes_, candidates.least, job.planning.aside, job.planning.slows),
@@ -54,7 +55,7 @@ models::Plan PlanSearch::plan_of_ends(const std::vector<int>& ends) const {
 }
 
 models::Plan PlanSearch::plan_of(const Cut& cut) const {
-  models::Plan plan{.strategy = std::string(models::tuned_strategy().name),
+  models::Plan plan{.strategy = {},
                     .ranks = job_.planning.ranks,
                     .wire = job_.planning.wire,
                     .overlap = job_.overlap,
@@ -73,6 +74,7 @@ models::Plan PlanSearch::plan_of(const Cut& cut) const {
                             .elements = elements(first, cut.ends[i]),
                             .schedule = in_plan->second});
   }
+  plan.strategy = models::strategy_of(plan.schedules);
   return plan;
 }
 
@@ -177,7 +179,8 @@ void PlanSearch::descend_from(const models::Plan& plan) {
     const models::PlannedSchedule& schedule = plan.schedules[at(bucket.schedule)];
     const int first = cut.ends.empty() ? 0 : cut.ends.back();
     const int end = bucket.first_gradient + bucket.gradient_count;
-    if (!schedule.has_steps() || bucket.first_gradient != first || end <= first ||
+    const bool can_move = library_ ? schedule.library == library_ : schedule.has_steps();
+    if (!can_move || bucket.first_gradient != first || end <= first ||
         bucket.elements != elements(first, end))
       return;
     cut.ends.push_back(end);

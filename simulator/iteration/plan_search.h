@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
 #include <span>
@@ -49,7 +50,7 @@ class PlanSearch {
 
   void descend_from(const std::vector<int>& ends);
   // Does nothing for plans of other overlap or streams, or whose buckets are not whole gradients that
-  // schedules of ours sum.
+  // candidates sum.
   void descend_from(const models::Plan& plan);
   // From the best cut into 1 to 16 buckets of about equal sizes. Buckets that travel together hide each
   // other's latency, so that more of them may be better than one stream's optimum has.
@@ -88,6 +89,7 @@ class PlanSearch {
   const TuningJob& job_;
   Seconds least_;
   Judge judge_;
+  std::optional<models::Library> library_;  // that sums all buckets
   std::vector<std::int64_t> sums_;
   double element_bytes_;
   IntervalCost cost_;

@@ -93,8 +93,15 @@ ChosenThresholds Predictor::thresholds(const models::Strategy& strategy, Setting
 }
 
 TunedPlan Predictor::tune(const TuningRequest& request) {
-  Setting& at = setting(request_.ranks, Reading::stated);
-  return tune(request, request_.overlap, at);
+  return tune(request, request_.overlap,
+              setting_of(request.all_reduces, request_.ranks, Reading::stated));
+}
+
+Predictor::Setting& Predictor::setting_of(std::span<const std::string> all_reduces, int ranks,
+                                          Reading reading) {
+  const bool is_library = all_reduces.size() == 1 && models::library_named(all_reduces.front());
+  return is_library ? setting(models::strategy(all_reduces.front()), ranks, reading)
+                    : setting(ranks, reading);
 }
 
 TuningJob Predictor::tuning_job(std::optional<models::Overlap> overlap, int streams, Setting& at) {
@@ -119,7 +126,10 @@ TuningJob Predictor::tuning_job(std::optional<models::Overlap> overlap, int stre
 
 TunedPlan Predictor::tune(const TuningRequest& request, std::optional<models::Overlap> overlap,
                           Setting& at) {
-  TuningJob job = tuning_job(overlap, request_.thresholds.streams.value_or(1), at);
+  // A library runs one collective of a communicator at a time.
+  const bool is_library =
+      request.all_reduces.size() == 1 && models::library_named(request.all_reduces.front());
+  TuningJob job = tuning_job(overlap, is_library ? 1 : request_.thresholds.streams.value_or(1), at);
   if (request.unhidden > 0) {
     job.period = [&request, period = job.period](const models::Plan& plan) {
       models::Plan in_order = plan;
@@ -133,9 +143,13 @@ TunedPlan Predictor::tune(const TuningRequest& request, std::optional<models::Ov
 
 std::vector<std::vector<Alternative>> Predictor::alternatives(const models::Plan& plan,
                                                               const std::function<bool()>& stop) {
-  Setting& at = setting(request_.ranks, Reading::stated);
+  std::vector<std::string> only;
+  if (!plan.schedules.empty() && plan.schedules.front().library)
+    only.emplace_back(name(*plan.schedules.front().library));
+  Setting& at = setting_of(only, request_.ranks, Reading::stated);
   const TuningJob job = tuning_job(plan.overlap, plan.streams, at);
-  return simulator::alternatives(job, make_candidates(job.planning, job.timers), plan, {}, stop);
+  return simulator::alternatives(job, make_candidates(job.planning, job.timers, only), plan, only,
+                                 stop);
 }
 
 models::Plan Predictor::plan(const models::Strategy& strategy,

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -149,7 +150,8 @@ struct LeftOut {
   std::string name;
   models::WireType wire = models::WireType::fp32;
   std::string why;  // "its buckets travel together, and that takes 0.99 million messages to follow"
-  std::string remedy;  // "--strategy parameter-server asks for it"
+  std::string remedy;      // "--strategy parameter-server asks for it"
+  bool takes_long = true;  // whether that is why, and not something else that `why` says
 };
 
 // One strategy, with what the timeline needs.
@@ -220,6 +222,8 @@ class Predictor {
   Setting& setting(int ranks, Reading reading);
   // The same, and it has the model that times the strategy's all-reduces.
   Setting& setting(const models::Strategy& strategy, int ranks, Reading reading);
+  // The same, and it has the model that times these all-reduces, as TuningRequest names them.
+  Setting& setting_of(std::span<const std::string> all_reduces, int ranks, Reading reading);
   StrategyRun run(models::Plan plan, Setting& setting) const;
   StrategyPrediction predict(models::Plan plan, std::optional<ChosenThresholds> chosen);
   std::vector<BucketTimes> buckets_alone(const models::Plan& plan, TimingMethod method,

@@ -30,7 +30,8 @@ class Tuner {
     const FusionOptimum optimum = optimal_fusion(job_.planning.clock, cost_);
     found_.candidates = candidates_.tried;
     found_.left_out = candidates_.left_out;
-    found_.why_not = job_.streams > 1              ? together
+    found_.why_not = candidates_.library           ? "its times are lines between samples"
+                     : job_.streams > 1            ? together
                      : !job_.clock_differs.empty() ? job_.clock_differs
                      : !candidates_.is_exact
                          ? "links are shared, and no curve of the flow engine is exact"
@@ -38,8 +39,7 @@ class Tuner {
                      : !candidates_.left_out.empty() ? "some all-reduces have too many messages"
                                                      : "";
     found_.is_optimal = found_.why_not.empty();
-    least_ = job_.streams > 1 ? least_of_any_streams(job_.streams)
-                              : std::max(least_period(), least_of_any_streams(1));
+    least_ = least_of(job_.streams);
     PlanSearch search(job_, candidates_, request_.all_reduces, least_,
                       {[this](const models::Plan& plan) { return take(plan); },
                        [this] { return is_stopped() || is_at_the_bound(); }});
@@ -63,10 +63,8 @@ class Tuner {
       }
     }
     if (request_.explain) explain();
-    found_.least_period = std::max(least_period(), least_of_any_streams(found_.plan.streams));
+    found_.least_period = std::min(found_.period, least_of(found_.plan.streams));
     if (found_.plan.streams > 1) {
-      // The recurrence is of one stream, and says nothing of such a plan.
-      found_.least_period = least_of_any_streams(found_.plan.streams);
       found_.is_optimal = false;
       found_.why_not = together;
     }
@@ -127,7 +125,15 @@ class Tuner {
     return std::max(Seconds{clock.computed_s + update_s}, job_.least_other);
   }
 
-  // This bound counts the bytes that have to travel (traffic_bound.h), and holds for every plan.
+  // The recurrence is of one stream, and says nothing of plans of several.
+  [[nodiscard]] Seconds least_of(int streams) const {
+    if (candidates_.library) return least_by(candidates_.least);
+    return streams > 1 ? least_of_any_streams(streams)
+                       : std::max(least_period(), least_of_any_streams(1));
+  }
+
+  // This bound counts the bytes that have to travel (traffic_bound.h), and holds for every plan of
+  // schedules. Switches may sum for a library, so that fewer bytes leave a rank.
   [[nodiscard]] Seconds least_of_any_streams(int streams) const {
     const PlanningJob& job = job_.planning;
     const CommunicationCost& cost = job_.timers.search.cost();
@@ -148,10 +154,13 @@ class Tuner {
 
   // The bound is the recurrence, with the least time that any schedule takes for each bucket.
   [[nodiscard]] Seconds least_period() const {
+    return least_by(SizeCurve({least_time_of_any(job_.timers.search.cost(), job_.planning.ranks)}));
+  }
+
+  [[nodiscard]] Seconds least_by(const SizeCurve& any) const {
     const PlanningJob& job = job_.planning;
     const Seconds at_least = computed();
     if (job.ranks == 1 || job_.overlap == models::Overlap::priority) return at_least;
-    const SizeCurve any({least_time_of_any(job_.timers.search.cost(), job.ranks)});
     const BucketAside none{job.aside.fixed_s, 0, 0};
     const IntervalCost cost(sums_, element_bytes_, any, none, job.slows);
     const int count = static_cast<int>(sums_.size()) - 1;

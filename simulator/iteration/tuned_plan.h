@@ -27,7 +27,8 @@ struct TuningProgress {
 struct TuningRequest {
   // Plans to begin with, beside that of the planner's clock; for the job's ranks and wire type.
   std::vector<models::Plan> seeds = {};
-  // Names of the all-reduces that a bucket may take, such as the only one of a process group; empty: all.
+  // Names of the all-reduces that a bucket may take; empty: all of the catalogue. The name of a library,
+  // which then is the only one, has it sum all buckets.
   std::vector<std::string> all_reduces = {};
   // The share of the latency that several streams would hide, and do not (sampled_interval.h), from 0 to
   // 1. All periods of a search are so much of the way from that of the plan to that of one stream.
@@ -42,7 +43,7 @@ struct TuningRequest {
 };
 
 struct TunedPlan {
-  models::Plan plan;  // of strategy "tuned", or one of the seeds
+  models::Plan plan;  // of models::strategy_of() its all-reduces, or one of the seeds
   Seconds period;     // by the DAG, as Predictor::predict(plan) has it
   // No plan of the same overlap on as many streams gets below this, whatever its schedules; where
   // `is_optimal`, none of contiguous buckets and the candidates' schedules gets below the period. Where

@@ -165,7 +165,7 @@ std::vector<models::Plan> Predictor::plans_of_worlds(const models::Plan& plan, i
       plans.push_back(std::move(other));
   };
   const auto at_reading = [&](Reading reading) -> Setting& {
-    return setting(request_.ranks, reading);
+    return setting_of(only, request_.ranks, reading);
   };
   if (effects() == nullptr) {
     for (const Reading reading : {Reading::fast, Reading::slow})

@@ -49,6 +49,21 @@ class Maker {
     whole_bytes_ = std::max(least_bytes_, element * static_cast<double>(job.network.parameters()));
   }
 
+  // A library's time has steps where it chooses another of its algorithms, so that samples are close.
+  Candidates make(models::Library library) {
+    constexpr int samples = 400;
+    const models::PlannedSchedule own{
+        std::string(models::name(library)), {.ranks = job_.ranks}, {}, library};
+    found_.least = job_.ranks == 1 ? SizeCurve({{least_bytes_, 0, 0, 0}})
+                                   : sampled_pieces(time_of(timers_.search, own), least_bytes_,
+                                                    whole_bytes_, samples);
+    found_.schedules = {own};
+    found_.library = library;
+    found_.tried = 1;
+    found_.is_exact = false;
+    return std::move(found_);
+  }
+
   Candidates make(std::span<const std::string> only) {
     for (const auto& [algorithm, options] :
          catalogue_options(job_.ranks, timers_.search.cost().ranks_per_node, only)) {
@@ -212,7 +227,9 @@ class Maker {
 
 Candidates make_candidates(const PlanningJob& job, const PlanningTimers& timers,
                            std::span<const std::string> only) {
-  return Maker(job, timers).make(only);
+  const auto library =
+      only.size() == 1 ? models::library_named(only.front()) : std::optional<models::Library>();
+  return library ? Maker(job, timers).make(*library) : Maker(job, timers).make(only);
 }
 
 std::vector<CandidateOptions> catalogue_options(int ranks, int ranks_per_node,

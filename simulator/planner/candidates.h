@@ -1,7 +1,8 @@
 // Every all-reduce that a planner may give a bucket, with its time by size.
 //
 // Candidates are the all-reduces of the catalogue with the options of candidate_options()
-// (fastest_all_reduce.h). The least of their curves is what the recurrence of optimal_fusion.h takes.
+// (fastest_all_reduce.h), or a library's own all-reduce by itself, because a library sums all buckets of
+// a plan or none. The least of their curves is what the recurrence of optimal_fusion.h takes.
 //
 // What is exact: where the step engine times a candidate, its curve is exact to 1e-9 (size_curve.h), and
 // one is left out only where its supporting lines at both ends of the sizes are above the least curve
@@ -28,9 +29,10 @@ namespace paceline::simulator {
 struct Candidates {
   std::vector<models::PlannedSchedule> schedules;  // `which` of the curve is an index
   SizeCurve least;
-  int tried = 0;                      // candidates with a curve, and those that were ruled out
-  bool is_exact = true;               // all of those that were tried
-  std::vector<std::string> left_out;  // in words: "hierarchical k=512"
+  int tried = 0;         // candidates with a curve, and those that were ruled out
+  bool is_exact = true;  // all of those that were tried
+  std::optional<models::Library> library = {};  // the only candidate, where it is a library's own
+  std::vector<std::string> left_out;            // in words: "hierarchical k=512"
 };
 
 // An all-reduce that a bucket could take, before it is built.
@@ -58,7 +60,8 @@ struct CandidateOptions {
                                                             const CommunicationCost& cost);
 
 // For all sizes of buckets of the job, of the algorithms that `only` names, or of all of them where it
-// is empty. The timers may be one. Throws InputError if none of these is defined for the job's ranks.
+// is empty; or of the library whose name is the only one in `only`, which the timers know. The timers may
+// be one. Throws InputError if none of these is defined for the job's ranks.
 [[nodiscard]] Candidates make_candidates(const PlanningJob& job, const PlanningTimers& timers,
                                          std::span<const std::string> only = {});
 
