@@ -53,6 +53,7 @@ void add_cost(Command& app) {
       "cost", "Time to train: minutes, GPU-hours, dollars and kWh of a training run");
   const auto options = std::make_shared<Options>();
   add_job_options(command, options->job);
+  add_memory_option(command, options->job.ignore_memory);
   command.add_option("--ranks", options->job.ranks, "Number of ranks (GPUs, or CPU processes)")
       .value("N");
   add_training_run_options(command, options->run);

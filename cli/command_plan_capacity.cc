@@ -146,6 +146,7 @@ void add_plan_capacity(Command& app) {
       .value("NAME,...|all");
   add_placement_option(command, capacity.job.placement);
   add_prediction_options(command, capacity.job);
+  add_memory_option(command, capacity.job.ignore_memory);
   command.add_option("--plot", options->plot, "Draw time against cost of all candidates (SVG)")
       .value("FILE");
   add_wide_option(command, options->wide);

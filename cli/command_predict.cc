@@ -127,6 +127,7 @@ void add_predict(Command& app) {
       app.add_command("predict", "Iteration time of every strategy, as a table or JSON");
   const auto options = std::make_shared<Options>();
   add_job_options(command, options->job);
+  add_memory_option(command, options->job.ignore_memory);
   command.add_option("--ranks", options->job.ranks, "Number of ranks (GPUs, or CPU processes)")
       .value("N");
   add_straggler_options(command, options->stragglers);

@@ -86,6 +86,7 @@ void add_scale(Command& app) {
       "scale", "Throughput and efficiency over a range of ranks: the scaling curve");
   const auto options = std::make_shared<Options>();
   add_job_options(command, options->job);
+  add_memory_option(command, options->job.ignore_memory);
   command
       .add_option(
           "--ranks", options->job.ranks,

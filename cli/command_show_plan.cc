@@ -189,6 +189,7 @@ void add_show_plan(Command& show_command) {
       "plan", "The buckets that strategies make of a network, and when each travels");
   const auto options = std::make_shared<Options>();
   add_job_options(command, options->job);
+  add_memory_option(command, options->job.ignore_memory);
   command.add_option("--ranks", options->job.ranks, "Number of ranks").value("N");
   add_plan_option(command, options->job.plan);
   command

@@ -50,7 +50,8 @@ void run(const Options& options, const Words& words) {
   job::leave_out_untimed(job);
   const int ranks = ranks_of(options.job, job);
   const std::optional<job::AskedRobust> asked = take_robust(options.robust, job, ranks);
-  const std::vector<std::string> all_reduces = job::parse_all_reduces(options.tuning.all_reduces);
+  const std::vector<std::string> all_reduces =
+      job::parse_all_reduces(options.tuning.all_reduces, job);
   const Seconds limit = job::parse_time_limit(options.tuning.time_limit);
   remember_stop_signals();
   const auto start = std::chrono::steady_clock::now();
@@ -69,7 +70,10 @@ void run(const Options& options, const Words& words) {
                 fmt::format("best so far {}, {} plans", to_text(found.period), found.evaluated),
                 limit > Seconds{0} ? std::min(1.0, elapsed() / limit) : 1);
           },
-      .stop = [&] { return elapsed() >= limit || stop_asked() != runtime::StopReason::none; },
+      .stop =
+          [&](double share) {
+            return elapsed() >= share * limit || stop_asked() != runtime::StopReason::none;
+          },
       .stop_explaining =
           [&] {
             return elapsed() >= limit + job::most_explained ||
@@ -124,6 +128,7 @@ void add_tune(Command& app) {
       "tune", "The best plan: buckets, an all-reduce for each, what that gains, a lower bound");
   const auto options = std::make_shared<Options>();
   add_job_options(command, options->job);
+  add_memory_option(command, options->job.ignore_memory);
   command.add_option("--ranks", options->job.ranks, "Number of ranks (GPUs, or CPU processes)")
       .value("N");
   command

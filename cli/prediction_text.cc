@@ -53,16 +53,23 @@ std::string plan_text(const simulator::StrategyPrediction& row) {
                         : "of the plan";
 }
 
+// "a", "a and b", "a, b and c".
+std::string list_text(std::span<const std::string> parts) {
+  std::string text;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
+  return text;
+}
+
 // Other k or segments that are no worse: "; within 0.1 % also with k 8 and 32".
 std::string alike_text(const simulator::StrategyPrediction& row) {
   const bool groups = !row.alike_groups.empty();
   const std::vector<int>& alike = groups ? row.alike_groups : row.alike_segments;
-  std::string text;
-  for (std::size_t i = 0; i < alike.size(); ++i)
-    text += fmt::format("{}{}", i == 0 ? "" : i + 1 == alike.size() ? " and " : ", ", alike[i]);
-  return text.empty() ? ""
-         : groups     ? fmt::format("; within 0.1 % also with k {}", text)
-                      : fmt::format("; within 0.1 % also with {} segments", text);
+  if (alike.empty()) return "";
+  std::vector<std::string> numbers;
+  for (const int number : alike) numbers.push_back(std::to_string(number));
+  return groups ? fmt::format("; within 0.1 % also with k {}", list_text(numbers))
+                : fmt::format("; within 0.1 % also with {} segments", list_text(numbers));
 }
 
 std::string figure_text(double value, job::BasisUnit unit) {
@@ -139,6 +146,53 @@ std::string given_thresholds(const simulator::ThresholdRequest& given) {
   if (given.factors_every) parts.push_back(fmt::format("factors every {}", *given.factors_every));
   if (given.through_host) parts.emplace_back("host copies");
   return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// What the planner chose, and which rows have a bucket for each tensor, because their definition says so.
+std::string thresholds_note(const job::PredictionTable& table) {
+  if (table.job.plan) return fmt::format("plan: {} (--plan)\n", table.job.plan_file);
+  const simulator::ThresholdRequest& given = table.job.thresholds;
+  bool has_theta = false;
+  bool has_eta = false;
+  bool has_k = false;
+  std::vector<std::string> by_tensor;
+  std::vector<std::string> may_fuse;
+  for (const simulator::StrategyPrediction& row : table.rows) {
+    const models::Strategy& strategy = models::strategy(row.name);
+    const models::Hybrid* hybrid = strategy.hybrid();
+    if (strategy.other) continue;
+    has_theta = has_theta || (strategy.fusion == models::Fusion::by_default && !given.fusion);
+    has_eta = has_eta || (hybrid != nullptr && hybrid->threshold == Bytes{0} && !given.hybrid);
+    has_k = has_k || (strategy.takes_group() && !given.group_size);
+    const bool is_fixed = strategy.fusion == models::Fusion::never;
+    if (!is_fixed && (strategy.fusion == models::Fusion::by_default || given.fusion)) continue;
+    if (std::find(by_tensor.begin(), by_tensor.end(), row.name) != by_tensor.end()) continue;
+    by_tensor.push_back(row.name);
+    if (!is_fixed) may_fuse.push_back(row.name);
+  }
+  std::vector<std::string> chosen;
+  std::vector<std::string> options;
+  const auto add = [&](bool is_chosen, const char* name, const char* option) {
+    if (!is_chosen) return;
+    chosen.emplace_back(name);
+    options.emplace_back(option);
+  };
+  add(has_theta, "theta", "--theta");
+  add(has_eta, "eta", "--eta");
+  add(has_k, "k", "--group");
+  std::string text;
+  if (const std::string named = given_thresholds(given); !named.empty())
+    text += fmt::format("thresholds: {} given{}\n", named,
+                        chosen.empty() ? "" : "; the others chosen by the planner");
+  else if (!chosen.empty())
+    text += fmt::format("{}: chosen by the planner ({} set{} {})\n", fmt::join(chosen, ", "),
+                        list_text(options), options.size() == 1 ? "s" : "",
+                        options.size() == 1 ? "it" : "them");
+  if (!by_tensor.empty())
+    text += fmt::format(
+        "one bucket for each tensor, by definition: {}{}\n", fmt::join(by_tensor, ", "),
+        may_fuse.empty() ? "" : fmt::format(" (--theta fuses tensors of {})", list_text(may_fuse)));
+  return text;
 }
 
 // What times the all-reduces of a row, in two words at most.
@@ -362,7 +416,7 @@ std::string haste_note(std::span<const job::PredictionTable> tables) {
           table.ranks);
     }
     for (const simulator::LeftOut& row : table.left_out) {
-      lines.say(is_curve
+      lines.say(is_curve && row.takes_long
                     ? fmt::format("{}: left out, for it would take long; {}", row.name, row.remedy)
                     : fmt::format("{}: left out: {}; {}", row.name, row.why, row.remedy),
                 table.ranks);
@@ -385,8 +439,7 @@ std::string library_note(std::span<const job::PredictionTable> tables) {
           tables.size() > 1 && to != std::string::npos)
         timed_by.erase(to + std::string_view(", scaled").size(),
                        fmt::format(" to {}", table.ranks).size());
-      known->second.say(fmt::format("{}: all-reduces timed by {}{}", row.name, timed_by,
-                                    row.by_library_model ? "; not ranked with ours" : ""),
+      known->second.say(fmt::format("{}: all-reduces timed by {}", row.name, timed_by),
                         table.ranks);
     }
   }
@@ -468,11 +521,7 @@ std::string to_text(const job::PredictionTable& table, int width, std::size_t to
           ? "the middle 90 % of samples of all figures below, and of what none of them explains"
           : "all figures at their fast or slow end");
   text += memory_text(table);
-  const std::string given = given_thresholds(table.job.thresholds);
-  text += table.job.plan ? fmt::format("plan: {} (--plan)\n", table.job.plan_file)
-          : given.empty()
-              ? "theta, eta, k: chosen by the planner (--theta, --eta and --group set them)\n"
-              : fmt::format("thresholds: {} given; the others chosen by the planner\n", given);
+  text += thresholds_note(table);
   text += setting_text(table.job);
   text += straggler_note(table);
   text += haste_note({&table, 1});

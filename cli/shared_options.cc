@@ -196,6 +196,11 @@ void add_prediction_options(Command& command, job::JobOptions& options) {
   add_nccl_option(command, options.nccl);
 }
 
+void add_memory_option(Command& command, bool& ignore_memory) {
+  command.add_flag("--ignore-memory", ignore_memory,
+                   "Time jobs that a device's memory does not hold, which are refused without it");
+}
+
 void add_what_if_option(Command& command, std::string& what_if) {
   command
       .add_option("--what-if", what_if,

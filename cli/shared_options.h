@@ -49,6 +49,9 @@ struct ThresholdDefaults {
 void add_threshold_options(Command& command, job::ThresholdOptions& options,
                            const ThresholdDefaults& defaults);
 
+// Declares --ignore-memory.
+void add_memory_option(Command& command, bool& ignore_memory);
+
 // Declares --what-if of a prediction.
 void add_what_if_option(Command& command, std::string& what_if);
 // Declares --plan, on a command whose ranks are one number.

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <cstddef>
 #include <vector>
 
@@ -13,6 +12,8 @@
 #include "cli/table.h"
 #include "cli/why_text.h"
 #include "models/base/parse_units.h"
+#include "models/plan/strategy.h"
+#include "models/plan/tuned.h"
 
 namespace paceline::cli {
 namespace {
@@ -21,6 +22,30 @@ namespace {
 constexpr std::size_t first_listed = 12;
 constexpr std::size_t last_listed = 8;
 
+// Whose plan it is, and what sums its buckets.
+std::string way_text(const models::Plan& plan) {
+  const models::Strategy& strategy = models::strategy(plan.strategy);
+  if (models::is_tuned(strategy)) return "";
+  if (strategy.library() && !strategy.other)
+    return fmt::format(", each by {}'s own all-reduce", plan.strategy);
+  return fmt::format(", that of {}", plan.strategy);
+}
+
+std::string gain_text(const simulator::PairedGain& gain) {
+  return fmt::format("{} ({} to {})", percent(gain.value), percent(gain.low), percent(gain.high));
+}
+
+// Whether the plan is worth more than what the best runtime does by itself.
+std::string kept_text(const job::Tuning& tuning) {
+  const job::RuntimeDefaults* kept = tuning.kept();
+  if (kept == nullptr) return "";
+  return fmt::format("  keep the defaults of {}: the gain over them is {}, {}\n", kept->runtime,
+                     gain_text(kept->gain),
+                     kept->gain.includes_none()
+                         ? "and that includes none"
+                         : fmt::format("less than {}", percent(job::least_worthwhile_gain)));
+}
+
 std::string summary_text(const job::Tuning& tuning) {
   const simulator::TunedPlan& tuned = tuning.tuned;
   const std::size_t buckets = tuned.plan.buckets.size();
@@ -28,10 +53,11 @@ std::string summary_text(const job::Tuning& tuning) {
       "{} on {}: {} ranks, batch {} per rank, {} precision, {} on the wire\n\n",
       tuning.table.network.work.name, tuning.table.job.cluster.name, tuning.table.ranks,
       tuning.table.job.batch_per_rank, name(tuning.table.job.precision), name(tuned.plan.wire));
-  text += fmt::format(
-      "the best plan: iteration {} (predicted), {} bucket{}{}\n", to_text(tuned.period), buckets,
-      buckets == 1 ? "" : "s",
-      tuned.plan.strategy == "tuned" ? "" : fmt::format(", that of {}", tuned.plan.strategy));
+  text += fmt::format("the best plan: iteration {} ({} to {}, predicted), {} bucket{}{}\n",
+                      to_text(tuned.period), to_text(tuning.iteration.low),
+                      to_text(tuning.iteration.high), buckets, buckets == 1 ? "" : "s",
+                      way_text(tuned.plan));
+  text += kept_text(tuning);
   if (tuned.is_optimal)
     text += fmt::format(
         "  proven: no contiguous buckets with any of {} all-reduces are faster in one stream\n",
@@ -47,13 +73,17 @@ std::string summary_text(const job::Tuning& tuning) {
     text += fmt::format("  the best by thresholds: {}, {}; that they are thresholds costs {}\n",
                         row.name, to_text(row.iteration.value), percent(tuning.gain_over(row)));
   }
+  if (tuning.by_library) {
+    const auto& [library, period] = *tuning.by_library;
+    text += fmt::format("  the best for {}'s own all-reduce: {}, {} longer (--all-reduce {})\n",
+                        name(library), to_text(period), percent(period / tuned.period - 1),
+                        name(library));
+  }
   std::vector<std::string> defaults;
-  for (const job::RuntimeDefaults& its : job::runtime_defaults(tuning)) {
+  for (const job::RuntimeDefaults& its : tuning.defaults) {
     const simulator::StrategyPrediction& row = tuning.table.rows[its.row];
-    const double gain = tuning.gain_over(row);
-    defaults.push_back(fmt::format("{}'s take {} {} ({}, {})", its.runtime, percent(std::abs(gain)),
-                                   gain < 0 ? "less" : "longer", row.name,
-                                   to_text(row.iteration.value)));
+    defaults.push_back(fmt::format("{}'s take {} longer ({}, {})", its.runtime, gain_text(its.gain),
+                                   row.name, to_text(row.iteration.value)));
   }
   if (!defaults.empty()) text += fmt::format("  defaults: {}\n", fmt::join(defaults, ", "));
   text += help_text(tuning);

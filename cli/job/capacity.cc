@@ -235,8 +235,12 @@ class Planner {
                            [&](Job& job) {
                              // One baseline for all ranks of a cluster, which all of them reach.
                              job.baseline_ranks = std::min(setting.baseline_ranks, point.ranks);
-                             if (setting.options.strategies.empty())
+                             if (setting.options.strategies.empty()) {
                                std::erase_if(job.strategies, is_slow_to_follow);
+                               job.without_servers.clear();  // these are slow, too
+                             }
+                             // A batch that does not fit is cut, and else refused, by predict().
+                             job.ignore_memory = true;
                              if (adjust) adjust(job);
                            },
                        .only_best = only_best});
@@ -254,7 +258,7 @@ class Planner {
     }
     options = options_at(point, *whole);
     CostTable table = cost(point, options);
-    if (fits(table)) return table;
+    if (options_.job.ignore_memory || fits(table)) return table;
     const models::Cluster& cluster = table.job(0).cluster;
     int largest = std::numeric_limits<int>::max();
     Bytes needed;

@@ -11,7 +11,6 @@
 #include "models/base/error.h"
 #include "models/base/parse_units.h"
 #include "simulator/cost/device_memory.h"
-#include "simulator/cost/library_curve.h"
 #include "simulator/engine/prepare.h"
 
 namespace paceline::job {
@@ -129,12 +128,10 @@ class CostTabler {
     const models::Strategy* strategy;
     std::size_t wire;
     bool fits;  // the device's memory, in all phases
-    bool has_own_model;
     Seconds total;
 
     bool operator<(const Choice& other) const {
-      return std::tuple(!fits, has_own_model, total) <
-             std::tuple(!other.fits, other.has_own_model, other.total);
+      return std::tuple(!fits, total) < std::tuple(!other.fits, other.total);
     }
   };
 
@@ -143,11 +140,7 @@ class CostTabler {
                                std::deque<simulator::Predictor>& predictors,
                                const std::vector<Seconds>& evaluations) {
     const Job& first = table_.jobs.front();
-    const bool has_curve =
-        strategy.library() && simulator::has_library_curve(
-                                  first.profile ? &*first.profile : nullptr, *strategy.library());
-    Choice made{
-        &strategy, wire, true, strategy.library() == models::Library::nccl && !has_curve, {}};
+    Choice made{&strategy, wire, true, {}};
     std::vector<Seconds> periods;
     try {
       for (std::size_t i = 0; i < predictors.size(); ++i) {
@@ -198,20 +191,12 @@ class CostTabler {
     if (choices.empty())
       throw InputError(fmt::format("no strategy can be timed on {} ranks", table_.ranks),
                        table_.left_out.front().remedy);
-    std::stable_sort(choices.begin(), choices.end());
-    std::vector<std::vector<models::WireType>> wires;
-    for (const Job& job : table_.jobs) wires.push_back(job.wires);
-    for (const Choice& made : choices) {
-      for (std::size_t i = 0; i < table_.jobs.size(); ++i) {
-        table_.jobs[i].strategies = {made.strategy};
-        table_.jobs[i].wires = {wires[i][made.wire]};
-      }
-      table_.tables.clear();
-      predict();
-      // A curve of the profile may turn out not to be for this job, and the library's model timed it.
-      const bool is_ranked = !table_.tables.front().rows.front().by_library_model;
-      if (is_ranked || made.has_own_model) return;
+    const Choice& made = *std::min_element(choices.begin(), choices.end());
+    for (Job& job : table_.jobs) {
+      job.strategies = {made.strategy};
+      job.wires = {job.wires[made.wire]};
     }
+    predict();
   }
 
   void predict() {
@@ -309,7 +294,6 @@ class CostTabler {
 
 std::size_t CostTable::best() const {
   const auto faster = [](const CostRow& a, const CostRow& b) {
-    if (a.by_library_model != b.by_library_model) return b.by_library_model;
     return a.time.total.value < b.time.total.value;
   };
   return static_cast<std::size_t>(std::min_element(rows.begin(), rows.end(), faster) -
@@ -321,8 +305,7 @@ std::vector<std::size_t> CostTable::tied() const {
   const std::size_t first = best();
   std::vector<std::size_t> others;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (i != first && !rows[i].by_library_model &&
-        rows[i].time.total.value <= alike * rows[first].time.total.value)
+    if (i != first && rows[i].time.total.value <= alike * rows[first].time.total.value)
       others.push_back(i);
   }
   return others;

@@ -55,8 +55,7 @@ struct CostRequest {
   // Changes each job once it is loaded, before anything is predicted.
   std::function<void(Job&)> adjust = {};
   // Only one row is made: that of the shortest time among those that fit into the device's memory, or
-  // among all if none fits. Rows that a library's own model times come last, as in best(). All others
-  // are predicted without their intervals, which takes a third of the time.
+  // among all if none fits. All others are predicted without their intervals, which takes a third of the time.
   bool only_best = false;
 };
 

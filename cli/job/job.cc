@@ -19,6 +19,19 @@
 namespace paceline::job {
 namespace {
 
+bool is_timed_on(const models::Strategy& strategy, const models::Cluster& cluster,
+                 const models::Profile* profile) {
+  const auto library = strategy.library();
+  return !library || simulator::has_library_curve(profile, *library) ||
+         (library == models::Library::nccl && simulator::is_gpu(cluster.device));
+}
+
+// Whether a table has it where nobody names strategies: what runtimes on such devices run. NCCL, which
+// sums between GPUs, has no servers.
+bool is_by_default(const models::Strategy& strategy, const models::Cluster& cluster) {
+  return strategy.on_servers() == nullptr || !simulator::is_gpu(cluster.device);
+}
+
 // The strategies of --strategy. All of them are those that run on the cluster.
 std::vector<const models::Strategy*> load_strategies(const std::string& option,
                                                      const models::Cluster& cluster,
@@ -32,10 +45,9 @@ std::vector<const models::Strategy*> load_strategies(const std::string& option,
   };
   if (option.empty() || option == "all") {
     for (const models::Strategy& strategy : models::strategy_catalogue()) {
-      const auto library = strategy.library();
-      const bool runs = !library || simulator::has_library_curve(profile, *library) ||
-                        (library == models::Library::nccl && simulator::is_gpu(cluster.device));
-      if (runs) chosen.push_back(&strategy);
+      if (is_timed_on(strategy, cluster, profile) &&
+          (option == "all" || is_by_default(strategy, cluster)))
+        chosen.push_back(&strategy);
     }
     add_others();
     return chosen;
@@ -104,6 +116,10 @@ std::vector<GivenPath> given_paths(const JobOptions& job,
   return paths;
 }
 
+bool is_timed(const models::Strategy& strategy, const Job& job) {
+  return is_timed_on(strategy, job.cluster, job.profile ? &*job.profile : nullptr);
+}
+
 int ranks_of(const JobOptions& options, const Job& job) {
   if (!options.ranks.empty()) return parse_ranks(options.ranks, job.cluster);
   if (job.plan) return parse_ranks(std::to_string(job.plan->plan.ranks), job.cluster);
@@ -156,6 +172,9 @@ Job load_job(const JobOptions& options, const GivenValues& given) {
   job.strategies =
       load_strategies(job.plan ? job.plan->plan.strategy : options.strategies, job.cluster,
                       job.profile ? &*job.profile : nullptr, options.others);
+  if (options.strategies.empty() && !job.plan)
+    for (const models::Strategy& strategy : models::strategy_catalogue())
+      if (!is_by_default(strategy, job.cluster)) job.without_servers.push_back(&strategy);
   job.thresholds = parse_thresholds(options.thresholds);
   if (!options.server_placement.empty())
     job.thresholds.placement = parsing_option("--server-placement", [&] {
@@ -166,6 +185,7 @@ Job load_job(const JobOptions& options, const GivenValues& given) {
         parsing_option("--overlap", [&] { return models::overlap_from_name(options.overlap); });
   job.baseline_ranks = optional_count("--baseline", options.baseline, models::max_ranks);
   job.compute_is_exact = options.compute_is_exact;
+  job.ignore_memory = options.ignore_memory;
   if (!options.gradient_scale.empty()) {
     for (const models::Strategy* strategy : job.strategies) {
       if (strategy->preconditions())

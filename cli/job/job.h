@@ -41,6 +41,7 @@ struct JobOptions {
   StatedComputeOptions compute;
   std::string gradient_scale;
   bool compute_is_exact = false;
+  bool ignore_memory = false;  // --ignore-memory
   std::string engine = "auto";
   std::string nccl;     // version of its tables
   std::string what_if;  // "bandwidth=2+latency=0.5+compute=1.5"
@@ -72,12 +73,16 @@ struct Job {
   std::string plan_file;  // that it was read from, or "plan"
   std::vector<models::WireType> wires;
   std::vector<const models::Strategy*> strategies;
+  // Those that the table is without where nobody names strategies, because NCCL has no servers.
+  std::vector<const models::Strategy*> without_servers;
   bool names_strategies = false;  // the user named them, and waits as long as they take
   simulator::Haste haste = simulator::Haste::in_time;  // of rows that nobody named
   simulator::ThresholdRequest thresholds;
   std::optional<models::Overlap> overlap;
   bool compute_is_exact = false;  // as in simulator::PredictionRequest
-  double gradient_scale = 1;      // by which the networks' gradients are already multiplied
+  // Whether jobs are timed that the device's memory does not hold.
+  bool ignore_memory = false;
+  double gradient_scale = 1;  // by which the networks' gradients are already multiplied
   simulator::EngineKind engine = simulator::EngineKind::automatic;
   std::string nccl_version;  // as in simulator::PredictionRequest
   std::optional<simulator::MonteCarloRequest> stragglers;
@@ -90,6 +95,10 @@ struct Job {
 
 // Throws InputError that names the option.
 [[nodiscard]] Job load_job(const JobOptions& options, const GivenValues& given = {});
+
+// Whether something times the strategy's all-reduces on the job's cluster: those of a library have a
+// calibrated curve, or the library's own model where there are GPUs.
+[[nodiscard]] bool is_timed(const models::Strategy& strategy, const Job& job);
 
 // The same for a prediction at one number of ranks, which may have stragglers.
 [[nodiscard]] Job load_job(const JobOptions& options, const StragglerOptions& stragglers,

@@ -128,6 +128,7 @@ Json setting_json(const Job& job) {
           {"profile", job.profile ? Json(job.profile->name) : Json(nullptr)},
           {"gradient_scale", job.gradient_scale},
           {"exact_compute", job.compute_is_exact},
+          {"ignore_memory", job.ignore_memory},
           {"overlap", job.overlap ? Json(name(*job.overlap)) : Json(nullptr)},
           {"given_thresholds", given_thresholds(job.thresholds)},
           {"plan", job.plan ? Json(job.plan_file) : Json(nullptr)}};

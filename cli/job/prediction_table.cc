@@ -19,34 +19,40 @@ Seconds mean_iteration(const simulator::StrategyPrediction& row) {
   return row.stragglers ? row.stragglers->iteration.mean : row.iteration.value;
 }
 
-// One warning for all rows that do not fit: they differ in their buffers only.
-void warn_of_memory(PredictionTable& table) {
-  std::string names;
-  const simulator::StrategyPrediction* most = nullptr;
-  for (const simulator::StrategyPrediction& row : table.rows) {
-    if (row.fits) continue;
-    if (most == nullptr || row.memory.total() > most->memory.total()) most = &row;
-    if (names.find(row.name) == std::string::npos) names += (names.empty() ? "" : ", ") + row.name;
-  }
-  if (most == nullptr) return;
-  const bool all =
-      std::none_of(table.rows.begin(), table.rows.end(), [](const auto& row) { return row.fits; });
+std::string needs_text(const PredictionTable& table, const simulator::StrategyPrediction& row) {
   const models::Device& device = table.job.cluster.device;
-  const std::string remedy =
-      most->largest_batch > 0
-          ? fmt::format("the largest batch that fits is {}", most->largest_batch)
-          : "not even a batch of 1 fits";
-  table.warnings.push_back(
-      fmt::format("a batch of {} does not fit the {} of a {}: a rank needs {}{}; {}",
-                  table.job.batch_per_rank, to_text(device.memory.value), device.name,
-                  to_text(most->memory.total()), all ? "" : fmt::format(" ({})", names), remedy));
+  return fmt::format("a batch of {} does not fit the {} of a {}: a rank needs {}",
+                     table.job.batch_per_rank, to_text(device.memory.value), device.name,
+                     to_text(row.memory.total()));
+}
+
+std::string largest_batch_text(const simulator::StrategyPrediction& row) {
+  return row.largest_batch > 0 ? fmt::format("the largest batch that fits is {}", row.largest_batch)
+                               : std::string("not even a batch of 1 fits");
+}
+
+// Leaves out what the device does not hold. Throws InputError if that is every row.
+void leave_out_of_memory(PredictionTable& table) {
+  const auto least = std::min_element(
+      table.rows.begin(), table.rows.end(),
+      [](const auto& a, const auto& b) { return a.memory.total() < b.memory.total(); });
+  if (!least->fits)
+    throw InputError(
+        {"--batch"},
+        fmt::format("{} with {}{}", needs_text(table, *least), least->name,
+                    table.rows.size() > 1 ? ", the least of all strategies" : ""),
+        fmt::format("{}; --ignore-memory times it all the same", largest_batch_text(*least)));
+  for (const simulator::StrategyPrediction& row : table.rows)
+    if (!row.fits)
+      table.left_out.push_back({row.name, row.plan.wire, needs_text(table, row),
+                                largest_batch_text(row), /*takes_long=*/false});
+  std::erase_if(table.rows, [](const auto& row) { return !row.fits; });
 }
 
 }  // namespace
 
 std::size_t PredictionTable::best() const {
   const auto faster = [](const auto& a, const auto& b) {
-    if (a.by_library_model != b.by_library_model) return b.by_library_model;
     return mean_iteration(a) < mean_iteration(b);
   };
   return static_cast<std::size_t>(std::min_element(rows.begin(), rows.end(), faster) -
@@ -58,8 +64,7 @@ std::vector<std::size_t> PredictionTable::tied() const {
   const std::size_t first = best();
   std::vector<std::size_t> others;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (i != first && !rows[i].by_library_model &&
-        mean_iteration(rows[i]) <= alike * mean_iteration(rows[first]))
+    if (i != first && mean_iteration(rows[i]) <= alike * mean_iteration(rows[first]))
       others.push_back(i);
   }
   return others;
@@ -109,14 +114,23 @@ PredictionTable TableParts::table() {
     else
       table.rows.push_back(std::get<simulator::StrategyPrediction>(std::move(row.outcome)));
   }
+  for (const models::Strategy* strategy : job_.without_servers)
+    table.left_out.push_back({std::string(strategy->name), job_.wires.front(),
+                              "NCCL has no servers among GPUs",
+                              fmt::format("--strategy {} asks for it", strategy->name),
+                              /*takes_long=*/false});
   if (table.rows.empty())
     throw InputError(fmt::format("no strategy can be timed on {} ranks", ranks_),
                      table.left_out.front().remedy);
+  const bool has_memory = !job_.compute_is_exact;
+  if (has_memory && !job_.ignore_memory) leave_out_of_memory(table);
   // The runs of all rows would take more memory than all else.
   const std::size_t best = table.best();
   for (std::size_t i = 0; i < table.rows.size(); ++i)
     if (i != best) table.rows[i].run.reset();
-  if (!job_.compute_is_exact) warn_of_memory(table);
+  if (has_memory && !table.rows[best].fits)
+    table.warnings.push_back(fmt::format("{}; {}", needs_text(table, table.rows[best]),
+                                         largest_batch_text(table.rows[best])));
   for (const simulator::StrategyPrediction& row : table.rows) {
     if (!row.converged)
       table.warnings.push_back(fmt::format(

@@ -27,11 +27,10 @@ struct PredictionTable {
   // The best row on a cluster a part of which is better; empty where nobody asked (add_sensitivity).
   std::vector<simulator::BetterPart> better = {};
 
-  // Index of the row with the shortest iteration, or the shortest in the mean with stragglers. Rows
-  // that a library's own model timed come last.
+  // Index of the row with the shortest iteration, or the shortest in the mean with stragglers.
   [[nodiscard]] std::size_t best() const;
   // Indices of the other rows whose iteration is within 0.1 % of the best one's: no prediction tells
-  // them apart. Rows that a library's own model timed are not among them.
+  // them apart.
   [[nodiscard]] std::vector<std::size_t> tied() const;
 };
 
@@ -73,9 +72,9 @@ class TableParts {
   std::atomic<std::size_t> begun_{0};
 };
 
-// Predicts every strategy at every wire type of the job, or the job's plan. Warns of rows whose
-// memory does not fit the device, unless compute times are exact: then there is no device that
-// computes. Unless the job names its strategies or has a plan, strategies that would take long are
+// Predicts every strategy at every wire type of the job, or the job's plan. Rows whose memory does not
+// fit the device are left out, unless the job ignores memory or compute times are exact: then there is
+// no device that computes. Unless the job names its strategies or has a plan, strategies that would take long are
 // timed by the step engine or left out (simulator::Haste). A strategy that cannot be timed on so
 // many ranks is left out where there are others. Throws InputError if that leaves none, or if the
 // job's plan is not for this network and these ranks.

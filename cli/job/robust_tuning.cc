@@ -135,10 +135,10 @@ RobustTuning robust_tuning(const Tuning& tuning, const AskedRobust& asked,
       robust.candidates.push_back({row.name, row.plan, simulator::sampled(row)});
   }
   const bool is_on_servers = models::strategy(best.strategy).on_servers() != nullptr;
+  const std::vector<std::string> family = family_of(best, all_reduces);
   if (!is_on_servers && !best.is_of_other_system()) {
     int number = 0;
-    for (const models::Plan& plan :
-         predictor.plans_of_worlds(best, tuned_states, all_reduces, stop)) {
+    for (const models::Plan& plan : predictor.plans_of_worlds(best, tuned_states, family, stop)) {
       if (stop()) break;
       add(fmt::format("tuned for state {}", ++number), plan);
     }
@@ -149,8 +149,7 @@ RobustTuning robust_tuning(const Tuning& tuning, const AskedRobust& asked,
       if (stop()) break;
       add(name,
           predictor
-              .tune(
-                  {.seeds = {best}, .all_reduces = all_reduces, .unhidden = unhidden, .stop = stop})
+              .tune({.seeds = {best}, .all_reduces = family, .unhidden = unhidden, .stop = stop})
               .plan);
     }
   }

@@ -10,6 +10,7 @@
 #include "cli/job/option_values.h"
 #include "cli/job/shown_plan.h"
 #include "models/base/error.h"
+#include "models/base/names.h"
 #include "models/base/parse_units.h"
 #include "models/collective/catalogue.h"
 #include "simulator/cost/nccl_model.h"
@@ -31,16 +32,151 @@ void check(const Job& job) {
 }
 
 bool is_driven_by_thresholds(const simulator::StrategyPrediction& row) {
-  return may_run(row) && models::strategy(row.name).fusion != models::Fusion::never &&
-         models::strategy(row.name).on_servers() == nullptr;
+  const models::Strategy& strategy = models::strategy(row.name);
+  return may_run(row) && !strategy.other && strategy.fusion != models::Fusion::never &&
+         strategy.on_servers() == nullptr;
+}
+
+// All-reduces of which one search makes plans: a library, or schedules; empty: all schedules.
+using Family = std::vector<std::string>;
+
+std::vector<Family> families(const Job& job, const std::vector<std::string>& asked) {
+  std::vector<Family> all;
+  Family schedules;
+  for (const std::string& name : asked) {
+    if (models::library_named(name))
+      all.push_back({name});
+    else
+      schedules.push_back(name);
+  }
+  if (asked.empty()) {
+    for (const models::Library library : {models::Library::nccl, models::Library::open_mpi})
+      if (is_timed(models::strategy(name(library)), job))
+        all.push_back({std::string(name(library))});
+  }
+  if (asked.empty() || !schedules.empty()) all.push_back(std::move(schedules));
+  return all;
+}
+
+bool is_of(const models::Plan& plan, const Family& family) {
+  return std::all_of(plan.schedules.begin(), plan.schedules.end(), [&](const auto& one) {
+    if (family.empty()) return one.has_steps();
+    return std::find(family.begin(), family.end(),
+                     one.library ? name(*one.library) : one.algorithm) != family.end();
+  });
+}
+
+// The better of two plans, and what is known of all plans of both searches.
+void join(simulator::TunedPlan& best, simulator::TunedPlan other) {
+  if (best.plan.buckets.empty()) {
+    best = std::move(other);
+    return;
+  }
+  if (other.period < best.period) std::swap(best, other);
+  if (best.is_optimal && !other.is_optimal && other.least_period < best.period) {
+    best.is_optimal = false;
+    best.why_not = other.why_not;
+  }
+  best.least_period = std::min(best.least_period, other.least_period);
+  best.candidates += other.candidates;
+  best.evaluated += other.evaluated;
+  best.is_complete = best.is_complete && other.is_complete;
+  best.left_out.insert(best.left_out.end(), other.left_out.begin(), other.left_out.end());
+}
+
+// The best plan of one wire type by search, each family of all-reduces for an equal share of the time.
+simulator::TunedPlan search_plans(Tuning& tuning, std::size_t wire, const std::vector<Family>& all,
+                                  const TuningObserver& observer) {
+  const PredictionTable& table = tuning.table;
+  const Job& job = table.job;
+  simulator::PredictionRequest request = job.request(table.network, table.ranks, job.wires[wire]);
+  request.haste = simulator::Haste::none;
+  simulator::Predictor predictor(request);
+  simulator::TunedPlan best;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    simulator::TuningRequest search;
+    search.all_reduces = all[i];
+    const double share = static_cast<double>(wire * all.size() + i + 1) /
+                         static_cast<double>(job.wires.size() * all.size());
+    if (observer.stop) search.stop = [&observer, share] { return observer.stop(share); };
+    search.progress = observer.search;
+    search.explain = true;
+    search.stop_explaining = observer.stop_explaining;
+    for (const simulator::StrategyPrediction& row : table.rows)
+      if (row.plan.wire == request.wire && may_run(row) && is_of(row.plan, all[i]))
+        search.seeds.push_back(row.plan);
+    simulator::TunedPlan found = predictor.tune(search);
+    const auto library = all[i].size() == 1 ? models::library_named(all[i].front()) : std::nullopt;
+    if (library && (!tuning.by_library || found.period < tuning.by_library->second))
+      tuning.by_library = {*library, found.period};
+    join(best, std::move(found));
+  }
+  return best;
+}
+
+void take_row(const simulator::StrategyPrediction& row, simulator::TunedPlan& tuned) {
+  tuned.plan = row.plan;
+  tuned.period = row.iteration.value;
+  tuned.least_period = std::min(tuned.least_period, tuned.period);
+  tuned.is_optimal = false;
+  tuned.why_not = fmt::format("no search is made among plans of {}", row.name);
+  tuned.alternatives.clear();
+}
+
+// The defaults of Horovod and of PyTorch DDP that are in the table.
+std::vector<RuntimeDefaults> runtime_defaults(const Tuning& tuning,
+                                              const simulator::SampledIteration& of_plan) {
+  // DDP's process group is NCCL's where there are GPUs, and Gloo's elsewhere.
+  constexpr std::pair<const char*, const char*> defaults[] = {
+      {"Horovod", "horovod"}, {"PyTorch DDP", "ddp"}, {"PyTorch DDP", "ddp-ring"}};
+  std::vector<RuntimeDefaults> found;
+  for (const auto& [runtime, strategy] : defaults) {
+    if (!found.empty() && found.back().runtime == runtime) continue;
+    const auto& rows = tuning.table.rows;
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& candidate) {
+      return candidate.name == strategy && candidate.plan.wire == tuning.tuned.plan.wire;
+    });
+    if (row != rows.end())
+      found.push_back({runtime, static_cast<std::size_t>(row - rows.begin()),
+                       simulator::paired_gain(of_plan, simulator::sampled(*row))});
+  }
+  return found;
+}
+
+// Adds what the plan does, its interval, and its gain over defaults. `taken` is the row that the plan is
+// of, timed as that was; null where a search found it.
+void describe(Tuning& tuning, const simulator::StrategyPrediction* taken) {
+  const PredictionTable& table = tuning.table;
+  const models::Plan& plan = tuning.tuned.plan;
+  simulator::PredictionRequest request = table.job.request(table.network, table.ranks, plan.wire);
+  if (taken == nullptr) request.haste = simulator::Haste::none;
+  simulator::Predictor predictor(request);
+  const simulator::StrategyRun run = predictor.run(plan);
+  tuning.travel = plan_travel(run.plan, run.dag, run.steady);
+  const simulator::SampledIteration sampled =
+      taken != nullptr ? simulator::sampled(*taken) : predictor.sampled(plan);
+  const simulator::IntervalFactors interval = sampled.spread.interval();
+  tuning.iteration = {sampled.period, interval.low * sampled.period, interval.high * sampled.period,
+                      Provenance::predicted, run.compute_source};
+  tuning.defaults = runtime_defaults(tuning, sampled);
 }
 
 }  // namespace
 
+const RuntimeDefaults* Tuning::kept() const {
+  const RuntimeDefaults* best = nullptr;
+  for (const RuntimeDefaults& one : defaults)
+    if (best == nullptr || one.gain.value < best->gain.value) best = &one;
+  if (best == nullptr) return nullptr;
+  const bool is_kept = best->gain.includes_none() || best->gain.value < least_worthwhile_gain;
+  return is_kept ? best : nullptr;
+}
+
 void compare_with_others(Job& job) {
   if (job.names_strategies) return;
+  const bool is_gpu = simulator::is_gpu(job.cluster.device);
   for (const models::Strategy& strategy : models::other_system_catalogue()) {
-    const bool runs = !strategy.library() || simulator::is_gpu(job.cluster.device);
+    const bool runs = strategy.library() ? is_gpu : strategy.served() == nullptr;
     if (runs &&
         std::find(job.strategies.begin(), job.strategies.end(), &strategy) == job.strategies.end())
       job.strategies.push_back(&strategy);
@@ -49,16 +185,21 @@ void compare_with_others(Job& job) {
 
 bool may_run(const simulator::StrategyPrediction& row) {
   const models::Strategy& strategy = models::strategy(row.name);
-  return !strategy.library() && !strategy.other && !row.plan.is_of_other_system() &&
-         row.plan.k_fac() == nullptr && row.not_followed == 0;
+  return strategy.is_runnable() && !row.plan.is_of_other_system() && row.plan.k_fac() == nullptr &&
+         row.not_followed == 0;
 }
 
 bool takes_only(const models::Plan& plan, const std::vector<std::string>& all_reduces) {
-  return all_reduces.empty() ||
-         std::all_of(plan.schedules.begin(), plan.schedules.end(), [&](const auto& one) {
-           return one.has_steps() && std::find(all_reduces.begin(), all_reduces.end(),
-                                               one.algorithm) != all_reduces.end();
-         });
+  return all_reduces.empty() || is_of(plan, all_reduces);
+}
+
+std::vector<std::string> family_of(const models::Plan& plan,
+                                   const std::vector<std::string>& all_reduces) {
+  if (!plan.schedules.empty() && plan.schedules.front().library)
+    return {std::string(name(*plan.schedules.front().library))};
+  Family schedules = all_reduces;
+  std::erase_if(schedules, [](const std::string& name) { return models::library_named(name); });
+  return schedules;
 }
 
 void leave_out_untimed(Job& job) {
@@ -72,12 +213,18 @@ Seconds parse_time_limit(const std::string& text) {
   return parsing_option("--time-limit", [&] { return parse_seconds(text); });
 }
 
-std::vector<std::string> parse_all_reduces(const std::string& text) {
+std::vector<std::string> parse_all_reduces(const std::string& text, const Job& job) {
   if (text.empty()) return {};
+  std::vector<std::string> known;
+  for (const models::CollectiveAlgorithm& entry : models::all_reduce_catalogue())
+    known.emplace_back(entry.name);
+  for (const models::Library library : {models::Library::nccl, models::Library::open_mpi})
+    if (is_timed(models::strategy(name(library)), job)) known.emplace_back(name(library));
   return parsing_option("--all-reduce", [&] {
-    std::vector<std::string> names;
-    for (const std::string& name : comma_list(text))
-      names.emplace_back(models::all_reduce_algorithm(name).name);
+    std::vector<std::string> names = comma_list(text);
+    for (const std::string& name : names)
+      if (std::find(known.begin(), known.end(), name) == known.end())
+        throw unknown_name("all-reduce", name, known);
     return names;
   });
 }
@@ -86,28 +233,24 @@ Tuning tune_job(const Job& job, int ranks, const std::vector<std::string>& all_r
                 const TuningObserver& observer) {
   check(job);
   const LoadedNetwork& network = job.networks.front();
-  Tuning tuning{predict_table(job, network, ranks, observer.table), {}, {}, {}, {}};
-  bool is_first = true;
-  for (const models::WireType wire : job.wires) {
-    simulator::PredictionRequest request = job.request(network, ranks, wire);
-    request.haste = simulator::Haste::none;
-    simulator::Predictor predictor(request);
-    simulator::TuningRequest search;
-    search.all_reduces = all_reduces;
-    search.stop = observer.stop;
-    search.progress = observer.search;
-    search.explain = true;
-    search.stop_explaining = observer.stop_explaining;
-    for (const simulator::StrategyPrediction& row : tuning.table.rows)
-      if (row.plan.wire == wire && may_run(row) && takes_only(row.plan, all_reduces))
-        search.seeds.push_back(row.plan);
-    simulator::TunedPlan found = predictor.tune(search);
-    if (!is_first && found.period >= tuning.tuned.period) continue;
-    is_first = false;
-    const simulator::StrategyRun run = predictor.run(found.plan);
-    tuning.travel = plan_travel(run.plan, run.dag, run.steady);
-    tuning.tuned = std::move(found);
+  Tuning tuning{.table = predict_table(job, network, ranks, observer.table), .tuned = {}};
+  PredictionTable& table = tuning.table;
+  const std::vector<Family> all = families(job, all_reduces);
+  for (std::size_t wire = 0; wire < job.wires.size(); ++wire) {
+    simulator::TunedPlan found = search_plans(tuning, wire, all, observer);
+    if (tuning.tuned.plan.buckets.empty() || found.period < tuning.tuned.period)
+      tuning.tuned = std::move(found);
   }
+  std::erase_if(table.rows, [&](const auto& row) { return !takes_only(row.plan, all_reduces); });
+  const simulator::StrategyPrediction* taken = nullptr;
+  for (const simulator::StrategyPrediction& row : table.rows) {
+    if (row.iteration.value >= tuning.tuned.period) continue;
+    taken = &row;
+    take_row(row, tuning.tuned);
+  }
+  if (tuning.by_library && tuning.by_library->second <= tuning.tuned.period)
+    tuning.by_library.reset();
+  describe(tuning, taken);
   const bool is_late = observer.stop_explaining && observer.stop_explaining();
   if (job.cluster.platform == nullptr && !is_late) {
     constexpr double twice[] = {2};
@@ -127,22 +270,6 @@ Tuning tune_job(const Job& job, int ranks, const std::vector<std::string>& all_r
   return tuning;
 }
 
-std::vector<RuntimeDefaults> runtime_defaults(const Tuning& tuning) {
-  // DDP's process group is NCCL's where there are GPUs, and Gloo's elsewhere.
-  constexpr std::pair<const char*, const char*> defaults[] = {
-      {"Horovod", "horovod"}, {"PyTorch DDP", "ddp"}, {"PyTorch DDP", "ddp-ring"}};
-  std::vector<RuntimeDefaults> found;
-  for (const auto& [runtime, strategy] : defaults) {
-    if (!found.empty() && found.back().runtime == runtime) continue;
-    const auto& rows = tuning.table.rows;
-    const auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& candidate) {
-      return candidate.name == strategy && candidate.plan.wire == tuning.tuned.plan.wire;
-    });
-    if (row != rows.end()) found.push_back({runtime, static_cast<std::size_t>(row - rows.begin())});
-  }
-  return found;
-}
-
 std::string to_json(const Tuning& tuning, Json robust) {
   const Job& job = tuning.table.job;
   const simulator::TunedPlan& tuned = tuning.tuned;
@@ -158,6 +285,8 @@ std::string to_json(const Tuning& tuning, Json robust) {
   json["strategy"] = tuned.plan.strategy;
   json["wire_type"] = name(tuned.plan.wire);
   json["iteration_s"] = tuned.period.value();
+  json["iteration_low_s"] = tuning.iteration.low.value();
+  json["iteration_high_s"] = tuning.iteration.high.value();
   json["least_iteration_s"] = tuned.least_period.value();
   json["gap"] = tuned.period / tuned.least_period - 1;
   json["optimal"] = tuned.is_optimal;
@@ -181,14 +310,23 @@ std::string to_json(const Tuning& tuning, Json robust) {
                              {"iteration_s", row.iteration.value.value()},
                              {"price", tuning.gain_over(row)}};
   }
+  json["by_library"] = nullptr;
+  if (tuning.by_library)
+    json["by_library"] = {{"name", name(tuning.by_library->first)},
+                          {"iteration_s", tuning.by_library->second.value()},
+                          {"price", tuning.by_library->second / tuned.period - 1}};
   json["runtime_defaults"] = Json::array();
-  for (const RuntimeDefaults& defaults : runtime_defaults(tuning)) {
+  for (const RuntimeDefaults& defaults : tuning.defaults) {
     const simulator::StrategyPrediction& row = tuning.table.rows[defaults.row];
     json["runtime_defaults"].push_back({{"runtime", defaults.runtime},
                                         {"name", row.name},
                                         {"iteration_s", row.iteration.value.value()},
-                                        {"gain", tuning.gain_over(row)}});
+                                        {"gain", tuning.gain_over(row)},
+                                        {"gain_low", defaults.gain.low},
+                                        {"gain_high", defaults.gain.high}});
   }
+  json["keep_defaults_of"] =
+      tuning.kept() == nullptr ? Json(nullptr) : Json(tuning.kept()->runtime);
   json["strategies"] = Json::array();
   for (const simulator::StrategyPrediction& row : tuning.table.rows)
     json["strategies"].push_back({{"name", row.name},

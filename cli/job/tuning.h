@@ -5,10 +5,12 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/job/prediction_table.h"
 #include "simulator/iteration/bucket_travel.h"
+#include "simulator/iteration/robust_plan.h"
 #include "simulator/iteration/tuned_plan.h"
 
 namespace paceline::job {
@@ -26,31 +28,40 @@ struct TuningOptions {
 // Throws InputError that names --time-limit.
 [[nodiscard]] Seconds parse_time_limit(const std::string& text);
 
-// The row of what a runtime does if nobody tells it anything, of the plan's wire type.
+// What a runtime does if nobody tells it anything, with the plan's wire type.
 struct RuntimeDefaults {
-  std::string runtime;  // "Horovod", "PyTorch DDP"
-  std::size_t row = 0;  // of the table
+  std::string runtime;         // "Horovod", "PyTorch DDP"
+  std::size_t row = 0;         // of the table
+  simulator::PairedGain gain;  // of the tuned plan over it, state by state
 };
 
+// A gain that is smaller is not worth a plan of one's own.
+inline constexpr double least_worthwhile_gain = 0.01;
+
 struct Tuning {
-  PredictionTable table;         // of the strategies that it is compared with
-  simulator::TunedPlan tuned;    // of the wire type with which it is fastest
-  simulator::PlanTravel travel;  // of its steady iteration
+  PredictionTable table;       // of the strategies that it is compared with
+  simulator::TunedPlan tuned;  // none slower than any row of the table, of the fastest wire type
+  // Of the tuned plan; its interval is that which Predictor::predict() has.
+  Figure<Seconds> iteration = {};
+  simulator::PlanTravel travel = {};  // of its steady iteration
   // The plan where a part of the cluster is twice as good; empty for a cluster of a platform file.
-  std::vector<simulator::BetterPart> better;
-  std::optional<std::size_t> by_thresholds;  // the fastest row of a strategy that thresholds drive
+  std::vector<simulator::BetterPart> better = {};
+  std::optional<std::size_t> by_thresholds = {};  // the fastest row that thresholds drive
+  std::vector<RuntimeDefaults> defaults = {};     // of Horovod and of PyTorch DDP, where they run
+  // The best buckets for a library's own all-reduce, where these are not the plan's: their iteration.
+  std::optional<std::pair<models::Library, Seconds>> by_library = {};
 
   // The gain: by how much the row's iteration is longer than the plan's, as a share of the plan's.
   [[nodiscard]] double gain_over(const simulator::StrategyPrediction& row) const {
     return row.iteration.value / tuned.period - 1;
   }
+  // The fastest of the defaults, if the gain over it is not certain or not worth a plan of one's own.
+  [[nodiscard]] const RuntimeDefaults* kept() const;
 };
 
-// The defaults of Horovod and of PyTorch DDP, of those that are in the table.
-[[nodiscard]] std::vector<RuntimeDefaults> runtime_defaults(const Tuning& tuning);
-
 // Adds the models of other systems to the strategies, unless the user named some; those of NCCL where
-// there are GPUs. To be called before leave_out_untimed().
+// there are GPUs, and none of those with servers, which are other programs than the one that is tuned. To
+// be called before leave_out_untimed().
 void compare_with_others(Job& job);
 
 // Where the user named no strategies, leaves out those that an engine which is asked for cannot time, or
@@ -58,33 +69,39 @@ void compare_with_others(Job& job);
 // by the flow engine, those with too many messages to follow, which have a line in the table's left_out. To be called before tune_job().
 void leave_out_untimed(Job& job);
 
-// The names of all-reduces in a list by commas; empty: all. Throws InputError that names --all-reduce.
-[[nodiscard]] std::vector<std::string> parse_all_reduces(const std::string& text);
+// The names of all-reduces in a list by commas, of the catalogue and of libraries that can be timed for
+// the job; empty: all. Throws InputError that names --all-reduce.
+[[nodiscard]] std::vector<std::string> parse_all_reduces(const std::string& text, const Job& job);
 
 struct TuningObserver {
   TableObserver table = {};
   // Called after each plan that the search looks at.
   std::function<void(const simulator::TuningProgress& progress)> search = {};
-  // Asked between plans: whether to stop the search.
-  std::function<bool()> stop = {};
+  // Asked between plans: whether this share of the time of the search is over.
+  std::function<bool(double share)> stop = {};
   // Asked between buckets and parts of the cluster: whether to leave out what is still to be explained.
   std::function<bool()> stop_explaining = {};
 };
 
-// --overlap and --streams hold; thresholds that are given hold for the table. The search begins with
-// the planner's optimum and with the plan of every row that our runtime can run and that no substitute
-// of its engine timed, so that the result is none slower than these. Only these all-reduces are taken,
-// of all where none is named. Throws InputError as predict_table() does, and if the job names a plan,
-// stragglers or more networks than one.
+// --overlap and --streams hold; thresholds that are given hold for the table. Plans of each library that
+// can be timed are searched first, then plans of schedules. Each search begins with the planner's
+// optimum and with the plans of the rows that our runtime can run and that no substitute of its engine
+// timed. Where a row of the table is faster than all that is found, the plan is that row's. Only these
+// all-reduces are taken, of all where none is named; rows with others are then not in the table. Throws
+// InputError as predict_table() does, and if the job names a plan, stragglers or more networks than one.
 [[nodiscard]] Tuning tune_job(const Job& job, int ranks,
                               const std::vector<std::string>& all_reduces = {},
                               const TuningObserver& observer = {});
 
 // Whether our runtime can run the row's plan, and no substitute of its engine timed it.
 [[nodiscard]] bool may_run(const simulator::StrategyPrediction& row);
-// Whether all its all-reduces are among these, or there are none to be among.
+// Whether all its all-reduces are among these, or none are named. Servers are not among any.
 [[nodiscard]] bool takes_only(const models::Plan& plan,
                               const std::vector<std::string>& all_reduces);
+// Those of the all-reduces, which are all where none is named, that stand in one plan with the plan's:
+// the library that sums its buckets, or all schedules.
+[[nodiscard]] std::vector<std::string> family_of(const models::Plan& plan,
+                                                 const std::vector<std::string>& all_reduces);
 
 // The document paceline.tuning/1 (docs/formats.md). `robust`, which is null unless it was asked for,
 // is its object of that name.

@@ -12,10 +12,9 @@
   // How many types travel. Where it is one, the headline names it and the table has no column for it.
   const wires = (rows) => new Set(rows.map((row) => row.wire_type)).size;
 
-  // The strategies of one number of ranks as bars, the shortest iteration first. Rows that a library's own
-  // model timed come last, for they are not ranked with ours.
+  // The strategies of one number of ranks as bars, the shortest iteration first.
   function strategies(part) {
-    const rows = [...part.strategies].sort((a, b) => b.ranked - a.ranked || a.iteration_s - b.iteration_s);
+    const rows = [...part.strategies].sort((a, b) => a.iteration_s - b.iteration_s);
     const best = bestOf(part);
     const axis = bars.axisFor(rows.map((row) => row.iteration_high_s), best.iteration_s);
     return [
@@ -58,9 +57,9 @@
       ] }));
   }
 
-  // What is not ranked, and what is missing.
+  // Rows that another program's model times, and what is missing.
   function notes(part) {
-    const others = part.strategies.filter((row) => !row.ranked).map((row) => `${row.name} is timed by ${row.timed_by}, and is not ranked with ours.`);
+    const others = part.strategies.filter((row) => row.timed_by.startsWith("NCCL")).map((row) => `${row.name} is timed by ${row.timed_by}.`);
     const missing = part.left_out.map((row) => `${row.name} is left out: ${row.why}.`);
     const lines = [...new Set([...others, ...missing])];
     return lines.length > 0 && dom.html("p", { class: "note" }, lines.join(" "));
@@ -186,7 +185,8 @@
     return {
       kind: "Tuned plan", title: `${document.model} on ${document.cluster}`, facts: sections.factsOf(document),
       headline: [
-        { name: "Iteration", value: format.time(document.iteration_s), note: "predicted" },
+        document.keep_defaults_of && { name: "Worth it?", value: "Keep the defaults", note: `of ${document.keep_defaults_of}: the gain over them is not certain, or below 1 %` },
+        { name: "Iteration", value: format.time(document.iteration_s), note: `90 %: ${format.interval(document.iteration_low_s, document.iteration_high_s)}` },
         { name: "Lower bound", value: format.time(document.least_iteration_s),
           note: document.optimal ? "proven: no plan of its kind is faster" : `no plan is faster by more than ${format.percent(1 - document.least_iteration_s / document.iteration_s)}` },
         ours && { name: "Gain over thresholds", value: format.percent(ours.price), note: `over ${ours.name}, ${format.time(ours.iteration_s)}` },

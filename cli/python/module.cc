@@ -178,7 +178,8 @@ Tuning tune(const Keywords& keywords, const models::Network* network,
   job::leave_out_untimed(*job);
   const int ranks = ranks_of(asked.options, *job);
   const std::optional<job::AskedRobust> robust = take_robust(asked.robust, *job, ranks);
-  const std::vector<std::string> all_reduces = job::parse_all_reduces(asked.tuning.all_reduces);
+  const std::vector<std::string> all_reduces =
+      job::parse_all_reduces(asked.tuning.all_reduces, *job);
   const Seconds limit = job::parse_time_limit(asked.tuning.time_limit);
   const auto ends_at = [](Seconds time) {
     const auto end = Clock::now() + std::chrono::duration<double>(time.value());
@@ -187,10 +188,16 @@ Tuning tune(const Keywords& keywords, const models::Network* network,
       return Clock::now() >= end;
     };
   };
-  const job::TuningObserver observer{.table = table_observer(),
-                                     .search = {},
-                                     .stop = ends_at(limit),
-                                     .stop_explaining = ends_at(limit + job::most_explained)};
+  const job::TuningObserver observer{
+      .table = table_observer(),
+      .search = {},
+      .stop =
+          [begun = Clock::now(), limit](double share) {
+            raise_signals();
+            return std::chrono::duration<double>(Clock::now() - begun).count() >=
+                   share * limit.value();
+          },
+      .stop_explaining = ends_at(limit + job::most_explained)};
   Tuning answer{
       .job = job, .tuning = tune_job(*job, ranks, all_reduces, observer), .why = asked.why};
   if (robust) answer.robust = robust_tuning(answer.tuning, *robust, all_reduces, ends_at(limit));

@@ -138,7 +138,6 @@ Json json_of(const StrategyPrediction& row) {
       {"steady", row.converged},
       {"provenance", "predicted"},
       {"timed_by", row.timed_by},
-      {"ranked", !row.by_library_model},
       {"messages_not_followed", row.not_followed},
       {"compute_source", row.compute_source}};
   json.update(others);

@@ -181,14 +181,14 @@ class Show(unittest.TestCase):
         sizes = json.loads(run(*words, "--sizes", "1KiB-20KiB").stdout)["sizes"]
         self.assertEqual([row["bytes"] for row in sizes], [1024, 4096, 16384, 20480])
 
-    def test_nccl_is_not_ranked_with_our_strategies(self):
+    def test_nccl_is_timed_by_its_own_model(self):
         row = json.loads(predict("--json", "--strategy", "nccl").stdout)["strategies"][0]
         self.assertEqual(row["timed_by"], "NCCL 2.28.3-1's own choice (tuning.cc), at the links' rates and at latencies as measured")
         self.assertLess(row["iteration_low_s"], row["iteration_high_s"])
         self.assertEqual(json.loads(predict("--json", "--strategy", "ring").stdout)["strategies"][0]["timed_by"], "step engine")
         text = predict("--strategy", "ring,nccl").stdout
-        self.assertRegex(text, r"(?m)^\* ring ")
-        self.assertIn("nccl: all-reduces timed by NCCL 2.28.3-1's own choice (tuning.cc), at the links' rates and at latencies as measured; not ranked with ours\n", text)
+        self.assertRegex(text, r"(?m)^\* nccl ")
+        self.assertIn("nccl: all-reduces timed by NCCL 2.28.3-1's own choice (tuning.cc), at the links' rates and at latencies as measured\n", text)
         old = predict("--json", "--strategy", "nccl", "--nccl", "2.20")
         self.assertIn("NCCL 2.20.3-1's own choice", json.loads(old.stdout)["strategies"][0]["timed_by"])
         plan = run("show", "plan", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "64", "--strategy", "nccl").stdout

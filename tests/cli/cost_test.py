@@ -124,7 +124,7 @@ class Cost(unittest.TestCase):
         self.assertTrue(all(len(line) <= 100 for line in text.split("\n\n")[1].splitlines()))
 
     def test_ranks_of_processors_have_device_hours(self):
-        text = run("cost", "--model", "resnet50", "--cluster", str(EXAMPLES / "two-cores.yaml"), "--ranks", "2", "--iterations", "10", "--strategy", "ring").stdout
+        text = run("cost", "--model", "resnet50", "--cluster", str(EXAMPLES / "two-cores.yaml"), "--ranks", "2", "--batch", "8", "--iterations", "10", "--strategy", "ring").stdout
         self.assertIn("device-hours", text)
         self.assertNotIn("GPU-hours", text)
 

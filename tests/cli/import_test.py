@@ -133,7 +133,7 @@ class CalibrationImport(unittest.TestCase):
             self.assertEqual(timed_by[1], f"its calibrated curve {source}")
             text = run("scale", *job, "--ranks", "8,16,32,64").stdout
             notes = [line for line in text.splitlines() if line.startswith("nccl: all-reduces")]
-            self.assertEqual(notes, [f"nccl: all-reduces timed by {timed_by[0]}; not ranked with ours (8 ranks)",
+            self.assertEqual(notes, [f"nccl: all-reduces timed by {timed_by[0]} (8 ranks)",
                                      f"nccl: all-reduces timed by its calibrated curve {source} (16 ranks)",
                                      f"nccl: all-reduces timed by its calibrated curve of 16 ranks, scaled {source} (32, 64 ranks)"])
             # Nothing differs: no numbers of ranks.

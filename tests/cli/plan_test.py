@@ -248,12 +248,34 @@ class Memory(unittest.TestCase):
         fitting = predict("--json", *words, "--batch", str(most), ranks="16")
         self.assertEqual((json.loads(fitting.stdout)["strategies"][0]["fits_memory"], fitting.stderr), (True, ""))
         large = predict("--json", *words, "--batch", str(most + 1), ranks="16")
-        self.assertEqual((large.returncode, json.loads(large.stdout)["strategies"][0]["fits_memory"]), (0, False))
-        warning = f"a batch of {most + 1} does not fit the 24 GB of a p40"
-        self.assertIn(warning, large.stderr)
-        self.assertIn(f"the largest batch that fits is {most}", large.stderr)
-        self.assertIn(warning, json.loads(large.stdout)["warnings"][0])
-        self.assertIn("IT DOES NOT FIT", predict(*words, "--batch", "100000", model="vgg16", ranks="16").stdout)
+        self.assertEqual((large.returncode, large.stdout), (2, ""))
+        problem = f"a batch of {most + 1} does not fit the 24 GB of a p40"
+        self.assertIn(f"--batch: {problem}", large.stderr)
+        self.assertIn(f"the largest batch that fits is {most}; --ignore-memory times it all the same", large.stderr)
+        ignored = predict("--json", *words, "--batch", str(most + 1), "--ignore-memory", ranks="16")
+        document = json.loads(ignored.stdout)
+        self.assertEqual((ignored.returncode, document["strategies"][0]["fits_memory"], document["ignore_memory"]), (0, False, True))
+        self.assertIn(problem, ignored.stderr)
+        self.assertIn(problem, document["warnings"][0])
+        text = predict(*words, "--batch", "100000", "--ignore-memory", model="vgg16", ranks="16").stdout
+        self.assertIn("IT DOES NOT FIT", text)
+
+    def test_rows_that_do_not_fit_are_left_out(self):
+        words = ("--strategy", "ring,fused-ring,no-overlap")
+        rows = json.loads(predict("--json", *words, ranks="16").stdout)["strategies"]
+        most = {row["name"]: row["largest_batch_per_rank"] for row in rows}
+        batch = min(most.values()) + 1
+        fitting = [name for name in most if most[name] >= batch]
+        self.assertTrue(fitting, "buffers of fused buckets are larger than those of one tensor")
+        result = predict("--json", *words, "--batch", str(batch), ranks="16")
+        document = json.loads(result.stdout)
+        self.assertEqual([row["name"] for row in document["strategies"]], fitting)
+        self.assertEqual({row["name"] for row in document["left_out"]}, set(most) - set(fitting))
+        for row in document["left_out"]:
+            self.assertIn(f"a batch of {batch} does not fit", row["why"])
+            self.assertEqual(row["remedy"], f"the largest batch that fits is {most[row['name']]}")
+        text = predict(*words, "--batch", str(batch), ranks="16").stdout
+        self.assertRegex(text, rf"(?m)^{document['left_out'][0]['name']}: left out: a batch of {batch} does not fit")
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ class Prediction(unittest.TestCase):
 
     def test_the_sequence_is_in_the_document_of_networks_that_have_one(self):
         self.assertNotIn("sequence", json.loads(predict("--json", "--strategy", "ring").stdout))
-        documents = [json.loads(predict("--json", "--strategy", "ring", *words, model="bert-base").stdout) for words in ((), ("--sequence", "128"))]
+        documents = [json.loads(predict("--json", "--strategy", "ring", "--batch", "8", *words, model="bert-base").stdout) for words in ((), ("--sequence", "128"))]
         self.assertEqual([d["sequence"] for d in documents], [512, 128])
         self.assertLess(documents[1]["strategies"][0]["compute_s"], documents[0]["strategies"][0]["compute_s"] / 3)
         self.assertEqual(documents[0]["strategies"][0]["buckets"], 206)
@@ -264,7 +264,7 @@ class Topology(unittest.TestCase):
 
     # Unless they are named, strategies may not take long: the table is there at once.
     def test_rows_that_would_take_long_say_so_and_which_option_asks_for_them(self):
-        job = ("predict", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "1024")
+        job = ("predict", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "1024", "--strategy", "all")
         table = run(*job, "--wide").stdout
         self.assertRegex(table, r"\n  double-binary-tree .* step ")
         self.assertIn("\ndouble-binary-tree: by the step engine, for the flow engine would follow 3.9 million messages; --strategy double-binary-tree asks for that\n", table)

@@ -64,7 +64,8 @@ class Tune(CommandTest):
             self.assertAlmostEqual(entry["iteration_s"], document["iteration_s"] * (1 + entry["gain"]), delta=1e-12)
         # As predict --others says them, whose table has them only where it is asked for.
         predicted = json.loads(self.done(run("predict", *JOB, "--others", "--json")))["strategies"]
-        self.assertEqual({row["name"]: row["iteration_s"] for row in predicted}, {name: row["iteration_s"] for name, row in rows.items()})
+        served = {"byteps", "tf-parameter-server", "tf-distributed-replicated", "kvstore", "p3"}
+        self.assertEqual({row["name"]: row["iteration_s"] for row in predicted if row["name"] not in served}, {name: row["iteration_s"] for name, row in rows.items()})
         text = self.done(run("tune", *JOB, "--time-limit", "0 s"))
         gain = abs(100 * document["runtime_defaults"][0]["gain"])
         self.assertIn(f"defaults: Horovod's take {gain:.1f} % ", text)
@@ -92,7 +93,7 @@ class Tune(CommandTest):
         self.assertEqual(document["by_thresholds"]["name"], "fused-ring")
         two = self.tuned("--time-limit", "0 s", "--all-reduce", "ring,double-binary-tree")
         self.assertLessEqual({bucket["all_reduce"].split(",")[0].split(" ")[0] for bucket in two["buckets"]}, {"ring", "double-binary-tree"})
-        self.refused(run("tune", *JOB, "--all-reduce", "rong"), "--all-reduce: unknown schedule 'rong'")
+        self.refused(run("tune", *JOB, "--all-reduce", "rong"), "--all-reduce: unknown all-reduce 'rong'; did you mean 'ring'?")
 
     def test_buckets_of_several_streams_are_searched(self):
         job = ("--all-reduce", "ring", "--strategy", "ring,fused-ring", "--time-limit", "5 s")
@@ -140,7 +141,7 @@ class Tune(CommandTest):
         self.assertIn("141 buckets are not listed (--wide lists all)", text)
 
     def test_an_engine_that_is_asked_for_leaves_out_what_it_would_follow_for_long(self):
-        job = ("--model", "alexnet", "--cluster", "jizhi-p40", "--ranks", "1024", "--engine", "flow", "--time-limit", "0 s")
+        job = ("--model", "alexnet", "--cluster", "jizhi-p40", "--ranks", "1024", "--engine", "flow", "--time-limit", "0 s", "--strategy", "all")
         result, document = run_as_both("tune", *job)
         text = self.done(result)
         names = {row["name"] for row in document["left_out"]}
@@ -229,7 +230,8 @@ class Tune(CommandTest):
         # Of a strategy's plan a choice may gain.
         ring = self.done(run("show", "plan", *JOB, "--engine", "step", "--why", "--strategy", "ring"))
         self.assertRegex(ring[ring.index(heading) :], r"merged with the next .* -\d")
-        self.assertIn("nothing was tried", self.done(run("show", "plan", *JOB, "--why", "--strategy", "nccl")))
+        self.assertRegex(self.done(run("show", "plan", *JOB, "--why", "--strategy", "nccl")), r"merged with the next .* nccl")
+        self.assertIn("nothing was tried", self.done(run("show", "plan", *JOB, "--why", "--strategy", "horovod")))
 
     def test_a_plan_may_be_the_default(self):
         self.done(run("predict", *JOB, "--strategy", "ring", "--plan-out", str(self.changed_plan)))

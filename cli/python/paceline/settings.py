@@ -47,6 +47,7 @@ class JobSettings(TypedDict, total=False):
     beside_traffic: float
     scale_gradients: float
     exact_compute: bool
+    ignore_memory: bool
     engine: str
     nccl: str
 
