@@ -12,3 +12,9 @@ set(transport_headers
   transport/tcp_transport.h
   transport/thread_transport.h
   transport/transport.h)
+# How the ranks of a rendezvous know each other.
+if(PACELINE_SODIUM_STATE MATCHES "^[0-9]")
+  list(APPEND transport_sources transport/job_proof.cc)
+else()
+  list(APPEND transport_sources transport/job_proof_absent.cc)
+endif()
