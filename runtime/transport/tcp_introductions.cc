@@ -264,7 +264,14 @@ void Introductions::begin(Outgoing& outgoing) {
   outgoing.shake = nullptr;
   outgoing.socket = begin_connection(places[outgoing.tries++ % places.size()]);
   outgoing.end = handshake_end();
-  if (!outgoing.socket.is_open()) try_again(outgoing, std::strerror(errno));
+  if (!outgoing.socket.is_open()) miss(outgoing, errno);
+}
+
+void Introductions::miss(Outgoing& outgoing, int error) {
+  // A peer that has met this rank was there before.
+  if (error == ECONNREFUSED && outgoing.call.purpose == Purpose::peer)
+    throw LostRank(outgoing.call.what, std::strerror(error));
+  try_again(outgoing, std::strerror(error));
 }
 
 void Introductions::try_again(Outgoing& outgoing, const std::string& why) {
@@ -288,9 +295,7 @@ void Introductions::go_on(Outgoing& outgoing) {
       return is_late ? try_again(outgoing, std::strerror(ETIMEDOUT)) : void();
     int error = connection_error(outgoing.socket);
     if (error == 0 && is_connected_to_itself(outgoing.socket)) error = ECONNREFUSED;
-    if (error == ECONNREFUSED && outgoing.call.purpose == Purpose::peer)
-      throw LostRank(outgoing.call.what, std::strerror(error));
-    if (error != 0) return try_again(outgoing, std::strerror(error));
+    if (error != 0) return miss(outgoing, error);
     const Call& call = outgoing.call;
     const std::uint16_t port = call.listen ? call.listen(own_address(outgoing.socket)) : 0;
     outgoing.shake = std::make_unique<Caller>(

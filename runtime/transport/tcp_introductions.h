@@ -82,6 +82,7 @@ class Introductions {
   void go_on(Outgoing& outgoing);
   void begin(Outgoing& outgoing);
   void exchange(Outgoing& outgoing);
+  void miss(Outgoing& outgoing, int error);
   void try_again(Outgoing& outgoing, const std::string& why);
   [[noreturn]] void raise_refusal(const Outgoing& outgoing) const;
   [[nodiscard]] Clock::time_point handshake_end() const;

@@ -44,6 +44,20 @@ def ends(processes):
     return results
 
 
+def listening_ports(process):
+    """Ports at which a process or a child of its listens."""
+    children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process)], capture_output=True, text=True, check=False).stdout.split()
+    sockets = set()
+    for pid in (str(process), *children):
+        for descriptor in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+            try:
+                sockets.add(os.readlink(descriptor))
+            except OSError:
+                pass
+    lines = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return [(words[1].split(":")[0], int(words[1].split(":")[1], 16)) for words in lines if words[3] == "0A" and f"socket:[{words[9]}]" in sockets]
+
+
 class Rendezvous(CommandTest):
     def meet(self, ranks, *words, of_rank=lambda rank: ()):
         place = f"127.0.0.1:{free_port()}"
@@ -143,6 +157,18 @@ class Rendezvous(CommandTest):
         self.assertEqual(sorted((code, err) for code, _, err in results),
                          [(0, "")] * 3 + [(2, "paceline: two processes say that they are rank 1; give each one of the ranks 0 to 2\n")])
 
+    def test_a_rank_that_ends_before_all_have_come_may_come_again(self):
+        place = ("--rendezvous", f"127.0.0.1:{free_port()}", "--ranks", "3", "--stop-after", "2")
+        first, gone = (start(*place, "--rank", rank, patience="600 s") for rank in ("0", "1"))
+        end = time.monotonic() + HANG_S
+        while not listening_ports(gone.pid) and time.monotonic() < end:  # it greets then
+            time.sleep(0.02)
+        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(gone.pid)], capture_output=True, text=True, check=True)
+        os.kill(int(children.stdout), signal.SIGKILL)
+        self.assertEqual(ends([gone])[0][0], 1)
+        others = [start(*place, "--rank", rank, patience="600 s") for rank in ("1", "2")]
+        self.assertEqual([(code, err) for code, _, err in ends([first, *others])], 3 * [(0, "")])
+
     def test_the_bits_are_the_same_with_a_secret_that_nothing_shows(self):
         secret = "0123456789abcdef-never-to-be-seen"
         words = ("--stop-after", "2")
@@ -238,20 +264,6 @@ class Rendezvous(CommandTest):
 def greeting(rank, ranks, spoken=b"3PCTNLCP"):
     """Of this protocol: whom it calls, lane, port, purpose, secret, and nonce and digest of the job."""
     return spoken + struct.pack("<iiiiIIII", rank, ranks, 0, 0, 29500, 0, 0, 0) + bytes(64)
-
-
-def listening_ports(process):
-    """Ports at which a process or a child of its listens."""
-    children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process)], capture_output=True, text=True, check=False).stdout.split()
-    sockets = set()
-    for pid in (str(process), *children):
-        for descriptor in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-            try:
-                sockets.add(os.readlink(descriptor))
-            except OSError:
-                pass
-    lines = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return [(words[1].split(":")[0], int(words[1].split(":")[1], 16)) for words in lines if words[3] == "0A" and f"socket:[{words[9]}]" in sockets]
 
 
 class Strangers(CommandTest):
