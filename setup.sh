@@ -16,6 +16,7 @@ packages=(
   openmpi-bin libopenmpi-dev   # messages between processes; without it that transport alone is missing
   zlib1g-dev libturbojpeg0-dev libprotobuf-dev protobuf-compiler libisal-dev   # IDX, JPEG, TFRecord, its CRC32C
   libxxhash-dev         # checksums of checkpoints
+  libsodium-dev         # ranks of a rendezvous know each other by it; without it --rendezvous alone is missing
   dataset-fashion-mnist # images to train on
   libgloo-dev           # a peer in the benchmarks
   python3-torch         # plans in PyTorch's DDP are run in it; without it that test is skipped

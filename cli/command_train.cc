@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cli/command.h"
+#include "cli/doctor/build_info.h"
 #include "cli/job/files.h"
 #include "cli/job/job.h"
 #include "cli/job/option_values.h"
@@ -29,6 +30,7 @@
 #include "runtime/network/trainable_network.h"
 #include "runtime/training/backend.h"
 #include "runtime/training/cuda_module.h"
+#include "runtime/training/job_description.h"
 #include "runtime/training/trainer.h"
 #include "runtime/training/training_json.h"
 
@@ -119,13 +121,19 @@ models::Network load_network(const job::TrainingOptions& options) {
   return network;
 }
 
-// What is wrong with the options whatever the other ranks say, so that the user need not start them
-// to learn it.
-void check_before_meeting(const job::TrainingOptions& options) {
-  check_required(options);
-  static_cast<void>(job::load_recipe(options));
-  static_cast<void>(load_network(options));
-  static_cast<void>(job::wants_cuda_graphs(options.cuda_graphs, job::named_device(options.device)));
+// Ranks, and those of them on this node, which may be threads of this process.
+struct NodeShare {
+  int ranks = 1;
+  int ranks_here = 1;
+  bool are_threads = false;
+};
+
+// Sets what hangs on how many ranks are on this node: the plan and the threads.
+void share_node(const job::TrainingOptions& options, TrainingJob& job, const NodeShare& share) {
+  job.plan = job::load_plan(options, job.network, job.recipe, share.ranks, share.ranks_here);
+  job.threads = job::optional_count("--threads", options.threads, 1024)
+                    .value_or(default_threads(share.ranks_here, share.are_threads));
+  job.layers.threads = job.threads;
 }
 
 TrainingJob load(const job::TrainingOptions& options, int ranks, int ranks_here, bool are_threads) {
@@ -137,15 +145,12 @@ TrainingJob load(const job::TrainingOptions& options, int ranks, int ranks_here,
   };
   runtime::Recipe recipe = job::load_recipe(options);
   models::Network network = load_network(options);
-  models::Plan plan = job::load_plan(options, network, recipe, ranks, ranks_here);
   std::unique_ptr<runtime::Dataset> dataset = job::load_dataset(options, network, recipe);
   TrainingJob job{
       .network = std::move(network),
       .recipe = std::move(recipe),
       .dataset = std::move(dataset),
-      .plan = std::move(plan),
-      .threads = job::optional_count("--threads", options.threads, 1024)
-                     .value_or(default_threads(ranks_here, are_threads)),
+      .plan = {},
       .workers = job::optional_count("--workers", options.workers, 1024).value_or(1),
       .checkpoint_every = number("--checkpoint-every", options.checkpoint_every),
       .stop_after = number("--stop-after", options.stop_after),
@@ -155,7 +160,7 @@ TrainingJob load(const job::TrainingOptions& options, int ranks, int ranks_here,
       .computed_on = {},
       .recorded_from = {}};
   job.layers = job::named_layers(options, job.device);
-  job.layers.threads = job.threads;
+  share_node(options, job, {.ranks = ranks, .ranks_here = ranks_here, .are_threads = are_threads});
   if (job.checkpoint_every > 0 && options.checkpoint.empty())
     throw InputError("--checkpoint-every without --checkpoint",
                      "say where, with --checkpoint FILE");
@@ -304,15 +309,27 @@ void run_threads(const job::TrainingOptions& options, int ranks) {
   end_with(stopped);
 }
 
+// All that ranks must have alike, in lines, before it is known which of them share a node.
+std::string description(const job::TrainingOptions& options, TrainingJob& job, int ranks) {
+  const runtime::TrainingRequest request = job.request(options, nullptr);
+  return fmt::format("paceline: {}\n", doctor::version()) +
+         runtime::job_description(request, ranks) + runtime::run_description(request) +
+         fmt::format("device: {}\ntimeline: {}\n", job.device.is_cuda ? "cuda" : "cpu",
+                     options.timeline.empty() ? "none" : "one");
+}
+
 // One process of those that meet.
 void run_meeting(const job::TrainingOptions& options, const job::MeetingRank& own) {
-  check_before_meeting(options);
+  // As if all ranks were on this node, so that they all say the same.
+  TrainingJob job = load(options, own.ranks, own.ranks, false);
+  const runtime::JobIdentity identity{.description = description(options, job, own.ranks),
+                                      .secret = job::rendezvous_secret()};
   const Seconds patience = job::parse_patience(options.patience);
   runtime::StopReason stopped = runtime::StopReason::none;
   {
-    runtime::TcpJob met(own.place, own.rank, own.ranks, patience);
+    runtime::TcpJob met(own.place, identity, own.rank, own.ranks, patience);
     const runtime::PlaceOnNode place = met.place_on_node();
-    TrainingJob job = load(options, own.ranks, place.ranks, false);
+    share_node(options, job, {.ranks = own.ranks, .ranks_here = place.ranks});
     met.open_streams(job.plan.streams);
     remember_stop_signals();
     stopped = run_rank(options, job, met.endpoint(), place.rank);

@@ -98,9 +98,10 @@ void add_training_options(Command& command, job::TrainingOptions& options) {
   command
       .add_option(
           "--rendezvous", options.rendezvous,
-          "Ranks as processes without MPI, which meet at this address by TCP; start one for "
-          "each rank, with --ranks and --rank or by srun or torchrun. env: at MASTER_ADDR and "
-          "MASTER_PORT, as torchrun sets them")
+          "Ranks as processes without MPI, which meet at this address of rank 0's machine by TCP; "
+          "start one for each rank, with --ranks and --rank or by srun or torchrun. env: at "
+          "MASTER_ADDR and MASTER_PORT, as torchrun sets them. Beyond loopback all ranks need the "
+          "same secret in PACELINE_RENDEZVOUS_SECRET (docs/training.md)")
       .value("HOST:PORT|env");
   command
       .add_option(

@@ -37,6 +37,9 @@ libprotobuf-dev, protobuf-compiler, zlib1g-dev, libxxhash-dev, libisal-dev, libt
 if(PACELINE_MPI_STATE MATCHES "^Open MPI")
   string(APPEND CPACK_DEBIAN_DEV_PACKAGE_DEPENDS ", libopenmpi-dev")
 endif()
+if(PACELINE_SODIUM_STATE MATCHES "^[0-9]")
+  string(APPEND CPACK_DEBIAN_DEV_PACKAGE_DEPENDS ", libsodium-dev")
+endif()
 
 if(PACELINE_SIMGRID_STATE MATCHES "^[0-9]")
   string(APPEND CPACK_DEBIAN_DEV_PACKAGE_DEPENDS ", libsimgrid-dev")

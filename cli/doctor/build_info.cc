@@ -26,9 +26,9 @@ std::vector<BuiltPart> built_parts() {
   constexpr std::string_view vendor = "Open MPI ";
   const bool is_open_mpi = mpi.starts_with(vendor);
   if (is_open_mpi) mpi.remove_prefix(vendor.size());
-  return {part("CUDA", PACELINE_CUDA_STATE), part("NCCL", PACELINE_NCCL_STATE),
-          part("cuDNN", PACELINE_CUDNN_STATE), part("SimGrid", PACELINE_SIMGRID_STATE),
-          part(is_open_mpi ? "Open MPI" : "MPI", mpi)};
+  return {part("CUDA", PACELINE_CUDA_STATE),           part("NCCL", PACELINE_NCCL_STATE),
+          part("cuDNN", PACELINE_CUDNN_STATE),         part("SimGrid", PACELINE_SIMGRID_STATE),
+          part(is_open_mpi ? "Open MPI" : "MPI", mpi), part("libsodium", PACELINE_SODIUM_STATE)};
 }
 
 std::string version_text() {

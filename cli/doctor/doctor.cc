@@ -36,6 +36,7 @@ std::vector<Question> questions() {
       {"paceline-simgrid.so", "--engine simgrid and agree",
        "paceline-simgrid, or paceline built with libsimgrid-dev",
        [] { return ask_module("paceline-simgrid.so"); }},
+      {"libsodium", "train --rendezvous", "libsodium23", ask_sodium},
       {"CUDA toolkit", "building the parts for GPUs", "cuda-toolkit (NVIDIA's repository)",
        ask_nvcc},
       {driver, "train and calibrate --device cuda", "nvidia-driver (non-free)", ask_driver},

@@ -151,6 +151,12 @@ std::string ask_simgrid() {
   return found(fmt::format("{}.{}.{}", major, minor, patch), simgrid.where());
 }
 
+std::string ask_sodium() {
+  Library sodium("libsodium", {"libsodium.so.23"});
+  const char* const version = sodium.function<const char*()>("sodium_version_string")();
+  return found(version, sodium.where());
+}
+
 std::string ask_nvcc() {
   std::string nvcc;
   for (const char* const variable : {"CUDA_HOME", "CUDA_PATH"}) {

@@ -17,6 +17,7 @@ namespace paceline::doctor {
 [[nodiscard]] std::string ask_mpi();
 [[nodiscard]] std::string ask_onednn();
 [[nodiscard]] std::string ask_simgrid();
+[[nodiscard]] std::string ask_sodium();
 [[nodiscard]] std::string ask_nvcc();
 [[nodiscard]] std::string ask_cuda_runtime();
 [[nodiscard]] std::string ask_nccl();

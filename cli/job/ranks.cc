@@ -97,6 +97,11 @@ std::optional<MeetingRank> rank_by_rendezvous(const RendezvousOptions& options) 
   return own;
 }
 
+runtime::RendezvousSecret rendezvous_secret() {
+  const char* const text = std::getenv(runtime::secret_variable);
+  return text == nullptr ? runtime::RendezvousSecret() : runtime::RendezvousSecret(text);
+}
+
 Seconds parse_patience(const std::string& patience) {
   return parsing_option("--patience", [&] { return parse_seconds(patience); });
 }

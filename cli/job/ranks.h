@@ -7,6 +7,7 @@
 
 #include "models/base/units.h"
 #include "runtime/transport/launcher.h"
+#include "runtime/transport/rendezvous_secret.h"
 #include "runtime/transport/tcp_connections.h"
 
 namespace paceline::job {
@@ -44,6 +45,10 @@ inline constexpr int most_meeting_ranks = 1024;
 // the option, and also where torchrun has started several processes and --rendezvous is missing:
 // each would train by itself.
 [[nodiscard]] std::optional<MeetingRank> rank_by_rendezvous(const RendezvousOptions& options);
+
+// The secret that PACELINE_RENDEZVOUS_SECRET says; none where it is not set. Throws InputError that
+// names the variable if it is too short.
+[[nodiscard]] runtime::RendezvousSecret rendezvous_secret();
 
 // How long ranks wait for a silent one where --patience is not given.
 inline constexpr char default_patience[] = "300 s";

@@ -1,5 +1,6 @@
 set(base_sources
   base/error.cc
+  base/first_difference.cc
   base/figure.cc
   base/json.cc
   base/json_reader.cc
@@ -14,6 +15,7 @@ set(base_sources
   base/yaml_reader.cc)
 set(base_headers
   base/error.h
+  base/first_difference.h
   base/expense_units.h
   base/figure.h
   base/interval.h

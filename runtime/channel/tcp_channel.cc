@@ -43,8 +43,9 @@ struct TcpChannel::State {
   Seconds patience;
 };
 
-TcpChannel::TcpChannel(const Rendezvous& rendezvous, int rank, int ranks, Seconds patience)
-    : TcpChannel(tcp::Meeting(rendezvous, rank, ranks, patience).first(), rank, patience) {}
+TcpChannel::TcpChannel(const Rendezvous& rendezvous, const JobIdentity& job, int rank, int ranks,
+                       Seconds patience)
+    : TcpChannel(tcp::Meeting(rendezvous, job, rank, ranks, patience).first(), rank, patience) {}
 
 TcpChannel::TcpChannel(Connections connections, int rank, Seconds patience)
     : state_(std::make_unique<State>(State{std::move(connections), rank, patience})) {}

@@ -14,7 +14,8 @@ class TcpChannel final : public Channel {
  public:
   // Returns when all ranks, 0 to ranks - 1, are connected. The patience is for each step of this, and
   // then for each message. Throws as tcp::Meeting does.
-  TcpChannel(const Rendezvous& rendezvous, int rank, int ranks, Seconds patience);
+  TcpChannel(const Rendezvous& rendezvous, const JobIdentity& job, int rank, int ranks,
+             Seconds patience);
   // The same, by the first connections of a meeting.
   TcpChannel(tcp::Connections connections, int rank, Seconds patience);
   ~TcpChannel() override;

@@ -28,8 +28,9 @@ std::string machine() {
 
 }  // namespace
 
-TcpJob::TcpJob(const Rendezvous& rendezvous, int rank, int ranks, Seconds patience)
-    : meeting_(rendezvous, rank, ranks, patience),
+TcpJob::TcpJob(const Rendezvous& rendezvous, const JobIdentity& job, int rank, int ranks,
+               Seconds patience)
+    : meeting_(rendezvous, job, rank, ranks, patience),
       channel_(meeting_.first(), rank, patience),
       patience_(patience) {}
 

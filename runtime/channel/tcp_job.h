@@ -19,7 +19,8 @@ struct PlaceOnNode {
 class TcpJob {
  public:
   // Returns when all ranks have come. Throws as tcp::Meeting does.
-  TcpJob(const Rendezvous& rendezvous, int rank, int ranks, Seconds patience);
+  TcpJob(const Rendezvous& rendezvous, const JobIdentity& job, int rank, int ranks,
+         Seconds patience);
 
   // Finds the ranks on this rank's machine by the names of all machines. Collective.
   [[nodiscard]] PlaceOnNode place_on_node();

@@ -4,9 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "models/base/error.h"
+#include "models/base/first_difference.h"
 #include "models/network/yaml.h"
 #include "runtime/channel/messages.h"
 
@@ -122,19 +121,11 @@ std::string job_description(const TrainingRequest& request, int ranks) {
          plan_lines(request.plan);
 }
 
-std::pair<std::string, std::string> first_difference(std::string_view a, std::string_view b) {
-  const auto line = [](std::string_view& text) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string first(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-    return first;
-  };
-  while (!a.empty() || !b.empty()) {
-    std::string of_a = line(a);
-    std::string of_b = line(b);
-    if (of_a != of_b) return {std::move(of_a), std::move(of_b)};
-  }
-  return {};
+std::string run_description(const TrainingRequest& request) {
+  return fmt::format(
+      "checkpoint: {}, every {} iterations\nresumes: {}\nstops after: {} iterations\n",
+      request.checkpoint.empty() ? "none" : "one", request.checkpoint_every,
+      request.resume.empty() ? "no" : "yes", request.most_iterations);
 }
 
 void check_same_job(Channel& channel, const std::string& description) {

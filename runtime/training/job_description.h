@@ -2,8 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
-#include <utility>
 
 #include "runtime/channel/channel.h"
 #include "runtime/training/trainer.h"
@@ -13,10 +11,9 @@ namespace paceline::runtime {
 // Describes the job by lines of "key: value".
 [[nodiscard]] std::string job_description(const TrainingRequest& request, int ranks);
 
-// The first line in which two descriptions differ: "strategy: ring" and "strategy: fused-ring". Two
-// empty texts where they are equal.
-[[nodiscard]] std::pair<std::string, std::string> first_difference(std::string_view a,
-                                                                   std::string_view b);
+// What a run does beside its job, in such lines: it is not compared on resume, but decides which
+// messages are sent.
+[[nodiscard]] std::string run_description(const TrainingRequest& request);
 
 // Throws the same InputError on all ranks if any has another description than rank 0. All ranks
 // call it.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/first_difference.h"
 #include "runtime/channel/messages.h"
 #include "runtime/training/job_description.h"
 

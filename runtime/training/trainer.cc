@@ -143,14 +143,7 @@ Training::Training(const TrainingRequest& request, const TrainingParts& parts,
       description_(job_description(request, ranks_)),
       phases_(phases(request.recipe)),
       places_(parameter_places(request.network)) {
-  // The lines that are added here are not compared on resume, but decide which messages are sent.
-  check_same_job(
-      channel_,
-      description_ + fmt::format("checkpoint: {}, every {} iterations\nresumes: {}\n"
-                                 "stops after: {} iterations\n",
-                                 request.checkpoint.empty() ? "none" : "one",
-                                 request.checkpoint_every, request.resume.empty() ? "no" : "yes",
-                                 request.most_iterations));
+  check_same_job(channel_, description_ + run_description(request));
   exchange_.emplace(parts.executor, parts.device, request.plan, places_, request.recorder);
   const std::vector<float> weights = initial_weights(
       request.network, {.seed = recipe_.seed, .zero_last_gamma = recipe_.zero_last_gamma});

@@ -1,30 +1,22 @@
-// Tests: tests/runtime/channel/tcp_channel_test.cc.
+// Tests: tests/runtime/channel/tcp_channel_test.cc, tests/runtime/channel/tcp_strangers_test.cc.
 //
-// IMPLEMENTATION. Rank i connects to the ranks before it and accepts those behind it: a connection is
-// complete before it is accepted, and a greeting fits its buffers, so that no order of the ranks can
-// deadlock. Machines are assumed to have one byte order.
+// IMPLEMENTATION. Rank i calls the ranks before it and is called by those behind it, both in one loop,
+// so that no order of the ranks can deadlock. Machines are assumed to have one byte order.
 #include "runtime/transport/tcp_connections.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <cstring>
-#include <optional>
-#include <thread>
+#include <utility>
 
 #include "models/base/error.h"
 #include "runtime/transport/lost_rank.h"
+#include "runtime/transport/tcp_address.h"
+#include "runtime/transport/tcp_introductions.h"
 
 namespace paceline::runtime {
 
@@ -51,67 +43,21 @@ Rendezvous rendezvous_from(std::string_view text) {
 namespace tcp {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::string_view operation = "start the job";
-constexpr std::uint64_t protocol = 0x50434c4e54435032;  // "PCLNTCP2"
-constexpr Seconds longest_greeting{5};
+// How much longer than rank 0 the others wait for its verdict, so that it is rank 0 that says who is
+// missing.
+constexpr Seconds longer_than_rank_0{5};
+// How long rank 0 takes at most to tell a rank of a failure.
+constexpr Seconds longest_farewell{5};
 
-std::string error_text() {
-  return std::strerror(errno);
-}
-
-// Where a rank listens, as the others reach it.
-struct Address {
-  sockaddr_storage storage{};
-  socklen_t size = 0;
-
-  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
-  [[nodiscard]] sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
-  void set_port(std::uint16_t port) {
-    if (storage.ss_family == AF_INET6)
-      reinterpret_cast<sockaddr_in6*>(&storage)->sin6_port = htons(port);
-    else
-      reinterpret_cast<sockaddr_in*>(&storage)->sin_port = htons(port);
-  }
-  [[nodiscard]] std::uint16_t port() const {
-    return ntohs(storage.ss_family == AF_INET6
-                     ? reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_port
-                     : reinterpret_cast<const sockaddr_in*>(&storage)->sin_port);
-  }
-};
-
-// What a rank says first on a connection.
-struct Greeting {
-  std::uint64_t spoken = protocol;
-  std::int32_t rank = 0;
-  std::int32_t ranks = 0;
-  std::uint32_t port = 0;  // where it listens
-  std::int32_t lane = 0;   // which of its connections with this peer it is
-};
-
-// What rank 0 answers. Where something is wrong, two texts follow; else the addresses of all ranks.
+// What rank 0 says to those who have come. Where something is wrong, a text follows; else what the
+// ranks have in common from now on, and the addresses of all.
 struct Verdict {
-  enum : std::uint32_t { all_came, input, lost };
+  enum : std::uint32_t { all_came, lost };
   std::uint32_t outcome = all_came;
   std::uint32_t problem_bytes = 0;
-  std::uint32_t remedy_bytes = 0;
 };
-constexpr std::size_t longest_text = 4096;
-
-// Whether the socket can be read from or written to, or has an end to report, before so long.
-bool becomes_ready(int socket, short events, Seconds patience) {
-  const auto deadline = Clock::now() + std::chrono::duration<double>(patience.value());
-  for (;;) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    pollfd waited{socket, events, 0};
-    const int ready = ::poll(&waited, 1, static_cast<int>(std::clamp<long>(left + 1, 0, 60'000)));
-    if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) return true;  // the next call says what is wrong
-    if (left < 0) return false;
-  }
-}
+constexpr std::size_t longest_text = 1 << 16;
 
 template <class T>
 std::span<const std::byte> bytes_of_value(const T& value) {
@@ -122,309 +68,247 @@ std::span<std::byte> writable_bytes_of_value(T& value) {
   return std::as_writable_bytes(std::span(&value, 1));
 }
 
-void set_no_delay(const Socket& socket) {
-  const int on = 1;
-  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+void refuse_without_secret(const Rendezvous& place, const std::vector<Address>& addresses) {
+  const auto beyond = std::ranges::find_if(
+      addresses, [](const Address& address) { return !address.is_loopback(); });
+  if (beyond == addresses.end()) return;
+  throw InputError(
+      fmt::format("{} is reached beyond this machine, and the job has no secret", place.host),
+      fmt::format("make one, and set it on all ranks: {}=$(openssl rand -hex 32)",
+                  std::string_view(secret_variable)));
 }
 
-// Listens on all addresses of the machine, at the port or, for 0, at one that is free.
-Socket listen_at(int family, std::uint16_t port) {
-  const auto failed = [&] {
-    return RunError(fmt::format("listen at port {}", port), error_text());
-  };
-  Socket socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.is_open()) throw failed();
-  const int on = 1;
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  Address address;
-  address.storage.ss_family = static_cast<sa_family_t>(family);  // the rest is 0: all addresses
-  address.size = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-  address.set_port(port);
-  if (::bind(socket.get(), address.get(), address.size) != 0) throw failed();
-  if (::listen(socket.get(), SOMAXCONN) != 0) throw failed();
-  return socket;
+RunError cannot_listen(const Address& address) {
+  const int error = errno;
+  return RunError(fmt::format("listen at {} port {}", host_text(address), address.port()),
+                  error == EADDRNOTAVAIL
+                      ? std::string("it is no address of this machine, on which rank 0 runs")
+                      : std::string(std::strerror(error)));
 }
 
-Address own_address(const Socket& socket) {
-  Address address;
-  address.size = sizeof address.storage;
-  ::getsockname(socket.get(), address.get(), &address.size);
-  return address;
-}
-
-// A socket that is connected; one that is not open if that failed.
-Socket connect_to(const Address& address, Seconds patience) {
-  Socket socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.is_open()) return {};
-  if (::connect(socket.get(), address.get(), address.size) != 0) {
-    if (errno != EINPROGRESS) return {};
-    if (!becomes_ready(socket.get(), POLLOUT, patience)) {
-      errno = ETIMEDOUT;
-      return {};
-    }
-    int error = 0;
-    socklen_t size = sizeof error;
-    ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error != 0) {
-      errno = error;
-      return {};
+// At all addresses of the rendezvous that this machine has.
+std::vector<Socket> listen_at_all(const std::vector<Address>& addresses) {
+  std::vector<Socket> listeners;
+  for (const Address& address : addresses) {
+    Socket listener = listen_at(address);
+    if (listener.is_open()) {
+      listeners.push_back(std::move(listener));
+    } else if (errno != EADDRNOTAVAIL && errno != EAFNOSUPPORT) {
+      throw cannot_listen(address);
     }
   }
-  set_no_delay(socket);
-  return socket;
-}
-
-std::vector<Address> resolve(const Rendezvous& rendezvous) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* first = nullptr;
-  const int status = ::getaddrinfo(rendezvous.host.c_str(), std::to_string(rendezvous.port).c_str(),
-                                   &hints, &first);
-  if (status != 0)
-    throw RunError(fmt::format("find host {}", rendezvous.host), ::gai_strerror(status));
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> all(first, &::freeaddrinfo);
-  std::vector<Address> addresses;
-  for (const addrinfo* at = first; at != nullptr; at = at->ai_next) {
-    Address& address = addresses.emplace_back();
-    std::memcpy(&address.storage, at->ai_addr, at->ai_addrlen);
-    address.size = at->ai_addrlen;
-  }
-  return addresses;
+  if (listeners.empty()) throw cannot_listen(addresses.front());
+  return listeners;
 }
 
 }  // namespace
 
-Socket::~Socket() {
-  if (descriptor_ != none) ::close(descriptor_);
-}
-
-void Socket::shut_down() const noexcept {
-  if (is_open()) ::shutdown(descriptor_, SHUT_RDWR);
-}
-
-End write_all(const Socket& socket, std::span<const std::byte> bytes, Seconds patience) {
-  while (!bytes.empty()) {
-    const ssize_t sent = ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent >= 0) {
-      bytes = bytes.subspan(static_cast<std::size_t>(sent));
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!becomes_ready(socket.get(), POLLOUT, patience)) return End::silent;
-    } else if (errno != EINTR) {
-      return End::gone;
-    }
-  }
-  return End::done;
-}
-
-End read_all(const Socket& socket, std::span<std::byte> bytes, Seconds patience) {
-  while (!bytes.empty()) {
-    const ssize_t got = ::recv(socket.get(), bytes.data(), bytes.size(), 0);
-    if (got > 0) {
-      bytes = bytes.subspan(static_cast<std::size_t>(got));
-    } else if (got == 0) {
-      return End::gone;
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!becomes_ready(socket.get(), POLLIN, patience)) return End::silent;
-    } else if (errno != EINTR) {
-      return End::gone;
-    }
-  }
-  return End::done;
-}
-
 struct Meeting::State {
-  State(const Rendezvous& place, int r, int n, Seconds p)
-      : rank(r),
-        ranks(n),
+  State(const Rendezvous& place, const JobIdentity& identity, int r, int n, Seconds p)
+      : description(identity.description),
         patience(p),
         sockets(static_cast<std::size_t>(n)),
         addresses(static_cast<std::size_t>(n)) {
-    if (ranks == 1) return;
-    if (rank == 0)
-      gather_all(place);
+    self.rank = r;
+    self.ranks = n;
+    if (n == 1) return;
+    const std::vector<Address> found = resolve(place.host, place.port);
+    if (!identity.secret.is_set()) refuse_without_secret(place, found);
+    self.has_secret = identity.secret.is_set();
+    self.job = digest_of(description);
+    self.key = meeting_key(identity.secret.text());
+    if (r == 0)
+      gather_all(found);
     else
-      go_to(place);
-  }
-
-  [[nodiscard]] Clock::time_point deadline() const {
-    return Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                              std::chrono::duration<double>(patience.value()));
-  }
-
-  // A connection that greets as the protocol says, with its greeting; nothing if none came in time.
-  [[nodiscard]] std::optional<std::pair<Greeting, Socket>> accept(Clock::time_point end) const {
-    for (;;) {
-      const std::chrono::duration<double> left = end - Clock::now();
-      if (left.count() <= 0 || !becomes_ready(listener.get(), POLLIN, Seconds{left.count()}))
-        return std::nullopt;
-      Socket socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (!socket.is_open()) continue;
-      Greeting greeting;
-      const Seconds wait{std::min(longest_greeting.value(), patience.value())};
-      if (read_all(socket, writable_bytes_of_value(greeting), wait) != End::done ||
-          greeting.spoken != protocol)
-        continue;
-      set_no_delay(socket);
-      return std::pair(greeting, std::move(socket));
-    }
+      go_to(place, found);
   }
 
   // Rank 0: all come to it, and it tells all where the others listen.
-  void gather_all(const Rendezvous& place) {
-    listener = listen_at(resolve(place).front().storage.ss_family, place.port);
-    const Clock::time_point end = deadline();
-    for (int i = 1; i < ranks; ++i) {
-      auto came = accept(end);
-      if (!came) refuse_absent();
-      auto& [greeting, socket] = *came;
-      if (greeting.ranks != ranks)
-        refuse({.problem = fmt::format("rank {} was started for {} ranks, and rank 0 for {}",
-                                       greeting.rank, greeting.ranks, ranks),
-                .remedy = "start all with the same --ranks"},
-               socket);
-      if (greeting.rank <= 0 || greeting.rank >= ranks || socket_of(greeting.rank).is_open())
-        refuse({.problem = fmt::format("two processes say that they are rank {}", greeting.rank),
-                .remedy = fmt::format("give each one of the ranks 0 to {}", ranks - 1)},
-               socket);
-      Address& address = addresses[static_cast<std::size_t>(greeting.rank)];
-      address.size = sizeof address.storage;
-      ::getpeername(socket.get(), address.get(), &address.size);
-      address.set_port(static_cast<std::uint16_t>(greeting.port));
-      socket_of(greeting.rank) = std::move(socket);
+  void gather_all(const std::vector<Address>& found) {
+    listeners = listen_at_all(found);
+    Introductions introductions(
+        self, listeners, description,
+        {.admit = [this](const Hello& caller) { return outcome_of(caller); },
+         .take = [this](const Hello& caller, Socket socket) { take(caller, std::move(socket)); }},
+        patience);
+    const Clock::time_point end = after(patience);
+    for (;;) {
+      introductions.step(end);
+      if (have_all_come()) break;
+      if (Clock::now() >= end) refuse_absent(introductions.refused_text());
     }
-    for (int other = 1; other < ranks; ++other) {
+    const Digest told = random_digest();
+    self.peer_key = peer_key(self.key, told);
+    for (int other = 1; other < self.ranks; ++other) {
       write(other, bytes_of_value(Verdict{}));
+      write(other, told);
       write(other, std::as_bytes(std::span(addresses)));
     }
   }
 
-  // What rank 0 found wrong, in words.
-  struct Fault {
-    bool is_input = true;  // an InputError; else a LostRank
-    std::string problem = {};
-    std::string remedy = {};
+  // What rank 0 answers who has proved to know the key of meetings.
+  [[nodiscard]] Outcome outcome_of(const Hello& caller) {
+    if (caller.ranks != self.ranks) return Outcome::other_ranks;
+    if (caller.job != self.job) return Outcome::other_job;
+    const bool has_begun = self.peer_key.has_value();
+    const Socket& place = socket_of(caller.rank);
+    return has_begun || (place.is_open() && !place.is_gone()) ? Outcome::came_twice
+                                                              : Outcome::welcome;
+  }
+  void take(const Hello& caller, Socket socket) {
+    Address& address = addresses[static_cast<std::size_t>(caller.rank)];
+    address = peer_address(socket);
+    address.set_port(static_cast<std::uint16_t>(caller.port));
+    socket_of(caller.rank) = std::move(socket);
+  }
 
-    [[noreturn]] void raise() const {
-      if (is_input) throw InputError(problem, remedy);
-      throw LostRank(std::string(operation), problem);
+  // Those who have left again have not come.
+  [[nodiscard]] bool have_all_come() {
+    const auto others = std::span(sockets).subspan(1);
+    if (!std::ranges::all_of(others, &Socket::is_open)) return false;
+    for (Socket& socket : others) {
+      if (socket.is_gone()) socket = Socket();
     }
-  };
+    return std::ranges::all_of(others, &Socket::is_open);
+  }
 
   // Tells all who have come, and throws it here.
-  [[noreturn]] void refuse(const Fault& fault, const Socket& last) const {
-    const Verdict verdict{.outcome = fault.is_input ? Verdict::input : Verdict::lost,
-                          .problem_bytes = static_cast<std::uint32_t>(fault.problem.size()),
-                          .remedy_bytes = static_cast<std::uint32_t>(fault.remedy.size())};
-    const auto tell = [&](const Socket& socket) {
-      if (!socket.is_open()) return;
-      const Seconds wait{std::min(longest_greeting.value(), patience.value())};
-      const bool told =
-          write_all(socket, bytes_of_value(verdict), wait) == End::done &&
-          write_all(socket, std::as_bytes(std::span(fault.problem)), wait) == End::done &&
-          write_all(socket, std::as_bytes(std::span(fault.remedy)), wait) == End::done;
-      static_cast<void>(told);  // who is gone does not ask
-    };
-    for (const Socket& socket : sockets) tell(socket);
-    tell(last);
-    fault.raise();
-  }
-  [[noreturn]] void refuse_absent() const {
+  [[noreturn]] void refuse_absent(const std::string& refused) {
     std::vector<int> absent;
-    for (int other = 1; other < ranks; ++other) {
-      if (!sockets[static_cast<std::size_t>(other)].is_open()) absent.push_back(other);
+    for (int other = 1; other < self.ranks; ++other) {
+      if (!socket_of(other).is_open()) absent.push_back(other);
     }
-    refuse(
-        {.is_input = false,
-         .problem = fmt::format("rank{} {} did not come in {:g} s", absent.size() == 1 ? "" : "s",
-                                fmt::join(absent, ", "), patience.value())},
-        {});
+    const std::string problem =
+        fmt::format("rank{} {} did not come in {:g} s{}", absent.size() == 1 ? "" : "s",
+                    fmt::join(absent, ", "), patience.value(), refused);
+    const Verdict verdict{.outcome = Verdict::lost,
+                          .problem_bytes = static_cast<std::uint32_t>(problem.size())};
+    const Seconds wait{std::min(longest_farewell.value(), patience.value())};
+    for (const Socket& socket : sockets) {
+      if (!socket.is_open()) continue;
+      const bool told = write_all(socket, bytes_of_value(verdict), wait) == End::done &&
+                        write_all(socket, std::as_bytes(std::span(problem)), wait) == End::done;
+      static_cast<void>(told);  // who is gone does not ask
+    }
+    throw LostRank(std::string(operation), problem);
   }
 
-  void go_to(const Rendezvous& place) {
-    Socket socket = find_rank_0(place, deadline());
-    addresses.front().size = sizeof addresses.front().storage;
-    ::getpeername(socket.get(), addresses.front().get(), &addresses.front().size);
-    listener = listen_at(own_address(socket).storage.ss_family, 0);
-    socket_of(0) = std::move(socket);
-    write(0, bytes_of_value(greeting(0)));
+  void go_to(const Rendezvous& place, const std::vector<Address>& found) {
+    call_rank_0(place, found);
     hear_verdict();
-    const Address of_rank_0 = addresses.front();
-    read(0, std::as_writable_bytes(std::span(addresses)));
-    addresses.front() = of_rank_0;
     std::vector<Connections> made = connect(0, 1, 1);
-    for (int other = 1; other < ranks; ++other) {
-      if (other != rank) socket_of(other) = std::move(made[0][static_cast<std::size_t>(other)]);
+    for (int other = 1; other < self.ranks; ++other) {
+      if (other != self.rank)
+        socket_of(other) = std::move(made[0][static_cast<std::size_t>(other)]);
     }
   }
 
-  // Waits for longer than rank 0 does for the others, so that it is rank 0 that says who is missing.
+  // Rank 0 may come later than this rank. The others reach this one at the address by which it
+  // reaches rank 0.
+  void call_rank_0(const Rendezvous& place, const std::vector<Address>& found) {
+    const std::vector<Socket> nobody_calls;
+    Introductions introductions(self, nobody_calls, description, {}, patience);
+    introductions.call(
+        {.to = 0,
+         .places = found,
+         .what = fmt::format("connect to rank 0 at {} port {}", place.host, place.port),
+         .listen = [this](const Address& own) { return listen_beside(own); }},
+        [this](Socket socket) { socket_of(0) = std::move(socket); });
+    for (const Clock::time_point end = after(patience); !socket_of(0).is_open();) {
+      if (Clock::now() >= end) introductions.expect_calls_made();
+      introductions.step(end);
+    }
+  }
+  std::uint16_t listen_beside(Address own) {
+    own.set_port(0);
+    listeners.clear();
+    listeners.push_back(listen_at(own));
+    if (!listeners.front().is_open()) throw cannot_listen(own);
+    return own_address(listeners.front()).port();
+  }
+
+  // Waits for longer than rank 0 does for the others.
   void hear_verdict() {
-    Verdict verdict;
-    const Seconds longest{patience.value() + longest_greeting.value()};
+    const Seconds longest{patience.value() + longer_than_rank_0.value()};
     const auto hear = [&](std::span<std::byte> bytes) {
       expect(read_all(socket_of(0), bytes, longest), 0, false);
     };
+    Verdict verdict;
     hear(writable_bytes_of_value(verdict));
-    if (verdict.outcome == Verdict::all_came) return;
-    Fault fault{.is_input = verdict.outcome == Verdict::input};
-    fault.problem.resize(std::min<std::size_t>(verdict.problem_bytes, longest_text));
-    fault.remedy.resize(std::min<std::size_t>(verdict.remedy_bytes, longest_text));
-    hear(std::as_writable_bytes(std::span(fault.problem)));
-    hear(std::as_writable_bytes(std::span(fault.remedy)));
-    fault.raise();
-  }
-
-  // Rank 0 may come later than this rank.
-  [[nodiscard]] Socket find_rank_0(const Rendezvous& place, Clock::time_point end) const {
-    constexpr std::chrono::milliseconds between_tries{20};
-    const std::vector<Address> found = resolve(place);
-    for (;;) {
-      for (const Address& address : found) {
-        Socket socket = connect_to(address, patience);
-        if (socket.is_open()) return socket;
-      }
-      if (Clock::now() > end)
-        throw LostRank(fmt::format("connect to rank 0 at {} port {}", place.host, place.port),
-                       error_text());
-      std::this_thread::sleep_for(between_tries);
+    if (verdict.outcome != Verdict::all_came) {
+      std::string problem(std::min<std::size_t>(verdict.problem_bytes, longest_text), '\0');
+      hear(std::as_writable_bytes(std::span(problem)));
+      throw LostRank(std::string(operation), problem);
     }
-  }
-
-  [[nodiscard]] Greeting greeting(int lane) const {
-    return {.rank = rank, .ranks = ranks, .port = own_address(listener).port(), .lane = lane};
+    Digest told;
+    hear(told);
+    hear(std::as_writable_bytes(std::span(addresses)));
+    self.peer_key = peer_key(self.key, told);
+    addresses.front() = peer_address(socket_of(0));
+    if (!std::ranges::all_of(addresses, &Address::is_valid))
+      throw RunError(std::string(operation), "rank 0 says no address of a rank");
   }
 
   // Connections with all peers of at least rank `lowest`, in lanes first_lane and on.
   [[nodiscard]] std::vector<Connections> connect(int first_lane, int count, int lowest) {
     std::vector<Connections> made;
-    for (int i = 0; i < count; ++i) made.emplace_back(static_cast<std::size_t>(ranks));
-    for (int other = lowest; other < rank; ++other) {
-      for (int i = 0; i < count; ++i) {
-        Socket socket = connect_to(addresses[static_cast<std::size_t>(other)], patience);
-        if (!socket.is_open())
-          throw LostRank(fmt::format("connect to rank {}", other), error_text());
-        expect(write_all(socket, bytes_of_value(greeting(first_lane + i)), patience), other, true);
-        made[static_cast<std::size_t>(i)][static_cast<std::size_t>(other)] = std::move(socket);
-      }
-    }
-    const Clock::time_point end = deadline();
-    for (int missing = (ranks - 1 - std::max(rank, lowest - 1)) * count; missing > 0;) {
-      auto came = accept(end);
-      if (!came)
-        throw LostRank(std::string(operation),
-                       fmt::format("a rank did not connect in {:g} s", patience.value()));
-      auto& [greeting, socket] = *came;
-      const int lane = greeting.lane - first_lane;
-      if (greeting.ranks != ranks || greeting.rank <= rank || greeting.rank >= ranks || lane < 0 ||
-          lane >= count)
-        continue;  // of another job, or one that was started twice
-      Socket& place = made[static_cast<std::size_t>(lane)][static_cast<std::size_t>(greeting.rank)];
-      if (place.is_open()) continue;
+    for (int i = 0; i < count; ++i) made.emplace_back(static_cast<std::size_t>(self.ranks));
+    const auto place_of = [&](int lane, int other) -> Socket& {
+      return made[static_cast<std::size_t>(lane - first_lane)][static_cast<std::size_t>(other)];
+    };
+    int missing = (self.ranks - 1 - (lowest == 0 ? 0 : 1)) * count;
+    const auto put = [&](int lane, int other, Socket socket) {
+      Socket& place = place_of(lane, other);
+      if (!place.is_open()) --missing;
       place = std::move(socket);
-      --missing;
+    };
+    const auto admit = [&](const Hello& caller) {
+      if (caller.purpose == Purpose::meeting) return outcome_of(caller);
+      if (caller.lane >= first_lane + count) return Outcome::not_yet;
+      const bool is_called =
+          caller.rank > self.rank && caller.rank < self.ranks && caller.lane >= first_lane;
+      if (!is_called) return Outcome::came_twice;
+      const Socket& place = place_of(caller.lane, caller.rank);
+      return place.is_open() && !place.is_gone() ? Outcome::came_twice : Outcome::welcome;
+    };
+    Introductions introductions(
+        self, listeners, description,
+        {.admit = admit,
+         .take = [&](const Hello& caller,
+                     Socket socket) { put(caller.lane, caller.rank, std::move(socket)); }},
+        patience);
+    for (int other = lowest; other < self.rank; ++other) {
+      for (int lane = first_lane; lane < first_lane + count; ++lane)
+        introductions.call(
+            {.to = other,
+             .lane = lane,
+             .purpose = Purpose::peer,
+             .places = {addresses[static_cast<std::size_t>(other)]},
+             .what = fmt::format("connect to rank {}", other)},
+            [&put, lane, other](Socket socket) { put(lane, other, std::move(socket)); });
+    }
+    for (const Clock::time_point end = after(patience); missing > 0;) {
+      if (Clock::now() >= end) {
+        introductions.expect_calls_made();
+        refuse_unconnected(made, introductions.refused_text());
+      }
+      introductions.step(end);
     }
     return made;
+  }
+  [[noreturn]] void refuse_unconnected(const std::vector<Connections>& made,
+                                       const std::string& refused) const {
+    std::vector<int> absent;
+    for (int other = self.rank + 1; other < self.ranks; ++other) {
+      const auto is_absent = [other](const Connections& lane) {
+        return !lane[static_cast<std::size_t>(other)].is_open();
+      };
+      if (std::ranges::any_of(made, is_absent)) absent.push_back(other);
+    }
+    throw LostRank(
+        std::string(operation),
+        fmt::format("rank{} {} did not connect in {:g} s{}", absent.size() == 1 ? "" : "s",
+                    fmt::join(absent, ", "), patience.value(), refused));
   }
 
   [[nodiscard]] Socket& socket_of(int peer) { return sockets[static_cast<std::size_t>(peer)]; }
@@ -436,21 +320,19 @@ struct Meeting::State {
   void write(int to, std::span<const std::byte> bytes) {
     expect(write_all(socket_of(to), bytes, patience), to, true);
   }
-  void read(int from, std::span<std::byte> bytes) {
-    expect(read_all(socket_of(from), bytes, patience), from, false);
-  }
 
-  int rank = 0;
-  int ranks = 1;
+  std::string description;
   Seconds patience;
+  Member self;
   int lanes = 1;  // made so far
-  Socket listener;
+  std::vector<Socket> listeners;
   Connections sockets;
   std::vector<Address> addresses;  // by rank: where each listens
 };
 
-Meeting::Meeting(const Rendezvous& rendezvous, int rank, int ranks, Seconds patience)
-    : state_(std::make_unique<State>(rendezvous, rank, ranks, patience)) {}
+Meeting::Meeting(const Rendezvous& rendezvous, const JobIdentity& job, int rank, int ranks,
+                 Seconds patience)
+    : state_(std::make_unique<State>(rendezvous, job, rank, ranks, patience)) {}
 
 Meeting::~Meeting() = default;
 
@@ -465,7 +347,7 @@ std::vector<Connections> Meeting::more(int count) {
 }
 
 void Meeting::close() {
-  state_->listener = {};
+  state_->listeners.clear();
 }
 
 }  // namespace tcp

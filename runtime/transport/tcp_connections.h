@@ -1,23 +1,25 @@
-// TCP connections between the ranks of a job whose processes MPI does not start: how they meet, and
-// bytes on a connection. runtime/channel/tcp_channel.h and runtime/transport/tcp_transport.h send
-// their messages by them.
+// How the ranks of a job meet by TCP whose processes MPI does not start. runtime/channel/tcp_channel.h
+// and runtime/transport/tcp_transport.h send their messages by the connections.
 //
-// Rank 0 listens at an address that all ranks were given, and tells each where the others listen;
-// then every two ranks have a connection. Nothing is encrypted, and whoever reaches the port can take
-// a rank's place: it is for the network of one's own machines. A connection that does not speak the
-// protocol is closed, and waited for no longer than 5 s.
+// Rank 0 listens at an address that all ranks were given, and tells each where the others listen; then
+// every two ranks have a connection. Nobody listens at another address than that, or than the one by
+// which it reaches rank 0. Ranks of one job know each other by its description and by its secret
+// (tcp_handshake.h); whoever else calls is closed, and keeps nobody waiting (tcp_introductions.h). A
+// job without a secret meets on loopback only.
+//
+// Connections, once they are made, are neither encrypted nor signed: who can change what passes
+// between the machines can change what ranks say.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "models/base/units.h"
+#include "runtime/transport/rendezvous_secret.h"
+#include "runtime/transport/tcp_sockets.h"
 
 namespace paceline::runtime {
 
@@ -31,50 +33,28 @@ struct Rendezvous {
 // "node7:29500", "10.0.0.7:29500", "[::1]:29500". Throws InputError.
 [[nodiscard]] Rendezvous rendezvous_from(std::string_view text);
 
-namespace tcp {
-
-// Owns a descriptor. Its reads and writes do not block.
-class Socket {
- public:
-  Socket() = default;
-  explicit Socket(int descriptor) : descriptor_(descriptor) {}
-  Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, none)) {}
-  Socket& operator=(Socket&& other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
-    return *this;
-  }
-  ~Socket();
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-
-  [[nodiscard]] int get() const { return descriptor_; }
-  [[nodiscard]] bool is_open() const { return descriptor_ != none; }
-  // Both ends learn that nothing more comes.
-  void shut_down() const noexcept;
-
- private:
-  static constexpr int none = -1;
-  int descriptor_ = none;
+// What the ranks of one job have in common, and those of no other.
+struct JobIdentity {
+  std::string description;  // lines of "key: value": all that must be equal on all ranks
+  RendezvousSecret secret = {};
 };
 
-// How a wait for bytes ended. `silent`: nothing moved for as long as the patience.
-enum class End { done, gone, silent };
-
-[[nodiscard]] End write_all(const Socket& socket, std::span<const std::byte> bytes,
-                            Seconds patience);
-[[nodiscard]] End read_all(const Socket& socket, std::span<std::byte> bytes, Seconds patience);
-
-// One connection with each peer, by rank; that of this rank is not open.
-using Connections = std::vector<Socket>;
+namespace tcp {
 
 // The ranks of a job, once all have come.
 class Meeting {
  public:
-  // Returns when all ranks, 0 to ranks - 1, have come. The patience is for each step. What rank 0
-  // finds wrong is thrown on all ranks that have reached it: InputError if they do not agree on how
-  // many they are or two are the same rank; LostRank that names the ranks which did not come. Throws
-  // LostRank if rank 0 is not reached, and RunError that says why the port cannot be used.
-  Meeting(const Rendezvous& rendezvous, int rank, int ranks, Seconds patience);
+  // Returns when all ranks, 0 to ranks - 1, have come. The patience is for each step, and nobody who
+  // calls makes it longer. Throws on the rank that is at fault
+  //  - InputError if it is of another job than rank 0, counts other ranks, speaks another protocol, has
+  //    another secret, or is a rank that has come already: rank 0 refuses it and goes on;
+  //  - InputError if a job without a secret is to meet beyond loopback;
+  //  - LostRank if rank 0 is not reached;
+  //  - RunError that says why the address cannot be used;
+  //  - UnavailableError where Paceline was built without libsodium;
+  // and on all ranks that have come LostRank that names those which have not.
+  Meeting(const Rendezvous& rendezvous, const JobIdentity& job, int rank, int ranks,
+          Seconds patience);
   ~Meeting();
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;

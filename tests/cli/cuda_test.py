@@ -17,6 +17,7 @@ DOUBLES = os.environ["PACELINE_DOUBLES"]
 JOB = ("train", "--model", "cnn-small", "--data", "synthetic", "--batch", "4", "--epochs", "1", "--threads", "1")
 
 
+MEETS = ", without libsodium" not in run("--version").stdout  # ranks as processes
 HAS_CUDNN = os.path.exists(os.path.join(DOUBLES, "libcudnn.so.9"))
 CACHE = tempfile.TemporaryDirectory(prefix="paceline-cache-")  # of cuDNN's plans, in place of the user's
 
@@ -120,6 +121,7 @@ class OnDoubles(CommandTest):
         return subprocess.Popen([PACELINE, *JOB, *place, *metrics, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 env=environment)
 
+    @unittest.skipUnless(MEETS, "built without libsodium")
     def test_ranks_as_processes_have_the_bits_of_threads(self):
         for ranks, words in ((2, ()), (3, ("--strategy", "hierarchical", "--precision", "mixed")), (4, ("--strategy", "nccl", "--wire", "fp16"))):
             with self.subTest(ranks=ranks, words=words):
@@ -134,6 +136,7 @@ class OnDoubles(CommandTest):
                 self.assertEqual([line["loss"] for line in lines if line["event"] == "iteration"], expected)
                 self.assertEqual(len(expected), 3)
 
+    @unittest.skipUnless(MEETS, "built without libsodium")
     def test_a_killed_rank_ends_the_others_with_its_number(self):
         port = free_port()
         processes = [self.start_rank(rank, 3, port, "--patience", "60 s") for rank in range(3)]

@@ -10,10 +10,11 @@ import shutil
 import subprocess
 import unittest
 
-from paceline import EXAMPLES, HANG_S, PACELINE, CommandTest
+from paceline import EXAMPLES, HANG_S, PACELINE, CommandTest, run
 
 TOOLS = ("slurmctld", "slurmd", "sbatch", "srun", "sinfo", "munged", "ip", "unshare")
 MISSING = [tool for tool in TOOLS if not shutil.which(tool, path=os.environ["PATH"] + ":/usr/sbin:/sbin")]
+MISSING += ["libsodium in this build"] if ", without libsodium" in run("--version").stdout else []
 NAMESPACES = ("unshare", "--mount", "--net", "--pid", "--uts", "--fork", "--mount-proc", "--kill-child")
 NODES = {"node0": "10.9.8.1", "node1": "10.9.8.2"}  # addresses on a bridge: names are not looked up where there is no network but loopback
 
@@ -84,6 +85,7 @@ done
 nodes=$2 tasks=$3
 shift 3
 sbatch --wait --output=job.out --nodes=$nodes --ntasks-per-node=$tasks "$@"
+export PACELINE_RENDEZVOUS_SECRET=$(head -c 32 /dev/urandom | base64)  # which Slurm takes to the nodes
 exec sbatch --wait --output=tcp.out --nodes=$nodes --ntasks-per-node=$tasks --wrap 'exec srun --kill-on-bad-exit=1 paceline train \\
   --rendezvous "$(hostname):29500" --model cnn-small --data synthetic --epochs 1 --stop-after 3 --threads 1 --strategy fused-ring'
 """

@@ -11,6 +11,7 @@
 
 #include "models/base/error.h"
 #include "models/base/figure.h"
+#include "models/base/first_difference.h"
 #include "models/base/limits.h"
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
@@ -132,6 +133,14 @@ TEST(Limits, TheirEndsReadBackWithinThem) {
   EXPECT_TRUE(within_limits(parse_flop_rate(to_text(Limits<FlopsPerSecond>::most))));
   EXPECT_TRUE(within_limits(parse_rate(to_text(Limits<PerSecond>::least))));
   EXPECT_TRUE(within_limits(parse_rate(to_text(Limits<PerSecond>::most))));
+}
+
+TEST(FirstDifference, IsTheFirstLineThatDiffers) {
+  using Lines = std::pair<std::string, std::string>;
+  EXPECT_EQ(first_difference("a: 1\nb: 2\n", "a: 1\nb: 2\n"), Lines());
+  EXPECT_EQ(first_difference("a: 1\nb: 2\nc: 3\n", "a: 1\nb: 4\nc: 5\n"), Lines("b: 2", "b: 4"));
+  EXPECT_EQ(first_difference("a: 1\n", "a: 1\nb: 2\n"), Lines("", "b: 2"));
+  EXPECT_EQ(first_difference("", "a: 1"), Lines("", "a: 1"));
 }
 
 }  // namespace

@@ -10,8 +10,11 @@
 namespace paceline::test {
 namespace {
 
+using runtime::JobIdentity;
 using runtime::Rendezvous;
 using runtime::TcpJob;
+
+const JobIdentity identity{.description = "model: of the test\n"};
 
 TransportJob job_of(int size) {
   return {.name = "tcp",
@@ -19,7 +22,7 @@ TransportJob job_of(int size) {
           .run = [](int ranks, int streams, Seconds patience, const TransportJob::Work& work) {
             const Rendezvous place{"127.0.0.1", free_port()};
             on_ranks(ranks, [&](int rank) {
-              TcpJob job(place, rank, ranks, patience);
+              TcpJob job(place, identity, rank, ranks, patience);
               EXPECT_EQ(job.place_on_node().rank, rank);
               EXPECT_EQ(job.place_on_node().ranks, ranks);
               job.open_streams(streams);
@@ -40,7 +43,7 @@ TEST(TcpTransport, RefusesAPatienceOfNothing) {
 TEST(TcpJob, RefusesRanksWithDifferentPlans) {
   const Rendezvous place{"127.0.0.1", free_port()};
   on_ranks(2, [&](int rank) {
-    TcpJob job(place, rank, 2, Seconds{60});
+    TcpJob job(place, identity, rank, 2, Seconds{60});
     EXPECT_EQ(error_of([&] { job.open_streams(1 + rank); }),
               "ranks with different plans; start all ranks with the same options");
   });

@@ -1,12 +1,10 @@
 #include "runtime/channel/tcp_channel.h"
 
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <functional>
+#include <latch>
 #include <mutex>
 #include <numeric>
 #include <string>
@@ -20,6 +18,8 @@
 
 namespace paceline::runtime {
 namespace {
+
+const JobIdentity job{.description = "model: of the test\n"};
 
 Rendezvous here() {
   return {"127.0.0.1", test::free_port()};
@@ -48,7 +48,7 @@ TEST_P(TcpChannelOf, MovesMessagesBetweenAllRanks) {
   const int ranks = GetParam();
   const Rendezvous place = here();
   const auto errors = errors_of(ranks, [&](int rank) {
-    TcpChannel channel(place, rank, ranks, Seconds{10});
+    TcpChannel channel(place, job, rank, ranks, Seconds{10});
     EXPECT_EQ(channel.rank(), rank);
     EXPECT_EQ(channel.ranks(), ranks);
     std::vector<double> sums = {1.0, static_cast<double>(rank)};
@@ -85,7 +85,7 @@ TEST(TcpChannel, NamesAPeerThatIsGoneOrSilent) {
   std::mutex silent;
   silent.lock();
   const auto errors = errors_of(3, [&](int rank) {
-    TcpChannel channel(place, rank, 3, Seconds{rank == 0 ? 0.3 : 10.0});
+    TcpChannel channel(place, job, rank, 3, Seconds{rank == 0 ? 0.3 : 10.0});
     std::array<std::byte, 4> room{};
     if (rank == 1) channel.abort();
     if (rank == 2) {
@@ -109,7 +109,7 @@ TEST(TcpChannel, NamesAPeerThatIsGoneOrSilent) {
 TEST(TcpChannel, SaysWhichRanksDidNotCome) {
   const Rendezvous place = here();
   const auto errors = errors_of(3, [&](int rank) {
-    TcpChannel(place, rank == 2 ? 3 : rank, 5, Seconds{rank == 0 ? 0.3 : 5.0});
+    TcpChannel(place, job, rank == 2 ? 3 : rank, 5, Seconds{rank == 0 ? 0.3 : 5.0});
   });
   EXPECT_EQ(errors,
             std::vector<std::string>(3, "cannot start the job: ranks 2, 4 did not come in 0.3 s"));
@@ -118,35 +118,122 @@ TEST(TcpChannel, SaysWhichRanksDidNotCome) {
 TEST(TcpChannel, SaysThatNobodyListens) {
   const Rendezvous place = here();
   const auto errors = errors_of(2, [&](int rank) {
-    if (rank == 1) TcpChannel(place, rank, 2, Seconds{0.2});
+    if (rank == 1) TcpChannel(place, job, rank, 2, Seconds{0.2});
   });
   EXPECT_EQ(errors[1], "cannot connect to rank 0 at 127.0.0.1 port " + std::to_string(place.port) +
                            ": Connection refused");
 }
 
-TEST(TcpChannel, RefusesRanksThatDoNotAgree) {
+// Who does not fit is refused, and the others go on.
+TEST(TcpChannel, RefusesARankThatCountsOthers) {
   const Rendezvous place = here();
-  const auto errors =
-      errors_of(2, [&](int rank) { TcpChannel(place, rank, rank == 0 ? 2 : 4, Seconds{5}); });
-  EXPECT_EQ(errors, std::vector<std::string>(
-                        2,
-                        "rank 1 was started for 4 ranks, and rank 0 for 2; start all with the "
-                        "same --ranks"));
+  std::latch refused(1);
+  const auto errors = errors_of(3, [&](int thread) {
+    if (thread == 2) {
+      EXPECT_EQ(test::error_of([&] {
+                  TcpChannel(place, job, 1, 4, Seconds{60});
+                  return 0;
+                }),
+                "rank 1 was started for 4 ranks, and rank 0 for 2; start all with the same "
+                "--ranks");
+      refused.count_down();
+      return;
+    }
+    if (thread == 1) refused.wait();
+    TcpChannel channel(place, job, thread, 2, Seconds{60});
+    barrier(channel);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(3));
 }
 
 TEST(TcpChannel, RefusesARankThatComesTwice) {
   const Rendezvous place = here();
-  const auto errors =
-      errors_of(3, [&](int rank) { TcpChannel(place, rank == 2 ? 1 : rank, 3, Seconds{5}); });
-  EXPECT_EQ(errors, std::vector<std::string>(3,
-                                             "two processes say that they are rank 1; give each "
-                                             "one of the ranks 0 to 2"));
+  std::latch refused(1);
+  const auto errors = errors_of(4, [&](int thread) {
+    // Threads 1 and 3 are rank 1: one is refused, whichever comes second, and rank 2 comes then.
+    if (thread == 2) refused.wait();
+    const int rank = thread == 3 ? 1 : thread;
+    try {
+      TcpChannel channel(place, job, rank, 3, Seconds{60});
+      barrier(channel);
+    } catch (...) {
+      refused.count_down();
+      throw;
+    }
+  });
+  const std::string twice =
+      "two processes say that they are rank 1; give each one of the ranks 0 to 2";
+  EXPECT_EQ(errors[0] + errors[2], "");
+  EXPECT_EQ(errors[1] + errors[3], twice);
+}
+
+TEST(TcpChannel, RefusesARankOfAnotherJobAndSaysWhatDiffers) {
+  const Rendezvous place = here();
+  const JobIdentity other{.description = "model: another\n"};
+  std::latch refused(1);
+  const auto errors = errors_of(3, [&](int thread) {
+    if (thread == 2) {
+      EXPECT_EQ(test::error_of([&] {
+                  TcpChannel(place, other, 1, 2, Seconds{60});
+                  return 0;
+                }),
+                "rank 1 has \"model: another\", and rank 0 \"model: of the test\"; start all ranks "
+                "with the same options");
+      refused.count_down();
+      return;
+    }
+    if (thread == 1) refused.wait();
+    TcpChannel channel(place, job, thread, 2, Seconds{60});
+    barrier(channel);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(3));
+}
+
+TEST(TcpChannel, RefusesARankWithAnotherSecretOrNone) {
+  const Rendezvous place = here();
+  const JobIdentity secret{job.description, RendezvousSecret("a secret of this very test")};
+  const JobIdentity other{job.description, RendezvousSecret("a secret of another test")};
+  std::latch refused(1);
+  const auto errors = errors_of(3, [&](int thread) {
+    if (thread == 2) {
+      const std::string same = "; give all ranks the same PACELINE_RENDEZVOUS_SECRET";
+      EXPECT_EQ(test::error_of([&] {
+                  TcpChannel(place, other, 1, 2, Seconds{60});
+                  return 0;
+                }),
+                "rank 0 has another secret than this rank" + same);
+      EXPECT_EQ(test::error_of([&] {
+                  TcpChannel(place, job, 1, 2, Seconds{60});
+                  return 0;
+                }),
+                "rank 0 has a secret, and this rank has none" + same);
+      refused.count_down();
+      return;
+    }
+    if (thread == 1) refused.wait();
+    TcpChannel channel(place, secret, thread, 2, Seconds{60});
+    barrier(channel);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(3));
+}
+
+TEST(TcpChannel, AJobWithoutASecretMeetsOnLoopbackOnly) {
+  // 192.0.2.0/24 is for documentation (RFC 5737): nobody is called.
+  for (const int rank : {0, 1}) {
+    EXPECT_EQ(
+        test::error_of([&] {
+          TcpChannel({"192.0.2.1", 29500}, job, rank, 2, Seconds{60});
+          return 0;
+        }),
+        "192.0.2.1 is reached beyond this machine, and the job has no secret; make one, and set it "
+        "on all ranks: PACELINE_RENDEZVOUS_SECRET=$(openssl rand -hex 32)");
+  }
 }
 
 TEST(TcpChannel, KnowsAPeerThatHasLeft) {
   const Rendezvous place = here();
   const auto errors = errors_of(3, [&](int rank) {
-    TcpChannel channel(place, rank, 3, Seconds{10});
+    TcpChannel channel(place, job, rank, 3, Seconds{10});
     barrier(channel);
     EXPECT_EQ(channel.lost_peer(), -1);
     barrier(channel);
@@ -169,7 +256,7 @@ TEST(TcpChannel, KnowsAPeerThatHasLeft) {
 TEST(TcpChannel, RefusesAMessageOfAnotherSize) {
   const Rendezvous place = here();
   const auto errors = errors_of(2, [&](int rank) {
-    TcpChannel channel(place, rank, 2, Seconds{5});
+    TcpChannel channel(place, job, rank, 2, Seconds{5});
     std::array<std::byte, 4> bytes{};
     if (rank == 0) channel.send(1, bytes);
     if (rank == 1) channel.receive(0, std::span(bytes).first(3));
@@ -177,32 +264,6 @@ TEST(TcpChannel, RefusesAMessageOfAnotherSize) {
   EXPECT_EQ(errors[1],
             "cannot receive from rank 0: it sent 4 bytes, and 3 were expected: it runs another "
             "program");
-}
-
-// Someone who looks for open ports comes first, and says something else.
-TEST(TcpChannel, PassesOverConnectionsThatSpeakNoneOfIt) {
-  const Rendezvous place = here();
-  const auto errors = errors_of(2, [&](int rank) {
-    if (rank == 1) {
-      sockaddr_in address{};
-      address.sin_family = AF_INET;
-      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-      address.sin_port = htons(place.port);
-      const int stranger = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      while (::connect(stranger, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-        std::this_thread::yield();
-      const std::string text = "GET / HTTP/1.1\r\nHost: somebody\r\n\r\n";
-      EXPECT_EQ(::send(stranger, text.data(), text.size(), MSG_NOSIGNAL),
-                static_cast<ssize_t>(text.size()));
-      TcpChannel channel(place, rank, 2, Seconds{10});
-      barrier(channel);
-      ::close(stranger);
-      return;
-    }
-    TcpChannel channel(place, rank, 2, Seconds{10});
-    barrier(channel);
-  });
-  EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
 TEST(Rendezvous, IsAHostAndAPort) {
