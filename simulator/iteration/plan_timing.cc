@@ -67,6 +67,13 @@ double followed_alone(const models::Plan& plan, const CommunicationCost& cost) {
   return readings * followed;
 }
 
+FollowingTakesTooMuch takes_too_much(double followed) {
+  return {fmt::format("its buckets travel together, and that takes {:.2g} million messages to "
+                      "follow, in {:.2g} GB of memory",
+                      followed / 1e6, followed / readings * bytes_of_a_followed_message / 1e9),
+          "choose fewer ranks, or fewer and larger buckets by --theta"};
+}
+
 bool is_allowed(EngineKind asked, EngineKind kind) {
   return asked == EngineKind::automatic || asked == kind;
 }
@@ -93,8 +100,9 @@ TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine, Ha
         network_engine_kind(engine.kind(), schedules, engine.cost()) == EngineKind::executor;
     if (by_executor) return {Beside::buckets_behind, EngineKind::executor};
     if (plan.streams > 1 && plan.buckets.size() > 1) {
-      const double followed = is_limited ? followed_together(plan, engine.cost()) : 0;
-      if (followed > most_followed)
+      const double followed = followed_together(plan, engine.cost());
+      if (followed > readings * most_followed_together) throw takes_too_much(followed);
+      if (is_limited && followed > most_followed)
         throw takes_long("its buckets travel together, and that", followed);
       return {Beside::other_buckets, network_engine_kind(engine.kind(), schedules, engine.cost())};
     }

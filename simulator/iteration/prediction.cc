@@ -476,6 +476,8 @@ std::variant<StrategyPrediction, LeftOut> Predictor::row(const models::Strategy&
   } catch (const FollowingTakesLong& error) {
     return LeftOut{std::string(strategy.name), request_.wire, error.problem(),
                    fmt::format("--strategy {} asks for it", strategy.name)};
+  } catch (const FollowingTakesTooMuch& error) {
+    return LeftOut{std::string(strategy.name), request_.wire, error.problem(), error.remedy()};
   } catch (const TooManyMessages& error) {
     // The flow engine follows fewer messages than are prepared in time, and the step engine times
     // more of them.
