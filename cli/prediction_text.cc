@@ -322,6 +322,26 @@ class LinesByRanks {
   std::vector<std::pair<std::string, std::vector<int>>> lines_;
 };
 
+// Where the question is about better links: which rows they may make slower.
+std::string links_note(const job::PredictionTable& table) {
+  if (table.better.empty() && table.job.what_if.empty()) return "";
+  std::vector<std::pair<std::string, std::string>> rows_by_reason;
+  for (const simulator::StrategyPrediction& row : table.rows) {
+    if (row.better_links_may_slow.empty()) continue;
+    auto known = std::find_if(rows_by_reason.begin(), rows_by_reason.end(), [&](const auto& other) {
+      return other.first == row.better_links_may_slow;
+    });
+    if (known == rows_by_reason.end())
+      rows_by_reason.emplace_back(row.better_links_may_slow, row.name);
+    else
+      known->second += ", " + row.name;
+  }
+  std::string text;
+  for (const auto& [reason, rows] : rows_by_reason)
+    text += fmt::format("{}: better links may make it slower, for {}\n", rows, reason);
+  return text;
+}
+
 }  // namespace
 
 std::string percent(double share) {
@@ -478,6 +498,7 @@ std::string to_text(const job::PredictionTable& table, int width, std::size_t to
   text += haste_note({&table, 1});
   text += library_note({&table, 1});
   text += k_fac_note(table);
+  text += links_note(table);
   text += rows.not_shown() + slower_note(top, table.rows.size());
   text += "\nAll times are predicted. They rest on:\n";
   text += fmt::format("  {:<18} {}\n", "compute", winner.compute_source);
