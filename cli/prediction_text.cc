@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
+#include "simulator/engine/effort.h"
 
 namespace paceline::cli {
 namespace {
@@ -375,11 +376,13 @@ std::string haste_note(std::span<const job::PredictionTable> tables) {
       const std::string messages =
           is_curve ? "too many messages"
                    : fmt::format("{:.2g} million messages", row.not_followed / 1e6);
-      lines.say(
-          fmt::format("{}: by the step engine, for the flow engine would follow {}; --strategy {} "
-                      "asks for that",
-                      row.name, messages, row.name),
-          table.ranks);
+      lines.say(fmt::format(
+                    "{}: by the step engine, for the flow engine would follow {}; {} asks for that",
+                    row.name, messages,
+                    row.not_followed > simulator::most_followed_when_named
+                        ? "--engine flow"
+                        : fmt::format("--strategy {}", row.name)),
+                table.ranks);
     }
     for (const simulator::LeftOut& row : table.left_out) {
       lines.say(is_curve

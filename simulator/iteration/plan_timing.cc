@@ -113,9 +113,9 @@ TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine, Ha
   }
   if (plan.k_fac() != nullptr && plan.ranks > 1)
     method.engine = engine.engine(k_fac_collective("reduce-scatter", plan.ranks));
-  if (!is_limited || method.engine != EngineKind::flow) return method;
+  if ((is_asked_for && !is_limited) || method.engine != EngineKind::flow) return method;
   const double followed = followed_alone(plan, engine.cost());
-  if (followed <= most_followed) return method;
+  if (followed <= (is_limited ? most_followed : most_followed_when_named)) return method;
   if (is_asked_for) throw takes_long("it", followed);
   return {Beside::nothing, EngineKind::step, followed};
 }

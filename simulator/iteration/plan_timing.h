@@ -47,7 +47,7 @@ class FollowingTakesTooMuch : public TooManyMessages {
 //  4. Else nothing, by the most detailed of the engines that the schedules need. A plan of K-FAC has
 //     its ring reduce-scatter and all-gather in the place of schedules.
 // In haste, the step engine takes the place of a flow engine that rule 4 chose where the plan has too
-// many messages to follow. Rule 3 has no such substitute, nor has an engine that was asked for.
+// many messages to follow; otherwise where it has more than most_followed_when_named. Rule 3 has no such substitute, nor has an engine that was asked for.
 // Throws InputError as network_engine_kind() does; FollowingTakesLong in haste where there are too many
 // messages and no substitute; FollowingTakesTooMuch where rule 3 has more than most_followed_together;
 // TooManyMessages where a schedule is too large for its engine.

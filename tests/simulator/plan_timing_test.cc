@@ -122,6 +122,19 @@ TEST(TimingMethod, InHasteBucketsThatTravelTogetherAreRefusedWhereThereIsTooMuch
   }
 }
 
+// Named, too, where it would take more than half a minute, unless the engine was named.
+TEST(TimingMethod, TheStepEngineTakesThePlaceOfAFlowEngineThatWouldFollowForMinutes) {
+  const models::NetworkWork deep = test::chain_network({1000, 2000, 3000, 4000, 5000});
+  const models::Plan plan =
+      models::make_plan(models::strategy("double-binary-tree"), deep.gradients, 8192,
+                        models::WireType::fp32, {.segments = 64});
+  CollectiveTimer engine(two_ranks_on_a_node(), EngineKind::automatic);
+  EXPECT_EQ(timing_method(plan, engine).engine, EngineKind::step);
+  EXPECT_GT(timing_method(plan, engine).not_followed, most_followed_when_named);
+  CollectiveTimer asked(two_ranks_on_a_node(), EngineKind::flow);
+  EXPECT_EQ(timing_method(plan, asked).engine, EngineKind::flow);
+}
+
 // Whether the row was named or not.
 TEST(TimingMethod, BucketsThatTravelTogetherAreRefusedWhereTheyTakeTooMuchMemory) {
   const models::NetworkWork deep = test::chain_network(std::vector<std::int64_t>(100, 1000));
