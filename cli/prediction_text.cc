@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
+#include "simulator/engine/effort.h"
 
 namespace paceline::cli {
 namespace {
@@ -376,6 +377,26 @@ class LinesByRanks {
   std::vector<std::pair<std::string, std::vector<int>>> lines_;
 };
 
+// Where the question is about better links: which rows they may make slower.
+std::string links_note(const job::PredictionTable& table) {
+  if (table.better.empty() && table.job.what_if.empty()) return "";
+  std::vector<std::pair<std::string, std::string>> rows_by_reason;
+  for (const simulator::StrategyPrediction& row : table.rows) {
+    if (row.better_links_may_slow.empty()) continue;
+    auto known = std::find_if(rows_by_reason.begin(), rows_by_reason.end(), [&](const auto& other) {
+      return other.first == row.better_links_may_slow;
+    });
+    if (known == rows_by_reason.end())
+      rows_by_reason.emplace_back(row.better_links_may_slow, row.name);
+    else
+      known->second += ", " + row.name;
+  }
+  std::string text;
+  for (const auto& [reason, rows] : rows_by_reason)
+    text += fmt::format("{}: better links may make it slower, for {}\n", rows, reason);
+  return text;
+}
+
 }  // namespace
 
 std::string percent(double share) {
@@ -409,11 +430,13 @@ std::string haste_note(std::span<const job::PredictionTable> tables) {
       const std::string messages =
           is_curve ? "too many messages"
                    : fmt::format("{:.2g} million messages", row.not_followed / 1e6);
-      lines.say(
-          fmt::format("{}: by the step engine, for the flow engine would follow {}; --strategy {} "
-                      "asks for that",
-                      row.name, messages, row.name),
-          table.ranks);
+      lines.say(fmt::format(
+                    "{}: by the step engine, for the flow engine would follow {}; {} asks for that",
+                    row.name, messages,
+                    row.not_followed > simulator::most_followed_when_named
+                        ? "--engine flow"
+                        : fmt::format("--strategy {}", row.name)),
+                table.ranks);
     }
     for (const simulator::LeftOut& row : table.left_out) {
       lines.say(is_curve && row.takes_long
@@ -527,6 +550,7 @@ std::string to_text(const job::PredictionTable& table, int width, std::size_t to
   text += haste_note({&table, 1});
   text += library_note({&table, 1});
   text += k_fac_note(table);
+  text += links_note(table);
   text += rows.not_shown() + slower_note(top, table.rows.size());
   text += "\nAll times are predicted. They rest on:\n";
   text += fmt::format("  {:<18} {}\n", "compute", winner.compute_source);

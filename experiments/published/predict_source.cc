@@ -227,17 +227,18 @@ double beside_of(const RowJob& job, const models::Profile& profile,
                  const models::CalibratedSlowdown& entry) {
   const models::Effects* effects = simulator::effects_of(*job.cluster, &profile, false);
   if (effects == nullptr) return entry.beside_traffic->value;
-  const auto estimated = [&](int ranks) {
-    const models::Device& device = job.cluster->device;
-    const simulator::CommunicationCost cost =
-        simulator::communication_cost(*job.cluster, &profile, simulator::Reading::stated, ranks);
-    return simulator::beside_collective(
-        simulator::stated_losses(*effects), device.multiprocessors.value_or(0),
-        device.memory_bandwidth.value, simulator::bus_bandwidth(cost, ranks));
+  const models::Device& device = job.cluster->device;
+  const auto bus = [&](int ranks) {
+    return simulator::bus_bandwidth(
+        simulator::communication_cost(*job.cluster, &profile, simulator::Reading::stated, ranks),
+        ranks);
   };
-  return simulator::beside_another(*entry.beside_traffic, estimated(entry.solved_from),
-                                   estimated(job.ranks))
-      .value;
+  const simulator::Interference estimate = simulator::estimated_interference(
+      simulator::stated_losses(*effects), device.multiprocessors.value_or(0),
+      device.memory_bandwidth.value);
+  return simulator::calibrated_interference(estimate, entry.beside_traffic->value,
+                                            bus(entry.solved_from))
+      .beside(bus(job.ranks));
 }
 
 std::string command_of(const Work& work, const SourceParts& parts) {

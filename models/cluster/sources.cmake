@@ -1,5 +1,5 @@
 set(cluster_sources
-  cluster/catalog.cc cluster/catalog_file.cc cluster/cluster_figures.cc cluster/cluster_json.cc cluster/cluster_reader.cc
+  cluster/alike_slots.cc cluster/catalog.cc cluster/catalog_file.cc cluster/cluster_figures.cc cluster/cluster_json.cc cluster/cluster_reader.cc
   cluster/effects_reader.cc cluster/expenses_reader.cc
   cluster/fabric.cc cluster/link_rules.cc cluster/other_nic.cc cluster/part_reader.cc cluster/placement.cc cluster/simgrid_xml.cc)
 set(cluster_headers

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <utility>
 
 #include "models/base/interval.h"
+#include "models/cluster/alike_slots.h"
 #include "models/cluster/link_rules.h"
 
 namespace paceline::simulator {
@@ -145,6 +147,22 @@ Figure<BytesPerSecond> port_bandwidth(const models::Cluster& cluster, int ranks)
   return staged ? models::staged_bandwidth(bandwidth) : bandwidth;
 }
 
+// Where the job's ranks sit. A list by which they sit node by node is the default placement.
+void place(const models::Cluster& cluster, int ranks, CommunicationCost& cost) {
+  cost.placement = cluster.placement;
+  models::AlikeSlots alike = models::alike_slots(cluster);
+  cost.slow_nodes = std::move(alike.slow_nodes);
+  const auto listed = static_cast<int>(alike.slots.size());
+  const auto end = alike.slots.begin() + (ranks > 0 ? std::min(ranks, listed) : listed);
+  int rank = 0;
+  const auto is_in_its_place = [&rank](int slot) { return slot == rank++; };
+  if (std::all_of(alike.slots.begin(), end, is_in_its_place)) {
+    if (listed > 0) cost.placement = models::Placement::node_major;
+  } else {
+    cost.slots = std::move(alike.slots);
+  }
+}
+
 }  // namespace
 
 CommunicationCost communication_cost(const models::Cluster& cluster, const models::Profile* profile,
@@ -161,9 +179,7 @@ CommunicationCost communication_cost(const models::Cluster& cluster, const model
   cost.fabric = cluster.fabric;
   if (cluster.hop_latency)
     cost.fabric.hop_latency = read_figure(*cluster.hop_latency, reading, false);
-  cost.placement = cluster.placement;
-  cost.slots = cluster.slots;
-  cost.slow_nodes = cluster.slow_nodes;
+  place(cluster, ranks, cost);
   cost.platform = cluster.platform;
   cost.nodes = cluster.nodes;
   const Figure<BytesPerSecond> intra_bandwidth = port_bandwidth(cluster, ranks);

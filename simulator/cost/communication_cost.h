@@ -106,6 +106,8 @@ struct CommunicationCost {
 // same for all schedules: a ring's, which is what was measured. A cluster without NICs has the intra
 // link's cost in place of theirs.
 //
+// Listed slots are renumbered as far as links do not tell them apart (models/cluster/alike_slots.h).
+//
 // Where ranks of a node cannot reach each other, a port has 1/1.4 of the lane (link_rules.h), and a
 // byte of a message takes four of the memory's bandwidth: it is written by one device and read by
 // the other, while both have messages the other way, and DMA reaches about half of the peak. So a

@@ -25,6 +25,7 @@
 // (torch.backends.cudnn.allow_tf32, tf.config.experimental.enable_tensor_float_32_execution).
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,16 +43,39 @@ struct LayerTime {
   Seconds backward;
 };
 
+// How long a collective loads the device fully, as much as layers had beside them when their times
+// beside traffic were measured, or as any collective loads it at most. What is on its way for a time and
+// moves so many bytes (of a bucket, on the wire) loads it for
+//   min(time, max(least time, a_byte bytes))
+// of full load, spread evenly over its time. As it stands here, all the time.
+struct TrafficLoad {
+  double least = 1;          // share of full load of whatever is on its way
+  SecondsPerByte a_byte{0};  // full load for each byte
+
+  // In seconds, for inner loops.
+  [[nodiscard]] double full_s(double bytes, double time_s) const {
+    return std::min(time_s, std::max(least * time_s, a_byte.value() * bytes));
+  }
+  [[nodiscard]] Seconds full(Bytes bytes, Seconds time) const {
+    return Seconds{full_s(bytes.value(), time.value())};
+  }
+
+  bool operator==(const TrafficLoad&) const = default;
+};
+
 struct ComputeTimes {
   std::vector<LayerTime> layers;  // as NetworkWork::layers
-  // The times of layers while messages travel all the time, as calibrated. Where they are not known
-  // this is empty, and messages do not slow computation down.
+  // The times of layers under the full load of messages, as calibrated or as losses.h makes them. Where
+  // they are not known this is empty, and messages do not slow computation down.
   std::vector<LayerTime> beside_traffic = {};
+  // How much of that load a collective is.
+  TrafficLoad load = {};
   // Whether those hold only beside collectives that run as kernels of the device, and not beside
   // messages that hosts and copy engines move.
   bool beside_kernels_only = false;
-  // How many times as long layers take beside such a collective, where it was calibrated for all of
-  // them together. losses.h makes `beside_traffic` of it.
+  // How many times as long layers take beside a collective that moves all that the links of
+  // `calibrated_ranks` carry, where it was calibrated for all of them together. losses.h makes
+  // `beside_traffic` and `load` of it.
   std::optional<Figure<double>> beside_collectives = {};
   Seconds update;
   Provenance provenance = Provenance::predicted;

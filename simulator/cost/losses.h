@@ -4,12 +4,17 @@
 //    sigma (spread between ranks and jitter together), the slowest takes 1 + sigma E[max of p
 //    standard normals] of the mean.
 //  - Where `crowded_ranks` or more of a node compute, they slow each other down: `crowding`.
-//  - Computation beside a collective: a collective of bus bandwidth B takes a thread block for each
-//    of its channels, and moves 2.5 B bytes of memory a second (NVIDIA/nccl#1428). Compute-bound
-//    kernels lose the share s of multiprocessors, memory-bound ones the share h of the memory
-//    bandwidth, so that computation takes 1 + max(s / (1 - s), w h / (1 - h)) of its time for the
-//    share w of memory-bound time. A channel carries 11 GB/s, and there are at least two
-//    (NVIDIA/nccl#689: 2 for one NIC or PCIe, 16 for 190 GB/s; nccl#1225: 24 for 230 GB/s).
+//  - Computation beside a collective: a collective that moves B bytes of bus bandwidth a second keeps
+//    a thread block for each of its channels, and moves 2.5 B bytes of memory a second
+//    (NVIDIA/nccl#1428). Compute-bound kernels lose the share s of multiprocessors, memory-bound ones
+//    the share h of the memory bandwidth. Where w of the compute time is memory-bound, that is
+//    w / (1 - h + w h) of the time that it takes then, so that computation loses the share
+//    max(s, w h / (1 - h0 (1 - w))) of its speed: h0 = 0.36 stands for h there, as of NVLink, beside
+//    which slowdowns were measured, so that each byte takes the same whatever its rate. A channel
+//    carries 11 GB/s, and there are at least two (NVIDIA/nccl#689: 2 for one NIC or PCIe, 16 for
+//    190 GB/s; nccl#1225: 24 for 230 GB/s). B is what really moves: the bytes of the collective over its time. So a collective of n bytes that
+//    is on its way for T takes max(least T, a_byte n) of computation, and a faster link, which makes T
+//    shorter, never makes that more (Interference).
 //  - Each collective takes time to start.
 #pragma once
 
@@ -45,23 +50,44 @@ struct WaitingRanks {
 // The compute time of the slowest rank over that of a rank alone.
 [[nodiscard]] double waiting_factor(const Losses& losses, const WaitingRanks& ranks);
 
-// The time of computation beside a collective of the bus bandwidth, over its time alone, on a device
-// of so many multiprocessors and so much memory bandwidth.
-[[nodiscard]] double beside_collective(const Losses& losses, int multiprocessors,
-                                       BytesPerSecond memory, BytesPerSecond bus_bandwidth);
+// What a collective of kernels takes from the computation beside it. A collective of so many bytes of bus
+// bandwidth times time (bus_bytes()) that is on its way for so long takes the time that it would take to
+// compute what is not computed meanwhile:
+//   lost(bytes, time) = min(most time, max(least time, a_byte bytes))
+// That never falls as the time grows, so that a collective which a faster link ends sooner takes no more.
+struct Interference {
+  double least = 0;          // share of its speed that computation loses to any collective
+  SecondsPerByte a_byte{0};  // what each byte takes
+  double most = 0;           // share that a collective takes at most; at least `least`, below 1
 
-// Computation beside a collective as it was calibrated in one job, in another job: `there` and `here`
-// are beside_collective of both. A collective of less bus bandwidth takes as much less as the estimate
-// says, and one of more bandwidth takes what was calibrated.
-[[nodiscard]] Figure<double> beside_another(const Figure<double>& calibrated, double there,
-                                            double here);
+  [[nodiscard]] Seconds lost(Bytes bus_bytes, Seconds time) const;
+  // The share of its speed that computation loses beside a collective of the bus bandwidth.
+  [[nodiscard]] double share(BytesPerSecond bus_bandwidth) const;
+  // The time of computation beside such a collective over its time alone.
+  [[nodiscard]] double beside(BytesPerSecond bus_bandwidth) const;
+};
 
-// Compute times of the slowest rank: everything takes `waiting` of its time, and computation beside
-// a collective of kernels takes `beside` times as long, unless that was calibrated.
-[[nodiscard]] ComputeTimes slowed(ComputeTimes compute, double waiting, double beside);
+// As estimated for a device of so many multiprocessors and so much memory bandwidth; nothing where it
+// has no multiprocessors.
+[[nodiscard]] Interference estimated_interference(const Losses& losses, int multiprocessors,
+                                                  BytesPerSecond memory);
 
-// The bandwidth of a rank in a large all-reduce: that of the intra-node link, or of its node's NICs
-// where these are slower and the ranks are on several nodes.
+// As calibrated: computation takes `beside` of its time beside a collective of the bus bandwidth, and
+// beside others as much less or more as the estimate says. Where nothing is estimated there, the same
+// share is lost to each.
+[[nodiscard]] Interference calibrated_interference(const Interference& estimate, double beside,
+                                                   BytesPerSecond bus_bandwidth);
+
+// The bus bandwidth of an all-reduce of so many bytes times its time: what a rank sends of it in a ring.
+[[nodiscard]] Bytes bus_bytes(Bytes bytes, int ranks);
+
+// Compute times of the slowest of so many ranks: everything takes `waiting` of its time, and
+// collectives of kernels take from it what `interference` says, unless layers were calibrated beside
+// traffic.
+[[nodiscard]] ComputeTimes slowed(ComputeTimes compute, double waiting,
+                                  const Interference& interference, int ranks);
+
+// The bus bandwidth of a large all-reduce: that of the intra-node link, or of a node's NICs where these are slower and the ranks are on several nodes.
 [[nodiscard]] BytesPerSecond bus_bandwidth(const CommunicationCost& cost, int ranks);
 
 }  // namespace paceline::simulator

@@ -29,6 +29,12 @@ inline constexpr double most_followed_in_time = 75'000;
 // The same where the flow engine was asked for, and the row has no answer by another one: at most a
 // second.
 inline constexpr double most_followed_when_asked = 750'000;
+// The same for a row that was named, without an engine: half a minute at most.
+inline constexpr double most_followed_when_named = 12'000'000;
+// Whatever was asked for, buckets that travel together may have so many messages in one reading. The
+// flow engine keeps about 250 bytes for each, which makes 1 GB.
+inline constexpr double most_followed_together = 4'000'000;
+inline constexpr double bytes_of_a_followed_message = 250;
 // The same for messages that the step engine prepares for one schedule, at 10 to 20 million a second.
 inline constexpr std::int64_t most_prepared_in_time = 1'500'000;
 

@@ -27,7 +27,7 @@ class Changes {
         plan_(plan),
         sums_(element_sums(job.planning.network.gradients)),
         curve_cost_(sums_, models::element_size(job.planning.wire).value(), candidates.least,
-                    job.planning.aside, job.planning.slows),
+                    job.planning.aside, job.planning.slows, job.planning.clock.load),
         nearest_(job.planning, job.timers, only),
         is_by_clock_(job.clock_differs.empty() && plan.streams == 1 &&
                      plan.overlap == job.overlap) {
@@ -88,11 +88,10 @@ class Changes {
     if (!is_by_clock_) return curve_cost_(first, end);
     const std::int64_t elements = sums_[at(end)] - sums_[at(first)];
     const BucketTimer timer = job_.timers.timed.value_or(job_.timers.search);
-    const double time_s =
-        timer.time(schedule, static_cast<double>(elements) * models::element_size(plan_.wire))
-            .value();
+    const double bytes = static_cast<double>(elements) * models::element_size(plan_.wire).value();
+    const double time_s = timer.time(schedule, Bytes{bytes}).value();
     return {time_s + job_.planning.aside.at(elements, end - first),
-            job_.planning.slows ? time_s : 0};
+            job_.planning.slows ? job_.planning.clock.load.full_s(bytes, time_s) : 0};
   }
 
   // When the update starts, if the rest of the plan follows on this state.

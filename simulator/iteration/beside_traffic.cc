@@ -2,6 +2,7 @@
 #include "simulator/iteration/beside_traffic.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "models/base/error.h"
@@ -15,8 +16,8 @@ bool is_pass(const Task& task) {
 
 // Whether the task slows computation down.
 bool slows(const Task& task, const ComputeTimes& compute) {
-  const bool travels = task.kind == TaskKind::all_reduce ||
-                       task.kind == TaskKind::reduce_scatter || task.kind == TaskKind::all_gather;
+  const bool travels = task.kind == TaskKind::all_reduce || task.kind == TaskKind::reduce_scatter ||
+                       task.kind == TaskKind::all_gather;
   return travels && task.duration > Seconds{0} &&
          (task.runs_as_kernels || !compute.beside_kernels_only);
 }
@@ -24,7 +25,13 @@ bool slows(const Task& task, const ComputeTimes& compute) {
 struct Transfer {
   Seconds start;
   Seconds end;
+  double load = 1;  // while it is on its way, as a share of full load
 };
+
+Transfer transfer_of(const Task& task, Seconds start, const ComputeTimes& compute) {
+  return {start, start + task.duration,
+          compute.load.full(task.moved, task.duration) / task.duration};
+}
 
 bool starts_before(const Transfer& a, const Transfer& b) {
   return a.start < b.start;
@@ -40,7 +47,7 @@ std::vector<Transfer> transfers_before(const IterationDag& dag, const SteadyIter
     if (!slows(task, compute)) continue;
     for (int before = 1; before <= iterations; ++before) {
       const Seconds start = steady.start[i] - static_cast<double>(before) * steady.period;
-      all.push_back({start, start + task.duration});
+      all.push_back(transfer_of(task, start, compute));
     }
   }
   std::sort(all.begin(), all.end(), starts_before);
@@ -75,7 +82,7 @@ class Sweep {
     const auto t = static_cast<std::size_t>(task);
     finish_[t] = start + duration;
     if (!slows(dag_.tasks()[t], compute_)) return;
-    const Transfer transfer{start, finish_[t]};
+    const Transfer transfer = transfer_of(dag_.tasks()[t], start, compute_);
     transfers_.insert(
         std::upper_bound(transfers_.begin(), transfers_.end(), transfer, starts_before), transfer);
   }
@@ -85,23 +92,38 @@ class Sweep {
   [[nodiscard]] Seconds stretched(Seconds start, Seconds alone, Seconds beside) {
     std::erase_if(transfers_, [start](const Transfer& t) { return t.end <= start; });
     if (alone <= Seconds{0} || beside <= Seconds{0}) return alone;
-    const double speed = alone / beside;
+    const double most_lost = 1 - alone / beside;  // of its speed, under full load
     Seconds now = start;
     Seconds left = alone;  // of work, at full speed
-    for (const Transfer& transfer : transfers_) {
-      if (transfer.end <= now) continue;
-      const Seconds quiet = std::clamp(transfer.start - now, Seconds{0}, left);
-      now += quiet;
-      left -= quiet;
-      const Seconds busy = std::min(left / speed, transfer.end - now);
-      now += busy;
-      left -= busy * speed;
-      if (left <= Seconds{0}) break;
+    while (left > Seconds{0}) {
+      const Stretch stretch = stretch_from(now);
+      const double speed = 1 - most_lost * stretch.load;
+      if (!stretch.end || left <= speed * (*stretch.end - now)) return now + left / speed - start;
+      left -= speed * (*stretch.end - now);
+      now = *stretch.end;
     }
-    return now + std::max(Seconds{0}, left) - start;
+    return now - start;
   }
 
  private:
+  // A stretch of time with the same transfers on their way; without an end, if none follows.
+  struct Stretch {
+    double load = 0;  // at most 1
+    std::optional<Seconds> end = {};
+  };
+  [[nodiscard]] Stretch stretch_from(Seconds now) const {
+    Stretch stretch;
+    for (const Transfer& transfer : transfers_) {
+      if (transfer.end <= now) continue;
+      const bool is_on_its_way = transfer.start <= now;
+      const Seconds changes = is_on_its_way ? transfer.end : transfer.start;
+      stretch.end = std::min(stretch.end.value_or(changes), changes);
+      if (!is_on_its_way) break;  // the others start later
+      stretch.load = std::min(1.0, stretch.load + transfer.load);
+    }
+    return stretch;
+  }
+
   const IterationDag& dag_;
   const SteadyIteration& steady_;
   const ComputeTimes& compute_;
@@ -126,8 +148,8 @@ std::vector<LayerTime> layers_beside_traffic(const IterationDag& dag, const Stea
     }
     const auto layer = static_cast<std::size_t>(task.index);
     const auto pass = task.kind == TaskKind::forward ? &LayerTime::forward : &LayerTime::backward;
-    layers[layer].*pass = sweep.stretched(start, compute.layers[layer].*pass,
-                                          compute.beside_traffic[layer].*pass);
+    layers[layer].*pass =
+        sweep.stretched(start, compute.layers[layer].*pass, compute.beside_traffic[layer].*pass);
     sweep.finish(i, start, layers[layer].*pass);
   }
   return layers;

@@ -4,9 +4,14 @@
 //
 // On a GPU, kernels of a collective take multiprocessors and memory from it (simulator/cost/losses.h).
 //
-// The rule: while at least one all-reduce is on its way, a pass goes on at (time alone / time
-// beside traffic) of its speed, and at full speed otherwise. So a pass of time a alone and b beside
-// traffic that has traffic for c of its time takes a + c (1 - a / b).
+// The rule: under full load, a pass goes on at (time alone / time beside traffic) of its speed, at full
+// speed where nothing is on its way, and in between under a part of the load, which is the sum of those
+// of all collectives that are on their way, at most 1 (TrafficLoad in compute_time.h: where layers were
+// measured beside traffic, whatever is on its way is the full load). So a pass of time a alone and b
+// beside traffic that has a load of x for c of its time takes a + c x (1 - a / b).
+//
+// A collective that is on its way for T takes full(bytes, T) (1 - a / b) of computation if all of it
+// is beside passes, which grows with T. Of two links, that on which it ends sooner takes no more.
 #pragma once
 
 #include <vector>

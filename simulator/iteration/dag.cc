@@ -121,6 +121,8 @@ int IterationDag::add_packed(const PackedCollective& collective, TaskKind kind, 
     if (duration <= Seconds{0}) continue;
     const int task = add(part, Resource::communication, 0, duration);
     tasks_.back().runs_as_kernels = part == kind;
+    // A reduce-scatter or an all-gather is half of an all-reduce.
+    if (part == kind) tasks_.back().moved = collective.bytes / 2;
     depend(ready, task);
     ready = task;
   }
@@ -222,6 +224,7 @@ void IterationDag::add_communication(const models::NetworkWork& network, const m
       const int task = add(kind, Resource::communication, bucket, duration);
       tasks_.back().stream = on;
       tasks_.back().runs_as_kernels = kind == TaskKind::all_reduce && by_kernels;
+      if (kind == TaskKind::all_reduce) tasks_.back().moved = plan.bytes(plan.buckets[b]);
       depend(last, task);
       last = task;
     }
@@ -241,12 +244,16 @@ int IterationDag::add_served(const models::Plan& plan, const std::vector<ServedP
                              int bucket, int ready, std::size_t position) {
   const int first_lane = first_lane_stream(plan);
   const auto push = push_before_request(phases);
+  const Bytes moved = plan.bytes(plan.buckets[static_cast<std::size_t>(bucket)]) /
+                      static_cast<double>(std::max<std::ptrdiff_t>(
+                          1, std::ranges::count(phases, true, &ServedPhase::runs_as_kernels)));
   for (std::size_t i = 0; i < phases.size() && !phases[i].after_all; ++i) {
     std::vector<int> lanes;
     for (const Occupied& occupied : phases[i].lanes) {
       lanes.push_back(add(TaskKind::all_reduce, Resource::communication, bucket, occupied.time));
       tasks_.back().stream = first_lane + occupied.lane;
       tasks_.back().runs_as_kernels = phases[i].runs_as_kernels;
+      tasks_.back().moved = moved;
       depend(ready, lanes.back());
     }
     if (push == i) pushes_[position] = lanes.front();

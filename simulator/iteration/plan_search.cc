@@ -32,7 +32,8 @@ PlanSearch::PlanSearch(const TuningJob& job, const Candidates& candidates,
       library_(candidates.library),
       sums_(element_sums(job.planning.network.gradients)),
       element_bytes_(models::element_size(job.planning.wire).value()),
-      cost_(sums_, element_bytes_, candidates.least, job.planning.aside, job.planning.slows),
+      cost_(sums_, element_bytes_, candidates.least, job.planning.aside, job.planning.slows,
+            job.planning.clock.load),
       nearest_(job.planning, job.timers, only) {
   for (const models::PlannedSchedule& schedule : candidates.schedules)
     all_reduces_.push_back(&schedule);
@@ -141,7 +142,9 @@ double PlanSearch::estimate_s(const Cut& cut) {
     stream = std::max(std::max(stream, ready_s) + bucket_s, links_s);
     taken_s[i % streams] += bucket_s;
     bytes_s += moves_s;
-    if (job_.planning.slows) traffic_s += streams == 1 ? time_s : moves_s;
+    if (job_.planning.slows)
+      traffic_s += clock.load.full_s(static_cast<double>(all) * element_bytes_,
+                                     streams == 1 ? time_s : moves_s);
     circle_s =
         std::max(circle_s, clock.ready_s[at(end - 1)] - clock.forward_s[at(end - 1)] + bucket_s);
   }

@@ -67,6 +67,13 @@ double followed_alone(const models::Plan& plan, const CommunicationCost& cost) {
   return readings * followed;
 }
 
+FollowingTakesTooMuch takes_too_much(double followed) {
+  return {fmt::format("its buckets travel together, and that takes {:.2g} million messages to "
+                      "follow, in {:.2g} GB of memory",
+                      followed / 1e6, followed / readings * bytes_of_a_followed_message / 1e9),
+          "choose fewer ranks, or fewer and larger buckets by --theta"};
+}
+
 bool is_allowed(EngineKind asked, EngineKind kind) {
   return asked == EngineKind::automatic || asked == kind;
 }
@@ -93,8 +100,9 @@ TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine, Ha
         network_engine_kind(engine.kind(), schedules, engine.cost()) == EngineKind::executor;
     if (by_executor) return {Beside::buckets_behind, EngineKind::executor};
     if (plan.streams > 1 && plan.buckets.size() > 1) {
-      const double followed = is_limited ? followed_together(plan, engine.cost()) : 0;
-      if (followed > most_followed)
+      const double followed = followed_together(plan, engine.cost());
+      if (followed > readings * most_followed_together) throw takes_too_much(followed);
+      if (is_limited && followed > most_followed)
         throw takes_long("its buckets travel together, and that", followed);
       return {Beside::other_buckets, network_engine_kind(engine.kind(), schedules, engine.cost())};
     }
@@ -105,9 +113,9 @@ TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine, Ha
   }
   if (plan.k_fac() != nullptr && plan.ranks > 1)
     method.engine = engine.engine(k_fac_collective("reduce-scatter", plan.ranks));
-  if (!is_limited || method.engine != EngineKind::flow) return method;
+  if ((is_asked_for && !is_limited) || method.engine != EngineKind::flow) return method;
   const double followed = followed_alone(plan, engine.cost());
-  if (followed <= most_followed) return method;
+  if (followed <= (is_limited ? most_followed : most_followed_when_named)) return method;
   if (is_asked_for) throw takes_long("it", followed);
   return {Beside::nothing, EngineKind::step, followed};
 }

@@ -30,6 +30,12 @@ class FollowingTakesLong : public TooManyMessages {
   using TooManyMessages::TooManyMessages;
 };
 
+// Whatever was asked for: there is not enough memory for the messages of all buckets at once.
+class FollowingTakesTooMuch : public TooManyMessages {
+ public:
+  using TooManyMessages::TooManyMessages;
+};
+
 // Chooses by these rules, in this order:
 //  1. No schedule travels (one rank, or a library's own all-reduces or servers only): there is nothing to
 //     follow, and a library's model times its all-reduces.
@@ -41,9 +47,10 @@ class FollowingTakesLong : public TooManyMessages {
 //  4. Else nothing, by the most detailed of the engines that the schedules need. A plan of K-FAC has
 //     its ring reduce-scatter and all-gather in the place of schedules.
 // In haste, the step engine takes the place of a flow engine that rule 4 chose where the plan has too
-// many messages to follow. Rule 3 has no such substitute, nor has an engine that was asked for.
+// many messages to follow; otherwise where it has more than most_followed_when_named. Rule 3 has no such substitute, nor has an engine that was asked for.
 // Throws InputError as network_engine_kind() does; FollowingTakesLong in haste where there are too many
-// messages and no substitute; TooManyMessages where a schedule is too large for its engine.
+// messages and no substitute; FollowingTakesTooMuch where rule 3 has more than most_followed_together;
+// TooManyMessages where a schedule is too large for its engine.
 [[nodiscard]] TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine,
                                          Haste haste = Haste::none);
 

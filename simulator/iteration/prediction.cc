@@ -14,6 +14,7 @@
 #include "simulator/cost/losses.h"
 #include "simulator/engine/effort.h"
 #include "simulator/engine/prepared_schedules.h"
+#include "simulator/iteration/better_links.h"
 #include "simulator/iteration/bucket_times.h"
 #include "simulator/iteration/plan_timing.h"
 #include "simulator/iteration/predictor_setting.h"
@@ -174,10 +175,9 @@ Predictor::Setting& Predictor::setting(int ranks, Reading reading) {
                                effects()};
   const CommunicationCost cost =
       communication_cost(request_.cluster, request_.profile, reading, ranks);
-  const ComputeTimes alone = with_beside_of(
+  const ComputeTimes alone =
       accumulated(compute_times(request, request_.compute_is_exact ? Reading::stated : reading),
-                  request_.accumulate),
-      cost, ranks);
+                  request_.accumulate);
   const std::int64_t most_messages =
       request_.haste != Haste::none ? most_prepared_in_time : most_prepared_messages;
   settings_.push_back(std::make_shared<Setting>(
@@ -199,22 +199,24 @@ const models::Effects* Predictor::effects() const {
   return effects_of(request_.cluster, request_.profile, request_.compute_is_exact);
 }
 
-double Predictor::estimated_beside(const CommunicationCost& cost, int ranks) const {
-  const models::Device& device = request_.cluster.device;
-  return beside_collective(stated_losses(*effects()), device.multiprocessors.value_or(0),
-                           device.memory_bandwidth.value, bus_bandwidth(cost, ranks));
+BytesPerSecond Predictor::calibrated_bus(const ComputeTimes& alone, const CommunicationCost& cost,
+                                         int ranks) const {
+  if (alone.calibrated_ranks == 1) return bus_bandwidth(cost, ranks);
+  return bus_bandwidth(communication_cost(request_.cluster, request_.profile, Reading::stated,
+                                          alone.calibrated_ranks),
+                       alone.calibrated_ranks);
 }
 
-ComputeTimes Predictor::with_beside_of(ComputeTimes alone, const CommunicationCost& cost,
-                                       int ranks) const {
-  if (!alone.beside_collectives || alone.calibrated_ranks == 1 || effects() == nullptr)
-    return alone;
-  const CommunicationCost there = communication_cost(request_.cluster, request_.profile,
-                                                     Reading::stated, alone.calibrated_ranks);
-  alone.beside_collectives =
-      beside_another(*alone.beside_collectives, estimated_beside(there, alone.calibrated_ranks),
-                     estimated_beside(cost, ranks));
-  return alone;
+Interference Predictor::interference(const ComputeTimes& alone, const CommunicationCost& cost,
+                                     int ranks) const {
+  const models::Device& device = request_.cluster.device;
+  Interference estimate;
+  if (effects() != nullptr && cost.platform == nullptr)
+    estimate = estimated_interference(stated_losses(*effects()), device.multiprocessors.value_or(0),
+                                      device.memory_bandwidth.value);
+  if (!alone.beside_collectives) return estimate;
+  return calibrated_interference(estimate, alone.beside_collectives->value,
+                                 calibrated_bus(alone, cost, ranks));
 }
 
 // Where the request has a spread of its own, ranks differ by that alone.
@@ -232,10 +234,10 @@ ComputeTimes Predictor::slowest(const ComputeTimes& alone, const CommunicationCo
                                 int ranks) const {
   if (ranks == 1) return alone;
   const std::optional<models::Effects> effects = effects_of_ranks();
-  if (!effects) return slowed(alone, 1, 1);
-  const Losses losses = stated_losses(*effects);
-  return slowed(alone, waiting_factor(losses, {ranks, request_.cluster.ranks_per_node}),
-                estimated_beside(cost, ranks));
+  const double waiting =
+      effects ? waiting_factor(stated_losses(*effects), {ranks, request_.cluster.ranks_per_node})
+              : 1;
+  return slowed(alone, waiting, interference(alone, cost, ranks), ranks);
 }
 
 Predictor::Setting& Predictor::setting(const models::Strategy& strategy, int ranks,
@@ -448,6 +450,8 @@ StrategyPrediction Predictor::predict(models::Plan plan, std::optional<ChosenThr
   prediction.by_library_model = strategy.library() == models::Library::nccl &&
                                 stated.curve_of(models::Library::nccl) == nullptr;
   prediction.timed_by = at_stated.timed_by;
+  prediction.better_links_may_slow =
+      why_better_links_may_slow(plan, at_stated.method, prediction.by_library_model);
   if (!at_stated.buckets.empty()) prediction.k_fac = at_stated.buckets.front().k_fac;
   prediction.compute_source = at_stated.compute_source;
   prediction.engine = at_stated.method.engine;
@@ -476,6 +480,8 @@ std::variant<StrategyPrediction, LeftOut> Predictor::row(const models::Strategy&
   } catch (const FollowingTakesLong& error) {
     return LeftOut{std::string(strategy.name), request_.wire, error.problem(),
                    fmt::format("--strategy {} asks for it", strategy.name)};
+  } catch (const FollowingTakesTooMuch& error) {
+    return LeftOut{std::string(strategy.name), request_.wire, error.problem(), error.remedy()};
   } catch (const TooManyMessages& error) {
     // The flow engine follows fewer messages than are prepared in time, and the step engine times
     // more of them.

@@ -20,6 +20,7 @@
 #include "models/plan/strategy.h"
 #include "models/profile/profile.h"
 #include "simulator/cost/device_memory.h"
+#include "simulator/cost/losses.h"
 #include "simulator/cost/nccl_tables.h"
 #include "simulator/iteration/dag.h"
 #include "simulator/iteration/sampled_interval.h"
@@ -123,10 +124,12 @@ struct StrategyPrediction {
   // (engine/nccl_practice.h).
   std::string timed_by;
   bool by_library_model = false;  // another program's model (NCCL's) chose and timed, in part
-  bool converged = true;          // whether a steady state was reached
-  DeviceMemory memory;            // that a rank needs, with an optimizer of one state (momentum)
-  bool fits = true;               // the memory is at most the device's
-  int largest_batch = 0;          // per rank, with which the memory would be at most the device's
+  // Why better links may make the row slower (better_links.h); empty where they do not.
+  std::string better_links_may_slow;
+  bool converged = true;  // whether a steady state was reached
+  DeviceMemory memory;    // that a rank needs, with an optimizer of one state (momentum)
+  bool fits = true;       // the memory is at most the device's
+  int largest_batch = 0;  // per rank, with which the memory would be at most the device's
   std::optional<StragglerPrediction> stragglers;  // where they were asked for
   std::optional<KfacTimes> k_fac;                 // of the strategy k-fac
   // The run behind the stated value, from which a timeline is made.
@@ -237,11 +240,12 @@ class Predictor {
   // How many times as long as stated the slowest rank computes in each of so many sampled states; 1
   // where the request has no stragglers.
   [[nodiscard]] std::vector<double> slowest_ranks(int states) const;
-  // beside_collective of the stated effects, in a job of so many ranks.
-  [[nodiscard]] double estimated_beside(const CommunicationCost& cost, int ranks) const;
-  // What was calibrated beside collectives of another number of ranks, beside those of this job.
-  [[nodiscard]] ComputeTimes with_beside_of(ComputeTimes alone, const CommunicationCost& cost,
-                                            int ranks) const;
+  // The bus bandwidth beside which computation was calibrated, in a job of so many ranks.
+  [[nodiscard]] BytesPerSecond calibrated_bus(const ComputeTimes& alone,
+                                              const CommunicationCost& cost, int ranks) const;
+  // What a collective takes from computation by the stated effects, or as it was calibrated.
+  [[nodiscard]] Interference interference(const ComputeTimes& alone, const CommunicationCost& cost,
+                                          int ranks) const;
   [[nodiscard]] ComputeTimes slowest(const ComputeTimes& alone, const CommunicationCost& cost,
                                      int ranks) const;
   // Whether the request's stragglers are among the ranks, if it has any.

@@ -139,6 +139,8 @@ Json json_of(const StrategyPrediction& row) {
       {"provenance", "predicted"},
       {"timed_by", row.timed_by},
       {"messages_not_followed", row.not_followed},
+      {"better_links_may_slow",
+       row.better_links_may_slow.empty() ? Json(nullptr) : Json(row.better_links_may_slow)},
       {"compute_source", row.compute_source}};
   json.update(others);
   if (row.k_fac) json["k_fac"] = k_fac_json(*row.k_fac);

@@ -60,7 +60,8 @@ class Sampler {
         ranks_(iteration.ranks, iteration.ranks_per_node),
         calibrated_(iteration.calibrated_ranks, iteration.ranks_per_node),
         stated_waiting_(waiting_factor(stated_losses(iteration.effects), calibrated_)),
-        buckets_(iteration.buckets.stated) {}
+        buckets_(iteration.buckets.stated),
+        lost_(buckets_.size()) {}
 
   [[nodiscard]] SampledWorld world(const Draw& draw) const {
     const Losses losses = losses_of(draw);
@@ -69,22 +70,28 @@ class Sampler {
     return {.compute = sampled(1, it_.fast_compute, it_.slow_compute, draw.compute) *
                        waiting_factor(losses, ranks_) * stated_waiting_ /
                        waiting_factor(losses, calibrated_),
-            .beside = beside(draw, losses),
+            .interference = interference(draw, losses),
             .links = draw.links,
             .launch = losses.collective_launch};
   }
   // The period of the sketch.
   [[nodiscard]] double period(const SampledWorld& world) {
     set_buckets(world.links, world.launch);
-    return it_.sketch.period(world.compute, world.beside, buckets_).value();
+    for (std::size_t i = 0; i < buckets_.size(); ++i)
+      lost_[i] = world.interference.lost(bus_bytes(it_.moved[i], it_.ranks), buckets_[i]);
+    return it_.sketch.period(world.compute, buckets_, lost_).value();
   }
 
  private:
-  // Compute time beside a collective over that alone.
-  [[nodiscard]] double beside(const Draw& draw, const Losses& losses) const {
-    if (!it_.by_kernels) return 1;
-    if (it_.calibrated_beside) return std::max(1.0, sampled(*it_.calibrated_beside, draw.slowdown));
-    return beside_collective(losses, it_.multiprocessors, it_.memory, it_.bus_bandwidth);
+  [[nodiscard]] Interference interference(const Draw& draw, const Losses& losses) const {
+    if (!it_.by_kernels || it_.ranks == 1) return {};
+    const auto estimated = [&](const Losses& of) {
+      return estimated_interference(of, it_.multiprocessors, it_.memory);
+    };
+    if (!it_.calibrated_beside) return estimated(losses);
+    return calibrated_interference(estimated(stated_losses(it_.effects)),
+                                   sampled(*it_.calibrated_beside, draw.slowdown),
+                                   it_.calibrated_bus);
   }
 
   [[nodiscard]] Losses losses_of(const Draw& draw) const {
@@ -116,6 +123,7 @@ class Sampler {
   WaitingRanks calibrated_;
   double stated_waiting_;
   std::vector<Seconds> buckets_;  // of the sample
+  std::vector<Seconds> lost_;     // what each takes from computation
 };
 
 // The factors, each with its own draw of what is unexplained.

@@ -45,10 +45,12 @@ struct UncertainIteration {
   int calibrated_ranks = 1;  // of which the compute time is known
   int ranks_per_node = 1;
   int multiprocessors = 0;
-  BytesPerSecond memory;         // bandwidth
-  BytesPerSecond bus_bandwidth;  // 0 on one rank
-  // Compute time beside collectives over that alone, in place of the estimate of losses.h.
+  BytesPerSecond memory;     // bandwidth
+  std::vector<Bytes> moved;  // by each bucket (Task::moved)
+  // Compute time beside collectives over that alone, in place of the estimate of losses.h, and their bus
+  // bandwidth.
   std::optional<Figure<double>> calibrated_beside = {};
+  BytesPerSecond calibrated_bus{0};
   bool by_kernels = true;  // whether collectives run as kernels of the device (dag.h)
   double exposed = 0;      // exposed communication over the iteration time
   // How many times as long as in a state without stragglers the slowest rank computes, in each of the
@@ -105,10 +107,10 @@ struct IterationSpread {
 
 // One state of the world.
 struct SampledWorld {
-  double compute = 1;  // compute time over that of a rank alone
-  double beside = 1;   // compute time beside a collective over that alone
-  double links = 0;    // how slow links are, in standard deviations
-  Seconds launch;      // of one collective
+  double compute = 1;         // compute time over that of a rank alone
+  Interference interference;  // of a collective with computation
+  double links = 0;           // how slow links are, in standard deviations
+  Seconds launch;             // of one collective
 };
 struct SampledWorlds {
   SampledWorld stated;

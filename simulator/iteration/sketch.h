@@ -2,9 +2,8 @@
 // recurrence. It takes about a microsecond where the DAG takes a hundred, so that an interval can
 // be had by sampling what is not known.
 //
-// Layers run backward one after the other; while a collective is on its way, computation takes
-// `beside` times as long. A bucket starts when its last gradient is there and the bucket before it
-// is done. The sketch knows nothing of input, streams beside the first and shared links, so a
+// Layers run backward one after the other; a collective that is on its way beside them takes some of
+// their time. A bucket starts when its last gradient is there and the bucket before it is done. The sketch knows nothing of input, streams beside the first and shared links, so a
 // prediction takes only the ratio of two sketches from it.
 #pragma once
 
@@ -22,21 +21,17 @@ class IterationSketch {
   IterationSketch(const models::NetworkWork& network, const models::Plan& plan,
                   const ComputeTimes& compute);
 
-  // The period if computation takes `compute_factor` of its time, `beside` times more while a
-  // collective is on its way, and bucket i takes buckets[i]. O(layers + buckets).
-  [[nodiscard]] Seconds period(double compute_factor, double beside,
-                               std::span<const Seconds> buckets) const;
+  // The period if computation takes `compute_factor` of its time, and bucket i takes buckets[i] of the
+  // communication stream and lost[i] of the computation that is beside all of it, which is no more
+  // than buckets[i]. By the recurrence of simulator/planner/stream_clock.h. O(buckets).
+  [[nodiscard]] Seconds period(double compute_factor, std::span<const Seconds> buckets,
+                               std::span<const Seconds> lost) const;
 
  private:
-  // A stretch of the backward pass, and how many buckets may start at its end.
-  struct Stretch {
-    Seconds time;
-    int buckets = 0;
-  };
   models::Overlap overlap_;
-  Seconds forward_;
+  Seconds computed_;  // the end of the backward pass, if nothing travels
   Seconds update_;
-  std::vector<Stretch> backward_;
+  std::vector<Seconds> ready_;  // when each bucket may start, if nothing travels
 };
 
 }  // namespace paceline::simulator

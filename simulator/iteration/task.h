@@ -18,7 +18,9 @@ struct Task {
       0;  // of the layer (forward, backward) or of the bucket (cast ... unpack, per-bucket update)
   Seconds duration = {};
   int stream = 0;  // of the communication streams
-  bool runs_as_kernels = false;  // a transfer that kernels of the device do, not a host or copy engine
+  bool runs_as_kernels =
+      false;       // a transfer that kernels of the device do, not a host or copy engine
+  Bytes moved{0};  // by a transfer: of a bucket whose all-reduce moves as much
 };
 
 // `to` starts when `from` is done: in the same iteration, or `lag` iterations before; at most 2.

@@ -22,7 +22,7 @@ struct TimingMethod {
 
 // Whether a row may take long.
 enum class Haste {
-  none,     // whatever it takes
+  none,     // whatever it takes, up to most_followed_when_named (effort.h)
   in_time,  // no more messages than effort.h allows a row of a table that answers at once, unless an
             // engine was asked for
   in_time_by_any_engine,  // the same, and a flow engine that was asked for is not made to follow more

@@ -24,7 +24,8 @@ class Tuner {
         sums_(element_sums(job.planning.network.gradients)),
         element_bytes_(models::element_size(job.planning.wire).value()),
         candidates_(make_candidates(job.planning, job.timers, request.all_reduces)),
-        cost_(sums_, element_bytes_, candidates_.least, job.planning.aside, job.planning.slows) {}
+        cost_(sums_, element_bytes_, candidates_.least, job.planning.aside, job.planning.slows,
+              job.planning.clock.load) {}
 
   TunedPlan tune() {
     const FusionOptimum optimum = optimal_fusion(job_.planning.clock, cost_);
@@ -162,7 +163,7 @@ class Tuner {
     const Seconds at_least = computed();
     if (job.ranks == 1 || job_.overlap == models::Overlap::priority) return at_least;
     const BucketAside none{job.aside.fixed_s, 0, 0};
-    const IntervalCost cost(sums_, element_bytes_, any, none, job.slows);
+    const IntervalCost cost(sums_, element_bytes_, any, none, job.slows, job.clock.load);
     const int count = static_cast<int>(sums_.size()) - 1;
     if (overlaps_iterations())
       return std::max(at_least,

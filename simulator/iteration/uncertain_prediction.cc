@@ -99,6 +99,9 @@ auto Predictor::with_uncertain(const StrategyRun& stated, const TimeSpent& spent
   const auto totals_at = [&](Reading reading) {
     return totals(buckets_alone(stated.plan, stated.method, setting_at(reading)));
   };
+  std::vector<Bytes> moved;
+  for (const models::Bucket& bucket : stated.plan.buckets)
+    moved.push_back(stated.plan.bytes(bucket));
   const IterationSketch sketch(request_.network, stated.plan, alone);
   const models::Effects effects = *effects_of_ranks();
   const models::Device& device = request_.cluster.device;
@@ -113,8 +116,10 @@ auto Predictor::with_uncertain(const StrategyRun& stated, const TimeSpent& spent
       .ranks_per_node = request_.cluster.ranks_per_node,
       .multiprocessors = device.multiprocessors.value_or(0),
       .memory = device.memory_bandwidth.value,
-      .bus_bandwidth = bus_bandwidth(setting_at(Reading::stated).engine.cost(), request_.ranks),
+      .moved = moved,
       .calibrated_beside = alone.beside_collectives,
+      .calibrated_bus =
+          calibrated_bus(alone, setting_at(Reading::stated).engine.cost(), request_.ranks),
       .by_kernels = runs_as_kernels(stated.plan),
       .exposed = spent.exposed_communication / stated.steady.period,
       .seed = request_.sampling_seed});

@@ -15,19 +15,23 @@ WorldPlanner::WorldPlanner(const models::Plan& like, const ReadJob& stated, cons
                            std::span<const std::string> only)
     : like_(like),
       network_(stated.planning.network),
+      element_bytes_(models::element_size(like.wire).value()),
       clock_(stated.planning.clock),
       stated_world_(world),
       sums_(element_sums(network_.gradients)),
-      stated_(sums_, models::element_size(like.wire).value(), stated, only),
-      fast_(sums_, models::element_size(like.wire).value(), fast, only),
-      slow_(sums_, models::element_size(like.wire).value(), slow, only) {}
+      stated_(sums_, element_bytes_, stated, only),
+      fast_(sums_, element_bytes_, fast, only),
+      slow_(sums_, element_bytes_, slow, only) {}
 
 models::Plan WorldPlanner::plan_of(const SampledWorld& world) const {
   const double slower = world.compute / stated_world_.compute;
   StreamClock clock = clock_;
   for (double& ready_s : clock.ready_s) ready_s *= slower;
   clock.computed_s *= slower;
-  if (clock.slowing > 0) clock.slowing = 1 - 1 / std::max(1.0, world.beside);
+  const Interference& interference = world.interference;
+  clock.slowing = clock.slowing > 0 ? interference.most : 0;
+  clock.load = {};  // `lost` has it
+  const double most = std::max(clock.slowing, 1e-300);
 
   const Costs& end = world.links < 0 ? fast_ : slow_;
   const double reach = std::abs(world.links) / normal_reach;
@@ -41,9 +45,14 @@ models::Plan WorldPlanner::plan_of(const SampledWorld& world) const {
     // The same least time as that of sampled buckets.
     constexpr double least = 0.5;
     const double at_least_s = least * at_fast(first, last).stream_s;
+    const Seconds travels{
+        std::max(0.0, here.traffic_s + reach * (there.traffic_s - here.traffic_s))};
+    const Bytes moved{static_cast<double>(sums_[static_cast<std::size_t>(last)] -
+                                          sums_[static_cast<std::size_t>(first)]) *
+                      element_bytes_};
     return BucketCost{
         std::max(at_least_s, here.stream_s + reach * (there.stream_s - here.stream_s)) + launch_s,
-        std::max(0.0, here.traffic_s + reach * (there.traffic_s - here.traffic_s))};
+        interference.lost(bus_bytes(moved, like_.ranks), travels).value() / most};
   };
   const FusionOptimum optimum = optimal_fusion(clock, cost);
 

@@ -42,6 +42,7 @@ class WorldPlanner {
           element_bytes_(element_bytes),
           aside_(job.planning.aside),
           slows_(job.planning.slows) {}
+    // With the times of all-reduces as their traffic.
     [[nodiscard]] IntervalCost cost() const {
       return {*sums_, element_bytes_, candidates.least, aside_, slows_};
     }
@@ -56,6 +57,7 @@ class WorldPlanner {
 
   const models::Plan& like_;
   const models::NetworkWork& network_;
+  double element_bytes_;
   StreamClock clock_;
   SampledWorld stated_world_;
   std::vector<std::int64_t> sums_;

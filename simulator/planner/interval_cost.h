@@ -39,19 +39,20 @@ struct BucketAside {
 class IntervalCost {
  public:
   IntervalCost(const std::vector<std::int64_t>& sums, double element_bytes, const SizeCurve& curve,
-               const BucketAside& aside, bool slows)
+               const BucketAside& aside, bool slows, const TrafficLoad& load = {})
       : sums_(sums.data()),
         curve_(&curve),
         element_bytes_(element_bytes),
         aside_(aside),
-        slows_(slows) {}
+        slows_(slows),
+        load_(load) {}
 
   [[nodiscard]] BucketCost operator()(int first, int end) const {
     const std::int64_t elements = sums_[end] - sums_[first];
     const double bytes = static_cast<double>(elements) * element_bytes_;
     piece_ = curve_->find(bytes, piece_);
     const double time_s = (*curve_)[piece_].at(bytes);
-    return {time_s + aside_.at(elements, end - first), slows_ ? time_s : 0};
+    return {time_s + aside_.at(elements, end - first), slows_ ? load_.full_s(bytes, time_s) : 0};
   }
   // The piece's `which` for the bucket.
   [[nodiscard]] int which(int first, int end) const {
@@ -65,6 +66,7 @@ class IntervalCost {
   double element_bytes_;
   BucketAside aside_;
   bool slows_;
+  TrafficLoad load_;
   mutable std::size_t piece_ = 0;
 };
 

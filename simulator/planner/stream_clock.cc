@@ -34,6 +34,7 @@ StreamClock stream_clock(const models::NetworkWork& network, const ComputeTimes&
   if (beside <= 0) return clock;
   const double speed = alone / beside;
   clock.slowing = std::max(0.0, 1 - speed);
+  clock.load = compute.load;
   constexpr double alike = 1e-12;
   for (std::size_t i = 0; i < compute.layers.size(); ++i) {
     const double other = compute.beside_traffic[i].backward.value() * speed;

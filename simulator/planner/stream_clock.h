@@ -6,11 +6,12 @@
 // (simulator/iteration/beside_traffic.h). Where all layers lose the same share c, a state after some
 // buckets is
 //   f  when the stream is done with them, counted from the start of the forward pass
-//   B  how long traffic has slowed computation so far
+//   B  how long traffic has slowed computation so far, in time under full load
 // and a gradient that is there at r if nothing travels is there at r + c B. The next bucket takes
-// `stream` of the stream, of which `traffic` slows computation:
+// `stream` of the stream, in which it is `traffic` of full load (TrafficLoad), which is no longer:
 //   f' = max(f, r + c B) + stream,  B' = B + traffic.
-// Both grow with both, so that of two states the one that is less in both is never worse. With C the
+// Both grow with both, so that of two states the one that is less in both is never worse. Both also grow
+// with the time of each all-reduce, and so does the period: a faster link makes no plan slower. With C the
 // end of the backward pass if nothing travels, the update starts at max(f, C + c B): where the stream
 // is done before the backward pass is, all of its traffic has slowed that pass; elsewhere
 // C + c B <= f, for the pass ended before f while B went on. The next forward pass waits for the
@@ -38,16 +39,16 @@ struct StreamClock {
   std::vector<double> forward_s = {};
   double computed_s = 0;  // the end of the backward pass if nothing travels
   double update_s = 0;
-  double slowing =
-      0;  // c: the share of its speed that computation loses while traffic is beside it
+  double slowing = 0;  // c: the share of its speed that computation loses under full load
   bool is_even =
       true;  // whether all layers lose that share; else it is the mean of the backward pass
+  TrafficLoad load = {};  // how much of full load an all-reduce is
 };
 
 // What one bucket adds to a stream, in seconds.
 struct BucketCost {
   double stream_s = 0;   // the stream is taken
-  double traffic_s = 0;  // the part of it that slows computation
+  double traffic_s = 0;  // what it loads the device meanwhile, in time under full load
 };
 
 struct StreamState {

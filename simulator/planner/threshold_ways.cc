@@ -91,7 +91,7 @@ class Ways {
   }
   [[nodiscard]] double period_s(double done_s) const { return done_s + job_.clock.update_s; }
   [[nodiscard]] IntervalCost cost(const SizeCurve& curve) const {
-    return {sums_, element_bytes_, curve, job_.aside, job_.slows};
+    return {sums_, element_bytes_, curve, job_.aside, job_.slows, job_.clock.load};
   }
   [[nodiscard]] ThetaOutcome outcome(const Way& way, std::int64_t theta) const {
     return outcome_of_theta(job_.clock, sums_, cost(way.curve), theta);
@@ -301,7 +301,8 @@ class Ways {
           sums_[static_cast<std::size_t>(end)] - sums_[static_cast<std::size_t>(first)];
       const double bytes = static_cast<double>(elements) * element_bytes_;
       const double time_s = timers_.timed->time(schedule_for(way, bytes), Bytes{bytes}).value();
-      return {time_s + job_.aside.at(elements, end - first), job_.slows ? time_s : 0};
+      return {time_s + job_.aside.at(elements, end - first),
+              job_.slows ? job_.clock.load.full_s(bytes, time_s) : 0};
     }));
   }
 

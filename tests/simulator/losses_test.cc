@@ -37,32 +37,55 @@ TEST(WaitingFactor, HasCrowdingOnlyWhereANodeHasSeveralRanks) {
 }
 
 // The table of shared/reference/priors.md, section 1, at a memory-bound share of a half.
-TEST(BesideCollective, IsTheStructuralEstimate) {
+TEST(Interference, IsTheStructuralEstimate) {
   const Losses losses{.slowdown = 1, .memory_bound = 0.5};
   const auto of = [&](int multiprocessors, double memory, double bus) {
-    return beside_collective(losses, multiprocessors, BytesPerSecond{memory}, BytesPerSecond{bus});
+    return estimated_interference(losses, multiprocessors, BytesPerSecond{memory})
+        .beside(BytesPerSecond{bus});
   };
   EXPECT_NEAR(of(80, 900e9, 12e9), 1.03, 0.005);    // V100 behind one NIC
   EXPECT_NEAR(of(80, 900e9, 130e9), 1.28, 0.01);    // DGX-1
   EXPECT_NEAR(of(108, 1555e9, 230e9), 1.29, 0.01);  // DGX A100
 }
 
-TEST(BesideCollective, IsOneWithoutACollectiveOrWithoutMultiprocessors) {
+TEST(Interference, IsOneWithoutACollectiveOrWithoutMultiprocessors) {
   const Losses losses{.slowdown = 1, .memory_bound = 0.5};
-  EXPECT_DOUBLE_EQ(beside_collective(losses, 80, BytesPerSecond{1e12}, BytesPerSecond{0}), 1);
-  EXPECT_DOUBLE_EQ(beside_collective(losses, 0, BytesPerSecond{1e12}, BytesPerSecond{1e9}), 1);
+  const BytesPerSecond memory{1e12};
+  EXPECT_EQ(estimated_interference(losses, 80, memory).beside(BytesPerSecond{0}), 1);
+  EXPECT_EQ(estimated_interference(losses, 0, memory).beside(BytesPerSecond{1e9}), 1);
+  EXPECT_EQ(Interference{}.lost(Bytes{1e9}, Seconds{1}), Seconds{0});
 }
 
-TEST(BesideCollective, StaysFiniteHoweverFastTheLink) {
+TEST(Interference, StaysFiniteHoweverFastTheLink) {
   const Losses losses{.slowdown = 1, .memory_bound = 1};
-  EXPECT_LE(beside_collective(losses, 10, BytesPerSecond{1e9}, BytesPerSecond{1e15}), 10 + 1e-9);
+  const Interference interference = estimated_interference(losses, 10, BytesPerSecond{1e9});
+  EXPECT_LE(interference.beside(BytesPerSecond{1e15}), 10 + 1e-9);
 }
+
+// Two blocks of 80 for however long it takes, or what its bytes take, whichever is more, and 0.9 of its
+// time at most. A collective that ends sooner never takes more.
+TEST(Interference, FollowsTheBytesThatMoveAndNotTheirRate) {
+  const Losses losses{.slowdown = 1, .memory_bound = 0.5};
+  const Interference interference = estimated_interference(losses, 80, BytesPerSecond{900e9});
+  const double of_a_byte = 0.5 * 2.5 / (1 - 0.36 * 0.5) / 900e9;
+  const auto lost = [&](double seconds) {
+    return interference.lost(Bytes{1e9}, Seconds{seconds}).value();
+  };
+  EXPECT_NEAR(lost(0.001), 0.0009, 1e-15);
+  for (const double seconds : {0.01, 0.02, 0.04})
+    EXPECT_NEAR(lost(seconds), of_a_byte * 1e9, 1e-15);
+  EXPECT_NEAR(lost(1), 2.0 / 80, 1e-15);
+  for (double seconds = 1e-4; seconds < 10; seconds *= 1.1)
+    EXPECT_LE(lost(seconds), lost(1.1 * seconds));
+}
+
+constexpr Interference half{.least = 0.5, .a_byte = SecondsPerByte{0}, .most = 0.5};
 
 TEST(Slowed, StretchesEverythingAndTheRestBesideACollective) {
   ComputeTimes times;
   times.layers = {{Seconds{1}, Seconds{2}}};
   times.update = Seconds{4};
-  const ComputeTimes slow = slowed(times, 1.5, 2);
+  const ComputeTimes slow = slowed(times, 1.5, half, 8);
   EXPECT_EQ(slow.layers[0].forward, Seconds{1.5});
   EXPECT_EQ(slow.update, Seconds{6});
   ASSERT_EQ(slow.beside_traffic.size(), 1U);
@@ -73,33 +96,40 @@ TEST(Slowed, KeepsTimesBesideTrafficThatWereCalibrated) {
   ComputeTimes times;
   times.layers = {{Seconds{1}, Seconds{2}}};
   times.beside_traffic = {{Seconds{3}, Seconds{3}}};
-  EXPECT_EQ(slowed(times, 1, 2).beside_traffic[0].forward, Seconds{3});
+  EXPECT_EQ(slowed(times, 1, half, 8).beside_traffic[0].forward, Seconds{3});
 }
 
-// The calibrated figure takes the place of the estimate, and holds beside kernels alone.
-TEST(Slowed, TakesWhatWasCalibratedForAllLayersTogether) {
+// Full load is what a collective takes at most, and each takes its bytes' share of that: 14/8 n for
+// 8 ranks.
+TEST(Slowed, LoadsTheDeviceByTheBytesThatMove) {
   ComputeTimes times;
   times.layers = {{Seconds{1}, Seconds{2}}};
-  times.beside_collectives = Figure<double>::exact(3, Provenance::calibrated, "a test");
-  const ComputeTimes slow = slowed(times, 1.5, 1.1);
+  const Interference interference{.least = 0.1, .a_byte = SecondsPerByte{1e-9}, .most = 0.8};
+  const ComputeTimes slow = slowed(times, 1, interference, 8);
   EXPECT_TRUE(slow.beside_kernels_only);
   ASSERT_EQ(slow.beside_traffic.size(), 1U);
-  EXPECT_EQ(slow.beside_traffic[0].backward, Seconds{9});
-  times.beside_collectives->value = 1;
-  EXPECT_TRUE(slowed(times, 1, 1.1).beside_traffic.empty());
+  EXPECT_NEAR(slow.beside_traffic[0].backward.value(), 10, 1e-12);
+  for (const double seconds : {0.1, 1.0, 5.0, 100.0}) {
+    const Bytes bytes{1e9};
+    EXPECT_NEAR(0.8 * slow.load.full(bytes, Seconds{seconds}).value(),
+                interference.lost(bus_bytes(bytes, 8), Seconds{seconds}).value(), 1e-12);
+  }
 }
 
-// Beside a collective of half the effect, half of what was calibrated is lost; beside one of more, all.
-TEST(BesideAnother, TakesTheShareOfTheEstimateAndNoMoreThanWasCalibrated) {
-  const Figure<double> calibrated{3, 2, 4, Provenance::calibrated, "a test"};
-  const Figure<double> slower = beside_another(calibrated, 1.4, 1.2);
-  EXPECT_DOUBLE_EQ(slower.value, 2);
-  EXPECT_DOUBLE_EQ(slower.low, 1.5);
-  EXPECT_DOUBLE_EQ(slower.high, 2.5);
-  EXPECT_EQ(beside_another(calibrated, 1.4, 1.4).value, 3);
-  EXPECT_EQ(beside_another(calibrated, 1.4, 1.9).value, 3);
-  EXPECT_EQ(beside_another(calibrated, 1, 1).value, 3);
-  EXPECT_EQ(beside_another(calibrated, 1.4, 1).value, 1);
+// What was calibrated is reproduced beside the bandwidth that it was calibrated at. Beside half of that,
+// half of the speed is lost.
+TEST(CalibratedInterference, IsAsCalibratedAtThatBandwidthAndFollowsTheEstimateElsewhere) {
+  const Interference estimate{.least = 0.01, .a_byte = SecondsPerByte{1e-12}, .most = 0.9};
+  const BytesPerSecond bus{100e9};
+  for (const double beside : {1.0, 1.3, 3.0, 40.0}) {
+    const Interference calibrated = calibrated_interference(estimate, beside, bus);
+    EXPECT_NEAR(calibrated.beside(bus), beside, 1e-9 * beside);
+    EXPECT_NEAR(calibrated.share(bus / 2), (1 - 1 / beside) / 2, 1e-12);
+    EXPECT_NEAR(calibrated.share(bus / 1e6), (1 - 1 / beside) / 10, 1e-12);
+  }
+  const Interference same = calibrated_interference({}, 3, bus);
+  EXPECT_NEAR(same.beside(bus / 2), 3, 1e-12);
+  EXPECT_NEAR(same.lost(Bytes{1}, Seconds{3}).value(), 2, 1e-12);
 }
 
 TEST(BusBandwidth, IsThatOfTheNarrowestPartOfARing) {

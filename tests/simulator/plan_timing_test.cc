@@ -122,6 +122,42 @@ TEST(TimingMethod, InHasteBucketsThatTravelTogetherAreRefusedWhereThereIsTooMuch
   }
 }
 
+// Named, too, where it would take more than half a minute, unless the engine was named.
+TEST(TimingMethod, TheStepEngineTakesThePlaceOfAFlowEngineThatWouldFollowForMinutes) {
+  const models::NetworkWork deep = test::chain_network({1000, 2000, 3000, 4000, 5000});
+  const models::Plan plan =
+      models::make_plan(models::strategy("double-binary-tree"), deep.gradients, 8192,
+                        models::WireType::fp32, {.segments = 64});
+  CollectiveTimer engine(two_ranks_on_a_node(), EngineKind::automatic);
+  EXPECT_EQ(timing_method(plan, engine).engine, EngineKind::step);
+  EXPECT_GT(timing_method(plan, engine).not_followed, most_followed_when_named);
+  CollectiveTimer asked(two_ranks_on_a_node(), EngineKind::flow);
+  EXPECT_EQ(timing_method(plan, asked).engine, EngineKind::flow);
+}
+
+// Whether the row was named or not.
+TEST(TimingMethod, BucketsThatTravelTogetherAreRefusedWhereTheyTakeTooMuchMemory) {
+  const models::NetworkWork deep = test::chain_network(std::vector<std::int64_t>(100, 1000));
+  const auto method = [&](int ranks, Haste haste) {
+    const models::Plan plan =
+        models::make_plan(models::strategy("parameter-server"), deep.gradients, ranks,
+                          models::WireType::fp32, {.servers = ranks / 8});
+    CollectiveTimer engine(two_ranks_on_a_node(), EngineKind::automatic);
+    return timing_method(plan, engine, haste);
+  };
+  EXPECT_EQ(method(16384, Haste::none).beside, Beside::other_buckets);
+  for (const Haste haste : {Haste::none, Haste::in_time, Haste::in_time_by_any_engine}) {
+    try {
+      (void)method(65536, haste);
+      FAIL() << "it has too many messages";
+    } catch (const FollowingTakesTooMuch& error) {
+      EXPECT_STREQ(error.what(),
+                   "its buckets travel together, and that takes 39 million messages to follow, in "
+                   "3.3 GB of memory; choose fewer ranks, or fewer and larger buckets by --theta");
+    }
+  }
+}
+
 TEST(StretchedIteration, RepeatsUntilThePeriodStaysOrTenTimes) {
   const models::Plan plan = plan_of("ring");
   ComputeTimes compute;

@@ -64,7 +64,7 @@ struct Job {
                            .ranks_per_node = 8,
                            .multiprocessors = 80,
                            .memory = BytesPerSecond{900e9},
-                           .bus_bandwidth = BytesPerSecond{12e9},
+                           .moved = std::vector<Bytes>(buckets.size(), Bytes{5 * 12e9}),
                            .exposed = exposed});
   }
   [[nodiscard]] double width() const { return factors().high - factors().low; }

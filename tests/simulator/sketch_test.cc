@@ -19,6 +19,13 @@ std::vector<Seconds> totals(const RandomJob& job) {
   return times;
 }
 
+// Of each bucket, if it takes so much of computation's speed.
+std::vector<Seconds> lost(const std::vector<Seconds>& buckets, double share) {
+  std::vector<Seconds> times = buckets;
+  for (Seconds& time : times) time *= share;
+  return times;
+}
+
 // Where nothing is slowed and one stream sends in order, the sketch is the DAG.
 TEST(IterationSketch, IsTheDagWithoutSlowdown) {
   std::mt19937 random(1);
@@ -29,7 +36,8 @@ TEST(IterationSketch, IsTheDagWithoutSlowdown) {
       job.plan.overlap = overlap;
       const IterationDag dag(job.network, job.plan, job.compute, job.buckets, {});
       const IterationSketch sketch(job.network, job.plan, job.compute);
-      EXPECT_NEAR(sketch.period(1, 1, totals(job)).value(), steady_state(dag).period.value(), 1e-9)
+      EXPECT_NEAR(sketch.period(1, totals(job), lost(totals(job), 0)).value(),
+                  steady_state(dag).period.value(), 1e-9)
           << trial << ' ' << name(overlap);
     }
   }
@@ -42,12 +50,12 @@ TEST(IterationSketch, GrowsWithEverything) {
     const RandomJob job = random_job(random);
     const IterationSketch sketch(job.network, job.plan, job.compute);
     std::vector<Seconds> buckets = totals(job);
-    const Seconds least = sketch.period(1, 1, buckets);
-    EXPECT_GE(sketch.period(1.1, 1, buckets), least);
-    EXPECT_GE(sketch.period(1, 1.3, buckets), least);
-    EXPECT_LE(sketch.period(1, 1.3, buckets), 1.3 * least * (1 + 1e-12));
+    const Seconds least = sketch.period(1, buckets, lost(buckets, 0));
+    EXPECT_GE(sketch.period(1.1, buckets, lost(buckets, 0)), least);
+    EXPECT_GE(sketch.period(1, buckets, lost(buckets, 1 - 1 / 1.3)), least);
+    EXPECT_LE(sketch.period(1, buckets, lost(buckets, 1 - 1 / 1.3)), 1.3 * least * (1 + 1e-12));
     for (Seconds& bucket : buckets) bucket *= 1.2;
-    EXPECT_GE(sketch.period(1, 1, buckets), least);
+    EXPECT_GE(sketch.period(1, buckets, lost(buckets, 0)), least);
   }
 }
 
@@ -61,7 +69,8 @@ TEST(IterationSketch, SlowsComputationWhileACollectiveIsOnItsWay) {
   compute.layers = {{Seconds{0}, Seconds{4}}, {Seconds{1}, Seconds{2}}};
   const IterationSketch sketch(network, plan, compute);
   // 1 + 2, then 3 s beside the first bucket (1.5 s of work), 2.5 s alone, then 1 s of the second.
-  EXPECT_NEAR(sketch.period(1, 2, std::vector{Seconds{3}, Seconds{1}}).value(), 9.5, 1e-12);
+  const std::vector<Seconds> buckets = {Seconds{3}, Seconds{1}};
+  EXPECT_NEAR(sketch.period(1, buckets, lost(buckets, 0.5)).value(), 9.5, 1e-12);
 }
 
 }  // namespace

@@ -22,8 +22,10 @@ double period_by_clock(const test::RandomJob& job, const StreamClock& clock) {
   for (std::size_t i = 0; i < job.plan.buckets.size(); ++i) {
     const models::Bucket& bucket = job.plan.buckets[i];
     const auto last = static_cast<std::size_t>(bucket.first_gradient + bucket.gradient_count - 1);
-    state = state.after({job.buckets[i].total().value(), job.buckets[i].all_reduce.value()},
-                        clock.ready_s[last], clock.slowing);
+    const double traffic_s =
+        clock.load.full_s(job.plan.bytes(bucket).value(), job.buckets[i].all_reduce.value());
+    state = state.after({job.buckets[i].total().value(), traffic_s}, clock.ready_s[last],
+                        clock.slowing);
   }
   return state.done_s(clock) + clock.update_s;
 }
@@ -40,6 +42,9 @@ TEST(StreamClock, IsThePeriodOfTheDagToRounding) {
         layer.forward *= times_as_long;
         layer.backward *= times_as_long;
       }
+      if (round % 4 != 1)
+        job.compute.load = {.least = static_cast<double>(random() % 100) / 100,
+                            .a_byte = SecondsPerByte{static_cast<double>(random() % 100) * 1e-8}};
     }
     const auto timed_with = [&](const ComputeTimes& compute) {
       return IterationDag(job.network, job.plan, compute, job.buckets, {});
