@@ -101,6 +101,7 @@ class Training {
   int rank_;
   int ranks_;
   std::string description_;
+  std::unique_ptr<CheckpointLock> checkpoint_lock_;  // of rank 0, while it may write checkpoints
   std::vector<Phase> phases_;
   std::vector<ParameterPlace> places_;
   Memory weights_memory_;
@@ -247,7 +248,8 @@ bool Training::is_finite(const ConstArrayView& values) {
 
 TrainingOutcome Training::run() {
   iterations_ = all_iterations();
-  check_checkpoint_path(channel_, request_.checkpoint, request_.resume, description_);
+  checkpoint_lock_ =
+      claim_checkpoint_path(channel_, request_.checkpoint, request_.resume, description_);
   prepare_networks();
   make_network(phases_.front().batch_per_rank);
   if (network_->classes() < request_.dataset.classes())

@@ -44,7 +44,8 @@ struct TrainingRequest {
   bool replay = true;  // TrainableNetworkOptions::replay
   // Where rank 0 writes a checkpoint at the end of each epoch and, where it is not 0, after every
   // so many iterations. Empty: nowhere. A file that is there already must be a checkpoint of this
-  // very job, or the one that `resume` names.
+  // very job, or the one that `resume` names. The path is locked for as long as the training lasts
+  // (checkpoint_lock.h).
   std::string checkpoint = {};
   std::int64_t checkpoint_every = 0;
   // Rank 0 reads it, and training goes on from there. Empty: from the start.
@@ -118,8 +119,8 @@ struct TrainingOutcome {
 };
 
 // Throws InputError if ranks were started with different jobs, the data does not fit, the
-// checkpoint to resume from is damaged or of another job, or a file that is no checkpoint of this
-// job stands where one is to be written; RunError that names a rank that is gone, or a file that
+// checkpoint to resume from is damaged or of another job, a file that is no checkpoint of this job
+// stands where one is to be written, or another job writes its checkpoints there; RunError that names a rank that is gone, or a file that
 // cannot be written.
 TrainingOutcome train(const TrainingRequest& request, const Endpoint& endpoint,
                       TrainingObserver* observer = nullptr);
