@@ -323,15 +323,17 @@ void Training::agree_on_stop() {
   const Seconds each = since(last_agreement_time_) / static_cast<double>(done_ - last_agreement_);
   const double stride = std::clamp(std::floor(between_agreements / each),
                                    double_buffered() ? least_stride_double_buffered : 1.0, 1e6);
-  std::array<double, 3> sums = {asked == StopReason::interrupted ? 1.0 : 0.0,
-                                asked == StopReason::terminated ? 1.0 : 0.0,
-                                rank_ == 0 ? stride : 0.0};
+  // The number of ranks that are asked for each reason; that for none is not read. Last the stride.
+  std::array<double, stop_reasons + 1> sums = {};
+  sums[static_cast<std::size_t>(asked)] = 1;
+  sums[stop_reasons] = rank_ == 0 ? stride : 0;
   sum_over_ranks(channel_, sums);
-  if (sums[0] > 0) stopped_ = StopReason::interrupted;
-  if (sums[1] > 0) stopped_ = StopReason::terminated;
+  for (std::size_t reason = 1; reason < stop_reasons; ++reason) {
+    if (sums[reason] > 0) stopped_ = static_cast<StopReason>(reason);
+  }
   last_agreement_ = done_;
   last_agreement_time_ = Clock::now();
-  next_agreement_ = done_ + static_cast<std::int64_t>(sums[2]);
+  next_agreement_ = done_ + static_cast<std::int64_t>(sums[stop_reasons]);
 }
 
 void Training::iterate(const Batch& batch, const Phase& phase, Seconds input) {

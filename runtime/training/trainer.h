@@ -10,6 +10,7 @@
 // its checkpoint, it ends with the same bits.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -30,9 +31,18 @@
 
 namespace paceline::runtime {
 
-// Who asks a job to stop before its end: a user at a terminal (SIGINT), or a system that needs the
-// machine (SIGTERM).
-enum class StopReason { none, interrupted, terminated };
+// Who asks a job to stop before its end, by which signal. Where ranks are asked for different
+// reasons, the last of the list counts.
+enum class StopReason {
+  none,
+  interrupted,  // a user at a terminal (SIGINT)
+  quit,         // likewise (SIGQUIT)
+  hung_up,      // the terminal or the connection is gone (SIGHUP)
+  warned,       // a scheduler will need the machine soon (SIGUSR1: Slurm's --signal=USR1@60)
+  warned_2,     // likewise (SIGUSR2)
+  terminated,   // a system needs the machine (SIGTERM)
+};
+inline constexpr std::size_t stop_reasons = 7;
 
 struct TrainingRequest {
   const models::Network& network;
