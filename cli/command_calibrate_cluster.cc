@@ -1,6 +1,7 @@
 // paceline calibrate: measure the cluster that the command is started on, by mpirun or srun.
 #include <fmt/core.h>
 
+#include <filesystem>
 #include <optional>
 
 #include "calibration/cluster_profile.h"
@@ -37,6 +38,7 @@ struct Options {
   std::string plot;
   std::string html;
   bool json = false;
+  bool force = false;
 };
 
 // The file of one plot. `which` tells curves of one kind apart.
@@ -50,13 +52,26 @@ void check_paths(const Options& options) {
   if (options.out.empty())
     throw InputError("--out is missing", "say where the profile goes, as in --out profile.json");
   job::check_paths(
-      {{"--out", options.out, job::PathUse::output},
-       {"--html", options.html, job::PathUse::output},
-       {"--plot",
-        options.plot.empty() ? "" : plot_path(options.plot, models::CurveKind::exchange, true),
-        job::PathUse::output},
+      {job::output_path("--out", options.out, job::FileKind::profile),
+       job::output_path("--html", options.html, job::FileKind::report),
+       job::output_path(
+           "--plot",
+           options.plot.empty() ? "" : plot_path(options.plot, models::CurveKind::exchange, true),
+           job::FileKind::picture),
        {"--cluster", options.calibration.cluster, job::PathUse::name_or_input},
-       {"--model", options.calibration.model, job::PathUse::name_or_input}});
+       {"--model", options.calibration.model, job::PathUse::name_or_input}},
+      job::replaces(options.force));
+  if (options.plot.empty()) return;
+  // Which curves there will be is not known yet. All have names that begin so.
+  const std::filesystem::path prefix(options.plot + "-");
+  const std::filesystem::path folder = prefix.has_parent_path() ? prefix.parent_path() : ".";
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(prefix.filename().string()) && name.ends_with(".svg"))
+      job::check_replaced("--plot", entry.path().string(), job::FileKind::picture,
+                          job::replaces(options.force));
+  }
 }
 
 job::CalibrationRequest load(const Options& options) {
@@ -378,6 +393,7 @@ void add_calibrate_cluster(Command& calibrate) {
       .value("PREFIX");
   add_html_option(command, options->html);
   command.add_flag("--json", options->json, "Print the profile and nothing else");
+  add_force_option(command, options->force);
   command.on_run([options](const Words& words) { run(*options, words); });
 }
 

@@ -49,10 +49,8 @@ struct Options {
   std::string cluster_out;
   std::string network_out;
   bool intra = false;
+  bool force = false;
 };
-
-// Traces are large. They are parsed as they are read, so that their text is all that is kept.
-constexpr std::uintmax_t largest_trace_mib = 1024;
 
 // A table has at most so many rows; more are summed up in one line.
 constexpr std::size_t most_rows = 40;
@@ -259,14 +257,23 @@ void run(const Options& options, const Words& words) {
   if (options.file.empty())
     throw InputError("FILE is missing",
                      "give another tool's output, as in calibrate import all_reduce.txt");
-  job::check_paths({{"--out", options.out, job::PathUse::output},
-                    {"--plot", options.plot, job::PathUse::output},
-                    {"--html", options.html, job::PathUse::output},
-                    {"--cluster-out", options.cluster_out, job::PathUse::output},
-                    {"--network-out", options.network_out, job::PathUse::output},
-                    {"FILE", options.file, job::PathUse::input},
-                    {"--cluster", options.cluster, job::PathUse::name_or_input},
-                    {"--model", options.model, job::PathUse::name_or_input}});
+  job::check_paths(
+      {job::output_path("--out", options.out, job::FileKind::profile),
+       job::output_path("--plot", options.plot, job::FileKind::picture),
+       job::output_path("--html", options.html, job::FileKind::report),
+       job::output_path("--cluster-out", options.cluster_out, job::FileKind::description),
+       job::output_path("--network-out", options.network_out, job::FileKind::description),
+       {"FILE", options.file, job::PathUse::input},
+       {"--cluster", options.cluster, job::PathUse::name_or_input},
+       {"--model", options.model, job::PathUse::name_or_input}},
+      job::replaces(options.force));
+  // How many curves there will be is not known yet.
+  std::error_code error;
+  for (std::size_t i = 1; !options.plot.empty() && i < most_rows &&
+                          std::filesystem::exists(plot_path(options.plot, i), error);
+       ++i)
+    job::check_replaced("--plot", plot_path(options.plot, i), job::FileKind::picture,
+                        job::replaces(options.force));
   std::optional<models::Network> network;
   if (!options.model.empty())
     network = job::parsing_option("--model", [&] { return job::load_layers(options.model); });
@@ -278,7 +285,10 @@ void run(const Options& options, const Words& words) {
     format = job::parsing_option(
         "--format", [&] { return calibration::import_format_from_name(options.format); });
   Progress progress(fmt::format("reading {}", options.file));
-  const std::string text = job::read_unpacked_file(options.file, largest_trace_mib);
+  // A pipe without an end is refused once its beginning shows that no tool wrote it.
+  const std::string text = job::read_trace_file(options.file, [&](std::string_view head) {
+    if (!format) (void)calibration::guessed_format(head, options.file);
+  });
   if (!format) format = calibration::guessed_format(text, options.file);
   if (!options.network_out.empty() && *format != calibration::ImportFormat::kineto)
     throw InputError({"--network-out"}, options.file + " is no trace of torch.profiler",
@@ -381,6 +391,7 @@ void add_calibrate_import(Command& calibrate) {
       .value("NAME");
   command.add_flag("--intra", options->intra,
                    "The ranks were on one node, if the file does not say");
+  add_force_option(command, options->force);
   command
       .add_option("--cluster", options->cluster,
                   "Cluster that was measured: a name of the catalogue or a YAML file")

@@ -126,8 +126,8 @@ void judge(const calibration::Comparison& comparison, const job::DeviationLimit&
 
 void run(const Options& options, const Words& words) {
   check_output_format(options.format,
-                      {{"--merged", options.merged, job::PathUse::output},
-                       {"--html", options.html, job::PathUse::output},
+                      {job::output_path("--merged", options.merged, job::FileKind::timeline),
+                       job::output_path("--html", options.html, job::FileKind::report),
                        {"--plan", options.what_if.plan, job::PathUse::input},
                        {"--model", options.what_if.model, job::PathUse::name_or_input},
                        {"--cluster", options.what_if.cluster, job::PathUse::name_or_input},

@@ -10,6 +10,7 @@
 #include "cli/job/option_values.h"
 #include "cli/job/schedule.h"
 #include "cli/output.h"
+#include "cli/output_format.h"
 #include "cli/progress.h"
 #include "cli/shared_options.h"
 #include "models/base/names.h"
@@ -29,6 +30,7 @@ struct Options {
   std::string size;
   std::string output;
   job::PlanExportOptions plan;  // with --cluster, which a schedule takes, too
+  bool force = false;
 };
 
 constexpr const char* default_size = "64 MiB";
@@ -128,7 +130,7 @@ void run_plan(const Options& options) {
       throw InputError({"--format"}, options.format + " is a format of one schedule",
                        "name the algorithm in place of the plan");
   }
-  export_plan(plan, options.format, options.output);
+  export_plan(plan, options.format, options.output, job::replaces(options.force));
 }
 
 void run(const Options& options) {
@@ -150,6 +152,9 @@ void run(const Options& options) {
           "leave it out");
     }
   }
+  job::check_paths({job::output_path("--output", options.output, job::FileKind::schedule),
+                    {"--cluster", options.plan.cluster, job::PathUse::name_or_input}},
+                   job::replaces(options.force));
   const job::NamedSchedule named = job::load_schedule(algorithm, options.build, most_ranks);
   const std::string title = fmt::format(
       "{}, {} ranks", models::described(algorithm.name, named.options), named.options.ranks);
@@ -213,6 +218,7 @@ void add_export(Command& app) {
                   "Write a file, whole or not at all (a folder for --format msccl of a plan); by "
                   "default standard output")
       .value("FILE");
+  add_force_option(command, options->force);
   command.on_run([options] { run(*options); });
 }
 

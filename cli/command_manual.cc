@@ -7,6 +7,7 @@
 #include "cli/job/files.h"
 #include "cli/manual_page.h"
 #include "cli/output.h"
+#include "cli/output_format.h"
 #include "models/base/names.h"
 
 namespace paceline::cli {
@@ -15,6 +16,7 @@ namespace {
 struct Options {
   std::string page;
   std::string folder;
+  bool force = false;
 };
 
 void run(const Command& program, const Options& options) {
@@ -22,11 +24,15 @@ void run(const Command& program, const Options& options) {
   if (!options.folder.empty()) {
     if (!options.page.empty())
       throw InputError({"--folder"}, "it takes all pages", "leave out the page");
-    if (!std::filesystem::is_directory(options.folder))
-      throw InputError({"--folder"}, "there is no folder " + options.folder, "make it first");
+    job::check_output_folder("--folder", options.folder);
+    const auto path_of = [&](const ManualPage& page) {
+      return (std::filesystem::path(options.folder) / (page.name + ".1")).string();
+    };
+    std::vector<job::GivenPath> paths;
     for (const ManualPage& page : pages)
-      job::write_output_file((std::filesystem::path(options.folder) / (page.name + ".1")).string(),
-                             page.text);
+      paths.push_back(job::output_path("--folder", path_of(page), job::FileKind::manual_page));
+    job::check_paths(paths, job::replaces(options.force));
+    for (const ManualPage& page : pages) job::write_output_file(path_of(page), page.text);
     return;
   }
   const std::string wanted = options.page.empty() ? program.name() : options.page;
@@ -49,6 +55,7 @@ void add_manual(Command& app) {
   command.add_option("page", options->page, "The page; by default that of paceline itself");
   command.add_option("--folder", options->folder, "Write all pages into this folder")
       .value("FOLDER");
+  add_force_option(command, options->force);
   const Command* const program = &app;
   command.on_run([options, program] { run(*program, *options); });
 }

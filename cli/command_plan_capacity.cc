@@ -1,6 +1,8 @@
 // paceline plan-capacity: which cluster to buy or to rent for a training run.
 #include <memory>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "cli/capacity_text.h"
 #include "cli/command.h"
@@ -29,12 +31,14 @@ void check(const Options& options) {
   job::JobOptions job = options.capacity.job;
   job::require_option(job.model, "--model", "resnet50");
   job::require_option(job.cluster, "--cluster", "aws-p3-16xlarge,sony-abci");
+  const std::string clusters = std::exchange(job.cluster, {});
+  std::vector<job::GivenPath> paths =
+      job::given_paths(job, {{"--plot", options.plot, job::FileKind::picture}});
   // Each cluster of the list may be a file.
-  for (const std::string& cluster : job::parsing_option(
-           "--cluster", [&] { return job::comma_list(options.capacity.job.cluster); })) {
-    job.cluster = cluster;
-    check_output_format(options.format, job::given_paths(job, {{"--plot", options.plot}}));
-  }
+  for (const std::string& cluster :
+       job::parsing_option("--cluster", [&] { return job::comma_list(clusters); }))
+    paths.push_back({"--cluster", cluster, job::PathUse::name_or_input});
+  check_output_format(options.format, std::move(paths));
 }
 
 void run(const Options& options) {

@@ -8,6 +8,7 @@
 #include "cli/job/job.h"
 #include "cli/job/option_values.h"
 #include "cli/output.h"
+#include "cli/output_format.h"
 #include "cli/shared_options.h"
 #include "models/cluster/placement.h"
 #include "models/cluster/simgrid_xml.h"
@@ -24,6 +25,7 @@ struct Options {
   std::string ranks;
   std::string profile;
   std::string output;
+  bool force = false;
 };
 
 models::Platform load_platform(const Options& options) {
@@ -47,6 +49,11 @@ models::Platform load_platform(const Options& options) {
 
 void run(const Options& options) {
   job::require_option(options.cluster, "--cluster", "jizhi-p40");
+  job::check_paths({job::output_path("--output", options.output, job::FileKind::platform),
+                    {"--cluster", options.cluster, job::PathUse::name_or_input},
+                    {"--placement", options.placement, job::PathUse::name_or_input},
+                    {"--profile", options.profile, job::PathUse::name_or_input}},
+                   job::replaces(options.force));
   const models::Platform platform = load_platform(options);
   const std::string xml = models::simgrid_xml(platform);
   if (options.output.empty()) {
@@ -77,6 +84,7 @@ void add_platform(Command& app) {
   add_profile_option(command, options->profile);
   command.add_option("--output", options->output, "File to write; standard output if not given")
       .value("FILE");
+  add_force_option(command, options->force);
   command.on_run([options] { run(*options); });
 }
 

@@ -64,10 +64,11 @@ void write_timelines(const job::PredictionTable& table, const Options& options,
 }
 
 void run(const Options& options, const Words& words) {
-  check_output_format(options.format,
-                      job::given_paths(options.job, {{"--timeline", options.timeline},
-                                                     {"--plan-out", options.plan_out},
-                                                     {"--html", options.html}}));
+  check_output_format(
+      options.format,
+      job::given_paths(options.job, {{"--timeline", options.timeline, job::FileKind::timeline},
+                                     {"--plan-out", options.plan_out, job::FileKind::plan},
+                                     {"--html", options.html, job::FileKind::report}}));
   const std::size_t top = parse_top(options.top);
   const job::Job job = load(options);
   const int ranks = ranks_of(options.job, job);

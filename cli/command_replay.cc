@@ -289,8 +289,9 @@ job::Job load(const Options& options, bool is_mpi) {
 }
 
 void run(const Options& options) {
-  check_output_format(options.format,
-                      job::given_paths(options.job, {{"--timeline", options.timeline}}));
+  check_output_format(
+      options.format,
+      job::given_paths(options.job, {{"--timeline", options.timeline, job::FileKind::timeline}}));
   const auto launched = job::rank_of_job();
   const job::Job job = load(options, launched.has_value());
   const Seconds patience = job::parse_patience(options.patience);

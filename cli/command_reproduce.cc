@@ -170,11 +170,12 @@ void print_mechanisms(const Options& options) {
 }
 
 void run(const Options& options, const Words& words) {
-  check_output_format(options.format,
-                      {{"--profile-out", options.profile_out, job::PathUse::output},
-                       {"--plot", options.plot, job::PathUse::output},
-                       {"--html", options.html, job::PathUse::output},
-                       {"--results", options.convergence.results, job::PathUse::output}});
+  check_output_format(
+      options.format,
+      {job::output_path("--profile-out", options.profile_out, job::FileKind::profile),
+       job::output_path("--plot", options.plot, job::FileKind::picture),
+       job::output_path("--html", options.html, job::FileKind::report),
+       job::output_path("--results", options.convergence.results, job::FileKind::unchecked)});
   if (options.commands)
     refuse_output_format(options.format, "--commands prints command lines in place of a table");
   if (!options.html.empty() && (options.name == convergence_name || options.mechanisms))

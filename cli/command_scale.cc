@@ -40,7 +40,9 @@ void write_report_of(const std::vector<job::PredictionTable>& tables, const std:
 }
 
 void run(const Options& options, const Words& words) {
-  check_output_format(options.format, job::given_paths(options.job, {{"--html", options.html}}));
+  check_output_format(
+      options.format,
+      job::given_paths(options.job, {{"--html", options.html, job::FileKind::report}}));
   const std::size_t top = parse_top(options.top);
   job::Job job = load_job(options.job);
   const int width = options.wide ? unlimited_width : table_width();

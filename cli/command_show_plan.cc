@@ -141,7 +141,9 @@ std::vector<Table> tables_of(const models::NetworkWork& network,
 }
 
 void show(const Options& options) {
-  check_output_format(options.format, job::given_paths(options.job, {{"--plot", options.plot}}));
+  check_output_format(
+      options.format,
+      job::given_paths(options.job, {{"--plot", options.plot, job::FileKind::picture}}));
   const job::Job job = job::load_job(options.job);
   const int ranks = ranks_of(options.job, job);
   if (!options.plot.empty() && job.strategies.size() > 1)

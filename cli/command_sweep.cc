@@ -15,6 +15,7 @@
 #include "cli/job/sweep_journal.h"
 #include "cli/job/sweep_run.h"
 #include "cli/output.h"
+#include "cli/output_format.h"
 #include "cli/progress.h"
 #include "cli/shared_options.h"
 #include "models/base/parse_units.h"
@@ -33,6 +34,7 @@ struct Options {
   std::string patience = job::default_patience;
   bool resume = false;
   bool json = false;
+  bool force = false;
 };
 
 // Says how many cells are done, of how many, and how many a second.
@@ -117,8 +119,9 @@ void write_rows(const Options& options, job::SweepRun run) {
 
 void run(const Options& options) {
   const auto launched = job::rank_of_job();
-  job::check_paths(
-      {{"--out", options.out, job::PathUse::output}, {"FILE", options.file, job::PathUse::input}});
+  job::check_paths({job::output_path("--out", options.out, job::FileKind::rows),
+                    {"FILE", options.file, job::PathUse::input}},
+                   job::replaces(options.force));
   const auto needs_out = [&](const char* option, bool is_given) {
     if (is_given && options.out.empty())
       throw InputError({option}, "rows that go to standard output have no journal",
@@ -169,6 +172,7 @@ void add_sweep(Command& app) {
       .value("CELLS");
   add_patience_option(command, options->patience);
   command.add_flag("--json", options->json, "Rows as JSON lines in place of CSV");
+  add_force_option(command, options->force);
   command.on_run([options] { run(*options); });
 }
 

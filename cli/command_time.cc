@@ -55,7 +55,7 @@ void judge(const job::TimeTable& table, const job::DeviationLimit& limit) {
 
 void run(const Options& options, const Words& words) {
   check_output_format(options.format,
-                      {{"--html", options.html, job::PathUse::output},
+                      {job::output_path("--html", options.html, job::FileKind::report),
                        {"--cluster", options.time.cluster, job::PathUse::name_or_input},
                        {"--placement", options.time.placement, job::PathUse::name_or_input},
                        {"--profile", options.time.profile, job::PathUse::name_or_input},

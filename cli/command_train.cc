@@ -91,17 +91,18 @@ int default_threads(int ranks_here, bool are_threads) {
 
 // That outputs can be written, and that none is another or an input.
 void check_files(const job::TrainingOptions& options) {
-  std::vector<job::GivenPath> paths = {{"--checkpoint", options.checkpoint, job::PathUse::output},
-                                       {"--metrics", options.metrics, job::PathUse::output},
-                                       {"--timeline", options.timeline, job::PathUse::output},
-                                       {"--layer-plans", options.layer_plans, job::PathUse::output},
-                                       {"--plan", options.plan, job::PathUse::input},
-                                       {"--model", options.model, job::PathUse::name_or_input},
-                                       {"--recipe", options.recipe, job::PathUse::name_or_input}};
+  std::vector<job::GivenPath> paths = {
+      job::output_path("--checkpoint", options.checkpoint, job::FileKind::unchecked),
+      job::output_path("--metrics", options.metrics, job::FileKind::metrics),
+      job::output_path("--timeline", options.timeline, job::FileKind::timeline),
+      job::output_path("--layer-plans", options.layer_plans, job::FileKind::layer_plans),
+      {"--plan", options.plan, job::PathUse::input},
+      {"--model", options.model, job::PathUse::name_or_input},
+      {"--recipe", options.recipe, job::PathUse::name_or_input}};
   // A checkpoint may go on where it was resumed from.
   if (!job::is_same_file(options.checkpoint, options.resume))
     paths.push_back({"--resume", options.resume, job::PathUse::input});
-  job::check_paths(paths);
+  job::check_paths(paths, job::replaces(options.force));
   std::error_code error;
   if (!options.checkpoint.empty() && std::filesystem::exists(options.checkpoint, error) &&
       !std::filesystem::is_regular_file(options.checkpoint, error))

@@ -43,7 +43,8 @@ struct Options {
 void run(const Options& options, const Words& words) {
   check_output_format(
       options.format,
-      job::given_paths(options.job, {{"--plan-out", options.plan_out}, {"--html", options.html}}));
+      job::given_paths(options.job, {{"--plan-out", options.plan_out, job::FileKind::plan},
+                                     {"--html", options.html, job::FileKind::report}}));
   const std::size_t top = parse_top(options.top);
   job::Job job = load_job(options.job);
   job::compare_with_others(job);

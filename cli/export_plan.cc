@@ -18,16 +18,30 @@ namespace {
 
 constexpr const char* msccl = "msccl";
 
-void check_output(const job::PlanExportOptions& options, const std::string& output) {
-  job::check_paths({{"--output", output, job::PathUse::output},
+void check_output(const job::PlanExportOptions& options, const std::string& output,
+                  job::Replace replace) {
+  job::check_paths({job::output_path("--output", output, job::FileKind::plan_export),
                     {"PLAN", options.plan, job::PathUse::input},
                     {"--model", options.model, job::PathUse::name_or_input},
                     {"--cluster", options.cluster, job::PathUse::name_or_input},
-                    {"--profile", options.profile, job::PathUse::name_or_input}});
+                    {"--profile", options.profile, job::PathUse::name_or_input}},
+                   replace);
+}
+
+// Refuses a folder that is not there and cannot be made, or that cannot be written into.
+void check_folder(const std::string& folder) {
+  std::error_code error;
+  if (folder.empty()) return;
+  if (std::filesystem::exists(std::filesystem::symlink_status(folder, error)))
+    return job::check_output_folder("--output", folder);
+  const std::filesystem::path parent = std::filesystem::absolute(folder).parent_path();
+  job::check_output_folder("--output", parent.string());
 }
 
 // One file for each run of sizes: several need a folder.
-void export_msccl(const job::PlanExportOptions& options, const std::string& folder) {
+void export_msccl(const job::PlanExportOptions& options, const std::string& folder,
+                  job::Replace replace) {
+  check_folder(folder);
   const simulator::MscclPlan plan = job::export_msccl_plan(options);
   if (folder.empty()) {
     if (plan.files.size() > 1)
@@ -41,8 +55,15 @@ void export_msccl(const job::PlanExportOptions& options, const std::string& fold
     if (error || !std::filesystem::is_directory(folder))
       throw InputError({"--output"}, folder + " is no folder, and cannot be made",
                        "give a folder for the files of a plan");
+    const auto path_of = [&](const simulator::NamedText& file) {
+      return (std::filesystem::path(folder) / file.name).string();
+    };
+    std::vector<job::GivenPath> paths;
     for (const simulator::NamedText& file : plan.files)
-      job::write_output_file((std::filesystem::path(folder) / file.name).string(), file.text);
+      paths.push_back(job::output_path("--output", path_of(file), job::FileKind::plan_export));
+    job::check_paths(paths, replace);
+    for (const simulator::NamedText& file : plan.files)
+      job::write_output_file(path_of(file), file.text);
   }
   warn(plan.notes);
 }
@@ -50,16 +71,16 @@ void export_msccl(const job::PlanExportOptions& options, const std::string& fold
 }  // namespace
 
 void export_plan(const job::PlanExportOptions& options, const std::string& format,
-                 const std::string& output) {
+                 const std::string& output, job::Replace replace) {
   std::vector<std::string> names = job::plan_export_formats();
   names.emplace_back(msccl);
   if (format.empty())
     throw InputError("--format is missing",
                      "give nccl-tuner, nccl-constants, nccl-csv, nccl-config, horovod or msccl");
-  if (format == msccl) return export_msccl(options, output);
+  if (format == msccl) return export_msccl(options, output, replace);
   if (std::find(names.begin(), names.end(), format) == names.end())
     throw unknown_name("format of plans", format, names).at({"--format"});
-  check_output(options, output);
+  check_output(options, output, replace);
   Progress progress(fmt::format("exporting the plan as {}", format));
   const simulator::ExportedText exported = job::export_plan(options, format);
   progress.end();

@@ -1,7 +1,7 @@
 // The paceline command: it reads the command line, runs the command that was named, and turns
 // exceptions into exit codes. 0: done. 1: the work failed. 2: the input is wrong, or asks for a
-// part that was not built in. Each failure is one line on standard error. 143 and 130: SIGTERM or
-// SIGINT stopped the work, and what was to be saved is saved.
+// part that was not built in. Each failure is one line on standard error. 128 + n: signal n stopped
+// the work (143 SIGTERM, 130 SIGINT; cli/stop_signals.h), and what was to be saved is saved.
 //
 // A rank of a training job of several processes runs in a child process (cli/supervise.h), so that its
 // death by a signal has a line, too.

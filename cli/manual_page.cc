@@ -121,7 +121,8 @@ ManualPage page_of(const std::vector<const Command*>& path, std::string_view ver
   text +=
       ".SH EXIT STATUS\n0: done. 1: the work failed. 2: the input is wrong, or asks for a part "
       "that "
-      "is not there. 143 and 130: SIGTERM or SIGINT stopped the work. Each failure is one line on "
+      "is not there. 128 + n: signal n stopped the work, as in 143 (SIGTERM) and 130 (SIGINT). "
+      "Each failure is one line on "
       "standard error.\n";
   if (path.size() > 1) {
     std::vector<const Command*> above(path.begin(), path.end() - 1);

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
 #include "models/base/error.h"
+#include "models/base/utf8.h"
 
 namespace paceline::cli {
 namespace {
@@ -18,40 +20,19 @@ constexpr int width_without_terminal = 100;
 constexpr int narrowest = 40;
 constexpr int widest = 10'000;
 
-unsigned char byte_at(std::string_view text, std::size_t i) {
-  return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
-}
-
-// Counts the bytes of the UTF-8 character that begins at `i`; 0 if none does.
-std::size_t character_length(std::string_view text, std::size_t i) {
-  const unsigned char lead = byte_at(text, i);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead < 0xc2   ? 0
-                             : lead < 0xe0 ? 2
-                             : lead < 0xf0 ? 3
-                             : lead < 0xf5 ? 4
-                                           : 0;
-  for (std::size_t k = 1; k < length; ++k) {
-    if ((byte_at(text, i + k) & 0xc0) != 0x80) return 0;
-  }
-  return length;
-}
-
 bool is_plain(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return (byte >= 0x20 && byte < 0x7f) || c == '\n' || c == '\t';
 }
 
-void append_printable(std::string& out, std::string_view text, std::size_t i, std::size_t length) {
-  if (length == 0) {
+// Adds the character that begins the text, of so many bytes.
+void append_printable(std::string& out, std::string_view text, std::size_t length) {
+  if (length == 0)
     out += '?';
-  } else if (length == 1) {
-    out += fmt::format("\\u{:04x}", byte_at(text, i));
-  } else if (length == 2 && byte_at(text, i) == 0xc2 && byte_at(text, i + 1) < 0xa0) {
-    out += fmt::format("\\u{:04x}", byte_at(text, i + 1));  // U+0080 to U+009F steer terminals, too
-  } else {
-    out += text.substr(i, length);
-  }
+  else if (is_steering(text))
+    out += fmt::format("\\u{:04x}", static_cast<std::uint32_t>(code_point(text)));
+  else
+    out += text.substr(0, length);
 }
 
 // A variable of the environment; empty where it is not set.
@@ -99,8 +80,9 @@ std::string printable(std::string_view text) {
     out += text.substr(i, plain - i);
     i = plain;
     if (i == text.size()) break;
-    const std::size_t length = character_length(text, i);
-    append_printable(out, text, i, length);
+    const std::string_view rest = text.substr(i);
+    const std::size_t length = character_length(rest);
+    append_printable(out, rest, length);
     i += length == 0 ? 1 : length;
   }
   return out;

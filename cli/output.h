@@ -14,8 +14,8 @@
 
 namespace paceline::cli {
 
-// Replaces each control character but line feed and tab by its code, as in "\u001b", which JSON
-// reads, too, and each byte that is no UTF-8 by '?'.
+// Replaces each character that steers a terminal (is_steering()) but line feed and tab by its code, as
+// in "\u001b", which JSON reads, too, and each byte that is no UTF-8 by '?'.
 [[nodiscard]] std::string printable(std::string_view text);
 
 // Writes to standard output. Throws RunError if that fails.

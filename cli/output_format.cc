@@ -20,6 +20,7 @@ struct Form {
   std::string OutputFormat::*path;
   std::function<std::string()> Answer::*made;
   const char* end;  // what follows the text that is made
+  job::FileKind kind;
 };
 
 constexpr std::array<Form, 3> forms = {
@@ -31,7 +32,8 @@ constexpr std::array<Form, 3> forms = {
          .is_printed = &OutputFormat::json,
          .path = &OutputFormat::json_out,
          .made = &Answer::json,
-         .end = "\n"},
+         .end = "\n",
+         .kind = job::FileKind::document},
     Form{.printed = "--csv",
          .written = "--csv-out",
          .name = "CSV",
@@ -40,7 +42,8 @@ constexpr std::array<Form, 3> forms = {
          .is_printed = &OutputFormat::csv,
          .path = &OutputFormat::csv_out,
          .made = &Answer::csv,
-         .end = ""},
+         .end = "",
+         .kind = job::FileKind::csv},
     Form{.printed = "--markdown",
          .written = "--markdown-out",
          .name = "Markdown",
@@ -49,7 +52,8 @@ constexpr std::array<Form, 3> forms = {
          .is_printed = &OutputFormat::markdown,
          .path = &OutputFormat::markdown_out,
          .made = &Answer::markdown,
-         .end = ""},
+         .end = "",
+         .kind = job::FileKind::markdown},
 };
 
 std::string in_form(const Form& form, const Answer& answer) {
@@ -63,6 +67,11 @@ void add_output_formats(Command& command, OutputFormat& format) {
     command.add_flag(form.printed, format.*form.is_printed, form.printed_help);
   for (const Form& form : forms)
     command.add_option(form.written, format.*form.path, form.written_help).value("FILE");
+  add_force_option(command, format.force);
+}
+
+void add_force_option(Command& command, bool& force) {
+  command.add_flag("--force", force, "Also replace files that paceline did not write");
 }
 
 void check_output_format(const OutputFormat& format, std::vector<job::GivenPath> others) {
@@ -74,8 +83,8 @@ void check_output_format(const OutputFormat& format, std::vector<job::GivenPath>
     }
   }
   for (const Form& form : forms)
-    others.push_back({form.written, format.*form.path, job::PathUse::output});
-  job::check_paths(others);
+    others.push_back(job::output_path(form.written, format.*form.path, form.kind));
+  job::check_paths(others, job::replaces(format.force));
 }
 
 void refuse_output_format(const OutputFormat& format, std::string_view why) {
@@ -91,7 +100,10 @@ void print_answer(const OutputFormat& format, const Answer& answer) {
   for (const Form& form : forms) {
     const std::string& path = format.*form.path;
     if (path.empty()) continue;
-    job::write_output_file(path, printable(in_form(form, answer)));
+    const std::string text = printable(in_form(form, answer));
+    if (form.kind != job::FileKind::document)
+      job::check_replaced_table(form.written, path, text, job::replaces(format.force));
+    job::write_output_file(path, text);
     notice("{} written to {}\n", form.name, path);
   }
   for (const Form& form : forms) {

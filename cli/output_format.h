@@ -28,13 +28,18 @@ struct OutputFormat {
   std::string json_out = {};
   std::string csv_out = {};
   std::string markdown_out = {};
+  // Of --force: files that paceline did not write are replaced, too, by whatever the command writes.
+  bool force = false;
 };
 
-// All three forms, printed and in files.
+// All three forms, printed and in files, and --force.
 void add_output_formats(Command& command, OutputFormat& format);
 
+// Declares --force, of a command that writes files but has not these forms.
+void add_force_option(Command& command, bool& force);
+
 // Throws InputError where more than one form is to be printed. Refuses, before any work, a file that
-// cannot be written or that is also one of `others`, the paths of the command's other options; and so
+// cannot be written or replaced or that is also one of `others`, the paths of the command's other options; and so
 // for those of them that are outputs (job::check_paths).
 void check_output_format(const OutputFormat& format, std::vector<job::GivenPath> others = {});
 
@@ -50,7 +55,7 @@ struct Answer {
   std::function<std::string()> text;      // for people
 };
 // Writes the files that were asked for, each as a whole, and then prints the answer in the form that
-// was asked for. Throws RunError.
+// was asked for. Throws RunError, and InputError where another table would be replaced.
 void print_answer(const OutputFormat& format, const Answer& answer);
 
 // Returns text_of(width), where the width is table_width(), or unlimited_width with `wide`. On a terminal,

@@ -1,8 +1,10 @@
 // Tests: tests/cli/train_test.py (end to end).
 #include "cli/stop_signals.h"
 
+#include <array>
 #include <atomic>
 #include <csignal>
+#include <cstddef>
 
 #include "models/base/error.h"
 
@@ -11,34 +13,51 @@ namespace {
 
 using runtime::StopReason;
 
+// By StopReason. There is none for StopReason::none.
+constexpr std::array<int, runtime::stop_reasons> signals = {0,       SIGINT,  SIGQUIT, SIGHUP,
+                                                            SIGUSR1, SIGUSR2, SIGTERM};
+
 // A handler reaches nothing but a global. Ranks that are threads read it, too, so that it is atomic.
-std::atomic<bool> terminated = false;
-std::atomic<bool> interrupted = false;
+std::array<std::atomic<bool>, runtime::stop_reasons> asked = {};
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler takes no lock");
 
 void remember(int signal) {
-  if (signal == SIGTERM) terminated = true;
-  if (signal == SIGINT) interrupted = true;
+  for (std::size_t reason = 1; reason < signals.size(); ++reason) {
+    if (signals[reason] == signal) asked[reason] = true;
+  }
 }
 
 }  // namespace
+
+std::span<const int> stop_signals() {
+  return std::span(signals).subspan(static_cast<std::size_t>(StopReason::quit));
+}
+
+bool is_ignored(int signal) {
+  struct sigaction action = {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
 
 void remember_stop_signals() {
   struct sigaction action = {};
   action.sa_handler = remember;
   action.sa_flags = SA_RESTART;
-  ::sigaction(SIGTERM, &action, nullptr);
+  for (const int signal : stop_signals()) {
+    if (signal == SIGTERM || !is_ignored(signal)) ::sigaction(signal, &action, nullptr);
+  }
   action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
   ::sigaction(SIGINT, &action, nullptr);
 }
 
 StopReason stop_asked() {
-  if (terminated) return StopReason::terminated;
-  return interrupted ? StopReason::interrupted : StopReason::none;
+  for (std::size_t reason = signals.size() - 1; reason > 0; --reason) {
+    if (asked[reason]) return static_cast<StopReason>(reason);
+  }
+  return StopReason::none;
 }
 
 int StoppedBySignal::exit_code() const {
-  return 128 + (reason_ == StopReason::terminated ? SIGTERM : SIGINT);
+  return 128 + signals[static_cast<std::size_t>(reason_)];
 }
 
 }  // namespace paceline::cli

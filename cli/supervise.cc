@@ -10,18 +10,28 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <vector>
 
+#include "cli/stop_signals.h"
 #include "models/base/error.h"
 
 namespace paceline::cli {
 namespace {
 
-volatile std::sig_atomic_t asked_to_end = 0;
+volatile std::sig_atomic_t asked_to_end = 0;  // the last signal that asked, or 0
 volatile pid_t child = 0;
 
-void ask_child_to_end(int) {
-  asked_to_end = 1;
-  if (child > 0) ::kill(child, SIGTERM);
+// A signal to a whole process group reaches the child twice, which counts once.
+void ask_child_to_end(int signal) {
+  asked_to_end = signal;
+  if (child > 0) ::kill(child, signal);
+}
+
+// What the process does at each of stop_signals().
+std::vector<struct sigaction> actions_now() {
+  std::vector<struct sigaction> actions;
+  for (const int signal : stop_signals()) ::sigaction(signal, nullptr, &actions.emplace_back());
+  return actions;
 }
 
 }  // namespace
@@ -31,13 +41,16 @@ int supervised(const std::function<int()>& work,
   std::fflush(nullptr);
   struct sigaction end = {};
   end.sa_handler = ask_child_to_end;
-  struct sigaction before = {};
-  ::sigaction(SIGTERM, &end, &before);
+  const std::vector<struct sigaction> before = actions_now();
+  for (const int signal : stop_signals()) {
+    if (signal == SIGTERM || !is_ignored(signal)) ::sigaction(signal, &end, nullptr);
+  }
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) throw RunError("start the rank's process", std::strerror(errno));
   if (pid == 0) {
-    ::sigaction(SIGTERM, &before, nullptr);
+    for (std::size_t i = 0; i < before.size(); ++i)
+      ::sigaction(stop_signals()[i], &before[i], nullptr);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(1);  // it died before that
     const int code = work();
@@ -45,7 +58,7 @@ int supervised(const std::function<int()>& work,
     ::_exit(code);
   }
   child = pid;
-  if (asked_to_end != 0) ::kill(pid, SIGTERM);
+  if (asked_to_end != 0) ::kill(pid, asked_to_end);
   std::signal(SIGINT, SIG_IGN);  // the child has it too, and decides
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {

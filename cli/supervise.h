@@ -9,8 +9,9 @@ namespace paceline::cli {
 
 // Runs `work` in a child process and returns its exit code. The child dies with this process. If a
 // signal ends it, `on_death` is called with the signal's name ("SIGKILL") and the child's process
-// id, and 1 is returned. SIGTERM, by which launchers and schedulers ask ranks to end, goes on to the
-// child, and a child that dies after it is no death to report. Call it before there are threads.
+// id, and 1 is returned. The signals by which launchers, schedulers and users ask ranks to end
+// (stop_signals(), but those that are ignored) go on to the child, and a child that dies after one is
+// no death to report. Call it before there are threads.
 int supervised(const std::function<int()>& work,
                const std::function<void(const std::string& signal, int process)>& on_death);
 

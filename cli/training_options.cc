@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "cli/output_format.h"
 #include "cli/shared_options.h"
 #include "runtime/exchange/recorder.h"
 
@@ -140,6 +141,7 @@ void add_training_options(Command& command, job::TrainingOptions& options) {
                               runtime::recorded_iterations))
       .value("FILE");
   command.add_flag("--json", options.json, "Print one JSON document");
+  add_force_option(command, options.force);
 }
 
 }  // namespace paceline::cli

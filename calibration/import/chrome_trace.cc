@@ -25,9 +25,22 @@ bool is_same_key(std::string_view a, std::string_view b) {
 }
 
 constexpr double longest_us = 1e18;
+constexpr double largest_size = 1e12;
 
-// Follows the parser. `depth_` counts the open arrays and objects; events are the objects in the
-// array that is open at depth `events_`.
+// Where the parser is. Each array and object that is open has a place, which follows from the place
+// around it and the key before it. What means nothing to us is skipped with all that is in it.
+enum class Place {
+  top,        // outside of everything
+  document,   // the object with "traceEvents"
+  events,     // the array of events
+  event,      // one of its objects
+  arguments,  // the object "args" of an event
+  sizes,      // the array "Input Dims" of the arguments
+  shape,      // one of its arrays
+  concrete,   // the array "Concrete Inputs" of the arguments
+};
+
+// Follows the parser.
 class Handler final : public nlohmann::json_sax<Json> {
  public:
   Handler(const std::function<void(TraceEvent&&)>& sink, TraceEnd& end) : sink_(sink), end_(end) {}
@@ -47,99 +60,138 @@ class Handler final : public nlohmann::json_sax<Json> {
   bool binary(binary_t&) override { return true; }
 
   bool start_object(std::size_t) override {
-    ++depth_;
-    if (events_ > 0 && depth_ == events_ + 1) event_ = TraceEvent{};
-    in_arguments_ = in_event() && depth_ == events_ + 2 && key_ == "args";
-    return true;
+    if (skipped_ > 0) return skip();
+    switch (place()) {
+      case Place::top:
+        return enter(Place::document);
+      case Place::events:
+        event_ = TraceEvent{};
+        return enter(Place::event);
+      case Place::event:
+        return key_ == "args" ? enter(Place::arguments) : skip();
+      case Place::sizes:
+        return fail("an input that is an object, in \"Input Dims\"");
+      case Place::shape:
+        return fail("a size that is an object, in \"Input Dims\"");
+      case Place::concrete:
+        return fail("an input that is an object, in \"Concrete Inputs\"");
+      case Place::document:
+      case Place::arguments:
+        break;
+    }
+    return skip();
   }
   bool key(string_t& value) override {
-    if (in_arguments_ && depth_ == events_ + 2) {
-      argument_ = std::move(value);
-    } else if (depth_ == 1 || (in_event() && depth_ == events_ + 1)) {
-      key_ = std::move(value);
-    }
+    if (skipped_ == 0) key_ = std::move(value);
     return true;
   }
   bool end_object() override {
-    if (in_event() && depth_ == events_ + 1) {
+    if (skipped_ > 0) return leave_skipped();
+    if (place() == Place::event) {
       ++end_.events;
       sink_(std::move(event_));
     }
-    if (depth_ == events_ + 2) in_arguments_ = false;
-    --depth_;
-    return true;
+    return leave();
   }
   bool start_array(std::size_t) override {
-    ++depth_;
-    if (events_ == 0 && (depth_ == 1 || (depth_ == 2 && key_ == "traceEvents"))) {
-      events_ = depth_;
-      found_ = true;
-    } else if (events_ > 0 && depth_ == events_ + 1) {
-      return fail("an event that is no object");
+    if (skipped_ > 0) return skip();
+    switch (place()) {
+      case Place::top:
+        found_ = true;
+        return enter(Place::events);
+      case Place::document:
+        if (key_ != "traceEvents") return skip();
+        found_ = true;
+        return enter(Place::events);
+      case Place::events:
+        return fail("an event that is no object");
+      case Place::arguments:
+        if (key_ == "Input Dims") {
+          event_.input_sizes.clear();
+          return enter(Place::sizes);
+        }
+        if (key_ == "Concrete Inputs") {
+          event_.concrete_inputs.clear();
+          return enter(Place::concrete);
+        }
+        return skip();
+      case Place::sizes:
+        event_.input_sizes.emplace_back();
+        return enter(Place::shape);
+      case Place::shape:  // of the tensors of a list, which are no input of their own
+        return skip();
+      case Place::concrete:
+        event_.concrete_inputs.emplace_back();
+        return skip();
+      case Place::event:
+        break;
     }
-    if (in_arguments_ && depth_ == events_ + 3) {
-      list_ = argument_ == "Input Dims"        ? List::sizes
-              : argument_ == "Concrete Inputs" ? List::concrete
-                                               : List::none;
-    } else if (depth_ == events_ + 4) {
-      next_input();
-    }
-    return true;
+    return skip();
   }
-  bool end_array() override {
-    if (depth_ == events_ + 3) list_ = List::none;
-    if (depth_ == events_) events_ = 0;
-    --depth_;
-    return true;
-  }
+  bool end_array() override { return skipped_ > 0 ? leave_skipped() : leave(); }
   bool parse_error(std::size_t position, const std::string&, const Json::exception&) override {
     position_ = position;
     return false;
   }
 
   [[nodiscard]] bool found() const { return found_; }
-  [[nodiscard]] bool open() const { return depth_ > 0; }
+  [[nodiscard]] bool open() const { return !places_.empty(); }
   [[nodiscard]] std::size_t position() const { return position_; }
   [[nodiscard]] const std::string& problem() const { return problem_; }
 
  private:
-  [[nodiscard]] bool in_event() const { return events_ > 0 && depth_ > events_; }
+  [[nodiscard]] Place place() const { return places_.empty() ? Place::top : places_.back(); }
+
+  bool enter(Place place) {
+    places_.push_back(place);
+    return true;
+  }
+  bool leave() {
+    places_.pop_back();
+    return true;
+  }
+  bool skip() {
+    ++skipped_;
+    return true;
+  }
+  bool leave_skipped() {
+    --skipped_;
+    return true;
+  }
 
   bool fail(const char* problem) {
     problem_ = problem;
     return false;
   }
 
-  // Makes room for the next input of the list that is open.
-  void next_input() {
-    if (list_ == List::sizes) event_.input_sizes.emplace_back();
-    if (list_ == List::concrete) event_.concrete_inputs.emplace_back();
-  }
-
-  void take_input(const std::string& text, std::optional<double> number) {
-    constexpr double largest = 1e12;
-    if (depth_ == events_ + 3) {
-      next_input();
-      if (list_ == List::concrete) event_.concrete_inputs.back() = text;
-    } else if (list_ == List::sizes && depth_ == events_ + 4 && number && *number >= 0 &&
-               *number <= largest) {
-      event_.input_sizes.back().push_back(static_cast<std::int64_t>(*number));
-    }
-  }
-
   bool scalar(std::string text, std::optional<double> number) {
-    if (list_ != List::none) {
-      take_input(text, number);
-      return true;
+    if (skipped_ > 0) return true;
+    switch (place()) {
+      case Place::top:
+        break;
+      case Place::document:
+        if (key_ == "schemaVersion") end_.schema_version = number;
+        break;
+      case Place::events:
+        return fail("an event that is no object");
+      case Place::event:
+        return field(std::move(text), number);
+      case Place::arguments:
+        event_.arguments.push_back({std::move(key_), std::move(text), number});
+        key_.clear();
+        break;
+      case Place::sizes:
+        event_.input_sizes.emplace_back();
+        break;
+      case Place::shape:
+        if (!number || *number < 0 || *number > largest_size)
+          return fail("a size that is no number from 0 to 1e12, in \"Input Dims\"");
+        event_.input_sizes.back().push_back(static_cast<std::int64_t>(*number));
+        break;
+      case Place::concrete:
+        event_.concrete_inputs.push_back(std::move(text));
+        break;
     }
-    if (in_arguments_ && depth_ == events_ + 2) {
-      event_.arguments.push_back({std::move(argument_), std::move(text), number});
-      argument_.clear();
-      return true;
-    }
-    if (in_event() && depth_ == events_ + 1) return field(std::move(text), number);
-    if (events_ > 0 && depth_ == events_) return fail("an event that is no object");
-    if (depth_ == 1 && key_ == "schemaVersion") end_.schema_version = number;
     return true;
   }
 
@@ -165,15 +217,12 @@ class Handler final : public nlohmann::json_sax<Json> {
   const std::function<void(TraceEvent&&)>& sink_;
   TraceEnd& end_;
   TraceEvent event_;
-  std::string key_;
-  std::string argument_;
+  std::vector<Place> places_;  // of what is open and not skipped; an element of `shape` is there
+                               // only while event_.input_sizes has the shape that it fills
+  std::size_t skipped_ = 0;  // counts what is open and skipped, all of it inside of the last place
+  std::string key_;          // the last of the object that is open
   std::string problem_;
-  std::size_t depth_ = 0;
-  std::size_t events_ = 0;  // 0: not in the array of events
   std::size_t position_ = 0;
-  enum class List { none, sizes, concrete };
-  List list_ = List::none;  // of an event's arguments, that is open
-  bool in_arguments_ = false;
   bool found_ = false;
 };
 
@@ -192,7 +241,9 @@ class Mended {
   using pointer = const char*;
   using reference = char;
 
-  Mended(const char* at, const char* end) : at_(at), end_(end) {}
+  // Keeps in `reached` how far the text is read.
+  Mended(const char* at, const char* end, const char*& reached)
+      : at_(at), end_(end), reached_(&reached) {}
 
   char operator*() const {
     if (!in_string_) return *at_;
@@ -202,7 +253,7 @@ class Mended {
   Mended& operator++() {
     if (*at_ == '"' && !is_escaped_) in_string_ = !in_string_;
     is_escaped_ = in_string_ && !is_escaped_ && *at_ == '\\' && begins_escape();
-    ++at_;
+    *reached_ = ++at_;
     return *this;
   }
   bool operator==(const Mended& other) const { return at_ == other.at_; }
@@ -216,6 +267,7 @@ class Mended {
 
   const char* at_;
   const char* end_;
+  const char** reached_;
   bool in_string_ = false;
   bool is_escaped_ = false;  // by a backslash before
 };
@@ -236,11 +288,15 @@ TraceEnd read_chrome_trace(std::string_view text, const std::string& file, Early
   TraceEnd end;
   Handler handler(sink, end);
   const char* const text_end = text.data() + text.size();
-  const bool whole =
-      Json::sax_parse(Mended(text.data(), text_end), Mended(text_end, text_end), &handler);
-  if (!handler.problem().empty())
-    throw InputError({file}, "event " + std::to_string(end.events + 1) + ": " + handler.problem(),
+  const char* reached = text.data();
+  const bool whole = Json::sax_parse(Mended(text.data(), text_end, reached),
+                                     Mended(text_end, text_end, reached), &handler);
+  if (!handler.problem().empty()) {
+    const auto read = static_cast<std::size_t>(reached - text.data());
+    throw InputError(place_in(file, text, std::max<std::size_t>(read, 1) - 1),
+                     "event " + std::to_string(end.events + 1) + ": " + handler.problem(),
                      "give a trace as the tool writes it");
+  }
   if (!whole) {
     const bool at_end = handler.position() >= text.size() && handler.open() && handler.found();
     if (at_end && early_end == EarlyEnd::taken) {

@@ -54,7 +54,9 @@ enum class EarlyEnd { refused, taken };
 // Calls `sink` for each event. If the text ends early and that is accepted, the event that is cut is
 // left out.
 // Throws InputError (with line and column) if the text is no JSON, holds no array of events, an
-// event is no object, or a time is no finite number from 0 to 1e18. O(text).
+// event is no object, a time is no finite number from 0 to 1e18, an input is an object, or a size
+// is no number from 0 to 1e12. Other objects and arrays where a text or a number is expected are
+// left out with all that is in them. Of a list that is there twice, the last is taken. O(text).
 TraceEnd read_chrome_trace(std::string_view text, const std::string& file, EarlyEnd early_end,
                            const std::function<void(TraceEvent&&)>& sink);
 

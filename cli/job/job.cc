@@ -105,7 +105,7 @@ void take_what_if(const std::string& text, Job& job) {
 std::vector<GivenPath> given_paths(const JobOptions& job,
                                    const std::vector<OutputOption>& outputs) {
   std::vector<GivenPath> paths;
-  for (const auto& [option, path] : outputs) paths.push_back({option, path, PathUse::output});
+  for (const auto& [option, path, kind] : outputs) paths.push_back(output_path(option, path, kind));
   paths.insert(paths.end(), {{"--cluster", job.cluster, PathUse::name_or_input},
                              {"--placement", job.placement, PathUse::name_or_input},
                              {"--profile", job.profile, PathUse::name_or_input},

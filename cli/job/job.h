@@ -115,6 +115,7 @@ struct Job {
 struct OutputOption {
   const char* option;
   std::string path;
+  FileKind kind;
 };
 [[nodiscard]] std::vector<GivenPath> given_paths(const JobOptions& job,
                                                  const std::vector<OutputOption>& outputs = {});

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -130,6 +131,9 @@ SweepJournal::SweepJournal(Options options)
   const std::string text = is_there ? journal_->text() : std::string();
   // A process that was killed before its first line was whole has begun nothing.
   const bool has_begun = !whole_lines(text).empty();
+  const std::size_t common = std::min(text.size(), schema.size());
+  if (text.substr(0, common) != schema.substr(0, common))
+    throw InputError({path}, "this is no journal of a sweep", "remove it to begin anew");
   if (has_begun && options_.resume)
     go_on(text);
   else if (has_begun)

@@ -48,6 +48,7 @@ struct TrainingOptions {
   std::string metrics;
   std::string timeline;
   bool json = false;
+  bool force = false;
 };
 
 // The recipe that --recipe names, or the default, with what other options change.

@@ -3,24 +3,15 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "models/base/utf8.h"
+
 namespace paceline {
 namespace {
 
 // The length in bytes of the printable UTF-8 character at the start of `text`; 0 if there is none.
 std::size_t printable_length(std::string_view text) {
-  const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return lead >= 0x20 && lead != 0x7f ? 1 : 0;
-  const std::size_t length = lead < 0xc2   ? 0
-                             : lead < 0xe0 ? 2
-                             : lead < 0xf0 ? 3
-                             : lead < 0xf5 ? 4
-                                           : 0;
-  if (length == 0 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  return lead == 0xc2 && byte(1) < 0xa0 ? 0 : length;  // U+0080 to U+009F are controls
+  const std::size_t length = character_length(text);
+  return length == 0 || is_steering(text) ? 0 : length;
 }
 
 // The text up to at most `longest` bytes, cut between characters.

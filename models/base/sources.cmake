@@ -11,6 +11,7 @@ set(base_sources
   base/place_in.cc
   base/precision.cc
   base/svg_axis.cc
+  base/utf8.cc
   base/xml_text.cc
   base/yaml_reader.cc)
 set(base_headers
@@ -30,4 +31,5 @@ set(base_headers
   base/seeds.h
   base/units.h
   base/svg_axis.h
+  base/utf8.h
   base/xml_text.h)

@@ -8,6 +8,7 @@ set(network_sources
   network/onednn/compiler_backward.cc
   network/onednn/convolution.cc
   network/onednn/elementwise.cc
+  network/onednn/instructions.cc
   network/onednn/loss.cc
   network/onednn/normalization.cc
   network/onednn/pool.cc
@@ -19,7 +20,8 @@ set(network_sources
   network/steps/operation.cc
   network/rounding.cc
   network/check_trainable.cc
-  network/cpu_network.cc)
+  network/cpu_network.cc
+  network/cpu_precision.cc)
 set(network_headers
   network/batch.h
   network/computed_kinds.h
@@ -29,4 +31,5 @@ set(network_headers
   network/memory_plan.h
   network/rounding.h
   network/cpu_network.h
+  network/cpu_precision.h
   network/trainable_network.h)

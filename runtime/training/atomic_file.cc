@@ -28,7 +28,12 @@ std::string target_of(const std::string& path) {
   if (fs::exists(status) && !fs::is_regular_file(status))
     throw RunError("write " + path, "it is no file");
   if (fs::exists(status) && ::access(path.c_str(), W_OK) != 0) fail_to_write(path);
-  return linked_file(path);
+  const std::string target = linked_file(path);
+  if (fs::is_symlink(fs::symlink_status(target, error))) {
+    errno = ELOOP;
+    fail_to_write(path);
+  }
+  return target;
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ enum class Writers {
 class AtomicFile {
  public:
   // A link stays a link: what it points to is replaced. Throws RunError if the path is there and no
-  // regular file, cannot be written, or, for one writer, is being written by another.
+  // regular file, a link that leads in a circle, cannot be written, or, for one writer, is being written by another.
   AtomicFile(const std::string& path, Writers writers);
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;

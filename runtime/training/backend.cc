@@ -4,6 +4,7 @@
 #include "runtime/collective/executor.h"
 #include "runtime/device/cpu_device.h"
 #include "runtime/network/cpu_network.h"
+#include "runtime/network/cpu_precision.h"
 
 namespace paceline::runtime {
 namespace {
@@ -14,12 +15,20 @@ class CpuBackend final : public Backend {
   [[nodiscard]] std::string description() const override { return "cpu"; }
   [[nodiscard]] std::unique_ptr<TrainableNetwork> make_network(
       const models::Network& network, const TrainableNetworkOptions& options) override {
-    return std::make_unique<CpuNetwork>(network, options);
+    auto made = std::make_unique<CpuNetwork>(network, options);
+    note_ = slower_than_fp32(options.storage, made->arithmetic(), has_bf16_instructions());
+    return made;
+  }
+  [[nodiscard]] std::vector<std::string> notes() const override {
+    return note_.empty() ? std::vector<std::string>() : std::vector{note_};
   }
   [[nodiscard]] std::unique_ptr<CollectiveExecutor> make_executor(
       const Endpoint& endpoint, const DeviceShare& /*share*/) override {
     return std::make_unique<Executor>(endpoint.transport);
   }
+
+ private:
+  std::string note_;  // of the network that was made last
 };
 
 }  // namespace

@@ -46,15 +46,31 @@ std::string replacement_problem(const std::string& path, const std::string& job)
 
 }  // namespace
 
-void check_checkpoint_path(Channel& channel, const std::string& path, const std::string& resume,
-                           const std::string& job) {
-  if (path.empty()) return;
+std::unique_ptr<CheckpointLock> claim_checkpoint_path(Channel& channel, const std::string& path,
+                                                      const std::string& resume,
+                                                      const std::string& job) {
+  if (path.empty()) return nullptr;
+  std::unique_ptr<CheckpointLock> lock;
   std::string problem;
+  std::string remedy = "give another path, or move the file away";
   std::error_code error;
   const bool goes_on = !resume.empty() && std::filesystem::equivalent(path, resume, error);
-  if (channel.rank() == 0 && !goes_on && std::filesystem::exists(path, error))
-    problem = replacement_problem(path, job);
-  refuse_together(channel, path, std::move(problem), "give another path, or move the file away");
+  if (channel.rank() == 0) {
+    try {
+      lock = std::make_unique<CheckpointLock>(path);
+      // The file is looked at under the lock: nobody replaces it from here on.
+      if (!goes_on && std::filesystem::exists(path, error))
+        problem = replacement_problem(path, job);
+    } catch (const InputError& claimed) {
+      problem = claimed.problem();
+      remedy = claimed.remedy();
+    } catch (const RunError& failure) {
+      problem = failure.what();
+      remedy = "give another path";
+    }
+  }
+  refuse_together(channel, path, std::move(problem), std::move(remedy));
+  return lock;
 }
 
 void write_together(Channel& channel, const std::string& path, const Checkpoint& checkpoint) {

@@ -7,11 +7,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/channel/channel.h"
 #include "runtime/training/checkpoint.h"
+#include "runtime/training/checkpoint_lock.h"
 #include "runtime/training/loss_scale.h"
 
 namespace paceline::runtime {
@@ -23,11 +25,14 @@ struct Position {
   std::int64_t iteration = 0;
 };
 
-// Refuses to replace a file that is no checkpoint of this job: throws InputError if one is at
-// `path`, unless it is the very file that `resume` names. Where `path` is empty there is nothing to
-// replace.
-void check_checkpoint_path(Channel& channel, const std::string& path, const std::string& resume,
-                           const std::string& job);
+// Claims `path` for the checkpoints of this job, until rank 0 drops the lock that it gets; the other
+// ranks get none. Throws InputError if another job has claimed it, or if a file is there that is no
+// checkpoint of this job and not the very file that `resume` names. Where `path` is empty there is
+// nothing to claim.
+[[nodiscard]] std::unique_ptr<CheckpointLock> claim_checkpoint_path(Channel& channel,
+                                                                    const std::string& path,
+                                                                    const std::string& resume,
+                                                                    const std::string& job);
 
 // Rank 0 writes its checkpoint; that of the others is not read. Throws RunError with rank 0's cause
 // where that fails.

@@ -1,6 +1,7 @@
 set(training_sources
   training/atomic_file.cc
   training/checkpoint_format.cc
+  training/checkpoint_lock.cc
   training/checkpoint_read.cc
   training/checkpoint_write.cc
   training/backend.cc
@@ -21,6 +22,7 @@ set(training_headers
   training/atomic_file.h
   training/checkpoint.h
   training/checkpoint_format.h
+  training/checkpoint_lock.h
   training/backend.h
   training/checksum.h
   training/cuda_module.h

@@ -101,6 +101,7 @@ class Training {
   int rank_;
   int ranks_;
   std::string description_;
+  std::unique_ptr<CheckpointLock> checkpoint_lock_;  // of rank 0, while it may write checkpoints
   std::vector<Phase> phases_;
   std::vector<ParameterPlace> places_;
   Memory weights_memory_;
@@ -240,7 +241,8 @@ bool Training::is_finite(const ConstArrayView& values) {
 
 TrainingOutcome Training::run() {
   iterations_ = all_iterations();
-  check_checkpoint_path(channel_, request_.checkpoint, request_.resume, description_);
+  checkpoint_lock_ =
+      claim_checkpoint_path(channel_, request_.checkpoint, request_.resume, description_);
   prepare_networks();
   make_network(phases_.front().batch_per_rank);
   if (network_->classes() < request_.dataset.classes())
@@ -314,15 +316,17 @@ void Training::agree_on_stop() {
   const Seconds each = since(last_agreement_time_) / static_cast<double>(done_ - last_agreement_);
   const double stride = std::clamp(std::floor(between_agreements / each),
                                    double_buffered() ? least_stride_double_buffered : 1.0, 1e6);
-  std::array<double, 3> sums = {asked == StopReason::interrupted ? 1.0 : 0.0,
-                                asked == StopReason::terminated ? 1.0 : 0.0,
-                                rank_ == 0 ? stride : 0.0};
+  // The number of ranks that are asked for each reason; that for none is not read. Last the stride.
+  std::array<double, stop_reasons + 1> sums = {};
+  sums[static_cast<std::size_t>(asked)] = 1;
+  sums[stop_reasons] = rank_ == 0 ? stride : 0;
   sum_over_ranks(channel_, sums);
-  if (sums[0] > 0) stopped_ = StopReason::interrupted;
-  if (sums[1] > 0) stopped_ = StopReason::terminated;
+  for (std::size_t reason = 1; reason < stop_reasons; ++reason) {
+    if (sums[reason] > 0) stopped_ = static_cast<StopReason>(reason);
+  }
   last_agreement_ = done_;
   last_agreement_time_ = Clock::now();
-  next_agreement_ = done_ + static_cast<std::int64_t>(sums[2]);
+  next_agreement_ = done_ + static_cast<std::int64_t>(sums[stop_reasons]);
 }
 
 void Training::iterate(const Batch& batch, const Phase& phase, Seconds input) {

@@ -10,6 +10,7 @@
 // its checkpoint, it ends with the same bits.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -30,9 +31,18 @@
 
 namespace paceline::runtime {
 
-// Who asks a job to stop before its end: a user at a terminal (SIGINT), or a system that needs the
-// machine (SIGTERM).
-enum class StopReason { none, interrupted, terminated };
+// Who asks a job to stop before its end, by which signal. Where ranks are asked for different
+// reasons, the last of the list counts.
+enum class StopReason {
+  none,
+  interrupted,  // a user at a terminal (SIGINT)
+  quit,         // likewise (SIGQUIT)
+  hung_up,      // the terminal or the connection is gone (SIGHUP)
+  warned,       // a scheduler will need the machine soon (SIGUSR1: Slurm's --signal=USR1@60)
+  warned_2,     // likewise (SIGUSR2)
+  terminated,   // a system needs the machine (SIGTERM)
+};
+inline constexpr std::size_t stop_reasons = 7;
 
 struct TrainingRequest {
   const models::Network& network;
@@ -44,7 +54,8 @@ struct TrainingRequest {
   bool replay = true;  // TrainableNetworkOptions::replay
   // Where rank 0 writes a checkpoint at the end of each epoch and, where it is not 0, after every
   // so many iterations. Empty: nowhere. A file that is there already must be a checkpoint of this
-  // very job, or the one that `resume` names.
+  // very job, or the one that `resume` names. The path is locked for as long as the training lasts
+  // (checkpoint_lock.h).
   std::string checkpoint = {};
   std::int64_t checkpoint_every = 0;
   // Rank 0 reads it, and training goes on from there. Empty: from the start.
@@ -118,8 +129,8 @@ struct TrainingOutcome {
 };
 
 // Throws InputError if ranks were started with different jobs, the data does not fit, the
-// checkpoint to resume from is damaged or of another job, or a file that is no checkpoint of this
-// job stands where one is to be written; RunError that names a rank that is gone, or a file that
+// checkpoint to resume from is damaged or of another job, a file that is no checkpoint of this job
+// stands where one is to be written, or another job writes its checkpoints there; RunError that names a rank that is gone, or a file that
 // cannot be written.
 TrainingOutcome train(const TrainingRequest& request, const Endpoint& endpoint,
                       TrainingObserver* observer = nullptr);

@@ -98,6 +98,14 @@ std::string_view signal_name(StopReason reason) {
       return "";
     case StopReason::interrupted:
       return "SIGINT";
+    case StopReason::quit:
+      return "SIGQUIT";
+    case StopReason::hung_up:
+      return "SIGHUP";
+    case StopReason::warned:
+      return "SIGUSR1";
+    case StopReason::warned_2:
+      return "SIGUSR2";
     case StopReason::terminated:
       return "SIGTERM";
   }

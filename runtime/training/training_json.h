@@ -32,7 +32,7 @@ struct TrainingFacts {
 // The whole document.
 [[nodiscard]] std::string to_json(const TrainingFacts& facts, const TrainingOutcome& outcome);
 
-// "SIGTERM", "SIGINT"; nothing for StopReason::none.
+// "SIGTERM", "SIGINT" and others; nothing for StopReason::none.
 [[nodiscard]] std::string_view signal_name(StopReason reason);
 
 }  // namespace paceline::runtime

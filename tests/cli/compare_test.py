@@ -197,7 +197,7 @@ class Compare(unittest.TestCase):
         self.rejected(self.compare(self.run_file, self.prediction, "--merged", "/dev/full"), "/dev/full", code=1)
         kept = self.folder / "kept.json"
         kept.write_text("what was there")
-        self.rejected(self.compare(self.prediction, self.run_file, "--merged", str(kept)), "swapped")
+        self.rejected(self.compare(self.prediction, self.run_file, "--merged", str(kept), "--force"), "swapped")
         self.assertEqual(kept.read_text(), "what was there")
 
     def test_merged_is_what_trace_viewers_read(self):

@@ -201,7 +201,7 @@ class CalibrationImport(unittest.TestCase):
                     ("nccl_topology/2.8-dgx1-v100.xml", ("--nodes", "2"), 2, "v100", "nvlink2-mesh", "infiniband-edr"),
                     ("nccl_log/2.21-h100-one-node-of-four.log", ("--device", "h100"), 4, "h100", "nvlink4", "infiniband-ndr")):
                 cluster = os.path.join(folder, "cluster.yaml")
-                result = run("calibrate", "import", str(self.GOLDEN / file), "--cluster-out", cluster, "--name", "lab", *words)
+                result = run("calibrate", "import", str(self.GOLDEN / file), "--cluster-out", cluster, "--force", "--name", "lab", *words)
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertIn(pathlib.Path(cluster).read_text(), result.stdout)
                 shown = run("show", "cluster", cluster, "--json")

@@ -85,13 +85,14 @@ class Files(CommandTest):
     def test_a_write_that_fails_leaves_the_old_file(self):
         for form in FORMS:
             file = self.folder / f"old.{form}"
-            file.write_text("old\n")
+            self.done(run(*TABLES["show network"], f"--{form}-out", str(file)))
+            old = file.read_text()
             words = " ".join(f"'{word}'" for word in (PACELINE, *TABLES["show network"], f"--{form}-out", str(file)))
             # No file of this process may hold a byte.
             result = subprocess.run(["bash", "-c", f"ulimit -f 0; {words} | cat"], capture_output=True, text=True, timeout=HANG_S)
             self.assertEqual(result.stdout, "")
             self.assertRegex(result.stderr, rf"^paceline: cannot write {re.escape(str(file))}: [^\n]*\n$")
-            self.assertEqual(file.read_text(), "old\n")
+            self.assertEqual(file.read_text(), old)
         self.assertEqual(sorted(os.listdir(self.folder)), sorted(f"old.{form}" for form in FORMS))
 
     def test_files_are_written_where_nobody_reads_what_is_printed(self):

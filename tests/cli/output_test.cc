@@ -27,6 +27,16 @@ TEST(Printable, ReplacesWhatIsNoUtf8) {
                       "b\xe2\x82"),
             "a?b??");
   EXPECT_EQ(printable("\xc0\xaf"), "??");
+  EXPECT_EQ(printable("\xed\xa0\x80 \xe0\x80\xaf \xf0\x80\x80\xaf \xf4\x90\x80\x80"),
+            "??? ??? ???? ????");
+}
+
+// An override of the direction of writing shows a text as another.
+TEST(Printable, ShowsWhatTurnsTheDirectionOfWriting) {
+  EXPECT_EQ(printable("a\xe2\x80\xae"
+                      "b\xe2\x81\xa6"
+                      "c"),
+            "a\\u202eb\\u2066c");
 }
 
 }  // namespace

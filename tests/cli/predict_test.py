@@ -207,7 +207,7 @@ class Timeline(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             os.symlink("target.json", folder + "/link.json")
             pathlib.Path(folder, "target.json").write_text("old")
-            self.assertEqual(predict("--timeline", folder + "/link.json").returncode, 0)
+            self.assertEqual(predict("--timeline", folder + "/link.json", "--force").returncode, 0)
             self.assertTrue(os.path.islink(folder + "/link.json"))
             json.loads(pathlib.Path(folder, "target.json").read_text())
             os.symlink("not-there.json", folder + "/dangling.json")

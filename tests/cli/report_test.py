@@ -173,7 +173,7 @@ class Paths(ReportTest):
     def test_a_report_that_is_there_is_replaced_as_a_whole(self):
         self.report.write_text("before")
         self.report.chmod(stat.S_IRUSR | stat.S_IWUSR)
-        self.reported("predict", *JOB, "--ranks", "64")
+        self.reported("predict", *JOB, "--ranks", "64", "--force")
         self.assertTrue(self.report.read_text().startswith("<!DOCTYPE html>"))
         self.assertEqual(os.listdir(self.folder), ["report.html"])
 

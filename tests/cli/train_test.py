@@ -15,7 +15,7 @@ import tempfile
 import time
 import unittest
 
-from paceline import HANG_S, PACELINE, SOURCE
+from paceline import HANG_S, PACELINE, SOURCE, free_port
 
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
 ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
@@ -223,7 +223,9 @@ class Signals(LongJob):
         return int(match.group(1))
 
     def test_it_finishes_the_iteration_and_writes_a_checkpoint(self):
-        for ranks, number, name, code in (("1", signal.SIGTERM, "SIGTERM", 143), ("2", signal.SIGINT, "SIGINT", 130)):
+        for ranks, number, name, code in (("1", signal.SIGTERM, "SIGTERM", 143), ("2", signal.SIGINT, "SIGINT", 130),
+                                          ("1", signal.SIGHUP, "SIGHUP", 129), ("2", signal.SIGQUIT, "SIGQUIT", 131),
+                                          ("2", signal.SIGUSR1, "SIGUSR1", 138), ("1", signal.SIGUSR2, "SIGUSR2", 140)):
             with self.subTest(ranks=ranks, name=name):
                 path = self.path(name)
                 words = self.words("--ranks", ranks, "--checkpoint", path)
@@ -253,18 +255,82 @@ class Signals(LongJob):
         self.assertRegex(stdout, r"stopped by SIGTERM after \d+ iterations; no checkpoint was asked for, so nothing is saved")
 
     def test_under_mpirun_all_ranks_stop_after_one_iteration(self):
+        for number, name, code in ((signal.SIGTERM, "SIGTERM", 143), (signal.SIGHUP, "SIGHUP", 129), (signal.SIGUSR1, "SIGUSR1", 138)):
+            with self.subTest(name):
+                path = self.path(name)
+                job = self.started(mpirun(self.words("--checkpoint", path)), self.path("metrics.jsonl"))
+                # One rank is told, as srun --signal and a shell would tell it: its supervisor.
+                for pid in subprocess.check_output(["pgrep", "-P", str(job.pid)], text=True).split():
+                    if "OMPI_COMM_WORLD_RANK=1\0" in pathlib.Path(f"/proc/{pid}/environ").read_text():
+                        os.kill(int(pid), number)
+                stdout, stderr = job.communicate(timeout=HANG_S)
+                self.assertEqual(job.returncode, code, stderr)
+                self.assertEqual(ours(stderr), [])
+                self.stopped_after(stdout, name, path)
+                resumed = train_mpi((*self.words("--resume", path), "--stop-after", "2"))
+                self.assertEqual(resumed.returncode, 0, resumed.stderr)
+
+    def test_a_terminal_that_closes_signals_a_rank_and_its_supervisor(self):
         path = self.path("checkpoint")
-        job = self.started(mpirun(self.words("--checkpoint", path)), self.path("metrics.jsonl"))
-        # One rank is told, as srun --signal and a shell would tell it: its supervisor.
-        for pid in subprocess.check_output(["pgrep", "-P", str(job.pid)], text=True).split():
-            if "OMPI_COMM_WORLD_RANK=1\0" in pathlib.Path(f"/proc/{pid}/environ").read_text():
-                os.kill(int(pid), signal.SIGTERM)
-        stdout, stderr = job.communicate(timeout=HANG_S)
-        self.assertEqual(job.returncode, 143, stderr)
-        self.assertEqual(ours(stderr), [])
-        self.stopped_after(stdout, "SIGTERM", path)
-        resumed = train_mpi((*self.words("--resume", path), "--stop-after", "2"))
+        # A job of one rank that a launcher started: its process group is the supervisor and the rank.
+        words = (*self.words("--checkpoint", path), "--rendezvous", f"127.0.0.1:{free_port()}", "--ranks", "1", "--rank", "0")
+        for number, code in ((signal.SIGHUP, 129), (signal.SIGQUIT, 131)):
+            job = self.started([PACELINE, "train", *words], self.path("metrics.jsonl"))
+            os.killpg(job.pid, number)
+            stdout, stderr = job.communicate(timeout=HANG_S)
+            self.assertEqual((job.returncode, stderr), (code, ""))
+            self.stopped_after(stdout, signal.Signals(number).name, path)
+
+    def test_a_hang_up_stays_ignored_under_nohup(self):
+        for launched in ((), ("--rendezvous", f"127.0.0.1:{free_port()}", "--ranks", "1", "--rank", "0")):
+            with self.subTest(launched=launched):
+                words = self.words("--checkpoint", self.path("checkpoint"), *launched)
+                job = self.started(["sh", "-c", 'trap "" HUP; exec "$@"', "sh", PACELINE, "train", *words], self.path("metrics.jsonl"))
+                os.killpg(job.pid, signal.SIGHUP)
+                os.killpg(job.pid, signal.SIGTERM)
+                stdout, stderr = job.communicate(timeout=HANG_S)
+                self.assertEqual((job.returncode, stderr), (143, ""))
+                self.stopped_after(stdout, "SIGTERM", self.path("checkpoint"))
+
+
+class OneCheckpoint(LongJob):
+    """Two jobs that would write their checkpoints to one path."""
+
+    def test_the_second_job_is_refused_until_the_first_has_ended(self):
+        path = self.path("checkpoint")
+        words = ("--checkpoint", path)
+        job = self.started([PACELINE, "train", *self.words(*words, "--ranks", "2")], self.path("metrics.jsonl"))
+        other = train(*LITTLE, "--seed", "2", *words)
+        self.rejected(other, f"{path}: process {job.pid} on ", "writes its checkpoints there")
+        self.assertEqual(other.stdout, "")
+        self.rejected(train_mpi((*LITTLE, *words)), f"process {job.pid} on ")
+        os.kill(job.pid, signal.SIGTERM)
+        job.communicate(timeout=HANG_S)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["checkpoint", "metrics.jsonl"])
+        resumed = train(*little(epochs="100000"), "--ranks", "2", "--resume", path, *words, "--stop-after", "2")
         self.assertEqual(resumed.returncode, 0, resumed.stderr)
+
+    def test_a_job_that_is_killed_keeps_nobody_out(self):
+        path = self.path("checkpoint")
+        words = ("--checkpoint", path, "--checkpoint-every", "2")
+        for command in ([PACELINE, "train", *self.words(*words, "--ranks", "2")], mpirun(self.words(*words))):
+            job = self.started(command, self.path("metrics.jsonl"))
+            rank = re.search(r"process (\d+) on", (self.folder / "checkpoint.lock").read_text()).group(1)
+            os.kill(int(rank), signal.SIGKILL)
+            os.killpg(job.pid, signal.SIGKILL)
+            job.communicate(timeout=HANG_S)
+            deadline = time.time() + HANG_S
+            while os.path.exists(f"/proc/{rank}") and time.time() < deadline:
+                time.sleep(0.05)
+            self.assertIn("checkpoint.lock", os.listdir(self.folder))
+            resumed = train(*little(epochs="100000"), "--ranks", "2", "--resume", path, *words, "--stop-after", "2")
+            self.assertEqual(resumed.returncode, 0, resumed.stderr)
+
+    def test_a_file_of_somebody_else_is_no_lock(self):
+        lock = self.folder / "checkpoint.lock"
+        lock.write_text("precious\n")
+        self.rejected(train(*LITTLE, "--checkpoint", self.path("checkpoint")), "checkpoint.lock, which is no lock of paceline")
+        self.assertEqual(lock.read_text(), "precious\n")
 
 
 class Faults(Folder):
@@ -306,10 +372,11 @@ class Faults(Folder):
 
     def test_a_run_that_is_refused_leaves_old_metrics(self):
         path = pathlib.Path(self.path("metrics.jsonl"))
-        path.write_text("old\n")
+        old = '{"event":"start"}\n'
+        path.write_text(old)
         self.rejected(train(*little(batch="5000"), "--metrics", str(path)), "5000")
         self.rejected(train(*LITTLE, "--metrics", str(path), "--resume", self.path("none")), "none")
-        self.assertEqual(path.read_text(), "old\n")
+        self.assertEqual(path.read_text(), old)
 
     def test_a_cut_line_of_metrics_stays_a_line(self):
         path = pathlib.Path(self.path("metrics.jsonl"))
