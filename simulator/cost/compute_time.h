@@ -42,6 +42,12 @@ struct LayerTime {
   Seconds backward;
 };
 
+// The batches of an iteration before its last one, where gradients of several are accumulated.
+struct EarlierBatches {
+  int count = 0;
+  std::vector<LayerTime> layers = {};  // of one of them, as NetworkWork::layers
+};
+
 struct ComputeTimes {
   std::vector<LayerTime> layers;  // as NetworkWork::layers
   // The times of layers while messages travel all the time, as calibrated. Where they are not known
@@ -53,6 +59,8 @@ struct ComputeTimes {
   // How many times as long layers take beside such a collective, where it was calibrated for all of
   // them together. losses.h makes `beside_traffic` of it.
   std::optional<Figure<double>> beside_collectives = {};
+  // Whose passes are counted in the forward pass of the first layer, because they send nothing.
+  EarlierBatches earlier = {};
   Seconds update;
   Provenance provenance = Provenance::predicted;
   std::string source;        // for people: what the times rest on

@@ -18,7 +18,15 @@ struct Task {
       0;  // of the layer (forward, backward) or of the bucket (cast ... unpack, per-bucket update)
   Seconds duration = {};
   int stream = 0;  // of the communication streams
-  bool runs_as_kernels = false;  // a transfer that kernels of the device do, not a host or copy engine
+  bool runs_as_kernels =
+      false;  // a transfer that kernels of the device do, not a host or copy engine
+};
+
+// A part of a task that stands for work of several kinds or layers.
+struct TaskPart {
+  TaskKind kind = TaskKind::forward;
+  int index = 0;     // as Task::index
+  double share = 1;  // of the task's duration
 };
 
 // `to` starts when `from` is done: in the same iteration, or `lag` iterations before; at most 2.
