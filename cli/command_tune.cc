@@ -12,6 +12,7 @@
 #include "cli/job/files.h"
 #include "cli/job/plan_file.h"
 #include "cli/job/plan_timeline.h"
+#include "cli/job/planned_job.h"
 #include "cli/job/robust_tuning.h"
 #include "cli/job/tuning.h"
 #include "cli/output.h"
@@ -87,8 +88,9 @@ void run(const Options& options, const Words& words) {
   progress.end();
   warn(tuning.table.warnings);
   if (!options.plan_out.empty()) {
-    job::write_plan(options.plan_out, robust ? robust->chosen().plan : tuning.tuned.plan,
-                    job.networks.front().work);
+    job::write_plan(options.plan_out,
+                    job::plan_document(robust ? robust->chosen().plan : tuning.tuned.plan, job,
+                                       job.networks.front().work));
     notice("plan written to {}: --plan of predict, train and replay takes it\n", options.plan_out);
   }
   if (!options.html.empty()) {

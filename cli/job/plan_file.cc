@@ -45,9 +45,8 @@ models::PlanDocument read_plan(const std::string& path) {
   return models::parse_plan(read_input_file(path), path);
 }
 
-void write_plan(const std::string& path, const models::Plan& plan,
-                const models::NetworkWork& network) {
-  write_output_file(path, to_json(models::plan_document(plan, network)));
+void write_plan(const std::string& path, const models::PlanDocument& document) {
+  write_output_file(path, to_json(document));
 }
 
 }  // namespace paceline::job

@@ -23,6 +23,7 @@
 #include "cli/job/measured.h"
 #include "cli/job/option_values.h"
 #include "cli/job/plan_timeline.h"
+#include "cli/job/planned_job.h"
 #include "cli/job/proof.h"
 #include "cli/job/robust_tuning.h"
 #include "cli/job/scaling.h"
@@ -380,7 +381,8 @@ PYBIND11_MODULE(_core, module) {
            [](const Prediction& self, int width) { return cli::to_text(*self.table, width); })
       .def("plan",
            [](const Prediction& self, std::size_t row) {
-             return models::plan_document(self.table->rows.at(row).plan, self.table->network.work);
+             return job::plan_document(self.table->rows.at(row).plan, self.table->job,
+                                       self.table->network.work);
            })
       .def(
           "timeline",
@@ -414,7 +416,8 @@ PYBIND11_MODULE(_core, module) {
                                  width);
            })
       .def("plan", [](const Tuning& self) {
-        return models::plan_document(self.plan(), self.tuning.table.network.work);
+        return job::plan_document(self.plan(), self.tuning.table.job,
+                                  self.tuning.table.network.work);
       });
 
   module.def("predict", predict, unlocked);
