@@ -53,10 +53,15 @@ void run(const Options& options, const Words& words) {
   const std::optional<job::AskedRobust> asked = take_robust(options.robust, job, ranks);
   const std::vector<std::string> all_reduces = job::parse_all_reduces(options.tuning.all_reduces);
   const Seconds limit = job::parse_time_limit(options.tuning.time_limit);
+  const job::TuningTimes times = job::tuning_times(limit, options.why, asked.has_value());
   remember_stop_signals();
   const auto start = std::chrono::steady_clock::now();
   const auto elapsed = [start] {
     return Seconds{std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+  };
+  const auto ends_at = [&elapsed](Seconds time) {
+    return
+        [&elapsed, time] { return elapsed() >= time || stop_asked() != runtime::StopReason::none; };
   };
   Progress progress(fmt::format("tuning for {} ranks", ranks));
   const job::TuningObserver observer{
@@ -70,20 +75,14 @@ void run(const Options& options, const Words& words) {
                 fmt::format("best so far {}, {} plans", to_text(found.period), found.evaluated),
                 limit > Seconds{0} ? std::min(1.0, elapsed() / limit) : 1);
           },
-      .stop = [&] { return elapsed() >= limit || stop_asked() != runtime::StopReason::none; },
-      .stop_explaining =
-          [&] {
-            return elapsed() >= limit + job::most_explained ||
-                   stop_asked() != runtime::StopReason::none;
-          }};
+      .stop = ends_at(times.search),
+      .explain = options.why,
+      .stop_explaining = ends_at(times.explanation)};
   const job::Tuning tuning = job::tune_job(job, ranks, all_reduces, observer);
   std::optional<job::RobustTuning> robust;
   if (asked) {
-    const Seconds begun = elapsed();
     progress.show("sampling states of the world", 0);
-    robust = job::robust_tuning(tuning, *asked, all_reduces, [&] {
-      return elapsed() - begun >= limit || stop_asked() != runtime::StopReason::none;
-    });
+    robust = job::robust_tuning(tuning, *asked, all_reduces, ends_at(times.sampling));
   }
   progress.end();
   warn(tuning.table.warnings);

@@ -30,6 +30,21 @@ void check(const Job& job) {
                      "leave it out");
 }
 
+// Says which buckets have no other choices beside them because the time was over. The choices of the
+// buckets are found in their order.
+void note_unexplained(Tuning& tuning) {
+  const std::size_t buckets = tuning.tuned.plan.buckets.size();
+  const auto& choices = tuning.tuned.alternatives;
+  std::size_t explained = std::min(buckets, choices.size());
+  while (explained > 0 && choices[explained - 1].empty()) --explained;
+  if (explained == buckets) return;
+  tuning.cut_short.push_back(
+      explained + 1 == buckets
+          ? fmt::format("bucket {} was not explained: the time was over (--time-limit)", explained)
+          : fmt::format("buckets {} to {} were not explained: the time was over (--time-limit)",
+                        explained, buckets - 1));
+}
+
 bool is_driven_by_thresholds(const simulator::StrategyPrediction& row) {
   return may_run(row) && models::strategy(row.name).fusion != models::Fusion::never &&
          models::strategy(row.name).on_servers() == nullptr;
@@ -82,11 +97,18 @@ std::vector<std::string> parse_all_reduces(const std::string& text) {
   });
 }
 
+TuningTimes tuning_times(Seconds limit, bool explains, bool samples) {
+  const int parts = 1 + (explains ? 1 : 0) + (samples ? 1 : 0);
+  const Seconds part = limit / static_cast<double>(parts);
+  return {part, explains ? 2 * part : part, limit};
+}
+
 Tuning tune_job(const Job& job, int ranks, const std::vector<std::string>& all_reduces,
                 const TuningObserver& observer) {
   check(job);
   const LoadedNetwork& network = job.networks.front();
   Tuning tuning{predict_table(job, network, ranks, observer.table), {}, {}, {}, {}};
+  tuning.is_explained = observer.explain;
   bool is_first = true;
   for (const models::WireType wire : job.wires) {
     simulator::PredictionRequest request = job.request(network, ranks, wire);
@@ -96,7 +118,7 @@ Tuning tune_job(const Job& job, int ranks, const std::vector<std::string>& all_r
     search.all_reduces = all_reduces;
     search.stop = observer.stop;
     search.progress = observer.search;
-    search.explain = true;
+    search.explain = observer.explain;
     search.stop_explaining = observer.stop_explaining;
     for (const simulator::StrategyPrediction& row : tuning.table.rows)
       if (row.plan.wire == wire && may_run(row) && takes_only(row.plan, all_reduces))
@@ -108,7 +130,13 @@ Tuning tune_job(const Job& job, int ranks, const std::vector<std::string>& all_r
     tuning.travel = plan_travel(run.plan, run.dag, run.steady);
     tuning.tuned = std::move(found);
   }
+  if (!tuning.tuned.is_complete)
+    tuning.cut_short.emplace_back("the search was stopped: more time may find a better plan");
   const bool is_late = observer.stop_explaining && observer.stop_explaining();
+  if (observer.explain && is_late) note_unexplained(tuning);
+  if (is_late)
+    tuning.cut_short.emplace_back(
+        "what would help most was not tried: the time was over (--time-limit)");
   if (job.cluster.platform == nullptr && !is_late) {
     constexpr double twice[] = {2};
     const models::Plan& plan = tuning.tuned.plan;
@@ -163,6 +191,7 @@ std::string to_json(const Tuning& tuning, Json robust) {
   json["optimal"] = tuned.is_optimal;
   json["why_not_optimal"] = tuned.why_not.empty() ? Json(nullptr) : Json(tuned.why_not);
   json["complete"] = tuned.is_complete;
+  json["cut_short"] = tuning.cut_short;
   json["candidates"] = tuned.candidates;
   json["candidates_left_out"] = tuned.left_out;
   json["plans_evaluated"] = tuned.evaluated;

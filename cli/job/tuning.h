@@ -14,17 +14,25 @@
 namespace paceline::job {
 
 inline constexpr const char* default_time_limit = "10 s";
-// The time that a search may take beyond its limit to say what is next best.
-inline constexpr Seconds most_explained{10};
 
 // The options of the search as typed.
 struct TuningOptions {
   std::string all_reduces;                      // by commas; empty: all
-  std::string time_limit = default_time_limit;  // of the search, and of sampling
+  std::string time_limit = default_time_limit;  // of the whole command
 };
 
 // Throws InputError that names --time-limit.
 [[nodiscard]] Seconds parse_time_limit(const std::string& text);
+
+// When each part of a tuning has to end, from its start. A part that ends early leaves its time to the
+// next. The last one ends at the limit.
+struct TuningTimes {
+  Seconds search;
+  Seconds explanation;
+  Seconds sampling;
+};
+// `explains` and `samples`: whether the parts after the search are asked for (--why, --robust).
+[[nodiscard]] TuningTimes tuning_times(Seconds limit, bool explains, bool samples);
 
 // The row of what a runtime does if nobody tells it anything, of the plan's wire type.
 struct RuntimeDefaults {
@@ -39,6 +47,8 @@ struct Tuning {
   // The plan where a part of the cluster is twice as good; empty for a cluster of a platform file.
   std::vector<simulator::BetterPart> better;
   std::optional<std::size_t> by_thresholds;  // the fastest row of a strategy that thresholds drive
+  bool is_explained = false;                 // whether the observer asked for other choices (--why)
+  std::vector<std::string> cut_short = {};   // what the time did not suffice for, a line each
 
   // The gain: by how much the row's iteration is longer than the plan's, as a share of the plan's.
   [[nodiscard]] double gain_over(const simulator::StrategyPrediction& row) const {
@@ -67,6 +77,8 @@ struct TuningObserver {
   std::function<void(const simulator::TuningProgress& progress)> search = {};
   // Asked between plans: whether to stop the search.
   std::function<bool()> stop = {};
+  // Whether to say what each bucket would lose by other choices.
+  bool explain = false;
   // Asked between buckets and parts of the cluster: whether to leave out what is still to be explained.
   std::function<bool()> stop_explaining = {};
 };

@@ -181,20 +181,24 @@ Tuning tune(const Keywords& keywords, const models::Network* network,
   const std::optional<job::AskedRobust> robust = take_robust(asked.robust, *job, ranks);
   const std::vector<std::string> all_reduces = job::parse_all_reduces(asked.tuning.all_reduces);
   const Seconds limit = job::parse_time_limit(asked.tuning.time_limit);
-  const auto ends_at = [](Seconds time) {
-    const auto end = Clock::now() + std::chrono::duration<double>(time.value());
+  const auto start = Clock::now();
+  const auto ends_at = [start](Seconds time) {
+    const auto end = start + std::chrono::duration<double>(time.value());
     return [end] {
       raise_signals();
       return Clock::now() >= end;
     };
   };
+  const job::TuningTimes times = job::tuning_times(limit, asked.why, robust.has_value());
   const job::TuningObserver observer{.table = table_observer(),
                                      .search = {},
-                                     .stop = ends_at(limit),
-                                     .stop_explaining = ends_at(limit + job::most_explained)};
+                                     .stop = ends_at(times.search),
+                                     .explain = asked.why,
+                                     .stop_explaining = ends_at(times.explanation)};
   Tuning answer{
       .job = job, .tuning = tune_job(*job, ranks, all_reduces, observer), .why = asked.why};
-  if (robust) answer.robust = robust_tuning(answer.tuning, *robust, all_reduces, ends_at(limit));
+  if (robust)
+    answer.robust = robust_tuning(answer.tuning, *robust, all_reduces, ends_at(times.sampling));
   return answer;
 }
 
