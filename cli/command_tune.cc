@@ -46,7 +46,9 @@ void run(const Options& options, const Words& words) {
       options.format,
       job::given_paths(options.job, {{"--plan-out", options.plan_out}, {"--html", options.html}}));
   const std::size_t top = parse_top(options.top);
-  job::Job job = load_job(options.job);
+  job::JobOptions added_to = options.job;
+  added_to.is_added_to = true;
+  job::Job job = load_job(added_to);
   job::compare_with_others(job);
   job::leave_out_untimed(job);
   const int ranks = ranks_of(options.job, job);

@@ -32,6 +32,9 @@ struct JobOptions {
   std::string wire;
   std::string strategies;
   bool others = false;  // --others: models of other systems, too
+  // Whether the caller adds strategies to those of the job. It then checks by itself that some of them
+  // takes each threshold.
+  bool is_added_to = false;
   ThresholdOptions thresholds;
   std::string server_placement;
   std::string overlap;
@@ -88,7 +91,8 @@ struct Job {
                                                      models::WireType wire) const;
 };
 
-// Throws InputError that names the option.
+// Throws InputError that names the option, also where it is a threshold that none of the strategies
+// takes.
 [[nodiscard]] Job load_job(const JobOptions& options, const GivenValues& given = {});
 
 // The same for a prediction at one number of ranks, which may have stragglers.

@@ -14,6 +14,7 @@
 #include "models/collective/catalogue.h"
 #include "simulator/cost/nccl_model.h"
 #include "simulator/iteration/prediction_json.h"
+#include "simulator/planner/threshold_fields.h"
 
 namespace paceline::job {
 namespace {
@@ -53,13 +54,13 @@ bool is_driven_by_thresholds(const simulator::StrategyPrediction& row) {
 }  // namespace
 
 void compare_with_others(Job& job) {
-  if (job.names_strategies) return;
   for (const models::Strategy& strategy : models::other_system_catalogue()) {
     const bool runs = !strategy.library() || simulator::is_gpu(job.cluster.device);
-    if (runs &&
+    if (runs && !job.names_strategies &&
         std::find(job.strategies.begin(), job.strategies.end(), &strategy) == job.strategies.end())
       job.strategies.push_back(&strategy);
   }
+  if (!job.plan) check_taken(job.thresholds, job.strategies);
 }
 
 bool may_run(const simulator::StrategyPrediction& row) {

@@ -60,7 +60,8 @@ struct Tuning {
 [[nodiscard]] std::vector<RuntimeDefaults> runtime_defaults(const Tuning& tuning);
 
 // Adds the models of other systems to the strategies, unless the user named some; those of NCCL where
-// there are GPUs. To be called before leave_out_untimed().
+// there are GPUs. To be called before leave_out_untimed(), with a job whose options say `is_added_to`.
+// Throws InputError where a threshold is given that none of them takes.
 void compare_with_others(Job& job);
 
 // Where the user named no strategies, leaves out those that an engine which is asked for cannot time, or

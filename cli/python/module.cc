@@ -173,6 +173,7 @@ Tuning tune(const Keywords& keywords, const models::Network* network,
   using Clock = std::chrono::steady_clock;
   JobCommand asked("tune");
   take_keywords(asked.command, keywords);
+  asked.options.is_added_to = true;
   const auto job = std::make_shared<job::Job>(
       load_job(asked.options, given(network, cluster, profile, nullptr)));
   job::compare_with_others(*job);
