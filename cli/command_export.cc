@@ -170,7 +170,7 @@ void add_export(Command& app) {
   Command& command = app.add_command(
       "export",
       "A schedule for LogGOPSim and ATLAHS (GOAL), for MSCCL (XML), or as a picture; a plan for "
-      "NCCL, MSCCL and Horovod");
+      "NCCL, MSCCL, Horovod and PyTorch DDP");
   const auto options = std::make_shared<Options>();
   command
       .add_option("algorithm", options->algorithm,
@@ -182,7 +182,7 @@ void add_export(Command& app) {
   command
       .add_option("--format", options->format,
                   "Of a schedule: goal, msccl or svg; of a plan: nccl-tuner, nccl-constants, "
-                  "nccl-csv, nccl-config, horovod or msccl (docs/exports.md)")
+                  "nccl-csv, nccl-config, horovod, ddp or msccl (docs/exports.md)")
       .value("FORMAT");
   command
       .add_option(
@@ -190,10 +190,11 @@ void add_export(Command& app) {
           fmt::format("Bytes of the bucket, for --format goal; by default {}", default_size))
       .value("BYTES");
   command
-      .add_option("--cluster", options->plan.cluster,
-                  "Cluster that a plan is for, by which NCCL's choice and Horovod's iteration are "
-                  "predicted; or whose device reduces, for --format goal: without it, reductions "
-                  "cost nothing")
+      .add_option(
+          "--cluster", options->plan.cluster,
+          "Cluster that a plan is for, by which NCCL's choice and the iterations of Horovod and "
+          "DDP are predicted; or whose device reduces, for --format goal: without it, reductions "
+          "cost nothing")
       .value("NAME|FILE");
   command
       .add_option("--model", options->plan.model,
@@ -207,11 +208,13 @@ void add_export(Command& app) {
           "All-reduces by NCCL that were measured on this cluster, a small and a large one, "
           "as 64KiB=40us,256MiB=3ms: they calibrate what NCCL takes")
       .value("SIZE=TIME[@RANKS],...");
-  command.add_option("--batch", options->plan.batch, "Samples per rank, for --format horovod")
+  command
+      .add_option("--batch", options->plan.batch,
+                  "Samples per rank, for --format horovod and ddp; by default the plan's")
       .value("N (64)");
   command
       .add_option("--precision", options->plan.precision,
-                  "Precision of computation, for --format horovod")
+                  "Precision of computation, for --format horovod and ddp; by default the plan's")
       .value("fp32|mixed (mixed)");
   command
       .add_option("--output", options->output,

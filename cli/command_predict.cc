@@ -6,6 +6,7 @@
 #include "cli/job/option_values.h"
 #include "cli/job/plan_file.h"
 #include "cli/job/plan_timeline.h"
+#include "cli/job/planned_job.h"
 #include "cli/output.h"
 #include "cli/output_format.h"
 #include "cli/prediction_progress.h"
@@ -86,7 +87,7 @@ void run(const Options& options, const Words& words) {
   write_timelines(tables.front(), options, words);
   if (!options.plan_out.empty()) {
     const simulator::StrategyPrediction& row = tables.front().rows[tables.front().best()];
-    job::write_plan(options.plan_out, row.plan, job.networks.front().work);
+    job::write_plan(options.plan_out, job::plan_document(row.plan, job, job.networks.front().work));
     notice("plan of {} written to {}\n", row.name, options.plan_out);
   }
   const auto document = [&] {

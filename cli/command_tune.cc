@@ -12,6 +12,7 @@
 #include "cli/job/files.h"
 #include "cli/job/plan_file.h"
 #include "cli/job/plan_timeline.h"
+#include "cli/job/planned_job.h"
 #include "cli/job/robust_tuning.h"
 #include "cli/job/tuning.h"
 #include "cli/output.h"
@@ -46,7 +47,9 @@ void run(const Options& options, const Words& words) {
       job::given_paths(options.job, {{"--plan-out", options.plan_out, job::FileKind::plan},
                                      {"--html", options.html, job::FileKind::report}}));
   const std::size_t top = parse_top(options.top);
-  job::Job job = load_job(options.job);
+  job::JobOptions added_to = options.job;
+  added_to.is_added_to = true;
+  job::Job job = load_job(added_to);
   job::compare_with_others(job);
   job::leave_out_untimed(job);
   const int ranks = ranks_of(options.job, job);
@@ -54,10 +57,15 @@ void run(const Options& options, const Words& words) {
   const std::vector<std::string> all_reduces =
       job::parse_all_reduces(options.tuning.all_reduces, job);
   const Seconds limit = job::parse_time_limit(options.tuning.time_limit);
+  const job::TuningTimes times = job::tuning_times(limit, options.why, asked.has_value());
   remember_stop_signals();
   const auto start = std::chrono::steady_clock::now();
   const auto elapsed = [start] {
     return Seconds{std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+  };
+  const auto ends_at = [&elapsed](Seconds time) {
+    return
+        [&elapsed, time] { return elapsed() >= time || stop_asked() != runtime::StopReason::none; };
   };
   Progress progress(fmt::format("tuning for {} ranks", ranks));
   const job::TuningObserver observer{
@@ -73,27 +81,22 @@ void run(const Options& options, const Words& words) {
           },
       .stop =
           [&](double share) {
-            return elapsed() >= share * limit || stop_asked() != runtime::StopReason::none;
+            return elapsed() >= share * times.search || stop_asked() != runtime::StopReason::none;
           },
-      .stop_explaining =
-          [&] {
-            return elapsed() >= limit + job::most_explained ||
-                   stop_asked() != runtime::StopReason::none;
-          }};
+      .explain = options.why,
+      .stop_explaining = ends_at(times.explanation)};
   const job::Tuning tuning = job::tune_job(job, ranks, all_reduces, observer);
   std::optional<job::RobustTuning> robust;
   if (asked) {
-    const Seconds begun = elapsed();
     progress.show("sampling states of the world", 0);
-    robust = job::robust_tuning(tuning, *asked, all_reduces, [&] {
-      return elapsed() - begun >= limit || stop_asked() != runtime::StopReason::none;
-    });
+    robust = job::robust_tuning(tuning, *asked, all_reduces, ends_at(times.sampling));
   }
   progress.end();
   warn(tuning.table.warnings);
   if (!options.plan_out.empty()) {
-    job::write_plan(options.plan_out, robust ? robust->chosen().plan : tuning.tuned.plan,
-                    job.networks.front().work);
+    job::write_plan(options.plan_out,
+                    job::plan_document(robust ? robust->chosen().plan : tuning.tuned.plan, job,
+                                       job.networks.front().work));
     notice("plan written to {}: --plan of predict, train and replay takes it\n", options.plan_out);
   }
   if (!options.html.empty()) {

@@ -75,8 +75,9 @@ void export_plan(const job::PlanExportOptions& options, const std::string& forma
   std::vector<std::string> names = job::plan_export_formats();
   names.emplace_back(msccl);
   if (format.empty())
-    throw InputError("--format is missing",
-                     "give nccl-tuner, nccl-constants, nccl-csv, nccl-config, horovod or msccl");
+    throw InputError(
+        "--format is missing",
+        "give nccl-tuner, nccl-constants, nccl-csv, nccl-config, horovod, ddp or msccl");
   if (format == msccl) return export_msccl(options, output, replace);
   if (std::find(names.begin(), names.end(), format) == names.end())
     throw unknown_name("format of plans", format, names).at({"--format"});

@@ -14,6 +14,7 @@
 #include "cli/table.h"
 #include "models/base/parse_units.h"
 #include "simulator/engine/effort.h"
+#include "simulator/planner/threshold_fields.h"
 
 namespace paceline::cli {
 namespace {
@@ -128,24 +129,8 @@ std::string straggler_note(const job::PredictionTable& table) {
 // The thresholds that the user gave, with their values.
 std::string given_thresholds(const simulator::ThresholdRequest& given) {
   std::vector<std::string> parts;
-  if (given.fusion) parts.push_back("theta " + to_text_binary(*given.fusion));
-  if (given.hybrid) parts.push_back("eta " + to_text(*given.hybrid));
-  if (given.group_size) parts.push_back(fmt::format("k {}", *given.group_size));
-  if (given.segments) parts.push_back(fmt::format("{} segments", *given.segments));
-  if (given.rings) parts.push_back(fmt::format("{} rings", *given.rings));
-  if (given.servers) parts.push_back(fmt::format("{} servers", *given.servers));
-  if (given.placement) parts.push_back(fmt::format("servers {}", name(*given.placement)));
-  if (given.streams) parts.push_back(fmt::format("{} streams", *given.streams));
-  if (given.horovod)
-    parts.push_back(fmt::format("Horovod's cycle {}", to_text(given.horovod->cycle)));
-  if (given.cycle) parts.push_back("cycle " + to_text(*given.cycle));
-  if (given.partition) parts.push_back("partition " + to_text(*given.partition));
-  if (given.credit) parts.push_back("credit " + to_text(*given.credit));
-  if (given.server_machines)
-    parts.push_back(fmt::format("{} machines of servers", *given.server_machines));
-  if (given.transport) parts.push_back(fmt::format("servers over {}", name(*given.transport)));
-  if (given.factors_every) parts.push_back(fmt::format("factors every {}", *given.factors_every));
-  if (given.through_host) parts.emplace_back("host copies");
+  for (const simulator::ThresholdField* field : simulator::given_fields(given))
+    parts.push_back(field->words(given));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -193,6 +178,19 @@ std::string thresholds_note(const job::PredictionTable& table) {
     text += fmt::format(
         "one bucket for each tensor, by definition: {}{}\n", fmt::join(by_tensor, ", "),
         may_fuse.empty() ? "" : fmt::format(" (--theta fuses tensors of {})", list_text(may_fuse)));
+  return text;
+}
+
+// A line for each threshold that some of the strategies take and others do not.
+std::string partly_taken_text(const job::Job& job) {
+  std::string text;
+  for (const simulator::PartlyTaken& part :
+       simulator::partly_taken(job.thresholds, job.strategies)) {
+    const bool takers_are_few = part.taken_by.size() <= part.left_aside_by.size();
+    text += fmt::format("{}: {} {}\n", option_of(*part.field),
+                        takers_are_few ? "taken by" : "not taken by",
+                        fmt::join(takers_are_few ? part.taken_by : part.left_aside_by, ", "));
+  }
   return text;
 }
 
@@ -511,6 +509,7 @@ std::string setting_text(const job::Job& job) {
         "(--exact-compute)\n";
   if (job.engine != simulator::EngineKind::automatic)
     text += fmt::format("engine: {}, for all schedules (--engine)\n", name(job.engine));
+  if (!job.plan) text += partly_taken_text(job);
   return text;
 }
 

@@ -317,13 +317,13 @@ void add_tuning_options(Command& command, job::TuningOptions& options, bool& why
           "(paceline show schedules)")
       .value("NAME,... (all)");
   command
-      .add_option(
-          "--time-limit", options.time_limit,
-          "How long to search where the best plan is not proven, and to sample; Ctrl-C stops "
-          "it, too")
+      .add_option("--time-limit", options.time_limit,
+                  "How long the command may take to search where the best plan is not proven, to "
+                  "explain it and to sample; Ctrl-C stops it, too")
       .value(fmt::format("TIME ({})", job::default_time_limit));
   command.add_flag("--why", why,
-                   "Also list what each bucket would lose by every other choice that was tried");
+                   "Also say what each bucket would lose by other choices, and try plans with "
+                   "these; takes a part of the time");
 }
 
 void add_robust_options(Command& command, job::RobustOptions& options) {

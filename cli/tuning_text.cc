@@ -92,34 +92,42 @@ std::string summary_text(const job::Tuning& tuning) {
         "  not tried, for they have too many messages: {}{}\n", tuned.left_out.front(),
         tuned.left_out.size() == 1 ? "" : fmt::format(" and {} more", tuned.left_out.size() - 1));
   }
-  if (!tuned.is_complete) text += "  the search was stopped: more time may find a better plan\n";
+  for (const std::string& line : tuning.cut_short) text += fmt::format("  {}\n", line);
   return text + "\n";
 }
 
 Table buckets_table(const job::Tuning& tuning) {
   const models::Plan& plan = tuning.tuned.plan;
   const models::NetworkWork& network = tuning.table.network.work;
-  Table table({{"bucket"},
-               {"gradients"},
-               {"first", Align::left, 4},
-               {"size"},
-               {"all-reduce", Align::left},
-               {"ready", Align::right, 2},
-               {"starts", Align::right, 3},
-               {"ends", Align::right, 1},
-               {"exposed"},
-               {"next best", Align::left},
-               {"loses"}});
+  std::vector<Table::Column> columns = {{"bucket"},
+                                        {"gradients"},
+                                        {"first", Align::left, 4},
+                                        {"size"},
+                                        {"all-reduce", Align::left},
+                                        {"ready", Align::right, 2},
+                                        {"starts", Align::right, 3},
+                                        {"ends", Align::right, 1},
+                                        {"exposed"}};
+  if (tuning.is_explained) columns.insert(columns.end(), {{"next best", Align::left}, {"loses"}});
+  Table table(columns);
   for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
     const models::Bucket& bucket = plan.buckets[i];
     const simulator::BucketTravel& times = tuning.travel.buckets[i];
-    const NextBest other = next_best(tuning, i);
-    table.add({fmt::format("{}", i), fmt::format("{}", bucket.gradient_count),
-               network.gradients[static_cast<std::size_t>(bucket.first_gradient)].name,
-               to_text(plan.bytes(bucket)),
-               models::described(plan.schedules[static_cast<std::size_t>(bucket.schedule)]),
-               to_text(times.ready), to_text(times.start), to_text(times.end),
-               to_text(times.exposed), other.change, other.loses});
+    std::vector<std::string> cells = {
+        fmt::format("{}", i),
+        fmt::format("{}", bucket.gradient_count),
+        network.gradients[static_cast<std::size_t>(bucket.first_gradient)].name,
+        to_text(plan.bytes(bucket)),
+        models::described(plan.schedules[static_cast<std::size_t>(bucket.schedule)]),
+        to_text(times.ready),
+        to_text(times.start),
+        to_text(times.end),
+        to_text(times.exposed)};
+    if (tuning.is_explained) {
+      const NextBest other = next_best(tuning, i);
+      cells.insert(cells.end(), {other.change, other.loses});
+    }
+    table.add(cells);
   }
   return table;
 }

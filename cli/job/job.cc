@@ -15,6 +15,7 @@
 #include "simulator/cost/library_curve.h"
 #include "simulator/cost/link_factors.h"
 #include "simulator/cost/nccl_model.h"
+#include "simulator/planner/threshold_fields.h"
 
 namespace paceline::job {
 namespace {
@@ -145,9 +146,8 @@ Job load_job(const JobOptions& options, const GivenValues& given) {
   if (!options.nic.empty()) take_nic(options.nic, job);
   job.batch_per_rank = static_cast<int>(
       parsing_option("--batch", [&] { return parse_count(options.batch, 1, 1 << 20); }));
-  constexpr int most_batches = 1 << 16;
-  job.accumulate =
-      optional_count("--accumulate", options.accumulate, most_batches).value_or(job.accumulate);
+  job.accumulate = optional_count("--accumulate", options.accumulate, simulator::most_accumulated)
+                       .value_or(job.accumulate);
   job.precision =
       parsing_option("--precision", [&] { return models::precision_from_name(options.precision); });
   if (given.plan || !options.plan.empty()) {
@@ -175,11 +175,14 @@ Job load_job(const JobOptions& options, const GivenValues& given) {
   if (options.strategies.empty() && !job.plan)
     for (const models::Strategy& strategy : models::strategy_catalogue())
       if (!is_by_default(strategy, job.cluster)) job.without_servers.push_back(&strategy);
+  if (options.is_added_to && options.others && !job.names_strategies)
+    throw InputError({"--others"}, "the models of other systems are compared in any case",
+                     "leave it out");
   job.thresholds = parse_thresholds(options.thresholds);
   if (!options.server_placement.empty())
-    job.thresholds.placement = parsing_option("--server-placement", [&] {
-      return models::server_placement_from_name(options.server_placement);
-    });
+    read_threshold(*simulator::threshold_field("server-placement"), options.server_placement,
+                   job.thresholds);
+  if (!job.plan && !options.is_added_to) check_taken(job.thresholds, job.strategies);
   if (!options.overlap.empty())
     job.overlap =
         parsing_option("--overlap", [&] { return models::overlap_from_name(options.overlap); });

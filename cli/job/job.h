@@ -32,6 +32,9 @@ struct JobOptions {
   std::string wire;
   std::string strategies;
   bool others = false;  // --others: models of other systems, too
+  // Whether the caller adds strategies to those of the job. It then checks by itself that some of them
+  // takes each threshold.
+  bool is_added_to = false;
   ThresholdOptions thresholds;
   std::string server_placement;
   std::string overlap;
@@ -93,7 +96,8 @@ struct Job {
                                                      models::WireType wire) const;
 };
 
-// Throws InputError that names the option.
+// Throws InputError that names the option, also where it is a threshold that none of the strategies
+// takes.
 [[nodiscard]] Job load_job(const JobOptions& options, const GivenValues& given = {});
 
 // Whether something times the strategy's all-reduces on the job's cluster: those of a library have a

@@ -9,8 +9,10 @@
 #include "cli/job/measured.h"
 #include "cli/job/option_values.h"
 #include "cli/job/plan_file.h"
+#include "models/cluster/cluster_json.h"
 #include "models/network/zoo.h"
 #include "simulator/cost/nccl_model.h"
+#include "simulator/export/ddp.h"
 #include "simulator/export/horovod.h"
 #include "simulator/iteration/all_reduce_time.h"
 
@@ -31,6 +33,58 @@ models::PlanDocument load_plan(const PlanExportOptions& options) {
   const LoadedNetwork network = load_network(network_of(options, document));
   models::check_plan(document, options.plan, network.work, document.plan.ranks);
   return document;
+}
+
+// Refuses options that the format has no use for. Each is an option and its value.
+void refuse_options(const std::vector<std::pair<const char*, std::string>>& given,
+                    const std::string& format, const char* whose) {
+  for (const auto& [option, value] : given) {
+    if (!value.empty())
+      throw InputError({option}, fmt::format("it {}; --format {} has no use for it", whose, format),
+                       "leave it out");
+  }
+}
+
+// The job whose plan is exported: options, and what the plan says of those that are not given.
+JobOptions job_of(const PlanExportOptions& options, const models::PlanDocument& document) {
+  JobOptions job;
+  if (const auto& made_for = document.made_for) {
+    job.batch = std::to_string(made_for->batch_per_rank);
+    job.accumulate = std::to_string(made_for->accumulate);
+    job.precision = name(made_for->precision);
+    if (made_for->sequence > 0) job.sequence = std::to_string(made_for->sequence);
+  }
+  job.model = network_of(options, document);
+  job.cluster = options.cluster;
+  if (!options.batch.empty()) job.batch = options.batch;
+  if (!options.precision.empty()) job.precision = options.precision;
+  job.plan = options.plan;
+  job.profile = options.profile;
+  job.nccl = options.nccl;
+  return job;
+}
+
+// Where the job is not the one that the plan was made for, or is not known to be, a line each.
+std::vector<std::string> notes_of_job(const PlanExportOptions& options,
+                                      const models::PlanDocument& document, const Job& job,
+                                      bool takes_iteration) {
+  std::vector<std::string> notes;
+  const auto& made_for = document.made_for;
+  if (made_for && made_for->cluster != job.cluster.name)
+    notes.push_back(fmt::format("the plan was made for cluster {}, and is exported for {}",
+                                made_for->cluster, job.cluster.name));
+  else if (made_for && made_for->cluster_digest != models::digest(job.cluster))
+    notes.push_back(fmt::format(
+        "the plan was made for another description of cluster {}: what is said of times holds for "
+        "that of --cluster",
+        job.cluster.name));
+  if (!takes_iteration) return notes;
+  if (!made_for && (options.batch.empty() || options.precision.empty()))
+    notes.push_back(
+        fmt::format("the plan does not say its job: times are those of batch {} per "
+                    "rank in {}; give --batch and --precision",
+                    job.batch_per_rank, name(job.precision)));
+  return notes;
 }
 
 simulator::ExportedText nccl_text(const Job& job, const PlanExportOptions& options,
@@ -58,21 +112,19 @@ simulator::ExportedText nccl_text(const Job& job, const PlanExportOptions& optio
 }  // namespace
 
 std::vector<std::string> plan_export_formats() {
-  return {"nccl-tuner", "nccl-constants", "nccl-csv", "nccl-config", "horovod"};
+  return {"nccl-tuner", "nccl-constants", "nccl-csv", "nccl-config", "horovod", "ddp"};
 }
 
 simulator::ExportedText export_plan(const PlanExportOptions& options, const std::string& format) {
   const models::PlanDocument document = load_plan(options);
+  const bool takes_iteration = format == "horovod" || format == "ddp";
+  if (takes_iteration)
+    refuse_options({{"--measured", options.measured}}, format, "is of NCCL's formats");
+  else
+    refuse_options({{"--batch", options.batch}, {"--precision", options.precision}}, format,
+                   "is of --format horovod and ddp, which predict an iteration");
   require_option(options.cluster, "--cluster", "h200-ndr");
-  JobOptions of_job;
-  of_job.model = network_of(options, document);
-  of_job.cluster = options.cluster;
-  if (!options.batch.empty()) of_job.batch = options.batch;
-  if (!options.precision.empty()) of_job.precision = options.precision;
-  of_job.plan = options.plan;
-  of_job.profile = options.profile;
-  of_job.nccl = options.nccl;
-  const Job job = load_job(of_job);
+  const Job job = load_job(job_of(options, document));
   if (document.plan.ranks > job.cluster.ranks())
     throw InputError({options.plan},
                      fmt::format("the plan is for {} ranks, and {} has {}", document.plan.ranks,
@@ -81,13 +133,26 @@ simulator::ExportedText export_plan(const PlanExportOptions& options, const std:
   if (document.plan.ranks == 1)
     throw InputError({options.plan}, "one rank exchanges nothing", "give a plan for more ranks");
   const std::string title = simulator::plan_title(document.network, document.plan);
-  if (format != "horovod") return nccl_text(job, options, title, format);
-  const LoadedNetwork& network = job.networks.front();
-  return simulator::horovod_text(title, document.plan,
-                                 job.request(network, document.plan.ranks, document.plan.wire));
+  std::vector<std::string> notes = notes_of_job(options, document, job, takes_iteration);
+  simulator::ExportedText exported = [&] {
+    if (!takes_iteration) return nccl_text(job, options, title, format);
+    const simulator::PredictionRequest request =
+        job.request(job.networks.front(), document.plan.ranks, document.plan.wire);
+    return format == "ddp" ? simulator::ddp_text(title, document.plan, request)
+                           : simulator::horovod_text(title, document.plan, request);
+  }();
+  exported.notes.insert(exported.notes.begin(), notes.begin(), notes.end());
+  return exported;
 }
 
 simulator::MscclPlan export_msccl_plan(const PlanExportOptions& options) {
+  refuse_options({{"--cluster", options.cluster},
+                  {"--profile", options.profile},
+                  {"--nccl", options.nccl},
+                  {"--measured", options.measured},
+                  {"--batch", options.batch},
+                  {"--precision", options.precision}},
+                 "msccl", "is of formats that predict times");
   const models::PlanDocument document = load_plan(options);
   try {
     return simulator::msccl_plan(simulator::plan_title(document.network, document.plan),

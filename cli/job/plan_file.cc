@@ -10,27 +10,12 @@ namespace paceline::job {
 
 void refuse_beside_plan(const std::vector<std::pair<const char*, std::string>>& given,
                         const ThresholdOptions& thresholds) {
-  std::vector<std::pair<const char*, std::string>> all = given;
-  all.insert(all.end(), {{"--theta", thresholds.theta},
-                         {"--eta", thresholds.eta},
-                         {"--group", thresholds.group},
-                         {"--segments", thresholds.segments},
-                         {"--rings", thresholds.rings},
-                         {"--servers", thresholds.servers},
-                         {"--streams", thresholds.streams},
-                         {"--cycle", thresholds.cycle},
-                         {"--horovod", thresholds.horovod},
-                         {"--partition", thresholds.partition},
-                         {"--credit", thresholds.credit},
-                         {"--server-machines", thresholds.server_machines},
-                         {"--server-transport", thresholds.server_transport},
-                         {"--factors-every", thresholds.factors_every},
-                         {"--host-copies", thresholds.host_copies ? "given" : ""}});
-  for (const auto& [option, value] : all) {
-    if (!value.empty())
-      throw InputError({option}, "the plan of --plan says this already",
-                       "leave one of the two out");
-  }
+  const auto refuse = [](const std::string& option) {
+    throw InputError({option}, "the plan of --plan says this already", "leave one of the two out");
+  };
+  for (const auto& [option, value] : given)
+    if (!value.empty()) refuse(option);
+  for (const auto& [name, text] : given_thresholds(thresholds)) refuse("--" + name);
 }
 
 void refuse_of_other_system(const models::Plan& plan, const char* source) {
@@ -45,9 +30,8 @@ models::PlanDocument read_plan(const std::string& path) {
   return models::parse_plan(read_input_file(path), path);
 }
 
-void write_plan(const std::string& path, const models::Plan& plan,
-                const models::NetworkWork& network) {
-  write_output_file(path, to_json(models::plan_document(plan, network)));
+void write_plan(const std::string& path, const models::PlanDocument& document) {
+  write_output_file(path, to_json(document));
 }
 
 }  // namespace paceline::job

@@ -23,8 +23,7 @@ void refuse_of_other_system(const models::Plan& plan, const char* source);
 // models::check_plan's question.
 [[nodiscard]] models::PlanDocument read_plan(const std::string& path);
 
-// Writes the plan, which was made for this network, to a file. Throws RunError.
-void write_plan(const std::string& path, const models::Plan& plan,
-                const models::NetworkWork& network);
+// Writes the document to a file. Throws RunError.
+void write_plan(const std::string& path, const models::PlanDocument& document);
 
 }  // namespace paceline::job

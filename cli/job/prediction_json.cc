@@ -8,6 +8,7 @@
 #include "models/cluster/cluster_figures.h"
 #include "models/cluster/placement.h"
 #include "simulator/iteration/prediction_json.h"
+#include "simulator/planner/threshold_fields.h"
 
 namespace paceline::job {
 namespace {
@@ -30,22 +31,20 @@ Json straggler_json(const Job& job) {
 // The thresholds that the user gave; the others are chosen for each strategy.
 Json given_thresholds(const simulator::ThresholdRequest& given) {
   Json json = Json::object();
-  if (given.fusion) json["theta_bytes"] = given.fusion->value();
-  if (given.hybrid) json["eta_bytes"] = given.hybrid->value();
-  if (given.group_size) json["group"] = *given.group_size;
-  if (given.segments) json["segments"] = *given.segments;
-  if (given.rings) json["rings"] = *given.rings;
-  if (given.servers) json["servers"] = *given.servers;
-  if (given.placement) json["server_placement"] = name(*given.placement);
-  if (given.streams) json["streams"] = *given.streams;
-  if (given.horovod) json["horovod_negotiation"] = name(given.horovod->negotiation);
-  if (given.cycle) json["cycle_s"] = given.cycle->value();
-  if (given.partition) json["partition_bytes"] = given.partition->value();
-  if (given.credit) json["credit_bytes"] = given.credit->value();
-  if (given.server_machines) json["server_machines"] = *given.server_machines;
-  if (given.transport) json["server_transport"] = name(*given.transport);
-  if (given.factors_every) json["factors_every"] = *given.factors_every;
-  if (given.through_host) json["host_copies"] = true;
+  for (const simulator::ThresholdField* field : simulator::given_fields(given))
+    json[std::string(field->key)] = field->value(given);
+  return json;
+}
+
+// The thresholds that some of the strategies take and others do not.
+Json partly_taken(const Job& job) {
+  Json json = Json::array();
+  for (const simulator::PartlyTaken& part :
+       simulator::partly_taken(job.thresholds, job.strategies)) {
+    Json names = Json::array();
+    for (const std::string_view name : part.taken_by) names.push_back(std::string(name));
+    json.push_back({{"option", option_of(*part.field)}, {"taken_by", std::move(names)}});
+  }
   return json;
 }
 
@@ -131,6 +130,7 @@ Json setting_json(const Job& job) {
           {"ignore_memory", job.ignore_memory},
           {"overlap", job.overlap ? Json(name(*job.overlap)) : Json(nullptr)},
           {"given_thresholds", given_thresholds(job.thresholds)},
+          {"partly_taken", job.plan ? Json::array() : partly_taken(job)},
           {"plan", job.plan ? Json(job.plan_file) : Json(nullptr)}};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "models/collective/catalogue.h"
 
@@ -22,8 +23,14 @@ struct NamedSchedule {
   models::Schedule schedule;
 };
 
+// Refuses an option that is given and that the algorithm does not take. `algorithm` is null for a
+// library's own all-reduce, which takes none; `name` is what the user called it. Throws InputError that
+// names the option.
+void check_taken(const ScheduleOptions& options, const models::CollectiveAlgorithm* algorithm,
+                 std::string_view name);
+
 // The schedule that the algorithm makes with these options. Throws InputError that names the
-// option.
+// option, also where the algorithm does not take it.
 [[nodiscard]] NamedSchedule load_schedule(const models::CollectiveAlgorithm& algorithm,
                                           const ScheduleOptions& options,
                                           int most_ranks = models::max_ranks);

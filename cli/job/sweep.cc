@@ -15,6 +15,8 @@
 #include "models/collective/algorithms.h"
 #include "runtime/training/checksum.h"
 #include "simulator/cost/device_factor.h"
+#include "simulator/iteration/prediction.h"
+#include "simulator/planner/threshold_fields.h"
 
 namespace paceline::job {
 namespace {
@@ -40,8 +42,6 @@ constexpr std::array<std::pair<SweepAxis, std::string_view>, sweep_axis_count> a
      {SweepAxis::streams, "streams"}}};
 
 constexpr int most_batch = 1 << 20;
-constexpr int most_accumulated = 1 << 16;
-constexpr int most_streams = 1024;
 constexpr double most_times = 1000;
 constexpr std::size_t most_values = 1'000'000;
 const char* const chosen = "auto";
@@ -239,7 +239,7 @@ class Reader {
       return models::precision_from_name(text);
     });
     sweep_.batches = values(SweepAxis::batch, count(most_batch));
-    sweep_.accumulates = values(SweepAxis::accumulate, count(most_accumulated));
+    sweep_.accumulates = values(SweepAxis::accumulate, count(simulator::most_accumulated));
     sweep_.ranks = values(SweepAxis::ranks, count(models::max_ranks));
     sweep_.wires = chosen_or(
         SweepAxis::wire, [](const std::string& text) { return models::wire_type_from_name(text); });
@@ -253,7 +253,7 @@ class Reader {
     sweep_.etas = chosen_or(SweepAxis::eta, bytes);
     sweep_.groups = chosen_or(SweepAxis::group, count(models::max_ranks));
     sweep_.segments = chosen_or(SweepAxis::segments, count(models::max_segments));
-    sweep_.streams = chosen_or(SweepAxis::streams, count(most_streams));
+    sweep_.streams = chosen_or(SweepAxis::streams, count(simulator::most_streams));
   }
 
   void read_places(const std::vector<double>& bandwidths, const std::vector<double>& latencies,

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "simulator/planner/thresholds.h"
 
@@ -28,6 +30,11 @@ struct ThresholdOptions {
   std::string server_transport;
   std::string factors_every;
 };
+
+// The names of the fields that are given (simulator/planner/threshold_fields.h), and their texts; a
+// flag's is empty.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> given_thresholds(
+    const ThresholdOptions& options);
 
 // The thresholds that are given. Throws InputError that names the option.
 [[nodiscard]] simulator::ThresholdRequest parse_thresholds(const ThresholdOptions& options);

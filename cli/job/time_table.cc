@@ -288,8 +288,13 @@ TimeTable time_table(const TimeOptions& options, const TimeObserver& observer,
   } else {
     begin(options.algorithm, 0);
     if (simulator::nccl_all_reduce(options.algorithm)) {
+      check_taken(options.build, nullptr, options.algorithm);
       columns.add_nccl(options.algorithm, TimedAs::asked);
     } else {
+      const auto named = std::ranges::find(models::all_reduce_catalogue(), options.algorithm,
+                                           &models::CollectiveAlgorithm::name);
+      if (named != models::all_reduce_catalogue().end())
+        check_taken(options.build, &*named, options.algorithm);
       columns.add_schedule(options.algorithm);
     }
   }

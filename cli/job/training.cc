@@ -13,6 +13,7 @@
 #include "models/collective/catalogue.h"
 #include "models/network/shape_inference.h"
 #include "models/plan/strategy.h"
+#include "simulator/planner/threshold_fields.h"
 
 namespace paceline::job {
 namespace {
@@ -151,6 +152,7 @@ models::Plan load_plan(const TrainingOptions& options, const models::Network& ne
   if (!options.wire.empty())
     wire = parsing_option("--wire", [&] { return models::wire_type_from_name(options.wire); });
   const simulator::ThresholdRequest asked = parse_thresholds(options.thresholds);
+  check_taken(asked, {&strategy});
   models::Thresholds thresholds;
   thresholds.fusion = asked.fusion.value_or(
       strategy.fusion == models::Fusion::by_default ? default_theta : Bytes{0});

@@ -15,6 +15,7 @@
 #include "models/collective/catalogue.h"
 #include "simulator/cost/nccl_model.h"
 #include "simulator/iteration/prediction_json.h"
+#include "simulator/planner/threshold_fields.h"
 
 namespace paceline::job {
 namespace {
@@ -29,6 +30,21 @@ void check(const Job& job) {
   if (job.thresholds.through_host)
     throw InputError({"--host-copies"}, "a tuned plan does not go through the host",
                      "leave it out");
+}
+
+// Says which buckets have no other choices beside them because the time was over. The choices of the
+// buckets are found in their order.
+void note_unexplained(Tuning& tuning) {
+  const std::size_t buckets = tuning.tuned.plan.buckets.size();
+  const auto& choices = tuning.tuned.alternatives;
+  std::size_t explained = std::min(buckets, choices.size());
+  while (explained > 0 && choices[explained - 1].empty()) --explained;
+  if (explained == buckets) return;
+  tuning.cut_short.push_back(
+      explained + 1 == buckets
+          ? fmt::format("bucket {} was not explained: the time was over (--time-limit)", explained)
+          : fmt::format("buckets {} to {} were not explained: the time was over (--time-limit)",
+                        explained, buckets - 1));
 }
 
 bool is_driven_by_thresholds(const simulator::StrategyPrediction& row) {
@@ -100,7 +116,7 @@ simulator::TunedPlan search_plans(Tuning& tuning, std::size_t wire, const std::v
                          static_cast<double>(job.wires.size() * all.size());
     if (observer.stop) search.stop = [&observer, share] { return observer.stop(share); };
     search.progress = observer.search;
-    search.explain = true;
+    search.explain = observer.explain;
     search.stop_explaining = observer.stop_explaining;
     for (const simulator::StrategyPrediction& row : table.rows)
       if (row.plan.wire == request.wire && may_run(row) && is_of(row.plan, all[i]))
@@ -173,14 +189,14 @@ const RuntimeDefaults* Tuning::kept() const {
 }
 
 void compare_with_others(Job& job) {
-  if (job.names_strategies) return;
   const bool is_gpu = simulator::is_gpu(job.cluster.device);
   for (const models::Strategy& strategy : models::other_system_catalogue()) {
     const bool runs = strategy.library() ? is_gpu : strategy.served() == nullptr;
-    if (runs &&
+    if (runs && !job.names_strategies &&
         std::find(job.strategies.begin(), job.strategies.end(), &strategy) == job.strategies.end())
       job.strategies.push_back(&strategy);
   }
+  if (!job.plan) check_taken(job.thresholds, job.strategies);
 }
 
 bool may_run(const simulator::StrategyPrediction& row) {
@@ -229,6 +245,12 @@ std::vector<std::string> parse_all_reduces(const std::string& text, const Job& j
   });
 }
 
+TuningTimes tuning_times(Seconds limit, bool explains, bool samples) {
+  const int parts = 1 + (explains ? 1 : 0) + (samples ? 1 : 0);
+  const Seconds part = limit / static_cast<double>(parts);
+  return {part, explains ? 2 * part : part, limit};
+}
+
 Tuning tune_job(const Job& job, int ranks, const std::vector<std::string>& all_reduces,
                 const TuningObserver& observer) {
   check(job);
@@ -251,7 +273,14 @@ Tuning tune_job(const Job& job, int ranks, const std::vector<std::string>& all_r
   if (tuning.by_library && tuning.by_library->second <= tuning.tuned.period)
     tuning.by_library.reset();
   describe(tuning, taken);
+  tuning.is_explained = observer.explain;
+  if (!tuning.tuned.is_complete)
+    tuning.cut_short.emplace_back("the search was stopped: more time may find a better plan");
   const bool is_late = observer.stop_explaining && observer.stop_explaining();
+  if (observer.explain && is_late) note_unexplained(tuning);
+  if (is_late)
+    tuning.cut_short.emplace_back(
+        "what would help most was not tried: the time was over (--time-limit)");
   if (job.cluster.platform == nullptr && !is_late) {
     constexpr double twice[] = {2};
     const models::Plan& plan = tuning.tuned.plan;
@@ -292,6 +321,7 @@ std::string to_json(const Tuning& tuning, Json robust) {
   json["optimal"] = tuned.is_optimal;
   json["why_not_optimal"] = tuned.why_not.empty() ? Json(nullptr) : Json(tuned.why_not);
   json["complete"] = tuned.is_complete;
+  json["cut_short"] = tuning.cut_short;
   json["candidates"] = tuned.candidates;
   json["candidates_left_out"] = tuned.left_out;
   json["plans_evaluated"] = tuned.evaluated;

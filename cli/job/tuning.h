@@ -16,17 +16,25 @@
 namespace paceline::job {
 
 inline constexpr const char* default_time_limit = "10 s";
-// The time that a search may take beyond its limit to say what is next best.
-inline constexpr Seconds most_explained{10};
 
 // The options of the search as typed.
 struct TuningOptions {
   std::string all_reduces;                      // by commas; empty: all
-  std::string time_limit = default_time_limit;  // of the search, and of sampling
+  std::string time_limit = default_time_limit;  // of the whole command
 };
 
 // Throws InputError that names --time-limit.
 [[nodiscard]] Seconds parse_time_limit(const std::string& text);
+
+// When each part of a tuning has to end, from its start. A part that ends early leaves its time to the
+// next. The last one ends at the limit.
+struct TuningTimes {
+  Seconds search;
+  Seconds explanation;
+  Seconds sampling;
+};
+// `explains` and `samples`: whether the parts after the search are asked for (--why, --robust).
+[[nodiscard]] TuningTimes tuning_times(Seconds limit, bool explains, bool samples);
 
 // What a runtime does if nobody tells it anything, with the plan's wire type.
 struct RuntimeDefaults {
@@ -50,6 +58,8 @@ struct Tuning {
   std::vector<RuntimeDefaults> defaults = {};     // of Horovod and of PyTorch DDP, where they run
   // The best buckets for a library's own all-reduce, where these are not the plan's: their iteration.
   std::optional<std::pair<models::Library, Seconds>> by_library = {};
+  bool is_explained = false;                // whether the observer asked for other choices (--why)
+  std::vector<std::string> cut_short = {};  // what the time did not suffice for, a line each
 
   // The gain: by how much the row's iteration is longer than the plan's, as a share of the plan's.
   [[nodiscard]] double gain_over(const simulator::StrategyPrediction& row) const {
@@ -61,7 +71,8 @@ struct Tuning {
 
 // Adds the models of other systems to the strategies, unless the user named some; those of NCCL where
 // there are GPUs, and none of those with servers, which are other programs than the one that is tuned. To
-// be called before leave_out_untimed().
+// be called before leave_out_untimed(), with a job whose options say `is_added_to`. Throws InputError
+// where a threshold is given that none of them takes.
 void compare_with_others(Job& job);
 
 // Where the user named no strategies, leaves out those that an engine which is asked for cannot time, or
@@ -79,6 +90,8 @@ struct TuningObserver {
   std::function<void(const simulator::TuningProgress& progress)> search = {};
   // Asked between plans: whether this share of the time of the search is over.
   std::function<bool(double share)> stop = {};
+  // Whether to say what each bucket would lose by other choices.
+  bool explain = false;
   // Asked between buckets and parts of the cluster: whether to leave out what is still to be explained.
   std::function<bool()> stop_explaining = {};
 };

@@ -196,6 +196,7 @@
       ].filter(Boolean),
       sections: [
         ...sections.warnings(document.warnings),
+        ...document.cut_short.map((line) => dom.html("p", { class: "note" }, `${line}.`)),
         document.why_not_optimal && dom.html("p", { class: "note" }, `Not proven to be the best: ${document.why_not_optimal}.`),
         dom.section("Gain over strategies", "By how much the iteration of each strategy is longer than that of the tuned plan. All times are predicted.",
           dom.table({ caption: "The tuned plan beside every strategy", rows, marked: (row) => row.isTuned, columns: [

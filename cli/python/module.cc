@@ -23,6 +23,7 @@
 #include "cli/job/measured.h"
 #include "cli/job/option_values.h"
 #include "cli/job/plan_timeline.h"
+#include "cli/job/planned_job.h"
 #include "cli/job/proof.h"
 #include "cli/job/robust_tuning.h"
 #include "cli/job/scaling.h"
@@ -172,6 +173,7 @@ Tuning tune(const Keywords& keywords, const models::Network* network,
   using Clock = std::chrono::steady_clock;
   JobCommand asked("tune");
   take_keywords(asked.command, keywords);
+  asked.options.is_added_to = true;
   const auto job = std::make_shared<job::Job>(
       load_job(asked.options, given(network, cluster, profile, nullptr)));
   job::compare_with_others(*job);
@@ -181,26 +183,25 @@ Tuning tune(const Keywords& keywords, const models::Network* network,
   const std::vector<std::string> all_reduces =
       job::parse_all_reduces(asked.tuning.all_reduces, *job);
   const Seconds limit = job::parse_time_limit(asked.tuning.time_limit);
-  const auto ends_at = [](Seconds time) {
-    const auto end = Clock::now() + std::chrono::duration<double>(time.value());
+  const auto start = Clock::now();
+  const auto ends_at = [start](Seconds time) {
+    const auto end = start + std::chrono::duration<double>(time.value());
     return [end] {
       raise_signals();
       return Clock::now() >= end;
     };
   };
+  const job::TuningTimes times = job::tuning_times(limit, asked.why, robust.has_value());
   const job::TuningObserver observer{
       .table = table_observer(),
       .search = {},
-      .stop =
-          [begun = Clock::now(), limit](double share) {
-            raise_signals();
-            return std::chrono::duration<double>(Clock::now() - begun).count() >=
-                   share * limit.value();
-          },
-      .stop_explaining = ends_at(limit + job::most_explained)};
+      .stop = [&](double share) { return ends_at(share * times.search)(); },
+      .explain = asked.why,
+      .stop_explaining = ends_at(times.explanation)};
   Tuning answer{
       .job = job, .tuning = tune_job(*job, ranks, all_reduces, observer), .why = asked.why};
-  if (robust) answer.robust = robust_tuning(answer.tuning, *robust, all_reduces, ends_at(limit));
+  if (robust)
+    answer.robust = robust_tuning(answer.tuning, *robust, all_reduces, ends_at(times.sampling));
   return answer;
 }
 
@@ -387,7 +388,8 @@ PYBIND11_MODULE(_core, module) {
            [](const Prediction& self, int width) { return cli::to_text(*self.table, width); })
       .def("plan",
            [](const Prediction& self, std::size_t row) {
-             return models::plan_document(self.table->rows.at(row).plan, self.table->network.work);
+             return job::plan_document(self.table->rows.at(row).plan, self.table->job,
+                                       self.table->network.work);
            })
       .def(
           "timeline",
@@ -421,7 +423,8 @@ PYBIND11_MODULE(_core, module) {
                                  width);
            })
       .def("plan", [](const Tuning& self) {
-        return models::plan_document(self.plan(), self.tuning.table.network.work);
+        return job::plan_document(self.plan(), self.tuning.table.job,
+                                  self.tuning.table.network.work);
       });
 
   module.def("predict", predict, unlocked);

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <sstream>
+#include <variant>
 
 #include "models/base/error.h"
 #include "models/base/names.h"
@@ -12,80 +13,28 @@
 #include "models/cluster/catalog.h"
 #include "models/cluster/placement.h"
 #include "models/cluster/yaml.h"
-#include "models/collective/algorithms.h"
 #include "models/network/yaml.h"
 #include "models/network/zoo.h"
-#include "models/plan/dispatch.h"
-#include "models/plan/servers.h"
 #include "simulator/cost/nccl_tables.h"
+#include "simulator/planner/threshold_fields.h"
 
 namespace paceline::experiments {
 namespace {
 
-using simulator::ThresholdRequest;
-
-// What an option does with its value; a flag is given none. Options that `paceline predict` does
-// not take are the row's.
+// What an option does with its value. Options that `paceline predict` does not take are the row's.
 struct OptionWord {
   std::string_view name;
   void (*read)(RowOptions& options, const std::string& value);
-  bool is_flag = false;
   bool is_predicts = true;
 };
 
-constexpr int most_streams = 1024;
-constexpr int most_batches = 1 << 16;
-
-template <std::optional<Bytes> ThresholdRequest::*field>
-void read_size(RowOptions& options, const std::string& value) {
-  options.thresholds.*field = parse_bytes(value);
-}
-
-template <std::optional<int> ThresholdRequest::*field, int most>
-void read_count(RowOptions& options, const std::string& value) {
-  options.thresholds.*field = static_cast<int>(parse_count(value, 1, most));
-}
-
+// Options beside the thresholds (simulator/planner/threshold_fields.h).
 constexpr std::array option_words = {
-    OptionWord{.name = "--theta", .read = read_size<&ThresholdRequest::fusion>},
-    OptionWord{.name = "--eta", .read = read_size<&ThresholdRequest::hybrid>},
-    OptionWord{.name = "--group",
-               .read = read_count<&ThresholdRequest::group_size, models::max_ranks>},
-    OptionWord{.name = "--segments",
-               .read = read_count<&ThresholdRequest::segments, models::max_segments>},
-    OptionWord{.name = "--rings", .read = read_count<&ThresholdRequest::rings, models::max_ranks>},
-    OptionWord{.name = "--servers",
-               .read = read_count<&ThresholdRequest::servers, models::max_ranks>},
-    OptionWord{.name = "--streams", .read = read_count<&ThresholdRequest::streams, most_streams>},
-    OptionWord{.name = "--server-placement",
-               .read =
-                   [](RowOptions& options, const std::string& value) {
-                     options.thresholds.placement = models::server_placement_from_name(value);
-                   }},
-    OptionWord{
-        .name = "--cycle",
-        .read = [](RowOptions& options,
-                   const std::string& value) { options.thresholds.cycle = parse_seconds(value); }},
-    OptionWord{.name = "--horovod",
-               .read =
-                   [](RowOptions& options, const std::string& value) {
-                     options.thresholds.horovod = models::horovod_defaults(value);
-                   }},
-    OptionWord{.name = "--partition", .read = read_size<&ThresholdRequest::partition>},
-    OptionWord{.name = "--credit", .read = read_size<&ThresholdRequest::credit>},
-    OptionWord{.name = "--server-machines",
-               .read = read_count<&ThresholdRequest::server_machines, models::most_servers>},
-    OptionWord{.name = "--server-transport",
-               .read =
-                   [](RowOptions& options, const std::string& value) {
-                     options.thresholds.transport = models::server_transport_from_name(value);
-                   }},
-    OptionWord{.name = "--factors-every",
-               .read = read_count<&ThresholdRequest::factors_every, models::most_factors_every>},
     OptionWord{.name = "--accumulate",
                .read =
                    [](RowOptions& options, const std::string& value) {
-                     options.accumulate = static_cast<int>(parse_count(value, 1, most_batches));
+                     options.accumulate =
+                         static_cast<int>(parse_count(value, 1, simulator::most_accumulated));
                    }},
     OptionWord{.name = "--nccl",
                .read =
@@ -93,10 +42,6 @@ constexpr std::array option_words = {
                      (void)simulator::nccl_tables(value);
                      options.nccl_version = value;
                    }},
-    OptionWord{.name = "--host-copies",
-               .read = [](RowOptions& options,
-                          const std::string&) { options.thresholds.through_host = true; },
-               .is_flag = true},
     OptionWord{.name = "--wire",
                .read =
                    [](RowOptions& options, const std::string& value) {
@@ -130,13 +75,36 @@ constexpr std::array option_words = {
         .is_predicts = false},
 };
 
-const OptionWord& option_word(const std::string& name) {
+// A threshold or another option, by its name with two dashes.
+using RowOption = std::variant<const simulator::ThresholdField*, const OptionWord*>;
+
+RowOption option_of(const std::string& name) {
   std::vector<std::string> known;
+  for (const simulator::ThresholdField& field : simulator::threshold_fields()) {
+    known.push_back(simulator::option_of(field));
+    if (known.back() == name) return &field;
+  }
   for (const OptionWord& option : option_words) {
-    if (option.name == name) return option;
+    if (option.name == name) return &option;
     known.emplace_back(option.name);
   }
   throw unknown_name("option", name, known);
+}
+
+bool is_flag(RowOption option) {
+  const auto* const field = std::get_if<const simulator::ThresholdField*>(&option);
+  return field != nullptr && (*field)->is_flag;
+}
+
+bool is_predicts(RowOption option) {
+  const auto* const word = std::get_if<const OptionWord*>(&option);
+  return word == nullptr || (*word)->is_predicts;
+}
+
+void read_value(RowOption option, const std::string& value, RowOptions& options) {
+  if (const auto* const field = std::get_if<const simulator::ThresholdField*>(&option))
+    return (*field)->read(options.thresholds, value);
+  std::get<const OptionWord*>(option)->read(options, value);
 }
 
 std::vector<std::string> words_of(const std::string& text) {
@@ -149,20 +117,30 @@ std::vector<std::string> words_of(const std::string& text) {
 // Reads the option at words[at], and passes over it and its value.
 void read_option(RowOptions& options, const std::vector<std::string>& words, std::size_t& at) {
   const std::string& name = words[at++];
-  const OptionWord& option = option_word(name);
+  const RowOption option = option_of(name);
   std::string value;
-  if (!option.is_flag) {
+  if (!is_flag(option)) {
     if (at == words.size())
       throw InputError(fmt::format("{} has no value", in_quotes(name)),
                        "write options as --theta 64MiB, without blanks in a value");
     value = words[at++];
   }
   try {
-    option.read(options, value);
+    read_value(option, value, options);
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", name, error.problem()), error.remedy());
   }
-  if (option.is_predicts) options.words += " " + name + (option.is_flag ? "" : " " + value);
+  if (is_predicts(option)) options.words += " " + name + (is_flag(option) ? "" : " " + value);
+}
+
+// What options of one row exclude each other, as predict's do.
+void check_together(const RowOptions& options) {
+  try {
+    simulator::check_together(options.thresholds);
+    simulator::check_taken(options.thresholds, {options.strategy});
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", error.place().file, error.problem()), error.remedy());
+  }
 }
 
 }  // namespace
@@ -175,6 +153,7 @@ RowOptions row_options(const TrainingRow& row) {
   options.strategy = &models::strategy(words.front());
   options.strategy_words = "--strategy " + words.front();
   for (std::size_t at = 1; at < words.size();) read_option(options, words, at);
+  check_together(options);
   if (row.quantity == Quantity::minutes && (!options.length || !options.dataset))
     throw InputError("a time to train without epochs or dataset",
                      "add options such as --epochs 90 --dataset 1281167");

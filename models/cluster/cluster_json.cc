@@ -1,6 +1,10 @@
 // Tests: tests/cli/command_test.py.
 #include "models/cluster/cluster_json.h"
 
+#include <fmt/core.h>
+
+#include <cstdint>
+
 #include "models/base/json.h"
 #include "models/cluster/cluster_figures.h"
 #include "models/cluster/placement.h"
@@ -78,6 +82,15 @@ std::string to_json(const Cluster& cluster) {
       {"source", cluster.source},
       {"figures", figures_json(cluster)}};
   return document.indented();
+}
+
+std::string digest(const Cluster& cluster) {
+  std::uint64_t value = 0xcbf29ce484222325;
+  for (const char c : to_json(cluster)) {
+    value ^= static_cast<unsigned char>(c);
+    value *= 0x100000001b3;
+  }
+  return fmt::format("{:016x}", value);
 }
 
 std::string to_json(const Platform& platform) {

@@ -13,4 +13,8 @@ namespace paceline::models {
 [[nodiscard]] std::string to_json(const Cluster& cluster);
 [[nodiscard]] std::string to_json(const Platform& platform);
 
+// 16 hexadecimal digits by which a description is recognised: FNV-1a of its document. Two clusters
+// with one digest have the same figures, from the same sources.
+[[nodiscard]] std::string digest(const Cluster& cluster);
+
 }  // namespace paceline::models

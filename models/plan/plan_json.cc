@@ -24,6 +24,7 @@ constexpr std::size_t most_gradients = 100'000;
 constexpr std::int64_t most_elements = std::int64_t{1} << 40;  // of a gradient, as in work.cc
 constexpr std::int64_t most_streams = 1024;
 constexpr double longest_cycle_s = 3600;
+constexpr std::int64_t most_batches = 1 << 20;
 
 // The options of an algorithm. An option that is 0 is left to the algorithm's default.
 struct Option {
@@ -163,6 +164,31 @@ Dispatch read_dispatch(const JsonValue& entry) {
   return dispatch;
 }
 
+Json made_for_json(const MadeFor& job) {
+  Json json = {{"cluster", job.cluster},
+               {"cluster_digest", job.cluster_digest},
+               {"batch_per_rank", job.batch_per_rank},
+               {"accumulate", job.accumulate},
+               {"precision", name(job.precision)}};
+  if (job.sequence > 0) json["sequence"] = job.sequence;
+  return json;
+}
+
+MadeFor read_made_for(const JsonValue& entry) {
+  entry.check_keys(
+      {"cluster", "cluster_digest", "batch_per_rank", "accumulate", "precision", "sequence"});
+  MadeFor job;
+  job.cluster = entry.at("cluster").text(longest_name);
+  job.cluster_digest = entry.at("cluster_digest").text(longest_name);
+  job.batch_per_rank = read_count(entry.at("batch_per_rank"), 1, most_batches);
+  job.accumulate = read_count(entry.at("accumulate"), 1, most_batches);
+  job.precision = entry.at("precision").named([](const std::string& text) {
+    return precision_from_name(text);
+  });
+  if (entry.has("sequence")) job.sequence = entry.at("sequence").whole(1, most_elements);
+  return job;
+}
+
 // The part that a bucket holds of its one gradient. Parts of a gradient stand one behind the other:
 // one that does not begin with element 0 goes on with the gradient of the bucket before.
 void read_part(const JsonValue& part, PlanDocument& document, std::int64_t& parted,
@@ -239,8 +265,10 @@ void check_k_fac(const JsonValue& root, const Plan& plan) {
 
 }  // namespace
 
-PlanDocument plan_document(const Plan& plan, const NetworkWork& network) {
-  PlanDocument document{.network = network.name, .gradients = {}, .plan = plan};
+PlanDocument plan_document(const Plan& plan, const NetworkWork& network,
+                           std::optional<MadeFor> made_for) {
+  PlanDocument document{
+      .network = network.name, .gradients = {}, .plan = plan, .made_for = std::move(made_for)};
   for (const Gradient& gradient : network.gradients)
     document.gradients.push_back({gradient.name, gradient.elements});
   std::size_t planned = 0;
@@ -257,6 +285,7 @@ Json json_of(const PlanDocument& document) {
       {"ranks", plan.ranks},     {"wire_type", name(plan.wire)}, {"overlap", name(plan.overlap)},
       {"streams", plan.streams}, {"all_reduces", Json::array()}, {"buckets", Json::array()}};
   add_dispatch(plan.dispatch, json);
+  if (document.made_for) json["made_for"] = made_for_json(*document.made_for);
   for (const PlannedSchedule& planned : plan.schedules)
     json["all_reduces"].push_back(all_reduce_json(planned));
   for (const Bucket& bucket : plan.buckets) {
@@ -288,7 +317,7 @@ PlanDocument parse_plan(std::string_view text, const std::string& file) {
 PlanDocument read_plan(const JsonValue& root) {
   root.check_schema(schema, "plan");
   root.check_keys({"schema", "network", "strategy", "ranks", "wire_type", "overlap", "streams",
-                   "all_reduces", "buckets", "dispatch"});
+                   "all_reduces", "buckets", "dispatch", "made_for"});
   PlanDocument document;
   document.network = root.at("network").text(longest_name);
   Plan& plan = document.plan;
@@ -311,6 +340,7 @@ PlanDocument read_plan(const JsonValue& root) {
       },
       most_gradients);
   if (root.has("dispatch")) plan.dispatch = read_dispatch(root.at("dispatch"));
+  if (root.has("made_for")) document.made_for = read_made_for(root.at("made_for"));
   std::int64_t parted = 0;
   root.at("buckets").for_each(
       [&](const JsonValue& entry) {

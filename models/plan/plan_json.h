@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,16 +31,30 @@ struct PlannedGradient {
   bool operator==(const PlannedGradient&) const = default;
 };
 
+// The job that a plan was made for, as far as the plan itself does not say it.
+struct MadeFor {
+  std::string cluster;         // its name
+  std::string cluster_digest;  // of its description (models/cluster/cluster_json.h)
+  int batch_per_rank = 1;
+  int accumulate = 1;  // batches of an iteration
+  Precision precision = Precision::mixed;
+  std::int64_t sequence = 0;  // elements of one sample's sequence; 0 where it has none
+
+  bool operator==(const MadeFor&) const = default;
+};
+
 struct PlanDocument {
   std::string network;
   std::vector<PlannedGradient> gradients;  // of all buckets, in their order
   Plan plan;
+  std::optional<MadeFor> made_for = {};  // nothing where who wrote the plan did not say
 
   bool operator==(const PlanDocument&) const = default;
 };
 
 // The document of a plan that was made for this network.
-[[nodiscard]] PlanDocument plan_document(const Plan& plan, const NetworkWork& network);
+[[nodiscard]] PlanDocument plan_document(const Plan& plan, const NetworkWork& network,
+                                         std::optional<MadeFor> made_for = {});
 
 [[nodiscard]] std::string to_json(const PlanDocument& document);
 // The same as a value, for a document that holds plans.

@@ -63,6 +63,12 @@ struct TrafficLoad {
   bool operator==(const TrafficLoad&) const = default;
 };
 
+// The batches of an iteration before its last one, where gradients of several are accumulated.
+struct EarlierBatches {
+  int count = 0;
+  std::vector<LayerTime> layers = {};  // of one of them, as NetworkWork::layers
+};
+
 struct ComputeTimes {
   std::vector<LayerTime> layers;  // as NetworkWork::layers
   // The times of layers under the full load of messages, as calibrated or as losses.h makes them. Where
@@ -77,6 +83,8 @@ struct ComputeTimes {
   // `calibrated_ranks` carry, where it was calibrated for all of them together. losses.h makes
   // `beside_traffic` and `load` of it.
   std::optional<Figure<double>> beside_collectives = {};
+  // Whose passes are counted in the forward pass of the first layer, because they send nothing.
+  EarlierBatches earlier = {};
   Seconds update;
   Provenance provenance = Provenance::predicted;
   std::string source;        // for people: what the times rest on

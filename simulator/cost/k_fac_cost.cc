@@ -36,8 +36,14 @@ class Kfac {
   [[nodiscard]] KfacTimes times() const {
     KfacTimes times;
     times.factors.resize(request_.network.layers.size());
-    for (const FisherBlock& block : blocks_)
-      times.factors[static_cast<std::size_t>(block.layer)] = factors_of(block);
+    times.earlier_g.resize(request_.network.layers.size());
+    for (const FisherBlock& block : blocks_) {
+      const auto layer = static_cast<std::size_t>(block.layer);
+      const LayerTime factors = factors_of(block);
+      times.factors[layer] = factors;
+      if (factors.forward > Seconds{0})
+        times.earlier_g[layer] = (request_.accumulate - 1) * factors.backward / factors.forward;
+    }
     add_owned(times);
     add_collectives(times);
     return times;

@@ -89,6 +89,8 @@ struct KfacTimes {
   // The time of the factors of each layer: `forward` has A, and all factors of batches before the
   // last; `backward` has G or F.
   std::vector<LayerTime> factors;
+  // The share of each `forward` that is factors G or F of those earlier batches.
+  std::vector<double> earlier_g;
   std::vector<OwnedLayer> owned;  // in forward order
   int owners = 0;                 // ranks that own a layer
   // Beside the backward pass: A of all layers. Nothing where the plan has no overlap.

@@ -67,7 +67,7 @@ std::vector<Bytes> thresholds_of(const models::Plan& plan) {
 }
 
 std::vector<std::string> notes_of(const models::Plan& plan, const HorovodSettings& settings,
-                                  const models::Cluster& cluster) {
+                                  const models::Cluster& cluster, int accumulate) {
   std::vector<std::string> notes;
   const double longer = settings.iteration / settings.asked - 1;
   constexpr double percent = 100;
@@ -99,6 +99,11 @@ std::vector<std::string> notes_of(const models::Plan& plan, const HorovodSetting
   else if (plan.streams > 1)
     notes.push_back(fmt::format("{} streams: HOROVOD_NUM_NCCL_STREAMS says so, and was not tried",
                                 plan.streams));
+  if (accumulate > 1)
+    notes.push_back(
+        fmt::format("{} accumulated batches are the script's: "
+                    "hvd.DistributedOptimizer(..., backward_passes_per_step={})",
+                    accumulate, accumulate));
   return notes;
 }
 
@@ -141,7 +146,7 @@ ExportedText horovod_text(const std::string& title, const models::Plan& plan,
                           const PredictionRequest& request) {
   const HorovodSettings settings = horovod_settings(plan, request);
   ExportedText exported{.text = fmt::format("# {}\n", title),
-                        .notes = notes_of(plan, settings, request.cluster)};
+                        .notes = notes_of(plan, settings, request.cluster, request.accumulate)};
   for (const std::string& note : exported.notes) exported.text += fmt::format("# {}\n", note);
   exported.text += fmt::format("HOROVOD_FUSION_THRESHOLD={}\n",
                                static_cast<std::int64_t>(settings.fusion.value()));

@@ -57,6 +57,30 @@ int first_lane_stream(const models::Plan& plan) {
   return plan.streams + static_cast<int>(plan.buckets.size()) + 1;
 }
 
+// The parts of the first forward pass, which holds the passes of earlier batches.
+std::vector<TaskPart> with_earlier_batches(const EarlierBatches& earlier) {
+  constexpr int most_groups = 16;
+  const std::vector<LayerTime>& layers = earlier.layers;
+  Seconds batch;
+  for (const LayerTime& layer : layers) batch += layer.forward + layer.backward;
+  const Seconds own = layers.front().forward;
+  const Seconds whole = earlier.count * batch + own;
+  if (whole <= Seconds{0}) return {{TaskKind::forward, 0, 1}};
+  const int groups = std::min(earlier.count, most_groups);
+  const double batches = static_cast<double>(earlier.count) / groups;  // of a group
+  std::vector<TaskPart> parts;
+  for (int group = 0; group < groups; ++group) {
+    for (std::size_t i = 0; i < layers.size(); ++i)
+      parts.push_back(
+          {TaskKind::forward, static_cast<int>(i), batches * layers[i].forward / whole});
+    for (std::size_t i = layers.size(); i-- > 0;)
+      parts.push_back(
+          {TaskKind::backward, static_cast<int>(i), batches * layers[i].backward / whole});
+  }
+  parts.push_back({TaskKind::forward, 0, own / whole});
+  return parts;
+}
+
 }  // namespace
 
 bool runs_as_kernels(const models::Plan& plan) {
@@ -77,6 +101,8 @@ IterationDag::IterationDag(const models::NetworkWork& network, const models::Pla
       buckets.empty() || !buckets.front().k_fac ? nullptr : &*buckets.front().k_fac;
   const int copied = add_input(input);
   add_passes(compute, k_fac);
+  earlier_ = compute.earlier;
+  if (k_fac != nullptr) earlier_g_ = k_fac->earlier_g;
   if (copied >= 0) {
     depend(copied, forward_.front());
     depend(forward_.front(), copied, 2);
@@ -346,6 +372,18 @@ void IterationDag::add_update(const models::Plan& plan, const ComputeTimes& comp
   const int update = add(TaskKind::update, Resource::compute, -1, compute.update);
   const int lag = plan.overlap == models::Overlap::double_buffered ? 1 : 0;
   for (const int delivered : delivered_) depend(delivered, update, lag);
+}
+
+std::vector<TaskPart> IterationDag::parts(int task) const {
+  const Task& whole = tasks_[static_cast<std::size_t>(task)];
+  const auto layer = static_cast<std::size_t>(std::max(0, whole.index));
+  if (whole.kind == TaskKind::factor_a && layer < earlier_g_.size() && earlier_g_[layer] > 0) {
+    return {{TaskKind::factor_a, whole.index, 1 - earlier_g_[layer]},
+            {TaskKind::factor_g, whole.index, earlier_g_[layer]}};
+  }
+  if (earlier_.count == 0 || forward_.empty() || task != forward_.front())
+    return {{whole.kind, whole.index, 1}};
+  return with_earlier_batches(earlier_);
 }
 
 void IterationDag::set_durations(const std::vector<Seconds>& durations) {

@@ -81,6 +81,11 @@ class IterationDag {
   // The tasks in an order in which every lag-0 dependency goes forward, and in which a task of the
   // compute stream comes after all tasks that do not wait for it.
   [[nodiscard]] const std::vector<int>& order() const { return order_; }
+  // What a task is made of, in the order in which that runs; the shares sum to 1. This is the task
+  // itself, except where batches are accumulated: the first forward pass holds the passes of all
+  // earlier batches, and a factor A of K-FAC their factors G. More than 16 earlier batches are 16
+  // groups, each of which has the forward passes of all its batches before their backward passes.
+  [[nodiscard]] std::vector<TaskPart> parts(int task) const;
   // Replaces the durations that the DAG was made with: one for each task.
   void set_durations(const std::vector<Seconds>& durations);
   // Dependencies grouped by `to`: those of task t are into()[first_into()[t]] to
@@ -115,6 +120,9 @@ class IterationDag {
   std::vector<int> order_;
   std::vector<Dependency> into_;
   std::vector<std::size_t> first_into_;
+
+  EarlierBatches earlier_;
+  std::vector<double> earlier_g_;  // KfacTimes::earlier_g
 
   std::vector<int> forward_;    // task of each layer
   std::vector<int> backward_;   // task of each layer

@@ -32,6 +32,7 @@ std::optional<BytesPerSecond> host_link(const models::Cluster& cluster, Reading 
 
 // The passes of all batches but the last stand before its forward pass: none of them sends anything.
 ComputeTimes accumulated(ComputeTimes compute, int batches) {
+  if (batches > 1) compute.earlier = {batches - 1, compute.layers};
   Seconds pass;
   for (const LayerTime& layer : compute.layers) pass += layer.forward + layer.backward;
   if (!compute.layers.empty())
@@ -71,10 +72,12 @@ std::vector<PathShare> path_shares(const IterationDag& dag, const CriticalPath& 
   std::vector<PathShare> shares;
   for (const CriticalTask& step : path.tasks) {
     const Task& task = dag.tasks()[static_cast<std::size_t>(step.task)];
-    auto share = std::find_if(shares.begin(), shares.end(),
-                              [&](const PathShare& s) { return s.kind == task.kind; });
-    if (share == shares.end()) share = shares.insert(shares.end(), {task.kind, Seconds{0}});
-    share->time += task.duration / path.periods;
+    for (const TaskPart& part : dag.parts(step.task)) {
+      auto share = std::find_if(shares.begin(), shares.end(),
+                                [&](const PathShare& s) { return s.kind == part.kind; });
+      if (share == shares.end()) share = shares.insert(shares.end(), {part.kind, Seconds{0}});
+      share->time += part.share * task.duration / path.periods;
+    }
   }
   std::sort(shares.begin(), shares.end(),
             [](const PathShare& a, const PathShare& b) { return a.kind < b.kind; });

@@ -38,6 +38,9 @@ struct TuningRequest;
 struct TuningJob;    // tuning_job.h
 struct Alternative;  // alternatives.h
 
+// Batches of a rank that one update may take.
+inline constexpr int most_accumulated = 1 << 16;
+
 struct PredictionRequest {
   const models::NetworkWork& network;
   const models::Cluster& cluster;

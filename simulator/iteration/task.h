@@ -23,6 +23,13 @@ struct Task {
   Bytes moved{0};  // by a transfer: of a bucket whose all-reduce moves as much
 };
 
+// A part of a task that stands for work of several kinds or layers.
+struct TaskPart {
+  TaskKind kind = TaskKind::forward;
+  int index = 0;     // as Task::index
+  double share = 1;  // of the task's duration
+};
+
 // `to` starts when `from` is done: in the same iteration, or `lag` iterations before; at most 2.
 struct Dependency {
   int from = 0;

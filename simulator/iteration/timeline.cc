@@ -26,18 +26,23 @@ models::Timeline predicted_timeline(const StrategyRun& run, std::string title) {
   }
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     if (tasks[i].kind == TaskKind::wait) continue;  // nothing runs
+    const std::vector<TaskPart> parts = run.dag.parts(static_cast<int>(i));
     const double ahead = (origin - run.steady.start[i]) / run.steady.period;
     const int first = std::max(0, static_cast<int>(std::ceil(ahead - 1e-9)));
     for (int iteration = first; iteration < first + iterations_shown; ++iteration) {
       const Seconds start =
           run.steady.start[i] - origin + static_cast<double>(iteration) * run.steady.period;
-      timeline.events.push_back({.kind = tasks[i].kind,
-                                 .resource = tasks[i].resource,
-                                 .stream = tasks[i].stream,
-                                 .index = tasks[i].index,
-                                 .iteration = iteration,
-                                 .start = std::max(Seconds{0}, start),
-                                 .duration = tasks[i].duration});
+      double done = 0;  // of the task
+      for (const TaskPart& part : parts) {
+        timeline.events.push_back({.kind = part.kind,
+                                   .resource = tasks[i].resource,
+                                   .stream = tasks[i].stream,
+                                   .index = part.index,
+                                   .iteration = iteration,
+                                   .start = std::max(Seconds{0}, start + done * tasks[i].duration),
+                                   .duration = part.share * tasks[i].duration});
+        done += part.share;
+      }
     }
   }
   return timeline;

@@ -65,8 +65,9 @@ Bytes nccl_tree_threshold(int ranks, const CommunicationCost& cost) {
 
 // The system's own defaults, or those of the version that was named; single values that were named
 // take their place.
-void take_system(const models::OtherSystem& system, const ThresholdRequest& asked,
+void take_system(const models::Strategy& strategy, const ThresholdRequest& asked,
                  models::WireType wire, models::Thresholds& chosen) {
+  const models::OtherSystem& system = *strategy.other;
   chosen.dispatch = system.dispatch;
   chosen.fusion = system.fusion;
   chosen.streams = 1;
@@ -76,7 +77,7 @@ void take_system(const models::OtherSystem& system, const ThresholdRequest& aske
     chosen.fusion = asked.horovod->fusion;
   }
   if (asked.fusion && system.partition == Bytes{0}) chosen.fusion = *asked.fusion;
-  if (asked.cycle) chosen.dispatch.cycle = *asked.cycle;
+  if (asked.cycle && system.dispatch.cycle > Seconds{0}) chosen.dispatch.cycle = *asked.cycle;
   if (asked.unnegotiated) chosen.dispatch.negotiation = models::Negotiation::none;
   // BytePS counts bytes, the others parameters.
   const double of_fp32 =
@@ -91,7 +92,8 @@ void take_system(const models::OtherSystem& system, const ThresholdRequest& aske
       system.system != models::System::horovod && system.system != models::System::byte_scheduler &&
       system.system != models::System::nccl_2_4 && system.system != models::System::ddp &&
       system.system != models::System::inductor && system.system != models::System::mg_wfbp;
-  if (asked.through_host && !has_servers) chosen.dispatch.through_host = true;
+  if (asked.through_host && !has_servers && !strategy.library())
+    chosen.dispatch.through_host = true;
 }
 
 // Inductor's theta, from the times of two all-reduces between which its model is a line.
@@ -158,7 +160,7 @@ ChosenThresholds resolve_thresholds(const models::Strategy& strategy, const Thre
                                        : chosen_segments(strategy.algorithms().front(), size,
                                                          job.ranks, timers.search);
     }
-    take_system(*strategy.other, asked, job.wire, chosen);
+    take_system(strategy, asked, job.wire, chosen);
     if (strategy.served() != nullptr) take_servers(*strategy.other, asked, nodes, chosen);
     if (strategy.other->system == models::System::ddp && !asked.fusion)
       models::take_buckets_of_ddp(*strategy.other, job.wire, job.network.parameters(), chosen);

@@ -5,6 +5,7 @@ Run as `export_golden_test.py golden` it writes tests/golden/exports anew.
 """
 
 import json
+import re
 import sys
 import unittest
 
@@ -15,7 +16,7 @@ GOLDEN = SOURCE / "tests" / "golden" / "exports"
 CLUSTER, NODES = "h200-ndr", 2
 # The plans: their ranks, the options with which predict writes them, and the formats of each.
 PLANS = {
-    "two-streams": (16, ("--strategy", "fused-ring", "--theta", "512 KiB", "--streams", "2"), ("nccl-tuner", "nccl-csv", "nccl-config", "horovod")),
+    "two-streams": (16, ("--strategy", "fused-ring", "--theta", "512 KiB", "--streams", "2"), ("nccl-tuner", "nccl-csv", "nccl-config", "horovod", "ddp")),
     "library": (16, ("--strategy", "nccl"), ("nccl-constants",)),
     "by-size": (4, ("--strategy", "hybrid", "--theta", "512 KiB", "--eta", "600 KiB", "--group", "2"), ("msccl",)),
 }
@@ -100,6 +101,19 @@ class Goldens(CommandTest):
         for value in values.values():
             self.assertIn(value, ("0", "1"))
 
+    def test_ddp_is_told_a_cap_and_a_hook(self):
+        plan, _ = self.sizes("two-streams")
+        text = self.text("two-streams", "ddp")
+        ddp = export_readers.ddp(text)
+        self.assertEqual(ddp.hook, plan["wire_type"])
+        elements = [gradient["elements"] for bucket in plan["buckets"] for gradient in bucket["gradients"]]
+        cap = (ddp.cap_mb or 25) * 2**20
+        # The caps of an explicit bucket_cap_mb, from PyTorch 2.3 on and before.
+        made = {tuple(export_readers.ddp_buckets(elements, cap, first)) for first in ((cap, ddp.first_bytes) if ddp.cap_mb else (ddp.first_bytes,))}
+        self.assertEqual(len(made), 1)
+        said = re.search(r"DDP would make (\d+) buckets? of its (\d+)", text)
+        self.assertEqual((int(said[1]), int(said[2])), (len(made.pop()), len(plan["buckets"])))
+
     def test_every_bucket_has_one_algorithm_that_sums(self):
         plan, sizes = self.sizes("by-size")
         files = [export_readers.msccl(text) for text in golden("by-size", "msccl").values()]
@@ -119,6 +133,12 @@ class Readers(unittest.TestCase):
                        "\n".join(line for i, line in enumerate(tuner.splitlines()) if not line.startswith("plan ")) + "\n"):
             with self.assertRaises(ValueError):
                 export_readers.nccl_tuner(broken)
+        (script,) = golden("two-streams", "ddp").values()
+        for broken in (script.replace("DistributedDataParallel(model", "DistributedDataParallel(network"), script.replace("default_hooks.", "hooks."),
+                       script.replace("bucket_cap_mb=", "bucket_cap="), "\n".join(line for line in script.splitlines() if not line.startswith("ddp = "))):
+            self.assertNotEqual(broken, script)
+            with self.assertRaises(ValueError):
+                export_readers.ddp(broken)
         for text in golden("by-size", "msccl").values():
             for broken in (text.replace('type="rrc"', 'type="r"', 1), text.replace('type="s"', 'type="nop"', 1)):
                 with self.assertRaises(ValueError):

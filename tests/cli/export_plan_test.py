@@ -14,7 +14,7 @@ import xml.etree.ElementTree
 from paceline import EXAMPLES, CommandTest, run
 
 CLUSTER = "h200-ndr"
-FORMATS = ("nccl-tuner", "nccl-constants", "nccl-csv", "nccl-config", "horovod", "msccl")
+FORMATS = ("nccl-tuner", "nccl-constants", "nccl-csv", "nccl-config", "horovod", "ddp", "msccl")
 LOGGER = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_ulong, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p)
 
 
@@ -111,6 +111,61 @@ class ExportedPlans(CommandTest):
         self.assertEqual(set(values), {"HOROVOD_FUSION_THRESHOLD", "HOROVOD_CYCLE_TIME", "HOROVOD_HIERARCHICAL_ALLREDUCE", "HOROVOD_TORUS_ALLREDUCE", "HOROVOD_AUTOTUNE"})
         self.assertGreaterEqual(int(values["HOROVOD_FUSION_THRESHOLD"]), 0)
         self.assertIn("an iteration is predicted to take", text)
+
+    def test_times_are_those_of_the_job_that_the_plan_was_made_for(self):
+        job = ("--batch", "4", "--accumulate", "2", "--precision", "fp32")
+        plan = self.written("--strategy", "fused-ring", *job)
+        self.assertEqual({key: plan["made_for"][key] for key in ("cluster", "batch_per_rank", "accumulate", "precision")},
+                         {"cluster": CLUSTER, "batch_per_rank": 4, "accumulate": 2, "precision": "fp32"})
+        told = json.loads(self.done(run("predict", "--model", "resnet50", "--cluster", CLUSTER, "--ranks", "16", "--strategy", "fused-ring", *job, "--json")))
+        asked_s = told["strategies"][0]["iteration_s"]
+        for format in ("horovod", "ddp"):
+            result = self.export(format)
+            text = self.done(result)
+            # "% of the plan's 12.34 ms", by a unit that the value fits.
+            value, unit = re.search(r"% of the plan's ([\d.]+) (\w+)", text).groups()
+            self.assertAlmostEqual(float(value) * {"s": 1, "ms": 1e-3, "us": 1e-6}[unit] / asked_s, 1, delta=1e-3)
+            self.assertNotIn("batch 64", result.stderr)
+            self.assertIn("2 accumulated batches are the script's", text)
+            # An option takes the place of what the plan says.
+            self.assertNotEqual(self.done(self.export(format, "--batch", "64")), text)
+            self.assertEqual(self.done(self.export(format, "--batch", "4", "--precision", "fp32")), text)
+        # A plan that does not say it is read as before, and the batch that is taken is said.
+        del plan["made_for"]
+        self.plan.write_text(json.dumps(plan))
+        for format in ("horovod", "ddp"):
+            self.assertIn("the plan does not say its job: times are those of batch 64 per rank in mixed; give --batch and --precision", self.export(format).stderr)
+            self.assertNotIn("does not say", self.export(format, "--batch", "8", "--precision", "mixed").stderr)
+        self.assertNotIn("does not say", self.export("nccl-tuner").stderr)
+
+    def test_another_cluster_than_the_plans_is_said(self):
+        plan = self.written("--strategy", "fused-ring")
+        for format in ("nccl-tuner", "horovod", "ddp"):
+            self.assertNotIn("was made for", self.export(format).stderr)
+            other = run("export", str(self.plan), "--format", format, "--cluster", "jizhi-p40")
+            self.done(other)
+            self.assertIn(f"the plan was made for cluster {CLUSTER}, and is exported for jizhi-p40", other.stderr)
+        plan["made_for"]["cluster_digest"] = "0" * 16
+        self.plan.write_text(json.dumps(plan))
+        self.assertIn(f"the plan was made for another description of cluster {CLUSTER}", self.export("ddp").stderr)
+
+    def test_ddp_is_predicted_as_predict_does(self):
+        self.written("--strategy", "ddp")
+        text = self.done(self.export("ddp"))
+        self.assertIn("ddp = DistributedDataParallel(model", text)
+        self.assertRegex(text, r"(DDP makes the plan's|with DDP's default caps of 25 MiB and 1 MiB:)")
+        self.assertIn("ddp.register_comm_hook(None, default_hooks.fp16_compress_hook)", text)
+        self.written("--strategy", "fused-ring", "--wire", "fp32", "--overlap", "none", "--streams", "2")
+        text = self.done(self.export("ddp"))
+        self.assertNotIn("hook", text)
+        for note in ("overlap none: DDP sends a bucket once its gradients are there", "2 streams: DDP sends its buckets on one", "ring: DDP has no such choice"):
+            self.assertIn(note, text)
+
+    def test_an_option_without_a_use_is_refused(self):
+        self.written("--strategy", "fused-ring")
+        for format, words in (("nccl-tuner", ("--batch", "4")), ("nccl-csv", ("--precision", "fp32")), ("horovod", ("--measured", "64KiB=150us,1GiB=12ms")),
+                              ("ddp", ("--measured", "64KiB=150us,1GiB=12ms")), ("msccl", ("--cluster", CLUSTER)), ("msccl", ("--batch", "4")), ("msccl", ("--nccl", "2.28"))):
+            self.refused(self.export(format, *words), f"{words[0]}: it is of ")
 
     def test_all_schedules_of_a_plan_are_msccl_files(self):
         self.written("--strategy", "hybrid", "--eta", "1 MiB", "--theta", "256 KiB", "--group", "4")

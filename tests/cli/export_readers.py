@@ -7,6 +7,9 @@ import collections
 import csv
 import json
 import re
+import sys
+import types
+import unittest.mock
 import xml.etree.ElementTree
 
 FUNCTIONS = ("broadcast", "reduce", "allgather", "reducescatter", "allreduce")
@@ -101,6 +104,59 @@ def horovod(text):
         _check(match and match[1] not in values, f"{line!r}: no variable, or twice")
         values[match[1]] = match[2]
     return values
+
+
+class _Ddp:
+    """What a script of DDP did: the arguments of its one call, the hook that it registered, and the first bucket's default."""
+    def __init__(self):
+        self.cap_mb, self.hook, self.first_bytes, self.calls = None, None, 1 << 20, 0
+
+
+def ddp(text):
+    """Runs the lines as Python, with stand-ins for the modules of PyTorch that they import."""
+    done = _Ddp()
+
+    class Wrapped:
+        def register_comm_hook(self, state, hook):
+            _check(state is None and done.hook is None, "one hook, of the whole process group")
+            done.hook = hook
+
+    def wrap(model, bucket_cap_mb=None):
+        _check(model == "model", "the model comes first")
+        done.calls += 1
+        done.cap_mb = bucket_cap_mb
+        done.first_bytes = modules["torch.distributed"]._DEFAULT_FIRST_BUCKET_BYTES
+        return Wrapped()
+    names = ["torch", "torch.distributed", "torch.distributed.algorithms", "torch.distributed.algorithms.ddp_comm_hooks", "torch.nn", "torch.nn.parallel"]
+    modules = {name: types.ModuleType(name) for name in names}
+    for name, module in modules.items():
+        module.__path__ = []
+        owner, _, last = name.rpartition(".")
+        if owner:
+            setattr(modules[owner], last, module)
+    modules["torch.distributed"]._DEFAULT_FIRST_BUCKET_BYTES = 1 << 20
+    modules["torch.nn.parallel"].DistributedDataParallel = wrap
+    hooks = types.SimpleNamespace(fp16_compress_hook="fp16", bf16_compress_hook="bf16")
+    modules["torch.distributed.algorithms.ddp_comm_hooks"].default_hooks = hooks
+    with unittest.mock.patch.dict(sys.modules, modules):
+        try:
+            exec(compile(text, "ddp.py", "exec"), {"model": "model"})  # pylint: disable=exec-used
+        except (SyntaxError, NameError, AttributeError, TypeError, ImportError) as error:
+            raise ValueError(f"no script of DDP: {error}") from error
+    _check(done.calls == 1, "one call of DistributedDataParallel")
+    return done
+
+
+def ddp_buckets(elements, cap_bytes, first_bytes):
+    """The gradients of each bucket that DDP makes of these in backward order: it closes one that holds its cap of FP32 bytes."""
+    buckets, held = [0], 0
+    for i, count in enumerate(elements):
+        buckets[-1] += 1
+        held += 4 * count
+        if held >= (first_bytes if len(buckets) == 1 else cap_bytes) and i + 1 < len(elements):
+            buckets.append(0)
+            held = 0
+    return buckets
 
 
 def msccl(text):

@@ -15,7 +15,7 @@ sys.path.insert(0, str(SOURCE / "runtime" / "ddp"))
 import paceline_ddp  # noqa: E402
 
 MODEL, RANKS = "cnn-small", 2
-FORMATS = ("nccl-tuner", "nccl-constants", "nccl-csv", "nccl-config", "horovod", "msccl")
+FORMATS = ("nccl-tuner", "nccl-constants", "nccl-csv", "nccl-config", "horovod", "ddp", "msccl")
 NOT_JSON = "this is not JSON"
 
 

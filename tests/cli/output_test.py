@@ -174,7 +174,8 @@ class Settings(unittest.TestCase):
 
     def test_each_option_is_in_the_table_and_in_json(self):
         for command in ("predict", "scale"):
-            words = (command, "--model", "alexnet", "--cluster", "jizhi-p40", "--ranks", "16", "--strategy", "ring")
+            words = (command, "--model", "alexnet", "--cluster", "jizhi-p40", "--ranks", "16",
+                     "--strategy", "ring,hybrid,multi-ring,double-binary-tree,parameter-server")
             default = json.loads(run(*words, "--json").stdout)
             for option, (text, (key, value)) in self.OPTIONS.items():
                 document = json.loads(run(*words, *option, "--json").stdout)

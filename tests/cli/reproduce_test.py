@@ -67,6 +67,29 @@ class Folder(unittest.TestCase):
             document = json.loads(run(*words[1:], "--json").stdout)
             yield document["strategies"][0]["throughput_per_s"], ours[comment.split()[2].rstrip(":")]
 
+    def test_a_row_takes_the_options_that_predict_takes(self):
+        drawn = [("fused-ring", words) for words in ("--theta 4MiB", "--theta 4", "--theta -1MB", "--streams 2", "--streams 0", "--streams 1025", "--group 4", "--credit 4MB",
+                                                      "--accumulate 65536", "--accumulate 65537", "--overlap sometimes", "--engine slow")]
+        drawn += [("horovod", words) for words in ("--cycle 1ns", "--cycle 1us", "--cycle 60s", "--cycle 61s", "--cycle 0s", "--horovod 0.21", "--horovod 0.8", "--streams 2")]
+        drawn += [("byteps", words) for words in ("--servers 1", "--server-machines 2", "--servers 4 --server-machines 2", "--server-machines 0",
+                                                  "--server-transport pigeon", "--server-placement balanced", "--host-copies")]
+        drawn += [("byte-scheduler", words) for words in ("--partition 1MB --credit 4MB", "--partition much", "--credit -1MB", "--theta 4MiB")]
+        drawn += [("hierarchical", words) for words in ("--group 8", "--group 0", "--rings 2", "--segments 4")]
+        drawn += [("k-fac", words) for words in ("--factors-every 4", "--factors-every 0", "--streams 2", "--server-placement round-robin")]
+        drawn += [("parameter-server", words) for words in ("--servers 2", "--servers 0", "--server-placement sideways", "--theta 4MiB")]
+        taken = 0
+        for strategy, words in drawn:
+            self.write(f"{HEADER}one,p. 1,one,s,predicted,jizhi-p40,alexnet,64,,fp32,16,{strategy},{words},throughput,,172,images/s,\n")
+            row = run("reproduce", str(self.folder))
+            predicted = run("predict", "--model", "alexnet", "--cluster", "jizhi-p40", "--ranks", "16", "--precision", "fp32", "--strategy", strategy, *words.split())
+            with self.subTest(strategy=strategy, words=words):
+                self.assertEqual(row.returncode, predicted.returncode, row.stderr + predicted.stderr)
+                taken += row.returncode == 0
+                if row.returncode != 0:
+                    self.assertEqual(row.stderr.partition("expected.csv:2: ")[2], predicted.stderr.partition("paceline: ")[2])
+        self.assertGreater(taken, len(drawn) // 4)
+        self.assertLess(taken, len(drawn) - len(drawn) // 4)
+
     def test_commands_print_the_same(self):
         rows = list(self.commands())
         self.assertEqual(len(rows), 4)
@@ -265,6 +288,22 @@ class Shipped(unittest.TestCase):
         self.assertIn("fitted to the other sources: ", result.stdout)
         result = run("reproduce", str(GOLDEN), "--leave-one-out")
         self.assertEqual((result.returncode, result.stderr.count("\n")), (2, 1))
+
+    def test_every_command_is_one_that_predict_takes(self):
+        lines = run("reproduce", "all", "--commands").stdout.splitlines()
+        distinct = {}  # by strategy and options: a command of each
+        for command in lines[1::2]:
+            words = shlex.split(command)[1:]
+            if "--strategy" in words:
+                options = words[words.index("--strategy"):words.index("--throughput")]
+            else:  # of one all-reduce
+                options = words[1:2]
+            distinct.setdefault((words[0], *options), words)
+        self.assertGreater(len(distinct), 30)
+        for words in distinct.values():
+            with self.subTest(words=words):
+                result = run(*words, cwd=SOURCE)
+                self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_mechanisms_are_of_all_sources(self):
         result = run("reproduce", "jizhi", "--mechanisms")

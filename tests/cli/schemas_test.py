@@ -141,6 +141,35 @@ class Documents(CommandTest):
         self.holds(json.loads(timeline.read_text()), "timeline/1")
         self.holds(self.exported("nccl-config", plan))
 
+    def test_every_threshold_that_is_given_is_in_a_document(self):
+        values = {"theta": "2MB", "eta": "1MB", "group": "4", "segments": "8", "rings": "2", "servers": "2", "server-placement": "round-robin", "streams": "2",
+                  "horovod": "0.21", "cycle": "2ms", "partition": "2MB", "credit": "8MB", "server-machines": "2", "server-transport": "rdma",
+                  "factors-every": "2", "host-copies": None}
+        job = ("--model", "alexnet", "--cluster", "jizhi-p40", "--ranks", "16",
+               "--strategy", "ring,fused-ring,hybrid,double-binary-tree,multi-ring,parameter-server,horovod,byte-scheduler,byteps,kvstore,k-fac")
+        commands = (("predict", *job), ("scale", *job), ("cost", *job, "--iterations", "10"), ("show", "plan", *job), ("tune", *job, "--time-limit", "0 s"))
+        chance = random.Random(5)
+        seen = set()
+        for draw in range(12):
+            names = [name for name in values if chance.random() < 0.5]
+            if "servers" in names and "server-machines" in names:
+                names.remove(chance.choice(("servers", "server-machines")))
+            if draw < 2:  # each is given at least once
+                names = [name for name in values if name != ("servers", "server-machines")[draw]]
+            command = commands[draw % len(commands)]
+            if command[0] == "tune" and "host-copies" in names:
+                names.remove("host-copies")
+            words = [word for name in names for word in (f"--{name}", values[name]) if word is not None]
+            with self.subTest(command=command[0], words=words):
+                document = self.printed(*command, *words, "--json")
+                self.holds(document)
+                keys = {re.sub("_(bytes|s|negotiation)$", "", key).replace("_", "-") for key in document["given_thresholds"]}
+                self.assertEqual(keys, set(names))
+                seen |= keys
+        self.assertEqual(seen, set(values))
+        defined = json.loads((SCHEMAS / SHARED).read_text())["$defs"]["given_thresholds"]["properties"]
+        self.assertEqual(len(defined), len(values))
+
     def exported(self, form, plan):
         path = self.folder / "exported.json"
         self.done(run("export", str(plan), "--format", form, "--cluster", "jizhi-p40", "--output", str(path)))

@@ -155,6 +155,14 @@ class Systems(CommandTest):
         self.assertGreater(four["compute_s"], one["compute_s"] + 2.5 * passes)
         self.assertAlmostEqual(four["throughput_per_s"], 64 * 64 * 4 / four["iteration_s"], delta=1e-3)
         self.assertAlmostEqual(four["exposed_communication_s"], one["exposed_communication_s"], delta=1e-6)
+        # Each batch is booked as the forward and the backward pass that it is.
+        shares = []
+        for batches in ("1", "8"):
+            row = self.row("--strategy", "ring", "--accumulate", batches, ranks="8")
+            path = row["critical_path"]
+            self.assertAlmostEqual(sum(path.values()) / row["iteration_s"], 1, delta=1e-9)
+            shares.append(path["forward_s"] / (path["forward_s"] + path["backward_s"]))
+        self.assertAlmostEqual(*shares, delta=0.05)
         for wrong in ("0", "-1", "two", "1e9", "1.5"):
             self.refused(predict("--strategy", "ring", "--accumulate", wrong), "--accumulate")
         self.refused(run("replay", "--model", "cnn-small", "--cluster", "jizhi-p40", "--batch", "2", "--ranks", "2", "--strategy", "ring", "--accumulate", "2"),

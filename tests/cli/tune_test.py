@@ -156,7 +156,7 @@ class Tune(CommandTest):
     def test_each_bucket_says_what_its_next_best_choice_loses(self):
         for engine in ("step", "auto"):
             with self.subTest(engine=engine):
-                document = self.tuned("--engine", engine, "--time-limit", "3 s")
+                document = self.tuned("--engine", engine, "--time-limit", "60 s", "--why")
                 plan = json.loads(self.plan.read_text())
                 seen = 0
                 for i, bucket in enumerate(document["buckets"]):
@@ -176,10 +176,32 @@ class Tune(CommandTest):
                         row = json.loads(self.done(run("predict", *JOB, "--engine", engine, "--json", "--plan", str(self.changed_plan))))["strategies"][0]
                         self.assertAlmostEqual(row["iteration_s"] / other["iteration_s"], 1, delta=1e-9)
                 self.assertGreater(seen, 0)
-        text = self.done(run("tune", *JOB, "--engine", "step", "--why"))
+        text = self.done(run("tune", *JOB, "--engine", "step", "--why", "--time-limit", "60 s"))
         self.assertIn("next best", text)
         self.assertIn("what would help most: ", text)
         self.assertIn("what each bucket would lose by other choices", text)
+
+    def test_only_why_pays_for_explanations(self):
+        result, document = run_as_both("tune", *JOB, "--engine", "step", "--time-limit", "60 s")
+        self.assertEqual([bucket["alternatives"] for bucket in document["buckets"]], [[]] * len(document["buckets"]))
+        self.assertEqual(document["cut_short"], [])
+        self.assertNotIn("next best", self.done(result))
+
+    def test_what_the_time_cuts_short_is_a_line_each(self):
+        report = self.folder / "report.html"
+        words = ("tune", *JOB, "--time-limit", "0 s", "--why")
+        text = self.done(run(*words, "--html", str(report)))
+        document = self.tuned("--time-limit", "0 s", "--why")
+        last = len(document["buckets"]) - 1
+        lines = ["the search was stopped: more time may find a better plan",
+                 f"buckets 0 to {last} were not explained: the time was over (--time-limit)" if last else
+                 "bucket 0 was not explained: the time was over (--time-limit)",
+                 "what would help most was not tried: the time was over (--time-limit)"]
+        self.assertEqual(document["cut_short"], lines)
+        self.assertEqual(document["twice_as_good"], [])
+        for line in lines:
+            self.assertIn(f"  {line}\n", text)
+            self.assertIn(line, report.read_text())
 
     def test_a_robust_plan_is_none_worse_on_the_same_samples(self):
         job = ("--engine", "step", "--robust", "--time-limit", "60 s")

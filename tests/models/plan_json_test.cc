@@ -72,7 +72,15 @@ RC_GTEST_PROP(PlanDocument, SurvivesTheRoundTrip, ()) {
   plan.overlap = *rc::gen::element(Overlap::wait_free, Overlap::none, Overlap::double_buffered,
                                    Overlap::priority);
   if (chosen.preconditions()) plan.overlap = *rc::gen::element(Overlap::wait_free, Overlap::none);
-  const PlanDocument document = plan_document(plan, network);
+  std::optional<MadeFor> made_for;
+  if (*rc::gen::arbitrary<bool>())
+    made_for = MadeFor{.cluster = "a cluster",
+                       .cluster_digest = "0123456789abcdef",
+                       .batch_per_rank = *rc::gen::inRange(1, 1 << 20),
+                       .accumulate = *rc::gen::inRange(1, 1 << 16),
+                       .precision = *rc::gen::element(Precision::fp32, Precision::mixed),
+                       .sequence = *rc::gen::inRange(0, 4096)};
+  const PlanDocument document = plan_document(plan, network, made_for);
   const std::string text = to_json(document);
   const PlanDocument read = parse_plan(text, "p.json");
   RC_ASSERT(read == document);
@@ -109,6 +117,7 @@ TEST(PlanDocument, DiffersWhereAnyOfItsPartsDoes) {
   EXPECT_TRUE(differs([](PlanDocument& d) { d.plan.schedules[0].library = Library::nccl; }));
   EXPECT_TRUE(differs([](PlanDocument& d) { d.plan.buckets[1].schedule ^= 1; }));
   EXPECT_TRUE(differs([](PlanDocument& d) { --d.plan.buckets[1].gradient_count; }));
+  EXPECT_TRUE(differs([](PlanDocument& d) { d.made_for.emplace(); }));
 }
 
 TEST(PlanDocument, IsWrittenAsFormatsSays) {

@@ -171,6 +171,84 @@ TEST_P(RandomDag, CriticalPathIsItsPeriodsLong) {
   }
 }
 
+// The accumulation of batches as the predictor makes it: the passes of earlier batches are in the
+// first forward pass.
+ComputeTimes accumulated(ComputeTimes compute, int batches) {
+  compute.earlier = {batches - 1, compute.layers};
+  Seconds batch;
+  for (const LayerTime& layer : compute.layers) batch += layer.forward + layer.backward;
+  compute.layers.front().forward += static_cast<double>(batches - 1) * batch;
+  return compute;
+}
+
+TEST_P(RandomDag, BooksEarlierBatchesAsTheyCompute) {
+  std::mt19937 random(19);
+  for (int trial = 0; trial < 200; ++trial) {
+    const RandomJob job = random_job(random, GetParam());
+    const int batches = std::uniform_int_distribution<int>(1, 40)(random);
+    const ComputeTimes compute = accumulated(job.compute, batches);
+    const IterationDag dag(job.network, job.plan, compute, job.buckets, {});
+    ComputeTimes unsaid = compute;
+    unsaid.earlier = {};
+    const IterationDag as_forward(job.network, job.plan, unsaid, job.buckets, {});
+    EXPECT_EQ(steady_state(dag).period, steady_state(as_forward).period);
+
+    std::map<TaskKind, double> booked;
+    std::vector<LayerTime> layers(job.network.layers.size());
+    for (std::size_t t = 0; t < dag.tasks().size(); ++t) {
+      const Task& task = dag.tasks()[t];
+      double shares = 0;
+      for (const TaskPart& part : dag.parts(static_cast<int>(t))) {
+        const Seconds time = part.share * task.duration;
+        shares += part.share;
+        booked[part.kind] += time.value();
+        if (part.kind == TaskKind::forward)
+          layers[static_cast<std::size_t>(part.index)].forward += time;
+        if (part.kind == TaskKind::backward)
+          layers[static_cast<std::size_t>(part.index)].backward += time;
+      }
+      EXPECT_NEAR(shares, 1, 1e-12);
+    }
+    Seconds forward;
+    Seconds backward;
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      const LayerTime& batch = job.compute.layers[i];
+      EXPECT_NEAR(layers[i].forward.value(), batches * batch.forward.value(), 1e-9);
+      EXPECT_NEAR(layers[i].backward.value(), batches * batch.backward.value(), 1e-9);
+      forward += batches * batch.forward;
+      backward += batches * batch.backward;
+    }
+    EXPECT_NEAR(booked[TaskKind::forward], forward.value(), 1e-9);
+    EXPECT_NEAR(booked[TaskKind::backward], backward.value(), 1e-9);
+  }
+}
+
+// 1 + 2 forward and 3 + 4 backward, three times: the first two in the order in which they run.
+TEST(TaskParts, AreThePassesOfEachBatchInTurn) {
+  TwoLayers job;
+  job.compute = accumulated(job.compute, 3);
+  const IterationDag dag = job.dag(Overlap::wait_free);
+  const std::vector<TaskPart> parts = dag.parts(0);
+  const std::vector<std::pair<TaskKind, int>> batch = {{TaskKind::forward, 0},
+                                                       {TaskKind::forward, 1},
+                                                       {TaskKind::backward, 1},
+                                                       {TaskKind::backward, 0}};
+  ASSERT_EQ(parts.size(), 9u);
+  for (std::size_t i = 0; i < 8; ++i)
+    EXPECT_EQ(std::pair(parts[i].kind, parts[i].index), batch[i % 4]) << i;
+  EXPECT_EQ(parts[8].kind, TaskKind::forward);
+  EXPECT_DOUBLE_EQ(parts[0].share, 1.0 / 21);
+  EXPECT_DOUBLE_EQ(parts[3].share, 4.0 / 21);
+  EXPECT_EQ(dag.parts(1).size(), 1u);
+}
+
+// However many batches there are, a timeline holds 16 groups of them.
+TEST(TaskParts, AreNoMoreThanOfSixteenBatches) {
+  TwoLayers job;
+  job.compute = accumulated(job.compute, 1 << 16);
+  EXPECT_EQ(job.dag(Overlap::wait_free).parts(0).size(), 4u * 16 + 1);
+}
+
 TEST_P(RandomDag, TimeSpentAddsUp) {
   std::mt19937 random(11);
   for (int trial = 0; trial < 200; ++trial) {

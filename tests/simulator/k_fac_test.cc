@@ -165,6 +165,9 @@ TEST(Kfac, OneLayerByHand) {
   EXPECT_DOUBLE_EQ(slow.factors_total() / times.factors_total(), 4.5);
   // All but the last batch's ahead of the last backward pass.
   EXPECT_DOUBLE_EQ(slow.factors[0].backward / times.factors[0].backward, 1.5);
+  // Three factors A and the two earlier factors G: 3 x 104 + 2 x 36.
+  EXPECT_DOUBLE_EQ(slow.earlier_g[0], 72.0 / 384);
+  EXPECT_DOUBLE_EQ(times.earlier_g[0], 0);
   EXPECT_DOUBLE_EQ(slow.owned_total() / times.owned_total(), 1.5);
   EXPECT_EQ(slow.reduced.total(), times.reduced.total());
 }

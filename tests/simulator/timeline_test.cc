@@ -19,12 +19,13 @@ struct Trace {
   StrategyRun run;
   nlohmann::json json;
 
-  Trace()
+  explicit Trace(int accumulate = 1)
       : run(Predictor({.network = network,
                        .cluster = cluster,
                        .profile = nullptr,
                        .ranks = 64,
                        .batch_per_rank = 32,
+                       .accumulate = accumulate,
                        .precision = models::Precision::mixed,
                        .wire = models::WireType::fp16,
                        .thresholds = {},
@@ -68,6 +69,41 @@ TEST(TimelineTrace, EventsOfATrackDoNotOverlap) {
     for (std::size_t i = 1; i < events.size(); ++i)
       EXPECT_GE(events[i].first, events[i - 1].second - 1e-3);
   }
+}
+
+// Four accumulated batches: the picture has four forward and four backward passes of each layer, and
+// no pass of an iteration overlaps another.
+TEST(TimelineTrace, HasThePassesOfAllAccumulatedBatches) {
+  const Trace one;
+  const Trace four(4);
+  const auto seconds = [](const Trace& trace, const char* pass) {
+    double sum = 0;
+    for (const auto& event : trace.json["traceEvents"]) {
+      if (event["ph"] == "X" && event["cat"] == pass && event["args"]["iteration"] == 0)
+        sum += event["dur"].get<double>();
+    }
+    return sum;
+  };
+  EXPECT_NEAR(seconds(four, "forward") / seconds(one, "forward"), 4, 1e-3);
+  // The last of them runs beside all-reduces in both, the others alone.
+  EXPECT_GT(seconds(four, "backward") / seconds(one, "backward"), 3);
+  EXPECT_LT(seconds(four, "backward") / seconds(one, "backward"), 4 + 1e-3);
+  const auto events = [](const Trace& trace, const char* pass) {
+    std::size_t count = 0;
+    for (const auto& event : trace.json["traceEvents"])
+      count += event["ph"] == "X" && event["cat"] == pass ? 1 : 0;
+    return count;
+  };
+  for (const char* pass : {"forward", "backward"})
+    EXPECT_EQ(events(four, pass), 4 * events(one, pass));
+  std::vector<std::pair<double, double>> computed;
+  for (const auto& event : four.json["traceEvents"]) {
+    if (event["ph"] == "X" && event["tid"] == 4)
+      computed.emplace_back(event["ts"], event["ts"].get<double>() + event["dur"].get<double>());
+  }
+  std::sort(computed.begin(), computed.end());
+  for (std::size_t i = 1; i < computed.size(); ++i)
+    EXPECT_GE(computed[i].first, computed[i - 1].second - 1e-3);
 }
 
 TEST(TimelineTrace, BucketsCarryTheirBytes) {

@@ -77,7 +77,7 @@ class PredictSettings(_CurveSettings, total=False):
 class TuneSettings(JobSettings, total=False):
     all_reduce: Texts
     time_limit: str
-    why: bool  # in the text; ``Tuning.alternatives`` always has it
+    why: bool  # in the text and in ``Tuning.alternatives``, which is empty without it
     robust: bool
     default: str  # a strategy, or a file of a plan
     spread: str

@@ -1,0 +1,68 @@
+// The thresholds as people name them: one entry for each field of ThresholdRequest that an option, a
+// row of a published result, a JSON document or a sentence has. What reads, writes or checks thresholds
+// goes over this table, so that all of it has the same names, limits and rules.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/base/json.h"
+#include "models/plan/strategy.h"
+#include "simulator/planner/planning_job.h"
+
+namespace paceline::simulator {
+
+// At most so many buckets may travel at the same time.
+inline constexpr int most_streams = 1024;
+
+struct ThresholdField {
+  std::string_view name;  // "server-machines": the option is --server-machines
+  bool is_flag = false;   // takes no value
+  // Reads the text of a value into the request. Throws InputError that does not name the field.
+  void (*read)(ThresholdRequest& request, const std::string& text);
+  bool (*is_given)(const ThresholdRequest& request);
+  // Whether a strategy's plan hangs on the field at all. All others leave it aside.
+  bool (*is_taken)(const models::Strategy& strategy);
+  // The key and the value in a document's given_thresholds, and words for people; of a field that is
+  // given.
+  std::string_view key;
+  Json (*value)(const ThresholdRequest& request);
+  std::string (*words)(const ThresholdRequest& request);
+};
+
+// In the order in which documents and sentences list them.
+[[nodiscard]] std::span<const ThresholdField> threshold_fields();
+
+// The field of this name, or null.
+[[nodiscard]] const ThresholdField* threshold_field(std::string_view name);
+
+// Reads a value into the request. Throws InputError that names the option.
+void read_threshold(const ThresholdField& field, const std::string& text,
+                    ThresholdRequest& request);
+
+// What of the request excludes what. Throws InputError that names an option.
+void check_together(const ThresholdRequest& request);
+
+// The fields that are given.
+[[nodiscard]] std::vector<const ThresholdField*> given_fields(const ThresholdRequest& request);
+
+// The option of a field: "--server-machines".
+[[nodiscard]] std::string option_of(const ThresholdField& field);
+
+// Refuses a field that is given and that none of the strategies takes. Throws InputError that names
+// the option, and some strategies that take it.
+void check_taken(const ThresholdRequest& request,
+                 const std::vector<const models::Strategy*>& strategies);
+
+// A field that is given, which some of the strategies take and others do not.
+struct PartlyTaken {
+  const ThresholdField* field = nullptr;
+  std::vector<std::string_view> taken_by;
+  std::vector<std::string_view> left_aside_by;
+};
+[[nodiscard]] std::vector<PartlyTaken> partly_taken(
+    const ThresholdRequest& request, const std::vector<const models::Strategy*>& strategies);
+
+}  // namespace paceline::simulator
