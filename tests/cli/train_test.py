@@ -103,6 +103,22 @@ class Reports(Folder):
         else:
             self.assertIn(bf16, ("bf16", "fp32"))
 
+    def test_it_warns_where_mixed_precision_is_slower(self):
+        def warning(instructions, *words):
+            result = subprocess.run([PACELINE, "train", *LITTLE, "--stop-after", "1", *words], capture_output=True, text=True, timeout=HANG_S,
+                                    env={**ENVIRONMENT, "ONEDNN_MAX_CPU_ISA": instructions})
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return result.stderr
+
+        self.assertEqual(warning("AVX2"), "")
+        slower = "paceline: warning: mixed precision is slower than --precision fp32 on this processor: it computes "
+        for ranks in ("1", "2"):
+            self.assertEqual(warning("AVX2", "--precision", "mixed", "--ranks", ranks), slower + "in FP32, and rounds each operand and result to BF16\n")
+        self.assertEqual(warning("AVX2", "--precision", "mixed", "--storage", "fp16"), slower + "in FP32, and rounds each operand and result to FP16\n")
+        # On a processor without AVX-512 it is as above.
+        self.assertIn(warning("AVX512_CORE", "--precision", "mixed").removeprefix(slower),
+                      ("BF16 by AVX-512 and conversions, without AVX512_BF16 or AMX\n", "in FP32, and rounds each operand and result to BF16\n"))
+
     def test_json_is_one_document(self):
         result = train(*LITTLE, "--json", "--ranks", "2")
         self.assertEqual(result.returncode, 0, result.stderr)
