@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/job/files.h"
 #include "cli/job/job.h"
+#include "cli/job/job_memory.h"
 #include "cli/job/shown_plan.h"
 #include "cli/output.h"
 #include "cli/output_format.h"
@@ -159,6 +160,9 @@ void show(const Options& options) {
     const simulator::StrategyRun run =
         job.plan ? predictor.run(job.plan->plan) : predictor.run(*strategy);
     progress.end();
+    const job::MemoryNeed need = job::memory_need(job, network, run.plan);
+    if (job::checks_memory(job) && !need.fits)
+      throw job::does_not_fit(job, need, std::string(strategy->name));
     plans.push_back({.name = std::string(strategy->name),
                      .plan = run.plan,
                      .travel = plan_travel(run.plan, run.dag, run.steady),

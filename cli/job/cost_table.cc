@@ -8,9 +8,9 @@
 #include <tuple>
 #include <utility>
 
+#include "cli/job/job_memory.h"
 #include "models/base/error.h"
 #include "models/base/parse_units.h"
-#include "simulator/cost/device_memory.h"
 #include "simulator/engine/prepare.h"
 
 namespace paceline::job {
@@ -147,10 +147,7 @@ class CostTabler {
         const Job& job = table_.jobs[i];
         const simulator::StrategyRun run = predictors[i].run(strategy);
         periods.push_back(run.steady.period);
-        const simulator::MemoryRequest memory{job.networks.front().work, run.plan, job.precision,
-                                              job.batch_per_rank};
-        if (!job.compute_is_exact &&
-            simulator::device_memory(memory).total() > job.cluster.device.memory.value)
+        if (!job.compute_is_exact && !memory_need(job, job.networks.front(), run.plan).fits)
           made.fits = false;
       }
     } catch (const simulator::TooManyMessages& error) {

@@ -8,9 +8,9 @@
 #include <utility>
 #include <variant>
 
+#include "cli/job/job_memory.h"
 #include "cli/job/profile_use.h"
 #include "models/base/error.h"
-#include "models/base/parse_units.h"
 
 namespace paceline::job {
 namespace {
@@ -19,33 +19,20 @@ Seconds mean_iteration(const simulator::StrategyPrediction& row) {
   return row.stragglers ? row.stragglers->iteration.mean : row.iteration.value;
 }
 
-std::string needs_text(const PredictionTable& table, const simulator::StrategyPrediction& row) {
-  const models::Device& device = table.job.cluster.device;
-  return fmt::format("a batch of {} does not fit the {} of a {}: a rank needs {}",
-                     table.job.batch_per_rank, to_text(device.memory.value), device.name,
-                     to_text(row.memory.total()));
-}
-
-std::string largest_batch_text(const simulator::StrategyPrediction& row) {
-  return row.largest_batch > 0 ? fmt::format("the largest batch that fits is {}", row.largest_batch)
-                               : std::string("not even a batch of 1 fits");
-}
-
 // Leaves out what the device does not hold. Throws InputError if that is every row.
 void leave_out_of_memory(PredictionTable& table) {
   const auto least = std::min_element(
       table.rows.begin(), table.rows.end(),
       [](const auto& a, const auto& b) { return a.memory.total() < b.memory.total(); });
   if (!least->fits)
-    throw InputError(
-        {"--batch"},
-        fmt::format("{} with {}{}", needs_text(table, *least), least->name,
-                    table.rows.size() > 1 ? ", the least of all strategies" : ""),
-        fmt::format("{}; --ignore-memory times it all the same", largest_batch_text(*least)));
+    throw does_not_fit(
+        table.job, memory_need(*least),
+        least->name + (table.rows.size() > 1 ? ", the least of all strategies" : ""));
   for (const simulator::StrategyPrediction& row : table.rows)
     if (!row.fits)
-      table.left_out.push_back({row.name, row.plan.wire, needs_text(table, row),
-                                largest_batch_text(row), /*takes_long=*/false});
+      table.left_out.push_back({row.name, row.plan.wire,
+                                too_large_text(table.job, memory_need(row)),
+                                largest_batch_text(memory_need(row)), /*takes_long=*/false});
   std::erase_if(table.rows, [](const auto& row) { return !row.fits; });
 }
 
@@ -122,15 +109,15 @@ PredictionTable TableParts::table() {
   if (table.rows.empty())
     throw InputError(fmt::format("no strategy can be timed on {} ranks", ranks_),
                      table.left_out.front().remedy);
-  const bool has_memory = !job_.compute_is_exact;
-  if (has_memory && !job_.ignore_memory) leave_out_of_memory(table);
+  if (checks_memory(job_)) leave_out_of_memory(table);
   // The runs of all rows would take more memory than all else.
   const std::size_t best = table.best();
   for (std::size_t i = 0; i < table.rows.size(); ++i)
     if (i != best) table.rows[i].run.reset();
-  if (has_memory && !table.rows[best].fits)
-    table.warnings.push_back(fmt::format("{}; {}", needs_text(table, table.rows[best]),
-                                         largest_batch_text(table.rows[best])));
+  const MemoryNeed need = memory_need(table.rows[best]);
+  if (!job_.compute_is_exact && !need.fits)
+    table.warnings.push_back(
+        fmt::format("{}; {}", too_large_text(job_, need), largest_batch_text(need)));
   for (const simulator::StrategyPrediction& row : table.rows) {
     if (!row.converged)
       table.warnings.push_back(fmt::format(

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/job/basis.h"
+#include "cli/job/job_memory.h"
 #include "cli/job/option_values.h"
 #include "cli/job/shown_plan.h"
 #include "models/base/error.h"
@@ -122,6 +123,8 @@ simulator::TunedPlan search_plans(Tuning& tuning, std::size_t wire, const std::v
       if (row.plan.wire == request.wire && may_run(row) && is_of(row.plan, all[i]))
         search.seeds.push_back(row.plan);
     simulator::TunedPlan found = predictor.tune(search);
+    // Buckets of a search may be larger than those of the rows, which fit.
+    if (checks_memory(job) && !memory_need(job, table.network, found.plan).fits) continue;
     const auto library = all[i].size() == 1 ? models::library_named(all[i].front()) : std::nullopt;
     if (library && (!tuning.by_library || found.period < tuning.by_library->second))
       tuning.by_library = {*library, found.period};
@@ -131,9 +134,11 @@ simulator::TunedPlan search_plans(Tuning& tuning, std::size_t wire, const std::v
 }
 
 void take_row(const simulator::StrategyPrediction& row, simulator::TunedPlan& tuned) {
+  // Where no search found a plan, computation alone is the bound.
+  const Seconds bound = tuned.plan.buckets.empty() ? row.spent.compute : tuned.least_period;
   tuned.plan = row.plan;
   tuned.period = row.iteration.value;
-  tuned.least_period = std::min(tuned.least_period, tuned.period);
+  tuned.least_period = std::min(bound, tuned.period);
   tuned.is_optimal = false;
   tuned.why_not = fmt::format("no search is made among plans of {}", row.name);
   tuned.alternatives.clear();
@@ -260,16 +265,19 @@ Tuning tune_job(const Job& job, int ranks, const std::vector<std::string>& all_r
   const std::vector<Family> all = families(job, all_reduces);
   for (std::size_t wire = 0; wire < job.wires.size(); ++wire) {
     simulator::TunedPlan found = search_plans(tuning, wire, all, observer);
-    if (tuning.tuned.plan.buckets.empty() || found.period < tuning.tuned.period)
-      tuning.tuned = std::move(found);
+    const bool is_better = tuning.tuned.plan.buckets.empty() || found.period < tuning.tuned.period;
+    if (!found.plan.buckets.empty() && is_better) tuning.tuned = std::move(found);
   }
   std::erase_if(table.rows, [&](const auto& row) { return !takes_only(row.plan, all_reduces); });
   const simulator::StrategyPrediction* taken = nullptr;
   for (const simulator::StrategyPrediction& row : table.rows) {
-    if (row.iteration.value >= tuning.tuned.period) continue;
+    if (!tuning.tuned.plan.buckets.empty() && row.iteration.value >= tuning.tuned.period) continue;
     taken = &row;
     take_row(row, tuning.tuned);
   }
+  if (tuning.tuned.plan.buckets.empty())
+    throw InputError({"--all-reduce"}, "no plan of these all-reduces fits the device's memory",
+                     "name others, a smaller --batch, or --ignore-memory");
   if (tuning.by_library && tuning.by_library->second <= tuning.tuned.period)
     tuning.by_library.reset();
   describe(tuning, taken);
