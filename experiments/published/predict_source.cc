@@ -36,6 +36,7 @@ struct Work {
   Figure<PerSecond> throughput;      // ours
   simulator::IterationSpread spread;
   std::string configuration;
+  bool fits = true;   // the memory of the device, as it is predicted
   std::string fault;  // why there is none of these
 };
 
@@ -110,6 +111,7 @@ void predict(Work& work, Predictor& predictor) {
   work.throughput = {p.throughput, PerSecond{samples / p.iteration.high.value()},
                      PerSecond{samples / p.iteration.low.value()}, Provenance::predicted, ""};
   work.spread = p.spread;
+  work.fits = p.fits;
   work.configuration = described(p, *work.job.options.strategy);
 }
 
@@ -124,6 +126,7 @@ void predict_group(const std::vector<Work*>& group) {
       work->throughput = same->throughput;
       work->spread = same->spread;
       work->configuration = same->configuration;
+      work->fits = same->fits;
       work->fault = same->fault;
       continue;
     }
@@ -220,8 +223,6 @@ Figure<double> ours_of(const Work& work, const Work* against) {
   return scaled({time(rate.value), time(rate.high), time(rate.low), {}, {}}, 1 / factor);
 }
 
-// The command that prints ours. Its profile is given by the two figures that a profile of this
-// program's own calibrations has: the rate of one rank, and the slowdown of several.
 // Computation beside collectives of the row's job, as the prediction has it of what was calibrated.
 double beside_of(const RowJob& job, const models::Profile& profile,
                  const models::CalibratedSlowdown& entry) {
@@ -241,6 +242,8 @@ double beside_of(const RowJob& job, const models::Profile& profile,
       .beside(bus(job.ranks));
 }
 
+// The command that prints ours. Its profile is given by the two figures that a profile of this
+// program's own calibrations has: the rate of one rank, and the slowdown of several.
 std::string command_of(const Work& work, const SourceParts& parts) {
   const RowJob& job = work.job;
   const bool is_time_to_train = work.row->quantity == Quantity::minutes;
@@ -264,6 +267,7 @@ std::string command_of(const Work& work, const SourceParts& parts) {
   }
   if (work.row->sequence) text += fmt::format(" --sequence {}", *work.row->sequence);
   if (!job.cluster->profile.empty()) text += " --profile none";
+  if (!work.fits) text += " --ignore-memory";
   if (is_time_to_train)
     text += fmt::format(" --epochs {:.10g} --dataset {:.10g}", job.options.length->count,
                         job.options.dataset->samples);

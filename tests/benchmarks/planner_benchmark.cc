@@ -62,7 +62,7 @@ struct Job {
     for (std::size_t i = 0; i < network.layers.size(); ++i)
       compute.layers.push_back({Seconds{0.1 / layers}, Seconds{0.2 / layers}});
     compute.update = Seconds{2e-3};
-    compute = slowed(compute, 1.02, 1.2);
+    compute = slowed(compute, 1.02, Interference{.least = 0.17, .most = 0.17}, ranks);
     planning.ranks = ranks;
     planning.wire = models::WireType::fp16;
     planning.clock = stream_clock(network, compute, models::Overlap::wait_free, true);

@@ -18,7 +18,7 @@ ELSEWHERE = {"predict": {"--plan"} | OF_MEMORY, "scale": OF_MEMORY, "show plan":
              "export": {"--model", "--profile", "--nccl", "--measured", "--batch", "--precision"}}
 # How something is printed or where it goes, and not what.
 FORMS = {"--json", "--csv", "--markdown", "--json-out", "--csv-out", "--markdown-out", "--html", "--wide", "--top", "--help", "--plan-out",
-         "--timeline", "--plot", "--output", "--per-chunk"}
+         "--timeline", "--plot", "--output", "--per-chunk", "--force"}
 # What documents repeat of the question.
 ECHO = {"given_thresholds", "partly_taken", "thresholds", "overlap", "engine", "placement", "nic", "what_if", "profile", "rests_on", "warnings",
         "batch_per_rank", "accumulate", "precision", "sequence", "gradient_scale", "exact_compute", "plan", "wire_type", "cut_short",

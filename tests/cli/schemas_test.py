@@ -122,7 +122,7 @@ class Documents(CommandTest):
                       ("predict", *JOB, "--strategy", "k-fac,horovod,byte-scheduler,kvstore,byteps,multi-ring", "--theta", "2MB"),
                       ("predict", *JOB, "--strategy", "hybrid,nccl", "--sensitivity", "--eta", "1MB", "--group", "8", "--accumulate", "2"),
                       ("predict", *JOB, "--strategy", "ring", "--spread", "log-normal:0.1", "--slow-rank", "3=2", "--backup", "4"),
-                      ("predict", "--model", "bert-base,alexnet", *JOB[2:], "--strategy", "ring"),
+                      ("predict", "--model", "bert-base,alexnet", *JOB[2:], "--batch", "8", "--strategy", "ring"),
                       ("predict", *LITTLE, "--strategy", "all"),
                       ("scale", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "8,16", "--strategy", "ring,torus-2d"),
                       ("scale", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "8", "--strategy", "ring", "--measured", "8=1650images/s"),
