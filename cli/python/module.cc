@@ -102,6 +102,7 @@ job::GivenValues given(const models::Network* network, const models::Cluster* cl
 struct JobCommand {
   explicit JobCommand(const std::string& name) : command(name, "") {
     add_job_options(command, options);
+    add_memory_option(command, options.ignore_memory);
     command.add_option("--ranks", options.ranks, "");
     if (name != "tune") {
       add_baseline_option(command, options.baseline);

@@ -221,8 +221,8 @@ class Nccl(unittest.TestCase):
         row = rows["nccl"]
         self.assertLess(row["iteration_low_s"], row["iteration_s"])
         self.assertLess(row["iteration_s"], row["iteration_high_s"])
-        line = next(line for line in run("predict", *self.WORDS).stdout.splitlines() if line.startswith("  nccl"))
-        self.assertRegex(line, r"^  nccl +fp16 +[\d.]+ \w+ +[\d.]+ - [\d.]+ \w+ +\d")
+        line = next(line for line in run("predict", *self.WORDS).stdout.splitlines() if line[2:].startswith("nccl "))
+        self.assertRegex(line, r"^\* nccl +fp16 +[\d.]+ \w+ +[\d.]+ - [\d.]+ \w+ +\d")
 
     def test_it_is_not_for_clusters_of_cpus_unless_asked_for(self):
         device = ("device: {name: my-core, provenance: assumed, fp32: 100 GFLOP/s, memory_bandwidth: 8 GB/s, memory: 4 GB, source: mine}\n")
@@ -248,7 +248,7 @@ class Names(unittest.TestCase):
 
 
 class Colours(unittest.TestCase):
-    JOB = ("predict", "--model", "alexnet", "--cluster", "h200-ndr", "--ranks", "16", "--batch", "200000", "--strategy", "ring,fused-ring")
+    JOB = ("predict", "--model", "alexnet", "--cluster", "h200-ndr", "--ranks", "16", "--batch", "200000", "--ignore-memory", "--strategy", "ring,fused-ring")
 
     def on_terminal(self, words, **env):
         """What a terminal gets that both outputs lead to."""
@@ -274,7 +274,7 @@ class Colours(unittest.TestCase):
         self.assertEqual(self.on_terminal(self.JOB, NO_COLOR=""), shown)
         in_pipe = run(*self.JOB)
         self.assertNotIn("\x1b", in_pipe.stdout + in_pipe.stderr)
-        self.assertNotIn("\x1b", self.on_terminal((*self.JOB[:-4], "--strategy", "ring", "--json")))
+        self.assertNotIn("\x1b", self.on_terminal((*self.JOB[:-5], "--strategy", "ring", "--json")))
 
 
 if __name__ == "__main__":
