@@ -76,7 +76,7 @@ struct Job {
   std::string plan_file;  // that it was read from, or "plan"
   std::vector<models::WireType> wires;
   std::vector<const models::Strategy*> strategies;
-  // Those that the table is without where nobody names strategies, because NCCL has no servers.
+  // A table for which nobody names strategies leaves these out, because NCCL has no servers.
   std::vector<const models::Strategy*> without_servers;
   bool names_strategies = false;  // the user named them, and waits as long as they take
   simulator::Haste haste = simulator::Haste::in_time;  // of rows that nobody named

@@ -49,7 +49,7 @@ inline constexpr double least_worthwhile_gain = 0.01;
 struct Tuning {
   PredictionTable table;       // of the strategies that it is compared with
   simulator::TunedPlan tuned;  // none slower than any row of the table, of the fastest wire type
-  // Of the tuned plan; its interval is that which Predictor::predict() has.
+  // The tuned plan's iteration has the interval that Predictor::predict() gives it.
   Figure<Seconds> iteration = {};
   simulator::PlanTravel travel = {};  // of its steady iteration
   // The plan where a part of the cluster is twice as good; empty for a cluster of a platform file.

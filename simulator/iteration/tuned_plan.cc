@@ -126,7 +126,7 @@ class Tuner {
     return std::max(Seconds{clock.computed_s + update_s}, job_.least_other);
   }
 
-  // The recurrence is of one stream, and says nothing of plans of several.
+  // The recurrence holds for one stream; plans of several streams have the bound by bytes alone.
   [[nodiscard]] Seconds least_of(int streams) const {
     if (candidates_.library) return least_by(candidates_.least);
     return streams > 1 ? least_of_any_streams(streams)
