@@ -218,10 +218,10 @@
     dom.openIfShort(document.buckets, `Data: ${document.buckets.length} buckets`, () => dom.table({ caption: "Buckets of the plan", rows: document.buckets.map((bucket, index) => ({ index, ...bucket })), columns: [
       { title: "bucket", text: (row) => String(row.index) },
       { title: "gradients", value: (row) => row.gradients, text: (row) => String(row.gradients) },
-      { title: "first", text: (row) => row.first },
-      { title: "last", className: "secondary", text: (row) => row.last },
+      { title: "first", className: "wide", text: (row) => row.first },
+      { title: "last", className: "wide secondary", text: (row) => row.last },
       { title: "size", value: (row) => row.bytes, text: (row) => format.bytes(row.bytes) },
-      { title: "all-reduce", text: (row) => row.all_reduce },
+      { title: "all-reduce", text: (row) => row.all_reduce.replace(" (timed by its own model)", "") },
       { title: "ready", value: (row) => row.ready_s, text: (row) => format.time(row.ready_s) },
       { title: "starts", value: (row) => row.start_s, text: (row) => format.time(row.start_s) },
       { title: "ends", value: (row) => row.end_s, text: (row) => format.time(row.end_s) },
