@@ -307,6 +307,7 @@
       shows(query);
     } catch (error) {
       if (asked.signal.aborted) return;
+      curveShown = "";
       curve.box.classList.remove("stale");
       curve.box.replaceChildren(html("p", { class: "warning" }, `No curve: ${error.message}`));
       shows(query);

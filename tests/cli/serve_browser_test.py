@@ -130,12 +130,26 @@ class ThePage(PageTest):
             with self.subTest(slider=name):
                 first = self.browser.run("return document.getElementById(arguments[0]).value", name)
                 last = self.browser.run("return document.getElementById(arguments[0]).max", name)
+                if name == "batch":
+                    last = "3"  # 8: a device does not hold the largest ones
                 self.move(name, "1" if first == last else last)
                 self.assertNotEqual(self.shown(), before)
                 self.shows_the_command_s_numbers()
                 self.move(name, first)
                 self.assertEqual(self.shown(), before)
         self.quiet()
+
+    def test_says_that_a_batch_does_not_fit_and_goes_on(self):
+        self.opened()
+        before = self.shown()
+        first = self.browser.run("return document.getElementById('batch').value")
+        self.browser.run(MOVE, "batch", "10")
+        end = time.monotonic() + HANG_S
+        while "does not fit" not in self.browser.run("return document.querySelector('[role=alert]').textContent"):
+            self.assertLess(time.monotonic(), end, "the page says nothing")
+            time.sleep(0.05)
+        self.move("batch", first)
+        self.assertEqual(self.shown(), before)
 
     def test_draws_the_curve_that_the_command_prints(self):
         self.opened()
@@ -287,6 +301,8 @@ class ThePage(PageTest):
                                  "s.dispatchEvent(new Event('input'))", name, draw.random())
             moves += 1
             time.sleep(draw.choice([0, 0, 0.02, 0.2]))
+        # A batch that a device does not hold is refused, and one sample of every network of the catalogue fits.
+        self.browser.run(MOVE, "batch", "0")
         self.settle()
         self.shows_the_command_s_numbers()
         self.quiet()
