@@ -305,7 +305,8 @@ class ThePage(PageTest):
         self.browser.run(MOVE, "batch", "0")
         self.settle()
         self.shows_the_command_s_numbers()
-        self.quiet()
+        # The browser says of each question that is refused that it is.
+        self.assertEqual([line for line in self.browser.errors() if "400 (Bad Request)" not in str(line)], [])
         print(f"{moves} inputs in {RANDOM_INPUT_S:.0f} s")
 
 
