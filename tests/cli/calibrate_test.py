@@ -104,7 +104,7 @@ class Calibrate(unittest.TestCase):
         cluster.write_text(RACKS)
         circle.symlink_to(circle)
         for words, problem in ((("--out", str(cluster), "--cluster", str(cluster)), f"--out: {cluster} is --cluster too"),
-                               (("--out", str(circle)), f"--out: {circle} is a link that leads nowhere"),
+                               (("--out", str(circle)), f"--out: {circle} is a link that leads in a circle"),
                                (("--out", self.profile, "--plot", str(self.folder / "none" / "fit")), "--plot: there is no folder"),
                                (("--out", self.profile, "--plot", "fit", "--ranks", "1"), "--plot: one rank has nothing to send")):
             ranks = () if "--ranks" in words else ("--ranks", "2")

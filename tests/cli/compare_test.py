@@ -237,7 +237,7 @@ class Compare(unittest.TestCase):
                                    ({"ranks": "4"}, ("2 and 4 ranks", "--ranks 2")),
                                    ({"wire": "fp32"}, ("fp16 and fp32", "--wire fp16")),
                                    ({"theta": "1 GB"}, ("buckets", "--theta")),
-                                   ({"strategy": "ring"}, ("'fused-ring'", "'ring'")),
+                                   ({"strategy": "halving-doubling"}, ("'fused-ring'", "'halving-doubling'")),
                                    ({"model": "resnet-small"}, ("'cnn-small'", "'resnet-small'")),
                                    ({"overlap": "none"}, ("wait-free", "--overlap wait-free"))):
             with self.subTest(changes=changes):
