@@ -321,7 +321,7 @@ std::string description(const job::TrainingOptions& options, TrainingJob& job, i
 
 // One process of those that meet.
 void run_meeting(const job::TrainingOptions& options, const job::MeetingRank& own) {
-  // As if all ranks were on this node, so that they all say the same.
+  // The ranks are taken as if all were on this node, so that they all say the same.
   TrainingJob job = load(options, own.ranks, own.ranks, false);
   const runtime::JobIdentity identity{.description = description(options, job, own.ranks),
                                       .secret = job::rendezvous_secret()};

@@ -28,7 +28,7 @@ struct OutputFormat {
   std::string json_out = {};
   std::string csv_out = {};
   std::string markdown_out = {};
-  // Of --force: files that paceline did not write are replaced, too, by whatever the command writes.
+  // --force: files that paceline did not write are replaced, too, by whatever the command writes.
   bool force = false;
 };
 

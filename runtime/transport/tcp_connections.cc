@@ -162,7 +162,7 @@ struct Meeting::State {
     socket_of(caller.rank) = std::move(socket);
   }
 
-  // Those who have left again have not come.
+  // Ranks that have left again do not count.
   [[nodiscard]] bool have_all_come() {
     const auto others = std::span(sockets).subspan(1);
     if (!std::ranges::all_of(others, &Socket::is_open)) return false;

@@ -119,7 +119,7 @@ class Handshake {
   // Where the next bytes go; empty while none are awaited. No byte is taken that is not of the
   // handshake.
   [[nodiscard]] std::span<std::byte> room();
-  // What is to be sent next.
+  // Returns the bytes that are to be sent next.
   [[nodiscard]] std::span<const std::byte> unsent() const;
   void sent(std::size_t bytes);
 
@@ -157,7 +157,7 @@ class Acceptor : public Handshake {
 
   // So many bytes of room() have come.
   void came(std::size_t bytes);
-  // What the caller has said of itself; of use once it has said it all.
+  // Returns what the caller has said of itself, once it has said it all.
   [[nodiscard]] const Hello& caller() const { return hello_; }
   // Whether the caller has given its proof, and waits for an answer.
   [[nodiscard]] bool has_proof() const { return step_ == Step::proved; }

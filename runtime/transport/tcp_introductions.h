@@ -27,7 +27,7 @@ inline constexpr Seconds longest_handshake{5};
 
 // What a rank does with those that prove to be of its job.
 struct Reception {
-  // What to answer the caller.
+  // Returns the answer to the caller.
   std::function<Outcome(const Hello& caller)> admit;
   // The caller was welcomed on this connection.
   std::function<void(const Hello& caller, Socket socket)> take;

@@ -83,7 +83,7 @@ struct ComputeTimes {
   // `calibrated_ranks` carry, where it was calibrated for all of them together. losses.h makes
   // `beside_traffic` and `load` of it.
   std::optional<Figure<double>> beside_collectives = {};
-  // Whose passes are counted in the forward pass of the first layer, because they send nothing.
+  // Their passes are counted in the forward pass of the first layer, because they send nothing.
   EarlierBatches earlier = {};
   Seconds update;
   Provenance provenance = Provenance::predicted;
