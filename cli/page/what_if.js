@@ -220,8 +220,8 @@
 
   // What is shown stays until the answer comes; it is marked as old where that takes long enough to be seen.
   const patience = 150; // ms
-  function whileWaiting(parts, answer) {
-    const timer = setTimeout(() => parts.forEach(({ box }) => box.classList.add("stale")), patience);
+  function whileWaiting(parts, answer, signal) {
+    const timer = setTimeout(() => signal?.aborted || parts.forEach(({ box }) => box.classList.add("stale")), patience);
     return answer.finally(() => clearTimeout(timer));
   }
 
@@ -241,7 +241,7 @@
   let isWanted = false;
   let moved = null; // the slider that was moved last, and in which direction
   let ahead = null; // the question that was asked before anybody wanted its answer
-  let curveAsked = null;
+  let curveAsked = null; // the curve that is on its way, as {query, stop}
   let curveShown = "";
   const shows = (query) => { document.documentElement.dataset.shownCurve = query; };
 
@@ -254,7 +254,7 @@
       const began = performance.now();
       try {
         const list = options();
-        if (queryOf(options({ curve: true })) !== curveShown) curveAsked?.abort();
+        dropOtherCurves(queryOf(options({ curve: true })));
         // The server answers both with one prediction.
         const both = Promise.all([fetched("predict", list), fetched("timeline", list)]);
         const [result, trace] = await whileWaiting([now, timelines, basis], both);
@@ -289,29 +289,37 @@
     fetch(`predict?${query}`, { signal: ahead.asked.signal, priority: "low" }).then((response) => response.arrayBuffer()).catch(() => {});
   }
 
+  // Gives up the curve that is on its way, unless it is the one of `query`.
+  function dropOtherCurves(query) {
+    if (!curveAsked || curveAsked.query === query) return;
+    curveAsked.stop.abort();
+    curveAsked = null;
+  }
+
   async function followCurve() {
     const list = options({ curve: true });
     const query = queryOf(list);
+    dropOtherCurves(query);
+    if (curveAsked) return;
     if (query === curveShown) {
       curve.box.classList.remove("stale");
       shows(query);
       return;
     }
-    curveAsked?.abort();
-    const asked = curveAsked = new AbortController();
+    const asked = curveAsked = { query, stop: new AbortController() };
     try {
-      const result = await whileWaiting([curve], fetched("scale", list, asked.signal));
-      if (asked.signal.aborted) return;
+      const result = await whileWaiting([curve], fetched("scale", list, asked.stop.signal), asked.stop.signal);
+      if (asked !== curveAsked) return;
       curveShown = query;
       showCurve(result, list);
-      shows(query);
     } catch (error) {
-      if (asked.signal.aborted) return;
+      if (asked !== curveAsked) return;
       curveShown = "";
       curve.box.classList.remove("stale");
       curve.box.replaceChildren(html("p", { class: "warning" }, `No curve: ${error.message}`));
-      shows(query);
     }
+    curveAsked = null;
+    shows(query);
   }
 
   function showPrediction(result, trace) {

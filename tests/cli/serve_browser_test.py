@@ -151,6 +151,27 @@ class ThePage(PageTest):
         self.move("batch", first)
         self.assertEqual(self.shown(), before)
 
+    def test_drops_a_curve_that_comes_after_another_choice(self):
+        self.opened()
+        before = self.browser.run(CURVE)
+        self.browser.run("const ask = window.fetch; const gate = new Promise((open) => { window.open_gate = open; }); window.held = 0; window.ended = 0;"
+                         "window.fetch = async (...words) => { if (!words[0].startsWith('scale')) return ask(...words);"
+                         "  ++window.held; await gate; return ask(...words).finally(() => setTimeout(() => ++window.ended, 500)); };")
+        first = self.browser.run("return document.getElementById('bandwidth').value")
+        self.browser.run(MOVE, "bandwidth", "14")
+        end = time.monotonic() + HANG_S
+        while not self.browser.run("return window.held"):
+            self.assertLess(time.monotonic(), end, "the page does not ask for a curve")
+            time.sleep(0.02)
+        self.move("bandwidth", first)
+        self.browser.run("window.open_gate()")
+        while not self.browser.run("return window.ended"):
+            self.assertLess(time.monotonic(), end, "the curve never comes")
+            time.sleep(0.02)
+        self.assertEqual(self.browser.run(CURVE), before)
+        self.settle()
+        self.quiet()
+
     def test_draws_the_curve_that_the_command_prints(self):
         self.opened()
         self.move("bandwidth", "2")
