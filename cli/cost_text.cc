@@ -224,10 +224,10 @@ std::string basis_line(const char* what, const Figure<Q>& figure, Text text) {
 }
 
 // The notes of all tables, each line once.
-std::string haste_notes(const job::CostTable& table) {
+std::string time_budget_notes(const job::CostTable& table) {
   std::string text;
   for (const job::PredictionTable& of_phase : table.tables) {
-    const std::string note = haste_note({&of_phase, 1});
+    const std::string note = time_budget_note({&of_phase, 1});
     if (text.find(note) == std::string::npos) text += note;
   }
   return text;
@@ -282,7 +282,7 @@ std::string to_text(const job::CostTable& table, int width, std::size_t top) {
                         best.expenses.nodes, table.ranks,
                         best.expenses.nodes * job.cluster.ranks_per_node);
   text += setting_text(job);
-  text += haste_notes(table);
+  text += time_budget_notes(table);
   text += library_note({&table.tables.front(), 1});
   text += rows.not_shown() + slower_note(top, table.rows.size());
   text += "\nAll of it is predicted. It rests on:\n";

@@ -419,7 +419,7 @@ std::string basis_text(const job::Job& job) {
   return text;
 }
 
-std::string haste_note(std::span<const job::PredictionTable> tables) {
+std::string time_budget_note(std::span<const job::PredictionTable> tables) {
   LinesByRanks lines;
   const bool is_curve = tables.size() > 1;
   for (const job::PredictionTable& table : tables) {
@@ -546,7 +546,7 @@ std::string to_text(const job::PredictionTable& table, int width, std::size_t to
   text += thresholds_note(table);
   text += setting_text(table.job);
   text += straggler_note(table);
-  text += haste_note({&table, 1});
+  text += time_budget_note({&table, 1});
   text += library_note({&table, 1});
   text += k_fac_note(table);
   text += links_note(table);

@@ -32,7 +32,7 @@ namespace paceline::cli {
 // A line on each strategy that the step engine timed in place of the flow engine, or that is left
 // out: why, and which option asks for it. Strategies of several tables are named once, with the
 // numbers of ranks. Empty where there is none.
-[[nodiscard]] std::string haste_note(std::span<const job::PredictionTable> tables);
+[[nodiscard]] std::string time_budget_note(std::span<const job::PredictionTable> tables);
 
 // A line for each strategy whose all-reduces a library timed, and what that rests on; where that differs
 // between the tables, a line for each, with their numbers of ranks. Empty where there is none.

@@ -78,7 +78,7 @@ std::string curve_text(const job::Job& job, std::span<const job::PredictionTable
       tables.front().rows.front().baseline_ranks,
       tables.front().rows.front().baseline_ranks == 1 ? "" : "s");
   text += setting_text(job);
-  text += haste_note(tables);
+  text += time_budget_note(tables);
   text += library_note(tables);
   text += slower_note(top, tables.back().rows.size());
   text += fmt::format("\nAll times are predicted (engine: {}). They rest on:\n", name(job.engine));

@@ -156,7 +156,7 @@ Table strategies_table(const job::Tuning& tuning, std::size_t top) {
 
 std::string strategies_text(const job::Tuning& tuning, std::size_t top) {
   return strategies_table(tuning, top).text() + "\n" + slower_note(top, tuning.table.rows.size()) +
-         haste_note({&tuning.table, 1}) + library_note({&tuning.table, 1}) +
+         time_budget_note({&tuning.table, 1}) + library_note({&tuning.table, 1}) +
          setting_text(tuning.table.job) +
          "All times are predicted. `paceline predict` says what "
          "they rest on.\n";

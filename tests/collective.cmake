@@ -18,7 +18,7 @@ set(collective_tests
   simulator/prepared_schedules_test.cc
   simulator/routes_test.cc
   simulator/step_engine_test.cc
-  simulator/way_kinds_test.cc
+  simulator/path_classes_test.cc
   runtime/sequential_executor_test.cc
   agreement/engine_agreement_test.cc
   agreement/executor_engine_agreement_test.cc

@@ -11,7 +11,7 @@
 #include "calibration/fit/statistics.h"
 #include "models/base/error.h"
 #include "models/base/parse_units.h"
-#include "simulator/iteration/ranks_together.h"
+#include "simulator/iteration/heterogeneous_ranks.h"
 
 namespace paceline::calibration {
 namespace {

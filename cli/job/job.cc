@@ -245,7 +245,7 @@ simulator::PredictionRequest Job::request(const LoadedNetwork& network, int rank
           .overlap = overlap,
           .stored_sample = network.stored_sample,
           .compute_is_exact = compute_is_exact,
-          .haste = names_strategies ? simulator::Haste::none : haste,
+          .time_budget = names_strategies ? simulator::TimeBudget::unlimited : time_budget,
           .stragglers = stragglers,
           .baseline_ranks = baseline_ranks,
           .sampling_seed = sampling_seed};

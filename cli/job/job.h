@@ -79,7 +79,7 @@ struct Job {
   // A table for which nobody names strategies leaves these out, because NCCL has no servers.
   std::vector<const models::Strategy*> without_servers;
   bool names_strategies = false;  // the user named them, and waits as long as they take
-  simulator::Haste haste = simulator::Haste::in_time;  // of rows that nobody named
+  simulator::TimeBudget time_budget = simulator::TimeBudget::bounded;  // of rows that nobody named
   simulator::ThresholdRequest thresholds;
   std::optional<models::Overlap> overlap;
   bool compute_is_exact = false;  // as in simulator::PredictionRequest

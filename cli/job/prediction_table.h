@@ -75,7 +75,7 @@ class TableParts {
 // Predicts every strategy at every wire type of the job, or the job's plan. Rows whose memory does not
 // fit the device are left out, unless the job ignores memory or compute times are exact: then there is
 // no device that computes. Unless the job names its strategies or has a plan, strategies that would take long are
-// timed by the step engine or left out (simulator::Haste). A strategy that cannot be timed on so
+// timed by the step engine or left out (simulator::TimeBudget). A strategy that cannot be timed on so
 // many ranks is left out where there are others. Throws InputError if that leaves none, or if the
 // job's plan is not for this network and these ranks.
 [[nodiscard]] PredictionTable predict_table(const Job& job, const LoadedNetwork& network, int ranks,

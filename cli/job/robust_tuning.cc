@@ -58,7 +58,7 @@ simulator::RobustCandidate default_of(const Tuning& tuning, const RuntimeDefault
       return {row.name, row.plan,
               of_job.stragglers ? predictor.sampled(row.plan) : simulator::sampled(row)};
   simulator::PredictionRequest request = of_job;
-  request.haste = tuning.table.job.haste;
+  request.time_budget = tuning.table.job.time_budget;
   request.stragglers = {};
   request.thresholds = {};
   // How many buckets travel at once is the process group's, whoever makes them.
@@ -117,7 +117,7 @@ RobustTuning robust_tuning(const Tuning& tuning, const AskedRobust& asked,
   const models::Plan& best = tuning.tuned.plan;
   simulator::PredictionRequest request =
       tuning.table.job.request(tuning.table.network, tuning.table.ranks, best.wire);
-  request.haste = simulator::Haste::none;
+  request.time_budget = simulator::TimeBudget::unlimited;
   request.stragglers = asked.stragglers;
   simulator::Predictor predictor(request);
   RobustTuning robust;

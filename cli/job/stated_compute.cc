@@ -193,7 +193,7 @@ class Stater {
     simulator::PredictionRequest request = job_.request(network, ranks);
     request.profile = &*profile_;
     request.batch_per_rank = batch;
-    request.haste = simulator::Haste::none;
+    request.time_budget = simulator::TimeBudget::unlimited;
     request.stragglers = {};
     request.baseline_ranks = {};
     profile_ = simulator::calibrated_with(request, job_.strategy, samples);

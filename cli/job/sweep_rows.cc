@@ -79,7 +79,7 @@ class Block {
             .engine = sweep_.engine,
             .overlap = overlap_,
             .stored_sample = network_->stored_sample,
-            .haste = simulator::Haste::in_time};
+            .time_budget = simulator::TimeBudget::bounded};
   }
 
   void predict(const SweepCell& cell, Row& row) {

@@ -92,7 +92,7 @@ std::string to_json(const TimeTable& table) {
   Json columns = Json::array();
   for (const TimedColumn& column : table.columns)
     columns.push_back(
-        {{"name", column.name}, {"as", name(column.as)}, {"in_haste", column.is_hasty}});
+        {{"name", column.name}, {"as", name(column.as)}, {"in_haste", column.is_bounded}});
   Json left_out = Json::array();
   for (const UntimedAlgorithm& algorithm : table.left_out)
     left_out.push_back({{"name", algorithm.name}, {"why", algorithm.why}});

@@ -102,18 +102,18 @@ class Columns {
 
   void add_schedule(std::string_view algorithm) {
     TimedColumn column{.name = std::string(algorithm)};
-    const bool is_limited = request_.haste == simulator::Haste::in_time &&
+    const bool is_limited = request_.time_budget == simulator::TimeBudget::bounded &&
                             request_.engine == simulator::EngineKind::automatic;
     double followed = 0;
     for (const Bytes size : table_.sizes)
       if (is_limited) followed += timer_.followed(algorithm, options_, size);
-    column.is_hasty = followed > simulator::most_followed_in_time;
-    if (column.is_hasty && !by_steps_) {
+    column.is_bounded = followed > simulator::most_followed_in_time;
+    if (column.is_bounded && !by_steps_) {
       simulator::AllReduceRequest by_steps = request_;
       by_steps.engine = simulator::EngineKind::step;
       by_steps_.emplace(by_steps);
     }
-    AllReduceTimer& timer = column.is_hasty ? *by_steps_ : timer_;
+    AllReduceTimer& timer = column.is_bounded ? *by_steps_ : timer_;
     for (const Bytes size : table_.sizes)
       column.times.push_back(timer.by_name(algorithm, options_, size));
     const std::string& first = column.times.front().all_reduce;
@@ -266,16 +266,17 @@ TimeTable time_table(const TimeOptions& options, const TimeObserver& observer,
   if (is_all && !options.measured.empty())
     throw InputError({"--measured"}, "all-reduces of every algorithm are asked for",
                      "name the one that was measured");
-  Columns columns(table,
-                  {.cluster = table.cluster,
-                   .profile = table.profile ? &*table.profile : nullptr,
-                   .ranks = table.ranks,
-                   .wire = table.type,
-                   .engine = table.engine,
-                   .nccl_version = version,
-                   .haste = is_all ? simulator::Haste::in_time : simulator::Haste::none,
-                   .measured = table.measured},
-                  schedule_options(options.build, table.ranks));
+  Columns columns(
+      table,
+      {.cluster = table.cluster,
+       .profile = table.profile ? &*table.profile : nullptr,
+       .ranks = table.ranks,
+       .wire = table.type,
+       .engine = table.engine,
+       .nccl_version = version,
+       .time_budget = is_all ? simulator::TimeBudget::bounded : simulator::TimeBudget::unlimited,
+       .measured = table.measured},
+      schedule_options(options.build, table.ranks));
   const auto begin = [&](std::string_view algorithm, double share) {
     if (observer) observer(algorithm, share);
   };

@@ -49,7 +49,7 @@ struct TimedColumn {
   TimedAs as = TimedAs::asked;
   std::vector<simulator::AllReduceTime> times = {};  // for each size
   // The step engine took the place of the flow engine to answer at once.
-  bool is_hasty = false;
+  bool is_bounded = false;
 };
 
 struct UntimedAlgorithm {

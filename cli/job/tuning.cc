@@ -107,7 +107,7 @@ simulator::TunedPlan search_plans(Tuning& tuning, std::size_t wire, const std::v
   const PredictionTable& table = tuning.table;
   const Job& job = table.job;
   simulator::PredictionRequest request = job.request(table.network, table.ranks, job.wires[wire]);
-  request.haste = simulator::Haste::none;
+  request.time_budget = simulator::TimeBudget::unlimited;
   simulator::Predictor predictor(request);
   simulator::TunedPlan best;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -170,7 +170,7 @@ void describe(Tuning& tuning, const simulator::StrategyPrediction* taken) {
   const PredictionTable& table = tuning.table;
   const models::Plan& plan = tuning.tuned.plan;
   simulator::PredictionRequest request = table.job.request(table.network, table.ranks, plan.wire);
-  if (taken == nullptr) request.haste = simulator::Haste::none;
+  if (taken == nullptr) request.time_budget = simulator::TimeBudget::unlimited;
   simulator::Predictor predictor(request);
   const simulator::StrategyRun run = predictor.run(plan);
   tuning.travel = plan_travel(run.plan, run.dag, run.steady);
@@ -224,7 +224,7 @@ std::vector<std::string> family_of(const models::Plan& plan,
 }
 
 void leave_out_untimed(Job& job) {
-  job.haste = simulator::Haste::in_time_by_any_engine;
+  job.time_budget = simulator::TimeBudget::bounded_by_any_engine;
   if (job.engine != simulator::EngineKind::step || job.names_strategies) return;
   std::erase_if(job.strategies,
                 [](const models::Strategy* strategy) { return strategy->on_servers() != nullptr; });
@@ -293,7 +293,7 @@ Tuning tune_job(const Job& job, int ranks, const std::vector<std::string>& all_r
     constexpr double twice[] = {2};
     const models::Plan& plan = tuning.tuned.plan;
     simulator::PredictionRequest request = job.request(network, ranks, plan.wire);
-    request.haste = simulator::Haste::none;
+    request.time_budget = simulator::TimeBudget::unlimited;
     tuning.better =
         better_parts(request, models::strategy(plan.strategy), plan, /*is_fixed=*/true, twice);
   }

@@ -123,8 +123,8 @@ class FlowEngine::Simulation final : public Launcher {
   void cut_short();
 
   std::shared_ptr<const FlowPrograms> made_;
-  std::vector<WayTime> ways_;  // of each kind of lanes
-  double gamma_s_;             // for each byte that is reduced
+  std::vector<PathTime> ways_;  // of each kind of lanes
+  double gamma_s_;              // for each byte that is reduced
   FairSharing sharing_;
   EventHeap events_;
   double now_ = 0;
@@ -292,7 +292,7 @@ void FlowEngine::Simulation::begin_message(Instance& instance, int message) {
   state.phase = Phase::latency;
   state.remaining = m.fraction * instance.bytes;
   // What no link bounds takes no time.
-  const WayTime& way = ways_[at(lane.kind)];
+  const PathTime& way = ways_[at(lane.kind)];
   if (way.per_byte_s == 0) state.remaining = 0;
   ++flows_;
   events_.set(instance.first_slot + m.lane, now_ + way.alpha_s);

@@ -52,7 +52,7 @@ void add_parts(FlowProgram& program, const PreparedRun& prepared, int first_mess
 // has yet, and that stands for as many alike ones on each link.
 class Lanes {
  public:
-  Lanes(const Routes& routes, Sharing& sharing, LinkNumbers& numbers, WayKinds& kinds)
+  Lanes(const Routes& routes, Sharing& sharing, LinkNumbers& numbers, PathClasses& kinds)
       : routes_(routes), sharing_(sharing), numbers_(numbers), kinds_(kinds) {}
 
   int of(const PreparedRun& run, int run_number, const PreparedRun::Message& m,
@@ -113,7 +113,7 @@ class Lanes {
   const Routes& routes_;
   Sharing& sharing_;
   LinkNumbers& numbers_;
-  WayKinds& kinds_;
+  PathClasses& kinds_;
   std::vector<RateLoad> way_;
   std::unordered_map<std::int64_t, int> first_;  // of the lanes from a rank to another
   std::vector<Use> uses_;                        // of each lane
@@ -163,7 +163,7 @@ Prepared prepared(const models::Schedule& schedule, const Routes& routes,
 
 FlowProgram make_flow_program(const std::vector<PreparedRun>& runs, Sharing& sharing,
                               const Routes& routes, int positions, LinkNumbers& numbers,
-                              WayKinds& kinds) {
+                              PathClasses& kinds) {
   FlowProgram program;
   Lanes lanes(routes, sharing, numbers, kinds);
   std::vector<int> part_of_position(static_cast<std::size_t>(positions));

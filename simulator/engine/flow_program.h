@@ -12,9 +12,9 @@
 
 #include "models/collective/schedule.h"
 #include "simulator/engine/equivalence.h"
+#include "simulator/engine/path_classes.h"
 #include "simulator/engine/positions.h"
 #include "simulator/engine/prepare.h"
-#include "simulator/engine/way_kinds.h"
 
 namespace paceline::simulator {
 
@@ -81,7 +81,7 @@ struct FlowPrograms {
   int positions = 1;          // of the programs
   std::vector<FlowProgram> programs;
   std::vector<int> links;  // those that messages share
-  WayKinds kinds;
+  PathClasses kinds;
 };
 
 // Throws TooManyMessages beyond most_flow_messages for one of the schedules.

@@ -79,7 +79,7 @@ void StepEngine::run_step(const StepProgram::Run& run, Evaluation& evaluation) c
     t.received_s = t.finish_s;
   }
   for (const StepParts::Message& m : program_->messages(run)) {
-    const WayTime& way = evaluation.ways[static_cast<std::size_t>(m.kind)];
+    const PathTime& way = evaluation.ways[static_cast<std::size_t>(m.kind)];
     Times& from = times[m.from];
     Times& to = times[m.to];
     const double end = std::max(from.finish_s, to.finish_s) + way.alpha_s + way.per_byte_s;
@@ -95,7 +95,7 @@ void StepEngine::run_step(const StepProgram::Run& run, Evaluation& evaluation) c
 Completion StepEngine::run_all(Bytes bucket, std::span<const Seconds> ready) const {
   const double bytes = program_->share * bucket.value();
   Evaluation evaluation{.ways = ways_, .reduction_s = gamma_s_ * bytes, .times = {}};
-  for (WayTime& way : evaluation.ways) way.per_byte_s *= bytes;
+  for (PathTime& way : evaluation.ways) way.per_byte_s *= bytes;
   evaluation.times.resize(static_cast<std::size_t>(positions()));
   for (std::size_t i = 0; i < ready.size(); ++i) evaluation.times[i].finish_s = ready[i].value();
   for (const StepProgram::Run& run : program_->runs) evaluate(run, evaluation);

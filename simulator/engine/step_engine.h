@@ -44,9 +44,9 @@
 #include "simulator/cost/communication_cost.h"
 #include "simulator/engine/equivalence.h"
 #include "simulator/engine/network_engine.h"
+#include "simulator/engine/path_classes.h"
 #include "simulator/engine/prepare.h"
 #include "simulator/engine/step_program.h"
-#include "simulator/engine/way_kinds.h"
 
 namespace paceline::simulator {
 
@@ -87,9 +87,9 @@ class StepEngine {
   };
   // The state of a run of the program for one size of the bucket.
   struct Evaluation {
-    std::vector<WayTime> ways;  // per_byte_s times the bytes that shares are of
-    double reduction_s = 0;     // of as many bytes
-    std::vector<Times> times;   // of each position
+    std::vector<PathTime> ways;  // per_byte_s times the bytes that shares are of
+    double reduction_s = 0;      // of as many bytes
+    std::vector<Times> times;    // of each position
   };
 
   void evaluate(const StepProgram::Run& run, Evaluation& evaluation) const;
@@ -97,7 +97,7 @@ class StepEngine {
   [[nodiscard]] Completion run_all(Bytes bucket, std::span<const Seconds> ready) const;
 
   std::shared_ptr<const StepProgram> program_;
-  std::vector<WayTime> ways_;  // of each kind of messages
+  std::vector<PathTime> ways_;  // of each kind of messages
   double gamma_s_;
 };
 

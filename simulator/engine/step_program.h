@@ -11,9 +11,9 @@
 
 #include "models/collective/schedule.h"
 #include "simulator/engine/equivalence.h"
+#include "simulator/engine/path_classes.h"
 #include "simulator/engine/positions.h"
 #include "simulator/engine/prepare.h"
-#include "simulator/engine/way_kinds.h"
 
 namespace paceline::simulator {
 
@@ -35,7 +35,7 @@ struct StepParts {
   Positions positions{1};
   std::vector<Message> messages;
   std::vector<Participant> participants;
-  WayKinds kinds;
+  PathClasses kinds;
 };
 
 struct StepProgram {

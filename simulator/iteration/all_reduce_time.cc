@@ -87,7 +87,7 @@ AllReduceTime AllReduceTimer::with_interval(Timers& timers, const Parts& parts,
 const models::PlannedSchedule& AllReduceTimer::chosen(std::string_view algorithm,
                                                       const models::ScheduleOptions& options,
                                                       Bytes bytes) {
-  const bool in_time = request_.haste == Haste::in_time;
+  const bool in_time = request_.time_budget == TimeBudget::bounded;
   const int ranks = options.ranks;
   const auto new_engine = [&](EngineKind kind) {
     return CollectiveTimer(
@@ -219,7 +219,7 @@ AllReduceTimer::Timers AllReduceTimer::timers_at(const Pace& pace, int ranks) co
 CollectiveTimer AllReduceTimer::engine_at(const Pace& pace, int ranks, Reading reading) const {
   return CollectiveTimer(
       paced_cost(request_.cluster, request_.profile, reading, ranks, pace), request_.engine,
-      request_.haste == Haste::in_time ? most_prepared_in_time : most_prepared_messages);
+      request_.time_budget == TimeBudget::bounded ? most_prepared_in_time : most_prepared_messages);
 }
 
 NcclPractice AllReduceTimer::practice_at(const Pace& pace, int ranks, Reading reading) {

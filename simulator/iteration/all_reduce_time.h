@@ -32,9 +32,9 @@ struct AllReduceRequest {
   models::WireType wire = models::WireType::fp32;
   EngineKind engine = EngineKind::automatic;
   std::string nccl_version = {};  // of nccl_versions(); empty: the newest
-  // In haste, the step engine takes the place of the flow engine for sizes that would take long
+  // With a bounded time budget, the step engine takes the place of the flow engine for sizes that would take long
   // together.
-  Haste haste = Haste::none;
+  TimeBudget time_budget = TimeBudget::unlimited;
   // All-reduces of the asked algorithm that were measured on this cluster: they tell the pace of its
   // links, of a library its latency, too. Curves of a profile do not change.
   std::vector<MeasuredAllReduce> measured = {};

@@ -10,9 +10,9 @@
 #include "models/collective/catalogue.h"
 #include "simulator/engine/effort.h"
 #include "simulator/engine/prepare.h"
-#include "simulator/iteration/beside_traffic.h"
+#include "simulator/iteration/compute_interference.h"
 #include "simulator/iteration/in_flight.h"
-#include "simulator/iteration/in_order.h"
+#include "simulator/iteration/ordered_collectives.h"
 
 namespace paceline::simulator {
 namespace {
@@ -80,11 +80,12 @@ bool is_allowed(EngineKind asked, EngineKind kind) {
 
 }  // namespace
 
-TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine, Haste haste) {
+TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine,
+                           TimeBudget time_budget) {
   const bool is_asked_for = engine.kind() != EngineKind::automatic;
-  const bool is_limited =
-      is_asked_for ? haste == Haste::in_time_by_any_engine && engine.kind() == EngineKind::flow
-                   : haste != Haste::none;
+  const bool is_limited = is_asked_for ? time_budget == TimeBudget::bounded_by_any_engine &&
+                                             engine.kind() == EngineKind::flow
+                                       : time_budget != TimeBudget::unlimited;
   const double most_followed = is_asked_for ? most_followed_when_asked : most_followed_in_time;
   const auto takes_long = [&](std::string_view what, double followed) {
     return FollowingTakesLong(
@@ -136,7 +137,7 @@ IterationDag PlanTimer::timed(IterationDag dag) {
     case Beside::other_buckets:
       return with_buckets_in_flight(dag, plan_, *together_);
     case Beside::buckets_behind:
-      return with_buckets_in_order(dag, plan_, *executor_);
+      return with_ordered_collectives(dag, plan_, *executor_);
   }
   return dag;
 }

@@ -23,8 +23,8 @@
 
 namespace paceline::simulator {
 
-// In haste: there are more messages to follow than a table has time for, and no other engine does. The
-// engine can follow them where there is no haste.
+// There are more messages to follow than a bounded time budget allows, and no other engine can time
+// the plan. The engine follows them with an unlimited time budget.
 class FollowingTakesLong : public TooManyMessages {
  public:
   using TooManyMessages::TooManyMessages;
@@ -46,13 +46,14 @@ class FollowingTakesTooMuch : public TooManyMessages {
 //     that network_engine_kind() names.
 //  4. Else nothing, by the most detailed of the engines that the schedules need. A plan of K-FAC has
 //     its ring reduce-scatter and all-gather in the place of schedules.
-// In haste, the step engine takes the place of a flow engine that rule 4 chose where the plan has too
-// many messages to follow; otherwise where it has more than most_followed_when_named. Rule 3 has no such substitute, nor has an engine that was asked for.
-// Throws InputError as network_engine_kind() does; FollowingTakesLong in haste where there are too many
-// messages and no substitute; FollowingTakesTooMuch where rule 3 has more than most_followed_together;
-// TooManyMessages where a schedule is too large for its engine.
+// With a bounded time budget, the step engine takes the place of a flow engine that rule 4 chose where
+// the plan has too many messages to follow; otherwise where it has more than most_followed_when_named.
+// Rule 3 has no such substitute, nor has an engine that was asked for.
+// Throws InputError as network_engine_kind() does; FollowingTakesLong with a bounded time budget where
+// there are too many messages and no substitute; FollowingTakesTooMuch where rule 3 has more than
+// most_followed_together; TooManyMessages where a schedule is too large for its engine.
 [[nodiscard]] TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine,
-                                         Haste haste = Haste::none);
+                                         TimeBudget time_budget = TimeBudget::unlimited);
 
 // One of the two collectives of K-FAC: "reduce-scatter" or "all-gather".
 [[nodiscard]] models::PlannedSchedule k_fac_collective(std::string_view algorithm, int ranks);
@@ -78,7 +79,7 @@ struct TimedIteration {
   SteadyIteration steady;
 };
 
-// An iteration of layers that messages slow down (beside_traffic.h). `timed_with` gives the DAG
+// An iteration of layers that messages slow down (compute_interference.h). `timed_with` gives the DAG
 // where layers take these times. Layers that take longer start what travels later, and so the rule
 // is applied again, until the period changes by less than 0.01 %, or ten times.
 [[nodiscard]] TimedIteration stretched(

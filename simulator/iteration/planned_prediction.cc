@@ -70,7 +70,7 @@ PlanningJob Predictor::planning_job(const models::Strategy& strategy,
   job.aside =
       bucket_aside(request_.wire, at.ranks, request_.precision, at.memory, at.engine.cost());
   if (at.ranks > 1) job.aside.fixed_s += at.launch.value();
-  if (request_.haste != Haste::none) {
+  if (request_.time_budget != TimeBudget::unlimited) {
     job.most_prepared = most_planned_in_time;
     job.most_followed = most_planned_in_time;
   }
@@ -84,7 +84,7 @@ PlanningTimers Predictor::planning_timers(Setting& at) const {
 ChosenThresholds Predictor::thresholds(const models::Strategy& strategy, Setting& at) const {
   ThresholdRequest asked = request_.thresholds;
   take_transport(strategy, request_.cluster, asked);
-  if (request_.haste != Haste::none && asked.group_size && strategy.takes_group() &&
+  if (request_.time_budget != TimeBudget::unlimited && asked.group_size && strategy.takes_group() &&
       !strategy.takes_segments())
     check_group(strategy, asked, at.ranks, at.engine.cost());
   return resolve_thresholds(strategy, asked,

@@ -127,7 +127,7 @@ PredictionRequest PredictionRequest::on(const models::Cluster& other,
           .overlap = overlap,
           .stored_sample = stored_sample,
           .compute_is_exact = compute_is_exact,
-          .haste = haste,
+          .time_budget = time_budget,
           .stragglers = {},
           .baseline_ranks = baseline_ranks,
           .sampling_seed = sampling_seed};
@@ -181,8 +181,9 @@ Predictor::Setting& Predictor::setting(int ranks, Reading reading) {
   const ComputeTimes alone =
       accumulated(compute_times(request, request_.compute_is_exact ? Reading::stated : reading),
                   request_.accumulate);
-  const std::int64_t most_messages =
-      request_.haste != Haste::none ? most_prepared_in_time : most_prepared_messages;
+  const std::int64_t most_messages = request_.time_budget != TimeBudget::unlimited
+                                         ? most_prepared_in_time
+                                         : most_prepared_messages;
   settings_.push_back(std::make_shared<Setting>(
       Setting{ranks,
               reading,
@@ -262,7 +263,7 @@ Predictor::Setting& Predictor::setting(const models::Strategy& strategy, int ran
 }
 
 StrategyRun Predictor::run(models::Plan plan, Setting& at) const {
-  const TimingMethod method = timing_method(plan, at.engine, request_.haste);
+  const TimingMethod method = timing_method(plan, at.engine, request_.time_budget);
   const std::vector<BucketTimes> buckets = buckets_alone(plan, method, at);
   PlanTimer timer(plan, method, at.engine.cost());
   const auto timed_with = [&](const ComputeTimes& compute) {
@@ -488,10 +489,11 @@ std::variant<StrategyPrediction, LeftOut> Predictor::row(const models::Strategy&
   } catch (const TooManyMessages& error) {
     // The flow engine follows fewer messages than are prepared in time, and the step engine times
     // more of them.
-    const bool in_haste = request_.haste != Haste::none;
+    const bool is_bounded = request_.time_budget != TimeBudget::unlimited;
     return LeftOut{std::string(strategy.name), request_.wire, error.problem(),
-                   in_haste ? fmt::format("--strategy {} --engine step asks for it", strategy.name)
-                            : error.remedy()};
+                   is_bounded
+                       ? fmt::format("--strategy {} --engine step asks for it", strategy.name)
+                       : error.remedy()};
   }
 }
 

@@ -62,9 +62,9 @@ struct PredictionRequest {
   // Whether compute times are exactly as stated, as those of a replay, whose layers sleep. They then
   // have no interval, are the same beside traffic, and wait for no input.
   bool compute_is_exact = false;
-  // In haste, rows that would take long are timed by the step engine in place of the flow engine
-  // where that is possible, and else throw TooManyMessages.
-  Haste haste = Haste::none;
+  // With a bounded time budget, rows that would take long are timed by the step engine in place of the
+  // flow engine where that is possible, and else throw TooManyMessages.
+  TimeBudget time_budget = TimeBudget::unlimited;
   // Also simulates iterations with stragglers; thresholds are chosen without them.
   std::optional<MonteCarloRequest> stragglers = {};
   // p0, the number of ranks that efficiencies are against, from 1 to `ranks`; by default
@@ -120,7 +120,7 @@ struct StrategyPrediction {
   std::string compute_source;
   EngineKind engine = EngineKind::step;  // the engine that timed the all-reduces; never `automatic`
   // Messages that the flow engine would have followed, where the step engine timed this row in its
-  // place to answer at once (Haste::in_time); else 0.
+  // place to answer at once (TimeBudget::bounded); else 0.
   double not_followed = 0;
   // What timed the all-reduces, in words: "flow engine"; a library's calibrated curve, with whatever
   // of it is not the job's (library_curve.h); or what the library's own model chooses
@@ -212,7 +212,7 @@ class Predictor {
   // the mean of these iterations. There are no backup ranks then.
   [[nodiscard]] SampledIteration sampled(const models::Plan& plan);
   // Tuned plans of the first `count` states of the world that the interval of `plan` is sampled from,
-  // each once, by the planner's clock and the step engine (world_plans.h), of the all-reduces of `only`.
+  // each once, by the planner's clock and the step engine (scenario_plans.h), of the all-reduces of `only`.
   // Where nothing is sampled, the plans with every figure at its fast, and at its slow end. With the
   // streams of `plan`, for which they are the best where none hides another's latency. `stop` is asked
   // before each.

@@ -63,7 +63,7 @@ class Sampler {
         buckets_(iteration.buckets.stated),
         lost_(buckets_.size()) {}
 
-  [[nodiscard]] SampledWorld world(const Draw& draw) const {
+  [[nodiscard]] SampledScenario world(const Draw& draw) const {
     const Losses losses = losses_of(draw);
     // A compute time that was calibrated on several ranks has their waiting in it, whatever the
     // sample says of that.
@@ -75,7 +75,7 @@ class Sampler {
             .launch = losses.collective_launch};
   }
   // The period of the sketch.
-  [[nodiscard]] double period(const SampledWorld& world) {
+  [[nodiscard]] double period(const SampledScenario& world) {
     set_buckets(world.links, world.launch);
     for (std::size_t i = 0; i < buckets_.size(); ++i)
       lost_[i] = world.interference.lost(bus_bytes(it_.moved[i], it_.ranks), buckets_[i]);
@@ -189,14 +189,14 @@ IntervalFactors IterationSpread::interval() const {
 
 IterationSpread sampled_spread(const UncertainIteration& iteration) {
   Sampler sampler(iteration);
-  std::vector<SampledWorld> worlds = of_each_draw<SampledWorld>(
+  std::vector<SampledScenario> worlds = of_each_draw<SampledScenario>(
       iteration.seed, [&](const Draw& draw) { return sampler.world(draw); });
   double stated = sampler.period(sampler.world({}));
   if (!iteration.slowest.empty()) {
     PACELINE_ASSERT(iteration.slowest.size() == worlds.size(), "each state has its slowest rank");
     double sum = 0;
     for (std::size_t i = 0; i < worlds.size(); ++i) {
-      SampledWorld world = sampler.world({});
+      SampledScenario world = sampler.world({});
       world.compute *= iteration.slowest[i];
       sum += sampler.period(world);
       worlds[i].compute *= iteration.slowest[i];
@@ -205,7 +205,8 @@ IterationSpread sampled_spread(const UncertainIteration& iteration) {
   }
   IterationSpread spread;
   spread.seed = iteration.seed;
-  for (const SampledWorld& world : worlds) spread.factors.push_back(sampler.period(world) / stated);
+  for (const SampledScenario& world : worlds)
+    spread.factors.push_back(sampler.period(world) / stated);
   spread.doublings =
       std::log2(std::max(1.0, static_cast<double>(iteration.ranks) / iteration.calibrated_ranks));
   spread.exposed = iteration.exposed;
@@ -220,9 +221,9 @@ Figure<double> unhidden_latency() {
       "(experiments/ddp)"};
 }
 
-SampledWorlds sampled_worlds(const UncertainIteration& iteration) {
+SampledScenarios sampled_scenarios(const UncertainIteration& iteration) {
   const Sampler sampler(iteration);
-  return {sampler.world({}), of_each_draw<SampledWorld>(iteration.seed, [&](const Draw& draw) {
+  return {sampler.world({}), of_each_draw<SampledScenario>(iteration.seed, [&](const Draw& draw) {
             return sampler.world(draw);
           })};
 }

@@ -106,17 +106,17 @@ struct IterationSpread {
 [[nodiscard]] Figure<double> unhidden_latency();
 
 // One state of the world.
-struct SampledWorld {
+struct SampledScenario {
   double compute = 1;         // compute time over that of a rank alone
   Interference interference;  // of a collective with computation
   double links = 0;           // how slow links are, in standard deviations
   Seconds launch;             // of one collective
 };
-struct SampledWorlds {
-  SampledWorld stated;
-  std::vector<SampledWorld> worlds;  // in the order of sampled_spread()'s factors
+struct SampledScenarios {
+  SampledScenario stated;
+  std::vector<SampledScenario> worlds;  // in the order of sampled_spread()'s factors
 };
-[[nodiscard]] SampledWorlds sampled_worlds(const UncertainIteration& iteration);
+[[nodiscard]] SampledScenarios sampled_scenarios(const UncertainIteration& iteration);
 
 // The middle 90 % of the ratio of two iteration times, over the stated ratio. What is unexplained of
 // it is given, for that of the two iterations is largely the same. The ratios where nothing and where all

@@ -9,7 +9,7 @@ namespace paceline::simulator {
 enum class Beside {
   nothing,         // buckets travel one at a time: each is timed alone
   other_buckets,   // several are in flight, and share links (in_flight.h)
-  buckets_behind,  // each rank starts the next bucket at its own time (in_order.h)
+  buckets_behind,  // each rank starts the next bucket at its own time (ordered_collectives.h)
 };
 
 struct TimingMethod {
@@ -21,11 +21,11 @@ struct TimingMethod {
 };
 
 // Whether a row may take long.
-enum class Haste {
-  none,     // whatever it takes, up to most_followed_when_named (effort.h)
-  in_time,  // no more messages than effort.h allows a row of a table that answers at once, unless an
+enum class TimeBudget {
+  unlimited,  // whatever it takes, up to most_followed_when_named (effort.h)
+  bounded,  // no more messages than effort.h allows a row of a table that answers at once, unless an
             // engine was asked for
-  in_time_by_any_engine,  // the same, and a flow engine that was asked for is not made to follow more
+  bounded_by_any_engine,  // the same, and a flow engine that was asked for is not made to follow more
                           // than most_followed_when_asked
 };
 

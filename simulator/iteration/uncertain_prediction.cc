@@ -16,9 +16,9 @@
 #include "simulator/iteration/prediction.h"
 #include "simulator/iteration/predictor_setting.h"
 #include "simulator/iteration/sampled_interval.h"
+#include "simulator/iteration/scenario_plans.h"
 #include "simulator/iteration/sketch.h"
 #include "simulator/iteration/tuned_plan.h"
-#include "simulator/iteration/world_plans.h"
 
 namespace paceline::simulator {
 namespace {
@@ -186,14 +186,14 @@ std::vector<models::Plan> Predictor::plans_of_worlds(const models::Plan& plan, i
                    {at.alone_by_steps(), std::nullopt}};
   };
   const StrategyRun stated = run(plan);
-  const SampledWorlds worlds =
-      with_uncertain(stated, time_spent(stated.dag, stated.steady), sampled_worlds);
-  WorldPlanner planner(plan, readable(Reading::stated), readable(Reading::fast),
-                       readable(Reading::slow), worlds.stated, only);
+  const SampledScenarios worlds =
+      with_uncertain(stated, time_spent(stated.dag, stated.steady), sampled_scenarios);
+  ScenarioPlanner planner(plan, readable(Reading::stated), readable(Reading::fast),
+                          readable(Reading::slow), worlds.stated, only);
   const std::vector<double> slowest = slowest_ranks(static_cast<int>(worlds.worlds.size()));
   for (int i = 0; i < std::min<int>(count, static_cast<int>(std::ssize(worlds.worlds))); ++i) {
     if (stop && stop()) break;
-    SampledWorld world = worlds.worlds[static_cast<std::size_t>(i)];
+    SampledScenario world = worlds.worlds[static_cast<std::size_t>(i)];
     world.compute *= slowest[static_cast<std::size_t>(i)];
     add(planner.plan_of(world));
   }

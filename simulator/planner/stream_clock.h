@@ -3,7 +3,7 @@
 //
 // Computation and traffic act on each other: a bucket waits for its last gradient, and while an
 // all-reduce runs as kernels of the device, computation goes on at a share of its speed
-// (simulator/iteration/beside_traffic.h). Where all layers lose the same share c, a state after some
+// (simulator/iteration/compute_interference.h). Where all layers lose the same share c, a state after some
 // buckets is
 //   f  when the stream is done with them, counted from the start of the forward pass
 //   B  how long traffic has slowed computation so far, in time under full load

@@ -12,7 +12,7 @@
 //  2. Where iterations overlap, each still sends its bytes:  the period is at least S(0).
 // Traffic that slows computation makes gradients ready later, and not sooner.
 //
-// Ranks that start a bucket at their own times (in_order.h) can be late, by at most some d, which stays
+// Ranks that start a bucket at their own times (ordered_collectives.h) can be late, by at most some d, which stays
 // where iterations are alike. Seen from the first rank, the bytes of 1 are through when the last rank's
 // iteration ends, which is d later than 1 says. But each rank waits for what the last one computes, d
 // after its own R(L - 1). The sum of both does not have d in it, so that half of the sum is a bound:

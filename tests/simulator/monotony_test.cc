@@ -37,7 +37,7 @@ struct Job {
     request.wire = is_mixed ? models::WireType::fp16 : models::WireType::fp32;
     if (streams > 1) request.thresholds.streams = streams;
     request.overlap = overlap;
-    request.haste = Haste::in_time;
+    request.time_budget = TimeBudget::bounded;
     return request;
   }
 };

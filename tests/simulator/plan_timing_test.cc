@@ -86,24 +86,27 @@ TEST(TimingMethod, NothingTravelsAmongOneRankOrByALibrarysOwnAllReduce) {
   EXPECT_EQ(method_of(plan_of("nccl"), with_transport()).engine, EngineKind::step);
 }
 
-// Without haste, or where another engine was asked for, nothing is replaced or refused.
+// With an unlimited time budget, or where another engine was asked for, nothing is replaced or refused.
 TEST(TimingMethod, InHasteTheStepEngineTakesThePlaceOfAFlowEngineWithTooMuchToFollow) {
   const CommunicationCost cost = two_ranks_on_a_node();
   models::Plan plan = models::make_plan(models::strategy("double-binary-tree"), network.gradients,
                                         1024, models::WireType::fp32, {.segments = 32});
   CollectiveTimer engine(cost, EngineKind::automatic);
-  const TimingMethod hasty = timing_method(plan, engine, Haste::in_time);
+  const TimingMethod hasty = timing_method(plan, engine, TimeBudget::bounded);
   EXPECT_EQ(hasty.engine, EngineKind::step);
   EXPECT_GT(hasty.not_followed, most_followed_in_time);
   EXPECT_EQ(timing_method(plan, engine).engine, EngineKind::flow);
   CollectiveTimer asked(cost, EngineKind::flow);
-  EXPECT_EQ(timing_method(plan, asked, Haste::in_time).engine, EngineKind::flow);
-  EXPECT_EQ(timing_method(plan, engine, Haste::in_time_by_any_engine).engine, EngineKind::step);
-  EXPECT_THROW((void)timing_method(plan, asked, Haste::in_time_by_any_engine), FollowingTakesLong);
+  EXPECT_EQ(timing_method(plan, asked, TimeBudget::bounded).engine, EngineKind::flow);
+  EXPECT_EQ(timing_method(plan, engine, TimeBudget::bounded_by_any_engine).engine,
+            EngineKind::step);
+  EXPECT_THROW((void)timing_method(plan, asked, TimeBudget::bounded_by_any_engine),
+               FollowingTakesLong);
   const models::Plan small = plan_of("double-binary-tree");
-  EXPECT_EQ(timing_method(small, asked, Haste::in_time_by_any_engine).engine, EngineKind::flow);
-  EXPECT_EQ(timing_method(small, engine, Haste::in_time).engine, EngineKind::flow);
-  EXPECT_EQ(timing_method(small, engine, Haste::in_time).not_followed, 0);
+  EXPECT_EQ(timing_method(small, asked, TimeBudget::bounded_by_any_engine).engine,
+            EngineKind::flow);
+  EXPECT_EQ(timing_method(small, engine, TimeBudget::bounded).engine, EngineKind::flow);
+  EXPECT_EQ(timing_method(small, engine, TimeBudget::bounded).not_followed, 0);
 }
 
 TEST(TimingMethod, InHasteBucketsThatTravelTogetherAreRefusedWhereThereIsTooMuchToFollow) {
@@ -113,7 +116,7 @@ TEST(TimingMethod, InHasteBucketsThatTravelTogetherAreRefusedWhereThereIsTooMuch
   CollectiveTimer engine(two_ranks_on_a_node(), EngineKind::automatic);
   EXPECT_EQ(timing_method(plan, engine).beside, Beside::other_buckets);
   try {
-    (void)timing_method(plan, engine, Haste::in_time);
+    (void)timing_method(plan, engine, TimeBudget::bounded);
     FAIL() << "it has too many messages";
   } catch (const TooManyMessages& error) {
     EXPECT_STREQ(error.what(),
@@ -138,17 +141,18 @@ TEST(TimingMethod, TheStepEngineTakesThePlaceOfAFlowEngineThatWouldFollowForMinu
 // Whether the row was named or not.
 TEST(TimingMethod, BucketsThatTravelTogetherAreRefusedWhereTheyTakeTooMuchMemory) {
   const models::NetworkWork deep = test::chain_network(std::vector<std::int64_t>(100, 1000));
-  const auto method = [&](int ranks, Haste haste) {
+  const auto method = [&](int ranks, TimeBudget time_budget) {
     const models::Plan plan =
         models::make_plan(models::strategy("parameter-server"), deep.gradients, ranks,
                           models::WireType::fp32, {.servers = ranks / 8});
     CollectiveTimer engine(two_ranks_on_a_node(), EngineKind::automatic);
-    return timing_method(plan, engine, haste);
+    return timing_method(plan, engine, time_budget);
   };
-  EXPECT_EQ(method(16384, Haste::none).beside, Beside::other_buckets);
-  for (const Haste haste : {Haste::none, Haste::in_time, Haste::in_time_by_any_engine}) {
+  EXPECT_EQ(method(16384, TimeBudget::unlimited).beside, Beside::other_buckets);
+  for (const TimeBudget time_budget :
+       {TimeBudget::unlimited, TimeBudget::bounded, TimeBudget::bounded_by_any_engine}) {
     try {
-      (void)method(65536, haste);
+      (void)method(65536, time_budget);
       FAIL() << "it has too many messages";
     } catch (const FollowingTakesTooMuch& error) {
       EXPECT_STREQ(error.what(),

@@ -348,7 +348,7 @@ TEST(Prediction, RanksThatDoNotFitAreRefused) {
 TEST(Prediction, ATableInHasteSaysWhichRowsAreCoarseOrLeftOutAndWhatAsksForThem) {
   const Job job;
   PredictionRequest request = job.request(1024);
-  request.haste = Haste::in_time;
+  request.time_budget = TimeBudget::bounded;
   Predictor hasty(request);
   const auto servers = hasty.row(models::strategy("parameter-server"));
   ASSERT_TRUE(std::holds_alternative<LeftOut>(servers));
@@ -358,9 +358,9 @@ TEST(Prediction, ATableInHasteSaysWhichRowsAreCoarseOrLeftOutAndWhatAsksForThem)
   ASSERT_TRUE(std::holds_alternative<StrategyPrediction>(tree));
   EXPECT_EQ(std::get<StrategyPrediction>(tree).engine, EngineKind::step);
   EXPECT_GT(std::get<StrategyPrediction>(tree).not_followed, 1e6);
-  // Rows that do not take long are the same in haste.
+  // Rows that do not take long are the same with a bounded time budget.
   const auto scatter = hasty.row(models::strategy("hierarchical-scatter"));
-  request.haste = Haste::none;
+  request.time_budget = TimeBudget::unlimited;
   const StrategyPrediction patient =
       Predictor(request).predict(models::strategy("hierarchical-scatter"));
   EXPECT_EQ(std::get<StrategyPrediction>(scatter).iteration.value, patient.iteration.value);
@@ -371,7 +371,7 @@ TEST(Prediction, ATableInHasteSaysWhichRowsAreCoarseOrLeftOutAndWhatAsksForThem)
 TEST(Prediction, ATableInHasteLeavesOutWhatTakesLongWithTheKThatWasNamed) {
   const Job job;
   PredictionRequest request = job.request(1024);
-  request.haste = Haste::in_time;
+  request.time_budget = TimeBudget::bounded;
   request.thresholds.group_size = 256;
   Predictor hasty(request);
   for (const char* name : {"hierarchical", "hybrid", "multi-ring"}) {

@@ -34,7 +34,7 @@ struct Job {
     request.batch_per_rank = 16;
     request.thresholds.streams = streams;
     request.engine = engine;
-    request.haste = Haste::in_time;
+    request.time_budget = TimeBudget::bounded;
     return Predictor(request);
   }
 };

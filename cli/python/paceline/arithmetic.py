@@ -9,7 +9,7 @@ from typing import Sequence
 
 from .layers import INPUT
 from .operands import Constant, Parameter, Refused, Scores, Statistic, Value, owner
-from .settling import ACTIVATIONS, Settling
+from .layout import ACTIVATIONS, Layout
 from .views import FEATURES, PLACES, SAMPLES, Base, NoLayer, ReadsRefused, Shape, View, fresh, listed
 
 __all__ = ["Arithmetic"]
@@ -19,7 +19,7 @@ _PARTS = {"clip", "tanh", "sigmoid", "hardsigmoid", "softplus", "erf", "exp", "s
           "neg"}
 
 
-class Arithmetic(Settling):
+class Arithmetic(Layout):
     """Sums, products, means and activations."""
 
     def activation(self, value: Value, name: str, op: str) -> Value:

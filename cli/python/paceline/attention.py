@@ -7,7 +7,7 @@ from math import prod
 from typing import Any, Sequence
 
 from .operands import Constant, Parameter, Refused, Scores, Value, owner
-from .settling import Settling
+from .layout import Layout
 from .views import FEATURES, PLACES, SAMPLES, NoLayer, ReadsRefused, Shape, View, fresh
 
 __all__ = ["Attention"]
@@ -15,7 +15,7 @@ __all__ = ["Attention"]
 _NUMBERS = {"number", "normalize"}  # what attention takes in: factors of queries and keys, and their norms
 
 
-class Attention(Settling):
+class Attention(Layout):
     """Products of tensors of which none is a parameter."""
 
     def product(self, first: Value, second: Value, sizes: Sequence[int], name: str) -> Value:

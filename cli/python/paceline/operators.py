@@ -2,7 +2,7 @@
 
 What a network computes is walked through operator by operator. Tensors are views of the outputs of layers
 (views.py); parameters, constants and others are values of their own kinds (operands.py). Reshaping and permuting
-make no layer until it is read (settling.py).
+make no layer until it is read (layout.py).
 """
 
 from __future__ import annotations

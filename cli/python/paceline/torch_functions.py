@@ -7,7 +7,7 @@ result, whose shape it may use. In-place functions are those without the undersc
 from typing import Any, Callable
 
 from .operands import Constant, Parameter, Scores, owner
-from .settling import ACTIVATIONS
+from .layout import ACTIVATIONS
 from .torch_modules import adaptive_pool, convolution, pool
 from .views import NoLayer, View, listed
 

@@ -3,7 +3,7 @@
 from typing import Any, Callable, Mapping
 
 from .operators import Operators
-from .settling import ACTIVATIONS
+from .layout import ACTIVATIONS
 from .views import FEATURES, PLACES, SAMPLES, NoLayer, Shape, View, fresh, listed
 
 __all__ = ["MODULES", "adaptive_pool", "convolution", "pair", "pool"]

@@ -1,5 +1,5 @@
-// Tests: tests/simulator/in_order_test.cc.
-#include "simulator/iteration/in_order.h"
+// Tests: tests/simulator/ordered_collectives_test.cc.
+#include "simulator/iteration/ordered_collectives.h"
 
 #include <algorithm>
 #include <cmath>
@@ -39,9 +39,9 @@ std::vector<Seconds> starts_from_rest(const IterationDag& dag, F&& duration, boo
 
 // Iterations of the executor in a row. A rank begins the next one when its own update is done: it
 // waits for no other but in all-reduces.
-class InOrder {
+class OrderedCollectives {
  public:
-  InOrder(const IterationDag& dag, const models::Plan& plan, ExecutorEngine& engine)
+  OrderedCollectives(const IterationDag& dag, const models::Plan& plan, ExecutorEngine& engine)
       : dag_(dag), engine_(engine), late_(at(plan.ranks)) {
     const std::vector<Task>& tasks = dag.tasks();
     for (const Task& task : tasks) durations_.push_back(task.duration);
@@ -126,9 +126,9 @@ class InOrder {
 
 }  // namespace
 
-IterationDag with_buckets_in_order(const IterationDag& dag, const models::Plan& plan,
-                                   ExecutorEngine& engine) {
-  return InOrder(dag, plan, engine).timed();
+IterationDag with_ordered_collectives(const IterationDag& dag, const models::Plan& plan,
+                                      ExecutorEngine& engine) {
+  return OrderedCollectives(dag, plan, engine).timed();
 }
 
 }  // namespace paceline::simulator

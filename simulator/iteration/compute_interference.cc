@@ -1,5 +1,5 @@
-// Tests: tests/simulator/beside_traffic_test.cc.
-#include "simulator/iteration/beside_traffic.h"
+// Tests: tests/simulator/compute_interference_test.cc.
+#include "simulator/iteration/compute_interference.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,5 +1,5 @@
 // Tests: tests/simulator/robust_plan_test.cc.
-#include "simulator/iteration/world_plans.h"
+#include "simulator/iteration/scenario_plans.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,21 +10,21 @@
 
 namespace paceline::simulator {
 
-WorldPlanner::WorldPlanner(const models::Plan& like, const ReadJob& stated, const ReadJob& fast,
-                           const ReadJob& slow, const SampledWorld& world,
-                           std::span<const std::string> only)
+ScenarioPlanner::ScenarioPlanner(const models::Plan& like, const ReadJob& stated,
+                                 const ReadJob& fast, const ReadJob& slow,
+                                 const SampledScenario& world, std::span<const std::string> only)
     : like_(like),
       network_(stated.planning.network),
       element_bytes_(models::element_size(like.wire).value()),
       clock_(stated.planning.clock),
-      stated_world_(world),
+      stated_scenario_(world),
       sums_(element_sums(network_.gradients)),
       stated_(sums_, element_bytes_, stated, only),
       fast_(sums_, element_bytes_, fast, only),
       slow_(sums_, element_bytes_, slow, only) {}
 
-models::Plan WorldPlanner::plan_of(const SampledWorld& world) const {
-  const double slower = world.compute / stated_world_.compute;
+models::Plan ScenarioPlanner::plan_of(const SampledScenario& world) const {
+  const double slower = world.compute / stated_scenario_.compute;
   StreamClock clock = clock_;
   for (double& ready_s : clock.ready_s) ready_s *= slower;
   clock.computed_s *= slower;
@@ -35,7 +35,7 @@ models::Plan WorldPlanner::plan_of(const SampledWorld& world) const {
 
   const Costs& end = world.links < 0 ? fast_ : slow_;
   const double reach = std::abs(world.links) / normal_reach;
-  const double launch_s = (world.launch - stated_world_.launch).value();
+  const double launch_s = (world.launch - stated_scenario_.launch).value();
   const IntervalCost as_stated = stated_.cost();
   const IntervalCost at_end = end.cost();
   const IntervalCost at_fast = fast_.cost();

@@ -28,17 +28,17 @@ struct RateLoad {
 void add_load(std::vector<RateLoad>& way, RateLoad load);
 
 // Seconds: alpha, and for each unit of load where one unit takes beta of its link.
-struct WayTime {
+struct PathTime {
   double alpha_s = 0;
   double per_byte_s = 0;
 };
 
-class WayKinds {
+class PathClasses {
  public:
   // The kind of a way with these loads: the number of the first one that was equal.
   [[nodiscard]] int of(Routes::Distance distance, std::span<const RateLoad> loads);
   // The times that messages of each kind take on links with the figures of `routes`.
-  [[nodiscard]] std::vector<WayTime> times(const Routes& routes) const;
+  [[nodiscard]] std::vector<PathTime> times(const Routes& routes) const;
 
  private:
   struct Kind {

@@ -15,7 +15,8 @@ namespace paceline::simulator {
 // on rank 0, in the mean of two iterations.
 //
 // The engine must have been made for plan.schedules. Cost: eight times the engine's, at most.
-[[nodiscard]] IterationDag with_buckets_in_order(const IterationDag& dag, const models::Plan& plan,
-                                                 ExecutorEngine& engine);
+[[nodiscard]] IterationDag with_ordered_collectives(const IterationDag& dag,
+                                                    const models::Plan& plan,
+                                                    ExecutorEngine& engine);
 
 }  // namespace paceline::simulator

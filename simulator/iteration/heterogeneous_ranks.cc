@@ -1,5 +1,5 @@
-// Tests: tests/simulator/ranks_together_test.cc.
-#include "simulator/iteration/ranks_together.h"
+// Tests: tests/simulator/heterogeneous_ranks_test.cc.
+#include "simulator/iteration/heterogeneous_ranks.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
-// Tests: tests/simulator/way_kinds_test.cc.
-#include "simulator/engine/way_kinds.h"
+// Tests: tests/simulator/path_classes_test.cc.
+#include "simulator/engine/path_classes.h"
 
 #include <algorithm>
 #include <bit>
@@ -34,7 +34,7 @@ void add_load(std::vector<RateLoad>& way, RateLoad load) {
   }
 }
 
-int WayKinds::of(Routes::Distance distance, std::span<const RateLoad> loads) {
+int PathClasses::of(Routes::Distance distance, std::span<const RateLoad> loads) {
   const auto number = static_cast<int>(kinds_.size());
   const auto [entry, is_new] = first_of_hash_.try_emplace(hash_of(distance, loads), number);
   int* link = &entry->second;
@@ -52,11 +52,11 @@ int WayKinds::of(Routes::Distance distance, std::span<const RateLoad> loads) {
   return number;
 }
 
-std::vector<WayTime> WayKinds::times(const Routes& routes) const {
-  std::vector<WayTime> times;
+std::vector<PathTime> PathClasses::times(const Routes& routes) const {
+  std::vector<PathTime> times;
   times.reserve(kinds_.size());
   for (const Kind& kind : kinds_) {
-    WayTime time{.alpha_s = routes.alpha_s(kind.distance)};
+    PathTime time{.alpha_s = routes.alpha_s(kind.distance)};
     for (const RateLoad& load : loads_of(kind))
       time.per_byte_s = std::max(time.per_byte_s, load.load * routes.beta_s_of_rate(load.rate));
     times.push_back(time);

@@ -24,14 +24,15 @@ struct ReadJob {
   PlanningTimers timers;
 };
 
-class WorldPlanner {
+class ScenarioPlanner {
  public:
   // Plans are of the ranks, wire type, overlap and streams of `like`, and of the algorithms that `only` names, or
   // of any where it is empty. `world` is the one of the stated figures.
-  WorldPlanner(const models::Plan& like, const ReadJob& stated, const ReadJob& fast,
-               const ReadJob& slow, const SampledWorld& world, std::span<const std::string> only);
+  ScenarioPlanner(const models::Plan& like, const ReadJob& stated, const ReadJob& fast,
+                  const ReadJob& slow, const SampledScenario& world,
+                  std::span<const std::string> only);
   // O(gradients^2), as often as the frontier of states is long.
-  [[nodiscard]] models::Plan plan_of(const SampledWorld& world) const;
+  [[nodiscard]] models::Plan plan_of(const SampledScenario& world) const;
 
  private:
   struct Costs {
@@ -59,7 +60,7 @@ class WorldPlanner {
   const models::NetworkWork& network_;
   double element_bytes_;
   StreamClock clock_;
-  SampledWorld stated_world_;
+  SampledScenario stated_scenario_;
   std::vector<std::int64_t> sums_;
   Costs stated_;
   Costs fast_;

@@ -1,6 +1,6 @@
 // Ranks with durations of their own: the iteration of one rank where they are equal, and that of the
 // straggler simulation where they differ by a factor.
-#include "simulator/iteration/ranks_together.h"
+#include "simulator/iteration/heterogeneous_ranks.h"
 
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ std::vector<std::vector<Seconds>> durations_of(const IterationDag& dag,
   return durations;
 }
 
-TEST(RanksTogether, OfEqualRanksHaveTheSteadyState) {
+TEST(HeterogeneousRanks, OfEqualRanksHaveTheSteadyState) {
   std::mt19937 random(1);
   for (const Overlap overlap : every_overlap) {
     for (int i = 0; i < 100; ++i) {
@@ -54,7 +54,7 @@ TEST(RanksTogether, OfEqualRanksHaveTheSteadyState) {
   }
 }
 
-TEST(RanksTogether, AreThoseOfTheStragglerSimulation) {
+TEST(HeterogeneousRanks, AreThoseOfTheStragglerSimulation) {
   std::mt19937 random(2);
   std::uniform_real_distribution<double> factor(1, 3);
   for (const Overlap overlap : every_overlap) {
@@ -74,7 +74,7 @@ TEST(RanksTogether, AreThoseOfTheStragglerSimulation) {
 }
 
 // Whoever joins can only be waited for.
-TEST(RanksTogether, AreNeverFasterWithARankMore) {
+TEST(HeterogeneousRanks, AreNeverFasterWithARankMore) {
   std::mt19937 random(3);
   std::uniform_real_distribution<double> factor(0.5, 3);
   for (int i = 0; i < 100; ++i) {

@@ -1,4 +1,4 @@
-#include "simulator/engine/way_kinds.h"
+#include "simulator/engine/path_classes.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ CommunicationCost by_hand() {
           .nic = {Seconds{10}, SecondsPerByte{2}}};
 }
 
-TEST(WayKinds, OfLinksOfOneRateTheMostLoadedCounts) {
+TEST(PathClasses, OfLinksOfOneRateTheMostLoadedCounts) {
   std::vector<RateLoad> way;
   add_load(way, {0, 0.25});
   add_load(way, {1, 0.5});
@@ -23,8 +23,8 @@ TEST(WayKinds, OfLinksOfOneRateTheMostLoadedCounts) {
   EXPECT_EQ(way, (std::vector<RateLoad>{{0, 0.75}, {1, 0.5}}));
 }
 
-TEST(WayKinds, AreOneForEqualWaysOnly) {
-  WayKinds kinds;
+TEST(PathClasses, AreOneForEqualWaysOnly) {
+  PathClasses kinds;
   const std::vector<RateLoad> way = {{0, 0.5}, {1, 0.25}};
   const int first = kinds.of({.hops = 1}, way);
   EXPECT_EQ(kinds.of({.hops = 1}, way), first);
@@ -42,9 +42,9 @@ TEST(WayKinds, AreOneForEqualWaysOnly) {
               numbers[static_cast<std::size_t>(i)]);
 }
 
-TEST(WayKinds, TakeAlphaAndTheSlowestLink) {
+TEST(PathClasses, TakeAlphaAndTheSlowestLink) {
   const Routes routes(by_hand(), 4);
-  WayKinds kinds;
+  PathClasses kinds;
   std::vector<int> path;
   const auto way = [&](int from, int to, double load) {
     const Routes::Distance distance = routes.way(from, to, path);
@@ -54,7 +54,7 @@ TEST(WayKinds, TakeAlphaAndTheSlowestLink) {
   };
   const std::size_t inside = way(0, 1, 0.5);
   const std::size_t between = way(0, 2, 0.5);
-  const std::vector<WayTime> times = kinds.times(routes);
+  const std::vector<PathTime> times = kinds.times(routes);
   EXPECT_DOUBLE_EQ(times[inside].alpha_s, 1);
   EXPECT_DOUBLE_EQ(times[inside].per_byte_s, 0.5);
   EXPECT_DOUBLE_EQ(times[between].alpha_s, 10);

@@ -11,7 +11,7 @@ from .layers import INPUT, LayerList
 from .operands import Parameter, Refused, Scores, Statistic, Value, owner
 from .views import FEATURES, PLACES, SAMPLES, Base, NoLayer, ReadsRefused, Shape, View, fresh, listed
 
-__all__ = ["ACTIVATIONS", "Settling"]
+__all__ = ["ACTIVATIONS", "Layout"]
 
 # What an activation keeps for the backward pass: its output, as ReLU and tanh do, or its input.
 ACTIVATIONS = {
@@ -22,7 +22,7 @@ ACTIVATIONS = {
 }
 
 
-class Settling:
+class Layout:
     """The layers so far, and those that reading a view adds."""
 
     def __init__(self, layers: LayerList, samples: int) -> None:

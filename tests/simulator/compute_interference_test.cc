@@ -1,4 +1,4 @@
-#include "simulator/iteration/beside_traffic.h"
+#include "simulator/iteration/compute_interference.h"
 
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ struct Chain {
 
 // Backward runs from 3 to 9: layer 2 until 5, then its bucket travels for 1 s.
 // Layer 1 (5 on): 1 s beside traffic does half a second of work, 1.5 s are left: 2.5 s.
-TEST(BesideTraffic, APassIsStretchedByTheTrafficThatItHas) {
+TEST(ComputeInterference, APassIsStretchedByTheTrafficThatItHas) {
   const Chain chain;
   const auto layers = chain.round(1, chain.compute.layers);
   for (const LayerTime& layer : layers) EXPECT_DOUBLE_EQ(layer.forward.value(), 1);
@@ -51,7 +51,7 @@ TEST(BesideTraffic, APassIsStretchedByTheTrafficThatItHas) {
   EXPECT_DOUBLE_EQ(again[0].backward.value(), 2.5);
 }
 
-TEST(BesideTraffic, AllOfAPassBesideTrafficTakesItsTimeBesideTraffic) {
+TEST(ComputeInterference, AllOfAPassBesideTrafficTakesItsTimeBesideTraffic) {
   const Chain chain;
   const auto layers = chain.round(10, chain.compute.layers);
   EXPECT_DOUBLE_EQ(layers[2].backward.value(), 2);
@@ -62,7 +62,7 @@ TEST(BesideTraffic, AllOfAPassBesideTrafficTakesItsTimeBesideTraffic) {
 // Layers that start what slows the next ones are all followed at once: a second round changes
 // nothing. Where computation stands still beside traffic, an iteration takes as long as computation
 // and traffic one after the other.
-TEST(BesideTraffic, OneRoundFollowsAChainOfLayers) {
+TEST(ComputeInterference, OneRoundFollowsAChainOfLayers) {
   Chain chain;
   chain.network = test::chain_network(std::vector<std::int64_t>(40, 1000));
   chain.plan = models::make_plan(models::strategy("ring"), chain.network.gradients, 2,
@@ -83,7 +83,7 @@ TEST(BesideTraffic, OneRoundFollowsAChainOfLayers) {
 }
 
 // Messages that hosts move slow nothing down where only kernels do.
-TEST(BesideTraffic, MessagesOfHostsAreNoKernels) {
+TEST(ComputeInterference, MessagesOfHostsAreNoKernels) {
   Chain chain;
   chain.compute.beside_kernels_only = true;
   EXPECT_GT(chain.round(1, chain.compute.layers)[0].backward, Seconds{2});
@@ -96,7 +96,7 @@ TEST(BesideTraffic, MessagesOfHostsAreNoKernels) {
   EXPECT_GT(chain.round(1, chain.compute.layers)[0].backward, Seconds{2});
 }
 
-TEST(BesideTraffic, WithoutTrafficNothingIsStretched) {
+TEST(ComputeInterference, WithoutTrafficNothingIsStretched) {
   const Chain chain;
   for (const LayerTime& layer : chain.round(0, chain.compute.layers)) {
     EXPECT_DOUBLE_EQ(layer.forward.value(), 1);
@@ -107,7 +107,7 @@ TEST(BesideTraffic, WithoutTrafficNothingIsStretched) {
 // With double buffering, the buckets of layers 1 and 0 travel until 5 s of the next iteration: forward
 // passes take 2 s, 2 s, and 1.5 s of which the last half second is quiet. Layer 1's backward pass
 // has layer 2's bucket beside it for 3 s, in which it does 1.5 s of work.
-TEST(BesideTraffic, TrafficOfTheIterationBeforeCounts) {
+TEST(ComputeInterference, TrafficOfTheIterationBeforeCounts) {
   Chain chain;
   chain.plan.overlap = models::Overlap::double_buffered;
   const auto layers = chain.round(3, chain.compute.layers);
@@ -154,7 +154,7 @@ Seconds iteration(const PredictionRequest& request) {
   return Predictor(request).predict(models::strategy("fused-ring")).iteration.value;
 }
 
-TEST(BesideTraffic, APredictionTakesItFromTheProfile) {
+TEST(ComputeInterference, APredictionTakesItFromTheProfile) {
   const Job job;
   const Seconds alone = iteration(job.request(job.alone));
   const Seconds beside = iteration(job.request(job.beside));
@@ -166,7 +166,7 @@ TEST(BesideTraffic, APredictionTakesItFromTheProfile) {
   EXPECT_NE(source.find("alone and beside traffic"), std::string::npos) << source;
 }
 
-TEST(BesideTraffic, SleepingLayersAndASingleRankAreNotSlowedDown) {
+TEST(ComputeInterference, SleepingLayersAndASingleRankAreNotSlowedDown) {
   const Job job;
   PredictionRequest replay = job.request(job.beside);
   replay.compute_is_exact = true;
