@@ -52,8 +52,9 @@ std::string efficiency_interval_text(const Figure<double>& efficiency) {
   return fmt::format("{:.1f} - {}", 100 * efficiency.low, percent(efficiency.high));
 }
 std::string batch_text(const job::Job& job) {
-  return job.accumulate == 1 ? std::to_string(job.batch_per_rank)
-                             : fmt::format("{} x {}", job.batch_per_rank, job.accumulate);
+  return job.question.accumulate == 1
+             ? std::to_string(job.question.batch_per_rank)
+             : fmt::format("{} x {}", job.question.batch_per_rank, job.question.accumulate);
 }
 std::string ranks_text(const std::vector<int>& ranks) {
   return fmt::format("{} rank{}", fmt::join(ranks, ", "),
@@ -85,7 +86,7 @@ std::string title_text(const Capacity& capacity) {
   std::set<std::size_t> clusters;
   for (const CapacityCandidate& candidate : capacity.candidates) clusters.insert(candidate.cluster);
   return text +
-         fmt::format(", {} precision: {} on {}\n\n", name(job.precision),
+         fmt::format(", {} precision: {} on {}\n\n", name(job.question.precision),
                      counted(static_cast<std::int64_t>(capacity.candidates.size()), "candidate"),
                      counted(static_cast<std::int64_t>(clusters.size()), "cluster"));
 }
@@ -270,8 +271,8 @@ std::string measurement_text(simulator::FigureGroup group, const Capacity& capac
       return fmt::format(
           "--throughput RATE@{}, as one {} trains; or a trace: paceline calibrate import TRACE "
           "--model {} --batch {}",
-          job.batch_per_rank, job.cluster.device.name, job.networks.front().work.name,
-          job.batch_per_rank);
+          job.question.batch_per_rank, job.cluster.device.name, job.networks.front().work.name,
+          job.question.batch_per_rank);
     case FigureGroup::nic_bandwidth:
     case FigureGroup::nic_latency:
       return fmt::format(
@@ -283,7 +284,8 @@ std::string measurement_text(simulator::FigureGroup group, const Capacity& capac
           cluster);
     case FigureGroup::waiting:
     case FigureGroup::beside_collectives:
-      return fmt::format("--node-throughput RATE@{}, as one full node trains", job.batch_per_rank);
+      return fmt::format("--node-throughput RATE@{}, as one full node trains",
+                         job.question.batch_per_rank);
     case FigureGroup::collective_launch:
       return "effects: {collective_launch: TIME} in the cluster's file, from a trace";
     case FigureGroup::input:

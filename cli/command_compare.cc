@@ -21,6 +21,7 @@
 #include "models/base/error.h"
 #include "models/base/json_records.h"
 #include "models/base/parse_units.h"
+#include "simulator/question/question_fields.h"
 
 namespace paceline::cli {
 namespace {
@@ -65,14 +66,11 @@ void run_what_if(const Options& options) {
 
 // Refuses what only --what-if takes.
 void check_compared(const Options& options) {
-  const job::WhatIfOptions& what_if = options.what_if;
-  const std::vector<std::pair<const char*, const std::string*>> others = {
-      {"--model", &what_if.model},         {"--cluster", &what_if.cluster},
-      {"--placement", &what_if.placement}, {"--profile", &what_if.profile},
-      {"--sequence", &what_if.sequence},   {"--scale-gradients", &what_if.gradient_scale}};
-  for (const auto& [name, value] : others) {
-    if (!value->empty())
-      throw InputError({name}, "a comparison predicts nothing",
+  for (const char* const name :
+       {"model", "cluster", "placement", "profile", "sequence", "scale-gradients"}) {
+    const auto& field = simulator::question_field(name);
+    if (field.is_given(options.what_if.job))
+      throw InputError({field.option()}, "a comparison predicts nothing",
                        "leave it out, or ask something with --what-if");
   }
   if (options.files.prediction.empty())
@@ -125,16 +123,12 @@ void judge(const calibration::Comparison& comparison, const job::DeviationLimit&
 }
 
 void run(const Options& options, const Words& words) {
-  check_output_format(options.format,
-                      {job::output_path("--merged", options.merged, job::FileKind::timeline),
-                       job::output_path("--html", options.html, job::FileKind::report),
-                       {"--plan", options.what_if.plan, job::PathUse::input},
-                       {"--model", options.what_if.model, job::PathUse::name_or_input},
-                       {"--cluster", options.what_if.cluster, job::PathUse::name_or_input},
-                       {"--placement", options.what_if.placement, job::PathUse::name_or_input},
-                       {"--profile", options.what_if.profile, job::PathUse::name_or_input},
-                       {"RUN", options.files.run, job::PathUse::input},
-                       {"PREDICTION", options.files.prediction, job::PathUse::input}});
+  std::vector<job::GivenPath> paths =
+      job::given_paths(options.what_if.job, {{"--merged", options.merged, job::FileKind::timeline},
+                                             {"--html", options.html, job::FileKind::report}});
+  paths.insert(paths.end(), {{"RUN", options.files.run, job::PathUse::input},
+                             {"PREDICTION", options.files.prediction, job::PathUse::input}});
+  check_output_format(options.format, std::move(paths));
   if (!options.what_if.questions.empty()) return run_what_if(options);
   check_compared(options);
   const std::optional<job::DeviationLimit> limit =
@@ -142,8 +136,8 @@ void run(const Options& options, const Words& words) {
   Progress progress("reading both timelines");
   const models::TracedTimeline measured = job::read_timeline(options.files.run);
   const models::TracedTimeline predicted = job::read_timeline(options.files.prediction);
-  if (!options.what_if.plan.empty()) {
-    const models::PlanDocument plan = job::read_plan(options.what_if.plan);
+  if (!options.what_if.job.plan.empty()) {
+    const models::PlanDocument plan = job::read_plan(options.what_if.job.plan);
     calibration::check_follows(measured.job, options.files.run, plan);
     calibration::check_follows(predicted.job, options.files.prediction, plan);
   }

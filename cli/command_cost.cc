@@ -15,7 +15,7 @@ namespace paceline::cli {
 namespace {
 
 struct Options {
-  job::JobOptions job;
+  simulator::Question question;
   job::TrainingRunOptions run;
   bool wide = false;
   std::string top;
@@ -23,11 +23,11 @@ struct Options {
 };
 
 void run(const Options& options) {
-  check_output_format(options.format, job::given_paths(options.job));
+  check_output_format(options.format, job::given_paths(options.question));
   const std::size_t top = parse_top(options.top);
   Progress progress;
   const job::CostTable table = job::cost_table(
-      options.job, options.run,
+      options.question, options.run,
       {.observer = [&](const std::string& phase, const models::Strategy& strategy, double share) {
         progress.show(fmt::format("{}, {}", phase, strategy.name), share);
       }});
@@ -52,14 +52,12 @@ void add_cost(Command& app) {
   Command& command = app.add_command(
       "cost", "Time to train: minutes, GPU-hours, dollars and kWh of a training run");
   const auto options = std::make_shared<Options>();
-  add_job_options(command, options->job);
-  add_memory_option(command, options->job.ignore_memory);
-  command.add_option("--ranks", options->job.ranks, "Number of ranks (GPUs, or CPU processes)")
-      .value("N");
+  add_job_options(command, options->question);
+  add_fields(command, options->question, {"ignore-memory", "ranks"});
   add_training_run_options(command, options->run);
   add_node_price_option(command, options->run);
   add_node_power_option(command, options->run);
-  add_plan_option(command, options->job.plan);
+  add_field(command, options->question, "plan");
   add_wide_option(command, options->wide);
   add_top_option(command, options->top);
   add_output_formats(command, options->format);

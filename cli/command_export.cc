@@ -200,8 +200,8 @@ void add_export(Command& app) {
       .add_option("--model", options->plan.model,
                   "Network of the plan: a name of the zoo or a YAML file; by default the plan's")
       .value("NAME|FILE");
-  add_profile_option(command, options->plan.profile);
-  add_nccl_option(command, options->plan.nccl);
+  add_field_text(command, options->plan.profile, "profile");
+  add_field_text(command, options->plan.nccl, "nccl");
   command
       .add_option(
           "--measured", options->plan.measured,

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <deque>
 #include <map>
 
 #include "models/base/error.h"
@@ -68,6 +69,8 @@ class Parser {
     } catch (const CLI::CallForVersion&) {
       return {.text = app_.version() + "\n", .run = {}};
     }
+    for (const auto& [option, declared, text] : values_)
+      if (declared->count() > 0) option->take(text);
     const auto& run = commands_.at(&chosen(app_))->run();
     if (!run) return {};
     return {.text = {}, .run = [run, words = Words(argv + 1, argv + argc)] { run(words); }};
@@ -85,12 +88,14 @@ class Parser {
       declare(inner, *app.add_subcommand(inner.name(), inner.help()));
   }
 
-  static void declare(const Option& option, CLI::App& app) {
-    if (option.flag != nullptr) {
-      app.add_flag(option.name, *option.flag, option.help);
+  void declare(const Option& option, CLI::App& app) {
+    Value& kept = values_.emplace_back(Value{&option});
+    if (option.is_flag) {
+      kept.declared = app.add_flag(option.name, option.help);
       return;
     }
-    CLI::Option* const declared = app.add_option(option.name, *option.text, option.help);
+    CLI::Option* const declared = app.add_option(option.name, kept.text, option.help);
+    kept.declared = declared;
     declared->required(option.is_required);
     if (!option.value_text.empty()) declared->option_text(option.value_text);
     const std::string name = option.name;
@@ -105,7 +110,15 @@ class Parser {
     return named.empty() ? app : chosen(*named.front());
   }
 
+  // An option of any command, and what was typed for it.
+  struct Value {
+    const Option* option = nullptr;
+    CLI::Option* declared = nullptr;
+    std::string text = {};
+  };
+
   CLI::App app_;
+  std::deque<Value> values_;  // CLI11 refers to their texts
   std::map<const CLI::App*, const Command*> commands_;
 };
 
@@ -135,6 +148,16 @@ Option& Option::value(std::string shown) {
   return *this;
 }
 
+Option& Option::explained(std::string meaning) {
+  help = std::move(meaning);
+  return *this;
+}
+
+Option& Option::python(std::string type) {
+  python_type = std::move(type);
+  return *this;
+}
+
 Option& Option::required() {
   is_required = true;
   return *this;
@@ -153,13 +176,27 @@ Command& Command::add_command(std::string name, std::string help) {
 }
 
 Option& Command::add_option(std::string name, std::string& text, std::string help) {
-  return options_.emplace_back(
-      Option{.name = std::move(name), .help = std::move(help), .text = &text});
+  return options_.emplace_back(Option{.name = std::move(name),
+                                      .help = std::move(help),
+                                      .take = [&text](const std::string& typed) { text = typed; }});
 }
 
 Option& Command::add_flag(std::string name, bool& flag, std::string help) {
-  return options_.emplace_back(
-      Option{.name = std::move(name), .help = std::move(help), .flag = &flag});
+  return options_.emplace_back(Option{.name = std::move(name),
+                                      .help = std::move(help),
+                                      .take = [&flag](const std::string&) { flag = true; },
+                                      .is_flag = true,
+                                      .python_type = "bool"});
+}
+
+Option& Command::add(const FieldLabel& label, std::function<void(const std::string& text)> take) {
+  Option& option = options_.emplace_back(Option{.name = label.option(),
+                                                .help = std::string(label.help),
+                                                .take = std::move(take),
+                                                .is_flag = label.is_flag(),
+                                                .python_type = std::string(label.python)});
+  if (label.is_flag()) return option;
+  return option.value(label.shown());
 }
 
 ParsedLine parse_command_line(const Command& root, std::string_view version, int argc,

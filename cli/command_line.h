@@ -13,23 +13,29 @@
 #include <utility>
 #include <vector>
 
+#include "models/base/field.h"
+
 namespace paceline::cli {
 
-// An option, a flag or an argument without a name. It writes what the user typed to where the
-// declaration points, which must outlive the parse.
+// An option, a flag or an argument without a name.
 struct Option {
-  std::string name;             // "--ranks", or "file" for an argument that is known by its
-                                // position
-  std::string help;             // what it means, for --help
-  std::string* text = nullptr;  // where its value goes as typed; null for a flag
-  bool* flag = nullptr;         // what a flag sets to true; null for an option with a value
+  std::string name;  // "--ranks", or "file" for an argument that is known by its
+                     // position
+  std::string help;  // what it means, for --help
+  // Takes the value as typed, once all words have been read; that of a flag is empty. It writes to what
+  // must outlive the parse. Throws InputError that names the option.
+  std::function<void(const std::string& text)> take;
+  bool is_flag = false;
   std::string value_text = {};  // what stands for the value in --help: "N (64)", "NAME|FILE"
   bool is_required = false;
-  std::string needed = {};  // the option without which this one says nothing;
-                            // empty: it stands alone
+  std::string python_type = "str";  // of the keyword in Python
+  std::string needed = {};          // the option without which this one says nothing;
+                                    // empty: it stands alone
 
   // Set what the fields of these names hold, and return the option.
   Option& value(std::string shown);
+  Option& explained(std::string meaning);
+  Option& python(std::string type);
   Option& required();
   Option& needs(const Option& other);
 };
@@ -48,6 +54,12 @@ class Command {
   // dashes is known by its position. The reference stays valid.
   Option& add_option(std::string name, std::string& text, std::string help);
   Option& add_flag(std::string name, bool& flag, std::string help);
+  // Adds the option of a field, which is read into `value`. The reference stays valid.
+  template <class Value>
+  Option& add_field(const Field<Value>& field, Value& value) {
+    return add(field,
+               [&field, &value](const std::string& text) { read_field(field, text, value); });
+  }
   // What the command does. A command without this needs one of the commands below it.
   void on_run(std::function<void()> run) {
     run_ = [run = std::move(run)](const Words&) { run(); };
@@ -62,6 +74,8 @@ class Command {
   [[nodiscard]] const std::function<void(const Words& words)>& run() const { return run_; }
 
  private:
+  Option& add(const FieldLabel& label, std::function<void(const std::string& text)> take);
+
   std::string name_;
   std::string help_;
   std::deque<Command> commands_;
@@ -75,7 +89,7 @@ struct ParsedLine {
   std::function<void()> run;  // of the command that was named; none if there is a text
 };
 
-// Reads the words, and writes the values of options to where they belong. `version` is what
+// Reads the words, and has options take their values, in the order in which they were declared. `version` is what
 // --version prints. Throws InputError for what is not known, what is missing, and what is given
 // without a value or with an empty one.
 [[nodiscard]] ParsedLine parse_command_line(const Command& root, std::string_view version, int argc,

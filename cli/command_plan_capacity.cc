@@ -28,15 +28,15 @@ struct Options {
 };
 
 void check(const Options& options) {
-  job::JobOptions job = options.capacity.job;
-  job::require_option(job.model, "--model", "resnet50");
-  job::require_option(job.cluster, "--cluster", "aws-p3-16xlarge,sony-abci");
-  const std::string clusters = std::exchange(job.cluster, {});
+  const job::CapacityOptions& capacity = options.capacity;
+  job::require_option(capacity.common.networks.empty() ? "" : capacity.common.networks.front(),
+                      "--model", "resnet50");
+  job::require_option(capacity.clusters, "--cluster", "aws-p3-16xlarge,sony-abci");
   std::vector<job::GivenPath> paths =
-      job::given_paths(job, {{"--plot", options.plot, job::FileKind::picture}});
+      job::given_paths(capacity.common, {{"--plot", options.plot, job::FileKind::picture}});
   // Each cluster of the list may be a file.
   for (const std::string& cluster :
-       job::parsing_option("--cluster", [&] { return job::comma_list(clusters); }))
+       job::parsing_option("--cluster", [&] { return job::comma_list(capacity.clusters); }))
     paths.push_back({"--cluster", cluster, job::PathUse::name_or_input});
   check_output_format(options.format, std::move(paths));
 }
@@ -81,18 +81,15 @@ void add_plan_capacity(Command& app) {
       "Which cluster to buy or rent: the cheapest that trains in time, the fastest for a budget");
   const auto options = std::make_shared<Options>();
   job::CapacityOptions& capacity = options->capacity;
-  capacity.job.batch.clear();  // to tell whether it is given beside --global-batch
+  add_field(command, capacity.common, "model")
+      .explained("Network: a name of the zoo (paceline show catalog) or a YAML file");
   command
-      .add_option("--model", capacity.job.model,
-                  "Network: a name of the zoo (paceline show catalog) or a YAML file")
-      .value("NAME|FILE");
-  command
-      .add_option("--cluster", capacity.job.cluster,
+      .add_option("--cluster", capacity.clusters,
                   "Clusters to compare, by commas: names of the catalogue or YAML files")
       .value("NAME|FILE,...");
   command
       .add_option(
-          "--nic", capacity.job.nic,
+          "--nic", capacity.nics,
           "NICs of a node to compare, by commas: the cluster's own, links of the catalogue, "
           "several of one, or what a message gets of each")
       .value("own|LINK|COUNTxLINK|BANDWIDTH,... (own)");
@@ -101,11 +98,10 @@ void add_plan_capacity(Command& app) {
                   "Numbers of full nodes to compare: 1,2,4 or 1-64 (doubling) or 1-64:1 (each); by "
                   "default 1, 2, 3, 4, 6, 8, 12, ... up to all, or to 1,024 ranks")
       .value("LIST|RANGE");
-  command
-      .add_option("--ranks", capacity.job.ranks, "Numbers of ranks to compare, in place of --nodes")
+  command.add_option("--ranks", capacity.ranks, "Numbers of ranks to compare, in place of --nodes")
       .value("LIST|RANGE");
   command
-      .add_option("--batch", capacity.job.batch,
+      .add_option("--batch", capacity.batch,
                   "Samples per rank and iteration, the same on all candidates")
       .value("N (64)");
   command
@@ -114,7 +110,7 @@ void add_plan_capacity(Command& app) {
                   "--batch")
       .value("N");
   command
-      .add_option("--accumulate", capacity.job.accumulate,
+      .add_option("--accumulate", capacity.accumulate,
                   "Batches of a rank whose gradients are added up before they travel; auto: the "
                   "batch is cut into the fewest equal parts that fit into memory")
       .value("K|auto (1)");
@@ -142,15 +138,14 @@ void add_plan_capacity(Command& app) {
                   "commas: '24.48 USD/h', or an offer of the catalogue such as aws-p5-48xlarge")
       .value("PRICE|NAME|CLUSTER=PRICE,...");
   add_node_power_option(command, capacity.run);
-  command
-      .add_option(
-          "--strategy", capacity.job.strategies,
+  add_field(command, capacity.common, "strategy")
+      .explained(
           "Strategies by commas, of which each candidate has the fastest; by default all but "
           "parameter-server and direct-exchange, which take a second a candidate to follow")
       .value("NAME,...|all");
-  add_placement_option(command, capacity.job.placement);
-  add_prediction_options(command, capacity.job);
-  add_memory_option(command, capacity.job.ignore_memory);
+  add_field(command, capacity.common, "placement");
+  add_prediction_options(command, capacity.common);
+  add_field(command, capacity.common, "ignore-memory");
   command.add_option("--plot", options->plot, "Draw time against cost of all candidates (SVG)")
       .value("FILE");
   add_wide_option(command, options->wide);

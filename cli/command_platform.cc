@@ -80,8 +80,8 @@ void add_platform(Command& app) {
                   fmt::format("Number of ranks, up to {}; by default all of the cluster",
                               simulator::most_platform_ranks))
       .value("N");
-  add_placement_option(command, options->placement);
-  add_profile_option(command, options->profile);
+  add_field_text(command, options->placement, "placement");
+  add_field_text(command, options->profile, "profile");
   command.add_option("--output", options->output, "File to write; standard output if not given")
       .value("FILE");
   add_force_option(command, options->force);

@@ -20,8 +20,7 @@ namespace paceline::cli {
 namespace {
 
 struct Options {
-  job::JobOptions job;
-  job::StragglerOptions stragglers;
+  simulator::Question question;
   std::string timeline;
   std::string plan_out;
   std::string html;
@@ -32,7 +31,7 @@ struct Options {
 };
 
 job::Job load(const Options& options) {
-  job::Job job = load_job(options.job, options.stragglers);
+  job::Job job = job::load_job(options.question, {.is_of_one_size = true});
   if (!options.timeline.empty() && job.networks.size() > 1) {
     throw InputError({"--timeline"},
                      fmt::format("{} networks and one timeline", job.networks.size()),
@@ -67,12 +66,12 @@ void write_timelines(const job::PredictionTable& table, const Options& options,
 void run(const Options& options, const Words& words) {
   check_output_format(
       options.format,
-      job::given_paths(options.job, {{"--timeline", options.timeline, job::FileKind::timeline},
-                                     {"--plan-out", options.plan_out, job::FileKind::plan},
-                                     {"--html", options.html, job::FileKind::report}}));
+      job::given_paths(options.question, {{"--timeline", options.timeline, job::FileKind::timeline},
+                                          {"--plan-out", options.plan_out, job::FileKind::plan},
+                                          {"--html", options.html, job::FileKind::report}}));
   const std::size_t top = parse_top(options.top);
   const job::Job job = load(options);
-  const int ranks = ranks_of(options.job, job);
+  const int ranks = ranks_of(job);
   const int width = options.wide ? unlimited_width : table_width();
   std::vector<job::PredictionTable> tables;
   for (const job::LoadedNetwork& network : job.networks) {
@@ -128,24 +127,22 @@ void add_predict(Command& app) {
   Command& command =
       app.add_command("predict", "Iteration time of every strategy, as a table or JSON");
   const auto options = std::make_shared<Options>();
-  add_job_options(command, options->job);
-  add_memory_option(command, options->job.ignore_memory);
-  command.add_option("--ranks", options->job.ranks, "Number of ranks (GPUs, or CPU processes)")
-      .value("N");
-  add_straggler_options(command, options->stragglers);
+  add_job_options(command, options->question);
+  add_fields(command, options->question, {"ignore-memory", "ranks"});
+  add_straggler_options(command, options->question);
   command
       .add_option("--timeline", options->timeline,
                   "Write the fastest row's timeline as Chrome trace JSON (opens in Perfetto)")
       .value("FILE");
-  add_plan_option(command, options->job.plan);
+  add_field(command, options->question, "plan");
   command
       .add_option("--plan-out", options->plan_out,
                   "Write the plan of the fastest row as a document that --plan reads")
       .value("FILE");
-  add_baseline_option(command, options->job.baseline);
+  add_field(command, options->question, "baseline");
   command.add_flag("--sensitivity", options->sensitivity,
                    "Also say what the fastest row would gain by better NICs, links, or devices");
-  add_what_if_option(command, options->job.what_if);
+  add_field(command, options->question, "what-if");
   add_wide_option(command, options->wide);
   add_top_option(command, options->top);
   add_html_option(command, options->html);

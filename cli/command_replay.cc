@@ -32,7 +32,7 @@ namespace {
 constexpr int most_iterations = 100'000;
 
 struct Options {
-  job::JobOptions job;
+  simulator::Question question;
   std::string iterations = "5";
   std::string warm_up = "1";
   std::string patience = job::default_patience;
@@ -48,8 +48,9 @@ std::string title_text(const job::Job& job, const job::PredictionTable& table,
       "{} on {}, {} ranks ({}), batch {} per rank, {}: replay with synthetic compute, {} "
       "iterations "
       "after {}\n",
-      table.network.work.name, job.cluster.name, table.ranks, transport, job.batch_per_rank,
-      name(job.precision), options.iterations, options.warm_up);
+      table.network.work.name, job.cluster.name, table.ranks, transport,
+      job.question.batch_per_rank, name(job.question.precision), options.iterations,
+      options.warm_up);
   const bool has_cycles =
       std::any_of(table.rows.begin(), table.rows.end(),
                   [](const simulator::StrategyPrediction& row) { return row.plan.only_waits(); });
@@ -129,7 +130,7 @@ void write_timeline(const Options& options, const job::Job& job, const models::P
       fmt::format("{} on {}, rank 0 of {}, {}, {} on the wire; synthetic compute", network.name,
                   job.cluster.name, plan.ranks, plan.strategy, name(plan.wire));
   models::TracedTimeline traced{models::traced_job(network, plan), recorder.timeline(title, rank)};
-  traced.timeline.batch_per_rank = job.batch_per_rank;
+  traced.timeline.batch_per_rank = job.question.batch_per_rank;
   const models::RunTimes times = job::gather_run_times(endpoint.channel, traced);
   if (rank != 0) return;
   job::write_output_file(options.timeline, models::chrome_trace(traced, times));
@@ -158,7 +159,7 @@ int counted(const char* option, const std::string& text) {
 
 // How many times as long as stated a rank sleeps.
 double slowness_of(const Options& options, int rank, int ranks) {
-  job::StragglerOptions given;
+  simulator::StragglerTexts given;
   given.slow_ranks = options.slow_ranks;
   const auto stragglers = job::load_stragglers(given, ranks);
   if (!stragglers) return 1;
@@ -198,7 +199,7 @@ void run_rank(const Options& options, const job::Job& job, const runtime::Endpoi
 // The most streams that any of the plans may ask for.
 int most_streams(const job::Job& job) {
   if (job.plan) return job.plan->plan.streams;
-  int most = job.thresholds.streams.value_or(1);
+  int most = job.question.thresholds.streams.value_or(1);
   for (const models::Strategy* strategy : job.strategies) {
     if (strategy->on_servers() != nullptr)
       most = std::max(most, static_cast<int>(job.networks.front().work.gradients.size()));
@@ -233,7 +234,7 @@ std::optional<InputError> why_not_run(const models::Strategy& strategy,
 // Leaves out what cannot be run where all strategies are meant. Throws InputError where such a
 // strategy was named, before anything runs.
 void keep_what_runs(const Options& options, bool is_mpi, job::Job& job) {
-  const bool are_all = options.job.strategies.empty() || options.job.strategies == "all";
+  const bool are_all = !options.question.strategies.are_named();
   for (const models::Strategy* strategy : job.strategies) {
     const auto why = why_not_run(*strategy, job.wires, is_mpi);
     if (why && !are_all) throw *why;
@@ -244,40 +245,42 @@ void keep_what_runs(const Options& options, bool is_mpi, job::Job& job) {
 }
 
 job::Job load(const Options& options, bool is_mpi) {
-  job::Job job = job::load_job(options.job);
-  job.compute_is_exact = true;
+  job::Job job = job::load_job(options.question);
+  job.question.compute_is_exact = true;
   if (job.networks.size() > 1)
     throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()), "replay one");
   keep_what_runs(options, is_mpi, job);
-  job.thresholds.unnegotiated = true;
+  job.question.thresholds.unnegotiated = true;
   if (job.plan) {
     models::Plan unnegotiated = job.plan->plan;
     unnegotiated.dispatch.negotiation = models::Negotiation::none;
     if (unnegotiated.only_waits())
       job.plan->plan = std::move(unnegotiated);
     else
-      job::refuse_of_other_system(job.plan->plan, options.job.plan.c_str());
+      job::refuse_of_other_system(job.plan->plan, options.question.plan.c_str());
   }
-  if (job.accumulate > 1)
+  if (job.question.accumulate > 1)
     throw InputError({"--accumulate"}, "several batches of an update can be predicted, not run",
                      "leave it out");
-  if (job.thresholds.through_host)
+  if (job.question.thresholds.through_host)
     throw InputError({"--host-copies"}, "copies through the host can be predicted, not run",
                      "leave it out");
   if (job.plan && job.plan->plan.only_waits() &&
       job.plan->plan.overlap != models::Overlap::wait_free)
-    throw InputError({options.job.plan}, "buckets that wait for a cycle are replayed wait-free",
+    throw InputError({options.question.plan},
+                     "buckets that wait for a cycle are replayed wait-free",
                      "choose a plan with overlap wait-free");
   const bool has_cycles =
       std::any_of(job.strategies.begin(), job.strategies.end(),
                   [](const models::Strategy* strategy) { return !strategy->is_runnable(); });
-  if (has_cycles && job.overlap.value_or(models::Overlap::wait_free) != models::Overlap::wait_free)
+  if (has_cycles &&
+      job.question.overlap.value_or(models::Overlap::wait_free) != models::Overlap::wait_free)
     throw InputError({"--overlap"}, "buckets that wait for a cycle are replayed wait-free",
                      "leave it out");
   if (job.plan && job.plan->plan.overlap == models::Overlap::priority)
-    throw InputError({options.job.plan}, "overlap priority cannot be run, only predicted",
+    throw InputError({options.question.plan}, "overlap priority cannot be run, only predicted",
                      "choose a plan with wait-free, double-buffered or none");
-  if (job.overlap == models::Overlap::priority)
+  if (job.question.overlap == models::Overlap::priority)
     throw InputError({"--overlap"}, "priority cannot be run, only predicted",
                      "choose wait-free, double-buffered or none");
   if (!options.timeline.empty() && job.strategies.size() * job.wires.size() > 1)
@@ -289,23 +292,23 @@ job::Job load(const Options& options, bool is_mpi) {
 }
 
 void run(const Options& options) {
-  check_output_format(
-      options.format,
-      job::given_paths(options.job, {{"--timeline", options.timeline, job::FileKind::timeline}}));
+  check_output_format(options.format,
+                      job::given_paths(options.question, {{"--timeline", options.timeline,
+                                                           job::FileKind::timeline}}));
   const auto launched = job::rank_of_job();
   const job::Job job = load(options, launched.has_value());
   const Seconds patience = job::parse_patience(options.patience);
   if (launched) {
-    job::refuse_ranks_option(options.job.ranks);
+    job::refuse_ranks_option(options.question.ranks);
     (void)job::parse_ranks(std::to_string(launched->ranks), job.cluster);
     (void)slowness_of(options, 0, launched->ranks);
     runtime::MpiJob mpi(most_streams(job), patience);
     return run_rank(options, job, mpi.endpoint());
   }
-  if (options.job.ranks.empty() && !job.plan)
+  if (options.question.ranks.empty() && !job.plan)
     throw InputError("--ranks is missing",
                      "start it with mpirun, or give the number of ranks, as threads");
-  const int ranks = ranks_of(options.job, job);
+  const int ranks = ranks_of(job);
   if (ranks > job::most_thread_ranks)
     throw InputError({"--ranks"}, fmt::format("{} threads", ranks),
                      fmt::format("choose at most {}, or use mpirun", job::most_thread_ranks));
@@ -321,11 +324,9 @@ void add_replay(Command& app) {
   Command& command = app.add_command(
       "replay", "Run plans with synthetic compute, and compare with their prediction");
   const auto options = std::make_shared<Options>();
-  add_job_options(command, options->job);
-  command
-      .add_option("--ranks", options->job.ranks,
-                  "Number of ranks, as threads of this process; mpirun says it otherwise")
-      .value("N");
+  add_job_options(command, options->question);
+  add_field(command, options->question, "ranks")
+      .explained("Number of ranks, as threads of this process; mpirun says it otherwise");
   command.add_option("--iterations", options->iterations, "Iterations that are measured")
       .value("N (5)");
   command
@@ -334,7 +335,7 @@ void add_replay(Command& app) {
                   "that")
       .value("RANK=FACTOR,...");
   command.add_option("--warm-up", options->warm_up, "Iterations before those").value("N (1)");
-  add_plan_option(command, options->job.plan);
+  add_field(command, options->question, "plan");
   add_patience_option(command, options->patience);
   command
       .add_option("--timeline", options->timeline,

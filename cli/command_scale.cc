@@ -18,7 +18,7 @@ namespace paceline::cli {
 namespace {
 
 struct Options {
-  job::JobOptions job;
+  simulator::Question question;
   std::string measured;
   std::string html;
   bool wide = false;
@@ -42,11 +42,11 @@ void write_report_of(const std::vector<job::PredictionTable>& tables, const std:
 void run(const Options& options, const Words& words) {
   check_output_format(
       options.format,
-      job::given_paths(options.job, {{"--html", options.html, job::FileKind::report}}));
+      job::given_paths(options.question, {{"--html", options.html, job::FileKind::report}}));
   const std::size_t top = parse_top(options.top);
-  job::Job job = load_job(options.job);
+  job::Job job = job::load_job(options.question);
   const int width = options.wide ? unlimited_width : table_width();
-  const std::vector<int> ranks = job::parse_rank_range(options.job.ranks, job.cluster);
+  const std::vector<int> ranks = job::parse_rank_range(options.question.ranks, job.cluster);
   const auto measured = job::parse_measured_throughputs(options.measured, job.cluster);
   Progress progress;
   const job::ScalingObserver observer{
@@ -87,15 +87,14 @@ void add_scale(Command& app) {
   Command& command = app.add_command(
       "scale", "Throughput and efficiency over a range of ranks: the scaling curve");
   const auto options = std::make_shared<Options>();
-  add_job_options(command, options->job);
-  add_memory_option(command, options->job.ignore_memory);
-  command
-      .add_option(
-          "--ranks", options->job.ranks,
-          "Numbers of ranks: 8,16,24 or 8-2048 (doubling); by default from 1 to all of the cluster")
+  add_job_options(command, options->question);
+  add_field(command, options->question, "ignore-memory");
+  add_field(command, options->question, "ranks")
+      .explained(
+          "Numbers of ranks: 8,16,24 or 8-2048 (doubling); by default from 1 to all of the "
+          "cluster")
       .value("LIST|RANGE");
-  add_baseline_option(command, options->job.baseline);
-  add_what_if_option(command, options->job.what_if);
+  add_fields(command, options->question, {"baseline", "what-if"});
   add_wide_option(command, options->wide);
   add_top_option(command, options->top);
   add_measured_throughputs_option(command, options->measured);

@@ -94,7 +94,7 @@ std::string network_text(const models::NetworkWork& network, int width) {
       static_cast<double>(network.backward_flops()) / 1e9, grouped(network.kept()));
 }
 
-void show_network(const std::string& name_or_file, const std::string& sequence, bool wide,
+void show_network(const std::string& name_or_file, std::optional<std::int64_t> sequence, bool wide,
                   const OutputFormat& format) {
   const models::NetworkWork network = job::load_network(name_or_file, sequence).work;
   print_answer(format, {.json = [&] { return to_json(network); },
@@ -279,15 +279,15 @@ void add_show(Command& app) {
     });
     return command;
   };
-  const auto sequence = std::make_shared<std::string>();
+  const auto question = std::make_shared<simulator::Question>();
   const auto wide = std::make_shared<bool>(false);
   Command& network =
       add_named("network", "Layer by layer: parameters, FLOPs, activations",
                 "A network of the zoo, or a YAML file",
-                [sequence, wide](const std::string& name, const OutputFormat& format) {
-                  show_network(name, *sequence, *wide, format);
+                [question, wide](const std::string& name, const OutputFormat& format) {
+                  show_network(name, question->sequence, *wide, format);
                 });
-  add_sequence_option(network, *sequence);
+  add_field(network, *question, "sequence");
   add_wide_option(network, *wide);
   Command& cluster = add_named("cluster", "Nodes, links and devices with the source of each figure",
                                "A cluster of the catalogue, a YAML file, or a SimGrid platform",

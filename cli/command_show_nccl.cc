@@ -133,7 +133,7 @@ void add_show_nccl(Command& show_command) {
       .add_option("--sizes", options->sizes,
                   "Bytes of the all-reduce: 1KiB,25MiB or 256B-1GiB (times four)")
       .value("LIST|RANGE (256B-1GiB)");
-  add_nccl_option(command, options->version);
+  add_field_text(command, options->version, "nccl");
   command.add_option("--cpu", options->cpu, "Whose processors the nodes have")
       .value("intel|amd (intel)");
   add_output_formats(command, options->format);

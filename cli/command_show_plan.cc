@@ -26,7 +26,7 @@ namespace paceline::cli {
 namespace {
 
 struct Options {
-  job::JobOptions job;
+  simulator::Question question;
   std::string plot;
   bool why = false;
   bool wide = false;
@@ -53,7 +53,7 @@ void write_picture(const Options& options, const job::Job& job, const models::Ne
   const std::string facts = fmt::format(
       "an iteration of {}, of which computation waits {}; predicted, timed by {}; {} samples a "
       "rank",
-      to_text(shown.travel.period), to_text(waits), shown.timed_by, job.batch_per_rank);
+      to_text(shown.travel.period), to_text(waits), shown.timed_by, job.question.batch_per_rank);
   job::write_output_file(options.plot, plan_svg(title, facts, network, shown.plan, shown.travel));
   notice("picture of the plan written to {}\n", options.plot);
 }
@@ -144,9 +144,9 @@ std::vector<Table> tables_of(const models::NetworkWork& network,
 void show(const Options& options) {
   check_output_format(
       options.format,
-      job::given_paths(options.job, {{"--plot", options.plot, job::FileKind::picture}}));
-  const job::Job job = job::load_job(options.job);
-  const int ranks = ranks_of(options.job, job);
+      job::given_paths(options.question, {{"--plot", options.plot, job::FileKind::picture}}));
+  const job::Job job = job::load_job(options.question);
+  const int ranks = ranks_of(job);
   if (!options.plot.empty() && job.strategies.size() > 1)
     throw InputError({"--plot"}, "several plans and one picture", "name one --strategy");
   if (job.networks.size() != 1 || job.wires.size() != 1)
@@ -194,10 +194,8 @@ void add_show_plan(Command& show_command) {
   Command& command = show_command.add_command(
       "plan", "The buckets that strategies make of a network, and when each travels");
   const auto options = std::make_shared<Options>();
-  add_job_options(command, options->job);
-  add_memory_option(command, options->job.ignore_memory);
-  command.add_option("--ranks", options->job.ranks, "Number of ranks").value("N");
-  add_plan_option(command, options->job.plan);
+  add_job_options(command, options->question);
+  add_fields(command, options->question, {"ignore-memory", "ranks", "plan"});
   command
       .add_option("--plot", options->plot,
                   "Also write a picture: layers, buckets, when they travel, and what waits")

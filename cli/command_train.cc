@@ -96,7 +96,7 @@ void check_files(const job::TrainingOptions& options) {
       job::output_path("--metrics", options.metrics, job::FileKind::metrics),
       job::output_path("--timeline", options.timeline, job::FileKind::timeline),
       job::output_path("--layer-plans", options.layer_plans, job::FileKind::layer_plans),
-      {"--plan", options.plan, job::PathUse::input},
+      {"--plan", options.travel.plan, job::PathUse::input},
       {"--model", options.model, job::PathUse::name_or_input},
       {"--recipe", options.recipe, job::PathUse::name_or_input}};
   // A checkpoint may go on where it was resumed from.

@@ -30,7 +30,7 @@ namespace paceline::cli {
 namespace {
 
 struct Options {
-  job::JobOptions job;
+  simulator::Question question;
   std::string plan_out;
   job::TuningOptions tuning;
   job::RobustOptions robust;
@@ -44,15 +44,13 @@ struct Options {
 void run(const Options& options, const Words& words) {
   check_output_format(
       options.format,
-      job::given_paths(options.job, {{"--plan-out", options.plan_out, job::FileKind::plan},
-                                     {"--html", options.html, job::FileKind::report}}));
+      job::given_paths(options.question, {{"--plan-out", options.plan_out, job::FileKind::plan},
+                                          {"--html", options.html, job::FileKind::report}}));
   const std::size_t top = parse_top(options.top);
-  job::JobOptions added_to = options.job;
-  added_to.is_added_to = true;
-  job::Job job = load_job(added_to);
+  job::Job job = job::load_job(options.question, {.is_added_to = true});
   job::compare_with_others(job);
   job::leave_out_untimed(job);
-  const int ranks = ranks_of(options.job, job);
+  const int ranks = ranks_of(job);
   const std::optional<job::AskedRobust> asked = take_robust(options.robust, job, ranks);
   const std::vector<std::string> all_reduces =
       job::parse_all_reduces(options.tuning.all_reduces, job);
@@ -131,10 +129,8 @@ void add_tune(Command& app) {
   Command& command = app.add_command(
       "tune", "The best plan: buckets, an all-reduce for each, what that gains, a lower bound");
   const auto options = std::make_shared<Options>();
-  add_job_options(command, options->job);
-  add_memory_option(command, options->job.ignore_memory);
-  command.add_option("--ranks", options->job.ranks, "Number of ranks (GPUs, or CPU processes)")
-      .value("N");
+  add_job_options(command, options->question);
+  add_fields(command, options->question, {"ignore-memory", "ranks"});
   command
       .add_option("--plan-out", options->plan_out,
                   "Write the plan as a document that --plan of predict, train and replay reads")

@@ -114,10 +114,11 @@ std::string phases_text(const job::CostTable& table, const job::CostRow& row, in
     const simulator::PhaseTime& time = row.time.phases[i];
     const int sequence = static_cast<int>(job.networks.front().work.sequence);
     text.add({"  " + table.run.phases[i].name, to_text(table.run.phases[i].length),
-              std::string(name(job.precision)),
-              fmt::format("{}{}{}", job.batch_per_rank,
-                          sequence > 0 ? fmt::format(" of {}", sequence) : "",
-                          job.accumulate > 1 ? fmt::format(" x {}", job.accumulate) : ""),
+              std::string(name(job.question.precision)),
+              fmt::format(
+                  "{}{}{}", job.question.batch_per_rank,
+                  sequence > 0 ? fmt::format(" of {}", sequence) : "",
+                  job.question.accumulate > 1 ? fmt::format(" x {}", job.question.accumulate) : ""),
               number_text(time.iterations), to_text(row.phases[i]->iteration.value),
               to_text(row.phases[i]->throughput), clock_text(time.training.value),
               time.evaluations > 0 ? clock_text(time.evaluation.value) : "-",
@@ -138,9 +139,11 @@ std::string title_text(const job::CostTable& table) {
   if (table.run.phases.size() == 1) {
     const std::string sequence =
         work.sequence > 0 ? fmt::format(" of {} tokens", work.sequence) : "";
-    text += fmt::format(", batch {}{} per rank{}, {} precision\n{}", job.batch_per_rank, sequence,
-                        job.accumulate > 1 ? fmt::format(" x {} accumulated", job.accumulate) : "",
-                        name(job.precision), to_text(table.run.phases.front().length));
+    text += fmt::format(
+        ", batch {}{} per rank{}, {} precision\n{}", job.question.batch_per_rank, sequence,
+        job.question.accumulate > 1 ? fmt::format(" x {} accumulated", job.question.accumulate)
+                                    : "",
+        name(job.question.precision), to_text(table.run.phases.front().length));
   } else {
     text += fmt::format("\n{}: {} phases", table.run.name, table.run.phases.size());
   }

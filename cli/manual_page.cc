@@ -52,7 +52,7 @@ std::string option_entry(const Option& option) {
                                             : fmt::format("\\fB{}\\fR", escaped(option.name));
   if (!option.value_text.empty())
     title += fmt::format(" \\fI{}\\fR", escaped(option.value_text));
-  else if (option.flag == nullptr && !is_positional(option))
+  else if (!option.is_flag && !is_positional(option))
     title += " \\fITEXT\\fR";
   std::string help = option.help;
   if (option.is_required) help += ". It must be given";

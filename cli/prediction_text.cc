@@ -122,8 +122,8 @@ std::string straggler_note(const job::PredictionTable& table) {
         "all {} ranks\n",
         counted, table.ranks, table.ranks);
   return text + fmt::format("mean throughput: {} samples in the mean iteration\n",
-                            static_cast<std::int64_t>(counted) * table.job.batch_per_rank *
-                                table.job.accumulate);
+                            static_cast<std::int64_t>(counted) * table.job.question.batch_per_rank *
+                                table.job.question.accumulate);
 }
 
 // The thresholds that the user gave, with their values.
@@ -137,7 +137,7 @@ std::string given_thresholds(const simulator::ThresholdRequest& given) {
 // What the planner chose, and which rows have a bucket for each tensor, because their definition says so.
 std::string thresholds_note(const job::PredictionTable& table) {
   if (table.job.plan) return fmt::format("plan: {} (--plan)\n", table.job.plan_file);
-  const simulator::ThresholdRequest& given = table.job.thresholds;
+  const simulator::ThresholdRequest& given = table.job.question.thresholds;
   bool has_theta = false;
   bool has_eta = false;
   bool has_k = false;
@@ -185,9 +185,9 @@ std::string thresholds_note(const job::PredictionTable& table) {
 std::string partly_taken_text(const job::Job& job) {
   std::string text;
   for (const simulator::PartlyTaken& part :
-       simulator::partly_taken(job.thresholds, job.strategies)) {
+       simulator::partly_taken(job.question.thresholds, job.strategies)) {
     const bool takers_are_few = part.taken_by.size() <= part.left_aside_by.size();
-    text += fmt::format("{}: {} {}\n", option_of(*part.field),
+    text += fmt::format("{}: {} {}\n", part.field->option(),
                         takers_are_few ? "taken by" : "not taken by",
                         fmt::join(takers_are_few ? part.taken_by : part.left_aside_by, ", "));
   }
@@ -265,9 +265,11 @@ std::string title_text(const job::Job& job, const job::LoadedNetwork& network, i
   return fmt::format(
       "{} on {}: {} rank{} ({} node{} of {} {}), batch {}{} per rank, {} precision\n\n",
       network.work.name, job.cluster.name, ranks, ranks == 1 ? "" : "s", nodes,
-      nodes == 1 ? "" : "s", g, job.cluster.device.name, job.batch_per_rank,
-      sequence + (job.accumulate > 1 ? fmt::format(" x {} accumulated", job.accumulate) : ""),
-      name(job.precision));
+      nodes == 1 ? "" : "s", g, job.cluster.device.name, job.question.batch_per_rank,
+      sequence + (job.question.accumulate > 1
+                      ? fmt::format(" x {} accumulated", job.question.accumulate)
+                      : ""),
+      name(job.question.precision));
 }
 
 Table top_table(const job::PredictionTable& table, std::size_t top) {
@@ -326,7 +328,7 @@ std::string sensitivity_text(const job::PredictionTable& table) {
 
 // What the starred row needs of its device's memory, part by part, and the largest batch that fits.
 std::string memory_text(const job::PredictionTable& table) {
-  if (table.job.compute_is_exact) return "";
+  if (table.job.question.compute_is_exact) return "";
   const simulator::StrategyPrediction& row = table.rows[table.best()];
   const simulator::DeviceMemory& memory = row.memory;
   std::string parts;
@@ -377,7 +379,7 @@ class LinesByRanks {
 
 // Where the question is about better links: which rows they may make slower.
 std::string links_note(const job::PredictionTable& table) {
-  if (table.better.empty() && table.job.what_if.empty()) return "";
+  if (table.better.empty() && table.job.question.what_if.empty()) return "";
   std::vector<std::pair<std::string, std::string>> rows_by_reason;
   for (const simulator::StrategyPrediction& row : table.rows) {
     if (row.better_links_may_slow.empty()) continue;
@@ -494,21 +496,21 @@ std::string k_fac_note(const job::PredictionTable& table) {
 
 std::string setting_text(const job::Job& job) {
   std::string text;
-  if (!job.nic.empty())
-    text += fmt::format("NIC: {} in place of the cluster's own (--nic)\n", job.nic);
-  if (job.overlap)
+  if (!job.question.nic.empty())
+    text += fmt::format("NIC: {} in place of the cluster's own (--nic)\n", job.question.nic);
+  if (job.question.overlap)
     text += fmt::format("overlap: {}, for all strategies but no-overlap (--overlap)\n",
-                        name(*job.overlap));
-  if (job.gradient_scale != 1)
+                        name(*job.question.overlap));
+  if (job.question.gradient_scale != 1)
     text +=
         fmt::format("gradients are scaled: {:g} of the network's elements (--scale-gradients)\n",
-                    job.gradient_scale);
-  if (job.compute_is_exact)
+                    job.question.gradient_scale);
+  if (job.question.compute_is_exact)
     text +=
         "compute times are taken as stated, without an interval and without input "
         "(--exact-compute)\n";
-  if (job.engine != simulator::EngineKind::automatic)
-    text += fmt::format("engine: {}, for all schedules (--engine)\n", name(job.engine));
+  if (job.question.engine != simulator::EngineKind::automatic)
+    text += fmt::format("engine: {}, for all schedules (--engine)\n", name(job.question.engine));
   if (!job.plan) text += partly_taken_text(job);
   return text;
 }

@@ -69,7 +69,7 @@ std::string curve_text(const job::Job& job, std::span<const job::PredictionTable
   std::string text =
       fmt::format("{} on {} ({}), batch {} per rank, {} precision: throughput and efficiency\n\n",
                   job.networks.front().work.name, job.cluster.name, job.cluster.device.name,
-                  job.batch_per_rank, name(job.precision));
+                  job.question.batch_per_rank, name(job.question.precision));
   text += points_text(job, tables, width, top);
   text += fmt::format(
       "\n* the most samples per second of its number of ranks; efficiency is against p0 = {} "
@@ -81,7 +81,8 @@ std::string curve_text(const job::Job& job, std::span<const job::PredictionTable
   text += time_budget_note(tables);
   text += library_note(tables);
   text += slower_note(top, tables.back().rows.size());
-  text += fmt::format("\nAll times are predicted (engine: {}). They rest on:\n", name(job.engine));
+  text += fmt::format("\nAll times are predicted (engine: {}). They rest on:\n",
+                      name(job.question.engine));
   text += fmt::format("  {:<18} {}\n", "compute", tables.front().rows.front().compute_source);
   return text + basis_text(job);
 }

@@ -2,7 +2,10 @@
 // cli/job. What is declared to write to must outlive the parse.
 #pragma once
 
+#include <cstddef>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 
 #include "cli/command_line.h"
 #include "cli/job/job.h"
@@ -10,59 +13,26 @@
 #include "cli/job/ranks.h"
 #include "cli/job/robust_tuning.h"
 #include "cli/job/schedule.h"
-#include "cli/job/stragglers.h"
 #include "cli/job/time_table.h"
 #include "cli/job/tuning.h"
 #include "cli/job/what_if.h"
 
 namespace paceline::cli {
 
-// What models of other systems take: --others, --cycle, --horovod, --partition, --credit,
-// --host-copies, --server-machines, --server-transport and --factors-every.
-void add_system_options(Command& command, job::JobOptions& options);
+// The option of a question's field, which is read into the question.
+Option& add_field(Command& command, simulator::Question& question, std::string_view name);
+void add_fields(Command& command, simulator::Question& question,
+                std::initializer_list<std::string_view> names);
+// The same for a command that has no question: the text as typed.
+void add_field_text(Command& command, std::string& text, std::string_view name);
 
 // The options of a job, without --ranks, which means different things in different commands.
-void add_job_options(Command& command, job::JobOptions& options);
-// Those of them that mean the same where a command compares clusters and batches: all but --model,
-// --cluster, --placement, --nic, --batch, --accumulate and --strategy.
-void add_prediction_options(Command& command, job::JobOptions& options);
-
-// Declares --sequence.
-void add_sequence_option(Command& command, std::string& sequence);
-
-void add_placement_option(Command& command, std::string& placement);
-void add_engine_option(Command& command, std::string& engine);
-// --nccl, the version of NCCL's tables.
-void add_nccl_option(Command& command, std::string& version);
-void add_profile_option(Command& command, std::string& profile);
-
-// What a command takes where a threshold is not given, in the words of its help.
-struct ThresholdDefaults {
-  const char* theta;
-  const char* eta;
-  const char* group;
-  const char* segments;
-  const char* servers;
-};
-
-// --theta, --eta, --group, --segments, --rings, --servers and --streams.
-void add_threshold_options(Command& command, job::ThresholdOptions& options,
-                           const ThresholdDefaults& defaults);
-
-// Declares --ignore-memory.
-void add_memory_option(Command& command, bool& ignore_memory);
-
-// Declares --what-if of a prediction.
-void add_what_if_option(Command& command, std::string& what_if);
-// Declares --plan, on a command whose ranks are one number.
-void add_plan_option(Command& command, std::string& plan);
-// Declares --baseline.
-void add_baseline_option(Command& command, std::string& baseline);
-
-// --spread and --slow-rank.
-void add_rank_options(Command& command, job::StragglerOptions& options);
-// These, --slow-node, --backup, --iterations and --seed.
-void add_straggler_options(Command& command, job::StragglerOptions& options);
+void add_job_options(Command& command, simulator::Question& question);
+// Those of them that mean the same where a command compares clusters and batches: all but those of
+// simulator::job_group.
+void add_prediction_options(Command& command, simulator::Question& question);
+// --spread, --slow-rank, --slow-node, --backup, --iterations and --seed.
+void add_straggler_options(Command& command, simulator::Question& question);
 
 // --ranks, --group, --segments, --rings and --servers of one schedule.
 void add_schedule_options(Command& command, job::ScheduleOptions& options);

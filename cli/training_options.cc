@@ -39,22 +39,23 @@ void add_recipe_options(Command& command, job::TrainingOptions& options) {
       .value("bf16|fp16");
 }
 
-void add_plan_options(Command& command, job::TrainingOptions& options) {
-  command
-      .add_option("--wire", options.wire,
-                  "Number type of gradients in an all-reduce; by default fp16 for mixed precision, "
-                  "else fp32")
-      .value("fp32|fp16|bf16");
-  command.add_option("--strategy", options.strategy, "How gradients travel (paceline show catalog)")
+void add_plan_options(Command& command, simulator::Question& travel) {
+  add_field(command, travel, "wire")
+      .explained(
+          "Number type of gradients in an all-reduce; by default fp16 for mixed precision, "
+          "else fp32");
+  add_field(command, travel, "strategy")
+      .explained("How gradients travel (paceline show catalog)")
       .value("NAME (fused-ring)");
-  add_threshold_options(command, options.thresholds,
-                        {.theta = "4 MiB",
-                         .eta = "the strategy's",
-                         .group = "the ranks of a node",
-                         .segments = "the algorithm's",
-                         .servers = "1"});
-  add_plan_option(command, options.plan);
-  command.add_option("--overlap", options.overlap, "When buckets travel, and what an update uses")
+  add_field(command, travel, "theta").value("SIZE (4 MiB)");
+  add_field(command, travel, "eta").value("SIZE (the strategy's)");
+  add_field(command, travel, "group").value("K (the ranks of a node)");
+  add_field(command, travel, "segments").value("S (the algorithm's)");
+  add_field(command, travel, "rings");
+  add_field(command, travel, "servers").value("S (1)");
+  add_fields(command, travel, {"streams", "plan"});
+  add_field(command, travel, "overlap")
+      .explained("When buckets travel, and what an update uses")
       .value("wait-free|none|double-buffered");
 }
 
@@ -71,7 +72,7 @@ void add_training_options(Command& command, job::TrainingOptions& options) {
           "Images: fashion-mnist, synthetic, or a folder in ImageNet's layout or of TFRecord files")
       .value("NAME|FOLDER");
   add_recipe_options(command, options);
-  add_plan_options(command, options);
+  add_plan_options(command, options.travel);
   command
       .add_option("--device", options.device,
                   "What computes: the CPU, a GPU for each rank, or GPU number N for all ranks")

@@ -49,10 +49,11 @@ std::string kept_text(const job::Tuning& tuning) {
 std::string summary_text(const job::Tuning& tuning) {
   const simulator::TunedPlan& tuned = tuning.tuned;
   const std::size_t buckets = tuned.plan.buckets.size();
-  std::string text = fmt::format(
-      "{} on {}: {} ranks, batch {} per rank, {} precision, {} on the wire\n\n",
-      tuning.table.network.work.name, tuning.table.job.cluster.name, tuning.table.ranks,
-      tuning.table.job.batch_per_rank, name(tuning.table.job.precision), name(tuned.plan.wire));
+  std::string text =
+      fmt::format("{} on {}: {} ranks, batch {} per rank, {} precision, {} on the wire\n\n",
+                  tuning.table.network.work.name, tuning.table.job.cluster.name, tuning.table.ranks,
+                  tuning.table.job.question.batch_per_rank,
+                  name(tuning.table.job.question.precision), name(tuned.plan.wire));
   text += fmt::format("the best plan: iteration {} ({} to {}, predicted), {} bucket{}{}\n",
                       to_text(tuned.period), to_text(tuning.iteration.low),
                       to_text(tuning.iteration.high), buckets, buckets == 1 ? "" : "s",

@@ -91,7 +91,7 @@ std::string_view name(BasisUnit unit) {
 
 const models::Effects* effects_of(const Job& job) {
   return simulator::effects_of(job.cluster, job.profile ? &*job.profile : nullptr,
-                               job.compute_is_exact);
+                               job.question.compute_is_exact);
 }
 
 std::vector<BasisLine> basis_of(const Job& job) {
@@ -99,11 +99,11 @@ std::vector<BasisLine> basis_of(const Job& job) {
   const models::Profile none;
   const models::Profile& profile = job.profile ? *job.profile : none;
   std::vector<BasisLine> lines;
-  if (!job.what_if.empty())
+  if (!job.question.what_if.empty())
     lines.push_back(
         {.what = "what if",
          .text = fmt::format("{}: the figures of links and devices below have it in them",
-                             job.what_if)});
+                             job.question.what_if)});
   if (cluster.platform != nullptr) {
     lines.push_back(
         {.what = "platform",
@@ -121,7 +121,8 @@ std::vector<BasisLine> basis_of(const Job& job) {
   lines.push_back(
       line("memory bandwidth", cluster.device.memory_bandwidth, BasisUnit::bytes_per_second));
   lines.push_back(line("memory efficiency", cluster.device.memory_efficiency, BasisUnit::number));
-  const int streams = job.plan ? job.plan->plan.streams : job.thresholds.streams.value_or(1);
+  const int streams =
+      job.plan ? job.plan->plan.streams : job.question.thresholds.streams.value_or(1);
   if (streams > 1)
     lines.push_back(line("latency not hidden", simulator::unhidden_latency(), BasisUnit::share));
   if (const models::Effects* effects = effects_of(job)) add_effects(lines, *effects);

@@ -49,20 +49,26 @@ struct Refusal {
 
 // What all points of a cluster share.
 struct ClusterSetting {
-  JobOptions options;      // with the cluster and its NIC
-  TrainingRunOptions run;  // with its price
+  simulator::Question question;  // with the cluster and its NIC
+  TrainingRunOptions run;        // with its price
   int nodes = 1;
   int ranks_per_node = 1;
   int most_ranks = 1;
   int baseline_ranks = 1;
 };
 
+simulator::Question with_batch(simulator::Question question, const RankBatch& batch) {
+  question.batch_per_rank = batch.batch;
+  question.accumulate = batch.accumulate;
+  return question;
+}
+
 const simulator::StrategyPrediction& phase_of(const CostTable& table, std::size_t phase) {
   return *table.rows.front().phases[phase];
 }
 
 bool fits(const CostTable& table) {
-  if (table.job(0).compute_is_exact) return true;
+  if (table.job(0).question.compute_is_exact) return true;
   const auto& phases = table.rows.front().phases;
   return std::all_of(phases.begin(), phases.end(), [](const auto* phase) { return phase->fits; });
 }
@@ -85,8 +91,8 @@ Figure<double> efficiency_of(const CostTable& table, std::size_t phase) {
   if (row.baseline_ranks == table.ranks) return figure;
   Job job = table.job(phase);
   // The baseline has the planner's thresholds, whatever was named.
-  job.thresholds = {};
-  job.baseline_ranks = row.baseline_ranks;
+  job.question.thresholds = {};
+  job.question.baseline_ranks = row.baseline_ranks;
   const PredictionTable baseline = predict_table(job, job.networks.front(), row.baseline_ranks);
   const simulator::StrategyPrediction& against = baseline.rows.front();
   if (row.spread.factors.empty() || against.spread.factors.empty()) {
@@ -99,7 +105,7 @@ Figure<double> efficiency_of(const CostTable& table, std::size_t phase) {
     return figure;
   }
   const models::Effects* effects = simulator::effects_of(
-      job.cluster, job.profile ? &*job.profile : nullptr, job.compute_is_exact);
+      job.cluster, job.profile ? &*job.profile : nullptr, job.question.compute_is_exact);
   const double doublings = std::log2(static_cast<double>(table.ranks) / row.baseline_ranks);
   const double exposed = std::hypot(row.spread.exposed, against.spread.exposed);
   const simulator::IntervalFactors times = simulator::ratio_interval(
@@ -146,13 +152,13 @@ class Planner {
       : options_(options),
         batches_(parse_batches(options)),
         // SimGrid times schedules in a child process, for which no other thread may be at work.
-        threads_(options.job.engine == "simgrid" ? 1 : threads),
+        threads_(options.common.engine == simulator::EngineKind::simgrid ? 1 : threads),
         observer_(observer) {}
 
   Capacity plan() {
     capacity_.demand = parse_demand(options_);
     capacity_.global_batch = batches_.global;
-    capacity_.clusters = parse_clusters(options_.job);
+    capacity_.clusters = parse_clusters(options_);
     load_clusters();
     find_points();
     predict();
@@ -167,14 +173,12 @@ class Planner {
     const NodePrices prices(options_.run.node_price, capacity_.clusters);
     std::set<std::string> devices;
     for (const NamedCluster& named : capacity_.clusters) {
-      ClusterSetting setting{.options = options_.job, .run = options_.run};
-      setting.options.cluster = named.cluster;
-      setting.options.nic = named.nic;
-      setting.options.batch = std::to_string(batches_.any().batch);
-      setting.options.accumulate = std::to_string(batches_.any().accumulate);
-      setting.options.ranks.clear();
+      ClusterSetting setting{.question = with_batch(options_.common, batches_.any()),
+                             .run = options_.run};
+      setting.question.cluster = named.cluster;
+      setting.question.nic = named.nic;
       setting.run.node_price = prices.of(named);
-      Job job = load_job(setting.options);
+      Job job = load_job(setting.question);
       if (job.networks.size() != 1)
         throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()),
                          "a training run is of one");
@@ -185,8 +189,8 @@ class Planner {
       setting.nodes = job.cluster.nodes;
       settings_.push_back(std::move(setting));
     }
-    const StatedComputeOptions& compute = options_.job.compute;
-    const bool is_stated = !compute.throughput.empty() || !compute.node_throughput.empty();
+    const simulator::StatedCompute& compute = options_.common.compute;
+    const bool is_stated = !compute.throughput.empty() || compute.node_throughput.has_value();
     if (is_stated && devices.size() > 1)
       throw InputError(
           {compute.throughput.empty() ? "--node-throughput" : "--throughput"},
@@ -217,37 +221,34 @@ class Planner {
                        fmt::format("at most {}", most_candidates));
   }
 
-  // The job of a point as `paceline cost` would be given it.
-  [[nodiscard]] JobOptions options_at(const Point& point, const RankBatch& batch) const {
-    JobOptions options = settings_[point.cluster].options;
-    options.ranks = std::to_string(point.ranks);
-    options.batch = std::to_string(batch.batch);
-    options.accumulate = std::to_string(batch.accumulate);
-    return options;
+  [[nodiscard]] simulator::Question question_at(const Point& point, const RankBatch& batch) const {
+    return with_batch(settings_[point.cluster].question, batch);
   }
 
-  [[nodiscard]] CostTable cost(const Point& point, const JobOptions& options,
+  [[nodiscard]] CostTable cost(const Point& point, simulator::Question question,
                                const std::function<void(Job&)>& adjust = {},
                                bool only_best = true) const {
     const ClusterSetting& setting = settings_[point.cluster];
-    return cost_table(options, setting.run,
+    question.ranks = std::to_string(point.ranks);
+    return cost_table(question, setting.run,
                       {.adjust =
                            [&](Job& job) {
                              // One baseline for all ranks of a cluster, which all of them reach.
-                             job.baseline_ranks = std::min(setting.baseline_ranks, point.ranks);
-                             if (setting.options.strategies.empty()) {
+                             job.question.baseline_ranks =
+                                 std::min(setting.baseline_ranks, point.ranks);
+                             if (question.strategies.are_chosen_here()) {
                                std::erase_if(job.strategies, is_slow_to_follow);
                                job.without_servers.clear();  // these are slow, too
                              }
                              // A batch that does not fit is cut, and else refused, by predict().
-                             job.ignore_memory = true;
+                             job.question.ignore_memory = true;
                              if (adjust) adjust(job);
                            },
                        .only_best = only_best});
   }
 
   // What a point trains with: its batch, cut until it fits if that is asked for.
-  std::optional<CostTable> predict(const Point& point, JobOptions& options,
+  std::optional<CostTable> predict(const Point& point, simulator::Question& question,
                                    Refusal& refusal) const {
     const std::optional<RankBatch> whole = batches_.of(point.ranks);
     if (!whole) {
@@ -256,9 +257,9 @@ class Planner {
                  ""};
       return std::nullopt;
     }
-    options = options_at(point, *whole);
-    CostTable table = cost(point, options);
-    if (options_.job.ignore_memory || fits(table)) return table;
+    question = question_at(point, *whole);
+    CostTable table = cost(point, question);
+    if (options_.common.ignore_memory || fits(table)) return table;
     const models::Cluster& cluster = table.job(0).cluster;
     int largest = std::numeric_limits<int>::max();
     Bytes needed;
@@ -277,8 +278,8 @@ class Planner {
     if (!batches_.cuts() || largest == 0) return std::nullopt;
     const std::optional<RankBatch> cut = batches_.cut(*whole, largest);
     if (!cut) return std::nullopt;
-    options = options_at(point, *cut);
-    CostTable in_parts = cost(point, options);
+    question = question_at(point, *cut);
+    CostTable in_parts = cost(point, question);
     if (!fits(in_parts)) return std::nullopt;
     return in_parts;
   }
@@ -301,13 +302,13 @@ class Planner {
       const Point& point = points_[order[at]];
       Result& result = results[order[at]];
       try {
-        JobOptions options;
-        auto table = predict(point, options, result.refusal);
+        simulator::Question question;
+        auto table = predict(point, question, result.refusal);
         if (table) {
           simulator::Outcome outcome = outcome_of(*table);
           const int nodes = table->rows.front().expenses.nodes;
           result.candidate.emplace(CapacityCandidate{point.cluster, point.ranks, nodes,
-                                                     std::move(options), std::move(*table),
+                                                     std::move(question), std::move(*table),
                                                      std::move(outcome)});
         }
       } catch (const InputError& error) {
@@ -353,7 +354,7 @@ class Planner {
     std::vector<std::size_t> all(capacity_.candidates.size());
     std::iota(all.begin(), all.end(), std::size_t{0});
     for (const models::Strategy& strategy : models::strategy_catalogue())
-      if (options_.job.strategies.empty() && is_slow_to_follow(&strategy))
+      if (options_.common.strategies.are_chosen_here() && is_slow_to_follow(&strategy))
         capacity_.not_compared.push_back(
             {std::string(strategy.name), all, "it takes a second a candidate to follow",
              fmt::format("--strategy all or --strategy {} asks for it", strategy.name)});
@@ -461,9 +462,7 @@ class Planner {
                                    {falls.ranks / step, falls.outcome.efficiency.value}};
     const auto holds = [&](int steps) {
       // The batch of a rank is that of the last one that holds it.
-      JobOptions options = last.options;
-      options.ranks = std::to_string(steps * step);
-      const double efficiency = efficiency_of(cost({last.cluster, steps * step}, options));
+      const double efficiency = efficiency_of(cost({last.cluster, steps * step}, last.question));
       known[steps] = efficiency;
       return efficiency >= wanted;
     };
@@ -490,7 +489,7 @@ class Planner {
     const Point point{largest.cluster, largest.ranks};
     const auto at = [&](double factor) {
       return efficiency_of(
-          cost(point, largest.options, [&](Job& faster) { speed_up_nic(faster, factor); }));
+          cost(point, largest.question, [&](Job& faster) { speed_up_nic(faster, factor); }));
     };
     const bool has_enough = largest.outcome.efficiency.value >= wanted;
     double low = has_enough ? 1 / farthest_factor : 1;
@@ -557,7 +556,7 @@ class Planner {
       narrowing.group = simulator::figure_groups[at].first;
       std::size_t phase_job = 0;
       const CostTable known = cost(
-          {answer.cluster, answer.ranks}, answer.options,
+          {answer.cluster, answer.ranks}, answer.question,
           [&](Job& job) {
             const Job& stated = answer.cost.jobs[phase_job++];
             job.strategies = stated.strategies;

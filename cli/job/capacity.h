@@ -21,8 +21,8 @@ struct CapacityCandidate {
   std::size_t cluster = 0;  // index in Capacity::clusters
   int ranks = 1;
   int nodes = 1;
-  JobOptions options;  // with which `paceline cost` makes the same table
-  CostTable cost;      // of one row
+  simulator::Question question;  // with which `paceline cost` makes the same table
+  CostTable cost;                // of one row
   simulator::Outcome outcome;
 
   [[nodiscard]] const CostRow& row() const { return cost.rows.front(); }

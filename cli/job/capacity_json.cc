@@ -38,9 +38,9 @@ Json phases_json(const CapacityCandidate& candidate) {
   const CostRow& row = candidate.row();
   for (std::size_t i = 0; i < row.phases.size(); ++i) {
     const Job& job = candidate.cost.job(i);
-    Json phase = {{"batch_per_rank", job.batch_per_rank},
-                  {"accumulate", job.accumulate},
-                  {"precision", name(job.precision)},
+    Json phase = {{"batch_per_rank", job.question.batch_per_rank},
+                  {"accumulate", job.question.accumulate},
+                  {"precision", name(job.question.precision)},
                   {"wire_type", name(row.phases[i]->plan.wire)},
                   {"efficiency", row.phases[i]->efficiency},
                   {"memory_bytes", row.phases[i]->memory.total().value()},
@@ -62,8 +62,8 @@ Json candidate_json(const Capacity& capacity, std::size_t index) {
                {"device", candidate.job().cluster.device.name},
                {"ranks", candidate.ranks},
                {"nodes", candidate.nodes},
-               {"batch_per_rank", candidate.job().batch_per_rank},
-               {"accumulate", candidate.job().accumulate},
+               {"batch_per_rank", candidate.job().question.batch_per_rank},
+               {"accumulate", candidate.job().question.accumulate},
                {"strategy", row.name},
                {"by_library_model", row.by_library_model},
                {"on_front", is_on_front(capacity, index)}};
@@ -134,7 +134,7 @@ std::string to_json(const Capacity& capacity) {
   Json json = {
       {"schema", "paceline.capacity/1"},
       {"model", job.networks.front().work.name},
-      {"precision", name(job.precision)},
+      {"precision", name(job.question.precision)},
       {"global_batch", capacity.global_batch ? Json(*capacity.global_batch) : Json(nullptr)}};
   json["asked"] = {{"within_s", or_null(demand.within)},
                    {"budget_usd", or_null(demand.budget)},
@@ -183,9 +183,10 @@ std::string to_csv(const Capacity& capacity) {
     text += fmt::format(
         "{},{},{},{},{},{},{},{},{},{},{},{:d},{:d},predicted\n", in_csv(capacity.label(candidate)),
         in_csv(candidate.job().cluster.device.name), candidate.ranks, candidate.nodes,
-        candidate.job().batch_per_rank, candidate.job().accumulate, in_csv(row.name),
-        cells(&row.time.total), cells(row.expenses.cost), cells(row.expenses.energy),
-        cells(&candidate.outcome.efficiency), is_on_front(capacity, i), capacity.answer == i);
+        candidate.job().question.batch_per_rank, candidate.job().question.accumulate,
+        in_csv(row.name), cells(&row.time.total), cells(row.expenses.cost),
+        cells(row.expenses.energy), cells(&candidate.outcome.efficiency), is_on_front(capacity, i),
+        capacity.answer == i);
   }
   return text;
 }

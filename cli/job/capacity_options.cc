@@ -109,9 +109,8 @@ std::string Batches::described() const {
 }
 
 Batches parse_batches(const CapacityOptions& options) {
-  const JobOptions& job = options.job;
   const bool has_phases = !options.run.phases.empty();
-  const bool cuts = job.accumulate == "auto";
+  const bool cuts = options.accumulate == "auto";
   for (const auto& [option, is_given] :
        {std::pair{"--global-batch", !options.global_batch.empty()}, {"--accumulate", cuts}}) {
     if (is_given && has_phases)
@@ -121,13 +120,14 @@ Batches parse_batches(const CapacityOptions& options) {
   }
   Batches batches;
   if (!cuts)
-    batches.accumulate_ = optional_count("--accumulate", job.accumulate, most_parts).value_or(1);
+    batches.accumulate_ =
+        optional_count("--accumulate", options.accumulate, most_parts).value_or(1);
   if (options.global_batch.empty()) {
     batches.batch_per_rank_ =
-        optional_count("--batch", job.batch, most_batch).value_or(batches.batch_per_rank_);
+        optional_count("--batch", options.batch, most_batch).value_or(batches.batch_per_rank_);
     return batches;
   }
-  if (!job.batch.empty())
+  if (!options.batch.empty())
     throw InputError({"--global-batch"}, "there is --batch, too", "leave one of the two out");
   batches.global = optional_count("--global-batch", options.global_batch, most_global_batch);
   return batches;
@@ -160,17 +160,17 @@ simulator::Demand parse_demand(const CapacityOptions& options) {
   return demand;
 }
 
-std::vector<NamedCluster> parse_clusters(const JobOptions& options) {
-  require_option(options.cluster, "--cluster", "aws-p3-16xlarge,sony-abci");
+std::vector<NamedCluster> parse_clusters(const CapacityOptions& options) {
+  require_option(options.clusters, "--cluster", "aws-p3-16xlarge,sony-abci");
   std::vector<std::string> nics = {""};
-  if (!options.nic.empty()) {
-    nics = parsing_option("--nic", [&] { return comma_list(options.nic); });
+  if (!options.nics.empty()) {
+    nics = parsing_option("--nic", [&] { return comma_list(options.nics); });
     for (std::string& nic : nics) {
       if (nic == "own") nic.clear();
     }
   }
   const std::vector<std::string> clusters =
-      parsing_option("--cluster", [&] { return comma_list(options.cluster); });
+      parsing_option("--cluster", [&] { return comma_list(options.clusters); });
   refuse_twice("--cluster", clusters);
   refuse_twice("--nic", nics);
   std::vector<NamedCluster> all;
@@ -182,7 +182,7 @@ std::vector<NamedCluster> parse_clusters(const JobOptions& options) {
 
 std::vector<int> ranks_of_candidates(const CapacityOptions& options, int nodes,
                                      int ranks_per_node) {
-  const std::string& ranks = options.job.ranks;
+  const std::string& ranks = options.ranks;
   if (!ranks.empty() && !options.nodes.empty())
     throw InputError({"--nodes"}, "there is --ranks, too", "leave one of the two out");
   std::vector<int> numbers;

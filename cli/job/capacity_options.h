@@ -15,16 +15,18 @@ namespace paceline::job {
 
 // As typed; an empty text is an option that is not given.
 struct CapacityOptions {
-  // `cluster` and `nic` are lists by commas; "own" is the cluster's own NIC. `ranks` is a list or a
-  // range. `batch` may be empty, which is 64. `accumulate` may be "auto": the fewest batches that fit
-  // into memory.
-  JobOptions job;
-  TrainingRunOptions run;    // node_price may be "CLUSTER=PRICE,..."
-  std::string nodes;         // in place of `ranks`
-  std::string global_batch;  // of all ranks, in place of `batch`
-  std::string within;        // "12h"
-  std::string budget;        // "500 USD", "500"
-  std::string efficiency;    // "0.9", "90 %"
+  simulator::Question common;  // what all candidates share
+  TrainingRunOptions run;      // node_price may be "CLUSTER=PRICE,..."
+  std::string clusters;        // by commas
+  std::string nics;            // by commas; "own" is the cluster's own
+  std::string ranks;           // a list or a range
+  std::string nodes;           // likewise, in place of `ranks`
+  std::string batch;           // empty: 64
+  std::string accumulate;      // "auto": the fewest batches that fit into memory
+  std::string global_batch;    // of all ranks, in place of `batch`
+  std::string within;          // "12h"
+  std::string budget;          // "500 USD", "500"
+  std::string efficiency;      // "0.9", "90 %"
   bool cautious = false;
 };
 
@@ -73,7 +75,7 @@ class Batches {
 [[nodiscard]] Batches parse_batches(const CapacityOptions& options);
 [[nodiscard]] simulator::Demand parse_demand(const CapacityOptions& options);
 // The clusters of --cluster, each with the NICs of --nic.
-[[nodiscard]] std::vector<NamedCluster> parse_clusters(const JobOptions& options);
+[[nodiscard]] std::vector<NamedCluster> parse_clusters(const CapacityOptions& options);
 // The numbers of ranks, ascending, on a cluster of so many nodes: those of --ranks, or those of full
 // nodes that --nodes says. By default 1, 2, 3, 4, 6, 8, 12, ... nodes, up to all of them or to 1,024
 // ranks.

@@ -36,12 +36,15 @@ Json phases_json(const CostTable& table) {
   for (std::size_t i = 0; i < table.run.phases.size(); ++i) {
     const Job& job = table.job(i);
     const simulator::PhaseTime& time = table.rows.front().time.phases[i];
-    Json phase = {
-        {"name", table.run.phases[i].name},     {"length", length_json(table.run.phases[i].length)},
-        {"batch_per_rank", job.batch_per_rank}, {"accumulate", job.accumulate},
-        {"precision", name(job.precision)},     {"samples", time.samples},
-        {"iterations", time.iterations},        {"evaluations", time.evaluations},
-        {"checkpoints", time.checkpoints}};
+    Json phase = {{"name", table.run.phases[i].name},
+                  {"length", length_json(table.run.phases[i].length)},
+                  {"batch_per_rank", job.question.batch_per_rank},
+                  {"accumulate", job.question.accumulate},
+                  {"precision", name(job.question.precision)},
+                  {"samples", time.samples},
+                  {"iterations", time.iterations},
+                  {"evaluations", time.evaluations},
+                  {"checkpoints", time.checkpoints}};
     if (job.networks.front().work.sequence > 0)
       phase["sequence"] = job.networks.front().work.sequence;
     phases.push_back(std::move(phase));

@@ -30,28 +30,33 @@ std::vector<PhaseOption> options_of(const models::Phase& phase) {
           {"--throughput", phase.throughput.has_value()}};
 }
 
-JobOptions options_of(const JobOptions& common, const models::Phase& phase) {
-  JobOptions options = common;
-  if (phase.batch) options.batch = std::to_string(*phase.batch);
-  if (phase.sequence) options.sequence = std::to_string(*phase.sequence);
-  if (phase.accumulate) options.accumulate = std::to_string(*phase.accumulate);
-  if (phase.precision) options.precision = name(*phase.precision);
-  if (phase.throughput) options.compute.throughput = fmt::format("{}", phase.throughput->value());
-  return options;
+simulator::Question question_of(const simulator::Question& common, const models::Phase& phase) {
+  simulator::Question question = common;
+  if (phase.batch) question.batch_per_rank = *phase.batch;
+  if (phase.sequence) question.sequence = *phase.sequence;
+  if (phase.accumulate) question.accumulate = *phase.accumulate;
+  if (phase.precision) question.precision = *phase.precision;
+  if (phase.throughput) question.compute.throughput = {{*phase.throughput}};
+  return question;
 }
 
-bool are_same(const JobOptions& a, const JobOptions& b) {
-  return a.batch == b.batch && a.sequence == b.sequence && a.accumulate == b.accumulate &&
-         a.precision == b.precision && a.compute.throughput == b.compute.throughput;
+bool are_same(const simulator::Question& a, const simulator::Question& b) {
+  return a.batch_per_rank == b.batch_per_rank && a.sequence == b.sequence &&
+         a.accumulate == b.accumulate && a.precision == b.precision &&
+         a.compute.throughput == b.compute.throughput;
 }
 
 // A rate of the command line holds at one batch and one length of sequence.
-void check_stated_rates(const JobOptions& common, const models::TrainingRun& run) {
-  for (const auto& [option, text] :
-       {std::pair<const char*, const std::string&>{"--throughput", common.compute.throughput},
-        {"--node-throughput", common.compute.node_throughput}}) {
-    if (text.empty()) continue;
-    const bool names_batches = text.find('@') != std::string::npos;
+void check_stated_rates(const simulator::StatedCompute& stated, const models::TrainingRun& run) {
+  std::vector<simulator::StatedRate> of_node;
+  if (stated.node_throughput) of_node.push_back(*stated.node_throughput);
+  for (const auto& [option, rates] :
+       {std::pair<const char*, const std::vector<simulator::StatedRate>&>{"--throughput",
+                                                                          stated.throughput},
+        {"--node-throughput", of_node}}) {
+    if (rates.empty()) continue;
+    const bool names_batches = std::any_of(rates.begin(), rates.end(),
+                                           [](const auto& rate) { return rate.batch.has_value(); });
     for (const models::Phase& phase : run.phases) {
       const models::Phase& first = run.phases.front();
       if (phase.throughput)
@@ -79,12 +84,13 @@ InputError in_phase(const models::Phase& phase, const InputError& error) {
 
 class CostTabler {
  public:
-  CostTabler(const JobOptions& options, const TrainingRunOptions& run, const CostRequest& request)
-      : options_(options), run_options_(run), request_(request) {}
+  CostTabler(const simulator::Question& question, const TrainingRunOptions& run,
+             const CostRequest& request)
+      : question_(question), run_options_(run), request_(request) {}
 
   CostTable table() {
     table_.run = load_training_run(run_options_);
-    check_stated_rates(options_, table_.run);
+    check_stated_rates(question_.compute, table_.run);
     load_jobs();
     if (request_.only_best) {
       predict_best();
@@ -97,17 +103,17 @@ class CostTabler {
 
  private:
   void load_jobs() {
-    std::vector<JobOptions> known;
+    std::vector<simulator::Question> known;
     for (const models::Phase& phase : table_.run.phases) {
-      const JobOptions options = options_of(options_, phase);
+      const simulator::Question question = question_of(question_, phase);
       const auto same = std::find_if(known.begin(), known.end(),
-                                     [&](const auto& other) { return are_same(other, options); });
+                                     [&](const auto& other) { return are_same(other, question); });
       table_.table_of_phase.push_back(static_cast<std::size_t>(same - known.begin()));
       if (same != known.end()) continue;
-      known.push_back(options);
+      known.push_back(question);
       first_phase_.push_back(&phase);
       try {
-        table_.jobs.push_back(load_job(options));
+        table_.jobs.push_back(load_job(question));
       } catch (const InputError& error) {
         throw in_phase(phase, error);
       }
@@ -116,7 +122,7 @@ class CostTabler {
     if (first.networks.size() != 1)
       throw InputError({"--model"}, fmt::format("{} networks", first.networks.size()),
                        "a training run is of one");
-    table_.ranks = ranks_of(options_, first);
+    table_.ranks = ranks_of(first);
     for (Job& job : table_.jobs) {
       state_expenses(run_options_, job.cluster);
       if (request_.adjust) request_.adjust(job);
@@ -147,7 +153,8 @@ class CostTabler {
         const Job& job = table_.jobs[i];
         const simulator::StrategyRun run = predictors[i].run(strategy);
         periods.push_back(run.steady.period);
-        if (!job.compute_is_exact && !memory_need(job, job.networks.front(), run.plan).fits)
+        if (!job.question.compute_is_exact &&
+            !memory_need(job, job.networks.front(), run.plan).fits)
           made.fits = false;
       }
     } catch (const simulator::TooManyMessages& error) {
@@ -227,7 +234,7 @@ class CostTabler {
   [[nodiscard]] Seconds evaluation(const models::Phase& phase, const Job& job) const {
     if (!table_.run.evaluation) return Seconds{0};
     const models::Evaluation& asked = *table_.run.evaluation;
-    const int batch = asked.batch.value_or(phase.batch.value_or(job.batch_per_rank));
+    const int batch = asked.batch.value_or(phase.batch.value_or(job.question.batch_per_rank));
     const auto share = simulator::evaluation_share(asked.samples, table_.ranks, batch);
     simulator::Predictor predictor(
         job.request(job.networks.front(), table_.ranks, job.wires.front()));
@@ -277,10 +284,10 @@ class CostTabler {
     return table_.tables[table_.table_of_phase[phase]];
   }
   [[nodiscard]] static double samples_of_an_iteration(const Job& job, int ranks) {
-    return static_cast<double>(ranks) * job.batch_per_rank * job.accumulate;
+    return static_cast<double>(ranks) * job.question.batch_per_rank * job.question.accumulate;
   }
 
-  const JobOptions& options_;
+  const simulator::Question& question_;
   const TrainingRunOptions& run_options_;
   const CostRequest& request_;
   CostTable table_;
@@ -308,9 +315,9 @@ std::vector<std::size_t> CostTable::tied() const {
   return others;
 }
 
-CostTable cost_table(const JobOptions& options, const TrainingRunOptions& run,
+CostTable cost_table(const simulator::Question& question, const TrainingRunOptions& run,
                      const CostRequest& request) {
-  return CostTabler(options, run, request).table();
+  return CostTabler(question, run, request).table();
 }
 
 }  // namespace paceline::job

@@ -59,10 +59,10 @@ struct CostRequest {
   bool only_best = false;
 };
 
-// Predicts the run. `options` are those of all phases, but for what a phase says itself. Throws
+// Predicts the run. The question is that of all phases, except for what a phase says itself. Throws
 // InputError as load_job and predict_table do, and for what a phase says with its file and line.
-[[nodiscard]] CostTable cost_table(const JobOptions& options, const TrainingRunOptions& run,
-                                   const CostRequest& request = {});
+[[nodiscard]] CostTable cost_table(const simulator::Question& question,
+                                   const TrainingRunOptions& run, const CostRequest& request = {});
 
 // The JSON document of the table (schema paceline.cost/1; docs/formats.md).
 [[nodiscard]] std::string to_json(const CostTable& table);

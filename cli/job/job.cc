@@ -10,12 +10,12 @@
 #include "cli/job/option_values.h"
 #include "cli/job/plan_file.h"
 #include "cli/job/questions.h"
-#include "models/base/parse_units.h"
 #include "simulator/cost/device_factor.h"
 #include "simulator/cost/library_curve.h"
 #include "simulator/cost/link_factors.h"
 #include "simulator/cost/nccl_model.h"
 #include "simulator/planner/threshold_fields.h"
+#include "simulator/question/question_fields.h"
 
 namespace paceline::job {
 namespace {
@@ -33,38 +33,30 @@ bool is_by_default(const models::Strategy& strategy, const models::Cluster& clus
   return strategy.on_servers() == nullptr || !simulator::is_gpu(cluster.device);
 }
 
-// The strategies of --strategy. All of them are those that run on the cluster.
-std::vector<const models::Strategy*> load_strategies(const std::string& option,
+// The strategies that are asked for. All of them are those that run on the cluster.
+std::vector<const models::Strategy*> load_strategies(const simulator::AskedStrategies& asked,
                                                      const models::Cluster& cluster,
-                                                     const models::Profile* profile, bool others) {
-  std::vector<const models::Strategy*> chosen;
-  const auto add_others = [&] {
-    for (const models::Strategy& strategy : models::other_system_catalogue()) {
-      if (others && std::find(chosen.begin(), chosen.end(), &strategy) == chosen.end())
-        chosen.push_back(&strategy);
-    }
-  };
-  if (option.empty() || option == "all") {
+                                                     const models::Profile* profile) {
+  std::vector<const models::Strategy*> chosen = asked.named;
+  if (!asked.are_named()) {
     for (const models::Strategy& strategy : models::strategy_catalogue()) {
       if (is_timed_on(strategy, cluster, profile) &&
-          (option == "all" || is_by_default(strategy, cluster)))
+          (asked.all || is_by_default(strategy, cluster)))
         chosen.push_back(&strategy);
     }
-    add_others();
-    return chosen;
   }
-  for (const std::string& name : comma_list(option)) {
-    chosen.push_back(parsing_option("--strategy", [&] { return &models::strategy(name); }));
+  if (!asked.others) return chosen;
+  for (const models::Strategy& strategy : models::other_system_catalogue()) {
+    if (std::find(chosen.begin(), chosen.end(), &strategy) == chosen.end())
+      chosen.push_back(&strategy);
   }
-  add_others();
   return chosen;
 }
 
 // Puts other NICs in place of the cluster's. What a profile says of these is then not used.
-void take_nic(const std::string& option, Job& job) {
+void take_nic(const std::string& nic, Job& job) {
   parsing_option("--nic", [&] {
-    job.cluster = models::with_nic(std::move(job.cluster), parse_nic(option));
-    job.nic = option;
+    job.cluster = models::with_nic(std::move(job.cluster), parse_nic(nic));
     if (!job.profile) return;
     models::Profile& profile = *job.profile;
     if (profile.transport)
@@ -78,41 +70,72 @@ void take_nic(const std::string& option, Job& job) {
   });
 }
 
-void scale_gradients(const std::string& text, Job& job) {
-  job.gradient_scale =
-      parsing_option("--scale-gradients", [&] { return parse_number(text, 1e-9, 1); });
+void scale_gradients(double scale, Job& job) {
+  for (const models::Strategy* strategy : job.strategies) {
+    if (strategy->preconditions())
+      throw InputError({"--scale-gradients"},
+                       fmt::format("the factors of {} have no smaller size", strategy->name),
+                       "leave it out, or choose another strategy");
+  }
   for (LoadedNetwork& network : job.networks) {
     for (models::Gradient& gradient : network.work.gradients) {
-      gradient.elements = std::max<std::int64_t>(
-          1, std::llround(static_cast<double>(gradient.elements) * job.gradient_scale));
+      gradient.elements =
+          std::max<std::int64_t>(1, std::llround(static_cast<double>(gradient.elements) * scale));
     }
   }
 }
 
 // Changes the links and the devices of the cluster, and what the profile says of them.
 void take_what_if(const std::string& text, Job& job) {
-  const Question question = parse_better_parts(text);
+  const WhatIfQuestion question = parse_better_parts(text);
   const simulator::LinkFactors links{question.bandwidth, question.latency};
   const auto changed = [&](auto of) {
     return simulator::with_device(simulator::with_links(std::move(of), links), question.compute);
   };
   job.cluster = parsing_option("--what-if", [&] { return changed(std::move(job.cluster)); });
   if (job.profile) job.profile = changed(*std::move(job.profile));
-  job.what_if = text;
+}
+
+// The plan that is given, or that of --plan: its strategy and its wire type are the only ones.
+void take_plan(const GivenValues& given, Job& job) {
+  refuse_beside_plan(simulator::options_beside_plan(job.question));
+  job.plan = given.plan ? *given.plan : read_plan(job.question.plan);
+  job.plan_file = given.plan ? "plan" : job.question.plan;
+  job.wires = {job.plan->plan.wire};
+  job.strategies = parsing_option("--strategy", [&]() -> std::vector<const models::Strategy*> {
+    return {&models::strategy(job.plan->plan.strategy)};
+  });
+  job.names_strategies = true;
+}
+
+// The strategies and wire types of the question.
+void take_strategies(bool is_added_to, Job& job) {
+  const simulator::AskedStrategies& asked = job.question.strategies;
+  job.wires = job.question.wires;
+  if (job.wires.empty()) job.wires = {models::default_wire(job.question.precision)};
+  job.names_strategies = asked.are_named();
+  job.strategies = load_strategies(asked, job.cluster, job.profile ? &*job.profile : nullptr);
+  if (asked.are_chosen_here())
+    for (const models::Strategy& strategy : models::strategy_catalogue())
+      if (!is_by_default(strategy, job.cluster)) job.without_servers.push_back(&strategy);
+  if (is_added_to && asked.others && !job.names_strategies)
+    throw InputError({"--others"}, "the models of other systems are compared in any case",
+                     "leave it out");
+  simulator::check_together(job.question.thresholds);
+  if (!is_added_to) check_taken(job.question.thresholds, job.strategies);
 }
 
 }  // namespace
 
-std::vector<GivenPath> given_paths(const JobOptions& job,
+std::vector<GivenPath> given_paths(const simulator::Question& question,
                                    const std::vector<OutputOption>& outputs) {
   std::vector<GivenPath> paths;
   for (const auto& [option, path, kind] : outputs) paths.push_back(output_path(option, path, kind));
-  paths.insert(paths.end(), {{"--cluster", job.cluster, PathUse::name_or_input},
-                             {"--placement", job.placement, PathUse::name_or_input},
-                             {"--profile", job.profile, PathUse::name_or_input},
-                             {"--plan", job.plan, PathUse::input}});
-  if (job.model.empty()) return paths;
-  for (const std::string& model : parsing_option("--model", [&] { return comma_list(job.model); }))
+  paths.insert(paths.end(), {{"--cluster", question.cluster, PathUse::name_or_input},
+                             {"--placement", question.placement, PathUse::name_or_input},
+                             {"--profile", question.profile, PathUse::name_or_input},
+                             {"--plan", question.plan, PathUse::input}});
+  for (const std::string& model : question.networks)
     paths.push_back({"--model", model, PathUse::name_or_input});
   return paths;
 }
@@ -121,134 +144,67 @@ bool is_timed(const models::Strategy& strategy, const Job& job) {
   return is_timed_on(strategy, job.cluster, job.profile ? &*job.profile : nullptr);
 }
 
-int ranks_of(const JobOptions& options, const Job& job) {
-  if (!options.ranks.empty()) return parse_ranks(options.ranks, job.cluster);
+int ranks_of(const Job& job) {
+  if (!job.question.ranks.empty()) return parse_ranks(job.question.ranks, job.cluster);
   if (job.plan) return parse_ranks(std::to_string(job.plan->plan.ranks), job.cluster);
   throw InputError("--ranks is missing", fmt::format("give 1 to {}, as in --ranks {}",
                                                      job.cluster.ranks(), job.cluster.ranks()));
 }
 
-Job load_job(const JobOptions& options, const GivenValues& given) {
+Job load_job(const simulator::Question& question, const LoadRequest& request) {
+  const GivenValues& given = request.given;
   Job job;
+  job.question = question;
   if (given.network) {
-    job.networks.push_back(load_network(*given.network, options.sequence));
+    job.networks.push_back(load_network(*given.network, question.sequence));
   } else {
-    require_option(options.model, "--model", "resnet50");
-    for (const std::string& name :
-         parsing_option("--model", [&] { return comma_list(options.model); })) {
-      job.networks.push_back(load_network(name, options.sequence));
-    }
+    require_option(question.networks.empty() ? "" : question.networks.front(), "--model",
+                   "resnet50");
+    for (const std::string& name : question.networks)
+      job.networks.push_back(load_network(name, question.sequence));
   }
-  if (!given.cluster) require_option(options.cluster, "--cluster", "jizhi-p40");
+  if (!given.cluster) require_option(question.cluster, "--cluster", "jizhi-p40");
   job.cluster =
-      placed(given.cluster ? *given.cluster : load_cluster(options.cluster), options.placement);
-  job.profile = given.profile ? given.profile : load_profile(options.profile, job.cluster);
-  if (!options.nic.empty()) take_nic(options.nic, job);
-  job.batch_per_rank = static_cast<int>(
-      parsing_option("--batch", [&] { return parse_count(options.batch, 1, 1 << 20); }));
-  job.accumulate = optional_count("--accumulate", options.accumulate, simulator::most_accumulated)
-                       .value_or(job.accumulate);
-  job.precision =
-      parsing_option("--precision", [&] { return models::precision_from_name(options.precision); });
-  if (given.plan || !options.plan.empty()) {
-    refuse_beside_plan({{"--strategy", options.strategies},
-                        {"--wire", options.wire},
-                        {"--others", options.others ? "given" : ""},
-                        {"--server-placement", options.server_placement},
-                        {"--overlap", options.overlap}},
-                       options.thresholds);
-    job.plan = given.plan ? *given.plan : read_plan(options.plan);
-    job.plan_file = given.plan ? "plan" : options.plan;
-    job.wires = {job.plan->plan.wire};
-  } else if (options.wire.empty()) {
-    job.wires = {models::default_wire(job.precision)};
+      placed(given.cluster ? *given.cluster : load_cluster(question.cluster), question.placement);
+  job.profile = given.profile ? given.profile : load_profile(question.profile, job.cluster);
+  if (!question.nic.empty()) take_nic(question.nic, job);
+  if (given.plan || !question.plan.empty()) {
+    take_plan(given, job);
   } else {
-    parsing_option("--wire", [&] {
-      for (const std::string& name : comma_list(options.wire))
-        job.wires.push_back(models::wire_type_from_name(name));
-    });
+    take_strategies(request.is_added_to, job);
   }
-  job.names_strategies = job.plan || (!options.strategies.empty() && options.strategies != "all");
-  job.strategies =
-      load_strategies(job.plan ? job.plan->plan.strategy : options.strategies, job.cluster,
-                      job.profile ? &*job.profile : nullptr, options.others);
-  if (options.strategies.empty() && !job.plan)
-    for (const models::Strategy& strategy : models::strategy_catalogue())
-      if (!is_by_default(strategy, job.cluster)) job.without_servers.push_back(&strategy);
-  if (options.is_added_to && options.others && !job.names_strategies)
-    throw InputError({"--others"}, "the models of other systems are compared in any case",
-                     "leave it out");
-  job.thresholds = parse_thresholds(options.thresholds);
-  if (!options.server_placement.empty())
-    read_threshold(*simulator::threshold_field("server-placement"), options.server_placement,
-                   job.thresholds);
-  if (!job.plan && !options.is_added_to) check_taken(job.thresholds, job.strategies);
-  if (!options.overlap.empty())
-    job.overlap =
-        parsing_option("--overlap", [&] { return models::overlap_from_name(options.overlap); });
-  job.baseline_ranks = optional_count("--baseline", options.baseline, models::max_ranks);
-  job.compute_is_exact = options.compute_is_exact;
-  job.ignore_memory = options.ignore_memory;
-  if (!options.gradient_scale.empty()) {
-    for (const models::Strategy* strategy : job.strategies) {
-      if (strategy->preconditions())
-        throw InputError({"--scale-gradients"},
-                         fmt::format("the factors of {} have no smaller size", strategy->name),
-                         "leave it out, or choose another strategy");
-    }
-    scale_gradients(options.gradient_scale, job);
-  }
-  job.engine =
-      parsing_option("--engine", [&] { return simulator::engine_from_name(options.engine); });
-  if (!options.nccl.empty())
-    parsing_option("--nccl", [&] { return simulator::nccl_tables(options.nccl); });
-  job.nccl_version = options.nccl;
+  if (question.gradient_scale != 1) scale_gradients(question.gradient_scale, job);
   // The strategy that a job trained with is the one that is named, or else what frameworks do.
   const bool names_one = job.names_strategies && job.strategies.size() == 1;
   state_compute(
-      options.compute,
+      question.compute,
       {.networks = job.networks,
        .cluster = job.cluster,
-       .precision = job.precision,
-       .batch_per_rank = job.batch_per_rank,
+       .precision = question.precision,
+       .batch_per_rank = question.batch_per_rank,
        .strategy = names_one ? *job.strategies.front() : models::strategy("fused-ring"),
        .request = [&job](const LoadedNetwork& network,
                          int ranks) { return job.request(network, ranks, job.wires.front()); }},
       job.profile);
   // Throughputs of several ranks were measured on the cluster as it is, and are solved for before.
-  if (!options.what_if.empty()) take_what_if(options.what_if, job);
-  return job;
-}
-
-Job load_job(const JobOptions& options, const StragglerOptions& stragglers,
-             const GivenValues& given) {
-  Job job = load_job(options, given);
-  const int ranks = ranks_of(options, job);
-  job.stragglers = load_stragglers(stragglers, ranks);
-  slow_nodes(job.cluster, stragglers, ranks);
+  if (!question.what_if.empty()) take_what_if(question.what_if, job);
+  if (request.is_of_one_size) {
+    const int ranks = ranks_of(job);
+    job.stragglers = load_stragglers(question.stragglers, ranks);
+    slow_nodes(job.cluster, question.stragglers, ranks);
+  }
   return job;
 }
 
 simulator::PredictionRequest Job::request(const LoadedNetwork& network, int ranks,
                                           models::WireType wire) const {
-  return {.network = network.work,
-          .cluster = cluster,
-          .profile = profile ? &*profile : nullptr,
-          .ranks = ranks,
-          .batch_per_rank = batch_per_rank,
-          .accumulate = accumulate,
-          .precision = precision,
-          .wire = wire,
-          .thresholds = thresholds,
-          .engine = engine,
-          .nccl_version = nccl_version,
-          .overlap = overlap,
-          .stored_sample = network.stored_sample,
-          .compute_is_exact = compute_is_exact,
-          .time_budget = names_strategies ? simulator::TimeBudget::unlimited : time_budget,
-          .stragglers = stragglers,
-          .baseline_ranks = baseline_ranks,
-          .sampling_seed = sampling_seed};
+  simulator::PredictionRequest asked =
+      simulator::request_for(question, network.work, network.stored_sample, cluster,
+                             profile ? &*profile : nullptr, ranks, wire);
+  asked.time_budget = names_strategies ? simulator::TimeBudget::unlimited : time_budget;
+  asked.stragglers = stragglers;
+  asked.sampling_seed = sampling_seed;
+  return asked;
 }
 
 }  // namespace paceline::job

@@ -13,20 +13,21 @@ MemoryNeed memory_need(const simulator::StrategyPrediction& row) {
 }
 
 MemoryNeed memory_need(const Job& job, const LoadedNetwork& network, const models::Plan& plan) {
-  const simulator::MemoryRequest request{network.work, plan, job.precision, job.batch_per_rank};
+  const simulator::MemoryRequest request{network.work, plan, job.question.precision,
+                                         job.question.batch_per_rank};
   const Bytes capacity = job.cluster.device.memory.value;
   const Bytes of_rank = simulator::device_memory(request).total();
   return {of_rank, simulator::largest_batch(request, capacity), of_rank <= capacity};
 }
 
 bool checks_memory(const Job& job) {
-  return !job.compute_is_exact && !job.ignore_memory;
+  return !job.question.compute_is_exact && !job.question.ignore_memory;
 }
 
 std::string too_large_text(const Job& job, const MemoryNeed& need) {
   const models::Device& device = job.cluster.device;
   return fmt::format("a batch of {} does not fit the {} of a {}: a rank needs {}",
-                     job.batch_per_rank, to_text(device.memory.value), device.name,
+                     job.question.batch_per_rank, to_text(device.memory.value), device.name,
                      to_text(need.of_rank));
 }
 

@@ -69,18 +69,17 @@ models::Network load_layers(const std::string& name_or_file) {
   return parsing_option("--model", [&] { return models::zoo_network(name_or_file); });
 }
 
-LoadedNetwork load_network(const std::string& name_or_file, const std::string& sequence) {
+LoadedNetwork load_network(const std::string& name_or_file, std::optional<std::int64_t> sequence) {
   return load_network(load_layers(name_or_file), sequence);
 }
 
-LoadedNetwork load_network(const models::Network& network, const std::string& sequence) {
+LoadedNetwork load_network(const models::Network& network, std::optional<std::int64_t> sequence) {
   const Bytes stored = network.stored_sample_bytes();
-  if (sequence.empty()) return {models::work(network), stored};
+  if (!sequence) return {models::work(network), stored};
   return parsing_option("--sequence", [&]() -> LoadedNetwork {
-    const std::int64_t elements = parse_count(sequence, 1, models::largest_size);
     const double share =
-        static_cast<double>(elements) / static_cast<double>(network.input().height);
-    return {models::work(network.with_sequence(elements)), share * stored};
+        static_cast<double>(*sequence) / static_cast<double>(network.input().height);
+    return {models::work(network.with_sequence(*sequence)), share * stored};
   });
 }
 

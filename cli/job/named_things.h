@@ -2,6 +2,7 @@
 // ranks.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -23,12 +24,12 @@ struct LoadedNetwork {
 // Each takes a name of the zoo or the catalogue, or the path of a YAML file. They throw InputError
 // that names the option or the file.
 [[nodiscard]] models::Network load_layers(const std::string& name_or_file);
-// `sequence` is the text of --sequence; empty for the length that the network states.
+// Without `sequence`, which --sequence says, the network has the length that it states.
 [[nodiscard]] LoadedNetwork load_network(const std::string& name_or_file,
-                                         const std::string& sequence = "");
+                                         std::optional<std::int64_t> sequence = {});
 // The same of a network that is there.
 [[nodiscard]] LoadedNetwork load_network(const models::Network& network,
-                                         const std::string& sequence);
+                                         std::optional<std::int64_t> sequence);
 [[nodiscard]] models::Cluster load_cluster(const std::string& name_or_file);
 // The cluster with its ranks placed as --placement says; an empty placement is the cluster's own.
 [[nodiscard]] models::Cluster placed(models::Cluster cluster, const std::string& placement);

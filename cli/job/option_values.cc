@@ -18,23 +18,6 @@ std::optional<int> optional_count(const char* option, const std::string& text, i
   return static_cast<int>(parsing_option(option, [&] { return parse_count(text, 1, most); }));
 }
 
-std::vector<std::string> comma_list(const std::string& text) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == ',') {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  for (const std::string& part : parts) {
-    if (part.empty())
-      throw InputError(fmt::format("{} has an empty entry", in_quotes(text)),
-                       "separate names by single commas");
-  }
-  return parts;
-}
-
 std::string without_ending(std::string text, std::string_view ending) {
   if (text.ends_with(ending)) text.erase(text.size() - ending.size());
   while (text.ends_with(' ')) text.pop_back();

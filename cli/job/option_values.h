@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/base/error.h"
+#include "models/base/parse_units.h"
 
 namespace paceline::job {
 
@@ -18,8 +19,7 @@ void require_option(const std::string& value, const char* option, const char* ex
 [[nodiscard]] std::optional<int> optional_count(const char* option, const std::string& text,
                                                 int most);
 
-// The parts of "a,b,c". Throws InputError if a part is empty.
-[[nodiscard]] std::vector<std::string> comma_list(const std::string& text);
+using paceline::comma_list;
 
 // The text without this ending and the blanks before it.
 [[nodiscard]] std::string without_ending(std::string text, std::string_view ending);

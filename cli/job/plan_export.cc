@@ -15,6 +15,7 @@
 #include "simulator/export/ddp.h"
 #include "simulator/export/horovod.h"
 #include "simulator/iteration/all_reduce_time.h"
+#include "simulator/question/question_fields.h"
 
 namespace paceline::job {
 namespace {
@@ -46,22 +47,24 @@ void refuse_options(const std::vector<std::pair<const char*, std::string>>& give
 }
 
 // The job whose plan is exported: options, and what the plan says of those that are not given.
-JobOptions job_of(const PlanExportOptions& options, const models::PlanDocument& document) {
-  JobOptions job;
+simulator::Question question_of(const PlanExportOptions& options,
+                                const models::PlanDocument& document) {
+  simulator::Question question;
   if (const auto& made_for = document.made_for) {
-    job.batch = std::to_string(made_for->batch_per_rank);
-    job.accumulate = std::to_string(made_for->accumulate);
-    job.precision = name(made_for->precision);
-    if (made_for->sequence > 0) job.sequence = std::to_string(made_for->sequence);
+    question.batch_per_rank = made_for->batch_per_rank;
+    question.accumulate = made_for->accumulate;
+    question.precision = made_for->precision;
+    if (made_for->sequence > 0) question.sequence = made_for->sequence;
   }
-  job.model = network_of(options, document);
-  job.cluster = options.cluster;
-  if (!options.batch.empty()) job.batch = options.batch;
-  if (!options.precision.empty()) job.precision = options.precision;
-  job.plan = options.plan;
-  job.profile = options.profile;
-  job.nccl = options.nccl;
-  return job;
+  question.networks = {network_of(options, document)};
+  question.cluster = options.cluster;
+  for (const auto& [name, text] : {std::pair("batch", options.batch),
+                                   {"precision", options.precision},
+                                   {"plan", options.plan},
+                                   {"profile", options.profile},
+                                   {"nccl", options.nccl}})
+    if (!text.empty()) read_field(simulator::question_field(name), text, question);
+  return question;
 }
 
 // Where the job is not the one that the plan was made for, or is not known to be, a line each.
@@ -83,7 +86,7 @@ std::vector<std::string> notes_of_job(const PlanExportOptions& options,
     notes.push_back(
         fmt::format("the plan does not say its job: times are those of batch {} per "
                     "rank in {}; give --batch and --precision",
-                    job.batch_per_rank, name(job.precision)));
+                    job.question.batch_per_rank, name(job.question.precision)));
   return notes;
 }
 
@@ -101,7 +104,7 @@ simulator::ExportedText nccl_text(const Job& job, const PlanExportOptions& optio
                                    .profile = profile,
                                    .ranks = plan.ranks,
                                    .wire = plan.wire,
-                                   .nccl_version = job.nccl_version,
+                                   .nccl_version = job.question.nccl_version,
                                    .measured = measured});
   const simulator::NcclPractice& practice = timer.nccl_practice();
   if (format == "nccl-csv") return simulator::nccl_csv_text(title, plan, practice);
@@ -124,7 +127,7 @@ simulator::ExportedText export_plan(const PlanExportOptions& options, const std:
     refuse_options({{"--batch", options.batch}, {"--precision", options.precision}}, format,
                    "is of --format horovod and ddp, which predict an iteration");
   require_option(options.cluster, "--cluster", "h200-ndr");
-  const Job job = load_job(job_of(options, document));
+  const Job job = load_job(question_of(options, document));
   if (document.plan.ranks > job.cluster.ranks())
     throw InputError({options.plan},
                      fmt::format("the plan is for {} ranks, and {} has {}", document.plan.ranks,

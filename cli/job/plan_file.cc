@@ -5,17 +5,14 @@
 
 #include "cli/job/files.h"
 #include "models/base/error.h"
+#include "models/plan/strategy.h"
 
 namespace paceline::job {
 
-void refuse_beside_plan(const std::vector<std::pair<const char*, std::string>>& given,
-                        const ThresholdOptions& thresholds) {
-  const auto refuse = [](const std::string& option) {
-    throw InputError({option}, "the plan of --plan says this already", "leave one of the two out");
-  };
-  for (const auto& [option, value] : given)
-    if (!value.empty()) refuse(option);
-  for (const auto& [name, text] : given_thresholds(thresholds)) refuse("--" + name);
+void refuse_beside_plan(const std::vector<std::string>& given) {
+  if (given.empty()) return;
+  throw InputError({given.front()}, "the plan of --plan says this already",
+                   "leave one of the two out");
 }
 
 void refuse_of_other_system(const models::Plan& plan, const char* source) {

@@ -2,18 +2,15 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "cli/job/thresholds.h"
 #include "models/plan/plan_json.h"
 
 namespace paceline::job {
 
-// Refuses options that --plan takes the place of: those of `given` that are not empty, and all
-// thresholds. Each is an option and its value. Throws InputError that names the option.
-void refuse_beside_plan(const std::vector<std::pair<const char*, std::string>>& given,
-                        const ThresholdOptions& thresholds);
+// Refuses options that --plan takes the place of, if any of them is given. Throws InputError that names
+// the first.
+void refuse_beside_plan(const std::vector<std::string>& given);
 
 // Refuses a plan that our runtime cannot run. Throws InputError that names `source`, an option or a
 // file.

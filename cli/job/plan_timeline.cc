@@ -16,11 +16,11 @@ models::TracedTimeline traced(const PredictionTable& table, const simulator::Str
                               const std::string& name) {
   const std::string title =
       fmt::format("{} on {}, {} ranks, batch {}, {}, {} on the wire", table.network.work.name,
-                  table.job.cluster.name, table.ranks, table.job.batch_per_rank, name,
+                  table.job.cluster.name, table.ranks, table.job.question.batch_per_rank, name,
                   models::name(run.plan.wire));
   models::TracedTimeline traced{models::traced_job(table.network.work, run.plan),
                                 simulator::predicted_timeline(run, title)};
-  traced.timeline.batch_per_rank = table.job.batch_per_rank;
+  traced.timeline.batch_per_rank = table.job.question.batch_per_rank;
   return traced;
 }
 

@@ -10,9 +10,9 @@ models::PlanDocument plan_document(const models::Plan& plan, const Job& job,
   return models::plan_document(plan, network,
                                models::MadeFor{.cluster = job.cluster.name,
                                                .cluster_digest = models::digest(job.cluster),
-                                               .batch_per_rank = job.batch_per_rank,
-                                               .accumulate = job.accumulate,
-                                               .precision = job.precision,
+                                               .batch_per_rank = job.question.batch_per_rank,
+                                               .accumulate = job.question.accumulate,
+                                               .precision = job.question.precision,
                                                .sequence = network.sequence});
 }
 

@@ -40,10 +40,10 @@ Json given_thresholds(const simulator::ThresholdRequest& given) {
 Json partly_taken(const Job& job) {
   Json json = Json::array();
   for (const simulator::PartlyTaken& part :
-       simulator::partly_taken(job.thresholds, job.strategies)) {
+       simulator::partly_taken(job.question.thresholds, job.strategies)) {
     Json names = Json::array();
     for (const std::string_view name : part.taken_by) names.push_back(std::string(name));
-    json.push_back({{"option", option_of(*part.field)}, {"taken_by", std::move(names)}});
+    json.push_back({{"option", part.field->option()}, {"taken_by", std::move(names)}});
   }
   return json;
 }
@@ -77,12 +77,12 @@ Json document_of(const char* schema, const PredictionTable& table, std::optional
                {"fabric", described_fabric(job.cluster)},
                {"placement", described_placement(job.cluster)}};
   if (ranks) json["ranks"] = *ranks;
-  json["batch_per_rank"] = job.batch_per_rank;
+  json["batch_per_rank"] = job.question.batch_per_rank;
   if (table.network.work.sequence > 0) json["sequence"] = table.network.work.sequence;
-  if (job.accumulate > 1) json["accumulate"] = job.accumulate;
-  json["precision"] = name(job.precision);
+  if (job.question.accumulate > 1) json["accumulate"] = job.question.accumulate;
+  json["precision"] = name(job.question.precision);
   json.update(setting_json(job));
-  if (!job.what_if.empty()) json["what_if"] = job.what_if;
+  if (!job.question.what_if.empty()) json["what_if"] = job.question.what_if;
   json["device_memory_bytes"] = job.cluster.device.memory.value.value();
   return json;
 }
@@ -122,14 +122,14 @@ Json left_out_json(const PredictionTable& table) {
 }
 
 Json setting_json(const Job& job) {
-  return {{"nic", job.nic.empty() ? Json(nullptr) : Json(job.nic)},
-          {"engine", name(job.engine)},
+  return {{"nic", job.question.nic.empty() ? Json(nullptr) : Json(job.question.nic)},
+          {"engine", name(job.question.engine)},
           {"profile", job.profile ? Json(job.profile->name) : Json(nullptr)},
-          {"gradient_scale", job.gradient_scale},
-          {"exact_compute", job.compute_is_exact},
-          {"ignore_memory", job.ignore_memory},
-          {"overlap", job.overlap ? Json(name(*job.overlap)) : Json(nullptr)},
-          {"given_thresholds", given_thresholds(job.thresholds)},
+          {"gradient_scale", job.question.gradient_scale},
+          {"exact_compute", job.question.compute_is_exact},
+          {"ignore_memory", job.question.ignore_memory},
+          {"overlap", job.question.overlap ? Json(name(*job.question.overlap)) : Json(nullptr)},
+          {"given_thresholds", given_thresholds(job.question.thresholds)},
           {"partly_taken", job.plan ? Json::array() : partly_taken(job)},
           {"plan", job.plan ? Json(job.plan_file) : Json(nullptr)}};
 }

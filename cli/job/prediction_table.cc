@@ -115,7 +115,7 @@ PredictionTable TableParts::table() {
   for (std::size_t i = 0; i < table.rows.size(); ++i)
     if (i != best) table.rows[i].run.reset();
   const MemoryNeed need = memory_need(table.rows[best]);
-  if (!job_.compute_is_exact && !need.fits)
+  if (!job_.question.compute_is_exact && !need.fits)
     table.warnings.push_back(
         fmt::format("{}; {}", too_large_text(job_, need), largest_batch_text(need)));
   for (const simulator::StrategyPrediction& row : table.rows) {

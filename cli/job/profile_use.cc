@@ -50,8 +50,8 @@ void check_entries(const std::vector<Entry>& entries, const char* kind, const Jo
                                  in_quotes(entry.network), in_quotes(network.name)));
     } else if (!is_used) {
       warnings.add(fmt::format("its {} of {} at {} are not used for batch {}, {} precision", kind,
-                               network.name, setting_of(entry), job.batch_per_rank,
-                               name(job.precision)));
+                               network.name, setting_of(entry), job.question.batch_per_rank,
+                               name(job.question.precision)));
     }
   }
 }
@@ -59,8 +59,8 @@ void check_entries(const std::vector<Entry>& entries, const char* kind, const Jo
 void check_layers(const Job& job, const models::NetworkWork& network, Warnings& warnings) {
   const std::vector<models::CalibratedLayer>& layers = job.profile->layers;
   const auto applies = [&](const models::CalibratedLayer& entry) {
-    return entry.network == network.name && entry.precision == job.precision &&
-           entry.batch_per_rank == job.batch_per_rank;
+    return entry.network == network.name && entry.precision == job.question.precision &&
+           entry.batch_per_rank == job.question.batch_per_rank;
   };
   check_entries(layers, "layer times", job, network, warnings, applies);
   std::vector<std::string> unknown;
@@ -82,11 +82,11 @@ void check_throughputs(const Job& job, const models::NetworkWork& network, Warni
   const models::Profile& profile = *job.profile;
   const bool has_own =
       std::any_of(profile.throughputs.begin(), profile.throughputs.end(), [&](const auto& entry) {
-        return entry.network == network.name && entry.precision == job.precision;
+        return entry.network == network.name && entry.precision == job.question.precision;
       });
   check_entries(profile.throughputs, "throughputs", job, network, warnings,
                 [&](const models::CalibratedThroughput& entry) {
-                  if (entry.precision != job.precision) return false;
+                  if (entry.precision != job.question.precision) return false;
                   return has_own ? entry.network == network.name
                                  : models::is_in_zoo(entry.network) &&
                                        profile.device == job.cluster.device.name;

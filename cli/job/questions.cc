@@ -30,7 +30,7 @@ std::vector<std::string> split(const std::string& text, char by) {
 
 constexpr double most_times = 1000;
 
-void take_change(const std::string& key, const std::string& value, Question& question) {
+void take_change(const std::string& key, const std::string& value, WhatIfQuestion& question) {
   const std::vector<std::string> known = {"without-slowest", "without-rank", "bandwidth", "latency",
                                           "compute",         "strategy",     "plan"};
   if (std::find(known.begin(), known.end(), key) == known.end())
@@ -55,8 +55,8 @@ void take_change(const std::string& key, const std::string& value, Question& que
   if (key == "plan") question.plan = value;
 }
 
-Question parse_question(const std::string& text) {
-  Question question;
+WhatIfQuestion parse_question(const std::string& text) {
+  WhatIfQuestion question;
   question.text = text;
   std::set<std::string> seen;
   for (const std::string& change : split(text, '+')) {
@@ -76,17 +76,17 @@ Question parse_question(const std::string& text) {
 
 }  // namespace
 
-std::vector<Question> parse_questions(const std::string& text) {
+std::vector<WhatIfQuestion> parse_questions(const std::string& text) {
   return parsing_option(option, [&] {
-    std::vector<Question> questions;
+    std::vector<WhatIfQuestion> questions;
     for (const std::string& part : comma_list(text)) questions.push_back(parse_question(part));
     return questions;
   });
 }
 
-Question parse_better_parts(const std::string& text) {
-  std::vector<Question> questions = parse_questions(text);
-  Question& question = questions.front();
+WhatIfQuestion parse_better_parts(const std::string& text) {
+  std::vector<WhatIfQuestion> questions = parse_questions(text);
+  WhatIfQuestion& question = questions.front();
   if (questions.size() > 1 || question.without_slowest || !question.without.empty() ||
       !question.strategy.empty() || !question.plan.empty())
     throw InputError({option}, fmt::format("{} asks about a run", in_quotes(text)),

@@ -7,7 +7,7 @@
 namespace paceline::job {
 
 // One question: what differs from the run.
-struct Question {
+struct WhatIfQuestion {
   std::string text;  // as it was typed
   bool without_slowest = false;
   std::vector<int> without;  // ranks
@@ -24,10 +24,10 @@ struct Question {
 };
 
 // The questions of a list by commas, each of changes that are joined by '+'. Throws InputError.
-[[nodiscard]] std::vector<Question> parse_questions(const std::string& text);
+[[nodiscard]] std::vector<WhatIfQuestion> parse_questions(const std::string& text);
 
 // The one question of a list that changes bandwidth, latency and compute alone, for a job that nobody
 // has run. Throws InputError.
-[[nodiscard]] Question parse_better_parts(const std::string& text);
+[[nodiscard]] WhatIfQuestion parse_better_parts(const std::string& text);
 
 }  // namespace paceline::job

@@ -19,7 +19,7 @@ runtime::ReplayScript script_of(const Job& job, const PredictionTable& table) {
   for (const simulator::StrategyPrediction& row : table.rows) script.plans.push_back(row.plan);
   const simulator::ComputeTimes compute =
       compute_times({table.network.work, job.cluster.device, job.profile ? &*job.profile : nullptr,
-                     job.precision, job.batch_per_rank},
+                     job.question.precision, job.question.batch_per_rank},
                     simulator::Reading::stated);
   for (const simulator::LayerTime& layer : compute.layers)
     script.layers.push_back({layer.forward, layer.backward});
@@ -80,10 +80,13 @@ std::vector<ReplayRun> replay_plans(const Job& job, const runtime::Endpoint& end
 std::string replay_json(const PredictionTable& table, const std::vector<ReplayRun>& runs,
                         std::string_view transport) {
   const Job& job = table.job;
-  Json json = {{"schema", "paceline.replay/1"},   {"model", table.network.work.name},
-               {"cluster", job.cluster.name},     {"ranks", table.ranks},
-               {"transport", transport},          {"batch_per_rank", job.batch_per_rank},
-               {"precision", name(job.precision)}};
+  Json json = {{"schema", "paceline.replay/1"},
+               {"model", table.network.work.name},
+               {"cluster", job.cluster.name},
+               {"ranks", table.ranks},
+               {"transport", transport},
+               {"batch_per_rank", job.question.batch_per_rank},
+               {"precision", name(job.question.precision)}};
   json.update(setting_json(job));
   json["strategies"] = Json::array();
   for (std::size_t i = 0; i < runs.size(); ++i)

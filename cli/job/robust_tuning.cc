@@ -92,7 +92,7 @@ Json stragglers_json(const std::optional<simulator::MonteCarloRequest>& request)
 }  // namespace
 
 std::optional<AskedRobust> take_robust(const RobustOptions& options, Job& job, int ranks) {
-  StragglerOptions differ = options.ranks;
+  simulator::StragglerTexts differ = options.ranks;
   if (!options.robust) {
     for (const auto& [option, text] :
          {std::pair{"--default", options.runtime}, std::pair{"--seed", differ.seed},

@@ -19,8 +19,9 @@ namespace paceline::job {
 // The options as typed. An empty text is an option that is not given.
 struct RobustOptions {
   bool robust = false;
-  std::string runtime;     // --default; empty: DDP's, by NCCL where there are GPUs, else by Gloo
-  StragglerOptions ranks;  // --spread and --slow-rank, and the --seed of all sampled states
+  std::string runtime;  // --default; empty: DDP's, by NCCL where there are GPUs, else by Gloo
+  simulator::StragglerTexts
+      ranks;  // --spread and --slow-rank, and the --seed of all sampled states
 };
 
 // The plan of a runtime that nobody tells anything: that of a strategy, or one that is given.

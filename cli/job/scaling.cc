@@ -36,11 +36,13 @@ void choose_baseline(Job& job, const std::vector<int>& ranks) {
     throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()),
                      "scale takes one");
   const int least = *std::min_element(ranks.begin(), ranks.end());
-  if (!job.baseline_ranks) job.baseline_ranks = simulator::baseline_ranks(job.cluster, least);
-  if (*job.baseline_ranks > least)
-    throw InputError({"--baseline"},
-                     fmt::format("{} ranks are no baseline of {}", *job.baseline_ranks, least),
-                     fmt::format("choose 1 to {}, or a curve of more ranks", least));
+  if (!job.question.baseline_ranks)
+    job.question.baseline_ranks = simulator::baseline_ranks(job.cluster, least);
+  if (*job.question.baseline_ranks > least)
+    throw InputError(
+        {"--baseline"},
+        fmt::format("{} ranks are no baseline of {}", *job.question.baseline_ranks, least),
+        fmt::format("choose 1 to {}, or a curve of more ranks", least));
 }
 
 std::vector<PredictionTable> scaling_curve(Job& job, const std::vector<int>& ranks,

@@ -61,8 +61,8 @@ std::string to_json(const Job& job, const LoadedNetwork& network, int ranks,
                {"device", job.cluster.device.name},
                {"ranks_per_node", job.cluster.ranks_per_node},
                {"ranks", ranks},
-               {"batch_per_rank", job.batch_per_rank},
-               {"precision", name(job.precision)}};
+               {"batch_per_rank", job.question.batch_per_rank},
+               {"precision", name(job.question.precision)}};
   json.update(setting_json(job));
   json["provenance"] = "predicted";
   json["plans"] = Json::array();

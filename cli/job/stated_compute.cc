@@ -22,37 +22,19 @@ struct RateAtBatch {
   int batch = 1;
 };
 
-constexpr double least_rate = 1e-3;
-constexpr double most_rate = 1e9;
-
-RateAtBatch parse_rate_at_batch(const std::string& text, int batch) {
-  const std::size_t at = text.rfind('@');
-  const std::string rate = text.substr(0, at);
-  const bool is_bare =
-      !rate.empty() && rate.find_first_not_of("0123456789.eE+- ") == std::string::npos;
-  RateAtBatch result{
-      is_bare ? PerSecond{parse_number(rate, least_rate, most_rate)} : parse_rate(rate), batch};
-  if (result.rate.value() < least_rate || result.rate.value() > most_rate)
-    throw InputError(fmt::format("{} is out of range", in_quotes(rate)),
-                     fmt::format("write {} to {} samples/s", least_rate, most_rate));
-  if (at != std::string::npos)
-    result.batch = static_cast<int>(parse_count(text.substr(at + 1), 1, 1 << 20));
-  return result;
-}
-
-std::vector<RateAtBatch> parse_rates(const char* option, const std::string& text, int batch) {
-  return parsing_option(option, [&] {
-    std::vector<RateAtBatch> rates;
-    for (const std::string& part : comma_list(text)) {
-      rates.push_back(parse_rate_at_batch(part, batch));
-      for (std::size_t i = 0; i + 1 < rates.size(); ++i) {
-        if (rates[i].batch == rates.back().batch)
-          throw InputError(fmt::format("two rates at batch {}", rates.back().batch),
-                           "give one for each batch, as in 253.1@64,31@8");
-      }
+// The rates, of which those that name no batch are at this one. Throws InputError that names the option.
+std::vector<RateAtBatch> at_batches(const char* option,
+                                    const std::vector<simulator::StatedRate>& stated, int batch) {
+  std::vector<RateAtBatch> rates;
+  for (const simulator::StatedRate& one : stated) {
+    rates.push_back({one.rate, one.batch.value_or(batch)});
+    for (std::size_t i = 0; i + 1 < rates.size(); ++i) {
+      if (rates[i].batch == rates.back().batch)
+        throw InputError({option}, fmt::format("two rates at batch {}", rates.back().batch),
+                         "give one for each batch, as in 253.1@64,31@8");
     }
-    return rates;
-  });
+  }
+  return rates;
 }
 
 // Whether an entry of a profile is about the network at the precision.
@@ -205,39 +187,33 @@ class Stater {
 
 }  // namespace
 
-void state_compute(const StatedComputeOptions& options, const StatedJob& job,
+void state_compute(const simulator::StatedCompute& stated, const StatedJob& job,
                    std::optional<models::Profile>& profile) {
-  for (const auto& [option, text] : {std::pair{"--throughput", &options.throughput},
-                                     std::pair{"--node-throughput", &options.node_throughput}}) {
-    if (!text->empty() && job.networks.size() > 1)
+  const bool is_of_node = stated.node_throughput.has_value();
+  for (const auto& [option, is_given] : {std::pair{"--throughput", !stated.throughput.empty()},
+                                         std::pair{"--node-throughput", is_of_node}}) {
+    if (is_given && job.networks.size() > 1)
       throw InputError({option}, fmt::format("one rate for {} networks", job.networks.size()),
                        "give one --model");
   }
-  for (const auto& [option, text] : {std::pair{"--slowdown", &options.slowdown},
-                                     std::pair{"--beside-traffic", &options.beside_traffic}}) {
-    if (!text->empty() && !options.node_throughput.empty())
+  for (const auto& [option, is_given] :
+       {std::pair{"--slowdown", stated.slowdown.has_value()},
+        std::pair{"--beside-traffic", stated.beside_traffic.has_value()}}) {
+    if (is_given && is_of_node)
       throw InputError({option}, "--node-throughput says it, too", "give one of the two");
   }
   Stater stater(job, profile);
-  if (!options.throughput.empty())
-    stater.rates_alone(parse_rates("--throughput", options.throughput, job.batch_per_rank));
-  if (!options.node_throughput.empty()) {
-    const std::vector<RateAtBatch> rates =
-        parse_rates("--node-throughput", options.node_throughput, job.batch_per_rank);
-    if (rates.size() != 1)
-      throw InputError({"--node-throughput"}, "several rates", "give that of one batch");
-    stater.rate_of_node(rates.front(), !options.throughput.empty());
+  if (!stated.throughput.empty())
+    stater.rates_alone(at_batches("--throughput", stated.throughput, job.batch_per_rank));
+  if (is_of_node) {
+    stater.rate_of_node(
+        {stated.node_throughput->rate, stated.node_throughput->batch.value_or(job.batch_per_rank)},
+        !stated.throughput.empty());
   } else {
     stater.rates_of_profile();
   }
-  const auto number = [](const char* option, const std::string& text, double least) {
-    return text.empty() ? std::nullopt : std::optional(parsing_option(option, [&] {
-      return parse_number(text, least, simulator::most_beside);
-    }));
-  };
-  const std::optional<double> factor = number("--slowdown", options.slowdown, 0.1);
-  const std::optional<double> beside = number("--beside-traffic", options.beside_traffic, 1);
-  if (factor || beside) stater.slowdown(factor, beside);
+  if (stated.slowdown || stated.beside_traffic)
+    stater.slowdown(stated.slowdown, stated.beside_traffic);
 }
 
 }  // namespace paceline::job

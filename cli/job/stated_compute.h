@@ -6,20 +6,11 @@
 #include <functional>
 #include <optional>
 #include <span>
-#include <string>
 
 #include "cli/job/named_things.h"
-#include "simulator/iteration/prediction.h"
+#include "simulator/question/question.h"
 
 namespace paceline::job {
-
-// As typed; an empty text is an option that is not given.
-struct StatedComputeOptions {
-  std::string throughput;       // "253.1", "253.1 images/s", "253.1@64,31@8": at batch 64 and at 8
-  std::string node_throughput;  // likewise, of one full node that trains
-  std::string slowdown;         // "1.05"
-  std::string beside_traffic;   // "1.4"
-};
 
 // The job whose computation is stated.
 struct StatedJob {
@@ -32,10 +23,10 @@ struct StatedJob {
   std::function<simulator::PredictionRequest(const LoadedNetwork& network, int ranks)> request;
 };
 
-// Puts what the options say into the profile, which is made where there is none, and solves for
+// Puts what is stated into the profile, which is made where there is none, and solves for
 // what throughputs of several ranks say of computation (simulator/iteration/matched_compute.h),
 // also those that the profile had. Throws InputError that names the option.
-void state_compute(const StatedComputeOptions& options, const StatedJob& job,
+void state_compute(const simulator::StatedCompute& stated, const StatedJob& job,
                    std::optional<models::Profile>& profile);
 
 }  // namespace paceline::job

@@ -39,8 +39,8 @@ int nodes_of_job(const models::Cluster& cluster, int ranks) {
 
 }  // namespace
 
-std::optional<simulator::MonteCarloRequest> load_stragglers(const StragglerOptions& options,
-                                                            int ranks) {
+std::optional<simulator::MonteCarloRequest> load_stragglers(
+    const simulator::StragglerTexts& options, int ranks) {
   constexpr int most_iterations = 1'000'000;
   constexpr std::int64_t most_seed = std::int64_t{1} << 53;  // that JSON holds exactly
   constexpr double slowest = 1000;
@@ -78,7 +78,7 @@ std::optional<simulator::MonteCarloRequest> load_stragglers(const StragglerOptio
   return request;
 }
 
-void slow_nodes(models::Cluster& cluster, const StragglerOptions& options, int ranks) {
+void slow_nodes(models::Cluster& cluster, const simulator::StragglerTexts& options, int ranks) {
   constexpr double least_share = 0.001;
   if (options.slow_nodes.empty()) return;
   parsing_option("--slow-node", [&] {

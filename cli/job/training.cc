@@ -14,6 +14,7 @@
 #include "models/network/shape_inference.h"
 #include "models/plan/strategy.h"
 #include "simulator/planner/threshold_fields.h"
+#include "simulator/question/question_fields.h"
 
 namespace paceline::job {
 namespace {
@@ -26,13 +27,19 @@ constexpr Bytes default_theta{4.0 * 1024 * 1024};
 
 models::Plan load_planned(const TrainingOptions& options, const models::Network& network,
                           int ranks) {
-  refuse_beside_plan(
-      {{"--strategy", options.strategy}, {"--wire", options.wire}, {"--overlap", options.overlap}},
-      options.thresholds);
-  models::PlanDocument document = read_plan(options.plan);
-  check_plan(document, options.plan, models::work(network), ranks);
-  refuse_of_other_system(document.plan, options.plan.c_str());
+  refuse_beside_plan(simulator::options_beside_plan(options.travel));
+  const std::string& file = options.travel.plan;
+  models::PlanDocument document = read_plan(file);
+  check_plan(document, file, models::work(network), ranks);
+  refuse_of_other_system(document.plan, file.c_str());
   return std::move(document.plan);
+}
+
+// The one strategy that is named, or the default.
+const models::Strategy& strategy_of(const simulator::AskedStrategies& asked) {
+  if (asked.all || asked.named.size() > 1)
+    throw InputError({"--strategy"}, "several strategies", "a training run has one");
+  return asked.are_named() ? *asked.named.front() : models::strategy(default_strategy);
 }
 
 }  // namespace
@@ -134,10 +141,9 @@ std::string precision_text(const runtime::Recipe& recipe) {
 
 models::Plan load_plan(const TrainingOptions& options, const models::Network& network,
                        const runtime::Recipe& recipe, int ranks, int ranks_per_node) {
-  if (!options.plan.empty()) return load_planned(options, network, ranks);
-  const models::Strategy& strategy = parsing_option("--strategy", [&]() -> const models::Strategy& {
-    return models::strategy(options.strategy.empty() ? default_strategy : options.strategy);
-  });
+  const simulator::Question& travel = options.travel;
+  if (!travel.plan.empty()) return load_planned(options, network, ranks);
+  const models::Strategy& strategy = strategy_of(travel.strategies);
   if (!strategy.is_runnable())
     throw InputError({"--strategy"},
                      fmt::format("{} models what another system does: it can be predicted, not run",
@@ -148,10 +154,11 @@ models::Plan load_plan(const TrainingOptions& options, const models::Network& ne
         {"--strategy"},
         fmt::format("the buckets of {} hang on how long all-reduces take", strategy.name),
         "write its plan with paceline predict --plan-out, and give it as --plan");
-  models::WireType wire = models::default_wire(recipe.precision);
-  if (!options.wire.empty())
-    wire = parsing_option("--wire", [&] { return models::wire_type_from_name(options.wire); });
-  const simulator::ThresholdRequest asked = parse_thresholds(options.thresholds);
+  if (travel.wires.size() > 1)
+    throw InputError({"--wire"}, fmt::format("{} wire types", travel.wires.size()), "give one");
+  const models::WireType wire =
+      travel.wires.empty() ? models::default_wire(recipe.precision) : travel.wires.front();
+  const simulator::ThresholdRequest& asked = travel.thresholds;
   check_taken(asked, {&strategy});
   models::Thresholds thresholds;
   thresholds.fusion = asked.fusion.value_or(
@@ -170,9 +177,7 @@ models::Plan load_plan(const TrainingOptions& options, const models::Network& ne
     models::take_buckets_of_ddp(*strategy.other, wire, work.parameters(), thresholds);
   models::Plan plan = parsing_option(
       "--strategy", [&] { return make_plan(strategy, gradients, ranks, wire, thresholds); });
-  if (!options.overlap.empty())
-    plan.overlap =
-        parsing_option("--overlap", [&] { return models::overlap_from_name(options.overlap); });
+  plan.overlap = travel.overlap.value_or(plan.overlap);
   return plan;
 }
 

@@ -6,12 +6,12 @@
 #include <string>
 
 #include "cli/job/ranks.h"
-#include "cli/job/thresholds.h"
 #include "models/network/network.h"
 #include "models/plan/plan.h"
 #include "runtime/training/cuda_module.h"
 #include "runtime/training/data/dataset.h"
 #include "runtime/training/recipe.h"
+#include "simulator/question/question.h"
 
 namespace paceline::job {
 
@@ -26,11 +26,7 @@ struct TrainingOptions {
   std::string seed;
   std::string precision;
   std::string storage;
-  std::string wire;
-  std::string strategy;
-  ThresholdOptions thresholds;
-  std::string overlap;
-  std::string plan;
+  simulator::Question travel;  // --strategy, --wire, --overlap, --plan and thresholds
   std::string device = "cpu";
   std::string cuda_graphs;
   std::string layers;

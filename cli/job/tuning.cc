@@ -28,7 +28,7 @@ void check(const Job& job) {
   if (job.plan)
     throw InputError({"--plan"}, "tune looks for a plan",
                      "leave it out; paceline predict --plan times it");
-  if (job.thresholds.through_host)
+  if (job.question.thresholds.through_host)
     throw InputError({"--host-copies"}, "a tuned plan does not go through the host",
                      "leave it out");
 }
@@ -201,7 +201,7 @@ void compare_with_others(Job& job) {
         std::find(job.strategies.begin(), job.strategies.end(), &strategy) == job.strategies.end())
       job.strategies.push_back(&strategy);
   }
-  if (!job.plan) check_taken(job.thresholds, job.strategies);
+  if (!job.plan) check_taken(job.question.thresholds, job.strategies);
 }
 
 bool may_run(const simulator::StrategyPrediction& row) {
@@ -225,7 +225,7 @@ std::vector<std::string> family_of(const models::Plan& plan,
 
 void leave_out_untimed(Job& job) {
   job.time_budget = simulator::TimeBudget::bounded_by_any_engine;
-  if (job.engine != simulator::EngineKind::step || job.names_strategies) return;
+  if (job.question.engine != simulator::EngineKind::step || job.names_strategies) return;
   std::erase_if(job.strategies,
                 [](const models::Strategy* strategy) { return strategy->on_servers() != nullptr; });
 }
@@ -316,8 +316,8 @@ std::string to_json(const Tuning& tuning, Json robust) {
                {"device", job.cluster.device.name},
                {"ranks_per_node", job.cluster.ranks_per_node},
                {"ranks", tuning.table.ranks},
-               {"batch_per_rank", job.batch_per_rank},
-               {"precision", name(job.precision)}};
+               {"batch_per_rank", job.question.batch_per_rank},
+               {"precision", name(job.question.precision)}};
   json.update(setting_json(job));
   json["strategy"] = tuned.plan.strategy;
   json["wire_type"] = name(tuned.plan.wire);

@@ -11,6 +11,7 @@
 #include "cli/job/option_values.h"
 #include "cli/job/plan_file.h"
 #include "cli/job/timeline_file.h"
+#include "models/cluster/placement.h"
 #include "simulator/cost/link_factors.h"
 #include "simulator/iteration/prediction.h"
 
@@ -92,37 +93,30 @@ class Model {
         GivenValues given, const models::PlanDocument* plan)
       : run_(run) {
     given.plan.reset();
-    if (options.cluster.empty() && !given.cluster)
+    if (options.job.cluster.empty() && !given.cluster)
       throw InputError("--cluster is missing",
                        "a model says what other links or another plan do: give the cluster of the "
                        "run, and --profile where it was calibrated");
-    JobOptions job;
-    job.model = options.model.empty() ? run.job.network : options.model;
-    job.cluster = options.cluster;
-    job.placement = options.placement;
-    job.profile = options.profile;
-    job.precision = options.precision;
-    job.sequence = options.sequence;
-    job.gradient_scale = options.gradient_scale;
-    job.engine = options.engine;
-    job.wire = name(run.job.wire);
-    job.batch = std::to_string(std::max(1, run.timeline.batch_per_rank));
-    job.ranks = std::to_string(run.job.ranks);
-    job_ = load_job(job, given);
-    job_.compute_is_exact = true;
+    simulator::Question question = options.job;
+    if (question.networks.empty()) question.networks = {run.job.network};
+    question.plan.clear();
+    question.wires = {run.job.wire};
+    question.batch_per_rank = std::max(1, run.timeline.batch_per_rank);
+    job_ = load_job(question, {.given = given});
+    job_.question.compute_is_exact = true;
     job_.names_strategies = true;
-    (void)ranks_of(job, job_);
+    models::check_ranks(job_.cluster, run.job.ranks);
     if (job_.networks.size() != 1)
       throw InputError({"--model"}, fmt::format("{} networks", job_.networks.size()),
                        "name that of the run");
     own_ = plan == nullptr ? plan_of_run(run.job, network(), file)
-                           : checked(*plan, options.plan.empty() ? "<plan>" : options.plan);
+                           : checked(*plan, options.job.plan.empty() ? "<plan>" : options.job.plan);
   }
 
   [[nodiscard]] calibration::ModelledPlan own() const { return timed(own_, {}); }
 
   // What travels in the question's case.
-  [[nodiscard]] calibration::ModelledPlan plan(const Question& question) const {
+  [[nodiscard]] calibration::ModelledPlan plan(const WhatIfQuestion& question) const {
     const simulator::LinkFactors factors{question.bandwidth, question.latency};
     if (!question.plan.empty())
       return timed(checked(read_plan(question.plan), question.plan), factors);
@@ -184,10 +178,10 @@ calibration::WhatIfAnswers answer(const std::string& file, const WhatIfOptions& 
 
 calibration::WhatIfAnswers answer(const std::string& text, const std::string& file,
                                   const WhatIfOptions& options, const GivenValues& given) {
-  const std::vector<Question> questions = parse_questions(options.questions);
+  const std::vector<WhatIfQuestion> questions = parse_questions(options.questions);
   const models::TracedTimeline traced = parse_timeline(text, file);
   std::optional<models::PlanDocument> plan = given.plan;
-  if (!plan && !options.plan.empty()) plan = read_plan(options.plan);
+  if (!plan && !options.job.plan.empty()) plan = read_plan(options.job.plan);
   if (plan) calibration::check_follows(traced.job, file, *plan);
   calibration::WhatIfAnswers answers{
       .file = file,
@@ -199,7 +193,7 @@ calibration::WhatIfAnswers answer(const std::string& text, const std::string& fi
   answers.reproduced = reproduced(answers.run);
   std::optional<Model> model;
   std::optional<calibration::ModelledPlan> own;
-  for (const Question& question : questions) {
+  for (const WhatIfQuestion& question : questions) {
     calibration::Scenario scenario{
         .name = question.text, .without = question.without, .compute = question.compute};
     if (question.without_slowest) {

@@ -11,18 +11,14 @@
 
 namespace paceline::job {
 
-// The options of --what-if as typed. An empty text is an option that is not given.
 struct WhatIfOptions {
-  std::string questions;  // "without-slowest,bandwidth=2,strategy=hierarchical+compute=2"
-  std::string model;      // by default the network that the run names
-  std::string cluster;    // that predicts what nobody measured
-  std::string placement;
-  std::string profile;
-  std::string precision = "fp32";
-  std::string sequence;
-  std::string gradient_scale;
-  std::string plan;  // of the run
-  std::string engine = "auto";
+  // As typed: "without-slowest,bandwidth=2,strategy=hierarchical+compute=2".
+  std::string questions;
+  // The job that ran, as far as its timeline does not say it: a model predicts what nobody measured.
+  // `plan` is the run's.
+  simulator::Question job;
+
+  WhatIfOptions() { job.precision = models::Precision::fp32; }
 };
 
 // Answers them for the run in a file. Throws InputError.

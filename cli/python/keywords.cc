@@ -9,7 +9,6 @@
 #include "models/base/names.h"
 
 namespace paceline::python {
-namespace {
 
 std::string keyword_of(const cli::Option& option) {
   std::string keyword = option.name.substr(option.name.starts_with("--") ? 2 : 0);
@@ -17,22 +16,20 @@ std::string keyword_of(const cli::Option& option) {
   return keyword;
 }
 
-}  // namespace
-
 void take_keywords(const cli::Command& command, const Keywords& keywords) {
   for (const auto& [keyword, text] : keywords) {
     const auto found = std::ranges::find(command.options(), keyword, keyword_of);
     if (found == command.options().end())
       throw unknown_name("argument", keyword, keywords_of(command));
     if (text.empty()) throw InputError({found->name}, "an empty text", "leave it out");
-    if (found->flag == nullptr) {
-      *found->text = text;
+    if (!found->is_flag) {
+      found->take(text);
       continue;
     }
     if (text != "True" && text != "False")
       throw InputError({found->name}, fmt::format("{} is neither true nor false", in_quotes(text)),
                        "give True or False");
-    *found->flag = text == "True";
+    if (text == "True") found->take("");
   }
 }
 

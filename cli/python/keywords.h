@@ -15,6 +15,9 @@ namespace paceline::python {
 // Texts of keywords; that of a flag is "True" or "False", as Python writes them.
 using Keywords = std::vector<std::pair<std::string, std::string>>;
 
+// "scale_gradients" of --scale-gradients.
+[[nodiscard]] std::string keyword_of(const cli::Option& option);
+
 // Writes the texts to where the command's options keep theirs. Throws InputError for a keyword that is
 // no option of the command, for one with an empty text, and for a flag with another text.
 void take_keywords(const cli::Command& command, const Keywords& keywords);

@@ -34,9 +34,9 @@
 #include "cli/job/what_if.h"
 #include "cli/output.h"
 #include "cli/prediction_text.h"
+#include "cli/python/asked_command.h"
 #include "cli/python/keywords.h"
 #include "cli/scaling_text.h"
-#include "cli/shared_options.h"
 #include "cli/tuning_text.h"
 #include "cli/what_if_text.h"
 #include "models/base/error.h"
@@ -98,40 +98,6 @@ job::GivenValues given(const models::Network* network, const models::Cluster* cl
   return values;
 }
 
-// The options of predict, scale and tune, as Python gives them.
-struct JobCommand {
-  explicit JobCommand(const std::string& name) : command(name, "") {
-    add_job_options(command, options);
-    add_memory_option(command, options.ignore_memory);
-    command.add_option("--ranks", options.ranks, "");
-    if (name != "tune") {
-      add_baseline_option(command, options.baseline);
-      add_what_if_option(command, options.what_if);
-    }
-    if (name == "predict") {
-      add_straggler_options(command, stragglers);
-      add_plan_option(command, options.plan);
-      command.add_flag("--sensitivity", sensitivity, "");
-    }
-    if (name == "scale") add_measured_throughputs_option(command, measured);
-    if (name == "tune") {
-      add_tuning_options(command, tuning, why);
-      add_robust_options(command, robust);
-    }
-  }
-  JobCommand(const JobCommand&) = delete;
-  JobCommand& operator=(const JobCommand&) = delete;
-
-  cli::Command command;
-  job::JobOptions options;
-  job::StragglerOptions stragglers;
-  bool sensitivity = false;
-  std::string measured;
-  job::TuningOptions tuning;
-  job::RobustOptions robust;
-  bool why = false;
-};
-
 job::TableObserver table_observer() {
   return {.begin = [](const models::Strategy&, std::size_t, std::size_t) { raise_signals(); }};
 }
@@ -139,13 +105,13 @@ job::TableObserver table_observer() {
 Prediction predict(const Keywords& keywords, const models::Network* network,
                    const models::Cluster* cluster, const models::Profile* profile,
                    const models::PlanDocument* plan) {
-  JobCommand asked("predict");
+  AskedCommand asked("predict");
   take_keywords(asked.command, keywords);
   const auto owner = std::make_shared<Tables>();
-  owner->job = std::make_unique<job::Job>(
-      load_job(asked.options, asked.stragglers, given(network, cluster, profile, plan)));
+  owner->job = std::make_unique<job::Job>(job::load_job(
+      asked.question, {.given = given(network, cluster, profile, plan), .is_of_one_size = true}));
   const job::Job& job = *owner->job;
-  const int ranks = ranks_of(asked.options, job);
+  const int ranks = job::ranks_of(job);
   if (job.networks.size() > 1)
     throw InputError({"--model"}, "several networks", "predict one after the other");
   owner->tables.push_back(predict_table(job, job.networks.front(), ranks, table_observer()));
@@ -155,13 +121,13 @@ Prediction predict(const Keywords& keywords, const models::Network* network,
 
 Scaling scale(const Keywords& keywords, const models::Network* network,
               const models::Cluster* cluster, const models::Profile* profile) {
-  JobCommand asked("scale");
+  AskedCommand asked("scale");
   take_keywords(asked.command, keywords);
   const auto owner = std::make_shared<Tables>();
   owner->job = std::make_unique<job::Job>(
-      load_job(asked.options, given(network, cluster, profile, nullptr)));
+      job::load_job(asked.question, {.given = given(network, cluster, profile, nullptr)}));
   job::Job& job = *owner->job;
-  const std::vector<int> ranks = job::parse_rank_range(asked.options.ranks, job.cluster);
+  const std::vector<int> ranks = job::parse_rank_range(asked.question.ranks, job.cluster);
   std::vector<job::MeasuredThroughput> measured =
       job::parse_measured_throughputs(asked.measured, job.cluster);
   owner->tables =
@@ -172,14 +138,13 @@ Scaling scale(const Keywords& keywords, const models::Network* network,
 Tuning tune(const Keywords& keywords, const models::Network* network,
             const models::Cluster* cluster, const models::Profile* profile) {
   using Clock = std::chrono::steady_clock;
-  JobCommand asked("tune");
+  AskedCommand asked("tune");
   take_keywords(asked.command, keywords);
-  asked.options.is_added_to = true;
-  const auto job = std::make_shared<job::Job>(
-      load_job(asked.options, given(network, cluster, profile, nullptr)));
+  const auto job = std::make_shared<job::Job>(job::load_job(
+      asked.question, {.given = given(network, cluster, profile, nullptr), .is_added_to = true}));
   job::compare_with_others(*job);
   job::leave_out_untimed(*job);
-  const int ranks = ranks_of(asked.options, *job);
+  const int ranks = job::ranks_of(*job);
   const std::optional<job::AskedRobust> robust = take_robust(asked.robust, *job, ranks);
   const std::vector<std::string> all_reduces =
       job::parse_all_reduces(asked.tuning.all_reduces, *job);
@@ -209,22 +174,18 @@ Tuning tune(const Keywords& keywords, const models::Network* network,
 // The document of the times.
 std::string time(const Keywords& keywords, const models::Cluster* cluster,
                  const models::Profile* profile) {
-  job::TimeOptions options;
-  cli::Command command("time", "");
-  add_time_options(command, options);
-  take_keywords(command, keywords);
+  AskedCommand asked("time");
+  take_keywords(asked.command, keywords);
   return to_json(time_table(
-      options, [](std::string_view, double) { raise_signals(); },
+      asked.time, [](std::string_view, double) { raise_signals(); },
       given(nullptr, cluster, profile, nullptr)));
 }
 
 // The document of the proof.
 std::string verify(const Keywords& keywords) {
-  job::ProofOptions options;
-  cli::Command command("verify", "");
-  add_proof_options(command, options);
-  take_keywords(command, keywords);
-  return to_json(prove(options, [](std::int64_t, double) { raise_signals(); }).proof);
+  AskedCommand asked("verify");
+  take_keywords(asked.command, keywords);
+  return to_json(prove(asked.proof, [](std::int64_t, double) { raise_signals(); }).proof);
 }
 
 // The document of the comparison, and its text.
@@ -246,12 +207,10 @@ std::pair<std::string, std::string> what_if(const Keywords& keywords, const std:
                                             const models::Cluster* cluster,
                                             const models::Profile* profile,
                                             const models::PlanDocument* plan) {
-  job::WhatIfOptions options;
-  cli::Command command("compare", "");
-  add_question_options(command, options);
-  take_keywords(command, keywords);
+  AskedCommand asked("compare");
+  take_keywords(asked.command, keywords);
   const calibration::WhatIfAnswers answers =
-      answer(text, file, options, given(network, cluster, profile, plan));
+      answer(text, file, asked.what_if, given(network, cluster, profile, plan));
   return {to_json(answers), cli::to_text(answers)};
 }
 
@@ -265,25 +224,7 @@ py::list events_of(const models::TracedTimeline& traced) {
 }
 
 std::vector<std::string> keywords_of_command(const std::string& name) {
-  if (name == "time") {
-    job::TimeOptions options;
-    cli::Command command(name, "");
-    add_time_options(command, options);
-    return keywords_of(command);
-  }
-  if (name == "verify") {
-    job::ProofOptions options;
-    cli::Command command(name, "");
-    add_proof_options(command, options);
-    return keywords_of(command);
-  }
-  if (name == "compare") {
-    job::WhatIfOptions options;
-    cli::Command command(name, "");
-    add_question_options(command, options);
-    return keywords_of(command);
-  }
-  return keywords_of(JobCommand(name).command);
+  return keywords_of(AskedCommand(name).command);
 }
 
 template <class Entries>

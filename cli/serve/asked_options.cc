@@ -1,10 +1,9 @@
 // Tests: tests/cli/serve_test.py (end to end).
 #include "cli/serve/asked_options.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
-#include <utility>
+#include <array>
+#include <string_view>
 #include <vector>
 
 #include "calibration/shipped_profiles.h"
@@ -13,39 +12,17 @@
 #include "models/base/names.h"
 #include "models/cluster/catalog.h"
 #include "models/network/zoo.h"
+#include "simulator/question/question_fields.h"
 
 namespace paceline::serve {
 namespace {
 
-using Places = std::vector<std::pair<std::string, std::string*>>;
-
-Places places_in(AskedOptions& options) {
-  job::JobOptions& job = options.job;
-  job::StragglerOptions& stragglers = options.stragglers;
-  return {{"model", &job.model},
-          {"cluster", &job.cluster},
-          {"placement", &job.placement},
-          {"nic", &job.nic},
-          {"ranks", &job.ranks},
-          {"batch", &job.batch},
-          {"sequence", &job.sequence},
-          {"accumulate", &job.accumulate},
-          {"precision", &job.precision},
-          {"wire", &job.wire},
-          {"theta", &job.thresholds.theta},
-          {"eta", &job.thresholds.eta},
-          {"group", &job.thresholds.group},
-          {"overlap", &job.overlap},
-          {"baseline", &job.baseline},
-          {"profile", &job.profile},
-          {"what-if", &job.what_if},
-          {"spread", &stragglers.spread},
-          {"slow-rank", &stragglers.slow_ranks},
-          {"slow-node", &stragglers.slow_nodes},
-          {"backup", &stragglers.backup},
-          {"iterations", &stragglers.iterations},
-          {"seed", &stragglers.seed}};
-}
+// What the page's reader may ask for. Others name files, or take more time than a reader waits.
+constexpr std::array<std::string_view, 23> known_names = {
+    "model",     "cluster",    "placement", "nic",        "ranks",   "batch",
+    "sequence",  "accumulate", "precision", "wire",       "theta",   "eta",
+    "group",     "overlap",    "baseline",  "profile",    "what-if", "spread",
+    "slow-rank", "slow-node",  "backup",    "iterations", "seed"};
 
 void check_name(const char* option, const char* kind, const std::string& name,
                 const std::vector<std::string>& known) {
@@ -61,30 +38,27 @@ std::vector<std::string> names_of(const auto& entries) {
 
 }  // namespace
 
-AskedOptions parse_options(const std::map<std::string, std::string>& values) {
-  AskedOptions options;
-  const Places places = places_in(options);
+simulator::Question parse_options(const std::map<std::string, std::string>& values) {
+  simulator::Question question;
   for (const auto& [name, value] : values) {
-    const auto place = std::find_if(places.begin(), places.end(),
-                                    [&](const auto& entry) { return entry.first == name; });
-    if (place == places.end()) {
-      std::vector<std::string> known;
-      for (const auto& [of_place, text] : places) known.push_back(of_place);
-      throw unknown_name("option", name, known);
-    }
-    *place->second = value;
+    if (std::ranges::find(known_names, name) == known_names.end())
+      throw unknown_name("option", name, {known_names.begin(), known_names.end()});
+    if (!value.empty()) read_field(simulator::question_field(name), value, question);
   }
-  check_name("--model", "network", options.job.model, names_of(models::zoo()));
-  check_name("--cluster", "cluster", options.job.cluster, names_of(models::catalog_clusters()));
+  if (question.networks.size() > 1)
+    throw InputError({"--model"}, "several networks", "ask for one after the other");
+  if (!question.networks.empty())
+    check_name("--model", "network", question.networks.front(), names_of(models::zoo()));
+  check_name("--cluster", "cluster", question.cluster, names_of(models::catalog_clusters()));
   std::vector<std::string> profiles = calibration::shipped_profile_names();
   profiles.emplace_back("none");
-  check_name("--profile", "profile", options.job.profile, profiles);
-  const std::string& placement = options.job.placement;
+  check_name("--profile", "profile", question.profile, profiles);
+  const std::string& placement = question.placement;
   if (job::names_a_file(placement) || placement.ends_with(".txt"))
     throw InputError({"--placement"}, "a file", "files are not read here: give a name, or slots");
-  if (options.stragglers.spread.starts_with("file:"))
+  if (question.stragglers.spread.starts_with("file:"))
     throw InputError({"--spread"}, "a file", "files are not read here: give normal:CV");
-  return options;
+  return question;
 }
 
 }  // namespace paceline::serve

@@ -5,18 +5,12 @@
 #include <map>
 #include <string>
 
-#include "cli/job/job.h"
-#include "cli/job/stragglers.h"
+#include "simulator/question/question.h"
 
 namespace paceline::serve {
 
-struct AskedOptions {
-  job::JobOptions job;
-  job::StragglerOptions stragglers;
-};
-
 // Throws InputError for an option that is not known here, for --model, --cluster and --profile that are
 // no name of the catalogue, and for --placement and --spread that name a file.
-[[nodiscard]] AskedOptions parse_options(const std::map<std::string, std::string>& values);
+[[nodiscard]] simulator::Question parse_options(const std::map<std::string, std::string>& values);
 
 }  // namespace paceline::serve

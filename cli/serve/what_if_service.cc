@@ -92,7 +92,7 @@ struct Waiter {
 // A question on its way, with all that it needs, for tables refer to the job.
 struct Asked {
   std::string question;
-  AskedOptions options;
+  simulator::Question options;
   Clock::time_point deadline;
   std::vector<Waiter> waiters;  // guarded by the state's mutex
   std::optional<job::Job> job = {};
@@ -141,7 +141,7 @@ class WhatIfService::State {
  private:
   using AskedPointer = std::shared_ptr<Asked>;
 
-  void ask(std::string question, AskedOptions options, bool is_curve, Waiter waiter) {
+  void ask(std::string question, simulator::Question options, bool is_curve, Waiter waiter) {
     std::unique_lock lock(mutex_);
     if (const auto documents = answers_.find(question)) {
       lock.unlock();
@@ -198,10 +198,9 @@ class WhatIfService::State {
   void begin_table(const AskedPointer& asked) {
     try {
       check(*asked);
-      const auto& [options, stragglers] = asked->options;
-      asked->job.emplace(load_job(options, stragglers));
+      asked->job.emplace(job::load_job(asked->options, {.is_of_one_size = true}));
       const job::Job& job = *asked->job;
-      const int ranks = ranks_of(options, job);
+      const int ranks = ranks_of(job);
       check_draws(job, ranks);
       asked->parts.emplace(job, job.networks.front(), ranks);
       const auto predict = [this, asked](std::size_t part) {
@@ -220,10 +219,10 @@ class WhatIfService::State {
   void begin_curve(const AskedPointer& asked) {
     try {
       check(*asked);
-      const auto& [options, stragglers] = asked->options;
-      if (load_stragglers(stragglers, models::max_ranks))
+      const simulator::Question& options = asked->options;
+      if (job::load_stragglers(options.stragglers, models::max_ranks))
         throw InputError("a curve has no stragglers", "leave their options out");
-      asked->job.emplace(load_job(options));
+      asked->job.emplace(job::load_job(options));
       asked->ranks = job::parse_rank_range(options.ranks, asked->job->cluster);
       choose_baseline(*asked->job, asked->ranks);
       if (asked->ranks.size() > limits_.most_points)

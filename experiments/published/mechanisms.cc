@@ -68,17 +68,18 @@ void reduce_after_receiving(Cluster& cluster) {
 }
 
 void no_cycle(RowJob& job) {
-  job.options.thresholds.cycle = Seconds{0};
+  job.options.question.thresholds.cycle = Seconds{0};
 }
 
 // ByteScheduler's parts over NCCL 2.4, too.
 void no_trees_of_nccl_2_4(RowJob& job) {
   const std::string_view name = job.options.strategy->name;
-  if (name == "nccl-2.4" || name == "byte-scheduler") job.options.thresholds.hybrid = Bytes{0};
+  if (name == "nccl-2.4" || name == "byte-scheduler")
+    job.options.question.thresholds.hybrid = Bytes{0};
 }
 
 void no_host_copies(RowJob& job) {
-  job.options.thresholds.through_host = false;
+  job.options.question.thresholds.through_host = false;
   if (job.options.strategy->name == "mpi-host")
     job.options.strategy = &models::strategy("fused-ring");
 }

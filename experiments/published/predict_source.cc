@@ -246,20 +246,23 @@ double beside_of(const RowJob& job, const models::Profile& profile,
 // program's own calibrations has: the rate of one rank, and the slowdown of several.
 std::string command_of(const Work& work, const SourceParts& parts) {
   const RowJob& job = work.job;
+  const simulator::Question& question = job.options.question;
   const bool is_time_to_train = work.row->quantity == Quantity::minutes;
   const simulator::ComputeTimes alone = simulator::compute_times(
-      {job.network->work, job.cluster->device, work.profile, job.precision, job.batch, 1,
-       simulator::effects_of(*job.cluster, work.profile, false)},
+      {job.network->work, job.cluster->device, work.profile, question.precision,
+       question.batch_per_rank, 1, simulator::effects_of(*job.cluster, work.profile, false)},
       simulator::Reading::stated);
   std::string text = fmt::format(
       "paceline {} --model {} --cluster {} --ranks {} --batch {} --precision {} {}{} "
       "--throughput {:.10g}",
       is_time_to_train ? "cost" : "predict", parts.network_word(work.row->model),
-      parts.cluster_word(work.row->cluster), job.ranks, job.batch, name(job.precision),
-      job.options.strategy_words, job.options.words, job.batch / alone.total().value());
+      parts.cluster_word(work.row->cluster), job.ranks, question.batch_per_rank,
+      name(question.precision), job.options.strategy_words, job.options.words,
+      question.batch_per_rank / alone.total().value());
   if (job.ranks > 1) {
     for (const models::CalibratedSlowdown& entry : work.profile->slowdowns) {
-      if (entry.network != job.network->work.name || entry.precision != job.precision) continue;
+      if (entry.network != job.network->work.name || entry.precision != question.precision)
+        continue;
       text += fmt::format(" --slowdown {:.10g}", entry.factor.value);
       if (entry.beside_traffic)
         text += fmt::format(" --beside-traffic {:.10g}", beside_of(job, *work.profile, entry));

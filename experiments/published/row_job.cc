@@ -5,7 +5,6 @@
 
 #include <array>
 #include <sstream>
-#include <variant>
 
 #include "models/base/error.h"
 #include "models/base/names.h"
@@ -15,96 +14,39 @@
 #include "models/cluster/yaml.h"
 #include "models/network/yaml.h"
 #include "models/network/zoo.h"
-#include "simulator/cost/nccl_tables.h"
 #include "simulator/planner/threshold_fields.h"
+#include "simulator/question/question_fields.h"
 
 namespace paceline::experiments {
 namespace {
 
-// What an option does with its value. Options that `paceline predict` does not take are the row's.
-struct OptionWord {
-  std::string_view name;
-  void (*read)(RowOptions& options, const std::string& value);
-  bool is_predicts = true;
-};
+// An option that `paceline predict` does not take.
+using RowField = Field<RowOptions>;
 
-// Options beside the thresholds (simulator/planner/threshold_fields.h).
-constexpr std::array option_words = {
-    OptionWord{.name = "--accumulate",
-               .read =
-                   [](RowOptions& options, const std::string& value) {
-                     options.accumulate =
-                         static_cast<int>(parse_count(value, 1, simulator::most_accumulated));
-                   }},
-    OptionWord{.name = "--nccl",
-               .read =
-                   [](RowOptions& options, const std::string& value) {
-                     (void)simulator::nccl_tables(value);
-                     options.nccl_version = value;
-                   }},
-    OptionWord{.name = "--wire",
-               .read =
-                   [](RowOptions& options, const std::string& value) {
-                     options.wire = models::wire_type_from_name(value);
-                   }},
-    OptionWord{.name = "--overlap",
-               .read =
-                   [](RowOptions& options, const std::string& value) {
-                     options.overlap = models::overlap_from_name(value);
-                   }},
-    OptionWord{.name = "--engine",
-               .read =
-                   [](RowOptions& options, const std::string& value) {
-                     options.engine = simulator::engine_from_name(value);
-                   }},
-    OptionWord{.name = "--placement",
-               .read =
-                   [](RowOptions& options, const std::string& value) {
-                     options.placement = models::placement_from_name(value);
-                   }},
-    OptionWord{.name = "--epochs",
-               .read =
-                   [](RowOptions& options, const std::string& value) {
-                     options.length = {models::parse_length_count(value), models::Measure::epochs};
-                   },
-               .is_predicts = false},
-    OptionWord{
-        .name = "--dataset",
-        .read = [](RowOptions& options,
-                   const std::string& value) { options.dataset = models::parse_dataset(value); },
-        .is_predicts = false},
-};
-
-// A threshold or another option, by its name with two dashes.
-using RowOption = std::variant<const simulator::ThresholdField*, const OptionWord*>;
-
-RowOption option_of(const std::string& name) {
-  std::vector<std::string> known;
-  for (const simulator::ThresholdField& field : simulator::threshold_fields()) {
-    known.push_back(simulator::option_of(field));
-    if (known.back() == name) return &field;
-  }
-  for (const OptionWord& option : option_words) {
-    if (option.name == name) return &option;
-    known.emplace_back(option.name);
-  }
-  throw unknown_name("option", name, known);
+const std::array<RowField, 2>& row_fields() {
+  static const std::array<RowField, 2> fields = {
+      RowField{{.name = "epochs", .takes = "N"},
+               [](RowOptions& options, const std::string& text) {
+                 options.length = {models::parse_length_count(text), models::Measure::epochs};
+               }},
+      RowField{{.name = "dataset", .takes = "N"}, [](RowOptions& options, const std::string& text) {
+                 options.dataset = models::parse_dataset(text);
+               }}};
+  return fields;
 }
 
-bool is_flag(RowOption option) {
-  const auto* const field = std::get_if<const simulator::ThresholdField*>(&option);
-  return field != nullptr && (*field)->is_flag;
-}
-
-bool is_predicts(RowOption option) {
-  const auto* const word = std::get_if<const OptionWord*>(&option);
-  return word == nullptr || (*word)->is_predicts;
-}
-
-void read_value(RowOption option, const std::string& value, RowOptions& options) {
-  if (const auto* const field = std::get_if<const simulator::ThresholdField*>(&option))
-    return (*field)->read(options.thresholds, value);
-  std::get<const OptionWord*>(option)->read(options, value);
+// The fields of a question that a row may have as options; others have a column, or are of a question
+// that no publication answers.
+const std::vector<const Field<simulator::Question>*>& question_options() {
+  static const std::vector<const Field<simulator::Question>*> fields = [] {
+    std::vector<const Field<simulator::Question>*> all;
+    for (const simulator::ThresholdField& field : simulator::threshold_fields())
+      all.push_back(&simulator::question_field(field.name));
+    for (const char* const name : {"accumulate", "nccl", "wire", "overlap", "engine", "placement"})
+      all.push_back(&simulator::question_field(name));
+    return all;
+  }();
+  return fields;
 }
 
 std::vector<std::string> words_of(const std::string& text) {
@@ -114,30 +56,48 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
+// The text of the value behind the option at words[at]; a flag has none. Passes over both.
+std::string value_of(const FieldLabel& field, const std::vector<std::string>& words,
+                     std::size_t& at) {
+  ++at;
+  if (field.is_flag()) return {};
+  if (at == words.size())
+    throw InputError(fmt::format("{} has no value", in_quotes(field.option())),
+                     "write options as --theta 64MiB, without blanks in a value");
+  return words[at++];
+}
+
 // Reads the option at words[at], and passes over it and its value.
 void read_option(RowOptions& options, const std::vector<std::string>& words, std::size_t& at) {
-  const std::string& name = words[at++];
-  const RowOption option = option_of(name);
-  std::string value;
-  if (!is_flag(option)) {
-    if (at == words.size())
-      throw InputError(fmt::format("{} has no value", in_quotes(name)),
-                       "write options as --theta 64MiB, without blanks in a value");
-    value = words[at++];
+  const std::string name = words[at];
+  const auto reading = [&name](const auto& field, const std::string& text, auto& value) {
+    try {
+      field.read(value, text);
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("{}: {}", name, error.problem()), error.remedy());
+    }
+  };
+  std::vector<std::string> known;
+  for (const Field<simulator::Question>* field : question_options()) {
+    known.push_back(field->option());
+    if (known.back() != name) continue;
+    const std::string value = value_of(*field, words, at);
+    reading(*field, value, options.question);
+    options.words += " " + name + (field->is_flag() ? "" : " " + value);
+    return;
   }
-  try {
-    read_value(option, value, options);
-  } catch (const InputError& error) {
-    throw InputError(fmt::format("{}: {}", name, error.problem()), error.remedy());
+  for (const RowField& field : row_fields()) {
+    known.push_back(field.option());
+    if (known.back() == name) return reading(field, value_of(field, words, at), options);
   }
-  if (is_predicts(option)) options.words += " " + name + (is_flag(option) ? "" : " " + value);
+  throw unknown_name("option", name, known);
 }
 
 // What options of one row exclude each other, as predict's do.
 void check_together(const RowOptions& options) {
   try {
-    simulator::check_together(options.thresholds);
-    simulator::check_taken(options.thresholds, {options.strategy});
+    simulator::check_together(options.question.thresholds);
+    simulator::check_taken(options.question.thresholds, {options.strategy});
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", error.place().file, error.problem()), error.remedy());
   }
@@ -154,6 +114,10 @@ RowOptions row_options(const TrainingRow& row) {
   options.strategy_words = "--strategy " + words.front();
   for (std::size_t at = 1; at < words.size();) read_option(options, words, at);
   check_together(options);
+  if (options.question.wires.size() > 1)
+    throw InputError("--wire: a row is of one wire type", "write a row for each");
+  options.question.batch_per_rank = row.batch;
+  options.question.precision = row.precision;
   if (row.quantity == Quantity::minutes && (!options.length || !options.dataset))
     throw InputError("a time to train without epochs or dataset",
                      "add options such as --epochs 90 --dataset 1281167");
@@ -161,41 +125,30 @@ RowOptions row_options(const TrainingRow& row) {
 }
 
 models::WireType RowJob::wire() const {
-  return options.wire.value_or(models::default_wire(precision));
+  const std::vector<models::WireType>& wires = options.question.wires;
+  return wires.empty() ? models::default_wire(options.question.precision) : wires.front();
 }
 
 simulator::PredictionRequest RowJob::request(const models::Profile* profile) const {
-  return {.network = network->work,
-          .cluster = *cluster,
-          .profile = profile,
-          .ranks = ranks,
-          .batch_per_rank = batch,
-          .accumulate = options.accumulate,
-          .precision = precision,
-          .wire = wire(),
-          .thresholds = options.thresholds,
-          .engine = options.engine,
-          .nccl_version = options.nccl_version,
-          .overlap = options.overlap,
-          .stored_sample = network->stored_sample};
+  return simulator::request_for(options.question, network->work, network->stored_sample, *cluster,
+                                profile, ranks, wire());
 }
 
 bool RowJob::shares_predictor(const RowJob& other) const {
   return network == other.network && cluster == other.cluster && ranks == other.ranks &&
-         batch == other.batch && precision == other.precision &&
+         options.question.batch_per_rank == other.options.question.batch_per_rank &&
+         options.question.precision == other.options.question.precision &&
          options.words == other.options.words;
 }
 
 RowJob SourceParts::job(const TrainingRow& row) {
   const auto read = [&] {
-    RowJob job{.network = nullptr,
-               .cluster = nullptr,
-               .options = row_options(row),
-               .ranks = row.ranks,
-               .batch = row.batch,
-               .precision = row.precision};
+    RowJob job{
+        .network = nullptr, .cluster = nullptr, .options = row_options(row), .ranks = row.ranks};
     job.network = &network(row.model, row.sequence);
-    job.cluster = &cluster(row.cluster, job.options.placement);
+    const std::string& placement = job.options.question.placement;
+    job.cluster = placement.empty() ? &cluster(row.cluster)
+                                    : &cluster(row.cluster, models::placement_from_name(placement));
     models::check_ranks(*job.cluster, row.ranks);
     return job;
   };

@@ -14,7 +14,7 @@
 #include "models/phases/dataset.h"
 #include "models/phases/length.h"
 #include "models/plan/strategy.h"
-#include "simulator/iteration/prediction.h"
+#include "simulator/question/question.h"
 
 namespace paceline::experiments {
 
@@ -26,13 +26,7 @@ struct SourceNetwork {
 // The strategy and the options of a row, read.
 struct RowOptions {
   const models::Strategy* strategy = nullptr;
-  std::optional<models::WireType> wire;  // by default that of the precision
-  simulator::ThresholdRequest thresholds;
-  simulator::EngineKind engine = simulator::EngineKind::automatic;
-  std::optional<models::Overlap> overlap;
-  std::optional<models::Placement> placement;
-  int accumulate = 1;
-  std::string nccl_version;
+  simulator::Question question;  // with the batch and the precision of the row
   // The length of the training, in rows that are a time to train.
   std::optional<models::Length> length;
   std::optional<models::Dataset> dataset;
@@ -50,13 +44,12 @@ struct RowJob {
   const models::Cluster* cluster = nullptr;
   RowOptions options;
   int ranks = 1;
-  int batch = 1;
-  models::Precision precision = models::Precision::fp32;
 
   [[nodiscard]] models::WireType wire() const;
   // Samples of all ranks in an iteration.
   [[nodiscard]] double samples() const {
-    return static_cast<double>(ranks) * batch * options.accumulate;
+    return static_cast<double>(ranks) * options.question.batch_per_rank *
+           options.question.accumulate;
   }
   // Samples of the whole training, in rows that are a time to train.
   [[nodiscard]] double training_samples() const {

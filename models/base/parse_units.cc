@@ -232,4 +232,21 @@ std::string to_text_bits(BytesPerSecond value) {
   return scaled(value.value(), units);
 }
 
+std::vector<std::string> comma_list(const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == ',') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  for (const std::string& part : parts) {
+    if (part.empty())
+      throw InputError(fmt::format("{} has an empty entry", in_quotes(text)),
+                       "separate names by single commas");
+  }
+  return parts;
+}
+
 }  // namespace paceline

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "models/base/expense_units.h"
 #include "models/base/units.h"
@@ -28,6 +29,9 @@ namespace paceline {
 [[nodiscard]] UsdPerHour parse_price(std::string_view text);  // USD/h
 // A time of the clock on the wall, which may be long: ms, s, min, h, days.
 [[nodiscard]] Seconds parse_duration(std::string_view text);
+
+// The parts of "a,b,c". Throws InputError if a part is empty.
+[[nodiscard]] std::vector<std::string> comma_list(const std::string& text);
 
 // A plain whole number in [low, high]. Throws InputError.
 [[nodiscard]] std::int64_t parse_count(std::string_view text, std::int64_t low, std::int64_t high);

@@ -32,7 +32,8 @@ struct AllReduceRequest {
   models::WireType wire = models::WireType::fp32;
   EngineKind engine = EngineKind::automatic;
   std::string nccl_version = {};  // of nccl_versions(); empty: the newest
-  // With a bounded time budget, the step engine takes the place of the flow engine for sizes that would take long
+  // With a bounded time budget, the step engine takes the place of the flow engine for sizes that would
+  // take long
   // together.
   TimeBudget time_budget = TimeBudget::unlimited;
   // All-reduces of the asked algorithm that were measured on this cluster: they tell the pace of its

@@ -90,148 +90,6 @@ bool takes_host_copies(const Strategy& strategy) {
          strategy.served() == nullptr && !strategy.preconditions();
 }
 
-constexpr std::array fields = {
-    ThresholdField{.name = "theta",
-                   .read = read_size<&Request::fusion>,
-                   .is_given = has<&Request::fusion>,
-                   .is_taken = takes_theta,
-                   .key = "theta_bytes",
-                   .value = bytes_of<&Request::fusion>,
-                   .words = [](const Request& r) { return "theta " + to_text_binary(*r.fusion); }},
-    ThresholdField{.name = "eta",
-                   .read = read_size<&Request::hybrid>,
-                   .is_given = has<&Request::hybrid>,
-                   .is_taken = takes_eta,
-                   .key = "eta_bytes",
-                   .value = bytes_of<&Request::hybrid>,
-                   .words = [](const Request& r) { return "eta " + to_text(*r.hybrid); }},
-    ThresholdField{.name = "group",
-                   .read = read_count<&Request::group_size, models::max_ranks>,
-                   .is_given = has<&Request::group_size>,
-                   .is_taken = [](const Strategy& s) { return s.takes_group(); },
-                   .key = "group",
-                   .value = count_of<&Request::group_size>,
-                   .words = [](const Request& r) { return fmt::format("k {}", *r.group_size); }},
-    ThresholdField{
-        .name = "segments",
-        .read = read_count<&Request::segments, models::max_segments>,
-        .is_given = has<&Request::segments>,
-        .is_taken = [](const Strategy& s) { return s.takes_segments(); },
-        .key = "segments",
-        .value = count_of<&Request::segments>,
-        .words = [](const Request& r) { return fmt::format("{} segments", *r.segments); }},
-    ThresholdField{.name = "rings",
-                   .read = read_count<&Request::rings, models::max_ranks>,
-                   .is_given = has<&Request::rings>,
-                   .is_taken = [](const Strategy& s) { return s.takes_rings(); },
-                   .key = "rings",
-                   .value = count_of<&Request::rings>,
-                   .words = [](const Request& r) { return fmt::format("{} rings", *r.rings); }},
-    ThresholdField{
-        .name = "servers",
-        .read = read_count<&Request::servers, models::max_ranks>,
-        .is_given = has<&Request::servers>,
-        .is_taken = [](const Strategy& s) { return s.on_servers() != nullptr || is_served(s); },
-        .key = "servers",
-        .value = count_of<&Request::servers>,
-        .words = [](const Request& r) { return fmt::format("{} servers", *r.servers); }},
-    ThresholdField{
-        .name = "server-placement",
-        .read =
-            [](Request& r, const std::string& text) {
-              r.placement = models::server_placement_from_name(text);
-            },
-        .is_given = has<&Request::placement>,
-        .is_taken =
-            [](const Strategy& s) { return s.on_servers() != nullptr || s.preconditions(); },
-        .key = "server_placement",
-        .value = name_of<&Request::placement>,
-        .words = [](const Request& r) { return fmt::format("servers {}", name(*r.placement)); }},
-    ThresholdField{.name = "streams",
-                   .read = read_count<&Request::streams, most_streams>,
-                   .is_given = has<&Request::streams>,
-                   .is_taken = takes_streams,
-                   .key = "streams",
-                   .value = count_of<&Request::streams>,
-                   .words = [](const Request& r) { return fmt::format("{} streams", *r.streams); }},
-    ThresholdField{
-        .name = "horovod",
-        .read = [](Request& r,
-                   const std::string& text) { r.horovod = models::horovod_defaults(text); },
-        .is_given = has<&Request::horovod>,
-        .is_taken =
-            [](const Strategy& s) { return s.other && s.other->system == models::System::horovod; },
-        .key = "horovod_negotiation",
-        .value = [](const Request& r) -> Json { return name(r.horovod->negotiation); },
-        .words =
-            [](const Request& r) {
-              return fmt::format("Horovod's cycle {}", to_text(r.horovod->cycle));
-            }},
-    ThresholdField{.name = "cycle",
-                   .read = read_cycle,
-                   .is_given = has<&Request::cycle>,
-                   .is_taken = has_cycle,
-                   .key = "cycle_s",
-                   .value = [](const Request& r) -> Json { return r.cycle->value(); },
-                   .words = [](const Request& r) { return "cycle " + to_text(*r.cycle); }},
-    ThresholdField{
-        .name = "partition",
-        .read = read_size<&Request::partition>,
-        .is_given = has<&Request::partition>,
-        .is_taken = [](const Strategy& s) { return s.other && s.other->partition > Bytes{0}; },
-        .key = "partition_bytes",
-        .value = bytes_of<&Request::partition>,
-        .words = [](const Request& r) { return "partition " + to_text(*r.partition); }},
-    ThresholdField{
-        .name = "credit",
-        .read = read_size<&Request::credit>,
-        .is_given = has<&Request::credit>,
-        .is_taken =
-            [](const Strategy& s) { return s.other && s.other->dispatch.credit.has_value(); },
-        .key = "credit_bytes",
-        .value = bytes_of<&Request::credit>,
-        .words = [](const Request& r) { return "credit " + to_text(*r.credit); }},
-    ThresholdField{.name = "server-machines",
-                   .read = read_count<&Request::server_machines, models::most_servers>,
-                   .is_given = has<&Request::server_machines>,
-                   .is_taken = is_served,
-                   .key = "server_machines",
-                   .value = count_of<&Request::server_machines>,
-                   .words =
-                       [](const Request& r) {
-                         return fmt::format("{} machines of servers", *r.server_machines);
-                       }},
-    ThresholdField{
-        .name = "server-transport",
-        .read =
-            [](Request& r, const std::string& text) {
-              r.transport = models::server_transport_from_name(text);
-            },
-        .is_given = has<&Request::transport>,
-        .is_taken = is_served,
-        .key = "server_transport",
-        .value = name_of<&Request::transport>,
-        .words =
-            [](const Request& r) { return fmt::format("servers over {}", name(*r.transport)); }},
-    ThresholdField{
-        .name = "factors-every",
-        .read = read_count<&Request::factors_every, models::most_factors_every>,
-        .is_given = has<&Request::factors_every>,
-        .is_taken = [](const Strategy& s) { return s.preconditions(); },
-        .key = "factors_every",
-        .value = count_of<&Request::factors_every>,
-        .words =
-            [](const Request& r) { return fmt::format("factors every {}", *r.factors_every); }},
-    ThresholdField{.name = "host-copies",
-                   .is_flag = true,
-                   .read = [](Request& r, const std::string&) { r.through_host = true; },
-                   .is_given = has<&Request::through_host>,
-                   .is_taken = takes_host_copies,
-                   .key = "host_copies",
-                   .value = [](const Request&) -> Json { return true; },
-                   .words = [](const Request&) { return std::string("host copies"); }},
-};
-
 // Some names of strategies that take the field.
 std::vector<std::string_view> takers(const ThresholdField& field) {
   constexpr std::size_t most = 4;
@@ -247,27 +105,211 @@ std::vector<std::string_view> takers(const ThresholdField& field) {
 }  // namespace
 
 std::span<const ThresholdField> threshold_fields() {
+  static const std::array fields = {
+      ThresholdField{
+          {{.name = "theta",
+            .takes = "SIZE",
+            .otherwise = "chosen",
+            .group = travel_group,
+            .help = "Fusion threshold on the wire: a bucket is sent once it holds this much"},
+           read_size<&Request::fusion>,
+           has<&Request::fusion>},
+          takes_theta,
+          "theta_bytes",
+          bytes_of<&Request::fusion>,
+          [](const Request& r) { return "theta " + to_text_binary(*r.fusion); }},
+      ThresholdField{{{.name = "eta",
+                       .takes = "SIZE",
+                       .otherwise = "chosen",
+                       .group = travel_group,
+                       .help = "Hybrid threshold on the wire: hierarchical up to it, ring above"},
+                      read_size<&Request::hybrid>,
+                      has<&Request::hybrid>},
+                     takes_eta,
+                     "eta_bytes",
+                     bytes_of<&Request::hybrid>,
+                     [](const Request& r) { return "eta " + to_text(*r.hybrid); }},
+      ThresholdField{{{.name = "group",
+                       .takes = "K",
+                       .otherwise = "chosen",
+                       .group = travel_group,
+                       .help = "Group size k of hierarchical all-reduce; must divide the ranks",
+                       .python = "int"},
+                      read_count<&Request::group_size, models::max_ranks>,
+                      has<&Request::group_size>},
+                     [](const Strategy& s) { return s.takes_group(); },
+                     "group",
+                     count_of<&Request::group_size>,
+                     [](const Request& r) { return fmt::format("k {}", *r.group_size); }},
+      ThresholdField{{{.name = "segments",
+                       .takes = "S",
+                       .otherwise = "chosen",
+                       .group = travel_group,
+                       .help = "Segments of a bucket that travel one behind the other in trees",
+                       .python = "int"},
+                      read_count<&Request::segments, models::max_segments>,
+                      has<&Request::segments>},
+                     [](const Strategy& s) { return s.takes_segments(); },
+                     "segments",
+                     count_of<&Request::segments>,
+                     [](const Request& r) { return fmt::format("{} segments", *r.segments); }},
+      ThresholdField{{{.name = "rings",
+                       .takes = "C",
+                       .otherwise = "4",
+                       .group = travel_group,
+                       .help = "Rings of multi-ring",
+                       .python = "int"},
+                      read_count<&Request::rings, models::max_ranks>,
+                      has<&Request::rings>},
+                     [](const Strategy& s) { return s.takes_rings(); },
+                     "rings",
+                     count_of<&Request::rings>,
+                     [](const Request& r) { return fmt::format("{} rings", *r.rings); }},
+      ThresholdField{{{.name = "servers",
+                       .takes = "S",
+                       .otherwise = "one for each node",
+                       .group = travel_group,
+                       .help = "Parameter servers among the ranks",
+                       .python = "int"},
+                      read_count<&Request::servers, models::max_ranks>,
+                      has<&Request::servers>},
+                     [](const Strategy& s) { return s.on_servers() != nullptr || is_served(s); },
+                     "servers",
+                     count_of<&Request::servers>,
+                     [](const Request& r) { return fmt::format("{} servers", *r.servers); }},
+      ThresholdField{
+          {{.name = "server-placement",
+            .takes = "round-robin|balanced",
+            .otherwise = "balanced",
+            .group = travel_group,
+            .help = "Which server holds a bucket: the next one, or the one with the "
+                    "fewest bytes; or which rank owns a layer of k-fac: the next one, or "
+                    "the one with the least to invert"},
+           [](Request& r, const std::string& text) {
+             r.placement = models::server_placement_from_name(text);
+           },
+           has<&Request::placement>},
+          [](const Strategy& s) { return s.on_servers() != nullptr || s.preconditions(); },
+          "server_placement",
+          name_of<&Request::placement>,
+          [](const Request& r) { return fmt::format("servers {}", name(*r.placement)); }},
+      ThresholdField{{{.name = "streams",
+                       .takes = "N",
+                       .otherwise = "1",
+                       .group = travel_group,
+                       .help = "Buckets that may travel at the same time",
+                       .python = "int"},
+                      read_count<&Request::streams, most_streams>,
+                      has<&Request::streams>},
+                     takes_streams,
+                     "streams",
+                     count_of<&Request::streams>,
+                     [](const Request& r) { return fmt::format("{} streams", *r.streams); }},
+      ThresholdField{
+          {{.name = "horovod",
+            .takes = "VERSION",
+            .otherwise = "0.20",
+            .group = systems_group,
+            .help = "Version of Horovod, whose cycle, theta and negotiation are then taken"},
+           [](Request& r, const std::string& text) { r.horovod = models::horovod_defaults(text); },
+           has<&Request::horovod>},
+          [](const Strategy& s) { return s.other && s.other->system == models::System::horovod; },
+          "horovod_negotiation",
+          [](const Request& r) -> Json { return name(r.horovod->negotiation); },
+          [](const Request& r) {
+            return fmt::format("Horovod's cycle {}", to_text(r.horovod->cycle));
+          }},
+      ThresholdField{{{.name = "cycle",
+                       .takes = "TIME",
+                       .otherwise = "5 ms",
+                       .group = systems_group,
+                       .help = "How often Horovod looks for gradients; 0: at once"},
+                      read_cycle,
+                      has<&Request::cycle>},
+                     has_cycle,
+                     "cycle_s",
+                     [](const Request& r) -> Json { return r.cycle->value(); },
+                     [](const Request& r) { return "cycle " + to_text(*r.cycle); }},
+      ThresholdField{
+          {{.name = "partition",
+            .takes = "SIZE",
+            .otherwise = "the system's",
+            .group = systems_group,
+            .help =
+                "Size on the wire of the parts into which ByteScheduler and its like cut tensors"},
+           read_size<&Request::partition>,
+           has<&Request::partition>},
+          [](const Strategy& s) { return s.other && s.other->partition > Bytes{0}; },
+          "partition_bytes",
+          bytes_of<&Request::partition>,
+          [](const Request& r) { return "partition " + to_text(*r.partition); }},
+      ThresholdField{
+          {{.name = "credit",
+            .takes = "SIZE",
+            .otherwise = "the system's",
+            .group = systems_group,
+            .help = "Bytes of such parts that may be on their way; 0: one part at a time"},
+           read_size<&Request::credit>,
+           has<&Request::credit>},
+          [](const Strategy& s) { return s.other && s.other->dispatch.credit.has_value(); },
+          "credit_bytes",
+          bytes_of<&Request::credit>,
+          [](const Request& r) { return "credit " + to_text(*r.credit); }},
+      ThresholdField{
+          {{.name = "server-machines",
+            .takes = "N",
+            .otherwise = "on the workers' machines",
+            .group = systems_group,
+            .help = "Machines of their own for the servers of byteps, kvstore and their like",
+            .python = "int"},
+           read_count<&Request::server_machines, models::most_servers>,
+           has<&Request::server_machines>},
+          is_served,
+          "server_machines",
+          count_of<&Request::server_machines>,
+          [](const Request& r) {
+            return fmt::format("{} machines of servers", *r.server_machines);
+          }},
+      ThresholdField{
+          {{.name = "server-transport",
+            .takes = "grpc|tcp|rdma",
+            .otherwise = "the system's",
+            .group = systems_group,
+            .help = "What such servers and their workers speak"},
+           [](Request& r, const std::string& text) {
+             r.transport = models::server_transport_from_name(text);
+           },
+           has<&Request::transport>},
+          is_served,
+          "server_transport",
+          name_of<&Request::transport>,
+          [](const Request& r) { return fmt::format("servers over {}", name(*r.transport)); }},
+      ThresholdField{
+          {{.name = "factors-every",
+            .takes = "N",
+            .otherwise = "1",
+            .group = systems_group,
+            .help = "Iterations from one refresh of k-fac's factors and inverses to the next",
+            .python = "int"},
+           read_count<&Request::factors_every, models::most_factors_every>,
+           has<&Request::factors_every>},
+          [](const Strategy& s) { return s.preconditions(); },
+          "factors_every",
+          count_of<&Request::factors_every>,
+          [](const Request& r) { return fmt::format("factors every {}", *r.factors_every); }},
+      ThresholdField{
+          {{.name = "host-copies",
+            .group = systems_group,
+            .help = "Buckets go through the host, which sums them, as with MPI without GPUs",
+            .python = "bool"},
+           [](Request& r, const std::string&) { r.through_host = true; },
+           has<&Request::through_host>},
+          takes_host_copies,
+          "host_copies",
+          [](const Request&) -> Json { return true; },
+          [](const Request&) { return std::string("host copies"); }},
+  };
   return fields;
-}
-
-const ThresholdField* threshold_field(std::string_view name) {
-  const auto* const found =
-      std::find_if(fields.begin(), fields.end(),
-                   [&](const ThresholdField& field) { return field.name == name; });
-  return found == fields.end() ? nullptr : found;
-}
-
-std::string option_of(const ThresholdField& field) {
-  return fmt::format("--{}", field.name);
-}
-
-void read_threshold(const ThresholdField& field, const std::string& text,
-                    ThresholdRequest& request) {
-  try {
-    field.read(request, text);
-  } catch (const InputError& error) {
-    throw error.at({option_of(field)});
-  }
 }
 
 void check_together(const ThresholdRequest& request) {
@@ -278,7 +320,7 @@ void check_together(const ThresholdRequest& request) {
 
 std::vector<const ThresholdField*> given_fields(const ThresholdRequest& request) {
   std::vector<const ThresholdField*> given;
-  for (const ThresholdField& field : fields)
+  for (const ThresholdField& field : threshold_fields())
     if (field.is_given(request)) given.push_back(&field);
   return given;
 }
@@ -289,7 +331,7 @@ void check_taken(const ThresholdRequest& request,
     if (std::any_of(strategies.begin(), strategies.end(),
                     [&](const Strategy* strategy) { return field->is_taken(*strategy); }))
       continue;
-    throw InputError({option_of(*field)},
+    throw InputError({field->option()},
                      strategies.size() == 1
                          ? fmt::format("{} does not take it", strategies.front()->name)
                          : fmt::format("none of the {} strategies takes it", strategies.size()),

@@ -1,6 +1,6 @@
 // The thresholds as people name them: one entry for each field of ThresholdRequest that an option, a
-// row of a published result, a JSON document or a sentence has. What reads, writes or checks thresholds
-// goes over this table, so that all of it has the same names, limits and rules.
+// row of a published result, a JSON document or a sentence has. What offers, reads, writes or checks
+// thresholds goes over this table, so that all of it has the same names, limits, rules and help.
 #pragma once
 
 #include <span>
@@ -8,22 +8,22 @@
 #include <string_view>
 #include <vector>
 
+#include "models/base/field.h"
 #include "models/base/json.h"
 #include "models/plan/strategy.h"
 #include "simulator/planner/planning_job.h"
 
 namespace paceline::simulator {
 
+// Groups of help: what every plan takes, and what models of other systems and K-FAC take.
+inline constexpr std::string_view travel_group = "How gradients travel";
+inline constexpr std::string_view systems_group = "Models of other systems";
+
 // At most so many buckets may travel at the same time.
 inline constexpr int most_streams = 1024;
 
-struct ThresholdField {
-  std::string_view name;  // "server-machines": the option is --server-machines
-  bool is_flag = false;   // takes no value
-  // Reads the text of a value into the request. Throws InputError that does not name the field.
-  void (*read)(ThresholdRequest& request, const std::string& text);
-  bool (*is_given)(const ThresholdRequest& request);
-  // Whether a strategy's plan hangs on the field at all. All others leave it aside.
+struct ThresholdField : Field<ThresholdRequest> {
+  // Whether a strategy's plan depends on the field at all. All others leave it aside.
   bool (*is_taken)(const models::Strategy& strategy);
   // The key and the value in a document's given_thresholds, and words for people; of a field that is
   // given.
@@ -35,21 +35,11 @@ struct ThresholdField {
 // In the order in which documents and sentences list them.
 [[nodiscard]] std::span<const ThresholdField> threshold_fields();
 
-// The field of this name, or null.
-[[nodiscard]] const ThresholdField* threshold_field(std::string_view name);
-
-// Reads a value into the request. Throws InputError that names the option.
-void read_threshold(const ThresholdField& field, const std::string& text,
-                    ThresholdRequest& request);
-
 // What of the request excludes what. Throws InputError that names an option.
 void check_together(const ThresholdRequest& request);
 
 // The fields that are given.
 [[nodiscard]] std::vector<const ThresholdField*> given_fields(const ThresholdRequest& request);
-
-// The option of a field: "--server-machines".
-[[nodiscard]] std::string option_of(const ThresholdField& field);
 
 // Refuses a field that is given and that none of the strategies takes. Throws InputError that names
 // the option, and some strategies that take it.

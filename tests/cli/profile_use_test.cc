@@ -42,8 +42,8 @@ struct Setting {
   Setting() {
     job.networks.push_back(load_network("alexnet"));
     job.cluster = load_cluster("jizhi-p40");
-    job.batch_per_rank = 64;
-    job.precision = models::Precision::mixed;
+    job.question.batch_per_rank = 64;
+    job.question.precision = models::Precision::mixed;
     job.profile = models::Profile{
         .name = "mine", .cluster = "jizhi-p40", .device = job.cluster.device.name, .origin = ""};
   }
@@ -104,7 +104,7 @@ TEST(ProfileUse, NamesAnotherBatchAndPrecision) {
                           "are not used for batch 64, mixed precision"));
   setting.profile().layers = {};
   setting.profile().throughputs = {throughput("alexnet")};
-  setting.job.precision = models::Precision::fp32;
+  setting.job.question.precision = models::Precision::fp32;
   EXPECT_THAT(setting.warnings(), ElementsAre(HasSubstr("throughputs of alexnet at batch 64, mixed "
                                                         "precision are not used for batch 64, "
                                                         "fp32 precision")));

@@ -100,8 +100,8 @@ TEST(PublishedSource, RowsAreRead) {
   EXPECT_DOUBLE_EQ(row.rounding, 0.005);
   const RowOptions options = row_options(row);
   EXPECT_EQ(options.strategy->name, "fused-ring");
-  EXPECT_EQ(options.thresholds.fusion, Bytes{64.0 * 1024 * 1024});
-  EXPECT_EQ(options.wire, models::WireType::fp32);
+  EXPECT_EQ(options.question.thresholds.fusion, Bytes{64.0 * 1024 * 1024});
+  EXPECT_EQ(options.question.wires, std::vector{models::WireType::fp32});
   EXPECT_EQ(options.strategy_words, "--strategy fused-ring");
   EXPECT_EQ(options.words, " --theta 64MiB --wire fp32");
 }

@@ -51,9 +51,9 @@ TEST(ThresholdFields, HaveNamesAndKeysOfTheirOwn) {
   for (const ThresholdField& field : threshold_fields()) {
     EXPECT_TRUE(names.insert(field.name).second) << field.name;
     EXPECT_TRUE(keys.insert(field.key).second) << field.key;
-    EXPECT_EQ(threshold_field(field.name), &field);
+    EXPECT_EQ(find_field(threshold_fields(), field.name), &field);
   }
-  EXPECT_EQ(threshold_field("thetas"), nullptr);
+  EXPECT_EQ(find_field(threshold_fields(), "thetas"), nullptr);
 }
 
 // A strategy whose prediction changes with a field takes it, and no other says so.
@@ -77,8 +77,8 @@ TEST(ThresholdFields, AreTakenWhereTheyMakeADifference) {
       ThresholdRequest one;
       ThresholdRequest other;
       const auto& [first, second] = two_values.at(std::string(field.name));
-      if (!field.is_flag) read_threshold(field, first, one);
-      read_threshold(field, second, other);
+      if (!field.is_flag()) read_field(field, first, one);
+      read_field(field, second, other);
       const StrategyRun a = run(*strategy, one);
       const StrategyRun b = run(*strategy, other);
       EXPECT_EQ(field.is_taken(*strategy),
@@ -91,7 +91,7 @@ TEST(ThresholdFields, AreReadWithinTheirLimits) {
   const auto error = [](const char* name, const char* text) {
     return error_of([&] {
       ThresholdRequest request;
-      read_threshold(*threshold_field(name), text, request);
+      read_field(*find_field(threshold_fields(), name), text, request);
       return 0;
     });
   };

@@ -13,11 +13,11 @@ import numpy as np
 
 from . import _core
 from .arrays import StructuredArray, structured
-from .settings import (Changes, CompareSettings, JobSettings, PredictSettings, ScaleSettings, TimeSettings,
+from .settings import (Changes, CompareSettings, PredictSettings, ScaleSettings, TimeSettings,
                        TuneSettings)
 from .values import Cluster, Network, PathOrName, Plan, Profile, Timeline, place
 
-__all__ = ["AllReduceTimes", "CompareSettings", "Comparison", "Counterexample", "JobSettings",
+__all__ = ["AllReduceTimes", "CompareSettings", "Comparison", "Counterexample",
            "PredictSettings", "Prediction", "Proof", "RobustTuning", "Row", "ScaleSettings", "Scaling",
            "TimeSettings", "TuneSettings", "Tuning", "WhatIf", "compare", "predict", "scale", "time",
            "tune", "verify"]

@@ -1,0 +1,33 @@
+// Tests: tests/python/test_options.py.
+#include "cli/python/asked_command.h"
+
+#include "cli/shared_options.h"
+
+namespace paceline::python {
+
+AskedCommand::AskedCommand(std::string_view name) : command(std::string(name), "") {
+  if (name == "time") {
+    add_time_options(command, time);
+  } else if (name == "verify") {
+    add_proof_options(command, proof);
+  } else if (name == "compare") {
+    add_question_options(command, what_if);
+  } else {
+    add_job_options(command, question);
+    add_fields(command, question, {"ignore-memory", "ranks"});
+    if (name != "tune") add_fields(command, question, {"baseline", "what-if"});
+  }
+  if (name == "predict") {
+    add_straggler_options(command, question);
+    add_field(command, question, "plan");
+    command.add_flag("--sensitivity", sensitivity,
+                     "Also say what the fastest row would gain by better NICs, links, or devices");
+  }
+  if (name == "scale") add_measured_throughputs_option(command, measured);
+  if (name == "tune") {
+    add_tuning_options(command, tuning, why);
+    add_robust_options(command, robust);
+  }
+}
+
+}  // namespace paceline::python
