@@ -13,10 +13,10 @@
 #include "models/base/parse_units.h"
 #include "models/base/yaml_reader.h"
 #include "models/collective/algorithms.h"
+#include "models/plan/strategy.h"
 #include "runtime/training/checksum.h"
 #include "simulator/cost/device_factor.h"
-#include "simulator/iteration/prediction.h"
-#include "simulator/planner/threshold_fields.h"
+#include "simulator/question/question_fields.h"
 
 namespace paceline::job {
 namespace {
@@ -41,13 +41,28 @@ constexpr std::array<std::pair<SweepAxis, std::string_view>, sweep_axis_count> a
      {SweepAxis::segments, "segments"},
      {SweepAxis::streams, "streams"}}};
 
-constexpr int most_batch = 1 << 20;
+// Axes that are fields of a question, under their names.
+constexpr std::array field_axes = {SweepAxis::precision, SweepAxis::batch,   SweepAxis::accumulate,
+                                   SweepAxis::wire,      SweepAxis::overlap, SweepAxis::strategy,
+                                   SweepAxis::theta,     SweepAxis::eta,     SweepAxis::group,
+                                   SweepAxis::segments,  SweepAxis::streams};
+
 constexpr double most_times = 1000;
 constexpr std::size_t most_values = 1'000'000;
 const char* const chosen = "auto";
 
 std::size_t at(SweepAxis axis) {
   return static_cast<std::size_t>(axis);
+}
+
+// Reads a value of an axis that is a field. Throws InputError that does not name the axis.
+void read_value(SweepAxis axis, const std::string& text, simulator::Question& question) {
+  if (text == chosen) return;
+  simulator::question_field(name(axis)).read(question, text);
+  const simulator::AskedStrategies& strategies = question.strategies;
+  if (question.wires.size() > 1 || strategies.all || strategies.named.size() > 1)
+    throw InputError(fmt::format("{} is several values in one", in_quotes(text)),
+                     "write each as a value of the list");
 }
 
 class Reader {
@@ -215,18 +230,7 @@ class Reader {
     return values;
   }
 
-  template <class F>
-  auto chosen_or(SweepAxis axis, F parse) const {
-    return values(axis, [&](const std::string& text) {
-      return text == chosen ? std::optional<decltype(parse(text))>() : parse(text);
-    });
-  }
-
   void read_values() {
-    const auto count = [](std::int64_t most) {
-      return
-          [most](const std::string& text) { return static_cast<int>(parse_count(text, 1, most)); };
-    };
     const auto factor = [](const std::string& text) {
       return parse_number(text, 1 / most_times, most_times);
     };
@@ -235,25 +239,15 @@ class Reader {
     for (const std::string& text : sweep_.axes[at(SweepAxis::model)]) digest_file(text);
     read_places(values(SweepAxis::bandwidth, factor), values(SweepAxis::latency, factor),
                 values(SweepAxis::compute, factor));
-    sweep_.precisions = values(SweepAxis::precision, [](const std::string& text) {
-      return models::precision_from_name(text);
+    sweep_.ranks = values(SweepAxis::ranks, [](const std::string& text) {
+      return static_cast<int>(parse_count(text, 1, models::max_ranks));
     });
-    sweep_.batches = values(SweepAxis::batch, count(most_batch));
-    sweep_.accumulates = values(SweepAxis::accumulate, count(simulator::most_accumulated));
-    sweep_.ranks = values(SweepAxis::ranks, count(models::max_ranks));
-    sweep_.wires = chosen_or(
-        SweepAxis::wire, [](const std::string& text) { return models::wire_type_from_name(text); });
-    sweep_.overlaps = chosen_or(SweepAxis::overlap, [](const std::string& text) {
-      return models::overlap_from_name(text);
-    });
-    sweep_.strategies = values(SweepAxis::strategy,
-                               [](const std::string& text) { return &models::strategy(text); });
-    const auto bytes = [](const std::string& text) { return parse_bytes(text); };
-    sweep_.thetas = chosen_or(SweepAxis::theta, bytes);
-    sweep_.etas = chosen_or(SweepAxis::eta, bytes);
-    sweep_.groups = chosen_or(SweepAxis::group, count(models::max_ranks));
-    sweep_.segments = chosen_or(SweepAxis::segments, count(models::max_segments));
-    sweep_.streams = chosen_or(SweepAxis::streams, count(simulator::most_streams));
+    for (const SweepAxis axis : field_axes)
+      (void)values(axis, [axis](const std::string& text) {
+        simulator::Question question;
+        read_value(axis, text, question);
+        return question;
+      });
   }
 
   void read_places(const std::vector<double>& bandwidths, const std::vector<double>& latencies,
@@ -335,6 +329,14 @@ SweepCell cell_at(const Sweep& sweep, std::int64_t number) {
     number /= size;
   }
   return cell;
+}
+
+simulator::Question question_at(const Sweep& sweep, const SweepCell& cell) {
+  simulator::Question question;
+  question.engine = sweep.engine;
+  for (const SweepAxis axis : field_axes)
+    read_value(axis, sweep.axes[at(axis)][cell[at(axis)]], question);
+  return question;
 }
 
 }  // namespace paceline::job

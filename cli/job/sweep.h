@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "cli/job/named_things.h"
-#include "models/plan/strategy.h"
 #include "simulator/cost/link_factors.h"
 #include "simulator/engine/engine_kind.h"
+#include "simulator/question/question.h"
 
 namespace paceline::job {
 
@@ -61,18 +61,7 @@ struct Sweep {
   std::vector<LoadedNetwork> networks;
   std::vector<SweepPlace>
       places;  // of each cluster, profile, bandwidth, latency and compute, in this order
-  std::vector<models::Precision> precisions;
-  std::vector<int> batches;
-  std::vector<int> accumulates;
   std::vector<int> ranks;
-  std::vector<std::optional<models::WireType>> wires;  // none: the precision's own
-  std::vector<std::optional<models::Overlap>> overlaps;
-  std::vector<const models::Strategy*> strategies;
-  std::vector<std::optional<Bytes>> thetas;  // none: chosen, as in what follows
-  std::vector<std::optional<Bytes>> etas;
-  std::vector<std::optional<int>> groups;
-  std::vector<std::optional<int>> segments;
-  std::vector<std::optional<int>> streams;
 
   // It stands for everything that rows depend on, and the program's version: 32 hexadecimal digits.
   std::string digest;
@@ -95,5 +84,9 @@ inline constexpr std::int64_t most_sweep_cells = 1'000'000'000'000;
 // The place of a cell on each axis.
 using SweepCell = std::array<std::size_t, sweep_axis_count>;
 [[nodiscard]] SweepCell cell_at(const Sweep& sweep, std::int64_t number);
+
+// What a cell asks of its network, its place and its ranks: the values of all axes that are fields of a
+// question.
+[[nodiscard]] simulator::Question question_at(const Sweep& sweep, const SweepCell& cell);
 
 }  // namespace paceline::job

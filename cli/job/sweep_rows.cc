@@ -37,28 +37,21 @@ class Block {
  public:
   Block(const Sweep& sweep, std::int64_t first_cell) : sweep_(sweep) {
     const SweepCell cell = cell_at(sweep, first_cell);
-    const auto value = [&cell](const auto& values, SweepAxis axis) {
-      return values[cell[at(axis)]];
-    };
     std::size_t place = cell[at(SweepAxis::cluster)];
     for (const SweepAxis axis :
          {SweepAxis::profile, SweepAxis::bandwidth, SweepAxis::latency, SweepAxis::compute})
       place = place * sweep.size(axis) + cell[at(axis)];
     network_ = &sweep.networks[cell[at(SweepAxis::model)]];
     place_ = &sweep.places[place];
-    precision_ = value(sweep.precisions, SweepAxis::precision);
-    batch_ = value(sweep.batches, SweepAxis::batch);
-    accumulate_ = value(sweep.accumulates, SweepAxis::accumulate);
-    ranks_ = value(sweep.ranks, SweepAxis::ranks);
-    wire_ = value(sweep.wires, SweepAxis::wire).value_or(models::default_wire(precision_));
-    overlap_ = value(sweep.overlaps, SweepAxis::overlap);
+    ranks_ = sweep.ranks[cell[at(SweepAxis::ranks)]];
   }
 
   [[nodiscard]] Row row(const SweepCell& cell) {
     Row row;
     try {
-      if (!predictor_) predictor_.emplace(request());
-      predict(cell, row);
+      const simulator::Question question = question_at(sweep_, cell);
+      if (!predictor_) predictor_.emplace(request(question));
+      predict(question, row);
     } catch (const InputError& error) {
       row = {};
       row.status = error.problem();
@@ -67,37 +60,24 @@ class Block {
   }
 
  private:
-  [[nodiscard]] simulator::PredictionRequest request() const {
-    return {.network = network_->work,
-            .cluster = place_->cluster,
-            .profile = place_->profile ? &*place_->profile : nullptr,
-            .ranks = ranks_,
-            .batch_per_rank = batch_,
-            .accumulate = accumulate_,
-            .precision = precision_,
-            .wire = wire_,
-            .engine = sweep_.engine,
-            .overlap = overlap_,
-            .stored_sample = network_->stored_sample,
-            .time_budget = simulator::TimeBudget::bounded};
+  // Of all cells of the block, which differ in strategy and thresholds.
+  [[nodiscard]] simulator::PredictionRequest request(simulator::Question question) const {
+    question.thresholds = {};
+    const models::WireType wire =
+        question.wires.empty() ? models::default_wire(question.precision) : question.wires.front();
+    simulator::PredictionRequest request =
+        simulator::request_for(question, network_->work, network_->stored_sample, place_->cluster,
+                               place_->profile ? &*place_->profile : nullptr, ranks_, wire);
+    request.time_budget = simulator::TimeBudget::bounded;
+    return request;
   }
 
-  void predict(const SweepCell& cell, Row& row) {
-    const auto value = [&cell](const auto& values, SweepAxis axis) {
-      return values[cell[at(axis)]];
-    };
-    simulator::ThresholdRequest thresholds;
-    thresholds.fusion = value(sweep_.thetas, SweepAxis::theta);
-    thresholds.hybrid = value(sweep_.etas, SweepAxis::eta);
-    thresholds.group_size = value(sweep_.groups, SweepAxis::group);
-    thresholds.segments = value(sweep_.segments, SweepAxis::segments);
-    thresholds.streams = value(sweep_.streams, SweepAxis::streams);
-    predictor_->take(thresholds);
-    const simulator::StrategyRun run =
-        predictor_->run(*value(sweep_.strategies, SweepAxis::strategy));
+  void predict(const simulator::Question& question, Row& row) {
+    predictor_->take(question.thresholds);
+    const simulator::StrategyRun run = predictor_->run(*question.strategies.named.front());
     row.buckets = run.plan.buckets.size();
-    const Bytes memory = simulator::device_memory(
-                             {network_->work, run.plan, precision_, batch_, /*optimizer_states=*/1})
+    const Bytes memory = simulator::device_memory({network_->work, run.plan, question.precision,
+                                                   question.batch_per_rank, /*optimizer_states=*/1})
                              .total();
     row.memory = memory;
     row.engine = simulator::name(run.method.engine);
@@ -111,19 +91,14 @@ class Block {
     row.iteration = period;
     row.exposed = time_spent(run.dag, run.steady).exposed_communication;
     row.throughput =
-        static_cast<double>(ranks_) * static_cast<double>(batch_) * accumulate_ / period;
+        static_cast<double>(ranks_) * question.batch_per_rank * question.accumulate / period;
     if (!run.steady.converged) row.status = "no steady state: the time is that of the slowest task";
   }
 
   const Sweep& sweep_;
   const LoadedNetwork* network_ = nullptr;
   const SweepPlace* place_ = nullptr;
-  models::Precision precision_ = models::Precision::mixed;
-  int batch_ = 1;
-  int accumulate_ = 1;
   int ranks_ = 1;
-  models::WireType wire_ = models::WireType::fp16;
-  std::optional<models::Overlap> overlap_;
   std::optional<simulator::Predictor> predictor_;
 };
 
