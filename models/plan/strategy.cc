@@ -119,49 +119,6 @@ constexpr Strategy tuned = {
     .fusion = Fusion::by_default,
     .all_reduce = Scheduled{"ring"}};
 
-// Returns the index of an all-reduce of the catalogue in plan.schedules, where it is added if it is
-// not there yet.
-int planned(Plan& plan, std::string_view name, const ScheduleOptions& wanted) {
-  const CollectiveAlgorithm& algorithm = all_reduce_algorithm(name);
-  const ScheduleOptions options = taken_options(algorithm, wanted);
-  for (std::size_t i = 0; i < plan.schedules.size(); ++i) {
-    if (plan.schedules[i].algorithm == name && plan.schedules[i].options == options)
-      return static_cast<int>(i);
-  }
-  plan.schedules.push_back({std::string(name), options, algorithm.build(options)});
-  return static_cast<int>(plan.schedules.size()) - 1;
-}
-
-// The same for a library's own all-reduce.
-int planned(Plan& plan, Library library) {
-  if (plan.schedules.empty())
-    plan.schedules.push_back({std::string(name(library)), {.ranks = plan.ranks}, {}, library});
-  return 0;
-}
-
-// The same for servers of another system.
-int planned(Plan& plan, const ServerUse& use) {
-  for (std::size_t i = 0; i < plan.schedules.size(); ++i) {
-    if (plan.schedules[i].served == use) return static_cast<int>(i);
-  }
-  plan.schedules.push_back({plan.strategy, {.ranks = plan.ranks}, {}, std::nullopt, use});
-  return static_cast<int>(plan.schedules.size()) - 1;
-}
-
-// The same for K-FAC.
-int planned(Plan& plan, const KfacUse& use) {
-  if (plan.schedules.empty())
-    plan.schedules.push_back(
-        {plan.strategy, {.ranks = plan.ranks}, {}, std::nullopt, std::nullopt, use});
-  return 0;
-}
-
-void check_served(int servers) {
-  if (servers < 1 || servers > most_servers)
-    throw InputError({"--servers"}, fmt::format("{} servers", servers),
-                     fmt::format("choose 1 to {}", most_servers));
-}
-
 template <class... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;
@@ -174,38 +131,6 @@ bool any_algorithm(const Strategy& strategy, Takes takes) {
   const std::vector<std::string_view> names = strategy.algorithms();
   return std::any_of(names.begin(), names.end(),
                      [&](std::string_view entry) { return all_reduce_algorithm(entry).*takes; });
-}
-
-// Chooses a server for each bucket. Buckets come in the order of the plan.
-class Placer {
- public:
-  Placer(int servers, ServerPlacement placement)
-      : held_(static_cast<std::size_t>(servers)), placement_(placement) {}
-  int place(std::int64_t elements) {
-    const std::size_t server =
-        placement_ == ServerPlacement::round_robin
-            ? next_++ % held_.size()
-            : static_cast<std::size_t>(std::min_element(held_.begin(), held_.end()) -
-                                       held_.begin());
-    held_[server] += elements;
-    return static_cast<int>(server);
-  }
-
- private:
-  std::vector<std::int64_t> held_;
-  ServerPlacement placement_;
-  std::size_t next_ = 0;
-};
-
-// Each part is a bucket of the plan, so that there may be no more than a plan has room for.
-void check_parts(std::span<const Gradient> gradients, std::int64_t part, Bytes partition) {
-  constexpr std::int64_t most_parts = 100'000;
-  std::int64_t parts = 0;
-  for (const Gradient& gradient : gradients) parts += (gradient.elements - 1) / part + 1;
-  if (parts > most_parts)
-    throw InputError(
-        fmt::format("partitions of {} cut the gradients into {} parts", to_text(partition), parts),
-        fmt::format("choose a size that gives at most {}", most_parts));
 }
 
 }  // namespace
@@ -296,114 +221,6 @@ void take_buckets_of_ddp(const OtherSystem& ddp, WireType wire, std::int64_t par
   thresholds.fusion = ddp.fusion > Bytes{0} ? of_fp32 * ddp.fusion
                                             : static_cast<double>(parameters) * element_size(wire);
   if (ddp.first_fusion) thresholds.first_fusion = of_fp32 * *ddp.first_fusion;
-}
-
-Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients, int ranks,
-               WireType wire, const Thresholds& thresholds) {
-  if (is_tuned(strategy))
-    throw InputError({"--strategy"}, "a tuned plan is made bucket by bucket",
-                     "let paceline tune --plan-out write it, and give it by --plan");
-  check_rank_count(ranks);
-  const bool on_servers = strategy.on_servers() != nullptr;
-  if (on_servers) check_server_count(thresholds.servers, ranks);
-  Plan plan{.strategy = std::string(strategy.name),
-            .ranks = ranks,
-            .wire = wire,
-            .overlap = strategy.overlap,
-            .streams = std::max(1, thresholds.streams),
-            .schedules = {},
-            .buckets = {},
-            .dispatch = thresholds.dispatch};
-  // All gradients of K-FAC travel together.
-  constexpr Bytes whole{1e300};
-  const Bytes theta = strategy.preconditions()           ? whole
-                      : strategy.fusion == Fusion::never ? Bytes{0}
-                                                         : thresholds.fusion;
-  // Inductor lets no bucket grow beyond theta; all others close one that holds theta or more.
-  const bool closes_before = strategy.other && strategy.other->system == System::inductor;
-  ScheduleOptions options{.ranks = ranks,
-                          .group_size = thresholds.group_size,
-                          .segments = thresholds.segments,
-                          .rings = thresholds.rings,
-                          .servers = 1};
-  const Served* served = strategy.served();
-  if (served != nullptr) check_served(thresholds.servers);
-  Placer placer(on_servers || served != nullptr ? thresholds.servers : 1,
-                served != nullptr ? served->placement.value_or(ServerPlacement::balanced)
-                                  : thresholds.placement);
-  // The server that sums a bucket, or -1 if all servers share it. A slice of a tensor counts with
-  // its own size.
-  const auto server_of = [&](const Served& s, const Bucket& bucket, Placer& by_bytes) {
-    if (bucket.elements >= s.shared_from) return -1;
-    if (s.placement) return by_bytes.place(bucket.elements);
-    // Slices are keys of their own.
-    const auto key = thresholds.partition > Bytes{0}
-                         ? static_cast<std::int64_t>(plan.buckets.size())
-                         : static_cast<std::int64_t>(gradients.size()) - 1 - bucket.first_gradient;
-    return static_cast<int>(9973 * key % thresholds.servers);
-  };
-  const auto schedule_of = [&](const Bucket& bucket) {
-    return std::visit(
-        Overloaded{[&](const Scheduled& s) { return planned(plan, s.algorithm, options); },
-                   [&](const Hybrid& h) {
-                     const bool is_small = plan.bytes(bucket) <= thresholds.hybrid;
-                     return planned(plan, is_small ? h.small : h.large, options);
-                   },
-                   [&](const OnServers& s) {
-                     options.first_server =
-                         server_rank(placer.place(bucket.elements), ranks, thresholds.servers);
-                     return planned(plan, s.algorithm, options);
-                   },
-                   [&](Library library) { return planned(plan, library); },
-                   [&](const Served& s) {
-                     return planned(plan, {thresholds.servers, thresholds.own_machines,
-                                           server_of(s, bucket, placer), thresholds.transport});
-                   },
-                   [&](Preconditioned) {
-                     return planned(plan, KfacUse{thresholds.factors_every, thresholds.placement});
-                   }},
-        strategy.all_reduce);
-  };
-  // A gradient by itself, cut into parts of `part` elements and a last one.
-  const auto part =
-      thresholds.partition > Bytes{0}
-          ? std::max<std::int64_t>(1, std::llround(thresholds.partition / element_size(wire)))
-          : 0;
-  if (part > 0) check_parts(gradients, part, thresholds.partition);
-  const auto add_parts = [&](std::int64_t elements, std::int64_t most, Bucket bucket) {
-    bucket.gradient_count = 1;
-    for (std::int64_t first = 0; first < elements; first += most) {
-      bucket.first_element = first;
-      bucket.elements = std::min(most, elements - first);
-      bucket.schedule = schedule_of(bucket);
-      plan.buckets.push_back(bucket);
-    }
-  };
-  // Whether the bucket waits for the gradient behind it.
-  const auto stays_open = [&](Bucket bucket, const Gradient& next) {
-    const Bytes limit =
-        plan.buckets.empty() && theta > Bytes{0} ? thresholds.first_fusion.value_or(theta) : theta;
-    if (!closes_before) return plan.bytes(bucket) < limit;
-    bucket.elements += next.elements;
-    return plan.bytes(bucket) <= limit;
-  };
-  Bucket open;
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    if (part > 0) {
-      add_parts(gradients[i].elements, part, open);
-      open = Bucket{.first_gradient = static_cast<int>(i) + 1};
-      continue;
-    }
-    open.elements += gradients[i].elements;
-    ++open.gradient_count;
-    if (i + 1 < gradients.size() && stays_open(open, gradients[i + 1])) continue;
-    open.schedule = schedule_of(open);
-    plan.buckets.push_back(open);
-    open = Bucket{.first_gradient = static_cast<int>(i) + 1};
-  }
-  if (on_servers) plan.streams = std::max<int>(1, static_cast<int>(plan.buckets.size()));
-  if (strategy.preconditions()) plan.streams = 1;
-  return plan;
 }
 
 }  // namespace paceline::models
