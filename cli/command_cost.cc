@@ -53,7 +53,8 @@ void add_cost(Command& app) {
       "cost", "Time to train: minutes, GPU-hours, dollars and kWh of a training run");
   const auto options = std::make_shared<Options>();
   add_job_options(command, options->question);
-  add_fields(command, options->question, {"ignore-memory", "ranks"});
+  add_field(command, options->question, "ignore-memory");
+  add_size_options(command, options->question);
   add_training_run_options(command, options->run);
   add_node_price_option(command, options->run);
   add_node_power_option(command, options->run);

@@ -128,7 +128,8 @@ void add_predict(Command& app) {
       app.add_command("predict", "Iteration time of every strategy, as a table or JSON");
   const auto options = std::make_shared<Options>();
   add_job_options(command, options->question);
-  add_fields(command, options->question, {"ignore-memory", "ranks"});
+  add_field(command, options->question, "ignore-memory");
+  add_size_options(command, options->question);
   add_straggler_options(command, options->question);
   command
       .add_option("--timeline", options->timeline,

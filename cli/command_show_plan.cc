@@ -195,7 +195,9 @@ void add_show_plan(Command& show_command) {
       "plan", "The buckets that strategies make of a network, and when each travels");
   const auto options = std::make_shared<Options>();
   add_job_options(command, options->question);
-  add_fields(command, options->question, {"ignore-memory", "ranks", "plan"});
+  add_field(command, options->question, "ignore-memory");
+  add_size_options(command, options->question);
+  add_field(command, options->question, "plan");
   command
       .add_option("--plot", options->plot,
                   "Also write a picture: layers, buckets, when they travel, and what waits")

@@ -130,7 +130,8 @@ void add_tune(Command& app) {
       "tune", "The best plan: buckets, an all-reduce for each, what that gains, a lower bound");
   const auto options = std::make_shared<Options>();
   add_job_options(command, options->question);
-  add_fields(command, options->question, {"ignore-memory", "ranks"});
+  add_field(command, options->question, "ignore-memory");
+  add_size_options(command, options->question);
   command
       .add_option("--plan-out", options->plan_out,
                   "Write the plan as a document that --plan of predict, train and replay reads")

@@ -39,6 +39,11 @@ void add_prediction_options(Command& command, simulator::Question& question) {
     add_field(command, question, name);
 }
 
+void add_size_options(Command& command, simulator::Question& question) {
+  for (const std::string_view name : simulator::names_of_groups({simulator::size_group}))
+    add_field(command, question, name);
+}
+
 void add_straggler_options(Command& command, simulator::Question& question) {
   for (const std::string_view name : simulator::names_of_groups({simulator::straggler_group}))
     add_field(command, question, name);

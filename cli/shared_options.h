@@ -31,6 +31,8 @@ void add_job_options(Command& command, simulator::Question& question);
 // Those of them that mean the same where a command compares clusters and batches: all but those of
 // simulator::job_group.
 void add_prediction_options(Command& command, simulator::Question& question);
+// --ranks, as one number, or --nodes.
+void add_size_options(Command& command, simulator::Question& question);
 // --spread, --slow-rank, --slow-node, --backup, --iterations and --seed.
 void add_straggler_options(Command& command, simulator::Question& question);
 

@@ -10,6 +10,7 @@
 #include "cli/job/option_values.h"
 #include "cli/job/plan_file.h"
 #include "cli/job/questions.h"
+#include "models/cluster/placement.h"
 #include "simulator/cost/device_factor.h"
 #include "simulator/cost/library_curve.h"
 #include "simulator/cost/link_factors.h"
@@ -145,10 +146,19 @@ bool is_timed(const models::Strategy& strategy, const Job& job) {
 }
 
 int ranks_of(const Job& job) {
+  if (job.question.nodes) {
+    if (!job.question.ranks.empty())
+      throw InputError({"--nodes"}, "there is --ranks, too", "leave one of the two out");
+    const std::int64_t ranks =
+        static_cast<std::int64_t>(*job.question.nodes) * job.cluster.ranks_per_node;
+    parsing_option("--nodes", [&] { models::check_ranks(job.cluster, ranks); });
+    return static_cast<int>(ranks);
+  }
   if (!job.question.ranks.empty()) return parse_ranks(job.question.ranks, job.cluster);
   if (job.plan) return parse_ranks(std::to_string(job.plan->plan.ranks), job.cluster);
-  throw InputError("--ranks is missing", fmt::format("give 1 to {}, as in --ranks {}",
-                                                     job.cluster.ranks(), job.cluster.ranks()));
+  throw InputError("--ranks is missing",
+                   fmt::format("give 1 to {}, as in --ranks {}, or full nodes by --nodes",
+                               job.cluster.ranks(), job.cluster.ranks()));
 }
 
 Job load_job(const simulator::Question& question, const LoadRequest& request) {

@@ -14,7 +14,12 @@ AskedCommand::AskedCommand(std::string_view name) : command(std::string(name), "
     add_question_options(command, what_if);
   } else {
     add_job_options(command, question);
-    add_fields(command, question, {"ignore-memory", "ranks"});
+    add_field(command, question, "ignore-memory");
+    if (name == "scale") {
+      add_field(command, question, "ranks");
+    } else {
+      add_size_options(command, question);
+    }
     if (name != "tune") add_fields(command, question, {"baseline", "what-if"});
   }
   if (name == "predict") {

@@ -66,6 +66,7 @@ struct Question {
   std::string nic;        // in place of the cluster's; empty: the cluster's own
   std::string profile;    // empty: the cluster's own; "none": none
   std::string ranks;      // a number, or several where a curve is asked for; the cluster limits it
+  std::optional<int> nodes;  // full ones, in place of `ranks`
   int batch_per_rank = 64;
   int accumulate = 1;  // as in PredictionRequest
   AskedStrategies strategies;

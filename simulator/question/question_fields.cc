@@ -313,10 +313,17 @@ Fields single_fields() {
   return {
       text_field({.name = "ranks",
                   .takes = "N",
-                  .group = question_group,
+                  .group = size_group,
                   .help = "Number of ranks (GPUs, or CPU processes)",
                   .python = "int"},
                  &Question::ranks),
+      field({.name = "nodes",
+             .takes = "N",
+             .group = size_group,
+             .help = "Number of full nodes, in place of --ranks",
+             .python = "int"},
+            &Question::nodes,
+            +[](const std::string& text) { return std::optional(count<models::max_ranks>(text)); }),
       text_field(
           {.name = "plan",
            .takes = "FILE",

@@ -19,6 +19,7 @@ inline constexpr std::string_view precision_group = "Precision";
 inline constexpr std::string_view computation_group = "What computation takes";
 inline constexpr std::string_view engine_group = "Engines";
 inline constexpr std::string_view straggler_group = "Stragglers";
+inline constexpr std::string_view size_group = "Number of ranks";  // one of its fields is given
 inline constexpr std::string_view question_group = "Questions";
 
 inline constexpr int most_batch = 1 << 20;  // samples of a rank

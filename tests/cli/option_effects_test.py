@@ -13,8 +13,9 @@ from paceline import CommandTest, run
 
 # Options whose effect other tests show, as they take a file or run for a time.
 OF_MEMORY = {"--ignore-memory"}
-ELSEWHERE = {"predict": {"--plan"} | OF_MEMORY, "scale": OF_MEMORY, "show plan": {"--plan"} | OF_MEMORY, "tune": {"--time-limit"} | OF_MEMORY,
-             "cost": {"--plan", "--phases"} | OF_MEMORY, "plan-capacity": {"--phases"} | OF_MEMORY, "time": {"--against", "--fail-below"},
+OF_JOBS = {"--nodes"} | OF_MEMORY
+ELSEWHERE = {"predict": {"--plan"} | OF_JOBS, "scale": OF_MEMORY, "show plan": {"--plan"} | OF_JOBS, "tune": {"--time-limit"} | OF_JOBS,
+             "cost": {"--plan", "--phases"} | OF_JOBS, "plan-capacity": {"--phases"} | OF_MEMORY, "time": {"--against", "--fail-below"},
              "export": {"--model", "--profile", "--nccl", "--measured", "--batch", "--precision"}}
 # How something is printed or where it goes, and not what.
 FORMS = {"--json", "--csv", "--markdown", "--json-out", "--csv-out", "--markdown-out", "--html", "--wide", "--top", "--help", "--plan-out",

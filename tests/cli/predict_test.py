@@ -45,6 +45,18 @@ class Prediction(unittest.TestCase):
         self.assertIn("calibrated throughput 218 samples/s of profile jizhi-p40", predict().stdout)
         self.assertIn("roofline of p40", predict("--profile", "none").stdout)
 
+    def test_full_nodes_are_named_in_place_of_ranks(self):
+        words = ("--model", "alexnet", "--cluster", "jizhi-p40", "--strategy", "fused-ring")
+        for command, more in (("predict", ()), ("tune", ("--time-limit", "0 s")), ("cost", ("--iterations", "100")), ("show plan", ())):
+            with self.subTest(command=command):
+                by_nodes, by_ranks = (run(*command.split(), *words, *more, *size) for size in (("--nodes", "2"), ("--ranks", "16")))
+                self.assertEqual((by_nodes.returncode, by_nodes.stdout), (0, by_ranks.stdout), by_nodes.stderr)
+        for size, problem in ((("--nodes", "2", "--ranks", "16"), "paceline: --nodes: there is --ranks, too; leave one of the two out\n"),
+                              (("--nodes", "257"), "paceline: --nodes: 2056 ranks do not fit cluster jizhi-p40; choose 1 to 2048 (256 nodes x 8 ranks)\n"),
+                              (("--nodes", "0"), "paceline: --nodes: '0' is not a whole number from 1 to 1048576\n")):
+            refused = run("predict", *words, *size)
+            self.assertEqual((refused.returncode, refused.stdout, refused.stderr), (2, "", problem))
+
     def test_wire_types_and_strategies_can_be_chosen(self):
         rows = json.loads(predict("--json", "--strategy", "ring,hybrid", "--wire", "fp32,fp16").stdout)["strategies"]
         self.assertEqual([(r["name"], r["wire_type"]) for r in rows], [("ring", "fp32"), ("hybrid", "fp32"), ("ring", "fp16"), ("hybrid", "fp16")])

@@ -61,6 +61,7 @@ const std::map<std::string_view, std::string> values = {
     {"iterations", "100"},
     {"seed", "4"},
     {"ranks", "64"},
+    {"nodes", "8"},
     {"plan", "plan.json"},
     {"baseline", "8"},
     {"what-if", "bandwidth=2"},
