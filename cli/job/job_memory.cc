@@ -14,7 +14,8 @@ MemoryNeed memory_need(const simulator::StrategyPrediction& row) {
 
 MemoryNeed memory_need(const Job& job, const LoadedNetwork& network, const models::Plan& plan) {
   const simulator::MemoryRequest request{network.work, plan, job.question.precision,
-                                         job.question.batch_per_rank};
+                                         job.question.batch_per_rank,
+                                         job.question.optimizer_states};
   const Bytes capacity = job.cluster.device.memory.value;
   const Bytes of_rank = simulator::device_memory(request).total();
   return {of_rank, simulator::largest_batch(request, capacity), of_rank <= capacity};

@@ -76,9 +76,10 @@ class Block {
     predictor_->take(question.thresholds);
     const simulator::StrategyRun run = predictor_->run(*question.strategies.named.front());
     row.buckets = run.plan.buckets.size();
-    const Bytes memory = simulator::device_memory({network_->work, run.plan, question.precision,
-                                                   question.batch_per_rank, /*optimizer_states=*/1})
-                             .total();
+    const Bytes memory =
+        simulator::device_memory({network_->work, run.plan, question.precision,
+                                  question.batch_per_rank, question.optimizer_states})
+            .total();
     row.memory = memory;
     row.engine = simulator::name(run.method.engine);
     const models::Device& device = place_->cluster.device;

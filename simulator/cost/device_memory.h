@@ -33,6 +33,8 @@
 
 namespace paceline::simulator {
 
+inline constexpr int most_optimizer_states = 16;
+
 struct MemoryRequest {
   const models::NetworkWork& network;
   const models::Plan& plan;  // for the network

@@ -468,7 +468,8 @@ StrategyPrediction Predictor::predict(models::Plan plan, std::optional<ChosenThr
     prediction.stragglers->efficiency =
         counted * (baseline / prediction.stragglers->iteration.mean);
   }
-  const MemoryRequest memory{request_.network, plan, request_.precision, request_.batch_per_rank};
+  const MemoryRequest memory{request_.network, plan, request_.precision, request_.batch_per_rank,
+                             request_.optimizer_states};
   const Bytes capacity = request_.cluster.device.memory.value;
   prediction.memory = device_memory(memory);
   prediction.fits = prediction.memory.total() <= capacity;

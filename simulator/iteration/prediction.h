@@ -48,6 +48,7 @@ struct PredictionRequest {
   const models::Profile* profile = nullptr;
   int ranks = 1;  // must fit the cluster
   int batch_per_rank = 1;
+  int optimizer_states = 1;  // as in MemoryRequest
   // K batches of a rank, whose gradients are added up on it, make one iteration: K forward and backward
   // passes, of which the last has the all-reduces beside it, and one update.
   int accumulate = 1;
@@ -130,7 +131,7 @@ struct StrategyPrediction {
   // Why better links may make the row slower (better_links.h); empty where they do not.
   std::string better_links_may_slow;
   bool converged = true;  // whether a steady state was reached
-  DeviceMemory memory;    // that a rank needs, with an optimizer of one state (momentum)
+  DeviceMemory memory;    // that a rank needs
   bool fits = true;       // the memory is at most the device's
   int largest_batch = 0;  // per rank, with which the memory would be at most the device's
   std::optional<StragglerPrediction> stragglers;  // where they were asked for

@@ -11,6 +11,7 @@ PredictionRequest request_for(const Question& question, const models::NetworkWor
           .profile = profile,
           .ranks = ranks,
           .batch_per_rank = question.batch_per_rank,
+          .optimizer_states = question.optimizer_states,
           .accumulate = question.accumulate,
           .precision = question.precision,
           .wire = wire,

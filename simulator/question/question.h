@@ -79,6 +79,7 @@ struct Question {
   StatedCompute compute;
   double gradient_scale = 1;  // by which the elements of every gradient are multiplied
   bool compute_is_exact = false;
+  int optimizer_states = 1;    // as in MemoryRequest
   bool ignore_memory = false;  // whether jobs are timed that the device's memory does not hold
   EngineKind engine = EngineKind::automatic;
   std::string nccl_version;           // empty: the newest

@@ -179,6 +179,19 @@ Fields job_fields() {
                    .help = "Precision of computation: fp32, or mixed (FP16 with FP32 master "
                            "weights)"},
                   &Question::precision, by_name<models::Precision, models::precision_from_name>),
+      other_field(
+          {.name = "optimizer-states",
+           .takes = "N",
+           .otherwise = "1",
+           .group = precision_group,
+           .help = "FP32 values that the optimizer keeps for each parameter, for the "
+                   "memory that a rank needs: 0 for plain SGD, 1 for momentum and LARS, 2 "
+                   "for Adam and LAMB",
+           .python = "int"},
+          &Question::optimizer_states,
+          +[](const std::string& text) {
+            return static_cast<int>(parse_count(text, 0, most_optimizer_states));
+          }),
       field({.name = "wire",
              .takes = "fp32|fp16|bf16",
              .group = precision_group,
@@ -317,13 +330,14 @@ Fields single_fields() {
                   .help = "Number of ranks (GPUs, or CPU processes)",
                   .python = "int"},
                  &Question::ranks),
-      field({.name = "nodes",
-             .takes = "N",
-             .group = size_group,
-             .help = "Number of full nodes, in place of --ranks",
-             .python = "int"},
-            &Question::nodes,
-            +[](const std::string& text) { return std::optional(count<models::max_ranks>(text)); }),
+      field(
+          {.name = "nodes",
+           .takes = "N",
+           .group = size_group,
+           .help = "Number of full nodes, in place of --ranks",
+           .python = "int"},
+          &Question::nodes,
+          +[](const std::string& text) { return std::optional(count<models::max_ranks>(text)); }),
       text_field(
           {.name = "plan",
            .takes = "FILE",

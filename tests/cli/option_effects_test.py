@@ -12,7 +12,7 @@ import unittest
 from paceline import CommandTest, run
 
 # Options whose effect other tests show, as they take a file or run for a time.
-OF_MEMORY = {"--ignore-memory"}
+OF_MEMORY = {"--ignore-memory", "--optimizer-states"}
 OF_JOBS = {"--nodes"} | OF_MEMORY
 ELSEWHERE = {"predict": {"--plan"} | OF_JOBS, "scale": OF_MEMORY, "show plan": {"--plan"} | OF_JOBS, "tune": {"--time-limit"} | OF_JOBS,
              "cost": {"--plan", "--phases"} | OF_JOBS, "plan-capacity": {"--phases"} | OF_MEMORY, "time": {"--against", "--fail-below"},

@@ -57,6 +57,20 @@ class Prediction(unittest.TestCase):
             refused = run("predict", *words, *size)
             self.assertEqual((refused.returncode, refused.stdout, refused.stderr), (2, "", problem))
 
+    def test_an_optimizer_with_more_states_needs_more_memory(self):
+        words = ("--model", "gpt2-xl", "--cluster", "h200-ndr", "--ranks", "64", "--strategy", "nccl")
+        of_states = {}
+        for states in (0, 1, 2):
+            row = json.loads(run("predict", *words, "--batch", "1", "--optimizer-states", str(states), "--json").stdout)["strategies"][0]
+            of_states[states] = row["memory"]["optimizer_bytes"]
+        self.assertEqual(of_states, {states: states * of_states[1] for states in (0, 1, 2)})
+        largest = max(batch for batch in range(1, 20) if run("predict", *words, "--batch", str(batch), "--optimizer-states", "1").returncode == 0)
+        for command, more in (("predict", ()), ("tune", ("--time-limit", "0 s")), ("cost", ("--iterations", "100")), ("show plan", ())):
+            with self.subTest(command=command):
+                refused = run(*command.split(), *words, *more, "--batch", str(largest), "--optimizer-states", "16")
+                self.assertEqual((refused.returncode, refused.stdout), (2, ""))
+                self.assertIn(f"--batch: a batch of {largest} does not fit the 141 GB of a h200", refused.stderr)
+
     def test_wire_types_and_strategies_can_be_chosen(self):
         rows = json.loads(predict("--json", "--strategy", "ring,hybrid", "--wire", "fp32,fp16").stdout)["strategies"]
         self.assertEqual([(r["name"], r["wire_type"]) for r in rows], [("ring", "fp32"), ("hybrid", "fp32"), ("ring", "fp16"), ("hybrid", "fp16")])

@@ -27,6 +27,7 @@ const std::map<std::string_view, std::string> values = {
     {"sequence", "128"},
     {"precision", "fp32"},
     {"wire", "bf16"},
+    {"optimizer-states", "2"},
     {"theta", "4 MiB"},
     {"eta", "64 KiB"},
     {"group", "8"},
