@@ -1,0 +1,3 @@
+// Two lines,
+// and a third:
+// one too many.
