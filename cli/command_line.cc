@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 
+#include "models/base/common_words.h"
 #include "models/base/error.h"
 #include "models/base/names.h"
 
@@ -135,6 +136,8 @@ InputError unexpected(const CLI::ExtrasError& error, const Command& command, int
     if (!name.starts_with("--") || name == "--") continue;
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     const std::string problem = "unknown option " + in_quotes(name);
+    if (std::string remedy = common_word_remedy("option", name); !remedy.empty())
+      return {problem, std::move(remedy)};
     const auto nearest = nearest_name(name, names);
     return {problem, nearest ? "did you mean '" + *nearest + "'?" : "see --help"};
   }

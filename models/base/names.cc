@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "models/base/common_words.h"
+
 namespace paceline {
 namespace {
 
@@ -60,6 +62,8 @@ std::optional<std::string> nearest_name(std::string_view name,
 InputError unknown_name(std::string_view kind, std::string_view name,
                         const std::vector<std::string>& known) {
   const std::string problem = "unknown " + std::string(kind) + " " + in_quotes(name);
+  if (std::string remedy = common_word_remedy(kind, name); !remedy.empty())
+    return InputError(problem, std::move(remedy));
   if (const auto nearest = nearest_name(name, known)) {
     return InputError(problem, "did you mean '" + *nearest + "'?");
   }

@@ -17,7 +17,7 @@ namespace paceline {
                                                       const std::vector<std::string>& known);
 
 // The InputError "unknown network 'resnet5'; did you mean 'resnet50'?". It lists the known names
-// where none is near. `kind` is the noun.
+// where none is near. `kind` is the noun. For words of common_words.h it says what to do instead.
 [[nodiscard]] InputError unknown_name(std::string_view kind, std::string_view name,
                                       const std::vector<std::string>& known);
 

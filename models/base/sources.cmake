@@ -1,4 +1,5 @@
 set(base_sources
+  base/common_words.cc
   base/error.cc
   base/first_difference.cc
   base/figure.cc
@@ -15,9 +16,11 @@ set(base_sources
   base/xml_text.cc
   base/yaml_reader.cc)
 set(base_headers
+  base/common_words.h
   base/error.h
   base/first_difference.h
   base/expense_units.h
+  base/field.h
   base/figure.h
   base/interval.h
   base/json.h

@@ -38,7 +38,10 @@ class BadInput(unittest.TestCase):
         self.check(predict("--group", "7"), "group size 7 does not divide 1024 ranks; choose one of 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024")
         self.check(predict("--theta", "64"), "--theta: '64' has no unit; write one of B, kB, MB, GB, TB, KiB, MiB, GiB, TiB, as in 64 MiB")
         self.check(predict("--batch", "0"), "--batch: '0' is not a whole number from 1 to 1048576")
-        self.check(predict("--precision", "fp8"), "--precision: unknown precision 'fp8'; known: fp32, mixed")
+        self.check(predict("--precision", "fp8"), "--precision: unknown precision 'fp8'; not modelled yet: the known precisions are fp32 and mixed")
+        self.check(predict("--strategy", "fsdp"), "--strategy: unknown strategy 'fsdp'; not modelled yet: every rank holds the whole network, as with DDP")
+        self.check(predict("--tensor-parallel", "8"), "unknown option '--tensor-parallel'; not modelled yet: every rank holds the whole network, as with DDP")
+        self.check(run("version"), "unknown command 'version'; write paceline --version")
         self.check(predict("--sequence", "128"), "--sequence: network 'resnet50' reads no sequence; leave the length of a sequence out")
         self.check(predict("--sequence", "0", model="bert-base"), "--sequence: '0' is not a whole number from 1 to 1000000")
         self.check(run("show", "network", "gpt2-small", "--sequence", "1025"),

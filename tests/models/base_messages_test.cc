@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/base/common_words.h"
 #include "models/base/error.h"
 #include "models/base/figure.h"
 #include "models/base/first_difference.h"
@@ -141,6 +142,19 @@ TEST(FirstDifference, IsTheFirstLineThatDiffers) {
   EXPECT_EQ(first_difference("a: 1\nb: 2\nc: 3\n", "a: 1\nb: 4\nc: 5\n"), Lines("b: 2", "b: 4"));
   EXPECT_EQ(first_difference("a: 1\n", "a: 1\nb: 2\n"), Lines("", "b: 2"));
   EXPECT_EQ(first_difference("", "a: 1"), Lines("", "a: 1"));
+}
+
+// A word of the table is answered with what to do; near misses of known names are still suggested.
+TEST(Messages, CommonWordsOfTheFieldSayWhatToDo) {
+  EXPECT_EQ(
+      std::string(unknown_name("strategy", "zero3", {"ring"}).what()),
+      "unknown strategy 'zero3'; not modelled yet: every rank holds the whole network, as with "
+      "DDP");
+  EXPECT_EQ(common_word_remedy("strategy", "zer"), "");
+  EXPECT_EQ(common_word_remedy("network", "zero3"), "");
+  EXPECT_EQ(common_word_remedy("command", "version"), "write paceline --version");
+  EXPECT_EQ(std::string(unknown_name("strategy", "rong", {"ring"}).what()),
+            "unknown strategy 'rong'; did you mean 'ring'?");
 }
 
 }  // namespace

@@ -1,0 +1,85 @@
+// Tests: tests/models/base_messages_test.cc.
+#include "models/base/common_words.h"
+
+#include <algorithm>
+#include <array>
+
+namespace paceline {
+namespace {
+
+struct CommonWord {
+  std::string_view kind;
+  std::string_view word;  // or how it begins, where it ends in *
+  std::string_view remedy;
+};
+
+constexpr std::string_view replicated =
+    "not modelled yet: every rank holds the whole network, as with DDP";
+constexpr std::string_view sixteen_bits =
+    "choose mixed: 16-bit computation with FP32 master weights; --wire says the type on the wire";
+constexpr std::string_view own_network =
+    "write it as a YAML file (docs/formats.md), or take it from PyTorch (docs/python.md)";
+
+constexpr std::array words = {
+    CommonWord{"option", "--sharding", replicated},
+    CommonWord{"option", "--fsdp", replicated},
+    CommonWord{"option", "--zero*", replicated},
+    CommonWord{"option", "--tensor-parallel*", replicated},
+    CommonWord{"option", "--pipeline-parallel*", replicated},
+    CommonWord{"option", "--expert-parallel*", replicated},
+    CommonWord{"option", "--context-parallel*", replicated},
+    CommonWord{"option", "--tp", replicated},
+    CommonWord{"option", "--pp", replicated},
+    CommonWord{"option", "--recompute", "not modelled yet: all activations are kept"},
+    CommonWord{"option", "--activation-checkpointing",
+               "not modelled yet: all activations are kept"},
+    CommonWord{"option", "--optimizer",
+               "--optimizer-states says what it keeps for each parameter: 2 for Adam, 1 for "
+               "momentum"},
+    CommonWord{"option", "--global-batch",
+               "give --batch, the samples of a rank: the global batch divided by the ranks"},
+    CommonWord{"option", "--tokens",
+               "give --samples of paceline cost: the tokens divided by --sequence"},
+    CommonWord{"option", "--gpus", "give --ranks, one for each GPU, or --nodes"},
+    CommonWord{"option", "--world-size", "give --ranks"},
+    CommonWord{"strategy", "fsdp*", replicated},
+    CommonWord{"strategy", "hsdp", replicated},
+    CommonWord{"strategy", "zero*", replicated},
+    CommonWord{"strategy", "deepspeed*", replicated},
+    CommonWord{"strategy", "megatron*", replicated},
+    CommonWord{"strategy", "tp", replicated},
+    CommonWord{"precision", "bf16", sixteen_bits},
+    CommonWord{"precision", "bfloat16", sixteen_bits},
+    CommonWord{"precision", "fp16", sixteen_bits},
+    CommonWord{"precision", "float16", sixteen_bits},
+    CommonWord{"precision", "half", sixteen_bits},
+    CommonWord{"precision", "amp", sixteen_bits},
+    CommonWord{"precision", "fp8", "not modelled yet: the known precisions are fp32 and mixed"},
+    CommonWord{"network", "llama*", own_network},
+    CommonWord{"network", "mistral*", own_network},
+    CommonWord{"network", "mixtral*", own_network},
+    CommonWord{"network", "qwen*", own_network},
+    CommonWord{"network", "gemma*", own_network},
+    CommonWord{"network", "gpt3*", own_network},
+    CommonWord{"network", "gpt-3*", own_network},
+    CommonWord{"network", "deepseek*", own_network},
+    CommonWord{"command", "version", "write paceline --version"},
+    CommonWord{"command", "help", "write paceline --help"},
+};
+
+bool matches(std::string_view pattern, std::string_view word) {
+  if (!pattern.ends_with('*')) return word == pattern;
+  pattern.remove_suffix(1);
+  return word.starts_with(pattern);
+}
+
+}  // namespace
+
+std::string common_word_remedy(std::string_view kind, std::string_view word) {
+  const auto* const found = std::find_if(words.begin(), words.end(), [&](const CommonWord& common) {
+    return common.kind == kind && matches(common.word, word);
+  });
+  return found == words.end() ? std::string() : std::string(found->remedy);
+}
+
+}  // namespace paceline
