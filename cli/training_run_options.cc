@@ -5,21 +5,26 @@ namespace paceline::cli {
 
 void add_training_run_options(Command& command, job::TrainingRunOptions& options) {
   command.add_option("--epochs", options.epochs, "Passes over the data set; may be a fraction")
-      .value("N");
+      .value("N")
+      .python("float");
   command.add_option("--samples", options.samples, "Samples to train on, in place of --epochs")
-      .value("N");
+      .value("N")
+      .python("int");
   command
       .add_option("--iterations", options.iterations, "Iterations to train, in place of --epochs")
-      .value("N");
+      .value("N")
+      .python("int");
   command
       .add_option("--dataset", options.dataset,
                   "Samples of an epoch, or a data set that has so many")
-      .value("N|imagenet|cifar-10|cifar-100|mnist|fashion-mnist");
+      .value("N|imagenet|cifar-10|cifar-100|mnist|fashion-mnist")
+      .python("int | str");
   command
       .add_option("--phases", options.phases,
                   "A training run of several phases, with other batches, lengths of sequence or "
                   "precisions (docs/formats.md)")
-      .value("FILE");
+      .value("FILE")
+      .python("PathOrName");
   command
       .add_option(
           "--evaluate", options.evaluate,

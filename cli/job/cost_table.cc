@@ -113,7 +113,7 @@ class CostTabler {
       known.push_back(question);
       first_phase_.push_back(&phase);
       try {
-        table_.jobs.push_back(load_job(question));
+        table_.jobs.push_back(load_job(question, {.given = request_.given}));
       } catch (const InputError& error) {
         throw in_phase(phase, error);
       }

@@ -52,6 +52,7 @@ using CostObserver = std::function<void(const std::string& phase, const models::
 
 struct CostRequest {
   CostObserver observer = {};
+  GivenValues given = {};
   // Changes each job once it is loaded, before anything is predicted.
   std::function<void(Job&)> adjust = {};
   // Only one row is made: that of the shortest time among those that fit into the device's memory, or

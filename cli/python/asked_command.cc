@@ -2,6 +2,7 @@
 #include "cli/python/asked_command.h"
 
 #include "cli/shared_options.h"
+#include "cli/training_run_options.h"
 
 namespace paceline::python {
 
@@ -20,13 +21,20 @@ AskedCommand::AskedCommand(std::string_view name) : command(std::string(name), "
     } else {
       add_size_options(command, question);
     }
-    if (name != "tune") add_fields(command, question, {"baseline", "what-if"});
+    if (name == "predict" || name == "scale")
+      add_fields(command, question, {"baseline", "what-if"});
   }
   if (name == "predict") {
     add_straggler_options(command, question);
     add_field(command, question, "plan");
     command.add_flag("--sensitivity", sensitivity,
                      "Also say what the fastest row would gain by better NICs, links, or devices");
+  }
+  if (name == "cost") {
+    add_training_run_options(command, run);
+    add_node_price_option(command, run);
+    add_node_power_option(command, run);
+    add_field(command, question, "plan");
   }
   if (name == "scale") add_measured_throughputs_option(command, measured);
   if (name == "tune") {

@@ -10,14 +10,15 @@
 #include "cli/job/proof.h"
 #include "cli/job/robust_tuning.h"
 #include "cli/job/time_table.h"
+#include "cli/job/training_run.h"
 #include "cli/job/tuning.h"
 #include "cli/job/what_if.h"
 #include "simulator/question/question.h"
 
 namespace paceline::python {
 
-inline constexpr std::array<std::string_view, 6> asked_commands = {"predict", "scale",  "tune",
-                                                                   "time",    "verify", "compare"};
+inline constexpr std::array<std::string_view, 7> asked_commands = {
+    "predict", "scale", "tune", "cost", "time", "verify", "compare"};
 
 // One of them, and what its options are read into.
 struct AskedCommand {
@@ -27,12 +28,13 @@ struct AskedCommand {
   AskedCommand& operator=(const AskedCommand&) = delete;
 
   cli::Command command;
-  simulator::Question question;  // of predict, scale and tune
+  simulator::Question question;  // of predict, scale, tune and cost
   bool sensitivity = false;
   std::string measured;  // of scale
   job::TuningOptions tuning;
   job::RobustOptions robust;
   bool why = false;
+  job::TrainingRunOptions run;  // of cost
   job::TimeOptions time;
   job::ProofOptions proof;
   job::WhatIfOptions what_if;  // of compare

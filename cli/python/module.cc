@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,8 @@
 #include "calibration/compare/same_job.h"
 #include "calibration/shipped_profiles.h"
 #include "cli/comparison_text.h"
+#include "cli/cost_text.h"
+#include "cli/job/cost_table.h"
 #include "cli/job/files.h"
 #include "cli/job/measured.h"
 #include "cli/job/option_values.h"
@@ -171,6 +174,20 @@ Tuning tune(const Keywords& keywords, const models::Network* network,
   return answer;
 }
 
+// The document of what a training run costs, and its text.
+std::pair<std::string, std::string> cost(const Keywords& keywords, const models::Network* network,
+                                         const models::Cluster* cluster,
+                                         const models::Profile* profile,
+                                         const models::PlanDocument* plan) {
+  AskedCommand asked("cost");
+  take_keywords(asked.command, keywords);
+  const job::CostTable table = job::cost_table(
+      asked.question, asked.run,
+      {.observer = [](const std::string&, const models::Strategy&, double) { raise_signals(); },
+       .given = given(network, cluster, profile, plan)});
+  return {to_json(table), cli::to_text(table, cli::unlimited_width)};
+}
+
 // The document of the times.
 std::string time(const Keywords& keywords, const models::Cluster* cluster,
                  const models::Profile* profile) {
@@ -225,6 +242,16 @@ py::list events_of(const models::TracedTimeline& traced) {
 
 std::vector<std::string> keywords_of_command(const std::string& name) {
   return keywords_of(AskedCommand(name).command);
+}
+
+// The name, the type and the meaning of each keyword.
+std::vector<std::tuple<std::string, std::string, std::string>> options_of_command(
+    const std::string& name) {
+  const AskedCommand asked(name);
+  std::vector<std::tuple<std::string, std::string, std::string>> options;
+  for (const cli::Option& option : asked.command.options())
+    options.emplace_back(keyword_of(option), option.python_type, option.help);
+  return options;
 }
 
 template <class Entries>
@@ -372,6 +399,7 @@ PYBIND11_MODULE(_core, module) {
   module.def("predict", predict, unlocked);
   module.def("scale", scale, unlocked);
   module.def("tune", tune, unlocked);
+  module.def("cost", cost, unlocked);
   module.def("time", time, unlocked);
   module.def("verify", verify, unlocked);
   module.def(
@@ -384,6 +412,7 @@ PYBIND11_MODULE(_core, module) {
       unlocked);
   module.def("what_if", what_if, unlocked);
   module.def("keywords", keywords_of_command);
+  module.def("options", options_of_command);
   module.def("read_file", job::read_input_file, unlocked);
   module.def(
       "write_file",

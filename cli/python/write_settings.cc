@@ -24,9 +24,8 @@ constexpr const char* head =
     "\n"
     "from .values import Cluster, Network, PathOrName, Plan, Profile\n"
     "\n"
-    "__all__ = [\"Changes\", \"CompareSettings\", \"PredictSettings\", \"ScaleSettings\", "
-    "\"Texts\",\n"
-    "           \"TimeSettings\", \"TuneSettings\"]\n"
+    "__all__ = [\"Changes\", \"CompareSettings\", \"CostSettings\", \"PredictSettings\",\n"
+    "           \"ScaleSettings\", \"Texts\", \"TimeSettings\", \"TuneSettings\"]\n"
     "\n"
     "Texts = str | Iterable[str]\n"
     "Changes = str | Mapping[str, float | str]\n";

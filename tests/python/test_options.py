@@ -15,7 +15,7 @@ from paceline import _core, predictions
 
 POSITIONAL = {"model", "cluster", "ranks", "algorithm", "schedule"}
 SETTINGS = {"predict": predictions.PredictSettings, "scale": predictions.ScaleSettings,
-            "tune": predictions.TuneSettings, "time": predictions.TimeSettings,
+            "tune": predictions.TuneSettings, "cost": predictions.CostSettings, "time": predictions.TimeSettings,
             "compare": predictions.CompareSettings}
 # Parameters of functions that are in no dictionary of types.
 PARAMETERS = {"compare": {"plan", "what_if"}}
@@ -47,7 +47,7 @@ def settings(tmp_path_factory):
     pytest.importorskip("mypy")
     file = tmp_path_factory.mktemp("mypy") / "mypy.ini"
     file.write_text("[mypy]\nenable_incomplete_feature = Unpack\ncache_dir = /dev/null\n"
-                    "[mypy-torch.*,onnx.*,google.*]\nignore_missing_imports = true\nfollow_imports = skip\n")
+                    "[mypy-torch.*,onnx.*,google.*,pandas.*]\nignore_missing_imports = true\nfollow_imports = skip\n")
     return file
 
 

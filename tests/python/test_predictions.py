@@ -214,3 +214,34 @@ def test_verify(document):
 def test_every_all_reduce_is_proved():
     for name in paceline.all_reduces():
         assert paceline.verify(name, 8), name
+
+
+def test_a_cost_is_the_documents(document, command):
+    words = ("--epochs", 2, "--dataset", "cifar-10", "--node-price", "10 USD/h")
+    cost = paceline.cost("alexnet", "jizhi-p40", 16, epochs=2, dataset="cifar-10", node_price="10 USD/h")
+    assert cost.document == document("cost", "--model", "alexnet", "--cluster", "jizhi-p40", "--ranks", 16, *words)
+    assert list(cost.table["name"]) == [row["name"] for row in cost.document["strategies"]]
+    assert str(cost) == command("cost", "--model", "alexnet", "--cluster", "jizhi-p40", "--ranks", 16, *words, "--wide")
+    by_values = paceline.cost(paceline.Network.load("alexnet"), paceline.Cluster.load("jizhi-p40"), nodes=2, epochs=2,
+                              dataset="cifar-10", node_price="10 USD/h")
+    assert by_values.document == cost.document
+    with pytest.raises(paceline.InputError, match="--epochs is missing"):
+        paceline.cost("alexnet", "jizhi-p40", 16)
+
+
+def test_a_notebook_shows_tables():
+    table = paceline.predict(*JOB, 8, strategy=["ring", "fused-ring"])
+    curve = paceline.scale(*JOB, "8,16", strategy="ring")
+    for answer, rows in ((table, 2), (curve, 2)):
+        html = answer._repr_html_()
+        assert html.count("<tr>") == rows + 1
+        assert all(f"<th>{name}</th>" in html for name in answer.table.dtype.names)
+    assert list(curve.table["ranks"]) == [8, 16]
+    pandas = pytest.importorskip("pandas")
+    assert pandas.DataFrame(table.table).equals(table.to_pandas())
+
+
+def test_help_explains_each_keyword():
+    for function in (paceline.predict, paceline.scale, paceline.tune, paceline.cost, paceline.time):
+        assert "placement: str | Sequence[int]\n        Which slot" in function.__doc__
+    assert "optimizer_states: int\n" in paceline.predict.__doc__

@@ -4,8 +4,10 @@ The keywords are the command's options, with underscores for dashes (docs/python
 unit is a text, as the command takes it ("64 MiB", "5 ms"); a count is a number.
 """
 
+import html
 import json
 import os
+import textwrap
 from dataclasses import dataclass, field
 from typing import Any, Iterable, Iterator, Mapping, Sequence, Unpack, overload
 
@@ -13,14 +15,38 @@ import numpy as np
 
 from . import _core
 from .arrays import StructuredArray, structured
-from .settings import (Changes, CompareSettings, PredictSettings, ScaleSettings, TimeSettings,
-                       TuneSettings)
+from .settings import (Changes, CompareSettings, CostSettings, PredictSettings, ScaleSettings,
+                       TimeSettings, TuneSettings)
 from .values import Cluster, Network, PathOrName, Plan, Profile, Timeline, place
 
-__all__ = ["AllReduceTimes", "CompareSettings", "Comparison", "Counterexample",
+__all__ = ["AllReduceTimes", "CompareSettings", "Comparison", "Cost", "CostSettings", "Counterexample",
            "PredictSettings", "Prediction", "Proof", "RobustTuning", "Row", "ScaleSettings", "Scaling",
-           "TimeSettings", "TuneSettings", "Tuning", "WhatIf", "compare", "predict", "scale", "time",
+           "TimeSettings", "TuneSettings", "Tuning", "WhatIf", "compare", "cost", "predict", "scale", "time",
            "tune", "verify"]
+
+
+class _Table:
+    """What has a table: a notebook shows it, and pandas takes it."""
+
+    @property
+    def table(self) -> StructuredArray:
+        raise NotImplementedError
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas.DataFrame; pandas must be installed."""
+        import pandas
+
+        return pandas.DataFrame(self.table)
+
+    def _repr_html_(self) -> str:
+        names = self.table.dtype.names or ()
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+        rows = ("".join(f"<td>{html.escape(_shown(value))}</td>" for value in row) for row in self.table)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(f'<tr>{row}</tr>' for row in rows)}</tbody></table>"
+
+
+def _shown(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True)
@@ -72,7 +98,7 @@ _ROW = {"name": "U", "wire_type": "U", "iteration_s": "f8", "iteration_low_s": "
 
 
 @dataclass(frozen=True, eq=False)
-class Prediction:
+class Prediction(_Table):
     """The iteration time of every strategy on one number of ranks."""
 
     _value: _core.Prediction = field(repr=False)
@@ -144,7 +170,7 @@ class Prediction:
 
 
 @dataclass(frozen=True, eq=False)
-class Scaling:
+class Scaling(_Table):
     """Predictions over a range of ranks, against one baseline."""
 
     _value: _core.Scaling = field(repr=False)
@@ -172,6 +198,13 @@ class Scaling:
 
     def __str__(self) -> str:
         return self.text()
+
+    @property
+    def table(self) -> StructuredArray:
+        """The rows of all points: ranks, and what Prediction.table has."""
+        return structured([row | {"memory_bytes": row["memory"]["total_bytes"], "ranks": point["ranks"]}
+                           for point in self.document["points"] for row in point["strategies"]],
+                          {"ranks": "i8"} | _ROW)
 
     @property
     def ranks(self) -> list[int]:
@@ -206,6 +239,32 @@ class Scaling:
     @property
     def warnings(self) -> list[str]:
         return list(self.document["warnings"])
+
+
+@dataclass(frozen=True)
+class Cost(_Table):
+    """What a training run takes with every strategy: time, GPU-hours, dollars and energy."""
+
+    document: dict[str, Any] = field(repr=False)  # paceline.cost/1
+    _text: str = field(repr=False)
+
+    @property
+    def table(self) -> StructuredArray:
+        """A row for each strategy: name, wire_type, and what the document has of it as numbers."""
+        rows = self.document["strategies"]
+        numbers = [key for key, value in rows[0].items() if type(value) in (int, float)]
+        return structured(rows, {"name": "U", "wire_type": "U"} | dict.fromkeys(numbers, "f8"))
+
+    @property
+    def warnings(self) -> list[str]:
+        return list(self.document["warnings"])
+
+    def text(self) -> str:
+        """What ``paceline cost`` prints."""
+        return self._text
+
+    def __str__(self) -> str:
+        return self.text()
 
 
 @dataclass(frozen=True)
@@ -537,6 +596,19 @@ def tune(network: Network | PathOrName, cluster: Cluster | PathOrName, ranks: in
     return Tuning(_core.tune(asked.keywords, asked.network, asked.cluster, asked.profile))
 
 
+def cost(network: Network | PathOrName, cluster: Cluster | PathOrName, ranks: int | None = None,
+         **settings: Unpack[CostSettings]) -> Cost:
+    """What a training run takes with every strategy. Its length is ``epochs`` of a ``dataset``,
+    ``samples``, ``iterations`` or a document of ``phases``."""
+    asked = _Asked("cost", {**settings, "ranks": ranks}, network, cluster)
+    return Cost(*_document_and_text(_core.cost(asked.keywords, asked.network, asked.cluster, asked.profile,
+                                               asked.plan)))
+
+
+def _document_and_text(answer: tuple[str, str]) -> tuple[dict[str, Any], str]:
+    return json.loads(answer[0]), answer[1]
+
+
 def time(algorithm: str, cluster: Cluster | PathOrName, ranks: int,
          **settings: Unpack[TimeSettings]) -> AllReduceTimes:
     """Times an all-reduce by itself, size by size: a name of ``paceline.all_reduces()``, one of NCCL's
@@ -596,3 +668,15 @@ def compare(run: Timeline | PathOrName, prediction: Timeline | PathOrName | None
     document, text = _core.what_if(asked.keywords, sides[0].to_chrome_trace(), sides[0].name,
                                    asked.network, asked.cluster, asked.profile, of_plan)
     return WhatIf(json.loads(document), text)
+
+
+def _explain(function: Any, command: str) -> None:
+    """Adds to a function's help what its keywords are, as the command declares them."""
+    parameters = function.__code__.co_varnames[:function.__code__.co_argcount]
+    lines = [f"    {name}: {kind}\n" + textwrap.fill(meaning, 90, initial_indent=8 * " ", subsequent_indent=8 * " ")
+             for name, kind, meaning in _core.options(command) if name not in (*parameters, "model", "algorithm")]
+    function.__doc__ = "\n".join([function.__doc__, "", f"Keywords, as ``paceline {command} --help`` has them:", "", *lines])
+
+
+for _function in (predict, scale, tune, cost, time):
+    _explain(_function, _function.__name__)
