@@ -28,7 +28,7 @@ packages=(
   python3-sphinx python3-myst-parser furo   # the manual as a site; without them that test is skipped
   dpkg-dev file         # packages of Debian; without them that test is skipped
   iproute2 util-linux   # the lab: hosts as network namespaces
-  libboost-dev          # Boost.Beast: HTTP of paceline serve; without it that command alone is missing
+  libboost-dev          # Boost.Graph: the DAG of an iteration; Boost.Beast: HTTP of paceline serve
   libboost-context-dev  # threads of GPU blocks, as the tests' double of CUDA runs them
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev   # tests and benchmarks
 )

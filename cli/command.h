@@ -14,6 +14,7 @@ void add_scale(Command& app);
 void add_sweep(Command& app);
 void add_time(Command& app);
 void add_show(Command& app);
+void add_show_dag(Command& show);        // called by add_show
 void add_show_plan(Command& show);       // called by add_show
 void add_show_schedules(Command& show);  // likewise
 void add_show_recipes(Command& show);    // likewise

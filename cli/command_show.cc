@@ -314,6 +314,7 @@ void add_show(Command& app) {
   });
 
   add_show_plan(show);
+  add_show_dag(show);
   add_show_recipes(show);
   add_show_schedules(show);
   add_show_nccl(show);

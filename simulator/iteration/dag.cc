@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "simulator/iteration/task_graph.h"
 #include "simulator/planner/recurrence.h"
 
 namespace paceline::simulator {
@@ -405,48 +406,13 @@ void IterationDag::add_resource_order() {
 }
 
 void IterationDag::finish() {
-  const auto grouped = [&](int Dependency::*end, std::vector<std::size_t>& first) {
-    first.assign(tasks_.size() + 1, 0);
-    for (const Dependency& d : dependencies_) ++first[static_cast<std::size_t>(d.*end) + 1];
-    std::partial_sum(first.begin(), first.end(), first.begin());
-    std::vector<Dependency> groups(dependencies_.size());
-    std::vector<std::size_t> next(first.begin(), first.end() - 1);
-    for (const Dependency& d : dependencies_) groups[next[static_cast<std::size_t>(d.*end)]++] = d;
-    return groups;
-  };
-  into_ = grouped(&Dependency::to, first_into_);
-  std::vector<std::size_t> first_from;
-  const std::vector<Dependency> from = grouped(&Dependency::from, first_from);
-
-  // Kahn's algorithm, with two sets of tasks that nothing holds back.
-  std::vector<int> compute;
-  std::vector<int> others;
-  const auto release = [&](int task) {
-    const bool computes = tasks_[static_cast<std::size_t>(task)].resource == Resource::compute;
-    (computes ? compute : others).push_back(task);
-  };
-  std::vector<int> awaited(tasks_.size(), 0);
-  for (const Dependency& d : dependencies_) {
-    if (d.lag == 0) ++awaited[static_cast<std::size_t>(d.to)];
-  }
-  for (std::size_t t = 0; t < tasks_.size(); ++t) {
-    if (awaited[t] == 0) release(static_cast<int>(t));
-  }
-  order_.clear();
-  order_.reserve(tasks_.size());
-  while (!compute.empty() || !others.empty()) {
-    std::vector<int>& next = others.empty() ? compute : others;
-    const int task = next.back();
-    next.pop_back();
-    order_.push_back(task);
-    for (std::size_t i = first_from[static_cast<std::size_t>(task)];
-         i < first_from[static_cast<std::size_t>(task) + 1]; ++i) {
-      if (from[i].lag == 0 && --awaited[static_cast<std::size_t>(from[i].to)] == 0)
-        release(from[i].to);
-    }
-  }
-  PACELINE_ASSERT(order_.size() == tasks_.size(),
-                  "the tasks of an iteration do not wait for each other in a circle");
+  first_into_.assign(tasks_.size() + 1, 0);
+  for (const Dependency& d : dependencies_) ++first_into_[static_cast<std::size_t>(d.to) + 1];
+  std::partial_sum(first_into_.begin(), first_into_.end(), first_into_.begin());
+  into_.resize(dependencies_.size());
+  std::vector<std::size_t> next(first_into_.begin(), first_into_.end() - 1);
+  for (const Dependency& d : dependencies_) into_[next[static_cast<std::size_t>(d.to)]++] = d;
+  order_ = task_order(tasks_, dependencies_);
 }
 
 }  // namespace paceline::simulator

@@ -78,8 +78,7 @@ class IterationDag {
 
   [[nodiscard]] const std::vector<Task>& tasks() const { return tasks_; }
   [[nodiscard]] const std::vector<Dependency>& dependencies() const { return dependencies_; }
-  // The tasks in an order in which every lag-0 dependency goes forward, and in which a task of the
-  // compute stream comes after all tasks that do not wait for it.
+  // task_order() of them (task_graph.h).
   [[nodiscard]] const std::vector<int>& order() const { return order_; }
   // What a task is made of, in the order in which that runs; the shares sum to 1. This is the task
   // itself, except where batches are accumulated: the first forward pass holds the passes of all
