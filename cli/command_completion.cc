@@ -32,7 +32,7 @@ std::string subcommands(const Command& command) {
 
 // Names of options, without the arguments that are known by their position.
 std::vector<std::string> option_names(const Command& command) {
-  std::vector<std::string> names = {"--help"};
+  std::vector<std::string> names = {"--help", "--help-all"};
   for (const Option& option : command.options()) {
     if (option.name.starts_with("--")) names.push_back(option.name);
   }

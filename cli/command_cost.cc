@@ -51,6 +51,9 @@ void run(const Options& options) {
 void add_cost(Command& app) {
   Command& command = app.add_command(
       "cost", "Time to train: minutes, GPU-hours, dollars and kWh of a training run");
+  command.example(
+      "paceline cost --model resnet50 --cluster h200-ndr --ranks 64 --epochs 90 --dataset "
+      "imagenet");
   const auto options = std::make_shared<Options>();
   add_job_options(command, options->question);
   add_field(command, options->question, "ignore-memory");

@@ -6,15 +6,14 @@
 #include <deque>
 #include <map>
 
+#include "cli/help_text.h"
+#include "cli/output.h"
 #include "models/base/common_words.h"
 #include "models/base/error.h"
 #include "models/base/names.h"
 
 namespace paceline::cli {
 namespace {
-
-// The column of --help in which the explanation of an option begins.
-constexpr std::size_t help_column = 36;
 
 bool is_positional(const Option& option) {
   return !option.name.starts_with('-');
@@ -56,9 +55,7 @@ class Parser {
  public:
   Parser(const Command& root, std::string_view version) : app_(root.help(), root.name()) {
     app_.set_version_flag("--version", std::string(version));
-    app_.get_formatter()->column_width(help_column);
-    app_.get_formatter()->label("SUBCOMMAND", "COMMAND");
-    app_.get_formatter()->label("Subcommands", "Commands");
+    app_.set_help_all_flag("--help-all");
     declare(root, app_);
   }
 
@@ -66,7 +63,9 @@ class Parser {
     try {
       app_.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
-      return {.text = app_.help(), .run = {}};
+      return {.text = help(false), .run = {}};
+    } catch (const CLI::CallForAllHelp&) {
+      return {.text = help(true), .run = {}};
     } catch (const CLI::CallForVersion&) {
       return {.text = app_.version() + "\n", .run = {}};
     }
@@ -78,6 +77,16 @@ class Parser {
   }
 
  private:
+  [[nodiscard]] std::string help(bool all) const {
+    std::string path = commands_.at(&app_)->name();
+    const CLI::App* at = &app_;
+    for (auto named = at->get_subcommands(); !named.empty(); named = at->get_subcommands()) {
+      at = named.front();
+      path += " " + at->get_name();
+    }
+    return help_text(path, *commands_.at(at), table_width(), all);
+  }
+
   void declare(const Command& command, CLI::App& app) {
     commands_[&app] = &command;
     for (const Option& option : command.options()) declare(option, app);
@@ -126,7 +135,7 @@ class Parser {
 // Says which option the command does not have, and which one may have been meant.
 InputError unexpected(const CLI::ExtrasError& error, const Command& command, int argc,
                       const char* const* argv) {
-  std::vector<std::string> names = {"--help"};
+  std::vector<std::string> names = {"--help", "--help-all"};
   for (const Option& option : command.options()) {
     if (!is_positional(option)) names.push_back(option.name);
   }
@@ -161,6 +170,16 @@ Option& Option::python(std::string type) {
   return *this;
 }
 
+Option& Option::in_group(std::string_view title) {
+  group = title;
+  return *this;
+}
+
+Option& Option::expert(bool is) {
+  is_expert = is;
+  return *this;
+}
+
 Option& Option::required() {
   is_required = true;
   return *this;
@@ -176,6 +195,11 @@ Command::Command(std::string name, std::string help)
 
 Command& Command::add_command(std::string name, std::string help) {
   return commands_.emplace_back(std::move(name), std::move(help));
+}
+
+Command& Command::example(std::string line) {
+  examples_.push_back(std::move(line));
+  return *this;
 }
 
 Option& Command::add_option(std::string name, std::string& text, std::string help) {
@@ -197,6 +221,8 @@ Option& Command::add(const FieldLabel& label, std::function<void(const std::stri
                                                 .help = std::string(label.help),
                                                 .take = std::move(take),
                                                 .is_flag = label.is_flag(),
+                                                .group = std::string(label.group),
+                                                .is_expert = label.is_expert,
                                                 .python_type = std::string(label.python)});
   if (label.is_flag()) return option;
   return option.value(label.shown());

@@ -17,6 +17,9 @@
 
 namespace paceline::cli {
 
+// The group of --help with what says how and where something is printed.
+inline constexpr std::string_view output_group = "Output";
+
 // An option, a flag or an argument without a name.
 struct Option {
   std::string name;  // "--ranks", or "file" for an argument that is known by its
@@ -27,6 +30,8 @@ struct Option {
   std::function<void(const std::string& text)> take;
   bool is_flag = false;
   std::string value_text = {};  // what stands for the value in --help: "N (64)", "NAME|FILE"
+  std::string group = {};       // of --help; empty: no group of its own
+  bool is_expert = false;       // only --help-all has it
   bool is_required = false;
   std::string python_type = "str";  // of the keyword in Python
   std::string needed = {};          // the option without which this one says nothing;
@@ -36,6 +41,8 @@ struct Option {
   Option& value(std::string shown);
   Option& explained(std::string meaning);
   Option& python(std::string type);
+  Option& in_group(std::string_view title);
+  Option& expert(bool is = true);
   Option& required();
   Option& needs(const Option& other);
 };
@@ -60,6 +67,8 @@ class Command {
     return add(field,
                [&field, &value](const std::string& text) { read_field(field, text, value); });
   }
+  // Adds a line that shows in --help how the command is called.
+  Command& example(std::string line);
   // What the command does. A command without this needs one of the commands below it.
   void on_run(std::function<void()> run) {
     run_ = [run = std::move(run)](const Words&) { run(); };
@@ -71,6 +80,8 @@ class Command {
   [[nodiscard]] const std::string& help() const { return help_; }
   [[nodiscard]] const std::deque<Command>& commands() const { return commands_; }
   [[nodiscard]] const std::deque<Option>& options() const { return options_; }
+  [[nodiscard]] std::deque<Option>& options() { return options_; }
+  [[nodiscard]] const std::vector<std::string>& examples() const { return examples_; }
   [[nodiscard]] const std::function<void(const Words& words)>& run() const { return run_; }
 
  private:
@@ -80,6 +91,7 @@ class Command {
   std::string help_;
   std::deque<Command> commands_;
   std::deque<Option> options_;
+  std::vector<std::string> examples_;
   std::function<void(const Words& words)> run_;
 };
 
@@ -89,6 +101,7 @@ struct ParsedLine {
   std::function<void()> run;  // of the command that was named; none if there is a text
 };
 
+// What --help prints is as wide as table_width() says (output.h).
 // Reads the words, and has options take their values, in the order in which they were declared. `version` is what
 // --version prints. Throws InputError for what is not known, what is missing, and what is given
 // without a value or with an empty one.

@@ -79,6 +79,9 @@ void add_plan_capacity(Command& app) {
   Command& command = app.add_command(
       "plan-capacity",
       "Which cluster to buy or rent: the cheapest that trains in time, the fastest for a budget");
+  command.example(
+      "paceline plan-capacity --model resnet50 --cluster aws-p3-16xlarge,sony-abci --epochs 90 "
+      "--dataset imagenet --within 2h");
   const auto options = std::make_shared<Options>();
   job::CapacityOptions& capacity = options->capacity;
   add_field(command, capacity.common, "model")

@@ -126,6 +126,7 @@ void run(const Options& options, const Words& words) {
 void add_predict(Command& app) {
   Command& command =
       app.add_command("predict", "Iteration time of every strategy, as a table or JSON");
+  command.example("paceline predict --model resnet50 --cluster h200-ndr --ranks 64");
   const auto options = std::make_shared<Options>();
   add_job_options(command, options->question);
   add_field(command, options->question, "ignore-memory");
@@ -133,16 +134,20 @@ void add_predict(Command& app) {
   add_straggler_options(command, options->question);
   command
       .add_option("--timeline", options->timeline,
-                  "Write the fastest row's timeline as Chrome trace JSON (opens in Perfetto)")
-      .value("FILE");
+                  "Write the fastest row's timeline as Chrome trace JSON, for Perfetto")
+      .value("FILE")
+      .in_group(output_group);
   add_field(command, options->question, "plan");
   command
       .add_option("--plan-out", options->plan_out,
                   "Write the plan of the fastest row as a document that --plan reads")
-      .value("FILE");
+      .value("FILE")
+      .in_group(output_group);
   add_field(command, options->question, "baseline");
-  command.add_flag("--sensitivity", options->sensitivity,
-                   "Also say what the fastest row would gain by better NICs, links, or devices");
+  command
+      .add_flag("--sensitivity", options->sensitivity,
+                "Also say what better NICs, links or devices would gain")
+      .in_group(simulator::question_group);
   add_field(command, options->question, "what-if");
   add_wide_option(command, options->wide);
   add_top_option(command, options->top);

@@ -86,6 +86,7 @@ void run(const Options& options, const Words& words) {
 void add_scale(Command& app) {
   Command& command = app.add_command(
       "scale", "Throughput and efficiency over a range of ranks: the scaling curve");
+  command.example("paceline scale --model resnet50 --cluster h200-ndr --ranks 8-1024");
   const auto options = std::make_shared<Options>();
   add_job_options(command, options->question);
   add_field(command, options->question, "ignore-memory");

@@ -128,6 +128,8 @@ void run(const Options& options, const Words& words) {
 void add_tune(Command& app) {
   Command& command = app.add_command(
       "tune", "The best plan: buckets, an all-reduce for each, what that gains, a lower bound");
+  command.example(
+      "paceline tune --model resnet50 --cluster h200-ndr --ranks 64 --plan-out plan.json");
   const auto options = std::make_shared<Options>();
   add_job_options(command, options->question);
   add_field(command, options->question, "ignore-memory");

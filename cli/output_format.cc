@@ -64,14 +64,21 @@ std::string in_form(const Form& form, const Answer& answer) {
 
 void add_output_formats(Command& command, OutputFormat& format) {
   for (const Form& form : forms)
-    command.add_flag(form.printed, format.*form.is_printed, form.printed_help);
+    command.add_flag(form.printed, format.*form.is_printed, form.printed_help)
+        .in_group(output_group)
+        .expert(form.kind == job::FileKind::markdown);
   for (const Form& form : forms)
-    command.add_option(form.written, format.*form.path, form.written_help).value("FILE");
+    command.add_option(form.written, format.*form.path, form.written_help)
+        .value("FILE")
+        .in_group(output_group)
+        .expert();
   add_force_option(command, format.force);
 }
 
 void add_force_option(Command& command, bool& force) {
-  command.add_flag("--force", force, "Also replace files that paceline did not write");
+  command.add_flag("--force", force, "Also replace files that paceline did not write")
+      .in_group(output_group)
+      .expert();
 }
 
 void check_output_format(const OutputFormat& format, std::vector<job::GivenPath> others) {

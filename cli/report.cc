@@ -11,9 +11,9 @@ namespace paceline::cli {
 
 void add_html_option(Command& command, std::string& path) {
   command
-      .add_option("--html", path,
-                  "Write a report with charts as one HTML file, which opens without a network")
-      .value("FILE");
+      .add_option("--html", path, "Write a report with charts as one HTML file that opens offline")
+      .value("FILE")
+      .in_group(output_group);
 }
 
 void write_report(const std::string& path, const Words& words, const std::string& title,

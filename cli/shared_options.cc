@@ -6,7 +6,6 @@
 #include "cli/job/option_values.h"
 #include "models/base/parse_units.h"
 #include "simulator/planner/threshold_fields.h"
-#include "simulator/question/question_fields.h"
 
 namespace paceline::cli {
 
@@ -41,7 +40,7 @@ void add_prediction_options(Command& command, simulator::Question& question) {
 
 void add_size_options(Command& command, simulator::Question& question) {
   for (const std::string_view name : simulator::names_of_groups({simulator::size_group}))
-    add_field(command, question, name);
+    add_field(command, question, name).in_group(simulator::job_group);
 }
 
 void add_straggler_options(Command& command, simulator::Question& question) {
@@ -71,13 +70,16 @@ void add_schedule_options(Command& command, job::ScheduleOptions& options) {
 }
 
 void add_wide_option(Command& command, bool& wide) {
-  command.add_flag("--wide", wide,
-                   "Print all columns of the table; without it, those that fit into the terminal, "
-                   "or into 100 columns where there is none");
+  command
+      .add_flag("--wide", wide,
+                "Print all columns of the table; without it, those that fit into the terminal, "
+                "or into 100 columns where there is none")
+      .expert()
+      .in_group(output_group);
 }
 
 void add_top_option(Command& command, std::string& top, const char* help) {
-  command.add_option("--top", top, help).value("N");
+  command.add_option("--top", top, help).value("N").in_group(output_group);
 }
 
 std::size_t parse_top(const std::string& top) {

@@ -16,6 +16,7 @@
 #include "cli/job/time_table.h"
 #include "cli/job/tuning.h"
 #include "cli/job/what_if.h"
+#include "simulator/question/question_fields.h"
 
 namespace paceline::cli {
 
@@ -58,10 +59,8 @@ void add_proof_options(Command& command, job::ProofOptions& options);
 void add_wide_option(Command& command, bool& wide);
 
 // --top, as typed; and the number of rows that it says, 0 where it is not given. Throws InputError.
-void add_top_option(
-    Command& command, std::string& top,
-    const char* help =
-        "Print the N fastest strategies, the fastest first; --json and --csv have all");
+void add_top_option(Command& command, std::string& top,
+                    const char* help = "Print the N fastest strategies; --json and --csv have all");
 [[nodiscard]] std::size_t parse_top(const std::string& top);
 
 void add_patience_option(Command& command, std::string& patience);

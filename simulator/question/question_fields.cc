@@ -106,18 +106,16 @@ using Fields = std::vector<Field<Question>>;
 
 Fields job_fields() {
   return {
-      field(
-          {.name = "model",
-           .takes = "NAME|FILE",
-           .group = job_group,
-           .help = "Network: a name of the zoo (paceline show catalog) or a YAML file; several by "
-                   "commas",
-           .python = "\"Network | PathOrName\""},
-          &Question::networks, comma_list),
+      field({.name = "model",
+             .takes = "NAME|FILE",
+             .group = job_group,
+             .help = "Network: a name of the zoo or a YAML file; several by commas",
+             .python = "\"Network | PathOrName\""},
+            &Question::networks, comma_list),
       text_field({.name = "cluster",
                   .takes = "NAME|FILE",
                   .group = job_group,
-                  .help = "Cluster: a name of the catalogue or a YAML file",
+                  .help = "Cluster: a name (paceline show catalog) or a YAML file",
                   .python = "\"Cluster | PathOrName\""},
                  &Question::cluster),
       text_field(
@@ -128,13 +126,14 @@ Fields job_fields() {
                "Which slot (node x ranks per node + place) each rank sits in: node by node, one "
                "rank a node and then the next, or the slots of ranks 0, 1, ... by commas or in "
                "a file; by default as the cluster says",
-           .python = "str | Sequence[int]"},
+           .python = "str | Sequence[int]",
+           .is_expert = true},
           &Question::placement),
       text_field({.name = "nic",
                   .takes = "LINK|COUNTxLINK|BANDWIDTH",
                   .group = job_group,
                   .help = "NICs of a node in place of the cluster's own: a link of the catalogue, "
-                          "several of them, or what a message gets of each, as in '100 Gbit/s'"},
+                          "several of it, or what a message gets of each, as in '100 Gbit/s'"},
                  &Question::nic),
       other_field({.name = "batch",
                    .takes = "N",
@@ -149,13 +148,13 @@ Fields job_fields() {
                    .group = job_group,
                    .help = "Batches of a rank whose gradients are added up before they travel and "
                            "are used",
-                   .python = "int"},
+                   .python = "int",
+                   .is_expert = true},
                   &Question::accumulate, count<most_accumulated>),
       {{.name = "strategy",
         .takes = "NAME,...",
         .group = job_group,
-        .help = "Strategies by commas, or all (the default); k-fac is in the table only where it "
-                "is named",
+        .help = "Strategies by commas, or all (the default, without k-fac)",
         .python = "Texts"},
        [](Question& question, const std::string& text) {
          read_strategies(question.strategies, text);
@@ -167,7 +166,8 @@ Fields job_fields() {
            .group = precision_group,
            .help = "Tokens of a sample, for networks that read a sequence; by default what the "
                    "network says: 512 for BERT, 1024 for GPT-2",
-           .python = "int"},
+           .python = "int",
+           .is_expert = true},
           &Question::sequence,
           +[](const std::string& text) {
             return std::optional(parse_count(text, 1, models::largest_size));
@@ -184,9 +184,8 @@ Fields job_fields() {
            .takes = "N",
            .otherwise = "1",
            .group = precision_group,
-           .help = "FP32 values that the optimizer keeps for each parameter, for the "
-                   "memory that a rank needs: 0 for plain SGD, 1 for momentum and LARS, 2 "
-                   "for Adam and LAMB",
+           .help = "FP32 values that the optimizer keeps for each parameter: 0 for plain SGD, 1 "
+                   "for momentum and LARS, 2 for Adam and LAMB; they count in the memory of a rank",
            .python = "int"},
           &Question::optimizer_states,
           +[](const std::string& text) {
@@ -215,14 +214,16 @@ Fields travel_fields() {
       {.name = "overlap",
        .takes = "wait-free|none|double-buffered|priority",
        .group = travel_group,
-       .help = "Overlap policy of all strategies but no-overlap (wait-free)"},
+       .help = "Overlap policy of all strategies but no-overlap (wait-free)",
+       .is_expert = true},
       &Question::overlap,
       +[](const std::string& text) { return std::optional(models::overlap_from_name(text)); }));
   fields.push_back(
       {{.name = "others",
         .group = systems_group,
         .help = "Predict the models of other systems, too (paceline show catalog)",
-        .python = "bool"},
+        .python = "bool",
+        .is_expert = true},
        [](Question& question, const std::string&) { question.strategies.others = true; },
        [](const Question& question) { return question.strategies.others; }});
   add_thresholds(systems_group);
@@ -237,8 +238,7 @@ Fields computation_fields() {
       text_field({.name = "profile",
                   .takes = "NAME|FILE|none",
                   .group = computation_group,
-                  .help = "Calibrated profile: a shipped name, a JSON file, or none; by default "
-                          "the cluster's own",
+                  .help = "Calibrated profile: a name, a JSON file, or none (the cluster's)",
                   .python = "\"Profile | PathOrName | None\""},
                  &Question::profile),
       of_compute(field(
@@ -263,7 +263,8 @@ Fields computation_fields() {
                "What one full node trains, in samples/s: computation is solved for with the "
                "strategy that --strategy names, or else fused-ring; beside --throughput it says "
                "how much slower ranks of a node compute",
-           .python = "str | float"},
+           .python = "str | float",
+           .is_expert = true},
           &StatedCompute::node_throughput,
           +[](const std::string& text) {
             if (comma_list(text).size() > 1)
@@ -275,14 +276,16 @@ Fields computation_fields() {
                  .takes = "F",
                  .group = computation_group,
                  .help = "How many times as long a rank of a job of several computes as one alone",
-                 .python = "float"},
+                 .python = "float",
+                 .is_expert = true},
                 &StatedCompute::slowdown, factor<1>)),
       of_compute(
           field({.name = "beside-traffic",
                  .takes = "F",
                  .group = computation_group,
                  .help = "How many times as long again while a collective is on its way, 1 to 4",
-                 .python = "float"},
+                 .python = "float",
+                 .is_expert = true},
                 &StatedCompute::beside_traffic, factor<10>)),
       other_field(
           {.name = "scale-gradients",
@@ -291,14 +294,16 @@ Fields computation_fields() {
            .group = computation_group,
            .help = "Multiply the elements of every gradient, to keep proportions on a slow network "
                    "(as in 0.0625); computation stays as it is",
-           .python = "float"},
+           .python = "float",
+           .is_expert = true},
           &Question::gradient_scale,
           +[](const std::string& text) { return parse_number(text, 1e-9, 1); }),
       flag_field({.name = "exact-compute",
                   .group = computation_group,
                   .help = "Take compute times as stated, without their interval and without input, "
                           "as a replay does",
-                  .python = "bool"},
+                  .python = "bool",
+                  .is_expert = true},
                  &Question::compute_is_exact),
       other_field(
           {.name = "engine",
@@ -306,14 +311,16 @@ Fields computation_fields() {
            .otherwise = "auto",
            .group = engine_group,
            .help = "Engine that times schedules: auto is executor with a profile that calibrated a "
-                   "transport; else step where no link is ever shared, else flow"},
+                   "transport; else step where no link is ever shared, else flow",
+           .is_expert = true},
           &Question::engine, +[](const std::string& text) { return engine_from_name(text); }),
       field(
           {.name = "nccl",
            .takes = "2.20|2.28",
            .otherwise = "2.28",
            .group = engine_group,
-           .help = "Version of NCCL whose tuning model chooses NCCL's own all-reduce"},
+           .help = "Version of NCCL whose tuning model chooses NCCL's own all-reduce",
+           .is_expert = true},
           &Question::nccl_version,
           +[](const std::string& text) {
             (void)nccl_tables(text);
@@ -345,7 +352,8 @@ Fields single_fields() {
            .help = "A plan to take as it is, in place of --strategy and all that chooses how "
                    "gradients travel: a file that predict --plan-out wrote, for this network and "
                    "number of ranks",
-           .python = "\"Plan | PathOrName\""},
+           .python = "\"Plan | PathOrName\"",
+           .is_expert = true},
           &Question::plan),
       field(
           {.name = "baseline",
@@ -353,21 +361,20 @@ Fields single_fields() {
            .group = question_group,
            .help = "Number of ranks p0 that efficiencies are against, with the best plan of the "
                    "same strategy; by default one node, or 1 where ranks do not fill a node",
-           .python = "int"},
+           .python = "int",
+           .is_expert = true},
           &Question::baseline_ranks,
           +[](const std::string& text) { return std::optional(count<models::max_ranks>(text)); }),
-      text_field(
-          {.name = "what-if",
-           .takes = "bandwidth=F+latency=F+compute=F",
-           .group = question_group,
-           .help = "Links in nodes and between them with so many times their bandwidth or latency, "
-                   "devices that compute so many times as fast; joined by +",
-           .python = "Changes"},
-          &Question::what_if),
+      text_field({.name = "what-if",
+                  .takes = "bandwidth=F+latency=F+compute=F",
+                  .group = question_group,
+                  .help = "Links with so many times their bandwidth or latency, devices that "
+                          "compute so many times as fast; joined by +",
+                  .python = "Changes"},
+                 &Question::what_if),
       flag_field({.name = "ignore-memory",
                   .group = question_group,
-                  .help = "Time jobs that a device's memory does not hold, which are refused "
-                          "without it",
+                  .help = "Time jobs that do not fit into a device's memory, too",
                   .python = "bool"},
                  &Question::ignore_memory),
   };
@@ -383,19 +390,22 @@ std::span<const Field<StragglerTexts>> straggler_fields() {
                   .group = straggler_group,
                   .help = "How compute times of a rank vary from iteration to iteration: normal "
                           "(standard deviation as a share of the mean), log-normal (sigma), or "
-                          "drawn from a file of times, one a line"},
+                          "drawn from a file of times, one a line",
+                  .is_expert = true},
                  &StragglerTexts::spread),
       text_field({.name = "slow-rank",
                   .takes = "RANK=FACTOR,...",
                   .group = straggler_group,
                   .help = "Ranks that compute so many times longer, by commas",
-                  .python = "Mapping[int, float]"},
+                  .python = "Mapping[int, float]",
+                  .is_expert = true},
                  &StragglerTexts::slow_ranks),
       text_field({.name = "slow-node",
                   .takes = "NODE=SHARE,...",
                   .group = straggler_group,
                   .help = "Nodes whose NICs have this share of their bandwidth, by commas",
-                  .python = "Mapping[int, float]"},
+                  .python = "Mapping[int, float]",
+                  .is_expert = true},
                  &StragglerTexts::slow_nodes),
       text_field({.name = "backup",
                   .takes = "B",
@@ -403,21 +413,24 @@ std::span<const Field<StragglerTexts>> straggler_fields() {
                   .group = straggler_group,
                   .help = "Backup workers among the ranks: an update waits for the gradients of "
                           "the first ranks - B",
-                  .python = "int"},
+                  .python = "int",
+                  .is_expert = true},
                  &StragglerTexts::backup),
       text_field({.name = "iterations",
                   .takes = "N",
                   .otherwise = "1000",
                   .group = straggler_group,
                   .help = "Iterations to simulate, where one of the options above is given",
-                  .python = "int"},
+                  .python = "int",
+                  .is_expert = true},
                  &StragglerTexts::iterations),
       text_field({.name = "seed",
                   .takes = "S",
                   .otherwise = "1",
                   .group = straggler_group,
                   .help = "Seed of the random numbers that they are drawn with",
-                  .python = "int"},
+                  .python = "int",
+                  .is_expert = true},
                  &StragglerTexts::seed)};
   return fields;
 }

@@ -17,7 +17,7 @@ NUMBERS = ("-1", "1e999", "nan", "0x10", "1 parsec", "")
 
 def options_of(command):
     """The options that take a value, with what stands for it in the help."""
-    return re.findall(r"^  (--[a-z0-9-]+) ([A-Za-z].*?)(?:  .*)?$", run(command, "--help").stdout, re.M)
+    return re.findall(r"^  (--[a-z0-9-]+) ([A-Za-z].*?)(?:  .*)?$", run(command, "--help-all").stdout, re.M)
 
 
 class BadValues(CommandTest):

@@ -178,7 +178,7 @@ class Outputs(CommandTest):
             named = 2 if words[0] == "show" or words[1] == "import" else 1
             tried.setdefault(words[:named], set()).update(options)
         for words, options in tried.items():
-            text = run(*words, "--help").stdout
+            text = run(*words, "--help-all").stdout
             self.assertEqual(set(writes.findall(text)) - options - set(FORMS) - {"--plot"}, set(), words)
             self.assertIn("  --force", text)
 

@@ -21,7 +21,7 @@ class Kfac(CommandTest):
         self.assertNotIn("k-fac", names())
         self.assertNotIn("k-fac", names("--strategy", "ring", "--others"))
         self.assertEqual(names("--strategy", "ring,k-fac"), ["ring", "k-fac"])
-        self.assertIn("k-fac", self.done(run("predict", "--help")))
+        self.assertIn("k-fac", self.done(run("predict", "--help-all")))
         self.refused(predict("--strategy", "kfac"), "did you mean 'k-fac'?")
         self.assertEqual([entry["name"] for entry in json.loads(self.done(run("show", "catalog", "--json")))["optimizers"]], ["k-fac"])
 

@@ -40,7 +40,7 @@ class Manual(CommandTest):
             self.assertEqual((printed.returncode, printed.stderr), (0, ""), name)
             page = " ".join(printed.stdout.replace("‐", "-").split())
             words = [word for word in name.split("-")[1:]] if name != "paceline-plan-capacity" else ["plan-capacity"]
-            for line in self.done(run(*words, "--help")).splitlines():
+            for line in self.done(run(*words, "--help-all")).splitlines():
                 if line.startswith("  --"):
                     option, _, help_ = line.strip().partition("  ")
                     self.assertIn(option.split()[0], page, name)

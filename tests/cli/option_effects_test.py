@@ -160,7 +160,7 @@ OF_SCHEDULES = {"time": lambda name: (name,), "verify": lambda name: ("--schedul
 
 def options_of(command):
     """The options that the help of a command lists."""
-    text = run(*command.split(), "--help").stdout
+    text = run(*command.split(), "--help-all").stdout
     return set(re.findall(r"^ +(?:-\w, ?)?(--[a-z][a-z-]*)", text, re.MULTILINE))
 
 

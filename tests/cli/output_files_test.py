@@ -41,7 +41,7 @@ class Files(CommandTest):
     def test_every_command_with_the_forms_has_the_files(self):
         for words in TABLES.values():
             named = 2 if words[0] == "show" else 1
-            help_text = run(*words[:named], "--help").stdout
+            help_text = run(*words[:named], "--help-all").stdout
             self.assertEqual(re.findall(r"^  --([a-z]+)-out FILE", help_text, re.M), [*(["plan"] if words[0] in ("predict", "tune") else ["profile"] if words[0] == "reproduce" else []), *FORMS])
 
     def test_a_form_is_printed_and_another_written(self):

@@ -101,12 +101,12 @@ class Formats(CommandTest):
 
     def test_every_table_has_all_forms(self):
         """A command that prints a document of JSON has it as CSV and Markdown, too, where the document is a list."""
-        commands = [line.split()[0] for line in run("--help").stdout.split("Subcommands:")[1].splitlines() if re.match(r"  \S", line)]
+        commands = [line.split()[0] for line in run("--help").stdout.split("Commands:")[1].splitlines() if re.match(r"  \S", line)]
         self.assertIn("predict", commands)
-        shows = [line.split()[0] for line in run("show", "--help").stdout.split("Subcommands:")[1].splitlines() if re.match(r"  \S", line)]
+        shows = [line.split()[0] for line in run("show", "--help").stdout.split("Commands:")[1].splitlines() if re.match(r"  \S", line)]
         self.assertIn("network", shows)
         for words in [[name] for name in commands] + [["show", name] for name in shows]:
-            help_text = run(*words, "--help").stdout
+            help_text = run(*words, "--help-all").stdout
             forms = [form for form in ("--json", "--csv", "--markdown") if re.search(rf"^\s+{form}\b", help_text, re.M)]
             with self.subTest(words):
                 if " ".join(words) in OTHERWISE:

@@ -153,7 +153,7 @@ class Reports(Folder):
             return {event["name"] for event in events if event["ph"] == "X" and event["args"]["iteration"] == 1}
 
         # --help says how many iterations are recorded.
-        text = subprocess.run([PACELINE, "train", "--help"], stdout=subprocess.PIPE, text=True).stdout
+        text = subprocess.run([PACELINE, "train", "--help-all"], stdout=subprocess.PIPE, text=True).stdout
         said = int(re.search(r"in\s+up\s+to\s+(\d+)\s+iterations", text).group(1))
         events = json.load(open(measured))["traceEvents"]
         self.assertEqual(len({event["args"]["iteration"] for event in events if event["ph"] == "X"}), said)

@@ -36,7 +36,7 @@ NEEDS = {"torch": (has_torch, "python3-torch is not installed"),
 @functools.cache
 def help_of(words):
     """What --help prints for these words; empty where they name no command."""
-    result = subprocess.run([PACELINE, *words, "--help"], capture_output=True, text=True, timeout=HANG_S, env=ENVIRONMENT)
+    result = subprocess.run([PACELINE, *words, "--help-all"], capture_output=True, text=True, timeout=HANG_S, env=ENVIRONMENT)
     return result.stdout if result.returncode == 0 else ""
 
 

@@ -36,7 +36,7 @@ def test_the_types_name_every_option(command):
 
 @pytest.mark.parametrize("name", [*SETTINGS, "verify"])
 def test_the_module_knows_every_option_of_the_command(name, command):
-    printed = set(re.findall(r"^  (--[a-z0-9-]+)", command(name, "--help"), re.MULTILINE))
+    printed = set(re.findall(r"^  (--[a-z0-9-]+)", command(name, "--help-all"), re.MULTILINE))
     options = {option[2:].replace("-", "_") for option in printed - OF_THE_COMMAND_ALONE}
     assert options == set(_core.keywords(name)) - {"algorithm"}
 
