@@ -351,7 +351,7 @@ class StatedCompute(unittest.TestCase):
                                (("--throughput", "nan"), "--throughput: "), (("--throughput", "1e30"), "--throughput: "),
                                (("--throughput", "100", "--node-throughput", "1900"), "--node-throughput: 1900 samples/s are more than 8 ranks"),
                                (("--node-throughput", "1e8"), "--node-throughput: "),
-                               (("--node-throughput", "1,2"), "--node-throughput: two rates at batch 64"),
+                               (("--node-throughput", "1,2"), "--node-throughput: several rates"),
                                (("--slowdown", "0"), "--slowdown: "),
                                (("--beside-traffic", "0.9"), "--beside-traffic: "),
                                (("--beside-traffic", "11"), "--beside-traffic: "),

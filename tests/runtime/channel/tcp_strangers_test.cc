@@ -126,15 +126,17 @@ TEST(TcpStrangers, WhoSayTooLittleHoldUpNobody) {
   });
 }
 
+// They are connected before the ranks come, and their last byte never comes: whoever says all of a
+// greeting is a rank of a job without a secret.
 TEST(TcpStrangers, WhoDripHoldUpNobody) {
   std::atomic<bool> done = false;
   std::vector<std::jthread> drips;
   expect_jobs_to_run([&](std::uint16_t port) {
     for (int i = 0; i < 3; ++i)
-      drips.emplace_back([&, port] {
-        Stranger stranger(port);
-        for (const char byte : greeting({.rank = 1, .ranks = 3})) {
-          if (done || !stranger.say(std::string(1, byte))) return;
+      drips.emplace_back([&done, stranger = Stranger(port)]() mutable {
+        const std::string said = greeting({.rank = 1, .ranks = 3});
+        for (std::size_t at = 0; !done; ++at) {
+          if (at + 1 < said.size() && !stranger.say(said.substr(at, 1))) return;
           std::this_thread::sleep_for(std::chrono::milliseconds(30));
         }
       });
