@@ -27,6 +27,7 @@ struct Options {
   bool sensitivity = false;
   bool wide = false;
   std::string top;
+  bool provenance = false;
   OutputFormat format;
 };
 
@@ -115,8 +116,9 @@ void run(const Options& options, const Words& words) {
        .text =
            [&] {
              return for_people(options.wide, [&](int columns) {
-               return of_each("\n\n",
-                              [&](const auto& table) { return to_text(table, columns, top); });
+               return of_each("\n\n", [&](const auto& table) {
+                 return to_text(table, columns, top, options.provenance);
+               });
              });
            }});
 }
@@ -151,6 +153,7 @@ void add_predict(Command& app) {
   add_field(command, options->question, "what-if");
   add_wide_option(command, options->wide);
   add_top_option(command, options->top);
+  add_provenance_option(command, options->provenance);
   add_html_option(command, options->html);
   add_output_formats(command, options->format);
   command.on_run([options](const Words& words) { run(*options, words); });

@@ -23,6 +23,7 @@ struct Options {
   std::string html;
   bool wide = false;
   std::string top;
+  bool provenance = false;
   OutputFormat format;
 };
 
@@ -65,20 +66,21 @@ void run(const Options& options, const Words& words) {
   warn(all_warnings(tables));
   if (!options.html.empty())
     write_report_of(tables, scaling_json(tables, measured), options.html, words);
-  print_answer(
-      options.format,
-      {.json = [&] { return scaling_json(tables, measured); },
-       .csv =
-           [&] {
-             return csv_records(scaling_json(tables, measured), {"points", "strategies"},
-                                {"model", "cluster", "ranks", "batch_per_rank", "precision"});
-           },
-       .markdown = [&] { return points_markdown(job, tables, top); },
-       .text =
-           [&] {
-             return for_people(options.wide,
-                               [&](int columns) { return curve_text(job, tables, columns, top); });
-           }});
+  print_answer(options.format,
+               {.json = [&] { return scaling_json(tables, measured); },
+                .csv =
+                    [&] {
+                      return csv_records(
+                          scaling_json(tables, measured), {"points", "strategies"},
+                          {"model", "cluster", "ranks", "batch_per_rank", "precision"});
+                    },
+                .markdown = [&] { return points_markdown(job, tables, top); },
+                .text =
+                    [&] {
+                      return for_people(options.wide, [&](int columns) {
+                        return curve_text(job, tables, columns, top, options.provenance);
+                      });
+                    }});
 }
 
 }  // namespace
@@ -98,6 +100,7 @@ void add_scale(Command& app) {
   add_fields(command, options->question, {"baseline", "what-if"});
   add_wide_option(command, options->wide);
   add_top_option(command, options->top);
+  add_provenance_option(command, options->provenance);
   add_measured_throughputs_option(command, options->measured);
   add_html_option(command, options->html);
   add_output_formats(command, options->format);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -421,6 +422,27 @@ std::string basis_text(const job::Job& job) {
   return text;
 }
 
+std::string basis_note(const job::Job& job, std::string_view compute_source, bool all) {
+  std::string text = fmt::format("  {:<18} {}\n", "compute", compute_source);
+  if (all) return text + basis_text(job);
+  std::map<std::string_view, int> counts;
+  int figures = 0;
+  for (const job::BasisLine& line : job::basis_of(job)) {
+    if (!line.text.empty()) {
+      text += fmt::format("  {:<18} {}\n", line.what, line.text);
+      continue;
+    }
+    ++counts[name(line.figure.provenance)];
+    ++figures;
+  }
+  std::vector<std::string> parts;
+  for (const auto& [provenance, count] : counts)
+    parts.push_back(fmt::format("{} {}", count, provenance));
+  return text +
+         fmt::format("  {:<18} {}; --provenance lists them with their intervals and sources\n",
+                     fmt::format("{} figures", figures), fmt::join(parts, ", "));
+}
+
 std::string time_budget_note(std::span<const job::PredictionTable> tables) {
   LinesByRanks lines;
   const bool is_curve = tables.size() > 1;
@@ -531,7 +553,8 @@ std::string to_markdown(const job::PredictionTable& table, std::size_t top) {
   return top_table(table, top).markdown();
 }
 
-std::string to_text(const job::PredictionTable& table, int width, std::size_t top) {
+std::string to_text(const job::PredictionTable& table, int width, std::size_t top,
+                    bool provenance) {
   std::string text = title_text(table.job, table.network, table.ranks);
   const Table::Fitted rows = top_table(table, top).fitted(width);
   text += rows.text + winner_text(table) + sensitivity_text(table);
@@ -542,7 +565,7 @@ std::string to_text(const job::PredictionTable& table, int width, std::size_t to
       table.job.stragglers ? "mean throughput " : "", winner.baseline_ranks,
       winner.baseline_ranks == 1 ? "" : "s", table.job.stragglers ? " and without stragglers" : "",
       job::effects_of(table.job) != nullptr
-          ? "the middle 90 % of samples of all figures below, and of what none of them explains"
+          ? "the middle 90 % of samples of all figures, and of what none of them explains"
           : "all figures at their fast or slow end");
   text += memory_text(table);
   text += thresholds_note(table);
@@ -554,8 +577,7 @@ std::string to_text(const job::PredictionTable& table, int width, std::size_t to
   text += links_note(table);
   text += rows.not_shown() + slower_note(top, table.rows.size());
   text += "\nAll times are predicted. They rest on:\n";
-  text += fmt::format("  {:<18} {}\n", "compute", winner.compute_source);
-  return text + basis_text(table.job);
+  return text + basis_note(table.job, winner.compute_source, provenance);
 }
 
 }  // namespace paceline::cli

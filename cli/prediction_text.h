@@ -12,8 +12,8 @@ namespace paceline::cli {
 // The table and its notes. The table is at most `width` columns wide; what it leaves out for that
 // is named below it. It has the `top` fastest strategies, the fastest first, or where that is 0 all
 // of them.
-[[nodiscard]] std::string to_text(const job::PredictionTable& table, int width,
-                                  std::size_t top = 0);
+[[nodiscard]] std::string to_text(const job::PredictionTable& table, int width, std::size_t top = 0,
+                                  bool provenance = false);
 
 // The table alone, in Markdown.
 [[nodiscard]] std::string to_markdown(const job::PredictionTable& table, std::size_t top = 0);
@@ -40,6 +40,10 @@ namespace paceline::cli {
 
 // What the figures of the job's cluster and profile rest on: one line each, by provenance.
 [[nodiscard]] std::string basis_text(const job::Job& job);
+// What times rest on: where computation comes from and how many figures there are of each provenance, or
+// with `all` each of them.
+[[nodiscard]] std::string basis_note(const job::Job& job, std::string_view compute_source,
+                                     bool all);
 
 // "99.2 %"
 [[nodiscard]] std::string percent(double share);

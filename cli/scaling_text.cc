@@ -65,7 +65,7 @@ std::string points_markdown(const job::Job& job, std::span<const job::Prediction
 }
 
 std::string curve_text(const job::Job& job, std::span<const job::PredictionTable> tables, int width,
-                       std::size_t top) {
+                       std::size_t top, bool provenance) {
   std::string text =
       fmt::format("{} on {} ({}), batch {} per rank, {} precision: throughput and efficiency\n\n",
                   job.networks.front().work.name, job.cluster.name, job.cluster.device.name,
@@ -83,8 +83,7 @@ std::string curve_text(const job::Job& job, std::span<const job::PredictionTable
   text += slower_note(top, tables.back().rows.size());
   text += fmt::format("\nAll times are predicted (engine: {}). They rest on:\n",
                       name(job.question.engine));
-  text += fmt::format("  {:<18} {}\n", "compute", tables.front().rows.front().compute_source);
-  return text + basis_text(job);
+  return text + basis_note(job, tables.front().rows.front().compute_source, provenance);
 }
 
 }  // namespace paceline::cli

@@ -22,6 +22,6 @@ namespace paceline::cli {
 // one table.
 [[nodiscard]] std::string curve_text(const job::Job& job,
                                      std::span<const job::PredictionTable> tables, int width,
-                                     std::size_t top = 0);
+                                     std::size_t top = 0, bool provenance = false);
 
 }  // namespace paceline::cli

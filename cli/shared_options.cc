@@ -78,6 +78,13 @@ void add_wide_option(Command& command, bool& wide) {
       .in_group(output_group);
 }
 
+void add_provenance_option(Command& command, bool& provenance) {
+  command
+      .add_flag("--provenance", provenance,
+                "Also print each figure that times rest on, with its interval and source")
+      .in_group(output_group);
+}
+
 void add_top_option(Command& command, std::string& top, const char* help) {
   command.add_option("--top", top, help).value("N").in_group(output_group);
 }

@@ -58,6 +58,9 @@ void add_proof_options(Command& command, job::ProofOptions& options);
 // --wide, for commands whose tables are cut to table_width().
 void add_wide_option(Command& command, bool& wide);
 
+// --provenance of predict and scale.
+void add_provenance_option(Command& command, bool& provenance);
+
 // --top, as typed; and the number of rows that it says, 0 where it is not given. Throws InputError.
 void add_top_option(Command& command, std::string& top,
                     const char* help = "Print the N fastest strategies; --json and --csv have all");

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of the README and its scaling curve, from Python.
+"""The table of ResNet-50 on 1,024 P40 and its scaling curve, from Python.
 
     scaling.py [--out FOLDER]
 

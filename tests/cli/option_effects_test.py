@@ -18,7 +18,7 @@ ELSEWHERE = {"predict": {"--plan"} | OF_JOBS, "scale": OF_MEMORY, "show plan": {
              "cost": {"--plan", "--phases"} | OF_JOBS, "plan-capacity": {"--phases"} | OF_MEMORY, "time": {"--against", "--fail-below"},
              "export": {"--model", "--profile", "--nccl", "--measured", "--batch", "--precision"}}
 # How something is printed or where it goes, and not what.
-FORMS = {"--json", "--csv", "--markdown", "--json-out", "--csv-out", "--markdown-out", "--html", "--wide", "--top", "--help", "--plan-out",
+FORMS = {"--json", "--csv", "--markdown", "--json-out", "--csv-out", "--markdown-out", "--html", "--provenance", "--wide", "--top", "--help", "--plan-out",
          "--timeline", "--plot", "--output", "--per-chunk", "--force"}
 # What documents repeat of the question.
 ECHO = {"given_thresholds", "partly_taken", "thresholds", "overlap", "engine", "placement", "nic", "what_if", "profile", "rests_on", "warnings",

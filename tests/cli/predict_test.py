@@ -71,6 +71,18 @@ class Prediction(unittest.TestCase):
                 self.assertEqual((refused.returncode, refused.stdout), (2, ""))
                 self.assertIn(f"--batch: a batch of {largest} does not fit the 141 GB of a h200", refused.stderr)
 
+    def test_what_figures_rest_on_is_a_line_or_all_of_them(self):
+        for command, size in (("predict", "64"), ("scale", "8,16")):
+            words = (command, "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", size, "--strategy", "ring")
+            brief = run(*words).stdout.split("They rest on:\n")[1].splitlines()
+            lines = run(*words, "--provenance").stdout.split("They rest on:\n")[1].splitlines()
+            self.assertEqual((len(brief), brief[0]), (2, lines[0]))
+            figures, parts = re.fullmatch(r"  (\d+) figures +(.*); --provenance lists them with their intervals and sources", brief[1]).groups()
+            self.assertEqual(int(figures), len(lines) - 1)
+            counts = {name: int(count) for count, name in re.findall(r"(\d+) (\w+)", parts)}
+            self.assertEqual(counts, {name: sum(f", {name}: " in line for line in lines[1:]) for name in counts})
+            self.assertEqual(sum(counts.values()), int(figures))
+
     def test_wire_types_and_strategies_can_be_chosen(self):
         rows = json.loads(predict("--json", "--strategy", "ring,hybrid", "--wire", "fp32,fp16").stdout)["strategies"]
         self.assertEqual([(r["name"], r["wire_type"]) for r in rows], [("ring", "fp32"), ("hybrid", "fp32"), ("ring", "fp16"), ("hybrid", "fp16")])

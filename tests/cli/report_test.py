@@ -106,7 +106,7 @@ class Documents(ReportTest):
                 self.assertAlmostEqual((piece["alpha_s"] + size["bytes"] * piece["beta_s_per_byte"]) / size["fitted_s"], 1, 9)
 
     def test_say_what_numbers_rest_on_as_the_table_does(self):
-        held, printed = self.reported("predict", *JOB, "--ranks", "64")
+        held, printed = self.reported("predict", *JOB, "--ranks", "64", "--provenance")
         lines = printed.split("They rest on:\n")[1].splitlines()
         self.assertEqual([line[2:20].strip() for line in lines],
                          ["compute"] + [entry["what"] for entry in held["result"]["rests_on"]])

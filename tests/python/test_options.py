@@ -22,7 +22,7 @@ PARAMETERS = {"compare": {"plan", "what_if"}}
 
 
 # What the command prints or writes for people.
-OF_THE_COMMAND_ALONE = {"--help", "--json", "--csv", "--markdown", "--json-out", "--csv-out", "--markdown-out", "--wide", "--top",
+OF_THE_COMMAND_ALONE = {"--help", "--json", "--csv", "--markdown", "--json-out", "--csv-out", "--markdown-out", "--provenance", "--wide", "--top",
                         "--timeline", "--plan-out", "--html", "--merged", "--layers", "--fail-below", "--fail-slower", "--force"}
 
 

@@ -14,8 +14,10 @@ OPTIONS = ("--model", "resnet50", "--cluster", "jizhi-p40")
 
 
 def test_the_table_of_the_readme(readme):
-    table = paceline.predict(*JOB, 1024)
-    assert f"```console\n$ paceline predict --model resnet50 --cluster jizhi-p40 --ranks 1024\n{table}```" in readme
+    strategies = ["ddp", "horovod", "nccl", "fused-ring"]
+    table = paceline.predict("resnet50", "h200-ndr", nodes=8, strategy=strategies)
+    words = f"--model resnet50 --cluster h200-ndr --nodes 8 --strategy {','.join(strategies)}"
+    assert f"```console\n$ paceline predict {words}\n{table}```" in readme
 
 
 def test_a_prediction_is_the_documents(document):
