@@ -6,8 +6,6 @@
 #include <deque>
 #include <map>
 
-#include "cli/help_text.h"
-#include "cli/output.h"
 #include "models/base/common_words.h"
 #include "models/base/error.h"
 #include "models/base/names.h"
@@ -63,9 +61,9 @@ class Parser {
     try {
       app_.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
-      return {.text = help(false), .run = {}};
+      return help(false);
     } catch (const CLI::CallForAllHelp&) {
-      return {.text = help(true), .run = {}};
+      return help(true);
     } catch (const CLI::CallForVersion&) {
       return {.text = app_.version() + "\n", .run = {}};
     }
@@ -77,14 +75,15 @@ class Parser {
   }
 
  private:
-  [[nodiscard]] std::string help(bool all) const {
+  [[nodiscard]] ParsedLine help(bool all) const {
     std::string path = commands_.at(&app_)->name();
     const CLI::App* at = &app_;
     for (auto named = at->get_subcommands(); !named.empty(); named = at->get_subcommands()) {
       at = named.front();
       path += " " + at->get_name();
     }
-    return help_text(path, *commands_.at(at), table_width(), all);
+    return {
+        .text = {}, .help = commands_.at(at), .path = std::move(path), .all_help = all, .run = {}};
   }
 
   void declare(const Command& command, CLI::App& app) {

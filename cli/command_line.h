@@ -97,11 +97,13 @@ class Command {
 
 // What the words of a command line ask for.
 struct ParsedLine {
-  std::string text;           // the help or the version, if that was asked for; else empty
+  std::string text;               // the version, if that was asked for; else empty
+  const Command* help = nullptr;  // of which --help or --help-all was asked for (help_text.h)
+  std::string path = {};          // how that command is called: "paceline show plan"
+  bool all_help = false;
   std::function<void()> run;  // of the command that was named; none if there is a text
 };
 
-// What --help prints is as wide as table_width() says (output.h).
 // Reads the words, and has options take their values, in the order in which they were declared. `version` is what
 // --version prints. Throws InputError for what is not known, what is missing, and what is given
 // without a value or with an empty one.

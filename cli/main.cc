@@ -15,6 +15,7 @@
 
 #include "cli/command.h"
 #include "cli/doctor/build_info.h"
+#include "cli/help_text.h"
 #include "cli/job/ranks.h"
 #include "cli/output.h"
 #include "cli/stop_signals.h"
@@ -91,7 +92,10 @@ int run_command(int argc, char** argv) {
     add_commands(app);
     const paceline::cli::ParsedLine line =
         paceline::cli::parse_command_line(app, paceline::doctor::version_text(), argc, argv);
-    if (line.text.empty()) {
+    if (line.help != nullptr) {
+      paceline::cli::print_text(paceline::cli::help_text(
+          line.path, *line.help, paceline::cli::table_width(), line.all_help));
+    } else if (line.text.empty()) {
       line.run();
     } else {
       paceline::cli::print_text(line.text);

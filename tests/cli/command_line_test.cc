@@ -104,12 +104,15 @@ TEST(CommandLine, SaysWhatIsMissing) {
 }
 
 TEST(CommandLine, HelpAndVersionAreTexts) {
-  const std::string help = Program().parse({"predict", "--help"}).text;
-  EXPECT_THAT(help, HasSubstr("Says how long."));
-  EXPECT_THAT(help, HasSubstr("--ranks N (8)"));
-  EXPECT_THAT(help, HasSubstr("Number of ranks"));
+  Program program;
+  const ParsedLine help = program.parse({"predict", "--help"});
+  ASSERT_NE(help.help, nullptr);
+  EXPECT_EQ(help.help->name(), "predict");
+  EXPECT_THAT(help.path, testing::EndsWith(" predict"));
+  EXPECT_FALSE(help.all_help);
+  EXPECT_TRUE(program.parse({"show", "file", "--help-all"}).all_help);
   EXPECT_EQ(Program().parse({"--version"}).text, "program 1.2\n");
-  EXPECT_THAT(Program().parse({"--help"}).text, HasSubstr("What it is for."));
+  EXPECT_EQ(program.parse({"--help"}).help, &program.root);
 }
 
 }  // namespace

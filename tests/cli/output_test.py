@@ -86,7 +86,7 @@ class Terminal(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             pathlib.Path(folder, "c.yaml").write_text(self.CLUSTER)
             for words in (("show", "cluster", "c.yaml"), ("show", "cluster", "c.yaml", "--json"),
-                          ("predict", "--model", "alexnet", "--cluster", "c.yaml", "--ranks", "8", "--strategy", "ring")):
+                          ("predict", "--model", "alexnet", "--cluster", "c.yaml", "--ranks", "8", "--strategy", "ring", "--provenance")):
                 result = run(*words, cwd=folder)
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertEqual([c for c in result.stdout if (ord(c) < 32 and c not in "\n\t") or 127 <= ord(c) < 160], [])
