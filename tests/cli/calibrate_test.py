@@ -132,7 +132,7 @@ class Calibrate(unittest.TestCase):
             pathlib.Path(self.profile).write_text(json.dumps({**profile, "links": links}))
             words = ("predict", "--cluster", str(cluster), "--profile", self.profile, "--model", "resnet50", "--ranks", "4",
                      "--batch", "32", "--strategy", "ring")
-            result, table = run(PACELINE, *words), run(PACELINE, *words, "--json")
+            result, table = run(PACELINE, *words, "--provenance"), run(PACELINE, *words, "--json")
             self.assertEqual((result.returncode, table.returncode), (0, 0), result.stderr)
             return result.stdout, json.loads(table.stdout)["strategies"][0]["communication_s"]
 
