@@ -15,7 +15,7 @@ namespace {
 
 LinkCost link_cost(const Figure<Seconds>& latency, const Figure<BytesPerSecond>& bandwidth,
                    Reading reading) {
-  return {read_figure(latency, reading, false), 1.0 / read_figure(bandwidth, reading, true)};
+  return {cost_at(latency, reading), 1.0 / rate_at(bandwidth, reading)};
 }
 
 // The curve of a kind between nodes whose ranks are nearest by ratio; null if there is none.
@@ -51,8 +51,8 @@ std::vector<MessageAlpha> pieces_of(const models::CalibratedCurve& curve, Readin
   std::vector<MessageAlpha> pieces;
   const double factor = misfit(curve, reading);
   for (const models::CurvePiece& piece : curve.pieces) {
-    pieces.push_back({piece.from, read_figure(piece.alpha, reading, false) * factor,
-                      read_figure(piece.beta, reading, false) * factor});
+    pieces.push_back({piece.from, cost_at(piece.alpha, reading) * factor,
+                      cost_at(piece.beta, reading) * factor});
   }
   return pieces;
 }
@@ -79,18 +79,16 @@ void take_curve(const models::CalibratedCurve& curve, Reading reading, Communica
 void take_transport(const models::Profile& profile, Reading reading, int ranks,
                     CommunicationCost& cost) {
   const models::CalibratedTransport& transport = *profile.transport;
-  cost.transport = {.message_sizes = {static_cast<std::int64_t>(transport.smallest_message.value()),
-                                      static_cast<std::int64_t>(transport.largest_message.value()),
-                                      static_cast<std::int64_t>(transport.ahead.value())},
-                    .message_gap = transport.message_gap
-                                       ? read_figure(*transport.message_gap, reading, false)
-                                       : Seconds{0},
-                    .message_header = transport.message_header
-                                          ? read_figure(*transport.message_header, reading, false)
-                                          : Bytes{0},
-                    .is_fair = transport.fairness > 0.5};
+  cost.transport = {
+      .message_sizes = {static_cast<std::int64_t>(transport.smallest_message.value()),
+                        static_cast<std::int64_t>(transport.largest_message.value()),
+                        static_cast<std::int64_t>(transport.ahead.value())},
+      .message_gap = transport.message_gap ? cost_at(*transport.message_gap, reading) : Seconds{0},
+      .message_header =
+          transport.message_header ? cost_at(*transport.message_header, reading) : Bytes{0},
+      .is_fair = transport.fairness > 0.5};
   for (const models::CalibratedRate& rate : profile.rates) {
-    const SecondsPerByte time = 1.0 / read_figure(rate.bytes, reading, true);
+    const SecondsPerByte time = 1.0 / rate_at(rate.bytes, reading);
     if (rate.kind == models::RateKind::copy) cost.transport->copy = time;
     if (rate.kind != models::RateKind::cast) continue;
     if (rate.type == models::NumberType::fp16) cost.transport->cast_fp16 = time;
@@ -119,8 +117,7 @@ Seconds CommunicationCost::nic_alpha_alone(Bytes bytes) const {
 }
 
 BytesPerSecond effective_memory_bandwidth(const models::Device& device, Reading reading) {
-  return read_figure(device.memory_bandwidth, reading, true) *
-         read_figure(device.memory_efficiency, reading, true);
+  return rate_at(device.memory_bandwidth, reading) * rate_at(device.memory_efficiency, reading);
 }
 
 namespace {
@@ -128,7 +125,7 @@ namespace {
 HostCost host_cost(const models::Host& host, Reading reading) {
   constexpr double memory_bytes_per_byte = 4;
   const auto beta = [reading](const std::optional<Figure<BytesPerSecond>>& rate) {
-    return rate ? 1.0 / read_figure(*rate, reading, true) : SecondsPerByte{0};
+    return rate ? 1.0 / rate_at(*rate, reading) : SecondsPerByte{0};
   };
   return {.staged = !host.peer_to_peer,
           .sockets = host.sockets,
@@ -177,8 +174,7 @@ CommunicationCost communication_cost(const models::Cluster& cluster, const model
   cost.nic_use = cluster.nic_use;
   cost.intra_kind = cluster.intra_kind;
   cost.fabric = cluster.fabric;
-  if (cluster.hop_latency)
-    cost.fabric.hop_latency = read_figure(*cluster.hop_latency, reading, false);
+  if (cluster.hop_latency) cost.fabric.hop_latency = cost_at(*cluster.hop_latency, reading);
   place(cluster, ranks, cost);
   cost.platform = cluster.platform;
   cost.nodes = cluster.nodes;
@@ -204,13 +200,12 @@ CommunicationCost communication_cost(const models::Cluster& cluster, const model
   if (profile != nullptr) {
     for (const models::CalibratedRate& rate : profile->rates) {
       if (rate.kind == models::RateKind::reduce && rate.type == models::NumberType::fp32)
-        cost.gamma = 1.0 / read_figure(rate.bytes, reading, true);
+        cost.gamma = 1.0 / rate_at(rate.bytes, reading);
     }
     models::Fabric& fabric = cost.fabric;
     if (profile->uplink_oversubscription && fabric.kind == models::FabricKind::fat_tree &&
         !fabric.levels.empty()) {
-      fabric.levels.front().oversubscription =
-          read_figure(*profile->uplink_oversubscription, reading, false);
+      fabric.levels.front().oversubscription = cost_at(*profile->uplink_oversubscription, reading);
     }
     if (profile->transport) take_transport(*profile, reading, ranks, cost);
   }

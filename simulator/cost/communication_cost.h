@@ -118,11 +118,18 @@ struct CommunicationCost {
                                                    const models::Profile* profile, Reading reading,
                                                    int ranks = 0);
 
-// A figure at a reading. `faster_if_larger` says which end of the interval is the fast one.
+// A figure of which more is faster, such as a bandwidth or an efficiency, at a reading.
 template <class Q>
-[[nodiscard]] Q read_figure(const Figure<Q>& figure, Reading reading, bool faster_if_larger) {
+[[nodiscard]] Q rate_at(const Figure<Q>& figure, Reading reading) {
   if (reading == Reading::stated) return figure.value;
-  return (reading == Reading::fast) == faster_if_larger ? figure.high : figure.low;
+  return reading == Reading::fast ? figure.high : figure.low;
+}
+
+// A figure of which more is slower, such as a time, at a reading.
+template <class Q>
+[[nodiscard]] Q cost_at(const Figure<Q>& figure, Reading reading) {
+  if (reading == Reading::stated) return figure.value;
+  return reading == Reading::fast ? figure.low : figure.high;
 }
 
 // Bytes per second that a memory-bound kernel moves.

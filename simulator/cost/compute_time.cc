@@ -25,11 +25,11 @@ constexpr double least_transferred = 0.45;
 constexpr double most_transferred = 2.2;
 
 FlopsPerSecond peak(const models::Device& device, Precision precision, Reading reading) {
-  FlopsPerSecond best = read_figure(device.fp32, reading, true);
-  if (device.tf32) best = std::max(best, read_figure(*device.tf32, reading, true));
+  FlopsPerSecond best = rate_at(device.fp32, reading);
+  if (device.tf32) best = std::max(best, rate_at(*device.tf32, reading));
   if (precision == Precision::mixed) {
     for (const auto& rate : {device.fp16, device.fp16_tensor}) {
-      if (rate) best = std::max(best, read_figure(*rate, reading, true));
+      if (rate) best = std::max(best, rate_at(*rate, reading));
     }
   }
   return best;
@@ -66,7 +66,7 @@ void scale(ComputeTimes& times, double factor) {
 bool take_update(const ComputeRequest& request, Reading reading, ComputeTimes& times) {
   for (const models::CalibratedUpdate& entry : request.profile->updates) {
     if (entry.network != request.network.name || entry.precision != request.precision) continue;
-    times.update = read_figure(entry.time, reading, false);
+    times.update = cost_at(entry.time, reading);
     return true;
   }
   return false;
@@ -85,13 +85,12 @@ std::optional<ComputeTimes> layer_profile_times(const ComputeRequest& request, R
     if (!applies) continue;
     for (std::size_t i = 0; i < times.layers.size(); ++i) {
       if (request.network.layers[i].name != entry.layer) continue;
-      times.layers[i] = {read_figure(entry.forward, reading, false),
-                         read_figure(entry.backward, reading, false)};
+      times.layers[i] = {cost_at(entry.forward, reading), cost_at(entry.backward, reading)};
       ++found;
       beside[i] = times.layers[i];
       if (!entry.forward_beside_traffic || !entry.backward_beside_traffic) continue;
-      beside[i] = {read_figure(*entry.forward_beside_traffic, reading, false),
-                   read_figure(*entry.backward_beside_traffic, reading, false)};
+      beside[i] = {cost_at(*entry.forward_beside_traffic, reading),
+                   cost_at(*entry.backward_beside_traffic, reading)};
       ++found_beside;
     }
   }
@@ -141,7 +140,7 @@ std::vector<const models::CalibratedThroughput*> throughputs(const ComputeReques
 }
 
 Seconds sample_time(const models::CalibratedThroughput& entry, Reading reading) {
-  return 1.0 / read_figure(entry.samples, reading, true);
+  return 1.0 / rate_at(entry.samples, reading);
 }
 
 Seconds batch_time(const models::CalibratedThroughput& entry, Reading reading) {
@@ -194,8 +193,9 @@ FixedTime fixed_time(const ComputeRequest& request,
     return {Seconds{0}, "the time of a sample is taken to be the same"};
   // More fixed time makes a larger batch faster, and a smaller one slower.
   const bool is_larger = request.batch_per_rank > nearest.batch_per_rank;
+  const Figure<Seconds>& launch = request.effects->layer_launch;
   const Seconds each =
-      launch_share(request) * read_figure(request.effects->layer_launch, reading, is_larger);
+      launch_share(request) * (is_larger ? rate_at(launch, reading) : cost_at(launch, reading));
   const Seconds all = std::min(most * time, layers_with_weights(request.network) * each);
   return {all, fmt::format("{} of it do not grow with the batch", to_text(all))};
 }
@@ -309,7 +309,7 @@ ComputeTimes reached_roofline(const ComputeRequest& request, Reading reading) {
   const Figure<double>& reached = request.precision == Precision::mixed
                                       ? request.device.roofline_efficiency_mixed
                                       : request.device.roofline_efficiency;
-  scale(times, 1 / read_figure(reached, reading, true));
+  scale(times, 1 / rate_at(reached, reading));
   times.source += fmt::format(", x {:.3g} ({:.3g} to {:.3g}, {}: {})", reached.value, reached.low,
                               reached.high, name(reached.provenance), reached.source);
   return times;
@@ -345,9 +345,9 @@ Seconds ComputeTimes::total() const {
 ComputeTimes roofline_times(const ComputeRequest& request, Reading reading) {
   PACELINE_ASSERT(request.batch_per_rank >= 1, "a batch has samples");
   const models::Device& device = request.device;
-  const Roofline roofline{peak(device, request.precision, reading) *
-                              read_figure(device.compute_efficiency, reading, true),
-                          effective_memory_bandwidth(device, reading)};
+  const Roofline roofline{
+      peak(device, request.precision, reading) * rate_at(device.compute_efficiency, reading),
+      effective_memory_bandwidth(device, reading)};
   const Bytes element = models::element_size(request.precision);
   const double batch = request.batch_per_rank;
 
@@ -378,7 +378,7 @@ ComputeTimes compute_times(const ComputeRequest& request, Reading reading) {
   if (request.profile == nullptr || request.ranks == 1) return times;
   for (const models::CalibratedSlowdown& entry : request.profile->slowdowns) {
     if (entry.network != request.network.name || entry.precision != request.precision) continue;
-    scale(times, read_figure(entry.factor, reading, false));
+    scale(times, cost_at(entry.factor, reading));
     times.calibrated_ranks = entry.solved_from;
     times.source += fmt::format(", x {:.4g} in a job of several ranks as calibrated ({})",
                                 entry.factor.value, entry.factor.source);

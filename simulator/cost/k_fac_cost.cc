@@ -29,8 +29,8 @@ class Kfac {
         use_(*request.plan.k_fac()),
         blocks_(models::fisher_blocks(request.network)),
         owners_(models::owners_of(blocks_, request.plan.ranks, use_.owners)),
-        flops_(read_figure(request.device.fp32, reading, true) *
-               read_figure(request.device.compute_efficiency, reading, true)),
+        flops_(rate_at(request.device.fp32, reading) *
+               rate_at(request.device.compute_efficiency, reading)),
         memory_(effective_memory_bandwidth(request.device, reading)) {}
 
   [[nodiscard]] KfacTimes times() const {

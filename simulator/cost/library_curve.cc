@@ -115,8 +115,8 @@ LibraryCurve::LibraryCurve(const CalibratedCurve& curve, models::Library library
 Seconds LibraryCurve::time(Bytes bytes) const {
   if (job_.ranks == 1) return Seconds{0};
   const models::CurvePiece& piece = curve_.piece(bytes);
-  const Seconds time = alpha_factor_ * read_figure(piece.alpha, reading_, false) +
-                       beta_factor_ * (bytes * read_figure(piece.beta, reading_, false));
+  const Seconds time = alpha_factor_ * cost_at(piece.alpha, reading_) +
+                       beta_factor_ * (bytes * cost_at(piece.beta, reading_));
   if (reading_ == Reading::stated) return time;
   const double misfit = normal_reach * curve_.misfit() * (1 + doublings_outside(curve_, bytes));
   return reading_ == Reading::slow ? time * (1 + misfit) : time / (1 + misfit);

@@ -78,7 +78,7 @@ NcclTables with_practical_latencies(NcclTables tables, const models::Cluster& cl
       for (double& latency : row) latency = factor * std::max(0.0, latency + host);
     }
   };
-  const double node = read_figure(nccl_latency_factor(), node_reading(pace, reading), false);
+  const double node = cost_at(nccl_latency_factor(), node_reading(pace, reading));
   for (NcclTables::Pair* const pair :
        {&tables.base_latency_us, &tables.nvlink_latency_us, &tables.pci_latency_us})
     slow_down(*pair, node, pace.latency);
@@ -90,13 +90,12 @@ NcclTables with_practical_latencies(NcclTables tables, const models::Cluster& cl
 
   const Reading network = network_reading(pace, reading);
   const double network_pace = pace.between_nodes ? pace.latency : 1;
-  slow_down(tables.network_latency_us, read_figure(nccl_latency_factor(), network, false),
-            network_pace);
+  slow_down(tables.network_latency_us, cost_at(nccl_latency_factor(), network), network_pace);
   const bool is_efa = cluster.nic.is(models::LinkKind::efa);
   const bool is_tcp = cluster.has_nic() && cluster.nic.protocol == models::Protocol::tcp;
   if (!is_efa && !is_tcp) return tables;
-  Seconds step = read_figure(cluster.nic.latency, network, false);
-  if (is_tcp) step = std::max(step, read_figure(nccl_tcp_step(), network, false));
+  Seconds step = cost_at(cluster.nic.latency, network);
+  if (is_tcp) step = std::max(step, cost_at(nccl_tcp_step(), network));
   for (NcclTables::Row& row : tables.network_latency_us) {
     for (const NcclProtocol protocol : nccl_protocols) {
       const bool completes = is_efa && protocol == NcclProtocol::simple;
@@ -136,7 +135,7 @@ NcclPractice::NcclPractice(const NcclTables& tables, const models::Cluster& clus
   if (!nvls || !node) return;
   const Seconds host = slowed_.latency(NcclAlgorithm::tree, NcclProtocol::ll) -
                        model_.latency(NcclAlgorithm::tree, NcclProtocol::ll);
-  const double factor = read_figure(nccl_nvls_latency_factor(), node_reading(pace, reading), false);
+  const double factor = cost_at(nccl_nvls_latency_factor(), node_reading(pace, reading));
   switched_ = {.own = *nvls,
                .latency = std::max(Seconds{0},
                                    factor * nvls->latency + (pace.is_measured ? host : Seconds{0})),

@@ -27,7 +27,7 @@ namespace {
 
 std::optional<BytesPerSecond> host_link(const models::Cluster& cluster, Reading reading) {
   if (!cluster.host_link) return std::nullopt;
-  return read_figure(cluster.host_link->bandwidth, reading, true);
+  return rate_at(cluster.host_link->bandwidth, reading);
 }
 
 // The passes of all batches but the last stand before its forward pass: none of them sends anything.
@@ -51,18 +51,17 @@ InputTimes input_times(const PredictionRequest& request, int ranks, Reading read
                               std::min(ranks, cluster.ranks_per_node);
   InputTimes times;
   if (cluster.storage && request.stored_sample > Bytes{0}) {
-    times.read =
-        node_samples * request.stored_sample / read_figure(*cluster.storage, reading, true);
+    times.read = node_samples * request.stored_sample / rate_at(*cluster.storage, reading);
   }
   if (cluster.decode_per_node)
-    times.decode = node_samples / read_figure(*cluster.decode_per_node, reading, true);
+    times.decode = node_samples / rate_at(*cluster.decode_per_node, reading);
   const models::Link& host = cluster.host_link                    ? *cluster.host_link
                              : cluster.host && cluster.host->lane ? *cluster.host->lane
                                                                   : cluster.intra;
   const Bytes batch_bytes = static_cast<double>(request.batch_per_rank) *
                             static_cast<double>(request.network.input_elements) * Bytes{4};
-  times.host_to_device = batches * read_figure(host.latency, reading, false) +
-                         batches * batch_bytes / read_figure(host.bandwidth, reading, true);
+  times.host_to_device = batches * cost_at(host.latency, reading) +
+                         batches * batch_bytes / rate_at(host.bandwidth, reading);
   return times;
 }
 
