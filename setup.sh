@@ -3,19 +3,41 @@
 # Asks for nothing, and may be run again at any time.
 set -euo pipefail
 
-packages=(
-  g++ cmake ninja-build ccache pkg-config python3
+usage="usage: ./setup.sh [--only predict]
+
+Installs the Debian packages that Paceline is built and tested with, those that are missing.
+
+  --only predict   only what building the command without its tests needs:
+                   ./setup.sh --only predict
+                   cmake --preset release -DPACELINE_BUILD_TESTS=OFF
+                   cmake --build --preset release --target paceline
+  --help           print this"
+
+refuse() {
+  echo "setup: $1; see ./setup.sh --help" >&2
+  exit 2
+}
+
+# What the command is built from, without its optional parts.
+predict=(
+  g++ cmake ninja-build ccache pkg-config
   libfmt-dev            # formatting
   nlohmann-json3-dev    # JSON out, and the small JSON files in
   libyaml-cpp-dev       # clusters and networks that people write
   libcli11-dev          # the command line
   libeigen3-dev         # fits of measurements
-  libsimgrid-dev        # SimGrid, the reference for shared links; without it that engine alone is missing
   libpugixml-dev        # XML: SimGrid platforms
+  libboost-dev          # Boost.Graph: the DAG of an iteration; Boost.Beast: HTTP of paceline serve
   libdnnl-dev           # oneDNN: layers on CPUs
-  openmpi-bin libopenmpi-dev   # messages between processes; without it that transport alone is missing
   zlib1g-dev libturbojpeg0-dev libprotobuf-dev protobuf-compiler libisal-dev   # IDX, JPEG, TFRecord, its CRC32C
   libxxhash-dev         # checksums of checkpoints
+)
+
+# Optional parts of the command, the package for Python, tests, benchmarks and the manual.
+others=(
+  python3
+  libsimgrid-dev        # SimGrid, the reference for shared links; without it that engine alone is missing
+  openmpi-bin libopenmpi-dev   # messages between processes; without it that transport alone is missing
   libsodium-dev         # ranks of a rendezvous know each other by it; without it --rendezvous alone is missing
   dataset-fashion-mnist # images to train on
   libgloo-dev           # a peer in the benchmarks
@@ -28,10 +50,25 @@ packages=(
   python3-sphinx python3-myst-parser furo   # the manual as a site; without them that test is skipped
   dpkg-dev file         # packages of Debian; without them that test is skipped
   iproute2 util-linux   # the lab: hosts as network namespaces
-  libboost-dev          # Boost.Graph: the DAG of an iteration; Boost.Beast: HTTP of paceline serve
   libboost-context-dev  # threads of GPU blocks, as the tests' double of CUDA runs them
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev   # tests and benchmarks
 )
+
+packages=("${predict[@]}" "${others[@]}")
+while (($# > 0)); do
+  case "$1" in
+    --help | -h)
+      echo "$usage"
+      exit 0
+      ;;
+    --only)
+      [[ "${2-}" == predict ]] || refuse "--only takes 'predict', not '${2-}'"
+      packages=("${predict[@]}")
+      shift 2
+      ;;
+    *) refuse "unknown word '$1'" ;;
+  esac
+done
 
 if ! command -v apt-get >/dev/null; then
   echo "setup: no apt-get is here; install what these packages of Debian have: ${packages[*]}" >&2
