@@ -112,24 +112,8 @@ const models::Effects* effects_of(const models::Cluster& cluster, const models::
 
 PredictionRequest PredictionRequest::on(const models::Cluster& other,
                                         const models::Profile* other_profile) const {
-  return {.network = network,
-          .cluster = other,
-          .profile = other_profile,
-          .ranks = ranks,
-          .batch_per_rank = batch_per_rank,
-          .accumulate = accumulate,
-          .precision = precision,
-          .wire = wire,
-          .thresholds = thresholds,
-          .engine = engine,
-          .nccl_version = nccl_version,
-          .overlap = overlap,
-          .stored_sample = stored_sample,
-          .compute_is_exact = compute_is_exact,
-          .time_budget = time_budget,
-          .stragglers = {},
-          .baseline_ranks = baseline_ranks,
-          .sampling_seed = sampling_seed};
+  return {*this,         network,     other, other_profile, ranks, wire,
+          stored_sample, time_budget, {},    sampling_seed};
 }
 
 int baseline_ranks(const models::Cluster& cluster, int ranks) {

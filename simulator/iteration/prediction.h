@@ -23,6 +23,7 @@
 #include "simulator/cost/losses.h"
 #include "simulator/cost/nccl_tables.h"
 #include "simulator/iteration/dag.h"
+#include "simulator/iteration/prediction_options.h"
 #include "simulator/iteration/sampled_interval.h"
 #include "simulator/iteration/steady_state.h"
 #include "simulator/iteration/timing_method.h"
@@ -38,39 +39,19 @@ struct TuningRequest;
 struct TuningJob;    // tuning_job.h
 struct Alternative;  // alternatives.h
 
-// Batches of a rank that one update may take.
-inline constexpr int most_accumulated = 1 << 16;
-
-struct PredictionRequest {
+struct PredictionRequest : PredictionOptions {
   const models::NetworkWork& network;
   const models::Cluster& cluster;
   // Calibrated figures, which take the place of the cluster's. May be null.
   const models::Profile* profile = nullptr;
   int ranks = 1;  // must fit the cluster
-  int batch_per_rank = 1;
-  int optimizer_states = 1;  // as in MemoryRequest
-  // K batches of a rank, whose gradients are added up on it, make one iteration: K forward and backward
-  // passes, of which the last has the all-reduces beside it, and one update.
-  int accumulate = 1;
-  models::Precision precision = models::Precision::fp32;
   models::WireType wire = models::WireType::fp32;
-  ThresholdRequest thresholds = {};
-  EngineKind engine = EngineKind::automatic;
-  std::string nccl_version = {};  // of nccl_versions(); empty: the newest
-  // Takes the place of wait-free overlap, in strategies that have it.
-  std::optional<models::Overlap> overlap = {};
   Bytes stored_sample{0};  // bytes of one sample on storage
-  // Whether compute times are exactly as stated, as those of a replay, whose layers sleep. They then
-  // have no interval, are the same beside traffic, and wait for no input.
-  bool compute_is_exact = false;
   // With a bounded time budget, rows that would take long are timed by the step engine in place of the
   // flow engine where that is possible, and else throw TooManyMessages.
   TimeBudget time_budget = TimeBudget::unlimited;
   // Also simulates iterations with stragglers; thresholds are chosen without them.
   std::optional<MonteCarloRequest> stragglers = {};
-  // p0, the number of ranks that efficiencies are against, from 1 to `ranks`; by default
-  // simulator::baseline_ranks(). Give the same to all predictions that are compared.
-  std::optional<int> baseline_ranks = {};
   std::uint64_t sampling_seed = simulator::sampling_seed;  // of intervals (sampled_interval.h)
 
   // The same job on another cluster with another profile, which may be null. Stragglers, which no

@@ -59,7 +59,7 @@ struct AskedStrategies {
   [[nodiscard]] bool are_chosen_here() const { return !all && named.empty(); }
 };
 
-struct Question {
+struct Question : PredictionOptions {
   std::vector<std::string> networks;
   std::string cluster;
   std::string placement;  // a name, slots, or a file of slots; empty: the cluster's own
@@ -67,24 +67,14 @@ struct Question {
   std::string profile;    // empty: the cluster's own; "none": none
   std::string ranks;      // a number, or several where a curve is asked for; the cluster limits it
   std::optional<int> nodes;  // full ones, in place of `ranks`
-  int batch_per_rank = 64;
-  int accumulate = 1;  // as in PredictionRequest
   AskedStrategies strategies;
   std::string plan;  // a file; in place of strategies and thresholds
   std::optional<std::int64_t> sequence;
-  models::Precision precision = models::Precision::mixed;
   std::vector<models::WireType> wires;  // none: the precision's own
-  ThresholdRequest thresholds;
-  std::optional<models::Overlap> overlap;  // as in PredictionRequest
   StatedCompute compute;
-  double gradient_scale = 1;  // by which the elements of every gradient are multiplied
-  bool compute_is_exact = false;
-  int optimizer_states = 1;    // as in MemoryRequest
+  double gradient_scale = 1;   // by which the elements of every gradient are multiplied
   bool ignore_memory = false;  // whether jobs are timed that the device's memory does not hold
-  EngineKind engine = EngineKind::automatic;
-  std::string nccl_version;           // empty: the newest
-  std::string what_if;                // by which links and devices are other than the cluster's
-  std::optional<int> baseline_ranks;  // as in PredictionRequest
+  std::string what_if;         // by which links and devices are other than the cluster's
   StragglerTexts stragglers;
 };
 

@@ -44,8 +44,8 @@ bool is_there(const T& member) {
 }
 
 // A member that is an optional, a text or a list, which is given where it holds something.
-template <class Value, class T>
-Field<Value> field(FieldLabel label, T Value::*member, T (*read)(const std::string& text)) {
+template <class Value, class T, class Base>
+Field<Value> field(FieldLabel label, T Base::*member, T (*read)(const std::string& text)) {
   return {label,
           [member, read](Value& value, const std::string& text) { value.*member = read(text); },
           [member](const Value& value) { return is_there(value.*member); }};
@@ -53,14 +53,13 @@ Field<Value> field(FieldLabel label, T Value::*member, T (*read)(const std::stri
 
 template <class Value>
 Field<Value> text_field(FieldLabel label, std::string Value::*member) {
-  return field(
+  return field<Value>(
       label, member, +[](const std::string& text) { return text; });
 }
 
 // A member of the question that has a value in any case, and is given where that is another.
-template <class T>
-Field<Question> other_field(FieldLabel label, T Question::*member,
-                            T (*read)(const std::string& text)) {
+template <class T, class Base>
+Field<Question> other_field(FieldLabel label, T Base::*member, T (*read)(const std::string& text)) {
   return {label,
           [member, read](Question& question, const std::string& text) {
             question.*member = read(text);
@@ -106,12 +105,12 @@ using Fields = std::vector<Field<Question>>;
 
 Fields job_fields() {
   return {
-      field({.name = "model",
-             .takes = "NAME|FILE",
-             .group = job_group,
-             .help = "Network: a name of the zoo or a YAML file; several by commas",
-             .python = "\"Network | PathOrName\""},
-            &Question::networks, comma_list),
+      field<Question>({.name = "model",
+                       .takes = "NAME|FILE",
+                       .group = job_group,
+                       .help = "Network: a name of the zoo or a YAML file; several by commas",
+                       .python = "\"Network | PathOrName\""},
+                      &Question::networks, comma_list),
       text_field({.name = "cluster",
                   .takes = "NAME|FILE",
                   .group = job_group,
@@ -160,7 +159,7 @@ Fields job_fields() {
          read_strategies(question.strategies, text);
        },
        [](const Question& question) { return !question.strategies.are_chosen_here(); }},
-      field(
+      field<Question>(
           {.name = "sequence",
            .takes = "N",
            .group = precision_group,
@@ -191,13 +190,14 @@ Fields job_fields() {
           +[](const std::string& text) {
             return static_cast<int>(parse_count(text, 0, most_optimizer_states));
           }),
-      field({.name = "wire",
-             .takes = "fp32|fp16|bf16",
-             .group = precision_group,
-             .help = "Number type of gradients in an all-reduce; several by commas. By default "
-                     "fp16 for mixed precision, else fp32",
-             .python = "Texts"},
-            &Question::wires, read_wires),
+      field<Question>(
+          {.name = "wire",
+           .takes = "fp32|fp16|bf16",
+           .group = precision_group,
+           .help = "Number type of gradients in an all-reduce; several by commas. By default "
+                   "fp16 for mixed precision, else fp32",
+           .python = "Texts"},
+          &Question::wires, read_wires),
   };
 }
 
@@ -210,7 +210,7 @@ Fields travel_fields() {
             field_of_part<Question, ThresholdRequest>(threshold, &Question::thresholds));
   };
   add_thresholds(travel_group);
-  fields.push_back(field(
+  fields.push_back(field<Question>(
       {.name = "overlap",
        .takes = "wait-free|none|double-buffered|priority",
        .group = travel_group,
@@ -241,7 +241,7 @@ Fields computation_fields() {
                   .help = "Calibrated profile: a name, a JSON file, or none (the cluster's)",
                   .python = "\"Profile | PathOrName | None\""},
                  &Question::profile),
-      of_compute(field(
+      of_compute(field<StatedCompute>(
           {.name = "throughput",
            .takes = "RATE[@BATCH],...",
            .group = computation_group,
@@ -255,7 +255,7 @@ Fields computation_fields() {
             for (const std::string& part : comma_list(text)) rates.push_back(read_rate(part));
             return rates;
           })),
-      of_compute(field(
+      of_compute(field<StatedCompute>(
           {.name = "node-throughput",
            .takes = "RATE[@BATCH]",
            .group = computation_group,
@@ -271,22 +271,22 @@ Fields computation_fields() {
               throw InputError("several rates", "give that of one batch");
             return std::optional(read_rate(text));
           })),
-      of_compute(
-          field({.name = "slowdown",
-                 .takes = "F",
-                 .group = computation_group,
-                 .help = "How many times as long a rank of a job of several computes as one alone",
-                 .python = "float",
-                 .is_expert = true},
-                &StatedCompute::slowdown, factor<1>)),
-      of_compute(
-          field({.name = "beside-traffic",
-                 .takes = "F",
-                 .group = computation_group,
-                 .help = "How many times as long again while a collective is on its way, 1 to 4",
-                 .python = "float",
-                 .is_expert = true},
-                &StatedCompute::beside_traffic, factor<10>)),
+      of_compute(field<StatedCompute>(
+          {.name = "slowdown",
+           .takes = "F",
+           .group = computation_group,
+           .help = "How many times as long a rank of a job of several computes as one alone",
+           .python = "float",
+           .is_expert = true},
+          &StatedCompute::slowdown, factor<1>)),
+      of_compute(field<StatedCompute>(
+          {.name = "beside-traffic",
+           .takes = "F",
+           .group = computation_group,
+           .help = "How many times as long again while a collective is on its way, 1 to 4",
+           .python = "float",
+           .is_expert = true},
+          &StatedCompute::beside_traffic, factor<10>)),
       other_field(
           {.name = "scale-gradients",
            .takes = "S",
@@ -314,7 +314,7 @@ Fields computation_fields() {
                    "transport; else step where no link is ever shared, else flow",
            .is_expert = true},
           &Question::engine, +[](const std::string& text) { return engine_from_name(text); }),
-      field(
+      field<Question>(
           {.name = "nccl",
            .takes = "2.20|2.28",
            .otherwise = "2.28",
@@ -337,7 +337,7 @@ Fields single_fields() {
                   .help = "Number of ranks (GPUs, or CPU processes)",
                   .python = "int"},
                  &Question::ranks),
-      field(
+      field<Question>(
           {.name = "nodes",
            .takes = "N",
            .group = size_group,
@@ -355,7 +355,7 @@ Fields single_fields() {
            .python = "\"Plan | PathOrName\"",
            .is_expert = true},
           &Question::plan),
-      field(
+      field<Question>(
           {.name = "baseline",
            .takes = "P0",
            .group = question_group,

@@ -174,16 +174,7 @@ void OneStrategy(benchmark::State& state) {
   if (strategy.library() == models::Library::open_mpi)
     return state.SkipWithError("needs a calibrated curve of MPI_Allreduce");
   for (auto _ : state) {
-    simulator::Predictor predictor({.network = network,
-                                    .cluster = cluster,
-                                    .profile = &profile,
-                                    .ranks = 1024,
-                                    .batch_per_rank = 64,
-                                    .precision = models::Precision::mixed,
-                                    .wire = models::WireType::fp16,
-                                    .thresholds = {},
-                                    .overlap = {},
-                                    .stored_sample = Bytes{0}});
+    simulator::Predictor predictor({{}, network, cluster, &profile, 1024, models::WireType::fp16});
     benchmark::DoNotOptimize(predictor.predict(strategy));
   }
 }

@@ -203,17 +203,14 @@ TEST(Comparison, OfARealPredictionWithItselfIsAllZeros) {
   for (const models::Overlap overlap :
        {models::Overlap::wait_free, models::Overlap::none, models::Overlap::double_buffered,
         models::Overlap::priority}) {
-    const simulator::StrategyRun run = simulator::Predictor({.network = network,
-                                                             .cluster = cluster,
-                                                             .profile = nullptr,
-                                                             .ranks = 64,
-                                                             .batch_per_rank = 2,
-                                                             .precision = models::Precision::mixed,
-                                                             .wire = models::WireType::fp16,
-                                                             .thresholds = {},
-                                                             .overlap = overlap,
-                                                             .stored_sample = Bytes{0}})
-                                           .run(models::strategy("fused-ring"));
+    const simulator::StrategyRun run =
+        simulator::Predictor({{.batch_per_rank = 2, .overlap = overlap},
+                              network,
+                              cluster,
+                              nullptr,
+                              64,
+                              models::WireType::fp16})
+            .run(models::strategy("fused-ring"));
     TracedTimeline predicted = {models::traced_job(network, run.plan),
                                 simulator::predicted_timeline(run, "")};
     predicted.timeline.batch_per_rank = 2;

@@ -16,16 +16,7 @@ struct Job {
   models::Profile profile = shipped_profile("jizhi-p40");
 
   [[nodiscard]] simulator::PredictionRequest request() const {
-    return {.network = network,
-            .cluster = cluster,
-            .profile = &profile,
-            .ranks = 256,
-            .batch_per_rank = 64,
-            .precision = models::Precision::mixed,
-            .wire = models::WireType::fp32,
-            .thresholds = {},
-            .overlap = {},
-            .stored_sample = Bytes{0}};
+    return {{}, network, cluster, &profile, 256, models::WireType::fp32};
   }
 };
 

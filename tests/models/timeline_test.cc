@@ -215,17 +215,10 @@ TEST(Timeline, APredictionComesBack) {
   for (const char* strategy : {"ring", "hybrid", "parameter-server"}) {
     const NetworkWork network = work(zoo_network("resnet50"));
     const Cluster cluster = catalog_cluster("jizhi-p40");
-    const simulator::StrategyRun run = simulator::Predictor({.network = network,
-                                                             .cluster = cluster,
-                                                             .profile = nullptr,
-                                                             .ranks = 16,
-                                                             .batch_per_rank = 32,
-                                                             .precision = Precision::mixed,
-                                                             .wire = WireType::fp16,
-                                                             .thresholds = {},
-                                                             .overlap = {},
-                                                             .stored_sample = Bytes{100'000}})
-                                           .run(models::strategy(strategy));
+    const simulator::StrategyRun run =
+        simulator::Predictor(
+            {{.batch_per_rank = 32}, network, cluster, nullptr, 16, WireType::fp16, Bytes{100'000}})
+            .run(models::strategy(strategy));
     Timeline timeline = simulator::predicted_timeline(run, "a title");
     timeline.batch_per_rank = 32;
     timeline.interval = {0.9 * timeline.period, 1.2 * timeline.period};

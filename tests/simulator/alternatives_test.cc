@@ -25,14 +25,12 @@ struct Job {
   models::Overlap overlap = models::Overlap::wait_free;
 
   [[nodiscard]] PredictionRequest request() const {
-    return {.network = network,
-            .cluster = cluster,
-            .ranks = ranks,
-            .batch_per_rank = 16,
-            .precision = models::Precision::mixed,
-            .wire = models::WireType::fp16,
-            .engine = engine,
-            .overlap = overlap};
+    return {{.batch_per_rank = 16, .overlap = overlap, .engine = engine},
+            network,
+            cluster,
+            nullptr,
+            ranks,
+            models::WireType::fp16};
   }
 };
 

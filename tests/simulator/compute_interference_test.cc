@@ -140,11 +140,11 @@ struct Job {
   models::Profile beside = profile_of(network, true);
 
   [[nodiscard]] PredictionRequest request(const models::Profile& profile, int ranks = 8) const {
-    PredictionRequest request{.network = network,
-                              .cluster = cluster,
-                              .profile = &profile,
-                              .ranks = ranks,
-                              .batch_per_rank = 16};
+    PredictionRequest request{{.batch_per_rank = 16, .precision = models::Precision::fp32},
+                              network,
+                              cluster,
+                              &profile,
+                              ranks};
     request.thresholds.fusion = Bytes{64e3};
     return request;
   }

@@ -395,12 +395,7 @@ struct Cluster {
   models::Cluster cluster = models::catalog_cluster("jizhi-p40");
 
   [[nodiscard]] PredictionRequest request(int ranks) const {
-    return {.network = network,
-            .cluster = cluster,
-            .ranks = ranks,
-            .batch_per_rank = 32,
-            .precision = Precision::mixed,
-            .wire = WireType::fp16};
+    return {{.batch_per_rank = 32}, network, cluster, nullptr, ranks, WireType::fp16};
   }
 };
 

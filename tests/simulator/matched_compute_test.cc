@@ -16,13 +16,7 @@ struct Job {
       .name = "test", .cluster = "jizhi-p40", .device = "p40", .origin = "test"};
 
   [[nodiscard]] PredictionRequest request(int ranks) const {
-    return {.network = network,
-            .cluster = cluster,
-            .profile = &profile,
-            .ranks = ranks,
-            .batch_per_rank = 64,
-            .precision = models::Precision::mixed,
-            .wire = models::WireType::fp16};
+    return {{}, network, cluster, &profile, ranks, models::WireType::fp16};
   }
   // The throughput of the job on so many ranks, with another profile.
   [[nodiscard]] double throughput(int ranks, const models::Strategy& strategy,

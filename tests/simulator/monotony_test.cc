@@ -31,7 +31,11 @@ struct Job {
   std::optional<models::Overlap> overlap = {};
 
   [[nodiscard]] PredictionRequest request() const {
-    PredictionRequest request{.network = *network, .cluster = cluster, .ranks = ranks};
+    PredictionRequest request{{.batch_per_rank = 1, .precision = models::Precision::fp32},
+                              *network,
+                              cluster,
+                              nullptr,
+                              ranks};
     request.batch_per_rank = batch;
     request.precision = is_mixed ? models::Precision::mixed : models::Precision::fp32;
     request.wire = is_mixed ? models::WireType::fp16 : models::WireType::fp32;

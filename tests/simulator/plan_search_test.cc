@@ -42,14 +42,13 @@ struct DrawnJob {
   std::vector<std::string> all_reduces;
 
   [[nodiscard]] PredictionRequest request() const {
-    PredictionRequest request{.network = network,
-                              .cluster = cluster,
-                              .profile = &profile,
-                              .ranks = ranks,
-                              .batch_per_rank = 32,
-                              .precision = models::Precision::fp32,
-                              .wire = models::WireType::fp32,
-                              .overlap = overlap};
+    PredictionRequest request{
+        {.batch_per_rank = 32, .precision = models::Precision::fp32, .overlap = overlap},
+        network,
+        cluster,
+        &profile,
+        ranks,
+        models::WireType::fp32};
     request.thresholds.streams = streams;
     return request;
   }

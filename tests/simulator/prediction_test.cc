@@ -21,16 +21,7 @@ struct Job {
   models::Cluster cluster = models::catalog_cluster("jizhi-p40");
 
   [[nodiscard]] PredictionRequest request(int ranks) const {
-    return {.network = network,
-            .cluster = cluster,
-            .profile = nullptr,
-            .ranks = ranks,
-            .batch_per_rank = 64,
-            .precision = models::Precision::mixed,
-            .wire = models::WireType::fp16,
-            .thresholds = {},
-            .overlap = {},
-            .stored_sample = Bytes{0}};
+    return {{}, network, cluster, nullptr, ranks, models::WireType::fp16};
   }
 };
 

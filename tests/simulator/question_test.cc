@@ -170,6 +170,14 @@ TEST(Question, AsksWhatItsRequestSays) {
   EXPECT_EQ(request.stored_sample, Bytes{5});
   EXPECT_TRUE(request.compute_is_exact);
   EXPECT_EQ(request.baseline_ranks, 8);
+
+  const models::Cluster other = models::catalog_cluster("h200-ndr");
+  const PredictionRequest there = request.on(other, nullptr);
+  EXPECT_EQ(&there.cluster, &other);
+  EXPECT_EQ(there.ranks, 16);
+  EXPECT_EQ(there.batch_per_rank, 32);
+  EXPECT_EQ(there.optimizer_states, 2);
+  EXPECT_EQ(there.stored_sample, Bytes{5});
 }
 
 }  // namespace

@@ -30,7 +30,11 @@ struct Job {
   EngineKind engine = EngineKind::automatic;
 
   [[nodiscard]] Predictor predictor() const {
-    PredictionRequest request{.network = network, .cluster = cluster, .ranks = ranks};
+    PredictionRequest request{{.batch_per_rank = 1, .precision = models::Precision::fp32},
+                              network,
+                              cluster,
+                              nullptr,
+                              ranks};
     request.batch_per_rank = 16;
     request.thresholds.streams = streams;
     request.engine = engine;

@@ -22,14 +22,16 @@ struct Job {
   std::uint64_t seed = sampling_seed;
 
   [[nodiscard]] PredictionRequest request() const {
-    return {.network = network,
-            .cluster = cluster,
-            .ranks = 32,
-            .batch_per_rank = 16,
-            .precision = models::Precision::mixed,
-            .wire = models::WireType::fp16,
-            .engine = EngineKind::step,
-            .sampling_seed = seed};
+    return {{.batch_per_rank = 16, .engine = EngineKind::step},
+            network,
+            cluster,
+            nullptr,
+            32,
+            models::WireType::fp16,
+            Bytes{0},
+            {},
+            {},
+            seed};
   }
 };
 

@@ -17,7 +17,11 @@ struct Job {
 
   explicit Job(const char* name, int ranks, int batch = 64)
       : cluster(models::catalog_cluster(name)),
-        request{.network = network, .cluster = cluster, .ranks = ranks, .batch_per_rank = batch} {}
+        request{{.batch_per_rank = batch, .precision = models::Precision::fp32},
+                network,
+                cluster,
+                nullptr,
+                ranks} {}
 };
 
 Seconds with(const Job& job, const char* strategy, Part part, double factor) {

@@ -61,13 +61,12 @@ TEST(ThresholdFields, AreTakenWhereTheyMakeADifference) {
   const models::NetworkWork network = models::work(models::zoo_network("alexnet"));
   const models::Cluster cluster = models::catalog_cluster("jizhi-p40");
   const auto run = [&](const models::Strategy& strategy, const ThresholdRequest& thresholds) {
-    return Predictor({.network = network,
-                      .cluster = cluster,
-                      .ranks = 16,
-                      .batch_per_rank = 32,
-                      .precision = models::Precision::mixed,
-                      .wire = models::WireType::fp16,
-                      .thresholds = thresholds})
+    return Predictor({{.batch_per_rank = 32, .thresholds = thresholds},
+                      network,
+                      cluster,
+                      nullptr,
+                      16,
+                      models::WireType::fp16})
         .run(strategy);
   };
   for (const models::Strategy* strategy : all_strategies()) {

@@ -33,14 +33,12 @@ TEST_P(ThresholdsScan, FindsNothingBetterThanWhatIsPrinted) {
   const models::NetworkWork network = models::work(models::zoo_network(c.network));
   const models::Cluster cluster = models::catalog_cluster(c.cluster);
   const auto request = [&](const ThresholdRequest& thresholds) {
-    return PredictionRequest{.network = network,
-                             .cluster = cluster,
-                             .ranks = c.ranks,
-                             .batch_per_rank = 32,
-                             .precision = models::Precision::mixed,
-                             .wire = models::WireType::fp16,
-                             .thresholds = thresholds,
-                             .overlap = c.overlap};
+    return PredictionRequest{{.batch_per_rank = 32, .thresholds = thresholds, .overlap = c.overlap},
+                             network,
+                             cluster,
+                             nullptr,
+                             c.ranks,
+                             models::WireType::fp16};
   };
   Predictor predictor(request({}));
   for (const models::Strategy& strategy : models::strategy_catalogue()) {

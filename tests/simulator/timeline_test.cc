@@ -20,17 +20,12 @@ struct Trace {
   nlohmann::json json;
 
   explicit Trace(int accumulate = 1)
-      : run(Predictor({.network = network,
-                       .cluster = cluster,
-                       .profile = nullptr,
-                       .ranks = 64,
-                       .batch_per_rank = 32,
-                       .accumulate = accumulate,
-                       .precision = models::Precision::mixed,
-                       .wire = models::WireType::fp16,
-                       .thresholds = {},
-                       .overlap = {},
-                       .stored_sample = Bytes{0}})
+      : run(Predictor({{.batch_per_rank = 32, .accumulate = accumulate},
+                       network,
+                       cluster,
+                       nullptr,
+                       64,
+                       models::WireType::fp16})
                 .run(models::strategy("hybrid"))),
         json(nlohmann::json::parse(
             models::chrome_trace(network, run.plan, {predicted_timeline(run, "a title")}))) {}

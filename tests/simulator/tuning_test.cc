@@ -67,13 +67,12 @@ struct Job {
   EngineKind engine;
 
   [[nodiscard]] PredictionRequest request() const {
-    return {.network = network,
-            .cluster = cluster,
-            .ranks = ranks,
-            .batch_per_rank = 32,
-            .precision = models::Precision::mixed,
-            .wire = models::WireType::fp16,
-            .engine = engine};
+    return {{.batch_per_rank = 32, .engine = engine},
+            network,
+            cluster,
+            nullptr,
+            ranks,
+            models::WireType::fp16};
   }
 };
 

@@ -24,7 +24,12 @@ class Ddp : public testing::Test {
   explicit Ddp(const char* cluster = "jizhi-p40") : cluster_(models::catalog_cluster(cluster)) {}
 
   [[nodiscard]] PredictionRequest request(models::WireType wire = models::WireType::fp16) const {
-    return {.network = network_, .cluster = cluster_, .ranks = 64, .wire = wire};
+    return {{.batch_per_rank = 1, .precision = models::Precision::fp32},
+            network_,
+            cluster_,
+            nullptr,
+            64,
+            wire};
   }
   [[nodiscard]] models::Plan plan(const char* strategy, const models::Thresholds& thresholds,
                                   models::WireType wire = models::WireType::fp16) const {

@@ -16,8 +16,12 @@ using testing::HasSubstr;
 class Horovod : public testing::Test {
  protected:
   [[nodiscard]] PredictionRequest request(int ranks = 64) const {
-    return {
-        .network = network_, .cluster = cluster_, .ranks = ranks, .wire = models::WireType::fp16};
+    return {{.batch_per_rank = 1, .precision = models::Precision::fp32},
+            network_,
+            cluster_,
+            nullptr,
+            ranks,
+            models::WireType::fp16};
   }
   [[nodiscard]] models::Plan plan(const char* strategy, const models::Thresholds& thresholds,
                                   int ranks = 64) const {
