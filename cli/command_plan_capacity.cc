@@ -57,7 +57,7 @@ void run(const Options& options) {
     job::write_output_file(options.plot, to_svg(capacity));
   }
   warn(capacity.warnings);
-  print_answer(options.format, {.json = [&] { return to_json(capacity); },
+  print_answer(options.format, {.json = [&] { return job::capacity_document().text(capacity); },
                                 .csv = [&] { return to_csv(capacity); },
                                 .markdown = [&] { return to_markdown(capacity, top); },
                                 .text =

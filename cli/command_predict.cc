@@ -7,6 +7,7 @@
 #include "cli/job/plan_file.h"
 #include "cli/job/plan_timeline.h"
 #include "cli/job/planned_job.h"
+#include "cli/job/prediction_json.h"
 #include "cli/output.h"
 #include "cli/output_format.h"
 #include "cli/prediction_progress.h"
@@ -61,7 +62,7 @@ void write_timelines(const job::PredictionTable& table, const Options& options,
     write_report(options.html, words,
                  fmt::format("{} on {}, {} ranks", table.network.work.name, table.job.cluster.name,
                              table.ranks),
-                 {{"result", to_json(table)}, {"timeline", timeline}});
+                 {{"result", job::prediction_document().text(table)}, {"timeline", timeline}});
 }
 
 void run(const Options& options, const Words& words) {
@@ -91,7 +92,8 @@ void run(const Options& options, const Words& words) {
     notice("plan of {} written to {}\n", row.name, options.plan_out);
   }
   const auto document = [&] {
-    return tables.size() == 1 ? to_json(tables.front()) : predictions_json(tables);
+    return tables.size() == 1 ? job::prediction_document().text(tables.front())
+                              : job::predictions_document().text(tables);
   };
   const auto of_each = [&](const char* between, const auto& text_of) {
     std::string text;

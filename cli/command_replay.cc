@@ -105,7 +105,7 @@ std::string to_text(const job::Job& job, const job::PredictionTable& table,
 void report(const job::Job& job, const job::PredictionTable& table,
             const std::vector<job::ReplayRun>& results, std::string_view transport,
             const Options& options) {
-  const auto document = [&] { return replay_json(table, results, transport); };
+  const auto document = [&] { return job::replay_document().text({table, results, transport}); };
   print_answer(options.format,
                {.json = document,
                 .csv =

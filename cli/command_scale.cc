@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/job/plan_timeline.h"
+#include "cli/job/prediction_json.h"
 #include "cli/job/scaling.h"
 #include "cli/output.h"
 #include "cli/output_format.h"
@@ -65,13 +66,17 @@ void run(const Options& options, const Words& words) {
   progress.end();
   warn(all_warnings(tables));
   if (!options.html.empty())
-    write_report_of(tables, scaling_json(tables, measured), options.html, words);
+    write_report_of(tables, job::scaling_document().text({tables, measured}), options.html, words);
   print_answer(options.format,
-               {.json = [&] { return scaling_json(tables, measured); },
+               {.json =
+                    [&] {
+                      return job::scaling_document().text({tables, measured});
+                    },
                 .csv =
                     [&] {
                       return csv_records(
-                          scaling_json(tables, measured), {"points", "strategies"},
+                          job::scaling_document().text({tables, measured}),
+                          {"points", "strategies"},
                           {"model", "cluster", "ranks", "batch_per_rank", "precision"});
                     },
                 .markdown = [&] { return points_markdown(job, tables, top); },

@@ -170,7 +170,9 @@ void show(const Options& options) {
     if (options.why) plans.back().others = other_choices(predictor, run.plan);
   }
   if (!options.plot.empty()) write_picture(options, job, network.work, plans.front());
-  const auto document = [&] { return to_json(job, network, ranks, plans); };
+  const auto document = [&] {
+    return job::plan_travel_document().text({job, network, ranks, plans});
+  };
   print_answer(options.format,
                {.json = document,
                 .csv =

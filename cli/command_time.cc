@@ -77,9 +77,9 @@ void run(const Options& options, const Words& words) {
   if (!options.html.empty())
     write_report(options.html, words,
                  fmt::format("all-reduces on {}, {} ranks", table.cluster.name, table.ranks),
-                 {{"result", to_json(table)}});
+                 {{"result", job::time_document().text(table)}});
   print_answer(options.format,
-               {.json = [&] { return to_json(table); },
+               {.json = [&] { return job::time_document().text(table); },
                 .csv = [&] { return to_csv(table); },
                 .markdown = [&] { return table_of(table, options.time, top).markdown(); },
                 .text =

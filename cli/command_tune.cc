@@ -97,15 +97,17 @@ void run(const Options& options, const Words& words) {
                                        job.networks.front().work));
     notice("plan written to {}: --plan of predict, train and replay takes it\n", options.plan_out);
   }
+  const auto document = [&] {
+    return job::tuning_document().text({tuning, robust ? &*robust : nullptr});
+  };
   if (!options.html.empty()) {
     const models::Plan& plan = tuning.tuned.plan;
     write_report(options.html, words,
                  fmt::format("{} on {}, {} ranks, tuned", tuning.table.network.work.name,
                              job.cluster.name, ranks),
-                 {{"result", to_json(tuning, robust ? to_json(*robust) : Json(nullptr))},
+                 {{"result", document()},
                   {"timeline", job::plan_timeline(tuning.table, plan, plan.strategy)}});
   }
-  const auto document = [&] { return to_json(tuning, robust ? to_json(*robust) : Json(nullptr)); };
   print_answer(options.format,
                {.json = document,
                 .csv =

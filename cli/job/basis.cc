@@ -86,7 +86,7 @@ std::string_view name(BasisUnit unit) {
     case BasisUnit::number:
       return "number";
   }
-  return "number";
+  return "unknown";
 }
 
 const models::Effects* effects_of(const Job& job) {
@@ -129,22 +129,29 @@ std::vector<BasisLine> basis_of(const Job& job) {
   return lines;
 }
 
-Json basis_json(const Job& job) {
-  Json lines = Json::array();
-  for (const BasisLine& line : basis_of(job)) {
-    if (!line.text.empty()) {
-      lines.push_back({{"what", line.what}, {"text", line.text}});
-      continue;
-    }
-    lines.push_back({{"what", line.what},
-                     {"value", line.figure.value},
-                     {"low", line.figure.low},
-                     {"high", line.figure.high},
-                     {"unit", name(line.unit)},
-                     {"provenance", name(line.figure.provenance)},
-                     {"source", line.figure.source}});
-  }
-  return lines;
+const Document<BasisLine>& basis_document() {
+  static const auto number_of = [](auto get) {
+    return [get](const BasisLine& line) {
+      return line.text.empty() ? std::optional(std::invoke(get, line)) : std::nullopt;
+    };
+  };
+  using Line = BasisLine;
+  static const auto document =
+      Document<Line>()
+          .add("what", &Line::what)
+          .add_if_any("text",
+                      [](const Line& line) {
+                        return line.text.empty() ? std::nullopt : std::optional(line.text);
+                      })
+          .add_if_any("value", number_of([](const Line& line) { return line.figure.value; }))
+          .add_if_any("low", number_of([](const Line& line) { return line.figure.low; }))
+          .add_if_any("high", number_of([](const Line& line) { return line.figure.high; }))
+          .add_if_any("unit", number_of(&Line::unit))
+          .add_if_any("provenance",
+                      number_of([](const Line& line) { return line.figure.provenance; }))
+          .add_if_any("source", number_of([](const Line& line) { return line.figure.source; }),
+                      any_text());
+  return document;
 }
 
 }  // namespace paceline::job

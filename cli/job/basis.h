@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/job/job.h"
-#include "models/base/json.h"
+#include "models/base/document.h"
 
 namespace paceline::job {
 
@@ -38,7 +38,7 @@ struct BasisLine {
 // The effects that count in the job's predictions; null if none do.
 [[nodiscard]] const models::Effects* effects_of(const Job& job);
 
-// The array `rests_on` of the documents of predictions (docs/formats.md).
-[[nodiscard]] Json basis_json(const Job& job);
+// An element of the array `rests_on` of documents (docs/formats.md).
+[[nodiscard]] const Document<BasisLine>& basis_document();
 
 }  // namespace paceline::job

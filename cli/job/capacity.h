@@ -12,6 +12,7 @@
 
 #include "cli/job/capacity_options.h"
 #include "cli/job/cost_table.h"
+#include "models/base/document.h"
 #include "simulator/capacity/front.h"
 #include "simulator/capacity/known_figures.h"
 
@@ -105,8 +106,7 @@ using CapacityObserver = std::function<void(const std::string& what, double shar
 [[nodiscard]] Capacity capacity(const CapacityOptions& options, int threads,
                                 const CapacityObserver& observer = {});
 
-// The JSON document (schema paceline.capacity/1; docs/formats.md).
-[[nodiscard]] std::string to_json(const Capacity& capacity);
+[[nodiscard]] const Document<Capacity>& capacity_document();
 // One record for each candidate.
 [[nodiscard]] std::string to_csv(const Capacity& capacity);
 // Time against cost of all candidates with their front, as SVG. The same value gives the same text.

@@ -1,122 +1,228 @@
-// The document of docs/formats.md that holds training runs. Tests: tests/cli/cost_test.py.
+// The document of docs/formats.md that holds training runs. Tests: tests/cli/cost_test.py,
+// tests/cli/schemas_test.py.
+#include <functional>
 
 #include "cli/job/cost_table.h"
-#include "cli/job/document_values.h"
-#include "models/base/json.h"
+#include "cli/job/prediction_json.h"
+#include "models/base/document.h"
 
 namespace paceline::job {
 namespace {
 
-Json length_json(const models::Length& length) {
-  return {{"count", length.count}, {"measure", models::name(length.measure)}};
+std::optional<std::string> given(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
 }
 
-Json run_json(const models::TrainingRun& run) {
-  Json json = {{"name", run.name.empty() ? Json(nullptr) : Json(run.name)},
-               {"dataset", nullptr},
-               {"start_up", stated(run.start_up, "s")},
-               {"evaluation", nullptr},
-               {"checkpoint", nullptr}};
-  if (run.dataset)
-    json["dataset"] = {
-        {"name", run.dataset->name.empty() ? Json(nullptr) : Json(run.dataset->name)},
-        {"samples", run.dataset->samples}};
-  if (run.evaluation)
-    json["evaluation"] = {{"samples", run.evaluation->samples},
-                          {"every", length_json(run.evaluation->every)}};
-  if (run.checkpoint)
-    json["checkpoint"] = {
-        {"time", stated(std::optional<Figure<Seconds>>(run.checkpoint->time), "s")},
-        {"every", length_json(run.checkpoint->every)}};
-  return json;
+const Document<models::Length>& length_document() {
+  static const auto document = Document<models::Length>()
+                                   .add("count", &models::Length::count, positive())
+                                   .add("measure", &models::Length::measure);
+  return document;
 }
 
-Json phases_json(const CostTable& table) {
-  Json phases = Json::array();
-  for (std::size_t i = 0; i < table.run.phases.size(); ++i) {
-    const Job& job = table.job(i);
-    const simulator::PhaseTime& time = table.rows.front().time.phases[i];
-    Json phase = {{"name", table.run.phases[i].name},
-                  {"length", length_json(table.run.phases[i].length)},
-                  {"batch_per_rank", job.question.batch_per_rank},
-                  {"accumulate", job.question.accumulate},
-                  {"precision", name(job.question.precision)},
-                  {"samples", time.samples},
-                  {"iterations", time.iterations},
-                  {"evaluations", time.evaluations},
-                  {"checkpoints", time.checkpoints}};
-    if (job.networks.front().work.sequence > 0)
-      phase["sequence"] = job.networks.front().work.sequence;
-    phases.push_back(std::move(phase));
+const Document<models::Dataset>& dataset_document() {
+  using models::Dataset;
+  static const auto document =
+      Document<Dataset>()
+          .add("name", [](const Dataset& dataset) { return given(dataset.name); })
+          .add("samples", &Dataset::samples, positive());
+  return document;
+}
+
+const Document<models::Evaluation>& evaluation_document() {
+  static const auto document = Document<models::Evaluation>()
+                                   .add("samples", &models::Evaluation::samples, at_least(1))
+                                   .add("every", &models::Evaluation::every, length_document());
+  return document;
+}
+
+const Document<models::Checkpoint>& checkpoint_document() {
+  using models::Checkpoint;
+  static const auto document =
+      Document<Checkpoint>()
+          .add(
+              "time", [](const Checkpoint& checkpoint) { return stated(checkpoint.time, "s"); },
+              stated_figure_document())
+          .add("every", &Checkpoint::every, length_document());
+  return document;
+}
+
+const Document<models::TrainingRun>& run_document() {
+  using models::TrainingRun;
+  static const auto document =
+      Document<TrainingRun>()
+          .add("name", [](const TrainingRun& run) { return given(run.name); })
+          .add("dataset", &TrainingRun::dataset, dataset_document())
+          .add(
+              "start_up", [](const TrainingRun& run) { return stated(run.start_up, "s"); },
+              stated_figure_document())
+          .add("evaluation", &TrainingRun::evaluation, evaluation_document())
+          .add("checkpoint", &TrainingRun::checkpoint, checkpoint_document());
+  return document;
+}
+
+// A phase of the run, whatever strategy sums its gradients.
+struct PhaseLine {
+  const models::Phase& phase;
+  const Job& job;
+  const simulator::PhaseTime& time;
+
+  [[nodiscard]] std::optional<std::int64_t> sequence() const {
+    const auto tokens = job.networks.front().work.sequence;
+    return tokens > 0 ? std::optional<std::int64_t>(tokens) : std::nullopt;
   }
+};
+
+std::vector<PhaseLine> phases_of(const CostTable& table) {
+  std::vector<PhaseLine> lines;
+  for (std::size_t i = 0; i < table.run.phases.size(); ++i)
+    lines.push_back({table.run.phases[i], table.job(i), table.rows.front().time.phases[i]});
+  return lines;
+}
+
+const Document<PhaseLine>& phase_document() {
+  using Line = PhaseLine;
+  static const auto document =
+      Document<Line>()
+          .add(
+              "name", [](const Line& line) { return line.phase.name; }, any_text())
+          .add(
+              "length", [](const Line& line) { return line.phase.length; }, length_document())
+          .add(
+              "batch_per_rank", [](const Line& line) { return line.job.question.batch_per_rank; },
+              at_least(1))
+          .add(
+              "accumulate", [](const Line& line) { return line.job.question.accumulate; },
+              at_least(1))
+          .add("precision", [](const Line& line) { return line.job.question.precision; })
+          .add(
+              "samples", [](const Line& line) { return line.time.samples; }, not_negative())
+          .add(
+              "iterations", [](const Line& line) { return line.time.iterations; }, not_negative())
+          .add(
+              "evaluations", [](const Line& line) { return line.time.evaluations; }, not_negative())
+          .add(
+              "checkpoints", [](const Line& line) { return line.time.checkpoints; }, not_negative())
+          .add_if_any("sequence", &Line::sequence, at_least(1));
+  return document;
+}
+
+// A phase under one strategy.
+struct RowPhase {
+  const simulator::StrategyPrediction& prediction;
+  const simulator::PhaseTime& time;
+};
+
+std::vector<RowPhase> phases_of(const CostRow& row) {
+  std::vector<RowPhase> phases;
+  for (std::size_t i = 0; i < row.phases.size(); ++i)
+    phases.push_back({*row.phases[i], row.time.phases[i]});
   return phases;
 }
 
-Json row_json(const CostRow& row) {
-  Json json = {{"name", row.name}, {"wire_type", name(row.phases.front()->plan.wire)}};
-  add_interval(json, "time", "s", row.time.total);
-  json["training_s"] = row.time.training.value.value();
-  json["evaluation_s"] = row.time.evaluation.value.value();
-  json["checkpoint_s"] = row.time.checkpoint.value.value();
-  json["start_up_s"] = row.time.start_up.value.value();
-  json["samples"] = row.time.samples;
-  json["iterations"] = row.time.iterations;
-  json["throughput_per_s"] = row.time.samples / row.time.training.value.value();
-  add_interval(json, "device", "hours", row.expenses.device_hours);
-  add_interval(json, "cost", "usd", row.expenses.cost);
-  add_interval(json, "energy", "kwh", row.expenses.energy);
-  json["phases"] = Json::array();
-  for (std::size_t i = 0; i < row.phases.size(); ++i) {
-    Json phase = {{"wire_type", name(row.phases[i]->plan.wire)}};
-    add_interval(phase, "iteration", "s", row.phases[i]->iteration);
-    phase["throughput_per_s"] = row.phases[i]->throughput.value();
-    phase["training_s"] = row.time.phases[i].training.value.value();
-    phase["evaluation_s"] = row.time.phases[i].evaluation.value.value();
-    phase["checkpoint_s"] = row.time.phases[i].checkpoint.value.value();
-    phase["compute_source"] = row.phases[i]->compute_source;
-    json["phases"].push_back(std::move(phase));
-  }
-  return json;
+const Document<RowPhase>& row_phase_document() {
+  using Phase = RowPhase;
+  static const auto document =
+      Document<Phase>()
+          .add("wire_type", [](const Phase& phase) { return phase.prediction.plan.wire; })
+          .add_interval(
+              "iteration", "s", [](const Phase& phase) { return phase.prediction.iteration; },
+              positive())
+          .add(
+              "throughput_per_s", [](const Phase& phase) { return phase.prediction.throughput; },
+              positive())
+          .add("training_s", [](const Phase& phase) { return phase.time.training.value; })
+          .add("evaluation_s", [](const Phase& phase) { return phase.time.evaluation.value; })
+          .add("checkpoint_s", [](const Phase& phase) { return phase.time.checkpoint.value; })
+          .add("compute_source",
+               [](const Phase& phase) { return phase.prediction.compute_source; });
+  return document;
 }
 
-Json best_json(const CostTable& table) {
-  const auto named = [&](std::size_t row) -> Json {
-    return {{"name", table.rows[row].name},
-            {"wire_type", name(table.rows[row].phases.front()->plan.wire)}};
-  };
-  Json json = named(table.best());
-  json["tied"] = Json::array();
-  for (const std::size_t row : table.tied()) json["tied"].push_back(named(row));
-  return json;
+const Document<CostRow>& row_name_document() {
+  static const auto document =
+      Document<CostRow>().add("name", &CostRow::name).add("wire_type", [](const CostRow& row) {
+        return row.phases.front()->plan.wire;
+      });
+  return document;
+}
+
+const Document<CostRow>& row_document() {
+  using Row = CostRow;
+  static const auto document =
+      Document<Row>()
+          .include(row_name_document())
+          .add_interval(
+              "time", "s", [](const Row& row) { return row.time.total; }, positive())
+          .add("training_s", [](const Row& row) { return row.time.training.value; })
+          .add("evaluation_s", [](const Row& row) { return row.time.evaluation.value; })
+          .add("checkpoint_s", [](const Row& row) { return row.time.checkpoint.value; })
+          .add("start_up_s", [](const Row& row) { return row.time.start_up.value; })
+          .add(
+              "samples", [](const Row& row) { return row.time.samples; }, not_negative())
+          .add(
+              "iterations", [](const Row& row) { return row.time.iterations; }, not_negative())
+          .add(
+              "throughput_per_s",
+              [](const Row& row) { return row.time.samples / row.time.training.value; }, positive())
+          .add_interval("device", "hours", [](const Row& row) { return row.expenses.device_hours; })
+          .add_interval("cost", "usd", [](const Row& row) { return row.expenses.cost; })
+          .add_interval("energy", "kwh", [](const Row& row) { return row.expenses.energy; })
+          .add(
+              "phases", [](const Row& row) { return phases_of(row); }, row_phase_document(), 1);
+  return document;
+}
+
+const Document<CostTable>& best_row_document() {
+  static const auto document =
+      Document<CostTable>()
+          .include([](const CostTable& table) { return &table.rows[table.best()]; },
+                   row_name_document())
+          .add(
+              "tied",
+              [](const CostTable& table) {
+                std::vector<const CostRow*> rows;
+                for (const std::size_t row : table.tied()) rows.push_back(&table.rows[row]);
+                return rows;
+              },
+              row_name_document());
+  return document;
 }
 
 }  // namespace
 
-std::string to_json(const CostTable& table) {
-  const Job& job = table.job(0);
-  const models::Cluster& cluster = job.cluster;
-  Json json = {{"schema", "paceline.cost/1"},
-               {"model", job.networks.front().work.name},
-               {"cluster", cluster.name},
-               {"ranks", table.ranks},
-               {"nodes", table.rows.front().expenses.nodes},
-               {"device", cluster.device.name}};
-  json.update(setting_json(job));
-  json["price_of_node"] = stated(cluster.price, "usd_per_h");
-  json["power"] = stated(simulator::power_of(cluster, table.ranks), "w");
-  json["run"] = run_json(table.run);
-  json["phases"] = phases_json(table);
-  json["strategies"] = Json::array();
-  for (const CostRow& row : table.rows) json["strategies"].push_back(row_json(row));
-  json["best"] = best_json(table);
-  json["left_out"] = Json::array();
-  for (const simulator::LeftOut& row : table.left_out)
-    json["left_out"].push_back({{"name", row.name},
-                                {"wire_type", name(row.wire)},
-                                {"why", row.why},
-                                {"remedy", row.remedy}});
-  json["warnings"] = table.warnings;
-  return json.indented();
+const Document<CostTable>& cost_document() {
+  using Table = CostTable;
+  static const auto document =
+      Document<Table>("paceline.cost/1",
+                      "paceline cost --json: time, cost and energy of a training run.")
+          .add("model", [](const Table& table) { return table.job(0).networks.front().work.name; })
+          .add("cluster", [](const Table& table) { return table.job(0).cluster.name; })
+          .add("ranks", &Table::ranks, at_least(1))
+          .add(
+              "nodes", [](const Table& table) { return table.rows.front().expenses.nodes; },
+              at_least(1))
+          .add("device", [](const Table& table) { return table.job(0).cluster.device.name; })
+          .include([](const Table& table) -> const Job& { return table.job(0); },
+                   setting_document())
+          .add(
+              "price_of_node",
+              [](const Table& table) { return stated(table.job(0).cluster.price, "usd_per_h"); },
+              stated_figure_document())
+          .add(
+              "power",
+              [](const Table& table) {
+                return stated(simulator::power_of(table.job(0).cluster, table.ranks), "w");
+              },
+              stated_figure_document())
+          .add("run", &Table::run, run_document())
+          .add(
+              "phases", [](const Table& table) { return phases_of(table); }, phase_document(), 1)
+          .add("strategies", &Table::rows, row_document(), 1)
+          .add("best", std::identity(), best_row_document())
+          .add("left_out", &Table::left_out, left_out_document())
+          .add("warnings", &Table::warnings);
+  return document;
 }
 
 }  // namespace paceline::job

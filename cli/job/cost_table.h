@@ -9,6 +9,7 @@
 
 #include "cli/job/prediction_table.h"
 #include "cli/job/training_run.h"
+#include "models/base/document.h"
 #include "simulator/iteration/time_to_train.h"
 
 namespace paceline::job {
@@ -65,7 +66,6 @@ struct CostRequest {
 [[nodiscard]] CostTable cost_table(const simulator::Question& question,
                                    const TrainingRunOptions& run, const CostRequest& request = {});
 
-// The JSON document of the table (schema paceline.cost/1; docs/formats.md).
-[[nodiscard]] std::string to_json(const CostTable& table);
+[[nodiscard]] const Document<CostTable>& cost_document();
 
 }  // namespace paceline::job

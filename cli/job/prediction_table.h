@@ -12,7 +12,6 @@
 
 #include "cli/job/job.h"
 #include "cli/job/measured.h"
-#include "models/base/json.h"
 #include "simulator/iteration/sensitivity.h"
 
 namespace paceline::job {
@@ -84,19 +83,6 @@ class TableParts {
 // Predicts the best row with each part of the cluster 1.1 and 2 times as good. A row of a plan that
 // the job names keeps its plan. Throws InputError for a cluster with a platform.
 void add_sensitivity(PredictionTable& table);
-
-// The JSON document of a table (schema paceline.prediction/1), of several tables of different
-// networks (paceline.predictions/1), and of a scaling curve (paceline.scaling/1), whose tables are
-// of one network, with what was measured of it; see docs/formats.md.
-[[nodiscard]] std::string to_json(const PredictionTable& table);
-[[nodiscard]] std::string predictions_json(std::span<const PredictionTable> tables);
-[[nodiscard]] std::string scaling_json(std::span<const PredictionTable> tables,
-                                       std::span<const MeasuredThroughput> measured = {});
-// The strategies that a table leaves out, as those documents have them.
-[[nodiscard]] Json left_out_json(const PredictionTable& table);
-// The options that change what is predicted, as an object of the keys that those documents have,
-// too.
-[[nodiscard]] Json setting_json(const Job& job);
 
 // The warnings of all tables, each once, in their order.
 [[nodiscard]] std::vector<std::string> all_warnings(std::span<const PredictionTable> tables);

@@ -1,10 +1,11 @@
 // Tests: tests/cli/replay_test.py (end to end).
 #include "cli/job/replay.h"
 
+#include <functional>
 #include <utility>
 
 #include "calibration/fit/statistics.h"
-#include "models/base/json.h"
+#include "cli/job/prediction_json.h"
 #include "runtime/channel/messages.h"
 #include "runtime/replay/script.h"
 #include "simulator/cost/compute_time.h"
@@ -27,24 +28,53 @@ runtime::ReplayScript script_of(const Job& job, const PredictionTable& table) {
   return script;
 }
 
-Json seconds_json(const std::vector<Seconds>& times) {
-  Json json = Json::array();
-  for (const Seconds time : times) json.push_back(time.value());
-  return json;
+// A plan that ran, beside its prediction.
+struct RunLine {
+  const ReplayRun& run;
+  const simulator::StrategyPrediction& predicted;
+
+  [[nodiscard]] Seconds measured() const {
+    return calibration::typical_iteration(run.outcome.iterations);
+  }
+};
+
+const Document<RunLine>& measured_document() {
+  using Line = RunLine;
+  static const auto document =
+      Document<Line>()
+          .add_constant("provenance", "measured")
+          .add("iteration_s", &Line::measured, positive())
+          .add(
+              "iterations_s", [](const Line& line) { return line.run.outcome.iterations; },
+              list_of(not_negative(), 1))
+          .add("exposed_communication_s",
+               [](const Line& line) { return calibration::median(line.run.outcome.exposed); });
+  return document;
 }
 
-Json run_json(const ReplayRun& run, const simulator::StrategyPrediction& predicted) {
-  const Seconds measured = calibration::typical_iteration(run.outcome.iterations);
-  return {{"name", run.plan.strategy},
-          {"wire_type", name(run.plan.wire)},
-          {"buckets", run.plan.buckets.size()},
-          {"measured",
-           {{"provenance", "measured"},
-            {"iteration_s", measured.value()},
-            {"iterations_s", seconds_json(run.outcome.iterations)},
-            {"exposed_communication_s", calibration::median(run.outcome.exposed).value()}}},
-          {"predicted", json_of(predicted)},
-          {"relative_error", predicted.iteration.value / measured - 1}};
+const Document<RunLine>& run_document() {
+  using Line = RunLine;
+  static const auto document =
+      Document<Line>()
+          .add("name", [](const Line& line) { return line.run.plan.strategy; })
+          .add("wire_type", [](const Line& line) { return line.run.plan.wire; })
+          .add(
+              "buckets", [](const Line& line) { return line.run.plan.buckets.size(); }, at_least(1))
+          .add("measured", std::identity(), measured_document())
+          .add(
+              "predicted", [](const Line& line) { return &line.predicted; },
+              simulator::prediction_document())
+          .add("relative_error", [](const Line& line) {
+            return line.predicted.iteration.value / line.measured() - 1;
+          });
+  return document;
+}
+
+std::vector<RunLine> lines_of(const ReplayResult& result) {
+  std::vector<RunLine> lines;
+  for (std::size_t i = 0; i < result.runs.size(); ++i)
+    lines.push_back({result.runs[i], result.table.rows[i]});
+  return lines;
 }
 
 }  // namespace
@@ -77,22 +107,26 @@ std::vector<ReplayRun> replay_plans(const Job& job, const runtime::Endpoint& end
   return runs;
 }
 
-std::string replay_json(const PredictionTable& table, const std::vector<ReplayRun>& runs,
-                        std::string_view transport) {
-  const Job& job = table.job;
-  Json json = {{"schema", "paceline.replay/1"},
-               {"model", table.network.work.name},
-               {"cluster", job.cluster.name},
-               {"ranks", table.ranks},
-               {"transport", transport},
-               {"batch_per_rank", job.question.batch_per_rank},
-               {"precision", name(job.question.precision)}};
-  json.update(setting_json(job));
-  json["strategies"] = Json::array();
-  for (std::size_t i = 0; i < runs.size(); ++i)
-    json["strategies"].push_back(run_json(runs[i], table.rows[i]));
-  json["warnings"] = table.warnings;
-  return json.indented();
+const Document<ReplayResult>& replay_document() {
+  using Result = ReplayResult;
+  static const auto document =
+      Document<Result>(
+          "paceline.replay/1",
+          "paceline replay --json: plans that ran with synthetic compute, beside their "
+          "prediction.")
+          .add("model", [](const Result& of) { return of.table.network.work.name; })
+          .add("cluster", [](const Result& of) { return of.table.job.cluster.name; })
+          .add(
+              "ranks", [](const Result& of) { return of.table.ranks; }, at_least(1))
+          .add("transport", &Result::transport)
+          .add(
+              "batch_per_rank",
+              [](const Result& of) { return of.table.job.question.batch_per_rank; }, at_least(1))
+          .add("precision", [](const Result& of) { return of.table.job.question.precision; })
+          .include([](const Result& of) -> const Job& { return of.table.job; }, setting_document())
+          .add("strategies", lines_of, run_document(), 1)
+          .add("warnings", [](const Result& of) { return of.table.warnings; });
+  return document;
 }
 
 }  // namespace paceline::job

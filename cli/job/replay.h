@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/job/prediction_table.h"
+#include "models/base/document.h"
 #include "runtime/channel/endpoint.h"
 #include "runtime/replay/replay.h"
 
@@ -35,10 +36,12 @@ struct ReplaySettings {
                                                   const PredictionTable* table,
                                                   const ReplaySettings& settings);
 
-// What rank 0 measured beside what was predicted, as JSON: the whole document (schema
-// paceline.replay/1, docs/formats.md).
-[[nodiscard]] std::string replay_json(const PredictionTable& table,
-                                      const std::vector<ReplayRun>& runs,
-                                      std::string_view transport);
+// What rank 0 measured beside what was predicted, row by row.
+struct ReplayResult {
+  const PredictionTable& table;
+  const std::vector<ReplayRun>& runs;
+  std::string_view transport;
+};
+[[nodiscard]] const Document<ReplayResult>& replay_document();
 
 }  // namespace paceline::job

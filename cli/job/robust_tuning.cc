@@ -72,21 +72,41 @@ simulator::RobustCandidate default_of(const Tuning& tuning, const RuntimeDefault
           of_job.stragglers ? predictor.sampled(prediction.plan) : simulator::sampled(prediction)};
 }
 
-Json candidate_json(const simulator::RobustCandidate& candidate) {
-  return {{"name", candidate.name},
-          {"strategy", candidate.plan.strategy},
-          {"buckets", candidate.plan.buckets.size()},
-          {"iteration_s", candidate.time.period.value()},
-          {"p95_s", p95(candidate.time).value()},
-          {"unhidden", candidate.time.spread.unhidden}};
+const Document<simulator::RobustCandidate>& candidate_document() {
+  using Candidate = simulator::RobustCandidate;
+  static const auto document =
+      Document<Candidate>()
+          .add("name", &Candidate::name)
+          .add("strategy", [](const Candidate& candidate) { return candidate.plan.strategy; })
+          .add(
+              "buckets", [](const Candidate& candidate) { return candidate.plan.buckets.size(); },
+              at_least(1))
+          .add(
+              "iteration_s", [](const Candidate& candidate) { return candidate.time.period; },
+              positive())
+          .add(
+              "p95_s", [](const Candidate& candidate) { return p95(candidate.time); }, positive())
+          .add(
+              "unhidden", [](const Candidate& candidate) { return candidate.time.spread.unhidden; },
+              not_negative());
+  return document;
 }
 
-Json stragglers_json(const std::optional<simulator::MonteCarloRequest>& request) {
-  if (!request) return nullptr;
-  Json slow = Json::object();
-  for (const auto& [rank, factor] : request->stragglers.slow_ranks)
-    slow[std::to_string(rank)] = factor;
-  return {{"spread", request->stragglers.spread.text}, {"slow_ranks", std::move(slow)}};
+const Document<simulator::PairedGain>& gain_document() {
+  static const auto document = Document<simulator::PairedGain>()
+                                   .add("value", &simulator::PairedGain::value)
+                                   .add("low", &simulator::PairedGain::low)
+                                   .add("high", &simulator::PairedGain::high);
+  return document;
+}
+
+const Document<simulator::MonteCarloRequest>& stragglers_document() {
+  using Request = simulator::MonteCarloRequest;
+  static const auto document =
+      Document<Request>()
+          .add("spread", [](const Request& request) { return request.stragglers.spread.text; })
+          .add("slow_ranks", [](const Request& request) { return request.stragglers.slow_ranks; });
+  return document;
 }
 
 }  // namespace
@@ -174,19 +194,27 @@ RobustTuning robust_tuning(const Tuning& tuning, const AskedRobust& asked,
   return robust;
 }
 
-Json to_json(const RobustTuning& robust) {
-  const simulator::RobustCandidate& chosen = robust.candidates[robust.robust];
-  return {{"seed", chosen.time.spread.seed},
-          {"samples", chosen.time.spread.factors.size()},
-          {"plans", robust.candidates.size()},
-          {"complete", robust.is_complete},
-          {"best", candidate_json(robust.best())},
-          {"robust", candidate_json(chosen)},
-          {"default", candidate_json(robust.runtimes())},
-          {"gain",
-           {{"value", robust.gain.value}, {"low", robust.gain.low}, {"high", robust.gain.high}}},
-          {"keeps_default", robust.keeps_default()},
-          {"stragglers", stragglers_json(robust.stragglers)}};
+const Document<RobustTuning>& robust_document() {
+  using Robust = RobustTuning;
+  static const auto spread = [](const Robust& robust) -> const simulator::IterationSpread& {
+    return robust.candidates[robust.robust].time.spread;
+  };
+  static const auto document =
+      Document<Robust>()
+          .add("seed", [](const Robust& robust) { return spread(robust).seed; })
+          .add("samples", [](const Robust& robust) { return spread(robust).factors.size(); })
+          .add(
+              "plans", [](const Robust& robust) { return robust.candidates.size(); }, at_least(1))
+          .add("complete", &Robust::is_complete)
+          .add("best", &Robust::best, candidate_document())
+          .add(
+              "robust", [](const Robust& robust) { return &robust.candidates[robust.robust]; },
+              candidate_document())
+          .add("default", &Robust::runtimes, candidate_document())
+          .add("gain", &Robust::gain, gain_document())
+          .add("keeps_default", &Robust::keeps_default)
+          .add("stragglers", &Robust::stragglers, stragglers_document());
+  return document;
 }
 
 }  // namespace paceline::job

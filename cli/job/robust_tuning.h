@@ -10,7 +10,7 @@
 
 #include "cli/job/stragglers.h"
 #include "cli/job/tuning.h"
-#include "models/base/json.h"
+#include "models/base/document.h"
 #include "models/plan/plan_json.h"
 #include "simulator/iteration/robust_plan.h"
 
@@ -77,6 +77,13 @@ struct RobustTuning {
                                          const std::function<bool()>& stop);
 
 // The object `robust` of paceline.tuning/1 (docs/formats.md).
-[[nodiscard]] Json to_json(const RobustTuning& robust);
+[[nodiscard]] const Document<RobustTuning>& robust_document();
+
+// The document of `paceline tune --json`; `robust` is null unless it was asked for.
+struct TuningAnswer {
+  const Tuning& tuning;
+  const RobustTuning* robust = nullptr;
+};
+[[nodiscard]] const Document<TuningAnswer>& tuning_document();
 
 }  // namespace paceline::job

@@ -1,84 +1,156 @@
 // Tests: tests/cli/plan_test.py, tests/cli/tune_test.py (end to end).
 #include "cli/job/shown_plan.h"
 
-#include <utility>
+#include <functional>
 
-#include "cli/job/basis.h"
-#include "cli/job/prediction_table.h"
+#include "cli/job/prediction_json.h"
+#include "models/plan/plan.h"
 
 namespace paceline::job {
 namespace {
 
-Json alternatives_json(const std::vector<simulator::Alternative>& alternatives, Seconds period) {
-  Json json = Json::array();
-  for (const simulator::Alternative& other : alternatives) {
-    Json parts = Json::array();
-    for (const simulator::PlanChange::Part& part : other.change.parts)
-      parts.push_back(
-          {{"gradients", part.gradients}, {"all_reduce", models::described(part.all_reduce)}});
-    json.push_back({{"change", name(other.change.kind)},
-                    {"buckets", std::move(parts)},
-                    {"iteration_s", other.period.value()},
-                    {"loss", other.period / period - 1},
-                    {"alike", other.alike}});
+// An alternative with the period of the plan that it would change.
+struct AlternativeLine {
+  const simulator::Alternative& other;
+  Seconds period;
+};
+
+const Document<simulator::PlanChange::Part>& part_document() {
+  using Part = simulator::PlanChange::Part;
+  static const auto document =
+      Document<Part>()
+          .add("gradients", &Part::gradients, at_least(1))
+          .add("all_reduce", [](const Part& part) { return models::described(part.all_reduce); });
+  return document;
+}
+
+const Document<AlternativeLine>& alternative_document() {
+  using Line = AlternativeLine;
+  static const auto document =
+      Document<Line>()
+          .add("change", [](const Line& line) { return line.other.change.kind; })
+          .add(
+              "buckets", [](const Line& line) { return line.other.change.parts; }, part_document(),
+              1)
+          .add(
+              "iteration_s", [](const Line& line) { return line.other.period; }, positive())
+          .add("loss", [](const Line& line) { return line.other.period / line.period - 1; })
+          .add("alike", [](const Line& line) { return line.other.alike; });
+  return document;
+}
+
+struct BucketLine {
+  const PlannedBuckets& of;
+  std::size_t index;
+
+  [[nodiscard]] const models::Bucket& bucket() const { return of.plan.buckets[index]; }
+  [[nodiscard]] const simulator::BucketTravel& times() const { return of.travel.buckets[index]; }
+  [[nodiscard]] const std::string& gradient(int number) const {
+    return of.network.gradients[static_cast<std::size_t>(number)].name;
   }
-  return json;
+  [[nodiscard]] std::vector<AlternativeLine> alternatives() const {
+    std::vector<AlternativeLine> lines;
+    if (index < of.others.size())
+      for (const simulator::Alternative& other : of.others[index])
+        lines.push_back({other, of.travel.period});
+    return lines;
+  }
+};
+
+const Document<BucketLine>& bucket_document() {
+  using Line = BucketLine;
+  static const auto document =
+      Document<Line>()
+          .add("first",
+               [](const Line& line) { return line.gradient(line.bucket().first_gradient); })
+          .add("last",
+               [](const Line& line) {
+                 return line.gradient(line.bucket().first_gradient + line.bucket().gradient_count -
+                                      1);
+               })
+          .add(
+              "gradients", [](const Line& line) { return line.bucket().gradient_count; },
+              at_least(1))
+          .add("bytes", [](const Line& line) { return line.of.plan.bytes(line.bucket()); })
+          .add("all_reduce",
+               [](const Line& line) {
+                 const auto schedule = static_cast<std::size_t>(line.bucket().schedule);
+                 return models::described(line.of.plan.schedules[schedule]);
+               })
+          .add("ready_s", [](const Line& line) { return line.times().ready; })
+          .add("start_s", [](const Line& line) { return line.times().start; })
+          .add("end_s", [](const Line& line) { return line.times().end; })
+          .add("exposed_s", [](const Line& line) { return line.times().exposed; })
+          .add("alternatives", &Line::alternatives, alternative_document());
+  return document;
+}
+
+// A plan of a network, for its buckets.
+struct ShownLine {
+  const ShownPlan& shown;
+  const models::NetworkWork& network;
+};
+
+const Document<ShownLine>& plan_document() {
+  using Line = ShownLine;
+  static const auto document =
+      Document<Line>()
+          .add("strategy", [](const Line& line) { return line.shown.name; })
+          .add("wire_type", [](const Line& line) { return line.shown.plan.wire; })
+          .add("overlap", [](const Line& line) { return line.shown.plan.overlap; })
+          .add(
+              "iteration_s", [](const Line& line) { return line.shown.travel.period; }, positive())
+          .add("timed_by", [](const Line& line) { return line.shown.timed_by; })
+          .add("alternatives_complete",
+               [](const Line& line) {
+                 return line.shown.others ? std::optional(line.shown.others->is_complete)
+                                          : std::nullopt;
+               })
+          .include(
+              [](const Line& line) -> PlannedBuckets {
+                static const std::vector<std::vector<simulator::Alternative>> none;
+                return {line.shown.plan, line.network, line.shown.travel,
+                        line.shown.others ? line.shown.others->of_buckets : none};
+              },
+              buckets_document());
+  return document;
+}
+
+std::vector<ShownLine> lines_of(const ShownPlans& plans) {
+  std::vector<ShownLine> lines;
+  for (const ShownPlan& plan : plans.plans) lines.push_back({plan, plans.network.work});
+  return lines;
 }
 
 }  // namespace
 
-Json buckets_json(const models::Plan& plan, const models::NetworkWork& network,
-                  const simulator::PlanTravel& travel,
-                  std::span<const std::vector<simulator::Alternative>> others) {
-  Json json = Json::array();
-  for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
-    const models::Bucket& bucket = plan.buckets[i];
-    const simulator::BucketTravel& times = travel.buckets[i];
-    const auto gradient = [&](int index) {
-      return network.gradients[static_cast<std::size_t>(index)].name;
-    };
-    json.push_back({{"first", gradient(bucket.first_gradient)},
-                    {"last", gradient(bucket.first_gradient + bucket.gradient_count - 1)},
-                    {"gradients", bucket.gradient_count},
-                    {"bytes", plan.bytes(bucket).value()},
-                    {"all_reduce",
-                     models::described(plan.schedules[static_cast<std::size_t>(bucket.schedule)])},
-                    {"ready_s", times.ready.value()},
-                    {"start_s", times.start.value()},
-                    {"end_s", times.end.value()},
-                    {"exposed_s", times.exposed.value()},
-                    {"alternatives", i < others.size() ? alternatives_json(others[i], travel.period)
-                                                       : Json::array()}});
-  }
-  return json;
+const Document<PlannedBuckets>& buckets_document() {
+  static const auto document = Document<PlannedBuckets>().add(
+      "buckets",
+      [](const PlannedBuckets& of) {
+        std::vector<BucketLine> lines;
+        for (std::size_t i = 0; i < of.plan.buckets.size(); ++i) lines.push_back({of, i});
+        return lines;
+      },
+      bucket_document());
+  return document;
 }
 
-std::string to_json(const Job& job, const LoadedNetwork& network, int ranks,
-                    std::span<const ShownPlan> plans) {
-  Json json = {{"schema", "paceline.plan_travel/1"},
-               {"model", network.work.name},
-               {"cluster", job.cluster.name},
-               {"device", job.cluster.device.name},
-               {"ranks_per_node", job.cluster.ranks_per_node},
-               {"ranks", ranks},
-               {"batch_per_rank", job.question.batch_per_rank},
-               {"precision", name(job.question.precision)}};
-  json.update(setting_json(job));
-  json["provenance"] = "predicted";
-  json["plans"] = Json::array();
-  for (const ShownPlan& shown : plans) {
-    const std::vector<std::vector<simulator::Alternative>> none;
-    json["plans"].push_back(
-        {{"strategy", shown.name},
-         {"wire_type", name(shown.plan.wire)},
-         {"overlap", name(shown.plan.overlap)},
-         {"iteration_s", shown.travel.period.value()},
-         {"timed_by", shown.timed_by},
-         {"alternatives_complete", shown.others ? Json(shown.others->is_complete) : Json(nullptr)},
-         {"buckets", buckets_json(shown.plan, network.work, shown.travel,
-                                  shown.others ? shown.others->of_buckets : none)}});
-  }
-  return json.indented();
+const Document<ShownPlans>& plan_travel_document() {
+  using Plans = ShownPlans;
+  static const auto document =
+      Document<Plans>(
+          "paceline.plan_travel/1",
+          "paceline show plan --json: plans of strategies, and when each of their buckets "
+          "travels.")
+          .include(
+              [](const Plans& of) -> AskedJob {
+                return {of.job, of.network.work, of.ranks};
+              },
+              asked_document())
+          .add_constant("provenance", "predicted")
+          .add("plans", lines_of, plan_document(), 1);
+  return document;
 }
 
 }  // namespace paceline::job

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/job/job.h"
-#include "models/base/json.h"
+#include "models/base/document.h"
 #include "models/network/work.h"
 #include "simulator/iteration/alternatives.h"
 #include "simulator/iteration/bucket_travel.h"
@@ -30,13 +30,23 @@ struct ShownPlan {
   std::optional<OtherChoices> others = {};
 };
 
-// The array `buckets` of documents (docs/formats.md). `others` may be shorter than the plan.
-[[nodiscard]] Json buckets_json(const models::Plan& plan, const models::NetworkWork& network,
-                                const simulator::PlanTravel& travel,
-                                std::span<const std::vector<simulator::Alternative>> others);
+// The buckets of a plan. `others`, what each would lose by other choices, may be shorter than the plan.
+struct PlannedBuckets {
+  const models::Plan& plan;
+  const models::NetworkWork& network;
+  const simulator::PlanTravel& travel;
+  std::span<const std::vector<simulator::Alternative>> others = {};
+};
+// The array `buckets` of documents (docs/formats.md).
+[[nodiscard]] const Document<PlannedBuckets>& buckets_document();
 
-// The document of plans of the job's network.
-[[nodiscard]] std::string to_json(const Job& job, const LoadedNetwork& network, int ranks,
-                                  std::span<const ShownPlan> plans);
+// Plans of the job's network.
+struct ShownPlans {
+  const Job& job;
+  const LoadedNetwork& network;
+  int ranks;
+  std::span<const ShownPlan> plans;
+};
+[[nodiscard]] const Document<ShownPlans>& plan_travel_document();
 
 }  // namespace paceline::job

@@ -2,14 +2,14 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <functional>
 
 #include "cli/job/document_values.h"
 #include "cli/job/time_table.h"
-#include "models/base/json.h"
+#include "models/base/document.h"
 #include "simulator/cost/nccl_model.h"
 
 namespace paceline::job {
-namespace {
 
 std::string_view name(TimedAs as) {
   switch (as) {
@@ -23,6 +23,8 @@ std::string_view name(TimedAs as) {
   return "unknown";
 }
 
+namespace {
+
 std::int64_t elements(const TimeTable& table, Bytes size) {
   return std::llround(size / models::element_size(table.type));
 }
@@ -33,27 +35,165 @@ std::string_view provenance_of(const TimeTable& table, const TimedColumn& column
   return column.as == TimedAs::asked && table.is_calibrated(size) ? "calibrated" : "predicted";
 }
 
-Json against_json(const TimeTable& table) {
-  if (!table.against) return nullptr;
-  const MeasuredTimes& against = *table.against;
-  Json rows = Json::array();
-  for (const BesideMeasured& row : beside_measured(table)) {
-    const auto bus_bandwidth = [&](Seconds time) {
-      return simulator::bus_bandwidth(table.ranks, row.measured.size, time).value();
-    };
-    Json json = {{"bytes", row.measured.size.value()},
-                 {"samples", row.measured.samples},
-                 {"measured_s", row.measured.time.value()},
-                 {"measured_busbw_bytes_per_s", bus_bandwidth(row.measured.time)}};
-    const char* beside = row.verdict ? "predicted" : "calibrated";
-    add_interval(json, beside, "s", row.predicted);
-    json[std::string(beside) + "_busbw_bytes_per_s"] = bus_bandwidth(row.predicted.value);
-    json["busbw_share"] = row.verdict ? Json(row.share()) : Json(nullptr);
-    json["verdict"] = row.verdict_text();
-    rows.push_back(std::move(json));
+// A size as it was measured.
+struct BesideLine {
+  const TimeTable& table;
+  BesideMeasured row;
+
+  [[nodiscard]] BytesPerSecond bus_bandwidth(Seconds time) const {
+    return simulator::bus_bandwidth(table.ranks, row.measured.size, time);
   }
-  return {{"file", against.file},     {"tool", against.tool},       {"what", against.what},
-          {"provenance", "measured"}, {"remarks", against.remarks}, {"rows", std::move(rows)}};
+};
+
+const Document<BesideLine>& beside_document() {
+  using Line = BesideLine;
+  // What was predicted of a size, or what --measured calibrated there.
+  const auto where = [](bool is_predicted, auto get) {
+    return [is_predicted, get](const Line& line) {
+      return line.row.verdict.has_value() == is_predicted
+                 ? std::optional(std::invoke(get, line.row.predicted))
+                 : std::nullopt;
+    };
+  };
+  using Time = Figure<Seconds>;
+  static const auto document = [&] {
+    Document<Line> lines;
+    lines.add("bytes", [](const Line& line) { return line.row.measured.size; })
+        .add(
+            "samples", [](const Line& line) { return line.row.measured.samples; }, at_least(1))
+        .add(
+            "measured_s", [](const Line& line) { return line.row.measured.time; }, positive())
+        .add("measured_busbw_bytes_per_s",
+             [](const Line& line) { return line.bus_bandwidth(line.row.measured.time); });
+    for (const bool is_predicted : {true, false}) {
+      const std::string beside = is_predicted ? "predicted" : "calibrated";
+      lines.add_if_any(beside + "_s", where(is_predicted, &Time::value), positive())
+          .add_if_any(beside + "_low_s", where(is_predicted, &Time::low), positive())
+          .add_if_any(beside + "_high_s", where(is_predicted, &Time::high), positive())
+          .add_if_any(beside + "_busbw_bytes_per_s", [is_predicted](const Line& line) {
+            return line.row.verdict.has_value() == is_predicted
+                       ? std::optional(line.bus_bandwidth(line.row.predicted.value))
+                       : std::nullopt;
+          });
+    }
+    return lines
+        .add("busbw_share",
+             [](const Line& line) {
+               return line.row.verdict ? std::optional(line.row.share()) : std::nullopt;
+             })
+        .add(
+            "verdict", [](const Line& line) { return line.row.verdict_text(); },
+            one_of({"inside", "slower", "faster", "calibrated"}));
+  }();
+  return document;
+}
+
+const Document<TimeTable>& against_document() {
+  using Table = TimeTable;
+  static const auto document =
+      Document<Table>()
+          .add("file", [](const Table& table) { return table.against->file; })
+          .add("tool", [](const Table& table) { return table.against->tool; })
+          .add("what", [](const Table& table) { return table.against->what; })
+          .add_constant("provenance", "measured")
+          .add("remarks", [](const Table& table) { return table.against->remarks; })
+          .add(
+              "rows",
+              [](const Table& table) {
+                std::vector<BesideLine> lines;
+                for (BesideMeasured& row : beside_measured(table))
+                  lines.push_back({table, std::move(row)});
+                return lines;
+              },
+              beside_document(), 1);
+  return document;
+}
+
+const Document<TimedColumn>& column_document() {
+  static const auto document = Document<TimedColumn>()
+                                   .add("name", &TimedColumn::name)
+                                   .add("as", &TimedColumn::as)
+                                   .add("in_haste", &TimedColumn::is_bounded);
+  return document;
+}
+
+const Document<UntimedAlgorithm>& left_out_document() {
+  static const auto document = Document<UntimedAlgorithm>()
+                                   .add("name", &UntimedAlgorithm::name)
+                                   .add("why", &UntimedAlgorithm::why);
+  return document;
+}
+
+// A column at one size.
+struct TimeLine {
+  const TimeTable& table;
+  const TimedColumn& column;
+  std::size_t size;
+
+  [[nodiscard]] const simulator::AllReduceTime& at() const { return column.times[size]; }
+};
+
+const Document<TimeLine>& time_line_document() {
+  using Line = TimeLine;
+  static const auto document =
+      Document<Line>()
+          .add("name", [](const Line& line) { return line.column.name; })
+          .add("all_reduce",
+               [](const Line& line) {
+                 return line.at().all_reduce.empty() ? line.column.name : line.at().all_reduce;
+               })
+          .add_interval("time", "s", [](const Line& line) { return line.at().time; })
+          .add("latency_s", [](const Line& line) { return line.at().latency; })
+          .add("algbw_bytes_per_s",
+               [](const Line& line) {
+                 return algorithm_bandwidth(line.table.sizes[line.size], line.at().time.value);
+               })
+          .add("busbw_bytes_per_s",
+               [](const Line& line) {
+                 return simulator::bus_bandwidth(line.table.ranks, line.table.sizes[line.size],
+                                                 line.at().time.value);
+               })
+          .add("timed_by", [](const Line& line) { return line.at().timed_by; })
+          .add(
+              "provenance",
+              [](const Line& line) { return provenance_of(line.table, line.column, line.size); },
+              one_of({"predicted", "calibrated"}));
+  return document;
+}
+
+struct SizeLine {
+  const TimeTable& table;
+  std::size_t size;
+
+  [[nodiscard]] std::vector<TimeLine> times() const {
+    std::vector<TimeLine> lines;
+    for (const TimedColumn& column : table.columns) lines.push_back({table, column, size});
+    return lines;
+  }
+};
+
+const Document<SizeLine>& size_document() {
+  using Line = SizeLine;
+  static const auto document =
+      Document<Line>()
+          .add("bytes", [](const Line& line) { return line.table.sizes[line.size]; })
+          .add(
+              "count",
+              [](const Line& line) { return elements(line.table, line.table.sizes[line.size]); },
+              at_least(1))
+          .add("best",
+               [](const Line& line) { return line.table.columns[line.table.best(line.size)].name; })
+          .add("times", &Line::times, time_line_document(), 1);
+  return document;
+}
+
+const Document<simulator::MeasuredAllReduce>& measured_document() {
+  using Measured = simulator::MeasuredAllReduce;
+  static const auto document = Document<Measured>()
+                                   .add("ranks", &Measured::ranks, at_least(1))
+                                   .add("bytes", &Measured::bytes)
+                                   .add("time_s", &Measured::time, positive());
+  return document;
 }
 
 constexpr double micro = 1e-6;
@@ -88,56 +228,40 @@ std::string against_csv(const TimeTable& table) {
 
 }  // namespace
 
-std::string to_json(const TimeTable& table) {
-  Json columns = Json::array();
-  for (const TimedColumn& column : table.columns)
-    columns.push_back(
-        {{"name", column.name}, {"as", name(column.as)}, {"in_haste", column.is_bounded}});
-  Json left_out = Json::array();
-  for (const UntimedAlgorithm& algorithm : table.left_out)
-    left_out.push_back({{"name", algorithm.name}, {"why", algorithm.why}});
-  Json sizes = Json::array();
-  for (std::size_t i = 0; i < table.sizes.size(); ++i) {
-    const Bytes size = table.sizes[i];
-    Json times = Json::array();
-    for (const TimedColumn& column : table.columns) {
-      const simulator::AllReduceTime& at = column.times[i];
-      times.push_back({{"name", column.name},
-                       {"all_reduce", at.all_reduce.empty() ? column.name : at.all_reduce},
-                       {"time_s", at.time.value.value()},
-                       {"time_low_s", at.time.low.value()},
-                       {"time_high_s", at.time.high.value()},
-                       {"latency_s", at.latency.value()},
-                       {"algbw_bytes_per_s", algorithm_bandwidth(size, at.time.value).value()},
-                       {"busbw_bytes_per_s",
-                        simulator::bus_bandwidth(table.ranks, size, at.time.value).value()},
-                       {"timed_by", at.timed_by},
-                       {"provenance", provenance_of(table, column, i)}});
-    }
-    sizes.push_back({{"bytes", size.value()},
-                     {"count", elements(table, size)},
-                     {"best", table.columns[table.best(i)].name},
-                     {"times", std::move(times)}});
-  }
-  Json measured = Json::array();
-  for (const simulator::MeasuredAllReduce& one : table.measured)
-    measured.push_back(
-        {{"ranks", one.ranks}, {"bytes", one.bytes.value()}, {"time_s", one.time.value()}});
-  const Json document = {
-      {"schema", "paceline.time/1"},
-      {"cluster", table.cluster.name},
-      {"ranks", table.ranks},
-      {"type", name(table.type)},
-      {"engine", name(table.engine)},
-      {"profile", table.profile ? Json(table.profile->name) : Json(nullptr)},
-      {"measured", std::move(measured)},
-      {"against", against_json(table)},
-      {"nccl_version", table.nccl_version.empty() ? Json(nullptr) : Json(table.nccl_version)},
-      {"provenance", "predicted"},
-      {"columns", std::move(columns)},
-      {"left_out", std::move(left_out)},
-      {"sizes", std::move(sizes)}};
-  return document.indented();
+const Document<TimeTable>& time_document() {
+  using Table = TimeTable;
+  static const auto document =
+      Document<Table>("paceline.time/1",
+                      "paceline time --json: single all-reduces by size and algorithm.")
+          .add("cluster", [](const Table& table) { return table.cluster.name; })
+          .add("ranks", &Table::ranks, at_least(1))
+          .add("type", &Table::type)
+          .add("engine", &Table::engine)
+          .add("profile",
+               [](const Table& table) {
+                 return table.profile ? std::optional(table.profile->name) : std::nullopt;
+               })
+          .add("measured", &Table::measured, measured_document())
+          .add(
+              "against", [](const Table& table) { return table.against ? &table : nullptr; },
+              against_document())
+          .add("nccl_version",
+               [](const Table& table) {
+                 return table.nccl_version.empty() ? std::nullopt
+                                                   : std::optional(table.nccl_version);
+               })
+          .add_constant("provenance", "predicted")
+          .add("columns", &Table::columns, column_document(), 1)
+          .add("left_out", &Table::left_out, left_out_document())
+          .add(
+              "sizes",
+              [](const Table& table) {
+                std::vector<SizeLine> lines;
+                for (std::size_t i = 0; i < table.sizes.size(); ++i) lines.push_back({table, i});
+                return lines;
+              },
+              size_document(), 1);
+  return document;
 }
 
 std::string to_csv(const TimeTable& table) {

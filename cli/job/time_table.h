@@ -12,6 +12,7 @@
 #include "cli/job/job.h"
 #include "cli/job/measured_times.h"
 #include "cli/job/schedule.h"
+#include "models/base/document.h"
 #include "models/base/precision.h"
 #include "models/cluster/cluster.h"
 #include "models/profile/profile.h"
@@ -41,6 +42,8 @@ enum class TimedAs {
   nccl,     // NCCL's own choice, beside it
   library,  // the profile's all-reduce curve of a library, beside it
 };
+
+[[nodiscard]] std::string_view name(TimedAs as);  // "asked", "nccl", "curve"
 
 struct TimedColumn {
   // "ring", "nccl", "open-mpi curve"; "hierarchical k=8" where k is named or the same for all sizes,
@@ -116,7 +119,7 @@ using TimeObserver = std::function<void(std::string_view algorithm, double share
 [[nodiscard]] TimeTable time_table(const TimeOptions& options, const TimeObserver& observer = {},
                                    const GivenValues& given = {});
 
-[[nodiscard]] std::string to_json(const TimeTable& table);
+[[nodiscard]] const Document<TimeTable>& time_document();
 // A header and one record (RFC 4180) for each size and column, or for each size that was measured.
 [[nodiscard]] std::string to_csv(const TimeTable& table);
 

@@ -116,8 +116,4 @@ struct TuningObserver {
 [[nodiscard]] std::vector<std::string> family_of(const models::Plan& plan,
                                                  const std::vector<std::string>& all_reduces);
 
-// The document paceline.tuning/1 (docs/formats.md). `robust`, which is null unless it was asked for,
-// is its object of that name.
-[[nodiscard]] std::string to_json(const Tuning& tuning, Json robust = nullptr);
-
 }  // namespace paceline::job

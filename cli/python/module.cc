@@ -27,6 +27,7 @@
 #include "cli/job/option_values.h"
 #include "cli/job/plan_timeline.h"
 #include "cli/job/planned_job.h"
+#include "cli/job/prediction_json.h"
 #include "cli/job/proof.h"
 #include "cli/job/robust_tuning.h"
 #include "cli/job/scaling.h"
@@ -185,7 +186,7 @@ std::pair<std::string, std::string> cost(const Keywords& keywords, const models:
       asked.question, asked.run,
       {.observer = [](const std::string&, const models::Strategy&, double) { raise_signals(); },
        .given = given(network, cluster, profile, plan)});
-  return {to_json(table), cli::to_text(table, cli::unlimited_width)};
+  return {prediction_document().text(table), cli::to_text(table, cli::unlimited_width)};
 }
 
 // The document of the times.
@@ -193,7 +194,7 @@ std::string time(const Keywords& keywords, const models::Cluster* cluster,
                  const models::Profile* profile) {
   AskedCommand asked("time");
   take_keywords(asked.command, keywords);
-  return to_json(time_table(
+  return time_document().text(time_table(
       asked.time, [](std::string_view, double) { raise_signals(); },
       given(nullptr, cluster, profile, nullptr)));
 }
@@ -352,7 +353,8 @@ PYBIND11_MODULE(_core, module) {
       });
 
   py::class_<Prediction>(module, "Prediction")
-      .def("to_json", [](const Prediction& self) { return to_json(*self.table); })
+      .def("to_json",
+           [](const Prediction& self) { return prediction_document().text(*self.table); })
       .def("to_text",
            [](const Prediction& self, int width) { return cli::to_text(*self.table, width); })
       .def("plan",
@@ -369,7 +371,9 @@ PYBIND11_MODULE(_core, module) {
 
   py::class_<Scaling>(module, "Scaling")
       .def("to_json",
-           [](const Scaling& self) { return scaling_json(self.owner->tables, self.measured); })
+           [](const Scaling& self) {
+             return scaling_document().text({self.owner->tables, self.measured});
+           })
       .def("to_text",
            [](const Scaling& self, int width) {
              return cli::curve_text(*self.owner->job, self.owner->tables, width);
@@ -384,7 +388,7 @@ PYBIND11_MODULE(_core, module) {
   py::class_<Tuning>(module, "Tuning")
       .def("to_json",
            [](const Tuning& self) {
-             return to_json(self.tuning, self.robust ? to_json(*self.robust) : Json(nullptr));
+             return tuning_document().text({self.tuning, self.robust ? &*self.robust : nullptr});
            })
       .def("to_text",
            [](const Tuning& self, int width) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cli/job/plan_timeline.h"
+#include "cli/job/prediction_json.h"
 #include "cli/job/prediction_table.h"
 #include "cli/job/scaling.h"
 #include "cli/page/page.h"
@@ -208,7 +209,7 @@ class WhatIfService::State {
       };
       const auto documents = [asked]() -> Documents {
         const job::PredictionTable table = asked->parts->table();
-        return {text(to_json(table) + "\n"), text(best_timeline(table))};
+        return {text(job::prediction_document().text(table) + "\n"), text(best_timeline(table))};
       };
       share_out(asked, asked->parts->count(), &Workers::add_first, predict, documents);
     } catch (...) {
@@ -236,7 +237,7 @@ class WhatIfService::State {
       const auto documents = [asked]() -> Documents {
         std::vector<job::PredictionTable> tables;
         for (auto& point : asked->points) tables.push_back(*std::move(point));
-        return {text(scaling_json(tables) + "\n")};
+        return {text(job::scaling_document().text({tables}) + "\n")};
       };
       share_out(asked, asked->ranks.size(), &Workers::add, predict, documents);
     } catch (...) {

@@ -3,7 +3,7 @@ set(base_sources
   base/error.cc
   base/first_difference.cc
   base/figure.cc
-  base/json.cc
+  base/document.cc base/json.cc
   base/json_reader.cc
   base/json_records.cc
   base/module.cc
@@ -23,7 +23,7 @@ set(base_headers
   base/field.h
   base/figure.h
   base/interval.h
-  base/json.h
+  base/document.h base/json.h
   base/limits.h
   base/names.h
   base/parallel.h

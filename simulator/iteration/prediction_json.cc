@@ -1,151 +1,237 @@
-// Tests: tests/cli/predict_test.py, tests/golden.
+// Tests: tests/cli/predict_test.py, tests/cli/schemas_test.py, tests/golden.
 #include "simulator/iteration/prediction_json.h"
 
 #include <algorithm>
 #include <cctype>
+#include <string>
 
 namespace paceline::simulator {
 namespace {
 
-Json thresholds_json(const models::Strategy& strategy, const StrategyPrediction& row) {
-  const models::Thresholds& thresholds = *row.thresholds;
-  Json json = Json::object();
-  if (strategy.fusion != models::Fusion::never) json["theta_bytes"] = thresholds.fusion.value();
-  if (strategy.hybrid() != nullptr) json["eta_bytes"] = thresholds.hybrid.value();
-  if (strategy.takes_group()) json["group"] = thresholds.group_size;
-  if (strategy.takes_segments()) json["segments"] = thresholds.segments;
-  if (strategy.takes_rings() && thresholds.rings > 0) json["rings"] = thresholds.rings;
-  if (strategy.on_servers() != nullptr) {
-    json["servers"] = thresholds.servers;
-    json["placement"] = name(thresholds.placement);
-  }
-  if (strategy.preconditions()) {
-    json["factors_every"] = thresholds.factors_every;
-    json["placement"] = name(thresholds.placement);
-  }
-  if (strategy.on_servers() == nullptr && thresholds.streams > 1)
-    json["streams"] = thresholds.streams;
-  const models::Dispatch& dispatch = thresholds.dispatch;
-  if (dispatch.cycle > Seconds{0}) json["cycle_s"] = dispatch.cycle.value();
-  if (dispatch.negotiation != models::Negotiation::none)
-    json["negotiation"] = name(dispatch.negotiation);
-  if (thresholds.partition > Bytes{0}) json["partition_bytes"] = thresholds.partition.value();
-  if (dispatch.credit) json["credit_bytes"] = dispatch.credit->value();
-  if (dispatch.through_host) json["host_copies"] = true;
-  if (strategy.served() != nullptr) {
-    json["servers"] = thresholds.servers;
-    json["own_machines"] = thresholds.own_machines;
-    json["transport"] = name(thresholds.transport);
-  }
-  if (!row.alike_groups.empty()) json["alike_groups"] = row.alike_groups;
-  if (!row.alike_segments.empty()) json["alike_segments"] = row.alike_segments;
-  return json;
+using Row = StrategyPrediction;
+
+template <class T>
+std::optional<T> only_if(bool is_there, T value) {
+  return is_there ? std::optional<T>(std::move(value)) : std::nullopt;
 }
 
-// {"forward_s": ..., "all_reduce_s": ...}
-Json critical_path_json(const StrategyPrediction& row) {
-  Json json = Json::object();
-  for (const PathShare& share : row.critical_path) {
-    std::string key(name(share.kind));
-    std::replace_if(
-        key.begin(), key.end(), [](char c) { return c == '-' || c == ' '; }, '_');
-    std::transform(key.begin(), key.end(), key.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    json[key + "_s"] = share.time.value();
-  }
-  return json;
+// A threshold of the strategies that take it, of which `get` has the value.
+template <class Get>
+auto threshold(bool (*is_taken)(const models::Strategy& strategy), Get get) {
+  return [is_taken, get](const Row& row) {
+    return only_if(is_taken(models::strategy(row.name)), std::invoke(get, *row.thresholds));
+  };
 }
 
-Json collective_json(const PackedCollective& collective) {
-  return {{"bytes", collective.bytes.value()},
-          {"most_sent_bytes", collective.most_sent.value()},
-          {"pack_s", collective.pack.value()},
-          {"transfer_s", collective.transfer.value()},
-          {"unpack_s", collective.unpack.value()}};
+// A threshold that is left out where it says nothing.
+template <class Get>
+auto dispatched(Get get) {
+  return [get](const Row& row) { return get(*row.thresholds); };
+}
+
+const Document<Row>& thresholds_document() {
+  using models::Strategy;
+  using models::Thresholds;
+  static const auto on_servers = [](const Strategy& s) { return s.on_servers() != nullptr; };
+  static const auto served = [](const Strategy& s) { return s.served() != nullptr; };
+  static const auto document =
+      Document<Row>()
+          .add_if_any("theta_bytes",
+                      threshold([](const Strategy& s) { return s.fusion != models::Fusion::never; },
+                                &Thresholds::fusion))
+          .add_if_any("eta_bytes",
+                      threshold([](const Strategy& s) { return s.hybrid() != nullptr; },
+                                &Thresholds::hybrid))
+          .add_if_any(
+              "group",
+              threshold([](const Strategy& s) { return s.takes_group(); }, &Thresholds::group_size),
+              at_least(1))
+          .add_if_any("segments",
+                      threshold([](const Strategy& s) { return s.takes_segments(); },
+                                &Thresholds::segments),
+                      at_least(1))
+          .add_if_any(
+              "rings",
+              [](const Row& row) {
+                return only_if(
+                    models::strategy(row.name).takes_rings() && row.thresholds->rings > 0,
+                    row.thresholds->rings);
+              },
+              at_least(1))
+          .add_if_any("servers", threshold(on_servers, &Thresholds::servers), at_least(1))
+          .add_if_any("placement", threshold(on_servers, &Thresholds::placement))
+          .add_if_any("factors_every",
+                      threshold([](const Strategy& s) { return s.preconditions(); },
+                                &Thresholds::factors_every),
+                      at_least(1))
+          .add_if_any("placement", threshold([](const Strategy& s) { return s.preconditions(); },
+                                             &Thresholds::placement))
+          .add_if_any(
+              "streams",
+              [](const Row& row) {
+                const int streams = row.thresholds->streams;
+                return only_if(!on_servers(models::strategy(row.name)) && streams > 1, streams);
+              },
+              at_least(1))
+          .add_if_any("cycle_s", dispatched([](const Thresholds& thresholds) {
+                        const Seconds cycle = thresholds.dispatch.cycle;
+                        return only_if(cycle > Seconds{0}, cycle);
+                      }))
+          .add_if_any("negotiation", dispatched([](const Thresholds& thresholds) {
+                        const models::Negotiation negotiation = thresholds.dispatch.negotiation;
+                        return only_if(negotiation != models::Negotiation::none, negotiation);
+                      }))
+          .add_if_any("partition_bytes", dispatched([](const Thresholds& thresholds) {
+                        return only_if(thresholds.partition > Bytes{0}, thresholds.partition);
+                      }))
+          .add_if_any("credit_bytes",
+                      [](const Row& row) { return row.thresholds->dispatch.credit; })
+          .add_if_any(
+              "host_copies",
+              [](const Row& row) { return only_if(row.thresholds->dispatch.through_host, true); },
+              always(true))
+          .add_if_any("servers", threshold(served, &Thresholds::servers), at_least(1))
+          .add_if_any("own_machines", threshold(served, &Thresholds::own_machines))
+          .add_if_any("transport", threshold(served, &Thresholds::transport))
+          .add_if_any(
+              "alike_groups",
+              [](const Row& row) { return only_if(!row.alike_groups.empty(), row.alike_groups); })
+          .add_if_any("alike_segments", [](const Row& row) {
+            return only_if(!row.alike_segments.empty(), row.alike_segments);
+          });
+  return document;
+}
+
+// "forward_s", "all_reduce_s": the kinds of task that are on the path.
+const Document<Row>& critical_path_document() {
+  static const auto document = [] {
+    Document<Row> kinds;
+    for (int i = 0; i <= static_cast<int>(TaskKind::update); ++i) {
+      const auto kind = static_cast<TaskKind>(i);
+      std::string key(name(kind));
+      std::ranges::replace_if(
+          key, [](char c) { return c == '-' || c == ' '; }, '_');
+      std::ranges::transform(key, key.begin(),
+                             [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+      kinds.add_if_any(key + "_s", [kind](const Row& row) {
+        const auto share = std::ranges::find(row.critical_path, kind, &PathShare::kind);
+        return share == row.critical_path.end() ? std::nullopt : std::optional(share->time);
+      });
+    }
+    return kinds;
+  }();
+  return document;
+}
+
+const Document<PackedCollective>& collective_document() {
+  static const auto document = Document<PackedCollective>()
+                                   .add("bytes", &PackedCollective::bytes)
+                                   .add("most_sent_bytes", &PackedCollective::most_sent)
+                                   .add("pack_s", &PackedCollective::pack)
+                                   .add("transfer_s", &PackedCollective::transfer)
+                                   .add("unpack_s", &PackedCollective::unpack);
+  return document;
+}
+
+Seconds sum_over_layers(const KfacTimes& times, Seconds OwnedLayer::*part) {
+  Seconds sum;
+  for (const OwnedLayer& layer : times.owned) sum += layer.*part;
+  return sum;
 }
 
 // The stages of K-FAC. Times are means over the iterations between two refreshes of the factors.
-Json k_fac_json(const KfacTimes& times) {
-  Seconds inverted;
-  Seconds preconditioned;
-  for (const OwnedLayer& layer : times.owned) {
-    inverted += layer.invert;
-    preconditioned += layer.precondition;
-  }
-  return {{"owners", times.owners},
-          {"factors_s", times.factors_total().value()},
-          {"invert_s", inverted.value()},
-          {"precondition_s", preconditioned.value()},
-          {"reduce_scatter_beside_backward", collective_json(times.inputs)},
-          {"reduce_scatter", collective_json(times.reduced)},
-          {"all_gather", collective_json(times.gathered)}};
+const Document<KfacTimes>& k_fac_document() {
+  static const auto document =
+      Document<KfacTimes>()
+          .add("owners", &KfacTimes::owners, at_least(1))
+          .add("factors_s", &KfacTimes::factors_total)
+          .add("invert_s",
+               [](const KfacTimes& times) { return sum_over_layers(times, &OwnedLayer::invert); })
+          .add("precondition_s",
+               [](const KfacTimes& times) {
+                 return sum_over_layers(times, &OwnedLayer::precondition);
+               })
+          .add("reduce_scatter_beside_backward", &KfacTimes::inputs, collective_document())
+          .add("reduce_scatter", &KfacTimes::reduced, collective_document())
+          .add("all_gather", &KfacTimes::gathered, collective_document());
+  return document;
 }
 
-Json memory_json(const DeviceMemory& memory) {
-  Json json = {{"parameters_bytes", memory.parameters.value()},
-               {"masters_bytes", memory.masters.value()},
-               {"gradients_bytes", memory.gradients.value()},
-               {"optimizer_bytes", memory.optimizer.value()},
-               {"activations_bytes", memory.activations.value()},
-               {"input_bytes", memory.input.value()},
-               {"workspace_bytes", memory.workspace.value()},
-               {"buffers_bytes", memory.buffers.value()}};
-  if (memory.factors > Bytes{0}) json["factors_bytes"] = memory.factors.value();
-  json["total_bytes"] = memory.total().value();
-  return json;
+const Document<DeviceMemory>& memory_document() {
+  static const auto document =
+      Document<DeviceMemory>()
+          .add("parameters_bytes", &DeviceMemory::parameters)
+          .add("masters_bytes", &DeviceMemory::masters)
+          .add("gradients_bytes", &DeviceMemory::gradients)
+          .add("optimizer_bytes", &DeviceMemory::optimizer)
+          .add("activations_bytes", &DeviceMemory::activations)
+          .add("input_bytes", &DeviceMemory::input)
+          .add("workspace_bytes", &DeviceMemory::workspace)
+          .add("buffers_bytes", &DeviceMemory::buffers)
+          .add_if_any("factors_bytes",
+                      [](const DeviceMemory& memory) {
+                        return only_if(memory.factors > Bytes{0}, memory.factors);
+                      })
+          .add("total_bytes", &DeviceMemory::total);
+  return document;
 }
 
-void add_straggler_fields(Json& json, const StragglerPrediction& row) {
-  const IterationSummary& iteration = row.iteration;
-  json["iteration_mean_s"] = iteration.mean.value();
-  json["iteration_stderr_s"] = iteration.standard_error.value();
-  json["iteration_p50_s"] = iteration.p50.value.value();
-  json["iteration_p50_low_s"] = iteration.p50.low.value();
-  json["iteration_p50_high_s"] = iteration.p50.high.value();
-  json["iteration_p99_s"] = iteration.p99.value.value();
-  json["iteration_p99_low_s"] = iteration.p99.low.value();
-  json["iteration_p99_high_s"] = iteration.p99.high.value();
-  json["throughput_mean_per_s"] = row.throughput.value();
-  json["counted_ranks"] = row.counted_ranks;
-  json["efficiency_mean"] = row.efficiency;
+const Document<StragglerPrediction>& straggler_document() {
+  using Line = StragglerPrediction;
+  static const auto document =
+      Document<Line>()
+          .add(
+              "iteration_mean_s", [](const Line& line) { return line.iteration.mean; }, positive())
+          .add("iteration_stderr_s", [](const Line& line) { return line.iteration.standard_error; })
+          .add_interval(
+              "iteration_p50", "s", [](const Line& line) { return line.iteration.p50; }, positive())
+          .add_interval(
+              "iteration_p99", "s", [](const Line& line) { return line.iteration.p99; }, positive())
+          .add("throughput_mean_per_s", &Line::throughput, positive())
+          .add("counted_ranks", &Line::counted_ranks, at_least(1))
+          .add("efficiency_mean", &Line::efficiency, not_negative());
+  return document;
 }
 
 }  // namespace
 
-Json json_of(const StrategyPrediction& row) {
-  Json json = {{"name", row.name},
-               {"iteration_s", row.iteration.value.value()},
-               {"iteration_low_s", row.iteration.low.value()},
-               {"iteration_high_s", row.iteration.high.value()}};
-  const Json others = {
-      {"throughput_per_s", row.throughput.value()},
-      {"efficiency", row.efficiency},
-      {"efficiency_baseline_ranks", row.baseline_ranks},
-      {"compute_s", row.spent.compute.value()},
-      {"update_s", row.spent.update.value()},
-      {"exposed_communication_s", row.spent.exposed_communication.value()},
-      {"input_wait_s", row.spent.input_wait.value()},
-      {"communication_s", row.spent.communication.value()},
-      {"critical_path", critical_path_json(row)},
-      {"buckets", row.plan.buckets.size()},
-      {"wire_type", name(row.plan.wire)},
-      {"overlap", name(row.plan.overlap)},
-      {"thresholds",
-       row.thresholds ? thresholds_json(models::strategy(row.name), row) : Json(nullptr)},
-      {"memory", memory_json(row.memory)},
-      {"fits_memory", row.fits},
-      {"largest_batch_per_rank", row.largest_batch},
-      {"steady", row.converged},
-      {"provenance", "predicted"},
-      {"timed_by", row.timed_by},
-      {"messages_not_followed", row.not_followed},
-      {"better_links_may_slow",
-       row.better_links_may_slow.empty() ? Json(nullptr) : Json(row.better_links_may_slow)},
-      {"compute_source", row.compute_source}};
-  json.update(others);
-  if (row.k_fac) json["k_fac"] = k_fac_json(*row.k_fac);
-  if (row.stragglers) add_straggler_fields(json, *row.stragglers);
-  return json;
+const Document<StrategyPrediction>& prediction_document() {
+  static const auto document =
+      Document<Row>()
+          .add("name", &Row::name)
+          .add_interval("iteration", "s", &Row::iteration, positive())
+          .add("throughput_per_s", &Row::throughput, positive())
+          .add("efficiency", &Row::efficiency, not_negative())
+          .add("efficiency_baseline_ranks", &Row::baseline_ranks, at_least(1))
+          .add("compute_s", [](const Row& row) { return row.spent.compute; })
+          .add("update_s", [](const Row& row) { return row.spent.update; })
+          .add("exposed_communication_s",
+               [](const Row& row) { return row.spent.exposed_communication; })
+          .add("input_wait_s", [](const Row& row) { return row.spent.input_wait; })
+          .add("communication_s", [](const Row& row) { return row.spent.communication; })
+          .add("critical_path", std::identity(), critical_path_document())
+          .add(
+              "buckets", [](const Row& row) { return row.plan.buckets.size(); }, at_least(1))
+          .add("wire_type", [](const Row& row) { return row.plan.wire; })
+          .add("overlap", [](const Row& row) { return row.plan.overlap; })
+          .add(
+              "thresholds", [](const Row& row) { return row.thresholds ? &row : nullptr; },
+              thresholds_document())
+          .add("memory", &Row::memory, memory_document())
+          .add("fits_memory", &Row::fits)
+          .add("largest_batch_per_rank", &Row::largest_batch)
+          .add("steady", &Row::converged)
+          .add_constant("provenance", "predicted")
+          .add("timed_by", &Row::timed_by)
+          .add("messages_not_followed", &Row::not_followed, not_negative())
+          .add("better_links_may_slow",
+               [](const Row& row) {
+                 return only_if(!row.better_links_may_slow.empty(), row.better_links_may_slow);
+               })
+          .add("compute_source", &Row::compute_source)
+          .add_if_any("k_fac", &Row::k_fac, k_fac_document())
+          .include(&Row::stragglers, straggler_document());
+  return document;
 }
 
 }  // namespace paceline::simulator

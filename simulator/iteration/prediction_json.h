@@ -1,12 +1,11 @@
-// A prediction as JSON: an entry of "strategies" in the documents paceline.prediction/1 and
-// paceline.scaling/1 (docs/formats.md).
+// A row of a table of predictions as documents have it (docs/formats.md).
 #pragma once
 
-#include "models/base/json.h"
+#include "models/base/document.h"
 #include "simulator/iteration/prediction.h"
 
 namespace paceline::simulator {
 
-[[nodiscard]] Json json_of(const StrategyPrediction& prediction);
+[[nodiscard]] const Document<StrategyPrediction>& prediction_document();
 
 }  // namespace paceline::simulator

@@ -46,19 +46,14 @@ bool has(const Request& request) {
   return static_cast<bool>(request.*field);
 }
 
-template <std::optional<Bytes> Request::*field>
-Json bytes_of(const Request& request) {
-  return (request.*field)->value();
+template <auto field>
+void add_value(Document<Request>& document, std::string key) {
+  document.add_if_any(std::move(key), field);
 }
 
 template <std::optional<int> Request::*field>
-Json count_of(const Request& request) {
-  return *(request.*field);
-}
-
-template <auto field>
-Json name_of(const Request& request) {
-  return name(*(request.*field));
+void add_count(Document<Request>& document, std::string key) {
+  document.add_if_any(std::move(key), field, at_least(1));
 }
 
 bool takes_theta(const Strategy& strategy) {
@@ -116,7 +111,7 @@ std::span<const ThresholdField> threshold_fields() {
            has<&Request::fusion>},
           takes_theta,
           "theta_bytes",
-          bytes_of<&Request::fusion>,
+          add_value<&Request::fusion>,
           [](const Request& r) { return "theta " + to_text_binary(*r.fusion); }},
       ThresholdField{{{.name = "eta",
                        .takes = "SIZE",
@@ -128,7 +123,7 @@ std::span<const ThresholdField> threshold_fields() {
                       has<&Request::hybrid>},
                      takes_eta,
                      "eta_bytes",
-                     bytes_of<&Request::hybrid>,
+                     add_value<&Request::hybrid>,
                      [](const Request& r) { return "eta " + to_text(*r.hybrid); }},
       ThresholdField{{{.name = "group",
                        .takes = "K",
@@ -141,7 +136,7 @@ std::span<const ThresholdField> threshold_fields() {
                       has<&Request::group_size>},
                      [](const Strategy& s) { return s.takes_group(); },
                      "group",
-                     count_of<&Request::group_size>,
+                     add_count<&Request::group_size>,
                      [](const Request& r) { return fmt::format("k {}", *r.group_size); }},
       ThresholdField{{{.name = "segments",
                        .takes = "S",
@@ -154,7 +149,7 @@ std::span<const ThresholdField> threshold_fields() {
                       has<&Request::segments>},
                      [](const Strategy& s) { return s.takes_segments(); },
                      "segments",
-                     count_of<&Request::segments>,
+                     add_count<&Request::segments>,
                      [](const Request& r) { return fmt::format("{} segments", *r.segments); }},
       ThresholdField{{{.name = "rings",
                        .takes = "C",
@@ -167,7 +162,7 @@ std::span<const ThresholdField> threshold_fields() {
                       has<&Request::rings>},
                      [](const Strategy& s) { return s.takes_rings(); },
                      "rings",
-                     count_of<&Request::rings>,
+                     add_count<&Request::rings>,
                      [](const Request& r) { return fmt::format("{} rings", *r.rings); }},
       ThresholdField{{{.name = "servers",
                        .takes = "S",
@@ -180,7 +175,7 @@ std::span<const ThresholdField> threshold_fields() {
                       has<&Request::servers>},
                      [](const Strategy& s) { return s.on_servers() != nullptr || is_served(s); },
                      "servers",
-                     count_of<&Request::servers>,
+                     add_count<&Request::servers>,
                      [](const Request& r) { return fmt::format("{} servers", *r.servers); }},
       ThresholdField{
           {{.name = "server-placement",
@@ -197,7 +192,7 @@ std::span<const ThresholdField> threshold_fields() {
            has<&Request::placement>},
           [](const Strategy& s) { return s.on_servers() != nullptr || s.preconditions(); },
           "server_placement",
-          name_of<&Request::placement>,
+          add_value<&Request::placement>,
           [](const Request& r) { return fmt::format("servers {}", name(*r.placement)); }},
       ThresholdField{{{.name = "streams",
                        .takes = "N",
@@ -210,7 +205,7 @@ std::span<const ThresholdField> threshold_fields() {
                       has<&Request::streams>},
                      takes_streams,
                      "streams",
-                     count_of<&Request::streams>,
+                     add_count<&Request::streams>,
                      [](const Request& r) { return fmt::format("{} streams", *r.streams); }},
       ThresholdField{
           {{.name = "horovod",
@@ -223,7 +218,11 @@ std::span<const ThresholdField> threshold_fields() {
            has<&Request::horovod>},
           [](const Strategy& s) { return s.other && s.other->system == models::System::horovod; },
           "horovod_negotiation",
-          [](const Request& r) -> Json { return name(r.horovod->negotiation); },
+          [](Document<Request>& document, std::string key) {
+            document.add_if_any(std::move(key), [](const Request& r) {
+              return r.horovod ? std::optional(r.horovod->negotiation) : std::nullopt;
+            });
+          },
           [](const Request& r) {
             return fmt::format("Horovod's cycle {}", to_text(r.horovod->cycle));
           }},
@@ -237,7 +236,7 @@ std::span<const ThresholdField> threshold_fields() {
                       has<&Request::cycle>},
                      has_cycle,
                      "cycle_s",
-                     [](const Request& r) -> Json { return r.cycle->value(); },
+                     add_value<&Request::cycle>,
                      [](const Request& r) { return "cycle " + to_text(*r.cycle); }},
       ThresholdField{
           {{.name = "partition",
@@ -251,7 +250,7 @@ std::span<const ThresholdField> threshold_fields() {
            has<&Request::partition>},
           [](const Strategy& s) { return s.other && s.other->partition > Bytes{0}; },
           "partition_bytes",
-          bytes_of<&Request::partition>,
+          add_value<&Request::partition>,
           [](const Request& r) { return "partition " + to_text(*r.partition); }},
       ThresholdField{
           {{.name = "credit",
@@ -264,7 +263,7 @@ std::span<const ThresholdField> threshold_fields() {
            has<&Request::credit>},
           [](const Strategy& s) { return s.other && s.other->dispatch.credit.has_value(); },
           "credit_bytes",
-          bytes_of<&Request::credit>,
+          add_value<&Request::credit>,
           [](const Request& r) { return "credit " + to_text(*r.credit); }},
       ThresholdField{
           {{.name = "server-machines",
@@ -278,7 +277,7 @@ std::span<const ThresholdField> threshold_fields() {
            has<&Request::server_machines>},
           is_served,
           "server_machines",
-          count_of<&Request::server_machines>,
+          add_count<&Request::server_machines>,
           [](const Request& r) {
             return fmt::format("{} machines of servers", *r.server_machines);
           }},
@@ -295,7 +294,7 @@ std::span<const ThresholdField> threshold_fields() {
            has<&Request::transport>},
           is_served,
           "server_transport",
-          name_of<&Request::transport>,
+          add_value<&Request::transport>,
           [](const Request& r) { return fmt::format("servers over {}", name(*r.transport)); }},
       ThresholdField{
           {{.name = "factors-every",
@@ -309,7 +308,7 @@ std::span<const ThresholdField> threshold_fields() {
            has<&Request::factors_every>},
           [](const Strategy& s) { return s.preconditions(); },
           "factors_every",
-          count_of<&Request::factors_every>,
+          add_count<&Request::factors_every>,
           [](const Request& r) { return fmt::format("factors every {}", *r.factors_every); }},
       ThresholdField{
           {{.name = "host-copies",
@@ -321,7 +320,14 @@ std::span<const ThresholdField> threshold_fields() {
            has<&Request::through_host>},
           takes_host_copies,
           "host_copies",
-          [](const Request&) -> Json { return true; },
+          [](Document<Request>& document, std::string key) {
+            document.add_if_any(
+                std::move(key),
+                [](const Request& r) {
+                  return r.through_host ? std::optional(true) : std::nullopt;
+                },
+                always(true));
+          },
           [](const Request&) { return std::string("host copies"); }},
   };
   return fields;

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "models/base/document.h"
 #include "models/base/field.h"
-#include "models/base/json.h"
 #include "models/plan/strategy.h"
 #include "simulator/planner/planning_job.h"
 
@@ -25,10 +25,10 @@ inline constexpr int most_streams = 1024;
 struct ThresholdField : Field<ThresholdRequest> {
   // Whether a strategy's plan depends on the field at all. All others leave it aside.
   bool (*is_taken)(const models::Strategy& strategy);
-  // The key and the value in a document's given_thresholds, and words for people; of a field that is
-  // given.
+  // The member of a document's given_thresholds, which has it where the field is given.
   std::string_view key;
-  Json (*value)(const ThresholdRequest& request);
+  void (*add_to)(Document<ThresholdRequest>& document, std::string key);
+  // Words for people, of a field that is given.
   std::string (*words)(const ThresholdRequest& request);
 };
 
