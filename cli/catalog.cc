@@ -87,15 +87,21 @@ std::vector<CatalogList> catalog() {
           {"EXPERIMENTS", entries(experiments::experiments(), summed_up)}};
 }
 
-std::string to_json(std::span<const CatalogList> lists) {
-  Json json = {{"schema", "paceline.catalog/1"}};
-  for (const CatalogList& list : lists) {
-    const std::string key = key_of(list);
-    json[key] = Json::array();
-    for (const CatalogEntry& entry : list.entries)
-      json[key].push_back({{"name", entry.name}, {"description", entry.description}});
-  }
-  return json.indented();
+const Document<std::vector<CatalogList>>& catalog_document() {
+  using Lists = std::vector<CatalogList>;
+  static const auto entry = Document<CatalogEntry>()
+                                .add("name", &CatalogEntry::name)
+                                .add("description", &CatalogEntry::description, any_text());
+  static const auto document = [] {
+    Document<Lists> all("paceline.catalog/1",
+                        "paceline show catalog --json: all names that commands take.");
+    const Lists lists = catalog();
+    for (std::size_t i = 0; i < lists.size(); ++i)
+      all.add(
+          key_of(lists[i]), [i](const Lists& of) { return of[i].entries; }, entry);
+    return all;
+  }();
+  return document;
 }
 
 std::string to_csv(std::span<const CatalogList> lists) {
@@ -106,7 +112,7 @@ std::string to_csv(std::span<const CatalogList> lists) {
           {{"list", key_of(list)}, {"name", entry.name}, {"description", entry.description}});
   }
   const Json document = {{"entries", std::move(entries)}};
-  return csv_records(document.indented(), {"entries"});
+  return csv_records(document, {"entries"});
 }
 
 }  // namespace paceline::cli

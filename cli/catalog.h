@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "models/base/document.h"
+
 namespace paceline::cli {
 
 struct CatalogEntry {
@@ -20,8 +22,8 @@ struct CatalogList {
 // Networks, clusters, devices, links, prices, schedules, strategies, shipped profiles, experiments.
 [[nodiscard]] std::vector<CatalogList> catalog();
 
-// The whole document (schema paceline.catalog/1, docs/formats.md).
-[[nodiscard]] std::string to_json(std::span<const CatalogList> lists);
+// Of catalog().
+[[nodiscard]] const Document<std::vector<CatalogList>>& catalog_document();
 // A record for each entry: list, name, description.
 [[nodiscard]] std::string to_csv(std::span<const CatalogList> lists);
 

@@ -130,16 +130,15 @@ void run(const Options& options) {
   progress.end();
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
   const experiments::AgreementTotals totals = experiments::totals(cells, Seconds{wall.count()});
-  const auto document = [&] { return experiments::to_json(request, cells, totals); };
-  print_answer(options.format, {.json = document,
-                                .csv = [&] { return csv_records(document(), {"cells"}); },
-                                .markdown = [&] { return table_of(cells).markdown(); },
-                                .text =
-                                    [&] {
-                                      return for_people(options.wide, [&](int width) {
-                                        return to_text(request, cells, totals, width);
-                                      });
-                                    }});
+  print_answer(options.format,
+               {.document =
+                    [&] {
+                      return experiments::agreement_document().json({request, cells, totals});
+                    },
+                .records = {{"cells"}},
+                .markdown = [&] { return table_of(cells).markdown(); },
+                .text = [&](int width) { return to_text(request, cells, totals, width); },
+                .wide = options.wide});
   if (totals.apart > 0)
     throw RunError("hold the engines to SimGrid",
                    fmt::format("{} of {} cells are apart", totals.apart, cells.size()));

@@ -230,13 +230,12 @@ void write_report_of(const models::Profile& profile, const std::vector<FittedPat
                      const std::vector<std::string>& complaints, const Options& options,
                      const Words& words) {
   if (options.html.empty()) return;
-  std::vector<Json> curves;
+  calibration::Fits fits{profile.name, profile.origin, {}, complaints};
   for (const FittedPattern& pattern : patterns)
-    curves.push_back(fit_json(pattern.times.samples, pattern.fit, pattern.title, pattern.origin));
-  write_report(options.html, words, fmt::format("profile {}", profile.name),
-               {{"result", calibration::fits_json(profile.name, profile.origin, std::move(curves),
-                                                  complaints)},
-                {"profile", to_json(profile)}});
+    fits.curves.push_back({pattern.times.samples, pattern.fit, pattern.title, pattern.origin});
+  write_report(
+      options.html, words, fmt::format("profile {}", profile.name),
+      {{"result", calibration::fits_document().text(fits)}, {"profile", to_json(profile)}});
 }
 
 // Runs one rank of the job. Rank 0 writes and prints the profile.

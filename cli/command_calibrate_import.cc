@@ -200,14 +200,12 @@ void write_plots(const std::string& path, const calibration::ImportedProfile& re
 void write_report_of(const calibration::ImportedProfile& result,
                      const calibration::Imported& imported, const std::string& profile,
                      const std::string& file, const Options& options, const Words& words) {
-  std::vector<Json> curves;
+  const std::string origin = file + ", " + imported.tool;
+  calibration::Fits fits{result.profile.name, origin, {}, imported.remarks};
   for (const calibration::FittedCurve& fitted : result.curves)
-    curves.push_back(
-        fit_json(fitted.curve.samples, fitted.fit, fitted.curve.what, file + ", " + imported.tool));
+    fits.curves.push_back({fitted.curve.samples, fitted.fit, fitted.curve.what, origin});
   write_report(options.html, words, fmt::format("{}, {}", file, imported.tool),
-               {{"result", calibration::fits_json(result.profile.name, file + ", " + imported.tool,
-                                                  std::move(curves), imported.remarks)},
-                {"profile", profile}});
+               {{"result", calibration::fits_document().text(fits)}, {"profile", profile}});
 }
 
 calibration::MachineContext machine_context_of(const Options& options,

@@ -56,12 +56,12 @@ void run_what_if(const Options& options) {
   Progress progress("reading the timeline");
   const calibration::WhatIfAnswers answers = job::answer(options.files.run, what_if);
   progress.end();
-  print_answer(
-      options.format,
-      {.json = [&] { return to_json(answers); },
-       .csv = [&] { return csv_records(to_json(answers), {"answers"}); },
-       .markdown = [&] { return answers_table(answers).markdown(); },
-       .text = [&] { return for_people(options.wide, [&](int) { return to_text(answers); }); }});
+  print_answer(options.format,
+               {.document = [&] { return calibration::what_if_document().json(answers); },
+                .records = {{"answers"}},
+                .markdown = [&] { return answers_table(answers).markdown(); },
+                .text = [&](int) { return to_text(answers); },
+                .wide = options.wide});
 }
 
 // Refuses what only --what-if takes.
@@ -93,7 +93,8 @@ void write_timelines(const models::TracedTimeline& measured,
     write_report(options.html, words,
                  fmt::format("{} on {} ranks, measured and predicted", comparison.job.network,
                              comparison.job.ranks),
-                 {{"result", to_json(comparison, options.files)}, {"timeline", both}});
+                 {{"result", calibration::comparison_document().text({comparison, options.files})},
+                  {"timeline", both}});
 }
 
 // Refuses an interval that the prediction does not say.
@@ -145,17 +146,16 @@ void run(const Options& options, const Words& words) {
   check_limit(limit, predicted, options.files.prediction);
   progress.end();
   write_timelines(measured, predicted, comparison, options, words);
-  const auto document = [&] { return to_json(comparison, options.files); };
-  print_answer(options.format,
-               {.json = document,
-                .csv = [&] { return csv_records(document(), {"parts"}); },
-                .markdown = [&] { return to_markdown(tables(comparison, options.layers)); },
-                .text =
-                    [&] {
-                      return for_people(options.wide, [&](int width) {
-                        return to_text(comparison, options.files, options.layers, width);
-                      });
-                    }});
+  print_answer(
+      options.format,
+      {.document =
+           [&] {
+             return calibration::comparison_document().json({comparison, options.files});
+           },
+       .records = {{"parts"}},
+       .markdown = [&] { return to_markdown(tables(comparison, options.layers)); },
+       .text = [&](int width) { return to_text(comparison, options.files, options.layers, width); },
+       .wide = options.wide});
   if (!limit) return;
   flush_output();
   judge(comparison, *limit);

@@ -32,19 +32,11 @@ void run(const Options& options) {
         progress.show(fmt::format("{}, {}", phase, strategy.name), share);
       }});
   warn(table.warnings);
-  print_answer(options.format,
-               {.json = [&] { return job::cost_document().text(table); },
-                .csv =
-                    [&] {
-                      return csv_records(job::cost_document().text(table), {"strategies"},
-                                         {"model", "cluster", "ranks"});
-                    },
-                .markdown = [&] { return to_markdown(table, top); },
-                .text =
-                    [&] {
-                      return for_people(options.wide,
-                                        [&](int width) { return to_text(table, width, top); });
-                    }});
+  print_answer(options.format, {.document = [&] { return job::cost_document().json(table); },
+                                .records = {{"strategies"}, {"model", "cluster", "ranks"}},
+                                .markdown = [&] { return to_markdown(table, top); },
+                                .text = [&](int width) { return to_text(table, width, top); },
+                                .wide = options.wide});
 }
 
 }  // namespace

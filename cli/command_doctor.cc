@@ -83,15 +83,12 @@ void run(const Options& options) {
   Progress progress("asking libraries and drivers");
   const doctor::Findings findings = doctor::look_around(limit);
   progress.end();
-  print_answer(options.format, {.json = [&] { return to_json(findings); },
-                                .csv = [&] { return csv_records(to_json(findings), {"parts"}); },
-                                .markdown = [&] { return table_of(findings).markdown(); },
-                                .text =
-                                    [&] {
-                                      return for_people(
-                                          options.wide || !output_is_terminal(),
-                                          [&](int width) { return text_of(findings, width); });
-                                    }});
+  print_answer(options.format,
+               {.document = [&] { return doctor::doctor_document().json(findings); },
+                .records = {{"parts"}},
+                .markdown = [&] { return table_of(findings).markdown(); },
+                .text = [&](int width) { return text_of(findings, width); },
+                .wide = options.wide || !output_is_terminal()});
 }
 
 }  // namespace

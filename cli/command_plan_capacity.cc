@@ -57,15 +57,11 @@ void run(const Options& options) {
     job::write_output_file(options.plot, to_svg(capacity));
   }
   warn(capacity.warnings);
-  print_answer(options.format, {.json = [&] { return job::capacity_document().text(capacity); },
+  print_answer(options.format, {.document = [&] { return job::capacity_document().json(capacity); },
                                 .csv = [&] { return to_csv(capacity); },
                                 .markdown = [&] { return to_markdown(capacity, top); },
-                                .text =
-                                    [&] {
-                                      return for_people(options.wide, [&](int width) {
-                                        return to_text(capacity, width, top);
-                                      });
-                                    }});
+                                .text = [&](int width) { return to_text(capacity, width, top); },
+                                .wide = options.wide});
   if (!capacity.demand.asks_anything() || capacity.answer) return;
   flush_output();
   throw RunError(fmt::format("find the {}", asked_text(capacity)),

@@ -91,38 +91,34 @@ void run(const Options& options, const Words& words) {
     job::write_plan(options.plan_out, job::plan_document(row.plan, job, job.networks.front().work));
     notice("plan of {} written to {}\n", row.name, options.plan_out);
   }
-  const auto document = [&] {
-    return tables.size() == 1 ? job::prediction_document().text(tables.front())
-                              : job::predictions_document().text(tables);
-  };
+  const bool is_one = tables.size() == 1;
   const auto of_each = [&](const char* between, const auto& text_of) {
     std::string text;
     for (const job::PredictionTable& table : tables)
       text += (text.empty() ? "" : between) + text_of(table);
     return text;
   };
-  print_answer(
-      options.format,
-      {.json = document,
-       .csv =
-           [&] {
-             std::vector<std::string_view> path = {"strategies"};
-             if (tables.size() > 1) path.insert(path.begin(), "predictions");
-             return csv_records(document(), path,
-                                {"model", "cluster", "ranks", "batch_per_rank", "precision"});
-           },
-       .markdown =
-           [&] {
-             return of_each("\n", [&](const auto& table) { return to_markdown(table, top); });
-           },
-       .text =
-           [&] {
-             return for_people(options.wide, [&](int columns) {
-               return of_each("\n\n", [&](const auto& table) {
-                 return to_text(table, columns, top, options.provenance);
-               });
-             });
-           }});
+  print_answer(options.format,
+               {.document =
+                    [&] {
+                      return is_one ? job::prediction_document().json(tables.front())
+                                    : job::predictions_document().json(tables);
+                    },
+                .records = {is_one ? std::vector<std::string_view>{"strategies"}
+                                   : std::vector<std::string_view>{"predictions", "strategies"},
+                            {"model", "cluster", "ranks", "batch_per_rank", "precision"}},
+                .markdown =
+                    [&] {
+                      return of_each("\n",
+                                     [&](const auto& table) { return to_markdown(table, top); });
+                    },
+                .text =
+                    [&](int columns) {
+                      return of_each("\n\n", [&](const auto& table) {
+                        return to_text(table, columns, top, options.provenance);
+                      });
+                    },
+                .wide = options.wide});
 }
 
 }  // namespace

@@ -105,20 +105,16 @@ std::string to_text(const job::Job& job, const job::PredictionTable& table,
 void report(const job::Job& job, const job::PredictionTable& table,
             const std::vector<job::ReplayRun>& results, std::string_view transport,
             const Options& options) {
-  const auto document = [&] { return job::replay_document().text({table, results, transport}); };
-  print_answer(options.format,
-               {.json = document,
-                .csv =
-                    [&] {
-                      return csv_records(document(), {"strategies"}, {"model", "cluster", "ranks"});
-                    },
-                .markdown = [&] { return table_of(table, results).markdown(); },
-                .text =
-                    [&] {
-                      return for_people(options.wide, [&](int width) {
-                        return to_text(job, table, results, transport, options, width);
-                      });
-                    }});
+  print_answer(
+      options.format,
+      {.document =
+           [&] {
+             return job::replay_document().json({table, results, transport});
+           },
+       .records = {{"strategies"}, {"model", "cluster", "ranks"}},
+       .markdown = [&] { return table_of(table, results).markdown(); },
+       .text = [&](int width) { return to_text(job, table, results, transport, options, width); },
+       .wide = options.wide});
 }
 
 // Rank 0 writes its own timeline, with the times of all ranks, which all bring to it.

@@ -121,23 +121,20 @@ void print_results(const experiments::LeftOneOut& results, const Options& option
   if (options.commands) {
     print("{}", commands_text(results.sources));
   } else if (options.name == all_name) {
-    const auto document = [&] { return experiments::to_json(results.sources); };
-    print_answer(options.format,
-                 {.json = document,
-                  .csv =
-                      [&] {
-                        return csv_records(document(), {"sources", "rows"}, {"name"});
-                      },
-                  .markdown = [&] { return summary_table(results.sources).markdown(); },
-                  .text = [&] { return all_text(results, options); }});
+    print_answer(
+        options.format,
+        {.document = [&] { return experiments::reproductions_document().json(results.sources); },
+         .records = {{"sources", "rows"}, {"name"}},
+         .markdown = [&] { return summary_table(results.sources).markdown(); },
+         .text = [&](int) { return all_text(results, options); }});
   } else {
     const experiments::Reproduction& only = results.sources.front();
-    const auto document = [&] { return experiments::to_json(only); };
-    print_answer(options.format,
-                 {.json = document,
-                  .csv = [&] { return csv_records(document(), {"rows"}, {"name"}); },
-                  .markdown = [&] { return rows_table(only).markdown(); },
-                  .text = [&] { return wrapped(to_text(only, table_width()), table_width()); }});
+    print_answer(
+        options.format,
+        {.document = [&] { return experiments::reproduction_document().json(only); },
+         .records = {{"rows"}, {"name"}},
+         .markdown = [&] { return rows_table(only).markdown(); },
+         .text = [&](int) { return wrapped(to_text(only, table_width()), table_width()); }});
   }
 }
 
@@ -156,17 +153,24 @@ void print_mechanisms(const Options& options) {
   const std::vector<experiments::Without> without = experiments::reproduce_without_each(
       predict, [&](const std::string& name, double share) { progress.show(name, share); });
   progress.end();
-  print_answer(
-      options.format,
-      {.json = [&] { return experiments::to_json(with, without); },
-       .csv = [&] { return experiments::to_csv(with, without); },
-       .markdown =
-           [&] {
-             return to_markdown(std::vector{mechanisms_table(with, without),
-                                            mechanisms_of_sources(with, without)});
-           },
-       .text =
-           [&] { return wrapped(mechanisms_text(with, without, table_width()), table_width()); }});
+  print_answer(options.format,
+               {.document =
+                    [&] {
+                      return experiments::mechanisms_document().json({with, without});
+                    },
+                .csv =
+                    [&] {
+                      return experiments::to_csv({with, without});
+                    },
+                .markdown =
+                    [&] {
+                      return to_markdown(std::vector{mechanisms_table(with, without),
+                                                     mechanisms_of_sources(with, without)});
+                    },
+                .text =
+                    [&](int) {
+                      return wrapped(mechanisms_text(with, without, table_width()), table_width());
+                    }});
 }
 
 void run(const Options& options, const Words& words) {
@@ -202,9 +206,9 @@ void run(const Options& options, const Words& words) {
   if (!options.html.empty()) {
     const experiments::Reproduction& first = results.sources.front();
     const bool is_all = options.name == all_name;
-    write_report(
-        options.html, words, is_all ? "All published results" : first.title,
-        {{"result", is_all ? experiments::to_json(results.sources) : experiments::to_json(first)}});
+    write_report(options.html, words, is_all ? "All published results" : first.title,
+                 {{"result", is_all ? experiments::reproductions_document().text(results.sources)
+                                    : experiments::reproduction_document().text(first)}});
   }
   print_results(results, options);
 }

@@ -67,25 +67,18 @@ void run(const Options& options, const Words& words) {
   warn(all_warnings(tables));
   if (!options.html.empty())
     write_report_of(tables, job::scaling_document().text({tables, measured}), options.html, words);
-  print_answer(options.format,
-               {.json =
-                    [&] {
-                      return job::scaling_document().text({tables, measured});
-                    },
-                .csv =
-                    [&] {
-                      return csv_records(
-                          job::scaling_document().text({tables, measured}),
-                          {"points", "strategies"},
-                          {"model", "cluster", "ranks", "batch_per_rank", "precision"});
-                    },
-                .markdown = [&] { return points_markdown(job, tables, top); },
-                .text =
-                    [&] {
-                      return for_people(options.wide, [&](int columns) {
-                        return curve_text(job, tables, columns, top, options.provenance);
-                      });
-                    }});
+  print_answer(
+      options.format,
+      {.document =
+           [&] {
+             return job::scaling_document().json({tables, measured});
+           },
+       .records = {{"points", "strategies"},
+                   {"model", "cluster", "ranks", "batch_per_rank", "precision"}},
+       .markdown = [&] { return points_markdown(job, tables, top); },
+       .text =
+           [&](int columns) { return curve_text(job, tables, columns, top, options.provenance); },
+       .wide = options.wide});
 }
 
 }  // namespace

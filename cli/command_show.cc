@@ -97,14 +97,11 @@ std::string network_text(const models::NetworkWork& network, int width) {
 void show_network(const std::string& name_or_file, std::optional<std::int64_t> sequence, bool wide,
                   const OutputFormat& format) {
   const models::NetworkWork network = job::load_network(name_or_file, sequence).work;
-  print_answer(format, {.json = [&] { return to_json(network); },
-                        .csv = [&] { return csv_records(to_json(network), {"layers"}); },
+  print_answer(format, {.document = [&] { return models::network_document().json(network); },
+                        .records = {{"layers"}},
                         .markdown = [&] { return layers_table(network).markdown(); },
-                        .text =
-                            [&] {
-                              return for_people(
-                                  wide, [&](int width) { return network_text(network, width); });
-                            }});
+                        .text = [&](int width) { return network_text(network, width); },
+                        .wide = wide});
 }
 
 std::string figure_text(const char* what, BytesPerSecond value) {
@@ -158,15 +155,16 @@ Table links_table(const models::Platform& platform) {
 
 void show_platform(const std::string& file, const OutputFormat& format) {
   const models::Platform platform = models::parse_simgrid_xml(job::read_input_file(file), file);
-  print_answer(format, {.json = [&] { return to_json(platform); },
-                        .csv = [&] { return csv_records(to_json(platform), {"links"}); },
+  print_answer(format, {.document = [&] { return models::platform_document().json(platform); },
+                        .records = {{"links"}},
                         .markdown = [&] { return links_table(platform).markdown(); },
                         .text =
-                            [&] {
+                            [&](int) {
                               return fmt::format("{}: a platform of {}\n\n{}", platform.name,
                                                  platform_text(platform),
                                                  links_table(platform).text());
-                            }});
+                            },
+                        .wide = true});
 }
 
 // Describes the links: "inside a node nvlink2; 8 x infiniband-ndr per node (affinity), flat
@@ -201,14 +199,11 @@ std::string cluster_text(const models::Cluster& cluster, int width) {
 void show_cluster(const std::string& name_or_file, bool wide, const OutputFormat& format) {
   if (name_or_file.ends_with(".xml")) return show_platform(name_or_file, format);
   const models::Cluster cluster = job::load_cluster(name_or_file);
-  print_answer(format, {.json = [&] { return to_json(cluster); },
-                        .csv = [&] { return csv_records(to_json(cluster), {"figures"}, {"name"}); },
+  print_answer(format, {.document = [&] { return models::cluster_document().json(cluster); },
+                        .records = {{"figures"}, {"name"}},
                         .markdown = [&] { return figures_table(cluster).markdown(); },
-                        .text =
-                            [&] {
-                              return for_people(
-                                  wide, [&](int width) { return cluster_text(cluster, width); });
-                            }});
+                        .text = [&](int width) { return cluster_text(cluster, width); },
+                        .wide = wide});
 }
 
 void show_profile(const std::string& name_or_file) {
@@ -236,14 +231,14 @@ void show_catalog(const OutputFormat& format) {
   };
   print_answer(
       format,
-      {.json = [&] { return to_json(lists); },
+      {.document = [&] { return catalog_document().json(lists); },
        .csv = [&] { return to_csv(lists); },
        .markdown =
            [&] { return of_each([](const auto& list) { return table_of(list, "").markdown(); }); },
        .text =
-           [&] {
+           [&](int width) {
              return of_each(
-                 [](const auto& list) { return table_of(list, "  ").fitted(table_width()).text; });
+                 [width](const auto& list) { return table_of(list, "  ").fitted(width).text; });
            }});
 }
 
@@ -316,6 +311,7 @@ void add_show(Command& app) {
   add_show_plan(show);
   add_show_dag(show);
   add_show_recipes(show);
+  add_show_schema(show);
   add_show_schedules(show);
   add_show_nccl(show);
   Command& schedule = show.add_command("schedule", "The steps of a collective, drawn");

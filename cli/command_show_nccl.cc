@@ -103,20 +103,14 @@ void show(const Options& options) {
                           }),
       cluster, ranks,
       job::parsing_option("--cpu", [&] { return simulator::cpu_vendor_from_name(options.cpu); }));
-  const auto document = [&] { return to_json(model, cluster, sizes); };
-  print_answer(
-      options.format,
-      {.json = document,
-       .csv =
-           [&] {
-             return csv_records(document(), {"sizes", "times"}, {"cluster", "ranks", "bytes"});
-           },
-       .markdown = [&] { return table_of(model, sizes).markdown(); },
-       .text =
-           [&] {
-             return for_people(false,
-                               [&](int width) { return to_text(model, cluster, sizes, width); });
-           }});
+  print_answer(options.format,
+               {.document =
+                    [&] {
+                      return simulator::nccl_document().json({model, cluster, sizes});
+                    },
+                .records = {{"sizes", "times"}, {"cluster", "ranks", "bytes"}},
+                .markdown = [&] { return table_of(model, sizes).markdown(); },
+                .text = [&](int width) { return to_text(model, cluster, sizes, width); }});
 }
 
 }  // namespace

@@ -170,24 +170,16 @@ void show(const Options& options) {
     if (options.why) plans.back().others = other_choices(predictor, run.plan);
   }
   if (!options.plot.empty()) write_picture(options, job, network.work, plans.front());
-  const auto document = [&] {
-    return job::plan_travel_document().text({job, network, ranks, plans});
-  };
   print_answer(options.format,
-               {.json = document,
-                .csv =
+               {.document =
                     [&] {
-                      return csv_records(
-                          document(), {"plans", "buckets"},
-                          {"model", "cluster", "ranks", "strategy", "wire_type", "iteration_s"});
+                      return job::plan_travel_document().json({job, network, ranks, plans});
                     },
+                .records = {{"plans", "buckets"},
+                            {"model", "cluster", "ranks", "strategy", "wire_type", "iteration_s"}},
                 .markdown = [&] { return to_markdown(tables_of(network.work, plans)); },
-                .text =
-                    [&] {
-                      return for_people(options.wide, [&](int width) {
-                        return to_text(job, network.work, plans, width);
-                      });
-                    }});
+                .text = [&](int width) { return to_text(job, network.work, plans, width); },
+                .wide = options.wide});
 }
 
 }  // namespace

@@ -49,16 +49,15 @@ void run(const Options& options) {
   for (const runtime::ShippedRecipe& shipped : runtime::shipped_recipes())
     recipes.push_back(runtime::shipped_recipe(shipped.name));
   print_answer(options.format,
-               {.json = [&] { return runtime::to_json(recipes); },
-                .csv = [&] { return csv_records(runtime::to_json(recipes), {"recipes"}); },
+               {.document = [&] { return runtime::recipes_document().json(recipes); },
+                .records = {{"recipes"}},
                 .markdown = [&] { return table_of(recipes).markdown(); },
                 .text =
-                    [&] {
-                      return for_people(options.wide, [&](int width) {
-                        const Table::Fitted fitted = table_of(recipes).fitted(width);
-                        return fitted.text + fitted.not_shown();
-                      });
-                    }});
+                    [&](int width) {
+                      const Table::Fitted fitted = table_of(recipes).fitted(width);
+                      return fitted.text + fitted.not_shown();
+                    },
+                .wide = options.wide});
 }
 
 }  // namespace

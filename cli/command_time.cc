@@ -79,15 +79,11 @@ void run(const Options& options, const Words& words) {
                  fmt::format("all-reduces on {}, {} ranks", table.cluster.name, table.ranks),
                  {{"result", job::time_document().text(table)}});
   print_answer(options.format,
-               {.json = [&] { return job::time_document().text(table); },
+               {.document = [&] { return job::time_document().json(table); },
                 .csv = [&] { return to_csv(table); },
                 .markdown = [&] { return table_of(table, options.time, top).markdown(); },
-                .text =
-                    [&] {
-                      return for_people(options.wide, [&](int width) {
-                        return to_text(table, options.time, width, top);
-                      });
-                    }});
+                .text = [&](int width) { return to_text(table, options.time, width, top); },
+                .wide = options.wide});
   if (!limit) return;
   flush_output();
   judge(table, *limit);

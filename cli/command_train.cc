@@ -209,7 +209,7 @@ void print_title(const TrainingJob& job, std::string_view transport) {
 void print_outcome(const job::TrainingOptions& options, const TrainingJob& job,
                    const runtime::TrainingOutcome& outcome, std::string_view transport) {
   if (options.json) {
-    print("{}\n", to_json(facts(options, job, transport), outcome));
+    print("{}\n", runtime::training_document().text({facts(options, job, transport), outcome}));
     return;
   }
   if (outcome.iterations == 0) {

@@ -98,30 +98,25 @@ void run(const Options& options, const Words& words) {
     notice("plan written to {}: --plan of predict, train and replay takes it\n", options.plan_out);
   }
   const auto document = [&] {
-    return job::tuning_document().text({tuning, robust ? &*robust : nullptr});
+    return job::tuning_document().json({tuning, robust ? &*robust : nullptr});
   };
   if (!options.html.empty()) {
     const models::Plan& plan = tuning.tuned.plan;
     write_report(options.html, words,
                  fmt::format("{} on {}, {} ranks, tuned", tuning.table.network.work.name,
                              job.cluster.name, ranks),
-                 {{"result", document()},
+                 {{"result", document().indented()},
                   {"timeline", job::plan_timeline(tuning.table, plan, plan.strategy)}});
   }
-  print_answer(options.format,
-               {.json = document,
-                .csv =
-                    [&] {
-                      return csv_records(document(), {"buckets"}, {"model", "cluster", "ranks"});
-                    },
-                .markdown = [&] { return to_markdown(tuning, options.why, top); },
-                .text =
-                    [&] {
-                      return for_people(options.wide, [&](int width) {
-                        return to_text(tuning, robust ? &*robust : nullptr, options.why, width,
-                                       top);
-                      });
-                    }});
+  print_answer(options.format, {.document = document,
+                                .records = {{"buckets"}, {"model", "cluster", "ranks"}},
+                                .markdown = [&] { return to_markdown(tuning, options.why, top); },
+                                .text =
+                                    [&](int width) {
+                                      return to_text(tuning, robust ? &*robust : nullptr,
+                                                     options.why, width, top);
+                                    },
+                                .wide = options.wide});
   if (stop_asked() != runtime::StopReason::none) throw StoppedBySignal(stop_asked());
 }
 

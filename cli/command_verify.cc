@@ -31,7 +31,7 @@ void run(const Options& options) {
   });
   progress.end();
   if (options.json) {
-    print("{}\n", to_json(proof));
+    print("{}\n", models::proof_document().text(proof));
     return;
   }
   const std::string promise(name(proof.collective));

@@ -5,6 +5,7 @@
 
 #include "cli/output.h"
 #include "models/base/error.h"
+#include "models/base/json_records.h"
 
 namespace paceline::cli {
 namespace {
@@ -18,8 +19,7 @@ struct Form {
   const char* written_help;
   bool OutputFormat::*is_printed;
   std::string OutputFormat::*path;
-  std::function<std::string()> Answer::*made;
-  const char* end;  // what follows the text that is made
+  std::string (*made)(const Answer& answer);
   job::FileKind kind;
 };
 
@@ -31,8 +31,7 @@ constexpr std::array<Form, 3> forms = {
          .written_help = "Also write what --json prints to a file",
          .is_printed = &OutputFormat::json,
          .path = &OutputFormat::json_out,
-         .made = &Answer::json,
-         .end = "\n",
+         .made = [](const Answer& answer) { return answer.document().indented() + "\n"; },
          .kind = job::FileKind::document},
     Form{.printed = "--csv",
          .written = "--csv-out",
@@ -41,8 +40,12 @@ constexpr std::array<Form, 3> forms = {
          .written_help = "Also write what --csv prints to a file",
          .is_printed = &OutputFormat::csv,
          .path = &OutputFormat::csv_out,
-         .made = &Answer::csv,
-         .end = "",
+         .made =
+             [](const Answer& answer) {
+               return answer.csv ? answer.csv()
+                                 : csv_records(answer.document(), answer.records.path,
+                                               answer.records.keys);
+             },
          .kind = job::FileKind::csv},
     Form{.printed = "--markdown",
          .written = "--markdown-out",
@@ -51,14 +54,9 @@ constexpr std::array<Form, 3> forms = {
          .written_help = "Also write what --markdown prints to a file",
          .is_printed = &OutputFormat::markdown,
          .path = &OutputFormat::markdown_out,
-         .made = &Answer::markdown,
-         .end = "",
+         .made = [](const Answer& answer) { return answer.markdown(); },
          .kind = job::FileKind::markdown},
 };
-
-std::string in_form(const Form& form, const Answer& answer) {
-  return (answer.*form.made)() + form.end;
-}
 
 }  // namespace
 
@@ -107,16 +105,16 @@ void print_answer(const OutputFormat& format, const Answer& answer) {
   for (const Form& form : forms) {
     const std::string& path = format.*form.path;
     if (path.empty()) continue;
-    const std::string text = printable(in_form(form, answer));
+    const std::string text = printable(form.made(answer));
     if (form.kind != job::FileKind::document)
       job::check_replaced_table(form.written, path, text, job::replaces(format.force));
     job::write_output_file(path, text);
     notice("{} written to {}\n", form.name, path);
   }
   for (const Form& form : forms) {
-    if (format.*form.is_printed) return print_text(in_form(form, answer));
+    if (format.*form.is_printed) return print_text(form.made(answer));
   }
-  print_text(answer.text());
+  print_text(for_people(answer.wide, answer.text));
 }
 
 std::string for_people(bool wide, const std::function<std::string(int width)>& text_of) {

@@ -15,6 +15,7 @@
 #include "cli/job/files.h"
 #include "cli/output.h"
 #include "cli/table.h"
+#include "models/base/json.h"
 
 namespace paceline::cli {
 
@@ -47,12 +48,20 @@ void check_output_format(const OutputFormat& format, std::vector<job::GivenPath>
 // place.
 void refuse_output_format(const OutputFormat& format, std::string_view why);
 
-// An answer in each of the forms. Only those that are asked for are made.
+// Which elements of a document are the records of its comma-separated values (csv_records()).
+struct CsvRecords {
+  std::vector<std::string_view> path = {};
+  std::vector<std::string_view> keys = {};
+};
+
+// An answer, of which only those forms are made that are asked for.
 struct Answer {
-  std::function<std::string()> json;      // one document, without a line feed at its end
-  std::function<std::string()> csv;       // as csv_records() makes it from that document
-  std::function<std::string()> markdown;  // the tables alone
-  std::function<std::string()> text;      // for people
+  std::function<Json()> document;
+  CsvRecords records = {};                     // of the document
+  std::function<std::string()> csv = {};       // in place of these
+  std::function<std::string()> markdown;       // the tables alone
+  std::function<std::string(int width)> text;  // for people, by for_people()
+  bool wide = false;
 };
 // Writes the files that were asked for, each as a whole, and then prints the answer in the form that
 // was asked for. Throws RunError, and InputError where another table would be replaced.

@@ -138,13 +138,13 @@ void reproduce_convergence(const ConvergenceOptions& options, const OutputFormat
     }
   }
   print_answer(format,
-               {.json = [&] { return experiments::to_json(runs); },
-                .csv = [&] { return csv_records(experiments::to_json(runs), {"runs"}); },
+               {.document = [&] { return experiments::convergence_document().json(runs); },
+                .records = {{"runs"}},
                 .markdown =
                     [&] {
                       return to_markdown(std::vector{arms_table(runs, arms), claims_table(runs)});
                     },
-                .text = [&] { return to_text(runs, arms); }});
+                .text = [&](int) { return to_text(runs, arms); }});
 }
 
 }  // namespace paceline::cli

@@ -1,134 +1,185 @@
-// Tests: tests/cli/command_test.py, tests/cli/reproduce_test.py.
+// Tests: tests/cli/command_test.py, tests/cli/reproduce_test.py, tests/cli/schemas_test.py.
 #include "experiments/reproduction_json.h"
 
+#include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "experiments/published/summary.h"
-#include "models/base/json.h"
 #include "models/base/json_records.h"
 
 namespace paceline::experiments {
 namespace {
 
-Json row_json(const Row& row) {
-  Json json = {{"id", row.id},
-               {"source", row.source},
-               {"what", row.what},
-               {"provenance", name(row.provenance)},
-               {"unit", row.unit},
-               {"published", row.published},
-               {"ours", row.ours},
-               {"low", row.low},
-               {"high", row.high},
-               {"inside", row.is_inside()},
-               {"relative_error", row.relative_error()},
-               {"speed_error", row.speed_error()},
-               {"kind", name(row.kind)},
-               {"series", row.series},
-               {"strategy", row.strategy},
-               {"configuration", row.configuration},
-               {"command", row.command},
-               {"note", row.note}};
-  if (row.kind == RowKind::all_reduce) json["bytes"] = row.bytes;
-  return json;
+const Document<Row>& row_document() {
+  static const auto document =
+      Document<Row>()
+          .add("id", &Row::id)
+          .add("source", &Row::source, any_text())
+          .add("what", &Row::what)
+          .add("provenance", &Row::provenance)
+          .add("unit", &Row::unit)
+          .add("published", &Row::published)
+          .add("ours", &Row::ours, or_null(any_number()))
+          .add("low", &Row::low, or_null(any_number()))
+          .add("high", &Row::high, or_null(any_number()))
+          .add("inside", &Row::is_inside)
+          .add("relative_error", &Row::relative_error, or_null(any_number()))
+          .add("speed_error", &Row::speed_error, or_null(any_number()))
+          .add("kind", &Row::kind)
+          .add("series", &Row::series, any_text())
+          .add("strategy", &Row::strategy, any_text())
+          .add("configuration", &Row::configuration, any_text())
+          .add("command", &Row::command, any_text())
+          .add("note", &Row::note, any_text())
+          .add_if_any(
+              "bytes",
+              [](const Row& row) {
+                return row.kind == RowKind::all_reduce ? std::optional(row.bytes) : std::nullopt;
+              },
+              not_negative());
+  return document;
 }
 
-Json without_json(const std::vector<RowWithout>& rows) {
-  Json list = Json::array();
-  for (const RowWithout& row : rows)
-    list.push_back({{"id", row.id}, {"what", row.what}, {"why", row.why}});
-  return list;
+const Document<RowWithout>& without_document() {
+  static const auto document = Document<RowWithout>()
+                                   .add("id", &RowWithout::id)
+                                   .add("what", &RowWithout::what, any_text())
+                                   .add("why", &RowWithout::why, any_text());
+  return document;
 }
 
-Json summary_json(const Summary& s) {
-  Json json = {{"rows", s.rows}, {"calibrated", s.calibrated}};
-  if (s.rows > 0) {
-    json["median_error"] = s.median;
-    json["p90_error"] = s.p90;
-    json["worst_error"] = s.worst;
-    json["bias"] = s.bias;
-    json["inside"] = s.inside;
-    json["pairs"] = s.pairs;
-    json["ordered"] = s.ordered;
+const Document<Summary>& summary_document() {
+  const auto of_rows = [](auto member) {
+    return [member](const Summary& of) {
+      return of.rows > 0 ? std::optional(of.*member) : std::nullopt;
+    };
+  };
+  static const auto document = Document<Summary>()
+                                   .add("rows", &Summary::rows)
+                                   .add("calibrated", &Summary::calibrated)
+                                   .add_if_any("median_error", of_rows(&Summary::median))
+                                   .add_if_any("p90_error", of_rows(&Summary::p90))
+                                   .add_if_any("worst_error", of_rows(&Summary::worst))
+                                   .add_if_any("bias", of_rows(&Summary::bias))
+                                   .add_if_any("inside", of_rows(&Summary::inside))
+                                   .add_if_any("pairs", of_rows(&Summary::pairs))
+                                   .add_if_any("ordered", of_rows(&Summary::ordered));
+  return document;
+}
+
+using Rows = std::vector<Row>;
+
+const Document<Rows>& summaries_document() {
+  static const auto of = [](bool (*counts)(const Row& row)) {
+    return [counts](const Rows& rows) { return summary_of(rows, counts); };
+  };
+  static const auto document =
+      Document<Rows>()
+          .add("training", of(is_training), summary_document())
+          .add("small_all_reduces", of(is_small_all_reduce), summary_document())
+          .add("large_all_reduces", of(is_large_all_reduce), summary_document());
+  return document;
+}
+
+// What the rows of a source, or of all, are without a mechanism.
+struct MovedLine {
+  int moved;
+  Rows rows;
+};
+
+const Document<MovedLine>& moved_document() {
+  static const auto document = Document<MovedLine>()
+                                   .add("rows_moved", &MovedLine::moved)
+                                   .add("summary", &MovedLine::rows, summaries_document());
+  return document;
+}
+
+struct WithoutLine {
+  std::span<const Reproduction> with;
+  const Without& without;
+
+  [[nodiscard]] MovedLine of_all() const {
+    return {rows_moved(with, without.sources), rows_of(without.sources)};
   }
-  return json;
-}
+  // Of each source that the mechanism moves.
+  [[nodiscard]] std::vector<std::pair<std::string, MovedLine>> of_sources() const {
+    std::vector<std::pair<std::string, MovedLine>> lines;
+    for (std::size_t i = 0; i < with.size(); ++i) {
+      const int moved = rows_moved(with.subspan(i, 1), std::span(without.sources).subspan(i, 1));
+      if (moved > 0) lines.push_back({with[i].name, {moved, without.sources[i].rows}});
+    }
+    return lines;
+  }
+};
 
-Json summaries_json(std::span<const Row> rows) {
-  return {{"training", summary_json(summary_of(rows, is_training))},
-          {"small_all_reduces", summary_json(summary_of(rows, is_small_all_reduce))},
-          {"large_all_reduces", summary_json(summary_of(rows, is_large_all_reduce))}};
-}
-
-Json reproduction_json(const Reproduction& result) {
-  Json rows = Json::array();
-  for (const Row& row : result.rows) rows.push_back(row_json(row));
-  return {{"schema", "paceline.reproduction/2"},
-          {"name", result.name},
-          {"title", result.title},
-          {"rows", std::move(rows)},
-          {"left_out", without_json(result.left_out)},
-          {"failed", without_json(result.failed)},
-          {"summary", summaries_json(result.rows)}};
-}
-
-std::string text_of(const Json& json) {
-  return json.indented();
+const Document<WithoutLine>& mechanism_document() {
+  using Line = WithoutLine;
+  static const auto document =
+      Document<Line>()
+          .add("name", [](const Line& line) { return line.without.mechanism->name; })
+          .add("what", [](const Line& line) { return line.without.mechanism->what; })
+          .include(&Line::of_all, moved_document())
+          .add_mapping("sources", &Line::of_sources, moved_document());
+  return document;
 }
 
 }  // namespace
 
-std::string to_json(const Reproduction& result) {
-  return text_of(reproduction_json(result));
+const Document<Reproduction>& reproduction_document() {
+  static const auto document =
+      Document<Reproduction>("paceline.reproduction/2",
+                             "paceline reproduce SOURCE --json: published results beside ours.")
+          .add("name", &Reproduction::name)
+          .add("title", &Reproduction::title)
+          .add("rows", &Reproduction::rows, row_document())
+          .add("left_out", &Reproduction::left_out, without_document())
+          .add("failed", &Reproduction::failed, without_document())
+          .add("summary", &Reproduction::rows, summaries_document());
+  return document;
 }
 
-std::string to_json(std::span<const Reproduction> results) {
-  Json sources = Json::array();
-  for (const Reproduction& result : results) sources.push_back(reproduction_json(result));
-  return text_of({{"schema", "paceline.reproductions/1"},
-                  {"sources", std::move(sources)},
-                  {"summary", summaries_json(rows_of(results))}});
+const Document<Reproductions>& reproductions_document() {
+  static const auto document =
+      Document<Reproductions>("paceline.reproductions/1", "paceline reproduce all --json.")
+          .add("sources", std::identity(), reproduction_document(), 1)
+          .add("summary", rows_of, summaries_document());
+  return document;
 }
 
-std::string to_json(std::span<const Reproduction> with, std::span<const Without> without) {
-  Json list = Json::array();
-  for (const Without& one : without) {
-    Json sources = Json::object();
-    for (std::size_t i = 0; i < with.size(); ++i) {
-      const int moved = rows_moved(with.subspan(i, 1), std::span(one.sources).subspan(i, 1));
-      if (moved == 0) continue;
-      sources[with[i].name] = {{"rows_moved", moved},
-                               {"summary", summaries_json(one.sources[i].rows)}};
-    }
-    list.push_back({{"name", one.mechanism->name},
-                    {"what", one.mechanism->what},
-                    {"rows_moved", rows_moved(with, one.sources)},
-                    {"summary", summaries_json(rows_of(one.sources))},
-                    {"sources", std::move(sources)}});
-  }
-  return text_of({{"schema", "paceline.mechanisms/1"},
-                  {"summary", summaries_json(rows_of(with))},
-                  {"without", std::move(list)}});
+const Document<Mechanisms>& mechanisms_document() {
+  static const auto document =
+      Document<Mechanisms>("paceline.mechanisms/1",
+                           "paceline reproduce all --mechanisms --json: what each mechanism of the "
+                           "model changes.")
+          .add(
+              "summary", [](const Mechanisms& of) { return rows_of(of.with); },
+              summaries_document())
+          .add(
+              "without",
+              [](const Mechanisms& of) {
+                std::vector<WithoutLine> lines;
+                for (const Without& without : of.without) lines.push_back({of.with, without});
+                return lines;
+              },
+              mechanism_document(), 1);
+  return document;
 }
 
-std::string to_csv(std::span<const Reproduction> with, std::span<const Without> without) {
+std::string to_csv(const Mechanisms& mechanisms) {
   Json records = Json::array();
-  const auto add = [&](std::string_view name, std::string_view source, int moved,
-                       std::span<const Row> rows) {
-    records.push_back({{"without", name},
-                       {"source", source},
-                       {"rows_moved", moved},
-                       {"summary", summaries_json(rows)}});
+  const auto add = [&](const Without& without, std::string_view source, const MovedLine& line) {
+    Json record = {{"without", without.mechanism->name}, {"source", source}};
+    record.update(moved_document().json(line));
+    records.push_back(std::move(record));
   };
-  for (const Without& one : without) {
-    add(one.mechanism->name, "all", rows_moved(with, one.sources), rows_of(one.sources));
-    for (std::size_t i = 0; i < with.size(); ++i) {
-      const int moved = rows_moved(with.subspan(i, 1), std::span(one.sources).subspan(i, 1));
-      if (moved > 0) add(one.mechanism->name, with[i].name, moved, one.sources[i].rows);
-    }
+  for (const Without& without : mechanisms.without) {
+    const WithoutLine line{mechanisms.with, without};
+    add(without, "all", line.of_all());
+    for (const auto& [source, moved] : line.of_sources()) add(without, source, moved);
   }
-  return csv_records(text_of({{"records", std::move(records)}}), {"records"});
+  return csv_records({{"records", std::move(records)}}, {"records"});
 }
 
 }  // namespace paceline::experiments

@@ -5,20 +5,24 @@
 #include <string>
 
 #include "experiments/reproduction.h"
+#include "models/base/document.h"
 
 namespace paceline::experiments {
 
-// Schema paceline.reproduction/2.
-[[nodiscard]] std::string to_json(const Reproduction& reproduction);
-// Schema paceline.reproductions/1: those of all sources, and the summary of all rows.
-[[nodiscard]] std::string to_json(std::span<const Reproduction> reproductions);
+[[nodiscard]] const Document<Reproduction>& reproduction_document();
 
-// Schema paceline.mechanisms/1: the summary of all rows with every mechanism, and without each.
-[[nodiscard]] std::string to_json(std::span<const Reproduction> with,
-                                  std::span<const Without> without);
+// Those of all sources, and the summary of all rows.
+using Reproductions = std::span<const Reproduction>;
+[[nodiscard]] const Document<Reproductions>& reproductions_document();
+
+// All sources with every mechanism, and without each.
+struct Mechanisms {
+  std::span<const Reproduction> with;
+  std::span<const Without> without;
+};
+[[nodiscard]] const Document<Mechanisms>& mechanisms_document();
 // The same as comma-separated values: a record for each mechanism and each source that it moves, and
 // one for all sources together.
-[[nodiscard]] std::string to_csv(std::span<const Reproduction> with,
-                                 std::span<const Without> without);
+[[nodiscard]] std::string to_csv(const Mechanisms& mechanisms);
 
 }  // namespace paceline::experiments

@@ -1,19 +1,24 @@
-// A comparison as JSON, for tools (schema paceline.comparison/1, docs/formats.md).
+// A comparison as JSON, for tools (docs/formats.md).
 #pragma once
 
 #include <string>
 
 #include "calibration/compare/comparison.h"
+#include "models/base/document.h"
 
 namespace paceline::calibration {
 
-// The files that a comparison is of, as the user named them.
+// A comparison with the files that it is of, as the user named them.
 struct ComparedFiles {
   std::string run;
   std::string prediction;
 };
+struct ComparisonOfFiles {
+  const Comparison& comparison;
+  const ComparedFiles& files;
+};
 
-// The whole document. Times are in seconds; a task that one side does not have is null there.
-[[nodiscard]] std::string to_json(const Comparison& comparison, const ComparedFiles& files);
+// A task that one side does not have is null there.
+[[nodiscard]] const Document<ComparisonOfFiles>& comparison_document();
 
 }  // namespace paceline::calibration

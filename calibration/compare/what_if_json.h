@@ -1,10 +1,11 @@
-// What-if answers as JSON, for tools (schema paceline.what_if/1, docs/formats.md).
+// What-if answers as JSON, for tools (docs/formats.md).
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "calibration/compare/what_if.h"
+#include "models/base/document.h"
 
 namespace paceline::calibration {
 
@@ -23,7 +24,6 @@ struct WhatIfAnswers {
 // The residual from which on answers are said to be doubtful.
 inline constexpr double doubtful_residual = 0.03;
 
-// The whole document. Times are in seconds.
-[[nodiscard]] std::string to_json(const WhatIfAnswers& answers);
+[[nodiscard]] const Document<WhatIfAnswers>& what_if_document();
 
 }  // namespace paceline::calibration

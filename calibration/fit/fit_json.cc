@@ -1,54 +1,80 @@
-// Tests: tests/cli/report_test.py.
+// Tests: tests/cli/report_test.py, tests/cli/schemas_test.py.
 #include "calibration/fit/fit_json.h"
 
 #include <cstddef>
-#include <utility>
 
 namespace paceline::calibration {
+namespace {
 
-Json fit_json(std::span<const Sample> samples, const Fit& fit, const std::string& title,
-              const std::string& origin) {
-  Json measured = Json::array();
-  for (const Sample& sample : samples)
-    measured.push_back({{"bytes", sample.bytes.value()}, {"time_s", sample.time.value()}});
-  Json sizes = Json::array();
-  for (const FittedSize& size : fit.sizes)
-    sizes.push_back({{"bytes", size.bytes.value()},
-                     {"measured_s", size.measured.value()},
-                     {"fitted_s", size.fitted.value()},
-                     {"low_s", size.low.value()},
-                     {"high_s", size.high.value()},
-                     {"outlier", size.outlier}});
-  Json pieces = Json::array();
-  for (std::size_t i = 0; i < fit.pieces.size(); ++i) {
-    const models::CurvePiece& piece = fit.pieces[i];
-    pieces.push_back({{"from_bytes", piece.from.value()},
-                      {"alpha_s", piece.alpha.value.value()},
-                      {"alpha_low_s", piece.alpha.low.value()},
-                      {"alpha_high_s", piece.alpha.high.value()},
-                      {"beta_s_per_byte", piece.beta.value.value()},
-                      {"beta_low_s_per_byte", piece.beta.low.value()},
-                      {"beta_high_s_per_byte", piece.beta.high.value()},
-                      {"jump", i == 0 ? 0.0 : fit.jumps[i - 1]}});
-  }
-  return {{"title", title},
-          {"origin", origin},
-          {"residual", fit.residual},
-          {"pieces", std::move(pieces)},
-          {"sizes", std::move(sizes)},
-          {"samples", std::move(measured)},
-          {"complaints", fit.complaints}};
+const Document<Sample>& sample_document() {
+  static const auto document =
+      Document<Sample>().add("bytes", &Sample::bytes).add("time_s", &Sample::time);
+  return document;
 }
 
-std::string fits_json(const std::string& name, const std::string& origin, std::vector<Json> curves,
-                      const std::vector<std::string>& remarks) {
-  const Json document = {{"schema", "paceline.fits/1"},
-                         {"name", name},
-                         {"origin", origin},
-                         {"provenance", "calibrated"},
-                         {"curves", std::move(curves)},
-                         {"remarks", remarks}};
-  return document.indented();
+const Document<FittedSize>& size_document() {
+  static const auto document = Document<FittedSize>()
+                                   .add("bytes", &FittedSize::bytes)
+                                   .add("measured_s", &FittedSize::measured)
+                                   .add("fitted_s", &FittedSize::fitted)
+                                   .add("low_s", &FittedSize::low)
+                                   .add("high_s", &FittedSize::high)
+                                   .add("outlier", &FittedSize::outlier);
+  return document;
+}
+
+struct PieceLine {
+  const models::CurvePiece& piece;
+  double jump;
+};
+
+const Document<PieceLine>& piece_document() {
+  using Line = PieceLine;
+  static const auto document =
+      Document<Line>()
+          .add("from_bytes", [](const Line& line) { return line.piece.from; })
+          .add_interval("alpha", "s", [](const Line& line) { return line.piece.alpha; })
+          .add_interval("beta", "s_per_byte", [](const Line& line) { return line.piece.beta; })
+          .add("jump", &Line::jump);
+  return document;
+}
+
+std::vector<PieceLine> pieces_of(const FittedSamples& curve) {
+  std::vector<PieceLine> lines;
+  for (std::size_t i = 0; i < curve.fit.pieces.size(); ++i)
+    lines.push_back({curve.fit.pieces[i], i == 0 ? 0.0 : curve.fit.jumps[i - 1]});
+  return lines;
+}
+
+const Document<FittedSamples>& curve_document() {
+  using Curve = FittedSamples;
+  static const auto document =
+      Document<Curve>()
+          .add("title", &Curve::title, any_text())
+          .add("origin", &Curve::origin, any_text())
+          .add(
+              "residual", [](const Curve& curve) { return curve.fit.residual; }, not_negative())
+          .add("pieces", pieces_of, piece_document(), 1)
+          .add(
+              "sizes", [](const Curve& curve) { return curve.fit.sizes; }, size_document(), 1)
+          .add("samples", &Curve::samples, sample_document(), 1)
+          .add("complaints", [](const Curve& curve) { return curve.fit.complaints; });
+  return document;
+}
+
+}  // namespace
+
+const Document<Fits>& fits_document() {
+  static const auto document =
+      Document<Fits>("paceline.fits/1",
+                     "Curves with the measurements that they are fitted to, in the reports of "
+                     "paceline calibrate --html.")
+          .add("name", &Fits::name, any_text())
+          .add("origin", &Fits::origin, any_text())
+          .add_constant("provenance", "calibrated")
+          .add("curves", &Fits::curves, curve_document())
+          .add("remarks", &Fits::remarks);
+  return document;
 }
 
 }  // namespace paceline::calibration

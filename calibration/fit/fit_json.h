@@ -1,5 +1,4 @@
-// Fits with the measurements that they are of, as JSON, for tools and reports (schema paceline.fits/1,
-// docs/formats.md).
+// Fits with the measurements that they are of, as JSON, for tools and reports (docs/formats.md).
 #pragma once
 
 #include <span>
@@ -7,17 +6,24 @@
 #include <vector>
 
 #include "calibration/fit/piecewise.h"
-#include "models/base/json.h"
+#include "models/base/document.h"
 
 namespace paceline::calibration {
 
-// An entry of `curves`. `origin` says where the samples come from; it may be empty.
-[[nodiscard]] Json fit_json(std::span<const Sample> samples, const Fit& fit,
-                            const std::string& title, const std::string& origin);
+// A curve, with the samples that it was fitted to. `origin` says where they come from; it may be empty.
+struct FittedSamples {
+  std::span<const Sample> samples;
+  const Fit& fit;
+  std::string title;
+  std::string origin;
+};
 
-// The document. `name` is the profile's; `remarks` are for people.
-[[nodiscard]] std::string fits_json(const std::string& name, const std::string& origin,
-                                    std::vector<Json> curves,
-                                    const std::vector<std::string>& remarks);
+struct Fits {
+  std::string name;  // of the profile
+  std::string origin;
+  std::vector<FittedSamples> curves;
+  std::vector<std::string> remarks;  // for people
+};
+[[nodiscard]] const Document<Fits>& fits_document();
 
 }  // namespace paceline::calibration

@@ -12,7 +12,6 @@
 
 #include "cli/doctor/bounded_child.h"
 #include "cli/doctor/probes.h"
-#include "models/base/json.h"
 #include "runtime/tensor/kernels.h"
 
 namespace paceline::doctor {
@@ -107,10 +106,6 @@ Processor processor() {
           .kernels = std::string(runtime::kernel_form())};
 }
 
-Json or_null(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
-}
-
 }  // namespace
 
 std::string_view name(State state) {
@@ -151,37 +146,68 @@ Findings look_around(std::chrono::milliseconds limit) {
   return findings;
 }
 
-std::string to_json(const Findings& findings) {
-  const Processor& cpu = findings.processor;
-  Json json = {{"schema", "paceline.doctor/1"},
-               {"version", version()},
-               {"built_with", Json::array()},
-               {"processor",
-                {{"model", or_null(cpu.model)},
-                 {"threads", cpu.threads},
-                 {"avx2", cpu.avx2},
-                 {"avx512", cpu.avx512},
-                 {"bf16", cpu.bf16},
-                 {"amx", cpu.amx},
-                 {"kernels", cpu.kernels}}},
-               {"parts", Json::array()},
-               {"gpus", Json::array()}};
-  for (const BuiltPart& part : built_parts())
-    json["built_with"].push_back(
-        {{"name", part.name}, {"is_there", part.is_there}, {"version", or_null(part.version)}});
-  for (const Part& part : findings.parts)
-    json["parts"].push_back({{"name", part.name},
-                             {"state", name(part.state)},
-                             {"version", or_null(part.version)},
-                             {"where", or_null(part.where)},
-                             {"why", or_null(part.why)},
-                             {"needed_by", part.needed_by},
-                             {"package", part.package}});
-  for (const Gpu& gpu : findings.gpus)
-    json["gpus"].push_back({{"name", gpu.name},
-                            {"memory_bytes", gpu.memory_bytes},
-                            {"compute_capability", gpu.compute_capability}});
-  return json.indented();
+namespace {
+
+// A text that may not be there.
+template <class Of>
+auto maybe(std::string Of::*text) {
+  return
+      [text](const Of& of) { return (of.*text).empty() ? std::nullopt : std::optional(of.*text); };
+}
+
+const Document<BuiltPart>& built_part_document() {
+  static const auto document = Document<BuiltPart>()
+                                   .add("name", &BuiltPart::name)
+                                   .add("is_there", &BuiltPart::is_there)
+                                   .add("version", maybe(&BuiltPart::version));
+  return document;
+}
+
+const Document<Processor>& processor_document() {
+  static const auto document = Document<Processor>()
+                                   .add("model", maybe(&Processor::model))
+                                   .add("threads", &Processor::threads)
+                                   .add("avx2", &Processor::avx2)
+                                   .add("avx512", &Processor::avx512)
+                                   .add("bf16", &Processor::bf16)
+                                   .add("amx", &Processor::amx)
+                                   .add("kernels", &Processor::kernels);
+  return document;
+}
+
+const Document<Part>& part_document() {
+  static const auto document = Document<Part>()
+                                   .add("name", &Part::name)
+                                   .add("state", &Part::state)
+                                   .add("version", maybe(&Part::version))
+                                   .add("where", maybe(&Part::where))
+                                   .add("why", maybe(&Part::why))
+                                   .add("needed_by", &Part::needed_by)
+                                   .add("package", &Part::package);
+  return document;
+}
+
+const Document<Gpu>& gpu_document() {
+  static const auto document = Document<Gpu>()
+                                   .add("name", &Gpu::name)
+                                   .add("memory_bytes", &Gpu::memory_bytes)
+                                   .add("compute_capability", &Gpu::compute_capability);
+  return document;
+}
+
+}  // namespace
+
+const Document<Findings>& doctor_document() {
+  static const auto document =
+      Document<Findings>("paceline.doctor/1",
+                         "paceline doctor --json: which parts are on this machine.")
+          .add("version", [](const Findings&) { return version(); })
+          .add(
+              "built_with", [](const Findings&) { return built_parts(); }, built_part_document(), 1)
+          .add("processor", &Findings::processor, processor_document())
+          .add("parts", &Findings::parts, part_document(), 1)
+          .add("gpus", &Findings::gpus, gpu_document());
+  return document;
 }
 
 }  // namespace paceline::doctor

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/doctor/build_info.h"
+#include "models/base/document.h"
 
 namespace paceline::doctor {
 
@@ -54,7 +55,6 @@ struct Findings {
 // Starts no work on a GPU. Call it before there are threads.
 [[nodiscard]] Findings look_around(std::chrono::milliseconds limit);
 
-// The document paceline.doctor/1 (docs/formats.md), without a final newline.
-[[nodiscard]] std::string to_json(const Findings& findings);
+[[nodiscard]] const Document<Findings>& doctor_document();
 
 }  // namespace paceline::doctor

@@ -175,7 +175,9 @@ const Document<EfficiencyReach>& bandwidth_document() {
   using Reach = EfficiencyReach;
   static const auto document =
       Document<Reach>()
-          .add("at", &Reach::largest, efficient_document())
+          .add(
+              "at", [](const Reach& reach) -> const EfficientRanks& { return *reach.largest; },
+              efficient_document())
           .add("own_bytes_per_s", &Reach::own)
           .add("needed_bytes_per_s", &Reach::needed)
           .add(
@@ -254,11 +256,12 @@ const Document<Line<NoCandidate>>& left_out_document() {
 }
 
 const Document<NotCompared>& not_compared_document() {
-  static const auto document = Document<NotCompared>()
-                                   .add("name", &NotCompared::name)
-                                   .add("candidates", &NotCompared::candidates)
-                                   .add("why", &NotCompared::why)
-                                   .add("remedy", &NotCompared::remedy, any_text());
+  static const auto document =
+      Document<NotCompared>()
+          .add("name", &NotCompared::name)
+          .add("candidates", &NotCompared::candidates, list_of(at_least(0), 1))
+          .add("why", &NotCompared::why)
+          .add("remedy", &NotCompared::remedy, any_text());
   return document;
 }
 

@@ -176,13 +176,14 @@ const Document<CostRow>& row_document() {
 const Document<CostTable>& best_row_document() {
   static const auto document =
       Document<CostTable>()
-          .include([](const CostTable& table) { return &table.rows[table.best()]; },
-                   row_name_document())
+          .include(
+              [](const CostTable& table) -> const CostRow& { return table.rows[table.best()]; },
+              row_name_document())
           .add(
               "tied",
               [](const CostTable& table) {
-                std::vector<const CostRow*> rows;
-                for (const std::size_t row : table.tied()) rows.push_back(&table.rows[row]);
+                std::vector<std::reference_wrapper<const CostRow>> rows;
+                for (const std::size_t row : table.tied()) rows.emplace_back(table.rows[row]);
                 return rows;
               },
               row_name_document());

@@ -50,7 +50,7 @@ const Document<simulator::PartlyTaken>& partly_taken_document() {
       Document<Part>()
           .add(
               "option", [](const Part& part) { return part.field->option(); }, matching("^--"))
-          .add("taken_by", &Part::taken_by);
+          .add("taken_by", &Part::taken_by, list_of(matching("."), 1));
   return document;
 }
 
@@ -176,7 +176,7 @@ const Document<PredictionTable>& sensitivity_document() {
   static const auto document =
       Document<PredictionTable>()
           .add("name", [](const PredictionTable& table) { return table.rows[table.best()].name; })
-          .add("parts", &PredictionTable::better, better_part_document());
+          .add("parts", &PredictionTable::better, better_part_document(), 1);
   return document;
 }
 
@@ -203,13 +203,16 @@ const Document<simulator::StrategyPrediction>& row_name_document() {
 const Document<PredictionTable>& best_document() {
   static const auto document =
       Document<PredictionTable>()
-          .include([](const PredictionTable& table) { return &table.rows[table.best()]; },
-                   row_name_document())
+          .include(
+              [](const PredictionTable& table) -> const simulator::StrategyPrediction& {
+                return table.rows[table.best()];
+              },
+              row_name_document())
           .add(
               "tied",
               [](const PredictionTable& table) {
-                std::vector<const simulator::StrategyPrediction*> rows;
-                for (const std::size_t row : table.tied()) rows.push_back(&table.rows[row]);
+                std::vector<std::reference_wrapper<const simulator::StrategyPrediction>> rows;
+                for (const std::size_t row : table.tied()) rows.emplace_back(table.rows[row]);
                 return rows;
               },
               row_name_document());

@@ -62,7 +62,10 @@ const Document<RunLine>& run_document() {
               "buckets", [](const Line& line) { return line.run.plan.buckets.size(); }, at_least(1))
           .add("measured", std::identity(), measured_document())
           .add(
-              "predicted", [](const Line& line) { return &line.predicted; },
+              "predicted",
+              [](const Line& line) -> const simulator::StrategyPrediction& {
+                return line.predicted;
+              },
               simulator::prediction_document())
           .add("relative_error", [](const Line& line) {
             return line.predicted.iteration.value / line.measured() - 1;

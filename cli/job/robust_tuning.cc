@@ -208,7 +208,10 @@ const Document<RobustTuning>& robust_document() {
           .add("complete", &Robust::is_complete)
           .add("best", &Robust::best, candidate_document())
           .add(
-              "robust", [](const Robust& robust) { return &robust.candidates[robust.robust]; },
+              "robust",
+              [](const Robust& robust) -> const simulator::RobustCandidate& {
+                return robust.candidates[robust.robust];
+              },
               candidate_document())
           .add("default", &Robust::runtimes, candidate_document())
           .add("gain", &Robust::gain, gain_document())

@@ -132,7 +132,7 @@ const Document<PlannedBuckets>& buckets_document() {
         for (std::size_t i = 0; i < of.plan.buckets.size(); ++i) lines.push_back({of, i});
         return lines;
       },
-      bucket_document());
+      bucket_document(), 1);
   return document;
 }
 

@@ -186,7 +186,7 @@ std::pair<std::string, std::string> cost(const Keywords& keywords, const models:
       asked.question, asked.run,
       {.observer = [](const std::string&, const models::Strategy&, double) { raise_signals(); },
        .given = given(network, cluster, profile, plan)});
-  return {prediction_document().text(table), cli::to_text(table, cli::unlimited_width)};
+  return {job::cost_document().text(table), cli::to_text(table, cli::unlimited_width)};
 }
 
 // The document of the times.
@@ -194,7 +194,7 @@ std::string time(const Keywords& keywords, const models::Cluster* cluster,
                  const models::Profile* profile) {
   AskedCommand asked("time");
   take_keywords(asked.command, keywords);
-  return time_document().text(time_table(
+  return job::time_document().text(time_table(
       asked.time, [](std::string_view, double) { raise_signals(); },
       given(nullptr, cluster, profile, nullptr)));
 }
@@ -203,7 +203,8 @@ std::string time(const Keywords& keywords, const models::Cluster* cluster,
 std::string verify(const Keywords& keywords) {
   AskedCommand asked("verify");
   take_keywords(asked.command, keywords);
-  return to_json(prove(asked.proof, [](std::int64_t, double) { raise_signals(); }).proof);
+  return models::proof_document().text(
+      prove(asked.proof, [](std::int64_t, double) { raise_signals(); }).proof);
 }
 
 // The document of the comparison, and its text.
@@ -216,7 +217,8 @@ std::pair<std::string, std::string> compare(const models::TracedTimeline& run,
     calibration::check_follows(prediction.job, files.prediction, *plan);
   }
   const calibration::Comparison comparison = calibration::compare(run, prediction);
-  return {to_json(comparison, files), cli::to_text(comparison, files, true, cli::unlimited_width)};
+  return {calibration::comparison_document().text({comparison, files}),
+          cli::to_text(comparison, files, true, cli::unlimited_width)};
 }
 
 // The document of the answers about the run of a timeline, and its text.
@@ -229,7 +231,7 @@ std::pair<std::string, std::string> what_if(const Keywords& keywords, const std:
   take_keywords(asked.command, keywords);
   const calibration::WhatIfAnswers answers =
       answer(text, file, asked.what_if, given(network, cluster, profile, plan));
-  return {to_json(answers), cli::to_text(answers)};
+  return {calibration::what_if_document().text(answers), cli::to_text(answers)};
 }
 
 // An event in the order of the fields of paceline.values.EVENT.
@@ -293,7 +295,10 @@ PYBIND11_MODULE(_core, module) {
       .def_static("load", job::load_layers, unlocked)
       .def_static("parse", models::parse_network_yaml, unlocked)
       .def("to_yaml", [](const models::Network& self) { return models::to_yaml(self); })
-      .def("to_json", [](const models::Network& self) { return to_json(models::work(self)); })
+      .def("to_json",
+           [](const models::Network& self) {
+             return models::network_document().text(models::work(self));
+           })
       .def("__eq__", [](const models::Network& a, const models::Network& b) { return a == b; });
 
   py::class_<models::Cluster>(module, "Cluster")
@@ -306,7 +311,8 @@ PYBIND11_MODULE(_core, module) {
             return models::parse_cluster_yaml(text, file, job::read_input_file);
           },
           unlocked)
-      .def("to_json", [](const models::Cluster& self) { return to_json(self); });
+      .def("to_json",
+           [](const models::Cluster& self) { return models::cluster_document().text(self); });
 
   py::class_<models::Profile>(module, "Profile")
       .def_static(
@@ -354,7 +360,7 @@ PYBIND11_MODULE(_core, module) {
 
   py::class_<Prediction>(module, "Prediction")
       .def("to_json",
-           [](const Prediction& self) { return prediction_document().text(*self.table); })
+           [](const Prediction& self) { return job::prediction_document().text(*self.table); })
       .def("to_text",
            [](const Prediction& self, int width) { return cli::to_text(*self.table, width); })
       .def("plan",
@@ -372,7 +378,7 @@ PYBIND11_MODULE(_core, module) {
   py::class_<Scaling>(module, "Scaling")
       .def("to_json",
            [](const Scaling& self) {
-             return scaling_document().text({self.owner->tables, self.measured});
+             return job::scaling_document().text({self.owner->tables, self.measured});
            })
       .def("to_text",
            [](const Scaling& self, int width) {
@@ -388,7 +394,7 @@ PYBIND11_MODULE(_core, module) {
   py::class_<Tuning>(module, "Tuning")
       .def("to_json",
            [](const Tuning& self) {
-             return tuning_document().text({self.tuning, self.robust ? &*self.robust : nullptr});
+             return job::tuning_document().text({self.tuning, self.robust ? &*self.robust : nullptr});
            })
       .def("to_text",
            [](const Tuning& self, int width) {

@@ -20,6 +20,7 @@
 #include "cli/page/page.h"
 #include "cli/serve/answers.h"
 #include "cli/serve/asked_options.h"
+#include "cli/serve/choices.h"
 #include "cli/serve/query.h"
 #include "cli/serve/workers.h"
 #include "models/base/error.h"
@@ -69,21 +70,6 @@ HttpResponse failure_of_exception(const WhatIfLimits& limits) {
   }
 }
 
-std::string choices() {
-  Json json = {{"schema", "paceline.choices/1"}, {"models", Json::array()}};
-  for (const models::ZooEntry& entry : models::zoo())
-    json["models"].push_back({{"name", entry.name}, {"description", entry.description}});
-  json["clusters"] = Json::array();
-  for (const models::CatalogEntry& entry : models::catalog_clusters()) {
-    const models::Cluster cluster = models::catalog_cluster(entry.name);
-    json["clusters"].push_back({{"name", entry.name},
-                                {"description", entry.description},
-                                {"ranks", models::placed_ranks(cluster)},
-                                {"ranks_per_node", cluster.ranks_per_node}});
-  }
-  return json.indented() + "\n";
-}
-
 struct Waiter {
   Reply reply;
   std::shared_ptr<const std::atomic<bool>> is_abandoned;
@@ -114,7 +100,7 @@ class WhatIfService::State {
                  {"/page.css", {"text/css; charset=utf-8", text(page::what_if_style())}},
                  {"/page.js", {"text/javascript; charset=utf-8", text(page::what_if_script())}},
                  {"/favicon.ico", {"image/x-icon", text("")}},  // browsers ask for it
-                 {"/choices", {json_type, text(choices())}}},
+                 {"/choices", {json_type, text(choices_document().text(choices()) + "\n")}}},
         answers_(limits.most_kept_bytes),
         workers_(limits.threads, limits.most_waiting) {}
 

@@ -2,9 +2,9 @@
 #include "experiments/agreement/agreement_totals.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
-#include "models/base/json.h"
 #include "simulator/engine/simgrid_module.h"
 
 namespace paceline::experiments {
@@ -20,35 +20,52 @@ AgreementTotals totals(std::span<const AgreementCell> cells, Seconds wall) {
   return totals;
 }
 
-std::string to_json(const AgreementRequest& request, std::span<const AgreementCell> cells,
-                    const AgreementTotals& totals) {
-  Json topologies = Json::object();
-  for (const Topology* topology : request.topologies)
-    topologies[std::string(topology->name)] = topology->summary;
-  Json rows = Json::array();
-  for (const AgreementCell& cell : cells) {
-    rows.push_back({{"schedule", cell.schedule},
-                    {"topology", cell.topology},
-                    {"ranks", cell.ranks},
-                    {"size_bytes", cell.size.value()},
-                    {"shares_links", cell.shares_links},
-                    {"step_s", cell.step.value()},
-                    {"flow_s", cell.flow.value()},
-                    {"simgrid_s", cell.simgrid.value()},
-                    {"step_difference", cell.step_difference},
-                    {"flow_difference", cell.flow_difference},
-                    {"tolerance", cell.tolerance()},
-                    {"agrees", cell.agrees()}});
-  }
-  const Json document = {{"schema", "paceline.agreement/1"},
-                         {"simgrid", totals.simgrid},
-                         {"topologies", std::move(topologies)},
-                         {"cells", std::move(rows)},
-                         {"cells_apart", totals.apart},
-                         {"worst_flow_difference", totals.worst->flow_difference},
-                         {"worst_unshared_step_difference", totals.worst_step},
-                         {"wall_s", totals.wall.value()}};
-  return document.indented();
+namespace {
+
+const Document<AgreementCell>& cell_document() {
+  using Cell = AgreementCell;
+  static const auto document = Document<Cell>()
+                                   .add("schedule", &Cell::schedule)
+                                   .add("topology", &Cell::topology)
+                                   .add("ranks", &Cell::ranks, at_least(1))
+                                   .add("size_bytes", &Cell::size)
+                                   .add("shares_links", &Cell::shares_links)
+                                   .add("step_s", &Cell::step)
+                                   .add("flow_s", &Cell::flow)
+                                   .add("simgrid_s", &Cell::simgrid)
+                                   .add("step_difference", &Cell::step_difference, not_negative())
+                                   .add("flow_difference", &Cell::flow_difference, not_negative())
+                                   .add("tolerance", &Cell::tolerance, not_negative())
+                                   .add("agrees", &Cell::agrees);
+  return document;
+}
+
+}  // namespace
+
+const Document<Agreement>& agreement_document() {
+  static const auto totals = [](auto member) {
+    return [member](const Agreement& of) { return std::invoke(member, of.totals); };
+  };
+  static const auto document =
+      Document<Agreement>("paceline.agreement/1",
+                          "paceline agree --json: our engines beside SimGrid.")
+          .add("simgrid", totals(&AgreementTotals::simgrid))
+          .add("topologies",
+               [](const Agreement& of) {
+                 std::vector<std::pair<std::string, std::string>> summaries;
+                 for (const Topology* topology : of.request.topologies)
+                   summaries.emplace_back(topology->name, topology->summary);
+                 return summaries;
+               })
+          .add("cells", &Agreement::cells, cell_document(), 1)
+          .add("cells_apart", totals(&AgreementTotals::apart))
+          .add(
+              "worst_flow_difference",
+              [](const Agreement& of) { return of.totals.worst->flow_difference; }, not_negative())
+          .add("worst_unshared_step_difference", totals(&AgreementTotals::worst_step),
+               not_negative())
+          .add("wall_s", totals(&AgreementTotals::wall));
+  return document;
 }
 
 }  // namespace paceline::experiments

@@ -1,5 +1,4 @@
-// What the cells of an agreement say together, and all of it as JSON (schema paceline.agreement/1,
-// docs/formats.md).
+// What the cells of an agreement say together, and all of it as JSON (docs/formats.md).
 #pragma once
 
 #include <cstddef>
@@ -7,6 +6,7 @@
 #include <string>
 
 #include "experiments/agreement/agreement.h"
+#include "models/base/document.h"
 
 namespace paceline::experiments {
 
@@ -21,8 +21,11 @@ struct AgreementTotals {
 // The totals of at least one cell. They refer to the cells, which must outlive them.
 [[nodiscard]] AgreementTotals totals(std::span<const AgreementCell> cells, Seconds wall);
 
-[[nodiscard]] std::string to_json(const AgreementRequest& request,
-                                  std::span<const AgreementCell> cells,
-                                  const AgreementTotals& totals);
+struct Agreement {
+  const AgreementRequest& request;
+  std::span<const AgreementCell> cells;
+  const AgreementTotals& totals;
+};
+[[nodiscard]] const Document<Agreement>& agreement_document();
 
 }  // namespace paceline::experiments

@@ -160,24 +160,6 @@ std::vector<ClaimOutcome> outcomes(std::span<const ConvergenceRun> runs) {
   return all;
 }
 
-Json json_of(const ConvergenceRun& run) {
-  // A loss that is no number is written as null, for JSON has no other way.
-  return {{"arm", run.arm},
-          {"seed", run.seed},
-          {"epochs", run.epochs},
-          {"test_accuracy", run.test_accuracy},
-          {"test_loss", run.test_loss},
-          {"training_loss", run.training_loss},
-          {"skipped_steps", run.skipped},
-          {"images_per_s", run.images_per_s},
-          {"test_accuracy_by_epoch", run.accuracies},
-          {"provenance", "measured"}};
-}
-
-std::string to_json_line(const ConvergenceRun& run) {
-  return json_of(run).in_one_line() + "\n";
-}
-
 std::vector<ConvergenceRun> parse_runs(std::string_view text, const std::string& file) {
   constexpr std::int64_t most = std::int64_t{1} << 53;  // up to it a double holds all whole numbers
   std::vector<ConvergenceRun> runs;

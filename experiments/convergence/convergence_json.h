@@ -1,5 +1,4 @@
-// What the runs of the convergence study say, as JSON (schema paceline.convergence/1,
-// docs/formats.md).
+// What the runs of the convergence study say, as JSON (docs/formats.md).
 #pragma once
 
 #include <string>
@@ -7,12 +6,16 @@
 #include <vector>
 
 #include "experiments/convergence/convergence.h"
+#include "models/base/document.h"
 
 namespace paceline::experiments {
 
 // "better", "worse", "within the noise" (of two standard errors), or that one run says nothing.
 [[nodiscard]] std::string_view verdict(const ClaimOutcome& outcome);
 
-[[nodiscard]] std::string to_json(const std::vector<ConvergenceRun>& runs);
+[[nodiscard]] const Document<ConvergenceRun>& run_document();
+[[nodiscard]] const Document<std::vector<ConvergenceRun>>& convergence_document();
+// A run on a line of its own.
+[[nodiscard]] std::string to_json_line(const ConvergenceRun& run);
 
 }  // namespace paceline::experiments

@@ -18,6 +18,7 @@
 // narrower limit.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -49,6 +50,8 @@ struct Shape {
 [[nodiscard]] Shape at_least(int least);  // a whole number
 [[nodiscard]] Shape always(Json value);   // this value and no other
 [[nodiscard]] Shape one_of(std::vector<std::string> names);
+template <class E>
+[[nodiscard]] Shape name_of();                      // one of the names of an enumeration
 [[nodiscard]] Shape matching(std::string pattern);  // a text, by a regular expression
 [[nodiscard]] Shape either(std::vector<Shape> shapes);
 [[nodiscard]] Shape or_null(Shape shape);
@@ -78,10 +81,14 @@ inline constexpr bool is_optional<std::optional<T>> = true;
 template <class T>
 concept IsMaybe = is_optional<T> ||(std::is_pointer_v<T> && !IsText<T>);
 
+// A map, or a list of pairs of a text and a value, whose order an object then has.
 template <class T>
-concept IsMapping = requires {
-  typename T::mapped_type;
-};
+concept IsMapping = std::ranges::range<T> &&(
+    requires { typename T::mapped_type; } ||
+    requires(const std::ranges::range_value_t<T>& entry) {
+      { entry.first } -> IsText;
+      entry.second;
+    });
 
 template <class T>
 concept IsList = std::ranges::range<T> && !IsText<T> && !IsMapping<T>;
@@ -89,13 +96,13 @@ concept IsList = std::ranges::range<T> && !IsText<T> && !IsMapping<T>;
 [[nodiscard]] Shape text_shape();
 [[nodiscard]] Shape truth_shape();
 
-// Those of an enumeration whose values count from 0, and whose name() says "unknown" of any other number.
+// Those of an enumeration whose values count from 0. They end where name() repeats itself or says "unknown".
 template <class E>
 std::vector<std::string> names_of() {
   std::vector<std::string> names;
   for (int i = 0; i < 64; ++i) {
     const std::string_view text = name(static_cast<E>(i));
-    if (text == "unknown") break;
+    if (text == "unknown" || std::ranges::find(names, text) != names.end()) break;
     names.emplace_back(text);
   }
   return names;
@@ -117,9 +124,13 @@ Shape shape_of() {
     return one_of(names_of<V>());
   else if constexpr (IsText<V>)
     return text_shape();
-  else if constexpr (IsMapping<V>)
-    return mapping_to(shape_of<typename V::mapped_type>());
-  else if constexpr (IsList<V>)
+  else if constexpr (IsMapping<V>) {
+    Shape mapping = mapping_to(shape_of<decltype(std::ranges::range_value_t<V>::second)>());
+    if constexpr (std::is_integral_v<
+                      std::remove_cvref_t<decltype(std::ranges::range_value_t<V>::first)>>)
+      mapping.schema["propertyNames"] = {{"pattern", "^[0-9]+$"}};
+    return mapping;
+  } else if constexpr (IsList<V>)
     return list_of(shape_of<std::ranges::range_value_t<V>>());
   else {
     static_assert(IsQuantity<V>, "a value is written with a Document of its own, or is a quantity");
@@ -160,7 +171,7 @@ Json plain_json(const T& value) {
   else if constexpr (IsMapping<T>) {
     Json json = Json::object();
     for (const auto& [key, inner] : value) {
-      if constexpr (std::is_integral_v<typename T::key_type>)
+      if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(key)>>)
         json[std::to_string(key)] = plain_json(inner);
       else
         json[key] = plain_json(inner);
@@ -186,6 +197,11 @@ struct MemberSchema {
                               const std::vector<MemberSchema>& members);
 
 }  // namespace detail
+
+template <class E>
+Shape name_of() {
+  return one_of(detail::names_of<E>());
+}
 
 template <class T>
 class Document {
@@ -223,6 +239,18 @@ class Document {
     return add_member(std::move(key), shape_with<Got<Get>>(document, least), true,
                       [get, &document](const T& value, Json& json) {
                         return json = written(std::invoke(get, value), document), true;
+                      });
+  }
+  // A member that is an object of documents, by keys that are no part of the table. `get` returns pairs of a key
+  // and a value.
+  template <class Get, class U>
+  Document& add_mapping(std::string key, Get get, const Document<U>& document) {
+    return add_member(std::move(key), mapping_to(document.shape()), true,
+                      [get, &document](const T& value, Json& json) {
+                        json = Json::object();
+                        for (const auto& [name, part] : std::invoke(get, value))
+                          json[name] = document.json(part);
+                        return true;
                       });
   }
   // A member that is left out where the optional or the pointer is empty.
@@ -313,6 +341,7 @@ class Document {
   [[nodiscard]] std::string text(const T& value) const { return json(value).indented(); }
 
   [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::string& description() const { return description_; }
   [[nodiscard]] Shape shape() const { return detail::object_shape(members_); }
   // The schema of a document that is written by itself.
   [[nodiscard]] Json schema() const { return detail::top_schema(name_, description_, members_); }
@@ -354,6 +383,14 @@ class Document {
   std::vector<detail::MemberSchema> members_;
   std::vector<Writer> writers_;
 };
+
+// What `second` has of what `first` has of a value, for members of members:
+// add("compute_s", through(&Row::spent, &TimeSpent::compute)).
+template <class First, class Second>
+[[nodiscard]] auto through(First first, Second second) {
+  return
+      [first, second](const auto& value) { return std::invoke(second, std::invoke(first, value)); };
+}
 
 // A figure that is stated, with its unit and what it rests on.
 struct StatedFigure {

@@ -4,8 +4,8 @@
 #include <fmt/core.h>
 
 #include <cstdint>
+#include <vector>
 
-#include "models/base/json.h"
 #include "models/cluster/cluster_figures.h"
 #include "models/cluster/placement.h"
 
@@ -37,74 +37,87 @@ const char* unit(const Figure<double>&) {
   return "1";
 }
 
-double number(double value) {
-  return value;
-}
-template <class Q>
-double number(Q value) {
-  return value.value();
+// A figure of a part of the cluster.
+struct FigureLine {
+  std::string part;  // "device"
+  std::string what;  // "memory bandwidth"
+  StatedFigure figure;
+};
+
+const Document<FigureLine>& figure_document() {
+  static const auto document = Document<FigureLine>()
+                                   .add("part", &FigureLine::part)
+                                   .add("what", &FigureLine::what)
+                                   .include(&FigureLine::figure, stated_figure_document());
+  return document;
 }
 
-Json figures_json(const Cluster& cluster) {
-  Json json = Json::array();
-  for_each_figure(cluster, [&json](const char* part, const char* what, const auto& figure) {
-    json.push_back({{"part", part},
-                    {"what", what},
-                    {"unit", unit(figure)},
-                    {"value", number(figure.value)},
-                    {"low", number(figure.low)},
-                    {"high", number(figure.high)},
-                    {"provenance", name(figure.provenance)},
-                    {"source", figure.source}});
+std::vector<FigureLine> figures_of(const Cluster& cluster) {
+  std::vector<FigureLine> lines;
+  for_each_figure(cluster, [&lines](const char* part, const char* what, const auto& figure) {
+    lines.push_back({part, what, stated(figure, unit(figure))});
   });
-  return json;
+  return lines;
+}
+
+const Document<PlatformLink>& platform_link_document() {
+  static const auto document = Document<PlatformLink>()
+                                   .add("name", &PlatformLink::name)
+                                   .add("bandwidth_bytes_per_s", &PlatformLink::bandwidth)
+                                   .add("latency_s", &PlatformLink::latency)
+                                   .add("is_shared", &PlatformLink::is_shared);
+  return document;
 }
 
 }  // namespace
 
-std::string to_json(const Cluster& cluster) {
-  const Json document = {
-      {"schema", "paceline.cluster/1"},
-      {"name", cluster.name},
-      {"description", cluster.description},
-      {"nodes", cluster.nodes},
-      {"ranks_per_node", cluster.ranks_per_node},
-      {"ranks", cluster.ranks()},
-      {"device", cluster.device.name},
-      {"intra", cluster.intra.name},
-      {"intra_topology", name(cluster.intra_kind)},
-      {"nic", cluster.has_nic() ? Json(cluster.nic.name) : Json(nullptr)},
-      {"nics_per_node", cluster.has_nic() ? cluster.nics_per_node : 0},
-      {"nic_use", name(cluster.nic_use)},
-      {"fabric", described_fabric(cluster)},
-      {"placement", described_placement(cluster)},
-      {"profile", cluster.profile.empty() ? Json(nullptr) : Json(cluster.profile)},
-      {"source", cluster.source},
-      {"figures", figures_json(cluster)}};
-  return document.indented();
+const Document<Cluster>& cluster_document() {
+  static const auto document =
+      Document<Cluster>("paceline.cluster/1",
+                        "paceline show cluster --json: a cluster and what its figures rest on.")
+          .add("name", &Cluster::name)
+          .add("description", &Cluster::description, any_text())
+          .add("nodes", &Cluster::nodes, at_least(1))
+          .add("ranks_per_node", &Cluster::ranks_per_node, at_least(1))
+          .add("ranks", &Cluster::ranks, at_least(1))
+          .add("device", through(&Cluster::device, &Device::name))
+          .add("intra", through(&Cluster::intra, &Link::name))
+          .add("intra_topology", &Cluster::intra_kind)
+          .add("nic",
+               [](const Cluster& cluster) {
+                 return cluster.has_nic() ? std::optional(cluster.nic.name) : std::nullopt;
+               })
+          .add("nics_per_node",
+               [](const Cluster& cluster) { return cluster.has_nic() ? cluster.nics_per_node : 0; })
+          .add("nic_use", &Cluster::nic_use)
+          .add("fabric", described_fabric)
+          .add("placement", described_placement)
+          .add("profile",
+               [](const Cluster& cluster) {
+                 return cluster.profile.empty() ? std::nullopt : std::optional(cluster.profile);
+               })
+          .add("source", &Cluster::source, any_text())
+          .add("figures", figures_of, figure_document(), 1);
+  return document;
 }
 
 std::string digest(const Cluster& cluster) {
   std::uint64_t value = 0xcbf29ce484222325;
-  for (const char c : to_json(cluster)) {
+  for (const char c : cluster_document().text(cluster)) {
     value ^= static_cast<unsigned char>(c);
     value *= 0x100000001b3;
   }
   return fmt::format("{:016x}", value);
 }
 
-std::string to_json(const Platform& platform) {
-  Json links = Json::array();
-  for (const PlatformLink& link : platform.links)
-    links.push_back({{"name", link.name},
-                     {"bandwidth_bytes_per_s", link.bandwidth.value()},
-                     {"latency_s", link.latency.value()},
-                     {"is_shared", link.is_shared}});
-  const Json document = {{"schema", "paceline.platform/1"},
-                         {"name", platform.name},
-                         {"hosts", platform.hosts},
-                         {"links", std::move(links)}};
-  return document.indented();
+const Document<Platform>& platform_document() {
+  static const auto document =
+      Document<Platform>("paceline.platform/1",
+                         "paceline platform --json: hosts and links of a SimGrid platform.")
+          .add("name", &Platform::name, any_text())
+          .add("hosts", &Platform::hosts)
+          .add("links", &Platform::links, platform_link_document());
+  return document;
 }
 
 }  // namespace paceline::models

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "models/base/document.h"
 #include "models/collective/verify.h"
 
 namespace paceline::models {
@@ -22,7 +23,6 @@ struct ScheduleProof {
   std::int64_t fault_chunks = 0;             // chunks of the bucket that has it
 };
 
-// The whole document.
-[[nodiscard]] std::string to_json(const ScheduleProof& proof);
+[[nodiscard]] const Document<ScheduleProof>& proof_document();
 
 }  // namespace paceline::models

@@ -1,19 +1,28 @@
-// Tests: tests/cli/command_test.py.
+// Tests: tests/cli/command_test.py, tests/cli/schemas_test.py.
 #include "runtime/training/recipe_json.h"
 
-#include "models/base/json.h"
+#include <functional>
 
 namespace paceline::runtime {
+namespace {
 
-std::string to_json(std::span<const Recipe> recipes) {
-  Json rows = Json::array();
-  for (const Recipe& recipe : recipes)
-    rows.push_back({{"name", recipe.name},
-                    {"epochs", recipe.epochs},
-                    {"batch_per_rank", recipe.batch_per_rank},
-                    {"precision", name(recipe.precision)},
-                    {"source", recipe.source}});
-  return Json{{"schema", "paceline.recipes/1"}, {"recipes", rows}}.indented();
+const Document<Recipe>& recipe_document() {
+  static const auto document = Document<Recipe>()
+                                   .add("name", &Recipe::name)
+                                   .add("epochs", &Recipe::epochs, at_least(1))
+                                   .add("batch_per_rank", &Recipe::batch_per_rank, at_least(1))
+                                   .add("precision", &Recipe::precision)
+                                   .add("source", &Recipe::source);
+  return document;
+}
+
+}  // namespace
+
+const Document<std::vector<Recipe>>& recipes_document() {
+  static const auto document =
+      Document<std::vector<Recipe>>("paceline.recipes/1", "paceline show recipes --json.")
+          .add("recipes", std::identity(), recipe_document(), 1);
+  return document;
 }
 
 }  // namespace paceline::runtime

@@ -1,14 +1,13 @@
-// Recipes as JSON, for tools (schema paceline.recipes/1, docs/formats.md).
+// Recipes as JSON, for tools (docs/formats.md).
 #pragma once
 
-#include <span>
-#include <string>
+#include <vector>
 
+#include "models/base/document.h"
 #include "runtime/training/recipe.h"
 
 namespace paceline::runtime {
 
-// The whole document: what tells the recipes apart, and their sources.
-[[nodiscard]] std::string to_json(std::span<const Recipe> recipes);
+[[nodiscard]] const Document<std::vector<Recipe>>& recipes_document();
 
 }  // namespace paceline::runtime

@@ -1,11 +1,12 @@
-// A training run as JSON, for tools: the document of a run that has ended (schema
-// paceline.training/1), and the lines of its metrics (docs/formats.md).
+// A training run as JSON, for tools: the document of a run that has ended, and the lines of its metrics
+// (docs/formats.md).
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "models/base/document.h"
 #include "runtime/training/trainer.h"
 
 namespace paceline::runtime {
@@ -29,8 +30,11 @@ struct TrainingFacts {
 [[nodiscard]] std::string epoch_line(const EpochReport& report);
 [[nodiscard]] std::string checkpoint_line(const std::string& path, std::int64_t iteration);
 
-// The whole document.
-[[nodiscard]] std::string to_json(const TrainingFacts& facts, const TrainingOutcome& outcome);
+struct TrainingRecord {
+  TrainingFacts facts;
+  const TrainingOutcome& outcome;
+};
+[[nodiscard]] const Document<TrainingRecord>& training_document();
 
 // "SIGTERM", "SIGINT" and others; nothing for StopReason::none.
 [[nodiscard]] std::string_view signal_name(StopReason reason);

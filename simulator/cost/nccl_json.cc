@@ -1,80 +1,171 @@
-// Tests: tests/cli/command_test.py.
+// Tests: tests/cli/command_test.py, tests/cli/schemas_test.py.
 #include "simulator/cost/nccl_json.h"
 
+#include <functional>
 #include <optional>
 #include <utility>
-
-#include "models/base/json.h"
 
 namespace paceline::simulator {
 namespace {
 
-Json graph_json(const NcclModel& model, NcclAlgorithm algorithm) {
-  constexpr double giga = 1e9;
-  const simulator::NcclGraph& graph = model.graph(algorithm);
-  return {{"channels", graph.channels},
-          {"intra_bytes_per_s", giga * graph.intra_gbps},
-          {"inter_bytes_per_s", giga * graph.inter_gbps},
-          {"through_one_rank", graph.through_one_rank}};
+constexpr double giga = 1e9;
+
+const Document<NcclGraph>& graph_document() {
+  static const auto document =
+      Document<NcclGraph>()
+          .add("channels", &NcclGraph::channels, at_least(1))
+          .add(
+              "intra_bytes_per_s", [](const NcclGraph& graph) { return giga * graph.intra_gbps; },
+              not_negative())
+          .add(
+              "inter_bytes_per_s", [](const NcclGraph& graph) { return giga * graph.inter_gbps; },
+              not_negative())
+          .add("through_one_rank", &NcclGraph::through_one_rank);
+  return document;
 }
 
-Json size_json(const NcclModel& model, Bytes size) {
-  const auto best = model.choice(size);
-  Json times = Json::array();
-  for (const auto& [algorithm, protocol] : nccl_pairs) {
-    const std::optional<Seconds> time = model.time(algorithm, protocol, size);
-    times.push_back(
-        {{"algorithm", name(algorithm)},
-         {"protocol", name(protocol)},
-         {"time_s", time ? Json(time->value()) : Json(nullptr)},
-         {"chosen", best && best->algorithm == algorithm && best->protocol == protocol}});
+// An algorithm with a protocol, at a size or at any.
+struct PairLine {
+  const NcclModel& model;
+  NcclAlgorithm algorithm;
+  NcclProtocol protocol;
+  Bytes size{0};
+
+  [[nodiscard]] std::optional<Seconds> time() const {
+    return model.time(algorithm, protocol, size);
   }
-  Json choice = nullptr;
-  if (best)
-    choice = {{"algorithm", name(best->algorithm)},
-              {"protocol", name(best->protocol)},
-              {"channels", best->channels},
-              {"time_s", best->time.value()},
-              {"busbw_bytes_per_s", bus_bandwidth(model.ranks(), size, best->time).value()}};
-  return {{"bytes", size.value()}, {"times", std::move(times)}, {"choice", std::move(choice)}};
+  [[nodiscard]] bool is_chosen() const {
+    const auto best = model.choice(size);
+    return best && best->algorithm == algorithm && best->protocol == protocol;
+  }
+};
+
+std::vector<PairLine> pairs_of(const NcclModel& model, Bytes size = Bytes{0}) {
+  std::vector<PairLine> lines;
+  for (const auto& [algorithm, protocol] : nccl_pairs)
+    lines.push_back({model, algorithm, protocol, size});
+  return lines;
+}
+
+const Document<PairLine>& pair_name_document() {
+  static const auto document = Document<PairLine>()
+                                   .add("algorithm", &PairLine::algorithm)
+                                   .add("protocol", &PairLine::protocol);
+  return document;
+}
+
+const Document<PairLine>& pair_document() {
+  using Line = PairLine;
+  static const auto document =
+      Document<Line>()
+          .include(pair_name_document())
+          .add("latency_s",
+               [](const Line& line) { return line.model.latency(line.algorithm, line.protocol); })
+          .add("bandwidth_bytes_per_s", [](const Line& line) {
+            return line.model.bandwidth(line.algorithm, line.protocol);
+          });
+  return document;
+}
+
+const Document<PairLine>& time_document() {
+  static const auto document = Document<PairLine>()
+                                   .include(pair_name_document())
+                                   .add("time_s", &PairLine::time, or_null(positive()))
+                                   .add("chosen", &PairLine::is_chosen);
+  return document;
+}
+
+struct SizeLine {
+  const NcclModel& model;
+  Bytes size;
+};
+
+const Document<SizeLine>& choice_document() {
+  using Line = SizeLine;
+  const auto choice = [](auto member) {
+    return
+        [member](const Line& line) { return std::invoke(member, *line.model.choice(line.size)); };
+  };
+  static const auto document =
+      Document<Line>()
+          .add("algorithm", choice(&NcclChoice::algorithm))
+          .add("protocol", choice(&NcclChoice::protocol))
+          .add("channels", choice(&NcclChoice::channels), at_least(1))
+          .add("time_s", choice(&NcclChoice::time), positive())
+          .add("busbw_bytes_per_s", [](const Line& line) {
+            return bus_bandwidth(line.model.ranks(), line.size, line.model.choice(line.size)->time);
+          });
+  return document;
+}
+
+const Document<SizeLine>& size_document() {
+  using Line = SizeLine;
+  static const auto document =
+      Document<Line>()
+          .add("bytes", &Line::size)
+          .add(
+              "times", [](const Line& line) { return pairs_of(line.model, line.size); },
+              time_document(), 1)
+          .add(
+              "choice",
+              [](const Line& line) { return line.model.choice(line.size) ? &line : nullptr; },
+              choice_document());
+  return document;
+}
+
+const Document<NcclTables>& tables_document() {
+  static const auto document = Document<NcclTables>()
+                                   .add("version", &NcclTables::version)
+                                   .add("url", &NcclTables::url)
+                                   .add("source", &NcclTables::source)
+                                   .add("sections", &NcclTables::sources);
+  return document;
+}
+
+const Document<NcclModel>& graphs_document() {
+  static const auto graph = [](NcclAlgorithm algorithm) {
+    return [algorithm](const NcclModel& model) { return model.graph(algorithm); };
+  };
+  static const auto document = Document<NcclModel>()
+                                   .add("ring", graph(NcclAlgorithm::ring), graph_document())
+                                   .add("tree", graph(NcclAlgorithm::tree), graph_document());
+  return document;
 }
 
 }  // namespace
 
-std::string to_json(const NcclModel& model, const models::Cluster& cluster,
-                    std::span<const Bytes> sizes) {
-  Json sources = Json::object();
-  for (const auto& [section, source] : model.tables().sources) sources[section] = source;
-  Json pairs = Json::array();
-  for (const auto& [algorithm, protocol] : nccl_pairs) {
-    pairs.push_back({{"algorithm", name(algorithm)},
-                     {"protocol", name(protocol)},
-                     {"latency_s", model.latency(algorithm, protocol).value()},
-                     {"bandwidth_bytes_per_s", model.bandwidth(algorithm, protocol).value()}});
-  }
-  Json rows = Json::array();
-  for (const Bytes size : sizes) rows.push_back(size_json(model, size));
-  const Json document = {{"schema", "paceline.nccl/1"},
-                         {"cluster", cluster.name},
-                         {"device", cluster.device.name},
-                         {"compute_capability", described_capability(model.compute_capability())},
-                         {"compute_capability_known", model.knows_device()},
-                         {"ranks", model.ranks()},
-                         {"nodes", model.nodes()},
-                         {"provenance", "predicted"},
-                         {"timed_by", described(model.tables())},
-                         {"tables",
-                          {{"version", model.tables().version},
-                           {"url", model.tables().url},
-                           {"source", model.tables().source},
-                           {"sections", std::move(sources)}}},
-                         {"communicator_channels", model.communicator_channels()},
-                         {"graphs",
-                          {{"ring", graph_json(model, NcclAlgorithm::ring)},
-                           {"tree", graph_json(model, NcclAlgorithm::tree)}}},
-                         {"algorithms", std::move(pairs)},
-                         {"sizes", std::move(rows)}};
-  return document.indented();
+const Document<NcclExpectation>& nccl_document() {
+  using Of = NcclExpectation;
+  static const auto model = [](const Of& of) -> const NcclModel& { return of.model; };
+  static const auto document =
+      Document<Of>("paceline.nccl/1",
+                   "paceline show nccl --json: what NCCL's tuning model expects.")
+          .add("cluster", [](const Of& of) { return of.cluster.name; })
+          .add("device", [](const Of& of) { return of.cluster.device.name; })
+          .add("compute_capability",
+               [](const Of& of) { return described_capability(of.model.compute_capability()); })
+          .add("compute_capability_known", through(model, &NcclModel::knows_device))
+          .add("ranks", through(model, &NcclModel::ranks), at_least(1))
+          .add("nodes", through(model, &NcclModel::nodes), at_least(1))
+          .add_constant("provenance", "predicted")
+          .add("timed_by", [](const Of& of) { return described(of.model.tables()); })
+          .add(
+              "tables", [](const Of& of) -> const NcclTables& { return of.model.tables(); },
+              tables_document())
+          .add("communicator_channels", through(model, &NcclModel::communicator_channels),
+               at_least(1))
+          .add("graphs", model, graphs_document())
+          .add(
+              "algorithms", [](const Of& of) { return pairs_of(of.model); }, pair_document(), 1)
+          .add(
+              "sizes",
+              [](const Of& of) {
+                std::vector<SizeLine> lines;
+                for (const Bytes size : of.sizes) lines.push_back({of.model, size});
+                return lines;
+              },
+              size_document(), 1);
+  return document;
 }
 
 }  // namespace paceline::simulator

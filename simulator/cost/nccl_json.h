@@ -1,17 +1,19 @@
-// What NCCL's own model expects of all-reduces as JSON, for tools (schema paceline.nccl/1,
-// docs/formats.md).
+// What NCCL's own model expects of all-reduces as JSON, for tools (docs/formats.md).
 #pragma once
 
 #include <span>
-#include <string>
 
+#include "models/base/document.h"
 #include "simulator/cost/nccl_model.h"
 
 namespace paceline::simulator {
 
-// The whole document: the model of the cluster's ranks, its tables with their sources, and the times
-// and the choice for each size.
-[[nodiscard]] std::string to_json(const NcclModel& model, const models::Cluster& cluster,
-                                  std::span<const Bytes> sizes);
+// The model of the cluster's ranks, with the sizes whose times and choice are asked for.
+struct NcclExpectation {
+  const NcclModel& model;
+  const models::Cluster& cluster;
+  std::span<const Bytes> sizes;
+};
+[[nodiscard]] const Document<NcclExpectation>& nccl_document();
 
 }  // namespace paceline::simulator

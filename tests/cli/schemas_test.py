@@ -1,8 +1,10 @@
-"""The schemas of docs/schemas: each document that the command writes or reads holds to its own, and a
-document with a key that is missing, unknown or of another type does not.
+"""The schemas: each document that the command writes or reads holds to its own, and a document with a key that
+is missing, unknown or of another type does not. `paceline show schema` makes those of the documents whose
+table is a Document (models/base/document.h); docs/schemas has the others.
 """
 
 import copy
+import functools
 import json
 import os
 import random
@@ -42,10 +44,23 @@ def file_of(name):
     return name.replace("/", "-") + ".json"
 
 
-def validator(file):
-    path = SCHEMAS / file
-    schema = json.loads(path.read_text())
-    return jsonschema.Draft202012Validator(schema, resolver=jsonschema.RefResolver(path.as_uri(), schema))
+@functools.lru_cache(maxsize=None)
+def made_names():
+    """Names of the documents whose schema the command makes: prediction/1."""
+    return re.findall(r"^([a-z_-]+/[0-9]+) ", run("show", "schema").stdout, re.MULTILINE)
+
+
+@functools.lru_cache(maxsize=None)
+def schema_of(name):
+    if name in made_names():
+        return json.loads(run("show", "schema", name).stdout)
+    return json.loads((SCHEMAS / file_of(name)).read_text())
+
+
+def validator(name):
+    schema = schema_of(name)
+    base = (SCHEMAS / file_of(name)).as_uri()
+    return jsonschema.Draft202012Validator(schema, resolver=jsonschema.RefResolver(base, schema))
 
 
 def header_of(checkpoint):
@@ -54,15 +69,20 @@ def header_of(checkpoint):
     return json.loads(bytes_[32:32 + length])
 
 
-class Files(unittest.TestCase):
-    def test_every_name_in_the_sources_has_a_file(self):
+class Files(CommandTest):
+    def test_every_name_in_the_sources_has_a_schema(self):
         names = set()
         for folder in SOURCES:
             for path in (SOURCE / folder).rglob("*"):
                 if path.suffix in (".cc", ".h", ".py", ".cu"):
                     names |= set(re.findall(r'"paceline\.([a-z_-]+/[0-9]+)"', path.read_text(errors="replace")))
         self.assertGreater(len(names), 25)
-        self.assertEqual({file_of(name) for name in names if name not in WITHOUT_SCHEMA} | {SHARED}, {path.name for path in SCHEMAS.iterdir()})
+        made = set(made_names())
+        self.assertGreater(len(made), 25)
+        files = {path.name for path in SCHEMAS.iterdir()}
+        self.assertEqual(made | {name for name in names if file_of(name) in files}, names - set(WITHOUT_SCHEMA))
+        self.assertFalse(files & {file_of(name) for name in made})
+        self.assertEqual({file_of(name) for name in names - made if name not in WITHOUT_SCHEMA} | {SHARED}, files)
         self.assertLessEqual(set(WITHOUT_SCHEMA), names | {"sweep_journal/1"})
 
     def test_docs_name_every_schema(self):
@@ -71,6 +91,17 @@ class Files(unittest.TestCase):
             name = re.sub(r"-([0-9]+)$", r"/\1", path.stem)
             self.assertEqual(json.loads(path.read_text())["title"], "paceline." + name)
             self.assertTrue(f"paceline.{name}](schemas/{path.name})" in text or f"paceline.{name}`](schemas/{path.name})" in text, name)
+        for name in made_names():
+            self.assertEqual(schema_of(name)["title"], "paceline." + name)
+            self.assertIn(f"paceline.{name}", text)
+
+    def test_all_are_written_into_a_folder(self):
+        self.done(run("show", "schema", "--folder", str(self.folder)))
+        self.assertEqual({path.name for path in self.folder.iterdir()}, {file_of(name) for name in made_names()})
+        self.assertEqual(json.loads((self.folder / "cost-1.json").read_text()), schema_of("cost/1"))
+
+    def test_unknown_documents_are_refused(self):
+        self.refused(run("show", "schema", "predicton/1"), "paceline: unknown document 'predicton/1'; did you mean 'prediction/1'?\n")
 
 
 @unittest.skipIf(jsonschema is None, "python3-jsonschema is not there")
@@ -91,11 +122,15 @@ class Documents(CommandTest):
                 resolver = jsonschema.RefResolver(path.as_uri(), schema)
                 for reference in references(schema):
                     resolver.resolve(reference)
+        for name in made_names():
+            with self.subTest(name):
+                jsonschema.Draft202012Validator.check_schema(schema_of(name))
+                self.assertEqual(list(references(schema_of(name))), [])
 
     def holds(self, document, name=None):
         """The document is as its schema says, and no longer once it is damaged anywhere."""
         name = name or document["schema"].removeprefix("paceline.")
-        check = validator(file_of(name))
+        check = validator(name)
         for error in check.iter_errors(document):
             self.fail(f"{name}: {'/'.join(map(str, error.absolute_path))}: {error.message[:300]}")
         for key in document:
@@ -167,8 +202,7 @@ class Documents(CommandTest):
                 self.assertEqual(keys, set(names))
                 seen |= keys
         self.assertEqual(seen, set(values))
-        defined = json.loads((SCHEMAS / SHARED).read_text())["$defs"]["given_thresholds"]["properties"]
-        self.assertEqual(len(defined), len(values))
+        self.assertEqual(len(schema_of("prediction/1")["properties"]["given_thresholds"]["properties"]), len(values))
 
     def exported(self, form, plan):
         path = self.folder / "exported.json"

@@ -1,4 +1,5 @@
 #include "experiments/convergence/convergence.h"
+#include "experiments/convergence/convergence_json.h"
 
 #include <gmock/gmock.h>
 

@@ -10,7 +10,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 TEST(VerifyJson, AProofSaysWhatWasProven) {
-  const std::string text = to_json(ScheduleProof{
+  const std::string text = proof_document().text(ScheduleProof{
       .schedule = "ring", .ranks = 4, .steps = 6, .chunk_counts = {4, 5, 2}, .transfers = 24});
   EXPECT_THAT(text, HasSubstr("\"proved\": true"));
   EXPECT_THAT(text, HasSubstr("\"transfers\": 24"));
@@ -23,7 +23,7 @@ TEST(VerifyJson, AFaultTakesThePlaceOfTheTransfers) {
   proof.fault = Counterexample{
       .fault = Fault::race, .step = 2, .rank = 1, .chunk = 3, .why = "a chunk is replaced"};
   proof.fault_chunks = 4;
-  const std::string text = to_json(proof);
+  const std::string text = proof_document().text(proof);
   EXPECT_THAT(text, HasSubstr("\"proved\": false"));
   EXPECT_THAT(text,
               HasSubstr("\"step\": 2,\n    \"rank\": 1,\n    \"chunk\": 3,\n    \"chunks\": 4"));
