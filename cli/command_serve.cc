@@ -10,6 +10,8 @@
 #include <thread>
 
 #include "cli/command.h"
+#include "cli/job/files.h"
+#include "cli/job/named_things.h"
 #include "cli/job/option_values.h"
 #include "cli/output.h"
 #include "cli/serve/http_server.h"
@@ -23,6 +25,8 @@ struct Options {
   std::string listen = "127.0.0.1";
   std::string port = "8642";
   std::string name;
+  std::string models;
+  std::string clusters;
   std::string memory = "2 GiB";
   bool allow_remote = false;
 };
@@ -42,6 +46,26 @@ void limit_memory(Bytes most) {
     throw RunError("limit the memory", std::strerror(errno));
 }
 
+// Files that the page's lists have beside the catalogue, which is there already.
+serve::OwnFiles own_files(const Options& options) {
+  const auto files = [](const char* option, const std::string& text) {
+    std::vector<std::string> paths;
+    if (text.empty()) return paths;
+    paths = job::parsing_option(option, [&] { return comma_list(text); });
+    for (const std::string& path : paths)
+      if (!job::names_a_file(path))
+        throw InputError({option}, fmt::format("{} is no file", in_quotes(path)),
+                         "the page has all of the catalogue; give YAML files of your own");
+    return paths;
+  };
+  serve::OwnFiles own;
+  for (const std::string& path : files("--model", options.models))
+    own.networks.emplace(path, job::load_layers(path));
+  for (const std::string& path : files("--cluster", options.clusters))
+    own.clusters.emplace(path, job::load_cluster(path));
+  return own;
+}
+
 void run(const Options& options) {
   constexpr int most_port = 65535;
   constexpr unsigned most_threads = 16;
@@ -59,7 +83,7 @@ void run(const Options& options) {
   serve::WhatIfLimits limits;
   limits.threads =
       static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, most_threads));
-  serve::WhatIfService service(limits);
+  serve::WhatIfService service(limits, own_files(options));
   serve_http(
       http,
       [&service](const serve::HttpRequest& request, serve::Reply reply) {
@@ -85,6 +109,14 @@ void add_serve(Command& app) {
       .value("ADDRESS (127.0.0.1)");
   command.add_flag("--allow-remote", options->allow_remote,
                    "Listen at an address that others reach: there is no password");
+  command
+      .add_option("--cluster", options->clusters,
+                  "Clusters of your own that the page offers, too: YAML files by commas")
+      .value("FILE,...");
+  command
+      .add_option("--model", options->models,
+                  "Networks of your own that the page offers, too: YAML files by commas")
+      .value("FILE,...");
   command
       .add_option("--name", options->name,
                   "Names by which browsers may call the page, beside localhost and addresses")

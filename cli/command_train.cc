@@ -207,7 +207,8 @@ void print_title(const TrainingJob& job, std::string_view transport) {
 
 // What rank 0 says when all is done.
 void print_outcome(const job::TrainingOptions& options, const TrainingJob& job,
-                   const runtime::TrainingOutcome& outcome, std::string_view transport) {
+                   const runtime::TrainingOutcome& outcome, std::string_view transport,
+                   const std::string& lately) {
   if (options.json) {
     print("{}\n", runtime::training_document().text({facts(options, job, transport), outcome}));
     return;
@@ -223,6 +224,7 @@ void print_outcome(const job::TrainingOptions& options, const TrainingJob& job,
                              : by_signal ? "; no checkpoint was asked for, so nothing is saved"
                                          : "";
     print_lines("stopped{} after {} iterations{}\n", why, outcome.iterations, then);
+    if (!lately.empty()) print_lines("the last of them: {}\n", lately);
   } else if (!outcome.epochs.empty()) {
     print_lines("\ntest accuracy {:.2f}% after {} iterations\n",
                 100 * outcome.epochs.back().test_accuracy, outcome.iterations);
@@ -284,8 +286,9 @@ runtime::StopReason run_rank(const job::TrainingOptions& options, TrainingJob& j
   if (recorder && outcome.stopped == runtime::StopReason::none)
     write_timeline(options, job, endpoint, *recorder);
   if (rank != 0) return outcome.stopped;
+  const std::string lately = report ? report->lately() : "";
   report.reset();
-  print_outcome(options, job, outcome, transport);
+  print_outcome(options, job, outcome, transport, lately);
   return outcome.stopped;
 }
 

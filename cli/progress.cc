@@ -12,16 +12,8 @@
 namespace paceline::cli {
 namespace {
 
-// A command that is done before this time shows nothing on a terminal: a second, or what the
-// environment says.
-std::chrono::duration<double> before_first() {
-  constexpr double most = 1e6;
-  const char* const text = std::getenv("PACELINE_PROGRESS_AFTER_S");
-  char* end = nullptr;
-  const double seconds = text != nullptr ? std::strtod(text, &end) : 0;
-  const bool is_number = text != nullptr && end != text && seconds >= 0 && seconds <= most;
-  return std::chrono::duration<double>(is_number ? seconds : 1);
-}
+// A command that is done before this time shows nothing on a terminal.
+constexpr std::chrono::seconds before_first{1};
 constexpr std::chrono::milliseconds between_frames{500};
 // The time between two lines where there is no terminal. A command that is done before the first
 // says nothing.
@@ -52,6 +44,15 @@ std::string cut(std::string_view line, int columns) {
 
 }  // namespace
 
+std::chrono::duration<double> progress_after(std::chrono::duration<double> usual) {
+  constexpr double most = 1e6;
+  const char* const text = std::getenv("PACELINE_PROGRESS_AFTER_S");
+  char* end = nullptr;
+  const double seconds = text != nullptr ? std::strtod(text, &end) : 0;
+  const bool is_number = text != nullptr && end != text && seconds >= 0 && seconds <= most;
+  return is_number ? std::chrono::duration<double>(seconds) : usual;
+}
+
 std::string in_one_line(std::string_view line) {
   return cut(line, screen().columns - 1);
 }
@@ -59,7 +60,7 @@ std::string in_one_line(std::string_view line) {
 Progress::Progress(OffTerminal off_terminal)
     : is_terminal_(can_steer_terminal()),
       has_lines_(off_terminal == OffTerminal::lines),
-      before_first_(before_first()) {
+      before_first_(progress_after(before_first)) {
   if (is_terminal_) watcher_ = std::thread([this] { watch(); });
 }
 

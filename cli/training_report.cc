@@ -18,6 +18,8 @@ namespace paceline::cli {
 namespace {
 
 constexpr std::chrono::milliseconds between_progress{100};
+// The time between two lines where there is no terminal.
+constexpr std::chrono::seconds between_lines{30};
 
 double share(Seconds part, Seconds whole) {
   return whole > Seconds{0} ? part / whole : 0;
@@ -92,8 +94,13 @@ void TrainingReport::iteration(const runtime::IterationReport& r) {
   smooth(loss_, r.loss);
   smooth(accuracy_, r.accuracy);
   smooth(exposed_, share(r.exposed, r.time));
-  if (!is_terminal_) return;
   const auto now = std::chrono::steady_clock::now();
+  if (!is_terminal_) {
+    if (quiet_ || now - last_progress_ < progress_after(between_lines)) return;
+    last_progress_ = now;
+    notice("epoch {}, batch {} of {}: {}\n", r.epoch + 1, r.batch + 1, r.batches, lately());
+    return;
+  }
   if (now - last_progress_ < between_progress && r.batch + 1 < r.batches) return;
   last_progress_ = now;
   const double left = static_cast<double>(r.batches - r.batch - 1) *
@@ -109,6 +116,12 @@ void TrainingReport::iteration(const runtime::IterationReport& r) {
           r.batch + 1, r.batches, loss_, 100 * accuracy_, images_per_s_, 100 * exposed_,
           clock(rate > 0 ? left / rate : 0))));
   progress_shown_ = true;
+}
+
+std::string TrainingReport::lately() const {
+  return first_ ? std::string()
+                : fmt::format("loss {:.3f}, accuracy {:.1f}%, {:.0f} images/s", loss_,
+                              100 * accuracy_, images_per_s_);
 }
 
 void TrainingReport::remark(const std::string& line) {

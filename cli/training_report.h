@@ -1,5 +1,5 @@
-// What `paceline train` says while it runs: a progress line on a terminal, a line for each epoch,
-// and metrics as JSON lines.
+// What `paceline train` says while it runs: a progress line on a terminal, a line every half minute on
+// standard error elsewhere, a line for each epoch, and metrics as JSON lines.
 #pragma once
 
 #include <chrono>
@@ -26,6 +26,9 @@ class TrainingReport final : public runtime::TrainingObserver {
   void epoch(const runtime::EpochReport& report) override;
   void checkpoint(const std::string& path, std::int64_t iteration) override;
 
+  // "loss 2.303, accuracy 11.2%, 312 images/s": means of the last iterations. Empty before the first.
+  [[nodiscard]] std::string lately() const;
+
   // Calls `say` once the training starts, with the arithmetic of its layers. `say` returns the job's
   // facts, the first line of the metrics, which is written with the second. A file of an earlier run
   // is left alone until then.
@@ -49,7 +52,7 @@ class TrainingReport final : public runtime::TrainingObserver {
   bool is_terminal_ = false;
   bool progress_shown_ = false;
   bool titles_shown_ = false;
-  std::chrono::steady_clock::time_point last_progress_;
+  std::chrono::steady_clock::time_point last_progress_ = std::chrono::steady_clock::now();
   double images_per_s_ = 0;  // smoothed
   double loss_ = 0;
   double accuracy_ = 0;

@@ -156,9 +156,10 @@ int ranks_of(const Job& job) {
   }
   if (!job.question.ranks.empty()) return parse_ranks(job.question.ranks, job.cluster);
   if (job.plan) return parse_ranks(std::to_string(job.plan->plan.ranks), job.cluster);
-  throw InputError("--ranks is missing",
-                   fmt::format("give 1 to {}, as in --ranks {}, or full nodes by --nodes",
-                               job.cluster.ranks(), job.cluster.ranks()));
+  throw InputError(
+      "--ranks is missing",
+      fmt::format("give 1 to {}, as in --ranks {}, or full nodes by --nodes", job.cluster.ranks(),
+                  std::min(job.cluster.ranks(), 8 * job.cluster.ranks_per_node)));
 }
 
 Job load_job(const simulator::Question& question, const LoadRequest& request) {

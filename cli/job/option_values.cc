@@ -24,10 +24,4 @@ std::string without_ending(std::string text, std::string_view ending) {
   return text;
 }
 
-double parse_share(const std::string& text, double least, double most) {
-  const std::string number = without_ending(text, "%");
-  return number == text ? parse_number(number, least, most)
-                        : parse_number(number, 100 * least, 100 * most) / 100;
-}
-
 }  // namespace paceline::job

@@ -24,9 +24,6 @@ using paceline::comma_list;
 // The text without this ending and the blanks before it.
 [[nodiscard]] std::string without_ending(std::string text, std::string_view ending);
 
-// A share from `least` to `most`, as "90%" or "0.9". Throws InputError.
-[[nodiscard]] double parse_share(const std::string& text, double least, double most);
-
 // Runs `parse`; an InputError that it throws is said to come from `option`.
 template <class F>
 decltype(auto) parsing_option(const char* option, F parse) {

@@ -24,7 +24,7 @@ std::map<int, double> assignments(const std::string& text, int most_index, doubl
       throw InputError(fmt::format("{} has no =", in_quotes(part)),
                        fmt::format("write it as in {}", example));
     const int index = static_cast<int>(parse_count(part.substr(0, equals), 0, most_index));
-    const double value = parse_number(part.substr(equals + 1), low, high);
+    const double value = parse_share(part.substr(equals + 1), low, high);
     if (!values.emplace(index, value).second)
       throw InputError(fmt::format("{} is named twice", index), "name each once");
   }

@@ -22,14 +22,16 @@
   const chosen = {};
   let others = []; // [name, value] of options without a control
   let choices = null;
+  // The first of the files that the server was given, or else a name of the catalogue.
+  const ownOr = (list, name) => list.find((entry) => entry.own)?.name ?? name;
   const clusterOf = () => choices.clusters.find((c) => c.name === chosen.cluster);
 
   // A control has a label, the values of its slider, the value that is the option's default, and how
   // people read a value. Lists have no slider.
   const times = (text) => `× ${text}`;
   const controls = {
-    model: { label: "Network", list: () => choices.models, first: "resnet50" },
-    cluster: { label: "Cluster", list: () => choices.clusters, first: "jizhi-p40" },
+    model: { label: "Network", list: () => choices.models, first: () => ownOr(choices.models, "resnet50") },
+    cluster: { label: "Cluster", list: () => choices.clusters, first: () => ownOr(choices.clusters, "jizhi-p40") },
     precision: { label: "Precision", list: () => [{ name: "mixed", description: "FP16 with FP32 master weights" }, { name: "fp32", description: "" }], first: "mixed" },
     ranks: { label: "Ranks", values: () => doubles(clusterOf().ranks), first: () => String(Math.min(1024, clusterOf().ranks)), most: () => clusterOf().ranks },
     batch: { label: "Batch per rank", values: () => doubles(1024), first: "64", most: () => 1 << 20 },
@@ -83,7 +85,7 @@
     };
     for (const name of ["model", "cluster"]) {
       const value = take(name);
-      chosen[name] = controls[name].list().some((entry) => entry.name === value) ? value : controls[name].first;
+      chosen[name] = controls[name].list().some((entry) => entry.name === value) ? value : firstOf(controls[name]);
     }
     for (const name of direct.slice(2)) chosen[name] = take(name) ?? firstOf(controls[name]);
     for (const name of changes) chosen[name] = "1";

@@ -30,15 +30,17 @@ void check_name(const char* option, const char* kind, const std::string& name,
   throw unknown_name(kind, name, known).at({option});
 }
 
-std::vector<std::string> names_of(const auto& entries) {
+std::vector<std::string> names_of(const auto& entries, const auto& own) {
   std::vector<std::string> names;
+  for (const auto& [path, value] : own) names.push_back(path);
   for (const auto& entry : entries) names.emplace_back(entry.name);
   return names;
 }
 
 }  // namespace
 
-simulator::Question parse_options(const std::map<std::string, std::string>& values) {
+simulator::Question parse_options(const std::map<std::string, std::string>& values,
+                                  const OwnFiles& own) {
   simulator::Question question;
   for (const auto& [name, value] : values) {
     if (std::ranges::find(known_names, name) == known_names.end())
@@ -48,8 +50,10 @@ simulator::Question parse_options(const std::map<std::string, std::string>& valu
   if (question.networks.size() > 1)
     throw InputError({"--model"}, "several networks", "ask for one after the other");
   if (!question.networks.empty())
-    check_name("--model", "network", question.networks.front(), names_of(models::zoo()));
-  check_name("--cluster", "cluster", question.cluster, names_of(models::catalog_clusters()));
+    check_name("--model", "network", question.networks.front(),
+               names_of(models::zoo(), own.networks));
+  check_name("--cluster", "cluster", question.cluster,
+             names_of(models::catalog_clusters(), own.clusters));
   std::vector<std::string> profiles = calibration::shipped_profile_names();
   profiles.emplace_back("none");
   check_name("--profile", "profile", question.profile, profiles);
@@ -59,6 +63,17 @@ simulator::Question parse_options(const std::map<std::string, std::string>& valu
   if (question.stragglers.spread.starts_with("file:"))
     throw InputError({"--spread"}, "a file", "files are not read here: give normal:CV");
   return question;
+}
+
+job::GivenValues given_of(const simulator::Question& question, const OwnFiles& own) {
+  job::GivenValues given;
+  if (question.networks.size() == 1)
+    if (const auto found = own.networks.find(question.networks.front());
+        found != own.networks.end())
+      given.network = found->second;
+  if (const auto found = own.clusters.find(question.cluster); found != own.clusters.end())
+    given.cluster = found->second;
+  return given;
 }
 
 }  // namespace paceline::serve

@@ -5,12 +5,18 @@
 #include <map>
 #include <string>
 
+#include "cli/job/job.h"
+#include "cli/serve/choices.h"
 #include "simulator/question/question.h"
 
 namespace paceline::serve {
 
-// Throws InputError for an option that is not known here, for --model, --cluster and --profile that are
-// no name of the catalogue, and for --placement and --spread that name a file.
-[[nodiscard]] simulator::Question parse_options(const std::map<std::string, std::string>& values);
+// Throws InputError for an option that is not known here, for --model, --cluster and --profile that name
+// neither an entry of the catalogue nor one of `own`, and for --placement and --spread that name a file.
+[[nodiscard]] simulator::Question parse_options(const std::map<std::string, std::string>& values,
+                                                const OwnFiles& own);
+
+// Those of the own networks and clusters that the question names.
+[[nodiscard]] job::GivenValues given_of(const simulator::Question& question, const OwnFiles& own);
 
 }  // namespace paceline::serve

@@ -94,13 +94,14 @@ struct Asked {
 
 class WhatIfService::State {
  public:
-  explicit State(const WhatIfLimits& limits)
+  State(const WhatIfLimits& limits, OwnFiles own)
       : limits_(limits),
+        own_(std::move(own)),
         statics_{{"/", {"text/html; charset=utf-8", text(page::what_if_html())}},
                  {"/page.css", {"text/css; charset=utf-8", text(page::what_if_style())}},
                  {"/page.js", {"text/javascript; charset=utf-8", text(page::what_if_script())}},
                  {"/favicon.ico", {"image/x-icon", text("")}},  // browsers ask for it
-                 {"/choices", {json_type, text(choices_document().text(choices()) + "\n")}}},
+                 {"/choices", {json_type, text(choices_document().text(choices(own_)) + "\n")}}},
         answers_(limits.most_kept_bytes),
         workers_(limits.threads, limits.most_waiting) {}
 
@@ -118,7 +119,7 @@ class WhatIfService::State {
       const auto values = parse_query(request.query);
       std::string question = is_curve ? "curve" : "job";
       for (const auto& [name, value] : values) question += fmt::format("\n{}={}", name, value);
-      ask(std::move(question), parse_options(values), is_curve,
+      ask(std::move(question), parse_options(values, own_), is_curve,
           {reply, request.is_abandoned, is_timeline ? std::size_t{1} : 0});
     } catch (const InputError& error) {
       reply(failure(400, error.what()));
@@ -185,7 +186,8 @@ class WhatIfService::State {
   void begin_table(const AskedPointer& asked) {
     try {
       check(*asked);
-      asked->job.emplace(job::load_job(asked->options, {.is_of_one_size = true}));
+      asked->job.emplace(job::load_job(
+          asked->options, {.given = given_of(asked->options, own_), .is_of_one_size = true}));
       const job::Job& job = *asked->job;
       const int ranks = ranks_of(job);
       check_draws(job, ranks);
@@ -209,7 +211,7 @@ class WhatIfService::State {
       const simulator::Question& options = asked->options;
       if (job::load_stragglers(options.stragglers, models::max_ranks))
         throw InputError("a curve has no stragglers", "leave their options out");
-      asked->job.emplace(job::load_job(options));
+      asked->job.emplace(job::load_job(options, {.given = given_of(options, own_)}));
       asked->ranks = job::parse_rank_range(options.ranks, asked->job->cluster);
       choose_baseline(*asked->job, asked->ranks);
       if (asked->ranks.size() > limits_.most_points)
@@ -288,6 +290,7 @@ class WhatIfService::State {
   }
 
   const WhatIfLimits limits_;
+  const OwnFiles own_;
   const std::map<std::string, std::pair<std::string, std::shared_ptr<const std::string>>> statics_;
   std::mutex mutex_;  // guards what follows
   Answers answers_;
@@ -295,8 +298,8 @@ class WhatIfService::State {
   Workers workers_;  // last, for its threads use the rest
 };
 
-WhatIfService::WhatIfService(const WhatIfLimits& limits)
-    : state_(std::make_unique<State>(limits)) {}
+WhatIfService::WhatIfService(const WhatIfLimits& limits, OwnFiles own)
+    : state_(std::make_unique<State>(limits, std::move(own))) {}
 
 WhatIfService::~WhatIfService() = default;
 

@@ -1,6 +1,6 @@
 // What the what-if page asks: predictions, curves and timelines, as the documents that the command
-// prints, and the page itself. Only names of the catalogue are known here; no file is read for a
-// request.
+// prints, and the page itself. Only names of the catalogue, and files that were read before the first
+// request, are known here; no file is read for a request.
 //
 //   /            the page; /page.css and /page.js are its style and its script
 //   /choices     what its lists offer (paceline.choices/1)
@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "cli/serve/choices.h"
 #include "cli/serve/http_server.h"
 
 namespace paceline::serve {
@@ -33,7 +34,8 @@ struct WhatIfLimits {
 
 class WhatIfService {
  public:
-  explicit WhatIfService(const WhatIfLimits& limits);
+  // `own` networks and clusters may be asked for beside those of the catalogue.
+  explicit WhatIfService(const WhatIfLimits& limits, OwnFiles own = {});
   WhatIfService(const WhatIfService&) = delete;
   WhatIfService& operator=(const WhatIfService&) = delete;
   ~WhatIfService();

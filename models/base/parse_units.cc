@@ -182,6 +182,13 @@ double parse_number(std::string_view text, double low, double high) {
   return value;
 }
 
+double parse_share(std::string_view text, double low, double high) {
+  const std::string_view input = trimmed(text);
+  return input.ends_with('%')
+             ? parse_number(input.substr(0, input.size() - 1), 100 * low, 100 * high) / 100
+             : parse_number(input, low, high);
+}
+
 std::string to_text(Seconds value) {
   static constexpr std::array<Unit, 4> units = {
       {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}}};

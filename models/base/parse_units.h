@@ -37,6 +37,8 @@ namespace paceline {
 [[nodiscard]] std::int64_t parse_count(std::string_view text, std::int64_t low, std::int64_t high);
 // A plain decimal number in [low, high]. Throws InputError.
 [[nodiscard]] double parse_number(std::string_view text, double low, double high);
+// A share in [low, high], as "0.45" or "45%". Throws InputError.
+[[nodiscard]] double parse_share(std::string_view text, double low, double high);
 
 // The value to four significant digits with a scaled unit: "3.262 s", "58.72 MB", "92.4 Gbit/s".
 // Parsing the text gives the value to those digits.

@@ -8,7 +8,7 @@ namespace paceline::models {
 namespace {
 
 // A standard deviation, a factor or a share; none is more than 10.
-constexpr auto factor = [](const std::string& s) { return parse_number(s, 0, 10); };
+constexpr auto factor = [](const std::string& s) { return parse_share(s, 0, 10); };
 
 // The figure of one entry of the catalogue.
 template <class F>

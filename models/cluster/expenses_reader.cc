@@ -9,8 +9,8 @@
 namespace paceline::models {
 namespace {
 
-constexpr auto power_share = [](const std::string& s) { return parse_number(s, 1e-3, 1.5); };
-constexpr auto over_devices = [](const std::string& s) { return parse_number(s, 0, 10); };
+constexpr auto power_share = [](const std::string& s) { return parse_share(s, 1e-3, 1.5); };
+constexpr auto over_devices = [](const std::string& s) { return parse_share(s, 0, 10); };
 constexpr auto effectiveness = [](const std::string& s) { return parse_number(s, 1, 10); };
 
 // The figure of one entry of the catalogue, which stands under `section` there.

@@ -96,7 +96,7 @@ inline constexpr auto bytes = [](const std::string& s) { return parse_bytes(s); 
 inline constexpr auto rate = [](const std::string& s) { return parse_rate(s); };
 inline constexpr auto power = [](const std::string& s) { return parse_power(s); };
 inline constexpr auto price = [](const std::string& s) { return parse_price(s); };
-inline constexpr auto share = [](const std::string& s) { return parse_number(s, 1e-3, 1); };
+inline constexpr auto share = [](const std::string& s) { return parse_share(s, 1e-3, 1); };
 
 // Puts the figure under `key`, if there is one, into `target`.
 template <class Target, class F>

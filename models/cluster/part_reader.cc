@@ -16,7 +16,7 @@ namespace {
 
 constexpr int most_multiprocessors = 10000;
 // The efficiencies of the roofline are assumptions, so that more than all of it may be reached.
-constexpr auto roofline_share = [](const std::string& s) { return parse_number(s, 1e-3, 100); };
+constexpr auto roofline_share = [](const std::string& s) { return parse_share(s, 1e-3, 100); };
 constexpr int most_tcp_flows = 64;  // NCCL's limit of sockets
 constexpr int most_ranks_of_an_entry = 4096;
 

@@ -118,7 +118,7 @@ Pool pool(const YamlMap& map) {
 }
 
 double probability(const std::string& text) {
-  return parse_number(text, 0, 1);
+  return parse_share(text, 0, 1);
 }
 
 Embedding::Of embedding_of(const std::string& text) {
@@ -157,7 +157,7 @@ std::optional<LayerKind> kind_of_sequences(const YamlMap& map, std::string_view 
                      .learned_scale = map.flag_or("learned_scale", false)};
   }
   if (kind == "select_tokens") {
-    const auto share = [](const std::string& text) { return parse_number(text, 1e-6, 1); };
+    const auto share = [](const std::string& text) { return parse_share(text, 1e-6, 1); };
     return SelectTokens{map.parsed("share", share)};
   }
   if (kind == "first_token") return FirstToken{};

@@ -66,11 +66,11 @@ ComputeSpread spread_from_text(std::string_view text,
   } else if (name == "normal") {
     needs("standard deviation", "normal:0.05");
     spread.kind = SpreadKind::normal;
-    spread.parameter = parse_number(parameter, 0, widest_normal);
+    spread.parameter = parse_share(parameter, 0, widest_normal);
   } else if (name == "log-normal") {
     needs("sigma", "log-normal:0.1");
     spread.kind = SpreadKind::log_normal;
-    spread.parameter = parse_number(parameter, 0, widest_log_normal);
+    spread.parameter = parse_share(parameter, 0, widest_log_normal);
   } else if (name == "file") {
     needs("path", "file:times.txt");
     spread.kind = SpreadKind::empirical;

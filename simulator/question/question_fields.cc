@@ -297,7 +297,7 @@ Fields computation_fields() {
            .python = "float",
            .is_expert = true},
           &Question::gradient_scale,
-          +[](const std::string& text) { return parse_number(text, 1e-9, 1); }),
+          +[](const std::string& text) { return parse_share(text, 1e-9, 1); }),
       flag_field({.name = "exact-compute",
                   .group = computation_group,
                   .help = "Take compute times as stated, without their interval and without input, "

@@ -10,7 +10,7 @@ import unittest
 import urllib.parse
 
 from page_server import PageServer, received_from
-from paceline import CommandTest, run
+from paceline import EXAMPLES, CommandTest, run
 
 JOB = {"model": "resnet50", "cluster": "jizhi-p40", "ranks": "64"}
 
@@ -134,6 +134,25 @@ class Answers(ServedTest):
         catalog = json.loads(self.done(run("show", "catalog", "--json")))
         self.assertEqual([c["name"] for c in choices["clusters"]], [c["name"] for c in catalog["clusters"]])
         self.assertEqual([c["name"] for c in choices["models"]], [c["name"] for c in catalog["networks"]])
+
+    def test_of_own_files_are_the_command_s(self):
+        cluster, network = EXAMPLES / "two-cores.yaml", EXAMPLES / "tiny-net.yaml"
+        server = PageServer("--cluster", str(cluster), "--model", str(network))
+        self.addCleanup(server.close)
+        choices = json.loads(server.get("/choices")[2])
+        for kind, path in (("clusters", cluster), ("models", network)):
+            self.assertEqual([(c["name"], c["own"]) for c in choices[kind] if "own" in c], [(str(path), True)])
+            self.assertEqual(choices[kind][0]["name"], str(path))
+        for options in ({"model": str(network), "cluster": str(cluster), "ranks": "2", "batch": "8"}, {"model": "alexnet", "cluster": str(cluster), "ranks": "2", "batch": "8"}):
+            status, _, text = server.get(target("/predict", **options))
+            self.assertEqual((status, text), (200, self.done(run("predict", *words(**options), "--json"))))
+        self.assertEqual(server.get(target("/scale", model=str(network), cluster=str(cluster), ranks="1,2", batch="8"))[0], 200)
+        self.problem(server.get(target("/predict", model=str(EXAMPLES / "bert-phases.yaml"), cluster=str(cluster), ranks="2")), 400)
+
+    def test_of_files_that_are_none_are_refused(self):
+        self.refused(run("serve", "--cluster", "h200-ndr"), "paceline: --cluster: 'h200-ndr' is no file; the page has all of the catalogue")
+        self.refused(run("serve", "--cluster", "missing.yaml"), "missing.yaml")
+        self.refused(run("serve", "--model", str(EXAMPLES / "two-cores.yaml")), "two-cores.yaml")
 
     def test_to_wrong_values_are_the_command_s_line(self):
         for options in ({"ranks": "5000"}, {"batch": "0"}, {"theta": "4"}, {"group": "7"}, {"what_if": "bandwidth=-1"}, {"what_if": "plan=x"},

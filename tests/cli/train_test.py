@@ -189,6 +189,14 @@ class Resume(Folder):
     def weights(self, path):
         return (self.folder / path).read_bytes()
 
+    def test_without_a_terminal_it_says_now_and_then_how_far_it_is(self):
+        environment = {**ENVIRONMENT, "PACELINE_PROGRESS_AFTER_S": "0"}
+        done = subprocess.run([PACELINE, "train", *LITTLE, "--stop-after", "3"], capture_output=True, text=True, env=environment, timeout=HANG_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(re.findall(r"^epoch 1, batch [123] of \d+: loss \d+\.\d{3}, accuracy \d+\.\d%, \d+ images/s$", done.stderr, re.M)), 3, done.stderr)
+        self.assertRegex(done.stdout, r"stopped after 3 iterations\nthe last of them: loss \d+\.\d{3}, accuracy \d+\.\d%, \d+ images/s\n$")
+        self.assertEqual(train(*LITTLE, "--stop-after", "3").stderr, "")
+
     def test_an_interrupted_run_ends_with_the_bytes_of_a_whole_one(self):
         for extra in (("--precision", "fp32"), ("--precision", "mixed", "--storage", "fp16"),
                       ("--precision", "mixed", "--overlap", "double-buffered")):

@@ -162,6 +162,17 @@ TEST(ParseNumber, RefusesWhatIsNotFinite) {
   }
 }
 
+TEST(ParseShare, TakesNumbersAndPercentages) {
+  EXPECT_DOUBLE_EQ(parse_share("0.45", 0, 1), 0.45);
+  EXPECT_DOUBLE_EQ(parse_share(" 45 % ", 0, 1), 0.45);
+  EXPECT_DOUBLE_EQ(parse_share("0.1%", 1e-3, 1), 1e-3);
+  for (const char* text : {"45", "101%", "-1%", "%", "4 5%", "45%%"}) {
+    EXPECT_THROW((void)parse_share(text, 0, 1), InputError) << text;
+  }
+  EXPECT_EQ(error_of([] { (void)parse_share("145%", 0, 1); }),
+            "'145' is not a number from 0 to 100");
+}
+
 TEST(ToText, PicksTheUnitAtTheEdgesOfRounding) {
   EXPECT_EQ(to_text(Bytes{999.94}), "999.9 B");
   EXPECT_EQ(to_text(Bytes{999.96}), "1 kB");
