@@ -11,6 +11,7 @@
 #include "cli/job/schedule.h"
 #include "cli/output.h"
 #include "cli/output_format.h"
+#include "cli/planning_options.h"
 #include "cli/progress.h"
 #include "cli/shared_options.h"
 #include "models/base/names.h"
@@ -196,26 +197,7 @@ void add_export(Command& app) {
           "DDP are predicted; or whose device reduces, for --format goal: without it, reductions "
           "cost nothing")
       .value("NAME|FILE");
-  command
-      .add_option("--model", options->plan.model,
-                  "Network of the plan: a name of the zoo or a YAML file; by default the plan's")
-      .value("NAME|FILE");
-  add_field_text(command, options->plan.profile, "profile");
-  add_field_text(command, options->plan.nccl, "nccl");
-  command
-      .add_option(
-          "--measured", options->plan.measured,
-          "All-reduces by NCCL that were measured on this cluster, a small and a large one, "
-          "as 64KiB=40us,256MiB=3ms: they calibrate what NCCL takes")
-      .value("SIZE=TIME[@RANKS],...");
-  command
-      .add_option("--batch", options->plan.batch,
-                  "Samples per rank, for --format horovod and ddp; by default the plan's")
-      .value("N (64)");
-  command
-      .add_option("--precision", options->plan.precision,
-                  "Precision of computation, for --format horovod and ddp; by default the plan's")
-      .value("fp32|mixed (mixed)");
+  add_plan_export_options(command, options->plan);
   command
       .add_option("--output", options->output,
                   "Write a file, whole or not at all (a folder for --format msccl of a plan); by "

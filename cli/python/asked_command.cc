@@ -1,6 +1,7 @@
 // Tests: tests/python/test_options.py.
 #include "cli/python/asked_command.h"
 
+#include "cli/planning_options.h"
 #include "cli/shared_options.h"
 #include "cli/training_run_options.h"
 
@@ -13,6 +14,11 @@ AskedCommand::AskedCommand(std::string_view name) : command(std::string(name), "
     add_proof_options(command, proof);
   } else if (name == "compare") {
     add_question_options(command, what_if);
+  } else if (name == "plan-capacity") {
+    add_capacity_options(command, capacity);
+  } else if (name == "export") {
+    command.add_option("--cluster", plan_export.cluster, "Cluster that the plan is for");
+    add_plan_export_options(command, plan_export);
   } else {
     add_job_options(command, question);
     add_field(command, question, "ignore-memory");

@@ -7,6 +7,8 @@
 #include <string_view>
 
 #include "cli/command_line.h"
+#include "cli/job/capacity.h"
+#include "cli/job/plan_export.h"
 #include "cli/job/proof.h"
 #include "cli/job/robust_tuning.h"
 #include "cli/job/time_table.h"
@@ -17,8 +19,8 @@
 
 namespace paceline::python {
 
-inline constexpr std::array<std::string_view, 7> asked_commands = {
-    "predict", "scale", "tune", "cost", "time", "verify", "compare"};
+inline constexpr std::array<std::string_view, 9> asked_commands = {
+    "predict", "scale", "tune", "cost", "time", "verify", "compare", "plan-capacity", "export"};
 
 // One of them, and what its options are read into.
 struct AskedCommand {
@@ -38,6 +40,8 @@ struct AskedCommand {
   job::TimeOptions time;
   job::ProofOptions proof;
   job::WhatIfOptions what_if;  // of compare
+  job::CapacityOptions capacity;
+  job::PlanExportOptions plan_export;
 };
 
 }  // namespace paceline::python

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -19,12 +20,15 @@
 #include "calibration/compare/comparison.h"
 #include "calibration/compare/same_job.h"
 #include "calibration/shipped_profiles.h"
+#include "cli/capacity_text.h"
 #include "cli/comparison_text.h"
 #include "cli/cost_text.h"
+#include "cli/job/capacity.h"
 #include "cli/job/cost_table.h"
 #include "cli/job/files.h"
 #include "cli/job/measured.h"
 #include "cli/job/option_values.h"
+#include "cli/job/plan_export.h"
 #include "cli/job/plan_timeline.h"
 #include "cli/job/planned_job.h"
 #include "cli/job/prediction_json.h"
@@ -32,6 +36,7 @@
 #include "cli/job/robust_tuning.h"
 #include "cli/job/scaling.h"
 #include "cli/job/stragglers.h"
+#include "cli/job/sweep_run.h"
 #include "cli/job/time_table.h"
 #include "cli/job/timeline_file.h"
 #include "cli/job/tuning.h"
@@ -187,6 +192,41 @@ std::pair<std::string, std::string> cost(const Keywords& keywords, const models:
       {.observer = [](const std::string&, const models::Strategy&, double) { raise_signals(); },
        .given = given(network, cluster, profile, plan)});
   return {job::cost_document().text(table), cli::to_text(table, cli::unlimited_width)};
+}
+
+// The document of the candidates, and its text. Networks and clusters are names and files.
+std::pair<std::string, std::string> plan_capacity(const Keywords& keywords) {
+  AskedCommand asked("plan-capacity");
+  take_keywords(asked.command, keywords);
+  // Signals are looked at between candidates by the thread that asks; the others have no Python.
+  const std::thread::id asking = std::this_thread::get_id();
+  const job::Capacity capacity =
+      job::capacity(asked.capacity, 1, [asking](const std::string&, double) {
+        if (std::this_thread::get_id() == asking) raise_signals();
+      });
+  return {job::capacity_document().text(capacity), cli::to_text(capacity, cli::unlimited_width, 0)};
+}
+
+// The plan of a file in another form, and notes of what that form cannot say.
+std::pair<std::string, std::vector<std::string>> export_plan(const Keywords& keywords,
+                                                             const std::string& file,
+                                                             const std::string& format) {
+  AskedCommand asked("export");
+  take_keywords(asked.command, keywords);
+  asked.plan_export.plan = file;
+  const simulator::ExportedText exported = job::export_plan(asked.plan_export, format);
+  return {exported.text, exported.notes};
+}
+
+// The rows of a sweep's file as comma-separated values, with their header.
+std::string sweep(const std::string& file) {
+  const job::Sweep read = job::parse_sweep(job::read_input_file(file), file, PACELINE_VERSION);
+  std::string text = job::sweep_header(job::SweepFormat::csv);
+  job::run_sweep({.sweep = read}, [&](const std::string& rows, std::int64_t) {
+    raise_signals();
+    text += rows;
+  });
+  return text;
 }
 
 // The document of the times.
@@ -394,7 +434,8 @@ PYBIND11_MODULE(_core, module) {
   py::class_<Tuning>(module, "Tuning")
       .def("to_json",
            [](const Tuning& self) {
-             return job::tuning_document().text({self.tuning, self.robust ? &*self.robust : nullptr});
+             return job::tuning_document().text(
+                 {self.tuning, self.robust ? &*self.robust : nullptr});
            })
       .def("to_text",
            [](const Tuning& self, int width) {
@@ -410,6 +451,9 @@ PYBIND11_MODULE(_core, module) {
   module.def("scale", scale, unlocked);
   module.def("tune", tune, unlocked);
   module.def("cost", cost, unlocked);
+  module.def("plan_capacity", plan_capacity, unlocked);
+  module.def("export_plan", export_plan, unlocked);
+  module.def("sweep", sweep, unlocked);
   module.def("time", time, unlocked);
   module.def("verify", verify, unlocked);
   module.def(

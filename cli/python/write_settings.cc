@@ -24,8 +24,10 @@ constexpr const char* head =
     "\n"
     "from .values import Cluster, Network, PathOrName, Plan, Profile\n"
     "\n"
-    "__all__ = [\"Changes\", \"CompareSettings\", \"CostSettings\", \"PredictSettings\",\n"
-    "           \"ScaleSettings\", \"Texts\", \"TimeSettings\", \"TuneSettings\"]\n"
+    "__all__ = [\"Changes\", \"CompareSettings\", \"CostSettings\", \"ExportSettings\", "
+    "\"PlanCapacitySettings\",\n"
+    "           \"PredictSettings\", \"ScaleSettings\", \"Texts\", \"TimeSettings\", "
+    "\"TuneSettings\"]\n"
     "\n"
     "Texts = str | Iterable[str]\n"
     "Changes = str | Mapping[str, float | str]\n";
@@ -33,11 +35,19 @@ constexpr const char* head =
 // Options that are parameters of the functions of Python, and no keywords.
 std::set<std::string> parameters_of(const std::string& command) {
   if (command == "compare") return {"plan", "what_if"};
+  if (command == "plan-capacity") return {"model", "cluster"};
+  if (command == "export") return {"cluster"};
   return {"model", "cluster", "ranks", "algorithm", "schedule"};
 }
 
-std::string capitalized(std::string text) {
-  text.front() = static_cast<char>(text.front() - 'a' + 'A');
+// "PlanCapacity" of "plan-capacity".
+std::string in_pascal_case(std::string_view name) {
+  std::string text;
+  bool begins = true;
+  for (const char c : name) {
+    if (c != '-') text += begins ? static_cast<char>(c - 'a' + 'A') : c;
+    begins = c == '-';
+  }
   return text;
 }
 
@@ -46,7 +56,7 @@ std::string class_of(const cli::Command& command) {
   std::string text = fmt::format(
       "\n\nclass {}Settings(TypedDict, total=False):\n"
       "    \"\"\"The options of ``paceline {}``.\"\"\"\n\n",
-      capitalized(command.name()), command.name());
+      in_pascal_case(command.name()), command.name());
   for (const cli::Option& option : command.options())
     if (const std::string keyword = keyword_of(option); !parameters.contains(keyword))
       text += fmt::format("    {}: {}  # {}\n", keyword, option.python_type, option.help);

@@ -16,25 +16,25 @@ from paceline import _core, predictions
 POSITIONAL = {"model", "cluster", "ranks", "algorithm", "schedule"}
 SETTINGS = {"predict": predictions.PredictSettings, "scale": predictions.ScaleSettings,
             "tune": predictions.TuneSettings, "cost": predictions.CostSettings, "time": predictions.TimeSettings,
-            "compare": predictions.CompareSettings}
+            "compare": predictions.CompareSettings, "plan-capacity": predictions.PlanCapacitySettings, "export": predictions.ExportSettings}
 # Parameters of functions that are in no dictionary of types.
-PARAMETERS = {"compare": {"plan", "what_if"}}
+PARAMETERS = {"compare": {"plan", "what_if"}, "plan-capacity": {"model", "cluster"}, "export": {"cluster"}}
 
 
 # What the command prints or writes for people.
 OF_THE_COMMAND_ALONE = {"--help", "--json", "--csv", "--markdown", "--json-out", "--csv-out", "--markdown-out", "--provenance", "--wide", "--top",
-                        "--timeline", "--plan-out", "--html", "--merged", "--layers", "--fail-below", "--fail-slower", "--force"}
+                        "--timeline", "--plan-out", "--html", "--merged", "--layers", "--fail-below", "--fail-slower", "--force", "--plot"}
 
 
 @pytest.mark.parametrize("command", SETTINGS)
 def test_the_types_name_every_option(command):
     named = set(typing.get_type_hints(SETTINGS[command], localns=vars(predictions)))
     parameters = PARAMETERS.get(command, POSITIONAL)
-    assert parameters <= set(inspect.signature(getattr(paceline, command)).parameters) | POSITIONAL
+    assert parameters <= set(inspect.signature(getattr(paceline, command.replace("-", "_"))).parameters) | POSITIONAL
     assert named == set(_core.keywords(command)) - parameters
 
 
-@pytest.mark.parametrize("name", [*SETTINGS, "verify"])
+@pytest.mark.parametrize("name", [*(SETTINGS.keys() - {"export"}), "verify"])  # export takes schedules, too
 def test_the_module_knows_every_option_of_the_command(name, command):
     printed = set(re.findall(r"^  (--[a-z0-9-]+)", command(name, "--help-all"), re.MULTILINE))
     options = {option[2:].replace("-", "_") for option in printed - OF_THE_COMMAND_ALONE}

@@ -247,3 +247,58 @@ def test_help_explains_each_keyword():
     for function in (paceline.predict, paceline.scale, paceline.tune, paceline.cost, paceline.time):
         assert "placement: str | Sequence[int]\n        Which slot" in function.__doc__
     assert "optimizer_states: int\n" in paceline.predict.__doc__
+
+
+def test_answers_go_to_other_processes():
+    table = paceline.predict("alexnet", "jizhi-p40", 16, batch=32)
+    again = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(table))))
+    assert again.document == table.document
+    assert again.text() == table.text()
+    assert again.best.plan == table.best.plan
+    assert again.best.timeline().period_s == table.best.timeline().period_s
+    curve = paceline.scale("alexnet", "jizhi-p40", "8-32")
+    copied = pickle.loads(pickle.dumps(curve))
+    assert copied.document == curve.document and len(copied) == 3
+    assert copied.points[2].best.plan == curve.points[2].best.plan
+    assert pickle.loads(pickle.dumps(curve.points[1])).document == curve.points[1].document
+    tuning = paceline.tune("alexnet", "jizhi-p40", 16, time_limit="1 s")
+    kept = pickle.loads(pickle.dumps(tuning))
+    assert (kept.document, kept.plan, kept.text()) == (tuning.document, tuning.plan, tuning.text())
+    own = paceline.predict(paceline.Network.load("alexnet"), paceline.Cluster.load("jizhi-p40"), 8)
+    assert pickle.loads(pickle.dumps(own)).text() == own.text()
+
+
+def test_plan_capacity_is_the_command_s(document):
+    capacity = paceline.plan_capacity("resnet50", ["aws-p3-16xlarge", "jizhi-p40"], epochs=90, dataset="imagenet", within="2h", nodes="1,2,4")
+    words = ["plan-capacity", "--model", "resnet50", "--cluster", "aws-p3-16xlarge,jizhi-p40", "--epochs", "90", "--dataset", "imagenet",
+             "--within", "2h", "--nodes", "1,2,4"]
+    assert capacity.document == document(*words)
+    assert capacity.answer["cluster"] == "aws-p3-16xlarge"
+    assert capacity.answer in capacity.front
+    assert list(capacity.table["ranks"]) == [c["ranks"] for c in capacity.document["candidates"]]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nope'"):
+        paceline.plan_capacity("resnet50", "jizhi-p40", nope=1)
+    with pytest.raises(paceline.InputError, match="--within"):
+        paceline.plan_capacity("resnet50", "jizhi-p40", within="soon")
+
+
+def test_export_is_the_command_s(command, tmp_path):
+    plan = paceline.predict("alexnet", "jizhi-p40", 16).best.plan
+    path = tmp_path / "plan.json"
+    plan.save(path)
+    printed = command("export", str(path), "--format", "ddp", "--cluster", "jizhi-p40")
+    assert paceline.export(path, "ddp", cluster="jizhi-p40") == printed
+    assert paceline.export(plan, "ddp", cluster="jizhi-p40") == printed
+    with pytest.raises(paceline.InputError, match="--cluster"):
+        paceline.export(plan, "ddp")
+
+
+def test_sweep_is_the_command_s(command, tmp_path):
+    path = tmp_path / "sweep.yaml"
+    path.write_text("{sweep: little, model: [alexnet], cluster: [jizhi-p40], ranks: [8, 16], strategy: [ring, fused-ring]}\n")
+    sweep = paceline.sweep(path)
+    assert sweep.csv == command("sweep", str(path))
+    assert list(sweep.table["ranks"]) == [8, 8, 16, 16]
+    assert sweep.table["iteration_s"].dtype == "f8" and sweep.rows[0]["strategy"] == "ring"
+    with pytest.raises(paceline.InputError, match="missing.yaml"):
+        paceline.sweep(tmp_path / "missing.yaml")

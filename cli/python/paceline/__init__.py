@@ -11,18 +11,18 @@ from ._core import __version__, all_reduces, clusters, networks, profiles, strat
 from .chakra import ExecutionTrace
 from .errors import Error, InputError, RunError, UnavailableError
 from .onnx_import import from_onnx
-from .predictions import (AllReduceTimes, Comparison, Cost, Counterexample, Prediction, Proof, RobustTuning, Row,
-                          Scaling, Tuning, WhatIf, compare, cost, predict, scale, time, tune, verify)
+from .predictions import (AllReduceTimes, Capacity, Comparison, Cost, Counterexample, Prediction, Proof, RobustTuning,
+                          Row, Scaling, Sweep, Tuning, WhatIf, compare, cost, export, plan_capacity, predict, scale,
+                          sweep, time, tune, verify)
 from .torch_import import from_torch
 from .values import Cluster, Figure, Network, Plan, Profile, Timeline
 
 __all__ = [
-    "AllReduceTimes", "Cluster", "Comparison", "Cost", "Counterexample", "Error", "ExecutionTrace", "Figure", "InputError",
-    "Network", "Plan", "Prediction", "Profile", "Proof", "RobustTuning", "Row", "RunError", "Scaling", "Timeline",
+    "AllReduceTimes", "Capacity", "Cluster", "Comparison", "Cost", "Counterexample", "Error", "ExecutionTrace", "Figure", "InputError",
+    "Network", "Plan", "Prediction", "Profile", "Proof", "RobustTuning", "Row", "RunError", "Scaling", "Sweep", "Timeline",
     "Tuning", "UnavailableError", "WhatIf", "__version__", "all_reduces", "bytes_text", "clusters", "compare",
-    "cost",
-    "from_onnx", "from_torch",
-    "networks", "predict", "profiles", "scale", "seconds_text", "strategies", "time", "tune", "verify",
+    "cost", "export", "from_onnx", "from_torch",
+    "networks", "plan_capacity", "predict", "profiles", "scale", "seconds_text", "strategies", "sweep", "time", "tune", "verify",
 ]
 
 seconds_text = _core.seconds_text  # "310.3 ms": a time as the command prints it

@@ -4,25 +4,29 @@ The keywords are the command's options, with underscores for dashes (docs/python
 unit is a text, as the command takes it ("64 MiB", "5 ms"); a count is a number.
 """
 
+import csv
+import functools
 import html
+import io
 import json
 import os
+import tempfile
 import textwrap
 from dataclasses import dataclass, field
-from typing import Any, Iterable, Iterator, Mapping, Sequence, Unpack, overload
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence, Unpack, overload
 
 import numpy as np
 
 from . import _core
 from .arrays import StructuredArray, structured
-from .settings import (Changes, CompareSettings, CostSettings, PredictSettings, ScaleSettings,
-                       TimeSettings, TuneSettings)
+from .settings import (Changes, CompareSettings, CostSettings, ExportSettings, PlanCapacitySettings,
+                       PredictSettings, ScaleSettings, Texts, TimeSettings, TuneSettings)
 from .values import Cluster, Network, PathOrName, Plan, Profile, Timeline, place
 
-__all__ = ["AllReduceTimes", "CompareSettings", "Comparison", "Cost", "CostSettings", "Counterexample",
-           "PredictSettings", "Prediction", "Proof", "RobustTuning", "Row", "ScaleSettings", "Scaling",
-           "TimeSettings", "TuneSettings", "Tuning", "WhatIf", "compare", "cost", "predict", "scale", "time",
-           "tune", "verify"]
+__all__ = ["AllReduceTimes", "Capacity", "CompareSettings", "Comparison", "Cost", "CostSettings", "Counterexample",
+           "ExportSettings", "PlanCapacitySettings", "PredictSettings", "Prediction", "Proof", "RobustTuning", "Row",
+           "ScaleSettings", "Scaling", "Sweep", "TimeSettings", "TuneSettings", "Tuning", "WhatIf", "compare", "cost",
+           "export", "plan_capacity", "predict", "scale", "sweep", "time", "tune", "verify"]
 
 
 class _Table:
@@ -97,11 +101,38 @@ _ROW = {"name": "U", "wire_type": "U", "iteration_s": "f8", "iteration_low_s": "
         "largest_batch_per_rank": "i8"}
 
 
+class _Kept:
+    """What pickle keeps of a value of the core: its document. The value is made again when its text, a plan or a
+    timeline is asked for."""
+
+    def __init__(self, document: str, again: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        self._document, self._again, self._arguments = document, again, arguments
+        self._made: Any = None
+
+    def to_json(self) -> str:
+        return self._document
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if self._made is None:
+            self._made = self._again(*self._arguments)
+        return getattr(self._made, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Kept, (self._document, self._again, self._arguments)
+
+
+def _kept(value: Any, again: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    return value if isinstance(value, _Kept) else _Kept(value.to_json(), again, arguments)
+
+
 @dataclass(frozen=True, eq=False)
 class Prediction(_Table):
     """The iteration time of every strategy on one number of ranks."""
 
     _value: _core.Prediction = field(repr=False)
+    _again: tuple[Any, ...] = field(repr=False)  # a function that makes the value, and its arguments
     document: dict[str, Any] = field(init=False, repr=False)  # paceline.prediction/1
     network: str = field(init=False)
     cluster: str = field(init=False)
@@ -114,6 +145,9 @@ class Prediction(_Table):
                             ("cluster", document["cluster"]), ("ranks", document["ranks"]),
                             ("warnings", document["warnings"])):
             object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Prediction, (_kept(self._value, *self._again), self._again)
 
     def __iter__(self) -> Iterator[Row]:
         for index, row in enumerate(self.document["strategies"]):
@@ -174,18 +208,26 @@ class Scaling(_Table):
     """Predictions over a range of ranks, against one baseline."""
 
     _value: _core.Scaling = field(repr=False)
+    _again: tuple[Any, ...] = field(repr=False)  # as in Prediction
     document: dict[str, Any] = field(init=False, repr=False)  # paceline.scaling/1
-    points: list[Prediction] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "document", json.loads(self._value.to_json()))
-        object.__setattr__(self, "points", [Prediction(point) for point in self._value.points()])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Scaling, (_kept(self._value, *self._again), self._again)
+
+    @functools.cached_property
+    def points(self) -> list[Prediction]:
+        """The prediction at each number of ranks."""
+        return [Prediction(point, (_point, (self._again, index)))
+                for index, point in enumerate(self._value.points())]
 
     def __iter__(self) -> Iterator[Prediction]:
         return iter(self.points)
 
     def __len__(self) -> int:
-        return len(self.points)
+        return len(self.document["points"])
 
     @property
     def measured(self) -> StructuredArray:
@@ -267,6 +309,71 @@ class Cost(_Table):
         return self.text()
 
 
+@dataclass(frozen=True, eq=False)
+class Capacity(_Table):
+    """Clusters that train in time or within a budget, beside those that do not."""
+
+    document: dict[str, Any] = field(repr=False)  # paceline.capacity/1
+    _text: str = field(repr=False)
+
+    @property
+    def table(self) -> StructuredArray:
+        """A row for each candidate: cluster, device, strategy, and what the document has of it as numbers."""
+        rows = self.document["candidates"]
+        numbers = [key for key, value in rows[0].items() if type(value) in (int, float)]
+        return structured(rows, {"cluster": "U", "device": "U", "strategy": "U"} | dict.fromkeys(numbers, "f8"))
+
+    @property
+    def answer(self) -> dict[str, Any] | None:
+        """The candidate that does what is asked; None where nothing is asked, or no candidate does it."""
+        index = self.document["answer"]
+        return None if index is None else dict(self.document["candidates"][index])
+
+    @property
+    def front(self) -> list[dict[str, Any]]:
+        """The candidates that no other beats in both time and cost, by time."""
+        return [dict(self.document["candidates"][index]) for index in self.document["front"]]
+
+    @property
+    def warnings(self) -> list[str]:
+        return list(self.document["warnings"])
+
+    def text(self) -> str:
+        """What ``paceline plan-capacity`` prints."""
+        return self._text
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep(_Table):
+    """The cells of a sweep."""
+
+    csv: str = field(repr=False)  # what ``paceline sweep`` writes
+
+    @property
+    def rows(self) -> list[dict[str, str]]:
+        """A mapping of texts for each cell, by the columns of the file."""
+        return list(csv.DictReader(io.StringIO(self.csv)))
+
+    @property
+    def table(self) -> StructuredArray:
+        """A row for each cell. A column is of numbers where all its cells are, or are empty (NaN)."""
+        rows = self.rows
+        kinds = {name: "f8" if all(_is_number(row[name]) for row in rows) else "U" for name in rows[0]}
+        return structured([{name: (float(row[name] or "nan") if kinds[name] == "f8" else row[name]) for name in row}
+                           for row in rows], kinds)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text or "nan")
+    except ValueError:
+        return False
+    return True
+
+
 @dataclass(frozen=True)
 class RobustTuning:
     """The plan that is best in bad states of the world, beside the best as stated and the runtime's own.
@@ -287,6 +394,25 @@ class RobustTuning:
     complete: bool  # the search was not stopped
 
 
+class _Found:
+    """What pickle keeps of a tuning, whose search would end elsewhere another time."""
+
+    def __init__(self, document: str, plan: str, text: str) -> None:
+        self._parts = document, plan, text
+
+    def to_json(self) -> str:
+        return self._parts[0]
+
+    def plan(self) -> _core.Plan:
+        return _core.Plan.parse(self._parts[1], "plan")
+
+    def to_text(self, width: int) -> str:
+        return self._parts[2]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Found, self._parts
+
+
 @dataclass(frozen=True, eq=False)
 class Tuning:
     """The best plan that was found, and what it gains."""
@@ -305,6 +431,11 @@ class Tuning:
         for name in ("iteration_s", "least_iteration_s", "optimal", "why_not_optimal", "complete",
                      "warnings"):
             object.__setattr__(self, name, self.document[name])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        value = self._value
+        kept = value if isinstance(value, _Found) else _Found(value.to_json(), value.plan().to_json(), self.text())
+        return Tuning, (kept,)
 
     @property
     def plan(self) -> Plan:
@@ -566,14 +697,29 @@ class _Asked:
             self.plan = plan._value
             del texts["plan"]
         self.keywords = _keywords(texts)
+        self._given = (command, dict(settings), network, cluster)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Asked, self._given
+
+    def predict(self) -> _core.Prediction:
+        return _core.predict(self.keywords, self.network, self.cluster, self.profile, self.plan)
+
+    def scale(self) -> _core.Scaling:
+        return _core.scale(self.keywords, self.network, self.cluster, self.profile)
+
+
+def _point(scaling: tuple[Any, ...], index: int) -> _core.Prediction:
+    again, arguments = scaling
+    points: list[_core.Prediction] = again(*arguments).points()
+    return points[index]
 
 
 def predict(network: Network | PathOrName, cluster: Cluster | PathOrName, ranks: int | None = None,
             **settings: Unpack[PredictSettings]) -> Prediction:
     """Predicts the iteration time of every strategy. ``ranks`` may be left out beside a plan."""
     asked = _Asked("predict", {**settings, "ranks": ranks}, network, cluster)
-    return Prediction(_core.predict(asked.keywords, asked.network, asked.cluster, asked.profile,
-                                    asked.plan))
+    return Prediction(asked.predict(), (_Asked.predict, (asked,)))
 
 
 def scale(network: Network | PathOrName, cluster: Cluster | PathOrName,
@@ -585,7 +731,7 @@ def scale(network: Network | PathOrName, cluster: Cluster | PathOrName,
         given["measured"] = {at: value if isinstance(value, str) else f"{value} samples/s"
                              for at, value in measured.items()}
     asked = _Asked("scale", given, network, cluster)
-    return Scaling(_core.scale(asked.keywords, asked.network, asked.cluster, asked.profile))
+    return Scaling(asked.scale(), (_Asked.scale, (asked,)))
 
 
 def tune(network: Network | PathOrName, cluster: Cluster | PathOrName, ranks: int,
@@ -603,6 +749,37 @@ def cost(network: Network | PathOrName, cluster: Cluster | PathOrName, ranks: in
     asked = _Asked("cost", {**settings, "ranks": ranks}, network, cluster)
     return Cost(*_document_and_text(_core.cost(asked.keywords, asked.network, asked.cluster, asked.profile,
                                                asked.plan)))
+
+
+def plan_capacity(network: PathOrName, cluster: Texts, **settings: Unpack[PlanCapacitySettings]) -> Capacity:
+    """Which cluster to buy or rent: the cheapest that trains ``within`` a time, the fastest for a ``budget``.
+    Networks and clusters are names or files."""
+    unknown = sorted(settings.keys() - set(_core.keywords("plan-capacity")))
+    if unknown:
+        raise TypeError(f"plan_capacity() got an unexpected keyword argument '{unknown[0]}'")
+    return Capacity(*_document_and_text(_core.plan_capacity(
+        _keywords({**settings, "model": network, "cluster": cluster}))))
+
+
+def export(plan: Plan | PathOrName, format: str, cluster: PathOrName | None = None,
+           **settings: Unpack[ExportSettings]) -> str:
+    """A plan for another runtime: what ``paceline export PLAN --format FORMAT`` prints (docs/exports.md). Format
+    msccl writes a folder, which only the command does."""
+    unknown = sorted(settings.keys() - set(_core.keywords("export")))
+    if unknown:
+        raise TypeError(f"export() got an unexpected keyword argument '{unknown[0]}'")
+    keywords = _keywords({**settings, "cluster": cluster})
+    if not isinstance(plan, Plan):
+        return _core.export_plan(keywords, place(plan), format)[0]
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "plan.json")
+        plan.save(path)
+        return _core.export_plan(keywords, path, format)[0]
+
+
+def sweep(file: PathOrName) -> Sweep:
+    """Every cell of a sweep's file (docs/sweep.md), computed here by one thread."""
+    return Sweep(_core.sweep(place(file)))
 
 
 def _document_and_text(answer: tuple[str, str]) -> tuple[dict[str, Any], str]:
@@ -678,5 +855,5 @@ def _explain(function: Any, command: str) -> None:
     function.__doc__ = "\n".join([function.__doc__, "", f"Keywords, as ``paceline {command} --help`` has them:", "", *lines])
 
 
-for _function in (predict, scale, tune, cost, time):
-    _explain(_function, _function.__name__)
+for _function in (predict, scale, tune, cost, plan_capacity, export, time):
+    _explain(_function, _function.__name__.replace("_", "-"))
