@@ -46,8 +46,8 @@ void run(const Options& options) {
     return write_all(all, options);
   }
   if (options.name.empty()) {
-    Table table({{"document", Align::left},
-                 {.title = "written by", .align = Align::left, .wraps = true}});
+    Table table(
+        {{"document", Align::left}, {.title = "written by", .align = Align::left, .wraps = true}});
     for (const Schema& schema : all)
       table.add({schema.name.substr(prefix.size()), schema.description});
     print_text(table.fitted(table_width()).text);
@@ -71,7 +71,8 @@ void add_show_schema(Command& show_command) {
   command.example("paceline show schema prediction/1");
   const auto options = std::make_shared<Options>();
   command
-      .add_option("name", options->name, "A document, such as prediction/1; without it, all are listed")
+      .add_option("name", options->name,
+                  "A document, such as prediction/1; without it, all are listed")
       .value("NAME");
   command.add_option("--folder", options->folder, "Write all of them into this folder")
       .value("FOLDER");

@@ -162,7 +162,8 @@ TrainingRow training_row(const CsvRecord& record) {
   row.quantity = unless_left_out(
       row.role, fields,
       [&] {
-        return fields.parsed([](std::string_view t) { return value_named(quantities, "quantity", t); });
+        return fields.parsed(
+            [](std::string_view t) { return value_named(quantities, "quantity", t); });
       },
       Quantity::throughput);
   row.against = fields.text();

@@ -165,8 +165,8 @@ PerSecond matched_throughput(const PredictionRequest& request, const models::Str
   return least / factor;
 }
 
-MatchedSlowdown matched_slowdown(const PredictionRequest& request,
-                                 const models::Strategy& strategy, PerSecond samples) {
+MatchedSlowdown matched_slowdown(const PredictionRequest& request, const models::Strategy& strategy,
+                                 PerSecond samples) {
   PACELINE_ASSERT(request.profile != nullptr, "the profile has the throughput of one rank");
   Profile profile = *request.profile;
   std::erase_if(profile.slowdowns, [&](const models::CalibratedSlowdown& entry) {

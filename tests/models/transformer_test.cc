@@ -199,7 +199,8 @@ TEST(Transformer, TheSequenceIsAnOptionOfTheNetwork) {
   EXPECT_EQ(work(shorter).sequence, 128);
   EXPECT_EQ(shorter.with_sequence(512), bert);
   EXPECT_NE(network_document().text(work(shorter)).find("\"sequence\": 128"), std::string::npos);
-  EXPECT_EQ(network_document().text(work(zoo_network("resnet50"))).find("\"sequence\""), std::string::npos);
+  EXPECT_EQ(network_document().text(work(zoo_network("resnet50"))).find("\"sequence\""),
+            std::string::npos);
   EXPECT_EQ(error_of([&] { return work(bert.with_sequence(513)); }),
             "layer 'position_embeddings': a sequence of 513, and a table of 512 positions; use at "
             "most 512");

@@ -7,8 +7,8 @@
 #include <map>
 #include <numeric>
 
-#include "runtime/training/data/placement.h"
 #include "models/base/seeds.h"
+#include "runtime/training/data/placement.h"
 #include "tests/support/error_of.h"
 
 namespace paceline::runtime {
@@ -138,7 +138,8 @@ TEST(Placement, IsUniform) {
   int flips = 0;
   constexpr int draws = 20'000;
   for (std::uint64_t i = 0; i < draws; ++i) {
-    const Placement placement = drawn_placement({.crop_padding = 2, .flip = true}, mixed_seed(1, i));
+    const Placement placement =
+        drawn_placement({.crop_padding = 2, .flip = true}, mixed_seed(1, i));
     ++downs[placement.down];
     ++rights[placement.right];
     flips += placement.flip ? 1 : 0;

@@ -18,8 +18,8 @@
 #include <thread>
 
 #include "models/base/error.h"
-#include "runtime/training/data/order.h"
 #include "models/base/seeds.h"
+#include "runtime/training/data/order.h"
 
 namespace paceline::runtime {
 namespace {
@@ -120,7 +120,8 @@ Loader::State::State(const Dataset& dataset, Part part, const LoaderOptions& opt
       part_(part),
       options_((check(options, epoch), options)),
       sharing_{dataset.size(part), options.rank, options.ranks, options.batch},
-      augmentation_seed_(mixed_seed(mixed_seed(options.seed, 1), static_cast<std::uint64_t>(epoch))),
+      augmentation_seed_(
+          mixed_seed(mixed_seed(options.seed, 1), static_cast<std::uint64_t>(epoch))),
       elements_(dataset.sample().elements()),
       pieces_(std::max(1, std::min(options.workers, options.batch))) {
   batches = batches_in(dataset, part, sharing_);

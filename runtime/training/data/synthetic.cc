@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "models/base/error.h"
-#include "runtime/training/data/placement.h"
 #include "models/base/seeds.h"
+#include "runtime/training/data/placement.h"
 
 namespace paceline::runtime {
 namespace {
@@ -35,9 +35,11 @@ class SyntheticDataset : public Dataset {
     const std::int64_t patch_height = (shape.height + patches - 1) / patches;
     const std::int64_t patch_width = (shape.width + patches - 1) / patches;
     const auto label = static_cast<std::int32_t>(index % request_.classes);
-    const std::uint64_t pattern = mixed_seed(mixed_seed(request_.seed, 0), static_cast<std::uint64_t>(label));
-    const std::uint64_t noise = mixed_seed(mixed_seed(request_.seed, part == Part::training ? 1 : 2),
-                                      static_cast<std::uint64_t>(index));
+    const std::uint64_t pattern =
+        mixed_seed(mixed_seed(request_.seed, 0), static_cast<std::uint64_t>(label));
+    const std::uint64_t noise =
+        mixed_seed(mixed_seed(request_.seed, part == Part::training ? 1 : 2),
+                   static_cast<std::uint64_t>(index));
     const auto number = [&](std::int64_t channel, std::int64_t y, std::int64_t x) {
       return static_cast<std::uint64_t>((channel * shape.height + y) * shape.width + x);
     };
