@@ -52,6 +52,7 @@ others=(
   iproute2 util-linux   # the lab: hosts as network namespaces
   libboost-context-dev  # threads of GPU blocks, as the tests' double of CUDA runs them
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev   # tests and benchmarks
+  clang clang-format clang-tidy libclang-rt-dev   # what CI checks beside the tests (tests/ci/check.sh)
 )
 
 packages=("${predict[@]}" "${others[@]}")

@@ -19,7 +19,7 @@ namespace {
 
 // The share by which a measured oversubscription may be off the stated one without a complaint.
 constexpr double far_oversubscription = 0.1;
-// Where a byte more takes so much less or more than one of a stream, messages wait for something
+// Where a byte more takes this much less or more than one of a stream, messages wait for something
 // else than the link.
 constexpr double far_from_stream = 0.2;
 

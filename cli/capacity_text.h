@@ -8,7 +8,7 @@
 namespace paceline::cli {
 
 // The answer, the front (or all candidates where nothing has a price) in at most `width` columns,
-// and notes. With `top`, so many of these candidates: the answer, and the cheapest where the cheapest
+// and notes. With `top`, this many of these candidates: the answer, and the cheapest where the cheapest
 // is asked for, else the fastest. 0 shows all.
 [[nodiscard]] std::string to_text(const job::Capacity& capacity, int width, std::size_t top = 0);
 // The candidates alone, in Markdown.

@@ -52,7 +52,7 @@ struct Options {
   bool force = false;
 };
 
-// A table has at most so many rows; more are summed up in one line.
+// A table has at most this many rows; more are summed up in one line.
 constexpr std::size_t most_rows = 40;
 
 calibration::ImportContext context_of(const Options& options, const models::Network* network) {

@@ -327,7 +327,7 @@ void add_replay(Command& app) {
       .value("N (5)");
   command
       .add_option("--slow-rank", options->slow_ranks,
-                  "Ranks that sleep so many times longer, by commas; the prediction is without "
+                  "Ranks that sleep this many times longer, by commas; the prediction is without "
                   "that")
       .value("RANK=FACTOR,...");
   command.add_option("--warm-up", options->warm_up, "Iterations before those").value("N (1)");

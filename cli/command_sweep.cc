@@ -168,7 +168,7 @@ void add_sweep(Command& app) {
       .value("N");
   command
       .add_option("--journal-every", options->journal_every,
-                  "Bring rows to disk after so many cells (once a second)")
+                  "Bring rows to disk after this many cells (once a second)")
       .value("CELLS");
   add_patience_option(command, options->patience);
   command.add_flag("--json", options->json, "Rows as JSON lines in place of CSV");

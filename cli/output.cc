@@ -25,7 +25,7 @@ bool is_plain(char c) {
   return (byte >= 0x20 && byte < 0x7f) || c == '\n' || c == '\t';
 }
 
-// Adds the character that begins the text, of so many bytes.
+// Adds the character that begins the text, of this many bytes.
 void append_printable(std::string& out, std::string_view text, std::size_t length) {
   if (length == 0)
     out += '?';

@@ -46,7 +46,7 @@ void add_capacity_options(Command& command, job::CapacityOptions& capacity) {
       .value("TIME");
   command
       .add_option("--budget", capacity.budget,
-                  "Ask for the fastest candidate that costs at most so much; beside --within, for "
+                  "Ask for the fastest candidate that costs at most this much; beside --within, for "
                   "the cheapest that does both")
       .value("USD");
   command

@@ -453,7 +453,7 @@ std::string time_budget_note(std::span<const job::PredictionTable> tables) {
           is_curve ? "too many messages"
                    : fmt::format("{:.2g} million messages", row.not_followed / 1e6);
       lines.say(fmt::format(
-                    "{}: by the step engine, for the flow engine would follow {}; {} asks for that",
+                    "{}: timed by the step engine (the flow engine would follow {}; {} asks for that)",
                     row.name, messages,
                     row.not_followed > simulator::most_followed_when_named
                         ? "--engine flow"
@@ -462,7 +462,7 @@ std::string time_budget_note(std::span<const job::PredictionTable> tables) {
     }
     for (const simulator::LeftOut& row : table.left_out) {
       lines.say(is_curve && row.takes_long
-                    ? fmt::format("{}: left out, for it would take long; {}", row.name, row.remedy)
+                    ? fmt::format("{}: left out because it would take long; {}", row.name, row.remedy)
                     : fmt::format("{}: left out: {}; {}", row.name, row.why, row.remedy),
                 table.ranks);
     }

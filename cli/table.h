@@ -72,7 +72,7 @@ class Table {
 [[nodiscard]] std::vector<std::size_t> top_of(std::size_t top, std::span<const Seconds> times,
                                               std::size_t best);
 
-// The line below a table of the `top` of so many strategies: how many are not shown. Empty where all are.
+// The line below a table of the `top` of this many strategies: how many are not shown. Empty where all are.
 [[nodiscard]] std::string slower_note(std::size_t top, std::size_t strategies);
 
 // "+12.6 %". A share that rounds to nothing has no sign.

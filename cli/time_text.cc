@@ -152,7 +152,7 @@ std::string notes(const job::TimeTable& table, const job::TimeOptions& options, 
     if (is_all || column.as != TimedAs::asked)
       text += fmt::format(
           "{}: {}{}{}\n", column.name, first == last ? first : "timed by " + last,
-          column.is_bounded ? ", for the flow engine would take long (name it alone)" : "",
+          column.is_bounded ? ", because the flow engine would take long (name it alone)" : "",
           choices(table, column));
   }
   for (const job::UntimedAlgorithm& algorithm : table.left_out)

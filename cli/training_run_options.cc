@@ -16,7 +16,7 @@ void add_training_run_options(Command& command, job::TrainingRunOptions& options
       .python("int");
   command
       .add_option("--dataset", options.dataset,
-                  "Samples of an epoch, or a data set that has so many")
+                  "Samples of an epoch, or the name of a data set")
       .value("N|imagenet|cifar-10|cifar-100|mnist|fashion-mnist")
       .python("int | str");
   command

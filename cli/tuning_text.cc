@@ -133,7 +133,7 @@ Table buckets_table(const job::Tuning& tuning) {
   return table;
 }
 
-// In so many columns; with a limit of columns, also without the buckets in the middle where there are
+// In this many columns; with a limit of columns, also without the buckets in the middle where there are
 // many.
 std::string buckets_text(const job::Tuning& tuning, int width) {
   Table table = buckets_table(tuning);

@@ -24,7 +24,7 @@ inline constexpr double ratio_noise = bad_residual;
 // Each function returns why the figure may not be called calibrated, as the end of a sentence of
 // which the figure is the subject ("has 2 samples, where 3 are the least"), or nothing if it may.
 
-// A figure from so many samples, whose interval is `low` to `high` and whose values must be above
+// A figure from this many samples, whose interval is `low` to `high` and whose values must be above
 // 0. `text` is the interval in words, as in "3 us to 90 us".
 [[nodiscard]] std::optional<std::string> objection(std::size_t samples, double low, double high,
                                                    const std::string& text);

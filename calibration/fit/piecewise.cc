@@ -179,7 +179,7 @@ std::vector<Size> grouped(std::span<const Sample> samples) {
   return sizes;
 }
 
-// Each size against the line through its neighbours: on a piece that is exact but for noise.
+// Each size against the line through its neighbours: on a piece that is exact except for noise.
 void estimate_noise(std::vector<Size>& sizes) {
   std::vector<double> apart;  // of sizes 1 .. count - 2
   for (std::size_t i = 1; i + 1 < sizes.size(); ++i) {
@@ -206,7 +206,7 @@ void estimate_noise(std::vector<Size>& sizes) {
   }
 }
 
-// Minus twice the log likelihood of the sizes on the line, but for a constant.
+// Minus twice the log likelihood of the sizes on the line, except for a constant.
 double misfit(Sizes sizes, const Line& line) {
   double sum = 0;
   for (const Size& size : sizes) {

@@ -11,7 +11,7 @@
 // and then by Tukey's biweight, as iterated least squares (Holland & Welsch 1977), so that sizes
 // which are far off have no say. alpha and beta are at least 0.
 //
-// Pieces are not forced to meet, for protocols do not: an eager message and a rendezvous differ by
+// Pieces are not forced to meet, because protocols do not: an eager message and a rendezvous differ by
 // a round trip. Where two lines cross between the last size of one piece and the first of the next,
 // they meet there; otherwise the breakpoint is the geometric middle, and the jump is stated in
 // `jumps` and complained of beyond 25 %.

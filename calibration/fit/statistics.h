@@ -48,7 +48,7 @@ struct Interval {
 };
 
 // The 90 % confidence interval of the median of what the samples were drawn from. Needs at least
-// one sample; of one, both ends are the sample, for one sample tells nothing of its error. Two to
+// one sample; of one, both ends are the sample, because one sample tells nothing of its error. Two to
 // four samples do not reach 90 %: the distances of the least and the most to the median are then
 // stretched as normal samples need it (by 6.31, 2.26 and 1.14). A stretch does not go below 0 if
 // no sample does. O(n log n).

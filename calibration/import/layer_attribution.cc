@@ -35,7 +35,7 @@ struct KindNames {
   std::array<std::string_view, 18> operators;
 };
 
-// Attention is the first, for what is inside it is of no other kind.
+// Attention is the first, because what is inside it is of no other kind.
 constexpr std::array<KindNames, 17> kinds = {{
     {{"attention"},
      {},
@@ -197,7 +197,7 @@ class Attribution {
     if (times.empty()) return;
     constexpr double ms = 1e-3;
     imported.remarks.push_back(
-        fmt::format("Optimizer.step takes {:.4g} ms, the median of {}, which is of no layer",
+        fmt::format("Optimizer.step takes {:.4g} ms, the median of {}, which belongs to no layer",
                     median(times) * ms, times.size()));
   }
 

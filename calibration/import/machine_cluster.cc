@@ -53,7 +53,7 @@ std::string share_of(const std::string& base, int links, int all) {
 }
 
 // How many NVLinks a GPU has, where every two have `pair` between them: all that it has, if they lead
-// to a switch; else so many to each of the others.
+// to a switch; else this many to each of the others.
 int links_of(int pair, int gpus, int generation) {
   const int all = links_of_gpu[static_cast<std::size_t>(generation)];
   if (pair < all && gpus > 2 && pair * (gpus - 1) == all) return all;

@@ -26,7 +26,7 @@ constexpr double latest_ms = 1e15;
 constexpr std::size_t most_events = 1'000'000;
 // Evaluations and blocks; each of these is held against each of those.
 constexpr std::size_t most_parts = 10'000;
-// No run has so many epochs that are epochs.
+// No run has this many epochs that are epochs.
 constexpr double most_epochs = 1000;
 
 struct Stretch {

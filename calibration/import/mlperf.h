@@ -2,7 +2,7 @@
 // (2020) to 6.0 (2026), and lines ":::MLL 1556733699.710 run_start: {...}" of round 0.6 (2019), with
 // whatever stands before the mark and between the lines. The same event twice in a row is one.
 //
-// What becomes of it is the throughput of the run: samples over the time from run_start to run_stop
+// The result is the throughput of the run: samples over the time from run_start to run_stop
 // without the time of evaluations (eval_start to eval_stop). Where the log has two or more blocks or
 // epochs whose samples are known, it is the median over them, each likewise without evaluations.
 // Samples are told, in this order, by

@@ -65,7 +65,7 @@ struct RowKeys {
   const char* busbw;
 };
 
-// The row but for its time. `cells` has what the keys name.
+// The row except for its time. `cells` has what the keys name.
 NcclTestsRow row_of(const JsonValue& result, const JsonValue& cells, bool in_place,
                     const RowKeys& keys, double wrong) {
   NcclTestsRow row{.bytes = Bytes{static_cast<double>(result.at("size").whole(

@@ -36,7 +36,7 @@ class NcclTestsRows {
   // The curves of the types that gradients travel as, and remarks on what was left out. `ranks` is 0
   // where the file does not say; then the ratio of the largest busbw to its algbw tells them, if two
   // decimals are enough for one number alone. Throws InputError if no row is left, if that ratio is
-  // not that of an all-reduce over so many ranks, or if its time is not that of its algbw.
+  // not that of an all-reduce over this many ranks, or if its time is not that of its algbw.
   [[nodiscard]] Imported finish(const std::string& version, int ranks, bool between_nodes,
                                 const std::string& file);
 

@@ -1,7 +1,7 @@
 // Reads the matrix that nvidia-smi topo -m prints: how GPUs and NICs of one node reach each other.
 //
 // Drivers from 375 (2017, "SOC") to 580 (2025, "NIC Legend", "GPU NUMA ID") are read. Cells are X,
-// NV# (so many NVLinks), PIX, PXB, PHB, NODE, SYS or SOC. Rows of NICs and columns of affinities are
+// NV# (this many NVLinks), PIX, PXB, PHB, NODE, SYS or SOC. Rows of NICs and columns of affinities are
 // not needed. The matrix names neither the GPU, which lines of nvidia-smi -L or of a report around it
 // may do ("GPU 0: NVIDIA A100-SXM4-40GB"), nor the rate of a NIC nor the generation of PCI
 // Express. It tells no switch of NVLinks from direct ones: machine_cluster.h does, by their number.

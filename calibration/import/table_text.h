@@ -42,7 +42,7 @@ struct TextLine {
 // The number of a cell. Both throw InputError that names the line, what the column is and what
 // would be right.
 [[nodiscard]] Bytes size_cell(std::string_view word, const std::string& file, int line);
-// The time of a cell in units of so many seconds, 1e-6 or 1e-3, above 0 and up to 1000 s.
+// The time of a cell in units of this many seconds, 1e-6 or 1e-3, above 0 and up to 1000 s.
 [[nodiscard]] Seconds time_cell(std::string_view word, double unit, const std::string& file,
                                 int line);
 

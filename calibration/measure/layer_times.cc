@@ -51,7 +51,7 @@ std::int64_t elements_of(const std::vector<models::Gradient>& gradients) {
       [](std::int64_t sum, const models::Gradient& g) { return sum + g.elements; });
 }
 
-// The first gradients that have so many elements together; the last of them may be cut.
+// The first gradients that have this many elements together; the last of them may be cut.
 std::vector<models::Gradient> first_of(const std::vector<models::Gradient>& gradients,
                                        std::int64_t elements) {
   std::vector<models::Gradient> first;

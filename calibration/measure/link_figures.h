@@ -45,7 +45,7 @@ struct BothWaysTimes {
                                                          const NodeMap& nodes, std::int64_t bytes,
                                                          int repetitions, Seconds time);
 
-// The time from one message of so many bytes of a rank to its next, where many are sent in a row
+// The time from one message of this many bytes of a rank to its next, where many are sent in a row
 // from one node to another (or, on one node, from rank 0 to rank 1). There is one sample for each of
 // `repetitions`.
 struct MessageGaps {
@@ -56,7 +56,7 @@ struct MessageGaps {
 [[nodiscard]] MessageGaps measure_message_gap(runtime::Transport& transport, const NodeMap& nodes,
                                               std::int64_t bytes, int repetitions);
 
-// How two messages of so many bytes that a rank posts at once, to ranks on two other nodes (or, on
+// How two messages of this many bytes that a rank posts at once, to ranks on two other nodes (or, on
 // one node, two other ranks), share its link. At 0 the first is there as soon as it would be alone;
 // at 1 it is as late as the second. The median of `repetitions`, clamped to 0 to 1; 0 if there are no
 // three ranks to try. On all ranks.

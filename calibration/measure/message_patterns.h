@@ -37,7 +37,7 @@ struct Ring {
 
   Ring(std::vector<int> members, int rank);
   [[nodiscard]] int size() const { return static_cast<int>(ranks.size()); }
-  // The rank so many places after mine, and before it.
+  // The rank this many places after mine, and before it.
   [[nodiscard]] int after(int by) const;
   [[nodiscard]] int before(int by) const;
 };

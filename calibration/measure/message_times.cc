@@ -106,7 +106,7 @@ class Budget {
   }
   // Seconds for a size up to `largest`.
   [[nodiscard]] double of_size(const Pattern& pattern) const { return pattern.weight * of_size_; }
-  // Seconds for the larger sizes of a pattern that has them, when so much time has passed.
+  // Seconds for the larger sizes of a pattern that has them, when this much time has passed.
   [[nodiscard]] double above(const Pattern& pattern, double passed) const {
     return goes_above(pattern) ? (time_ - passed) * pattern.weight / weights_above_ : 0;
   }

@@ -15,7 +15,7 @@ struct Repetition {
   int least = 5;         // samples; five are the least whose interval needs no stretch
   int most = 200;        // samples
   double narrow = 0.01;  // of the median: half of the interval's width at which samples suffice
-  Seconds time{1};       // begins no sample after it, but for the least
+  Seconds time{1};       // begins no sample after it, except for the least
 };
 
 // The samples of `once`, which gives one or several at a time, or none to end it. At least `least`,

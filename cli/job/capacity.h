@@ -101,7 +101,7 @@ struct Capacity {
 // What is being done, and which share of the work is behind it. It is called by several threads.
 using CapacityObserver = std::function<void(const std::string& what, double share_done)>;
 
-// Predicts all candidates, on so many threads, and answers. Throws InputError as load_job and
+// Predicts all candidates, on this many threads, and answers. Throws InputError as load_job and
 // cost_table do, for what the options say, and if there is no candidate at all.
 [[nodiscard]] Capacity capacity(const CapacityOptions& options, int threads,
                                 const CapacityObserver& observer = {});

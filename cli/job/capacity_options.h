@@ -53,7 +53,7 @@ class Batches {
  public:
   std::optional<int> global;  // samples of all ranks in an iteration
 
-  // The batch of each of so many ranks, in as many parts as --accumulate says, or in one where it is
+  // The batch of each of this many ranks, in as many parts as --accumulate says, or in one where it is
   // to be cut; nothing where a global batch has no equal parts for them.
   [[nodiscard]] std::optional<RankBatch> of(int ranks) const;
   // Whether a batch that does not fit is cut into parts that do: --accumulate auto.
@@ -76,7 +76,7 @@ class Batches {
 [[nodiscard]] simulator::Demand parse_demand(const CapacityOptions& options);
 // The clusters of --cluster, each with the NICs of --nic.
 [[nodiscard]] std::vector<NamedCluster> parse_clusters(const CapacityOptions& options);
-// The numbers of ranks, ascending, on a cluster of so many nodes: those of --ranks, or those of full
+// The numbers of ranks, ascending, on a cluster of this many nodes: those of --ranks, or those of full
 // nodes that --nodes says. By default 1, 2, 3, 4, 6, 8, 12, ... nodes, up to all of them or to 1,024
 // ranks.
 [[nodiscard]] std::vector<int> ranks_of_candidates(const CapacityOptions& options, int nodes,

@@ -76,7 +76,7 @@ class Unsized {
   bool is_checked_ = false;
 };
 
-// The text of a file of at most so many MiB, or of a pipe or device of at most so many others.
+// The text of a file of at most this many MiB, or of a pipe or device of at most this many others.
 std::string read_text(const std::string& path, std::uintmax_t largest_mib,
                       std::uintmax_t largest_piped_mib, const HeadCheck& check) {
   std::error_code error;

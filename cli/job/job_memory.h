@@ -27,7 +27,7 @@ struct MemoryNeed {
 [[nodiscard]] std::string too_large_text(const Job& job, const MemoryNeed& need);
 // "the largest batch that fits is 3"
 [[nodiscard]] std::string largest_batch_text(const MemoryNeed& need);
-// The error that refuses such a job, with the name of the strategy that needs so much.
+// The error that refuses such a job, with the name of the strategy that needs this much.
 [[nodiscard]] InputError does_not_fit(const Job& job, const MemoryNeed& need,
                                       const std::string& strategy);
 

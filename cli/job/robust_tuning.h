@@ -60,7 +60,7 @@ struct RobustTuning {
   [[nodiscard]] simulator::PairedGain gain_of(std::size_t candidate) const {
     return paired_gain(candidates[candidate].time, runtimes().time);
   }
-  // Whether the runtime's default stays, for the gain's interval includes none.
+  // Whether the runtime's default stays, because the gain's interval includes none.
   [[nodiscard]] bool keeps_default() const { return gain.includes_none(); }
   [[nodiscard]] const simulator::RobustCandidate& chosen() const {
     return keeps_default() ? runtimes() : candidates[robust];

@@ -8,7 +8,7 @@
 
 namespace paceline::job {
 
-// The graph of the job's one plan on so many ranks, with its critical path. Throws InputError that names
+// The graph of the job's one plan on this many ranks, with its critical path. Throws InputError that names
 // the option where the job has several plans, or where the memory of a device does not hold it.
 [[nodiscard]] std::string dag_text(const Job& job, int ranks, simulator::GraphFormat format);
 

@@ -154,7 +154,7 @@ class Stater {
     return Figure<PerSecond>::exact(rate, Provenance::calibrated, option);
   }
 
-  // A node cannot do more than its ranks do alone, but for what measurements vary by.
+  // A node cannot do more than its ranks do alone, except for what measurements vary by.
   void check_node(const models::Profile& profile, const LoadedNetwork& network,
                   const RateAtBatch& node, int ranks) const {
     constexpr double noise = 1.1;

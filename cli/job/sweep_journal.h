@@ -24,7 +24,7 @@ class SweepJournal {
     std::string header;      // what stands before the first row
     std::int64_t cells = 0;  // of the whole sweep
     bool resume = false;
-    // Brings rows to disk after so many cells; 0: about once a second.
+    // Brings rows to disk after this many cells; 0: about once a second.
     std::int64_t every_cells = 0;
   };
 

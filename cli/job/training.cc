@@ -152,7 +152,7 @@ models::Plan load_plan(const TrainingOptions& options, const models::Network& ne
   if (strategy.needs_times())
     throw InputError(
         {"--strategy"},
-        fmt::format("the buckets of {} hang on how long all-reduces take", strategy.name),
+        fmt::format("the buckets of {} depend on how long all-reduces take", strategy.name),
         "write its plan with paceline predict --plan-out, and give it as --plan");
   if (travel.wires.size() > 1)
     throw InputError({"--wire"}, fmt::format("{} wire types", travel.wires.size()), "give one");

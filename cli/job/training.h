@@ -76,7 +76,7 @@ struct NamedDevice {
 [[nodiscard]] runtime::CudaLayers named_layers(const TrainingOptions& options,
                                                const NamedDevice& device);
 
-// The number of the GPU of a rank that is number `rank` on its node, of so many GPUs: ranks take them
+// The number of the GPU of a rank that is number `rank` on its node, of this many GPUs: ranks take them
 // in turn. Throws InputError that names the option if there is no such GPU.
 [[nodiscard]] int device_of_rank(const NamedDevice& device, int rank, int devices);
 

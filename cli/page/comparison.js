@@ -6,9 +6,12 @@
       { title: "least – most", className: "number secondary", text: (r) => (pick(r).measured_s === null ? "" : format.interval(pick(r).measured_low_s, pick(r).measured_high_s)) },
       { title: "predicted", value: (r) => pick(r).predicted_s, text: (r) => format.time(pick(r).predicted_s) },
       { title: "difference", value: (r) => pick(r).difference_s, text: (r) => signed(pick(r).difference_s) },
-      { title: "of predicted", value: (r) => pick(r).relative_difference, text: (r) => format.signedPercent(pick(r).relative_difference) },
+      { title: "of predicted", value: (r) => pick(r).relative_difference, text: (r) => relative(pick(r)) },
     ];
   }
+  // What is ten times as long or more is said in times, as the command's tables have it.
+  const relative = ({ measured_s: measured, predicted_s: predicted, relative_difference: share }) =>
+    (share !== null && share >= 9 ? `${format.number(measured / predicted)} times` : format.signedPercent(share));
   const signed = (x) => (x === null ? "–" : `${x > 0 ? "+" : x < 0 ? "−" : ""}${format.time(Math.abs(x))}`);
 
   // Two bars: measured above predicted.
@@ -44,8 +47,8 @@
       facts: [document.strategy, `${document.wire_type} on the wire`, document.overlap],
       headline: [
         { name: "Iteration, measured", value: format.time(iteration.measured_s), note: `least to most: ${format.interval(iteration.measured_low_s, iteration.measured_high_s)}` },
-        { name: "Iteration, predicted", value: format.time(iteration.predicted_s), note: document.prediction.provenance },
-        { name: "Difference", value: signed(iteration.difference_s), note: `${format.signedPercent(iteration.relative_difference)} of the prediction` },
+        { name: "Iteration, predicted", value: format.time(iteration.predicted_s), note: document.predicted_interval ? `90 %: ${format.interval(document.predicted_interval.low_s, document.predicted_interval.high_s)}; the run is ${document.predicted_interval.verdict}` : document.prediction.provenance },
+        { name: "Difference", value: signed(iteration.difference_s), note: `${relative(iteration)} ${iteration.relative_difference >= 9 ? "the" : "of the"} prediction` },
       ],
       sections: [
         ...sections.warnings(document.notes),

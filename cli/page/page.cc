@@ -13,7 +13,7 @@ std::vector<std::string_view> embedded_paths();         // likewise
 
 namespace {
 
-// The files with this ending, one after the other, but for those of this name. What is left without
+// The files with this ending, one after the other, except for those of this name. What is left without
 // "what_if" has the SHA-256 of CMakeLists.txt.
 std::string joined(std::string_view ending, std::string_view without) {
   std::string text;

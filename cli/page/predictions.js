@@ -71,6 +71,31 @@
       note: `of ${format.bytes(document.device_memory_bytes)}${row.fits_memory ? `; largest batch ${row.largest_batch_per_rank}` : ": it does not fit"}` };
   }
 
+  // Memory by part, with the device's as the end of the axis.
+  function memory(document, row) {
+    const bytes = (...names) => names.reduce((sum, name) => sum + (row.memory[`${name}_bytes`] ?? 0), 0);
+    const parts = [
+      { kind: "parameters", name: "parameters", value: bytes("parameters") },
+      { kind: "masters", name: "FP32 masters", value: bytes("masters") },
+      { kind: "gradients", name: "gradients", value: bytes("gradients") },
+      { kind: "optimizer", name: "optimizer", value: bytes("optimizer") },
+      { kind: "activations", name: "activations", value: bytes("activations") },
+      { kind: "other", name: "input, workspace, buffers and factors", value: bytes("input", "workspace", "buffers", "factors") },
+    ].filter((part) => part.value > 0);
+    const total = row.memory.total_bytes;
+    const limit = Math.max(document.device_memory_bytes, total);
+    const axis = { limit, step: limit / 4 };
+    return dom.section({ title: "Memory of a rank", print: 2 }, `Of ${row.name} at batch ${document.batch_per_rank}. The axis ends at the ${format.bytes(document.device_memory_bytes)} of the device${total > document.device_memory_bytes ? ", which the bar passes" : ""}; the largest batch that fits is ${format.number(row.largest_batch_per_rank)}.`,
+      bars.legend(parts.map((part) => [part.kind, `${part.name} ${format.bytes(part.value)}`])),
+      dom.table({ caption: "Memory of a rank", rows: [row], columns: [
+        { title: "strategy", text: (r) => r.name },
+        { title: "memory", className: "bar", head: bars.ticks(axis, format.bytes), cell: () =>
+          bars.bar({ axis, parts, label: parts.map((part) => `${part.name} ${format.bytes(part.value)}`).join(", ") }) },
+        { title: "total", value: (r) => r.memory.total_bytes, text: (r) => format.bytes(r.memory.total_bytes) },
+        { title: "of the device", value: (r) => r.memory.total_bytes / document.device_memory_bytes, text: (r) => format.percent(r.memory.total_bytes / document.device_memory_bytes) },
+      ] }));
+  }
+
   const bestFacts = (row, ranks) => [
     { name: "Best strategy", value: row.name, note: `${row.wire_type} on the wire, ${row.buckets} buckets` },
     { name: `Iteration${ranks ? ` at ${ranks} ranks` : ""}`, value: format.time(row.iteration_s), note: `90 %: ${format.interval(row.iteration_low_s, row.iteration_high_s)}` },
@@ -90,6 +115,7 @@
         dom.section("Strategies", `Bars are the iteration; lines across their ends are its 90 % interval: ${sections.interval}.${tied ? ` Within 0.1 % of the best: ${tied}.` : ""}`,
           strategies(document), notes(document)),
         stragglers(document),
+        document.exact_compute ? null : memory(document, best),
         ...sections.timelines(trace, `${best.name}, predicted.`),
         sections.restsOn(document, best.compute_source),
       ],
@@ -114,12 +140,15 @@
     const strong = nameOf(best);
     const measured = (document.measured || []).map((point) => ({ x: point.ranks, y: point.throughput_per_s }));
     const throughput = series((r) => r.throughput_per_s, (r) => (r.throughput_per_s * r.iteration_s) / r.iteration_high_s, (r) => (r.throughput_per_s * r.iteration_s) / r.iteration_low_s);
+    // What the ranks of the first point would do without any loss.
+    const first = bestOf(points[0]).throughput_per_s / points[0].ranks;
+    if (points.length > 1) throughput.push({ name: "linear", isReference: true, shown: true, style: { color: "soft", dash: [2, 3] }, points: points.map((point) => ({ x: point.ranks, y: first * point.ranks })) });
     if (measured.length) throughput.push({ name: "measured", isPoints: true, shown: true, style: { color: "ink", dash: [] }, points: measured });
     const efficiencies = series((r) => r.efficiency * 100);
     const rows = points.flatMap((point) => point.strategies.map((row) => ({ ranks: point.ranks, row, isBest: isRow(row, point.best) })));
     const curve = [
       ...sections.warnings(document.warnings),
-      dom.section("Scaling", `The band is the 90 % interval of the line that is chosen in the legend, at first of ${strong}: ${sections.interval}. Efficiency is against the same strategy on ${format.count(best.efficiency_baseline_ranks, "rank")}.`,
+      dom.section("Scaling", `The band is the 90 % interval of the line that is chosen in the legend, at first of ${strong}: ${sections.interval}. Efficiency is against the same strategy on ${format.count(best.efficiency_baseline_ranks, "rank")}; the line "linear" is what ${format.count(points[0].ranks, "rank")} of the best strategy would do on more without loss.`,
         dom.html("div", { class: "plots" },
           charts.lines({ title: "Throughput", note: "samples per second", x, strong, series: throughput,
             y: { label: "samples per second", log: 10, size: 62, write: (v) => (v >= 1e6 ? `${format.number(v / 1e6)} M` : v >= 1000 ? `${format.number(v / 1e3)} k` : format.number(v)) } }),
@@ -179,7 +208,10 @@
   function tuning(document, { timeline: trace }) {
     const best = { name: "tuned plan", wire_type: document.wire_type, iteration_s: document.iteration_s, gain: 0, isTuned: true };
     const rows = [best, ...[...document.strategies].sort((a, b) => a.iteration_s - b.iteration_s)];
-    const axis = bars.axisFor(rows.map((row) => row.iteration_s), best.iteration_s);
+    // Gains are bars from zero; what is far slower ends in an arrow.
+    const gains = rows.map((row) => row.gain).filter((gain) => gain > 0).sort((a, b) => a - b);
+    const axis = gains.length > 0 ? bars.axisFor(gains, Math.max(gains[Math.floor(gains.length / 2)], 0.002)) : { limit: 0.01, step: 0.005 };
+    const intervals = new Map(document.runtime_defaults.map((row) => [row.name, row]));
     const ours = document.by_thresholds;
     const algorithms = [...new Set(document.buckets.map((bucket) => bucket.all_reduce))];
     return {
@@ -198,12 +230,13 @@
         ...sections.warnings(document.warnings),
         ...document.cut_short.map((line) => dom.html("p", { class: "note" }, `${line}.`)),
         document.why_not_optimal && dom.html("p", { class: "note" }, `Not proven to be the best: ${document.why_not_optimal}.`),
-        dom.section("Gain over strategies", "By how much the iteration of each strategy is longer than that of the tuned plan. All times are predicted.",
+        dom.section("Gain over strategies", "By how much the iteration of each strategy is longer than that of the tuned plan. The line across the bar of a runtime's own plan is the 90 % interval of that gain, state by state. All times are predicted.",
           dom.table({ caption: "The tuned plan beside every strategy", rows, marked: (row) => row.isTuned, columns: [
             { title: "strategy", text: (row) => row.name },
             ...(wires(rows) > 1 ? [{ title: "wire", className: "secondary", text: (row) => row.wire_type }] : []),
-            { title: "iteration", className: "bar", head: bars.ticks(axis, format.timesUpTo(axis.limit)), cell: (row) =>
-              bars.bar({ axis, parts: [{ kind: "compute", value: row.iteration_s }], label: `${row.name}: ${format.time(row.iteration_s)}` }) },
+            { title: "longer by", className: "bar", head: bars.ticks(axis, (gain) => `${format.number(100 * gain)} %`), cell: (row) =>
+              bars.bar({ axis, parts: [{ kind: row.gain > 0 ? "exposed" : "compute", value: Math.max(0, row.gain) }], low: intervals.get(row.name)?.gain_low, high: intervals.get(row.name)?.gain_high,
+                label: `${row.name}: ${format.time(row.iteration_s)}, ${format.signedPercent(row.gain)}` }) },
             { title: "iteration", value: (row) => row.iteration_s, text: (row) => format.time(row.iteration_s) },
             { title: "longer by", value: (row) => row.gain, text: (row) => (row.isTuned ? "" : format.signedPercent(row.gain)) },
           ] })),

@@ -88,7 +88,7 @@ bool is_own_name(const std::string& host, const std::vector<std::string>& own_na
 
 class Session;
 
-// What sessions share. Its members are the server's thread's, but for the gate.
+// What sessions share. Its members are the server's thread's, except for the gate.
 struct Shared {
   const HttpServerOptions& options;
   const HttpHandler& handler;

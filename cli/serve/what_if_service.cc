@@ -295,7 +295,7 @@ class WhatIfService::State {
   std::mutex mutex_;  // guards what follows
   Answers answers_;
   std::map<std::string, AskedPointer> asked_;
-  Workers workers_;  // last, for its threads use the rest
+  Workers workers_;  // last, because its threads use the rest
 };
 
 WhatIfService::WhatIfService(const WhatIfLimits& limits, OwnFiles own)

@@ -47,7 +47,7 @@ struct AgreementCell {
 
 // Goes through the schedules, and through the topologies for each. Our engines run as predictions
 // use them, with ranks in equal positions collapsed. Throws InputError where a schedule is not over
-// so many ranks or too large for SimGrid, UnavailableError where SimGrid was not built in, and
+// this many ranks or too large for SimGrid, UnavailableError where SimGrid was not built in, and
 // RunError if it fails.
 [[nodiscard]] std::vector<AgreementCell> compare_engines(const AgreementRequest& request);
 

@@ -7,7 +7,7 @@
 
 namespace paceline::experiments {
 
-// Calls `call` once for each job, on so many threads, this one among them. What a call throws ends
+// Calls `call` once for each job, on this many threads, this one among them. What a call throws ends
 // its thread's work, and is thrown again at the end.
 template <class Job>
 void for_all(std::vector<Job>& jobs, int threads, void (*call)(const Job&)) {

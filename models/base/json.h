@@ -77,7 +77,7 @@ class Json {
 
 struct Json::Member {
   std::string_view key;
-  mutable Json value;  // mutable, for an initializer list would let it only be copied
+  mutable Json value;  // mutable, because an initializer list would let it only be copied
 };
 
 }  // namespace paceline

@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-// Calls call(i) for each i from 0 to count - 1, once, on so many threads, this one among them, and in
+// Calls call(i) for each i from 0 to count - 1, once, on this many threads, this one among them, and in
 // this order as far as threads begin. What a call throws ends its thread's work, and is thrown again at
 // the end.
 template <class Call>

@@ -10,7 +10,7 @@
 namespace paceline::models {
 namespace {
 
-// Blocks of so many neighbouring slots, in blocks of the level before.
+// Blocks of this many neighbouring slots, in blocks of the level before.
 struct Level {
   int slots = 1;
   bool may_change_places = false;  // within a block of the level before

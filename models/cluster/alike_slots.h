@@ -18,7 +18,7 @@ struct AlikeSlots {
 // meet them, as far as the cluster looks the same afterwards:
 //   nodes             of a flat fabric and of rails; of a fat tree under one switch, and its switches
 //                     under one switch above them; not of a torus
-//   places of a node  behind one NIC, PCIe switch and socket; and these among themselves, but for NICs
+//   places of a node  behind one NIC, PCIe switch and socket; and these among themselves, except for NICs
 //                     of rails. Not where the node is a ring, nor where places are not shared out equally
 // So two placements that differ by such names alone become one. The hosts of a platform keep their
 // numbers. O(listed slots x levels).

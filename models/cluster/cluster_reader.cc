@@ -237,7 +237,7 @@ Fabric read_fabric(const YamlMap& cluster_map, const Basis& basis, Cluster& clus
   return fabric;
 }
 
-// Reads a fabric that is a word. It must be flat, for the others need more than a name.
+// Reads a fabric that is a word. It must be flat, because the others need more than a name.
 void read_plain_fabric(const YamlMap& map) {
   const FabricKind kind = map.parsed(
       "fabric", [](const std::string& text) { return value_named(fabric_kinds, "fabric", text); });

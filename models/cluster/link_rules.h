@@ -13,7 +13,7 @@ inline constexpr int default_tcp_flows = 2;
 // 0.95 of the line rate, which is what frames of 1500 bytes leave to the data.
 //
 // Processors: a flow carries 13.7 Gbit/s (one on a virtual machine with 25 Gbit/s,
-// bytedance/byteps#29; NVIDIA/nccl-tests#83 says that sockets add up), and `flows` of them so many
+// bytedance/byteps#29; NVIDIA/nccl-tests#83 says that sockets add up), and `flows` of them this many
 // times that. With 4 or more ranks a node, which share the processors that copy, they carry 0.7 of
 // that, 0.54 to 0.97: of what the rule gives one rank, such nodes reached 13.6 of 23.75 Gbit/s on a
 // line of 25 (nccl-tests#83), 14.7 and 22.4 of 27.4 on one of 32 (NVIDIA/nccl#209) and 40 of 41.1 on
@@ -35,7 +35,7 @@ inline constexpr int default_tcp_flows = 2;
 // RTX 4090 on PCIe 4, NVIDIA/nccl#814).
 [[nodiscard]] Figure<BytesPerSecond> staged_bandwidth(const Figure<BytesPerSecond>& lane);
 
-// The bandwidth of a link inside a node of which so many ranks are in use: that of the largest entry
+// The bandwidth of a link inside a node of which this many ranks are in use: that of the largest entry
 // of bandwidth_by_ranks up to it, of the smallest where none is, and else `bandwidth`.
 [[nodiscard]] const Figure<BytesPerSecond>& bandwidth_for(const Link& link, int ranks_in_use);
 

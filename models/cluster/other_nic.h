@@ -17,12 +17,12 @@ struct OtherNic {
 
 // The cluster with these NICs in place of its own. The rules of link_rules.h hold for them, too: TCP
 // without a bandwidth of its own, and RDMA on a cluster whose NICs do not reach the devices' memory.
-// The cluster has no price then, for its price is that of a node with its own NICs. Throws InputError
+// The cluster has no price then, because its price is that of a node with its own NICs. Throws InputError
 // if the link is not one between nodes, if the cluster is on a platform or has no NIC whose bandwidth
 // could change, or if its fabric or its use of NICs does not allow as many.
 [[nodiscard]] Cluster with_nic(Cluster cluster, const OtherNic& nic);
 
-// The cluster with NICs that are so many times as fast, their price aside: line rate and bandwidth
+// The cluster with NICs that are this many times as fast, their price aside: line rate and bandwidth
 // with its interval. Needs a NIC and a positive factor.
 [[nodiscard]] Cluster with_faster_nic(Cluster cluster, double factor);
 

@@ -80,7 +80,7 @@ void read_bandwidth_by_ranks(const YamlMap& map, const Basis& basis, Link& link)
   const YamlMap by_ranks(node, map.file(), key, counts);
   if (counts.empty())
     throw InputError(map.place_of_key(key), "bandwidth_by_ranks has no entry",
-                     "write {2: 18 GB/s, 4: 36 GB/s}, each from so many ranks in use on");
+                     "write {2: 18 GB/s, 4: 36 GB/s}, each from this many ranks in use on");
   link.bandwidth_by_ranks.clear();
   for (const std::string& text : counts) {
     int count = 0;

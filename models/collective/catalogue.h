@@ -31,7 +31,7 @@ enum class Collective {
 struct ScheduleOptions {
   int ranks = 1;
   int group_size = 0;  // k: ranks of a group, or of a row of a torus
-  int segments = 0;    // a bucket is cut into so many, which travel one behind the other
+  int segments = 0;    // a bucket is cut into this many, which travel one behind the other
   int rings = 0;
   int servers = 0;
   int first_server = 0;  // the rank of server 0

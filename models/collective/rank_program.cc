@@ -14,7 +14,7 @@
 // is for a send of its own which its peer x has not received. Either the send is
 //  - of a step before s: x has landed those steps, so it has received it; or
 //  - of step s itself, and reads what the receive is added to (no receive replaces what is read in
-//    its step): r has issued it, for sends are held back only in steps in which none of a later
+//    its step): r has issued it, because sends are held back only in steps in which none of a later
 //    number reads what an earlier one is added to (may_hold_back); and x posts all receives of its
 //    step s at once (posted_with).
 #include "models/collective/rank_program.h"

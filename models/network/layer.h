@@ -193,7 +193,7 @@ struct Tanh {
 // values, or one sequence that has the three side by side, and behind them the bias of its scores
 // where it has one. `causal` masks what comes later; the whole square of scores is computed none
 // the less. `dropout` is that of the softmax's output. With a `window` the elements attend to those
-// of their own window of so many elements only, one window after the other in the sequence (Liu
+// of their own window of this many elements only, one window after the other in the sequence (Liu
 // 2021); 0 is the whole sequence. A `learned_scale` multiplies the scores of each head by a
 // parameter, `logit_scale` (Liu 2022).
 struct Attention {

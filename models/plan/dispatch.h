@@ -2,7 +2,7 @@
 //
 // Our runtime sends a bucket as soon as its last gradient is there. Horovod looks for gradients every
 // few milliseconds and agrees on them with all ranks first; ByteScheduler hands over parts of tensors
-// while so many bytes are on their way and no more; MPI on the host moves buckets through the memory
+// while this many bytes are on their way and no more; MPI on the host moves buckets through the memory
 // of the host. A plan says that a system does so (Plan::dispatch), and the simulator how long it takes
 // (simulator/cost/dispatch_cost.h). The runtime runs no such plan.
 #pragma once

@@ -166,7 +166,7 @@ class BucketSchedules {
   Placer placer_;
 };
 
-// Cuts each gradient by itself into parts of so many elements and a last one.
+// Cuts each gradient by itself into parts of this many elements and a last one.
 template <class Add>
 void cut_into_parts(std::span<const Gradient> gradients, std::int64_t part, Add add) {
   for (std::size_t i = 0; i < gradients.size(); ++i) {

@@ -69,7 +69,7 @@ struct PlannedSchedule {
   // Whether it is an entry of the catalogue.
   [[nodiscard]] bool has_steps() const { return !library && !served && !k_fac; }
 
-  // Two are equal where their names and options are, for these define the schedule.
+  // Two are equal where their names and options are, because these define the schedule.
   bool operator==(const PlannedSchedule& other) const {
     return algorithm == other.algorithm && options == other.options && library == other.library &&
            served == other.served && k_fac == other.k_fac;

@@ -368,7 +368,7 @@ void check_plan(const PlanDocument& document, const std::string& file, const Net
          "give a plan for this network, or the plan's network as --model");
   if (document.plan.ranks != ranks)
     fail(fmt::format("the plan is for {} ranks, not for {}", document.plan.ranks, ranks),
-         "give a plan for so many ranks (paceline predict --ranks ... --plan-out)");
+         "give a plan for this many ranks (paceline predict --ranks ... --plan-out)");
   const std::string order = fmt::format("list the {} gradients of {}, each once, in backward order",
                                         network.gradients.size(), network.name);
   std::set<std::string_view> seen;

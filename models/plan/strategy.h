@@ -91,7 +91,7 @@ struct OtherSystem {
 
 // Each bucket is summed by servers of another system, on machines (models/plan/servers.h).
 struct Served {
-  // Tensors of at least so many elements are summed by all servers, an equal share each; smaller ones
+  // Tensors of at least this many elements are summed by all servers, an equal share each; smaller ones
   // by one server. 0: all of them by all.
   std::int64_t shared_from = 0;
   // How the one server of a smaller tensor is chosen: as in a parameter-server plan; or, where this
@@ -123,9 +123,9 @@ struct Strategy {
   }
   // Whether our runtime can run its plans: its buckets are of our kind. It has libraries of its own.
   [[nodiscard]] bool is_runnable() const;
-  // Whether a replay can: that of a system with cycles too, but for what its ranks agree on.
+  // Whether `replay` can run its plans. Replay skips the negotiation of systems with cycles.
   [[nodiscard]] bool is_replayable() const;
-  // Whether its buckets hang on when gradients are there and how long all-reduces take, so that
+  // Whether its buckets depend on when gradients are there and how long all-reduces take, so that
   // make_plan() alone does not make them (simulator/planner/cycles.h).
   [[nodiscard]] bool needs_times() const;
 
@@ -158,7 +158,7 @@ void take_buckets_of_ddp(const OtherSystem& ddp, WireType wire, std::int64_t par
 
 // The plan of a strategy for these gradients (in backward order) on `ranks` ranks. Fusion follows
 // Jizhi (4.3): gradients join the open bucket, which is sent once it holds theta or more. Buckets of
-// a system with a cycle hang on when gradients are there; simulator/planner/cycles.h makes those.
+// a system with a cycle depend on when gradients are there; simulator/planner/cycles.h makes those.
 // Throws InputError if ranks < 1, if k does not divide the ranks, or if the servers are more than
 // the ranks. O(gradients x servers).
 [[nodiscard]] Plan make_plan(const Strategy& strategy, std::span<const Gradient> gradients,

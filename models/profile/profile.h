@@ -98,7 +98,7 @@ struct MeasuredSizes {
 };
 
 // Fits look for no structure in noise below this share: tools print three or four digits, and the
-// best of lines differs by so much from what a library does (calibration/fit/piecewise.h).
+// best of lines differs by this much from what a library does (calibration/fit/piecewise.h).
 inline constexpr double least_misfit = 0.01;
 
 // A piecewise alpha-beta fit of time by message size.

@@ -1,7 +1,7 @@
 // Stragglers: how the compute times of ranks differ, and whom an iteration waits for.
 //
 // In every iteration each rank computes longer than predicted by a factor of its own. The factor is
-// the rank's slowness (1 but for slow ranks) times a draw from the spread, which has mean 1.
+// the rank's slowness (1 except for slow ranks) times a draw from the spread, which has mean 1.
 #pragma once
 
 #include <functional>

@@ -198,7 +198,7 @@ Seconds time_at(const JsonValue& value) {
   return Seconds{value.number(0, longest.value())};
 }
 
-// One time for each of so many things.
+// One time for each of this many things.
 Values times_at(const JsonValue& values, std::size_t expected, const char* what) {
   Values times;
   values.for_each([&](const JsonValue& value) { times.push_back(time_at(value)); }, expected);

@@ -1,7 +1,7 @@
 // Collective operations on the control channel: for a few kilobytes, or for what happens once.
 // Rank 0 sends to each other rank or receives from each, one after the other: O(ranks) messages.
 //
-// All ranks call the same function at the same point, but for the first two. Each throws RunError that names a rank that
+// All ranks call the same function at the same point, except for the first two. Each throws RunError that names a rank that
 // is gone.
 #pragma once
 

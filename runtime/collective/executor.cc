@@ -32,7 +32,7 @@ constexpr std::size_t window_bytes = std::size_t{1} << 19;
 // Scratch that the collectives of a stream take turns in.
 class Scratch {
  public:
-  // Holds at least so many bytes from now on. What was handed out before stays as it is until
+  // Holds at least this many bytes from now on. What was handed out before stays as it is until
   // release().
   void reserve(Device& device, MemoryKind kind, std::size_t bytes) {
     if (!held_.empty() && bytes <= held_.back().size()) return;

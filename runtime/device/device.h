@@ -17,7 +17,7 @@
 
 namespace paceline::runtime {
 
-// An in-order queue of kernels. Kernels of different streams are in no order, but for wait_for().
+// An in-order queue of kernels. Kernels of different streams are in no order, except for wait_for().
 //
 // Thread safety: one thread at a time calls one stream. Its tokens may be tested and waited for by
 // any thread while no other does so.

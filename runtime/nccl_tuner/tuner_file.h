@@ -20,7 +20,7 @@ inline constexpr std::uint64_t most_bytes = std::uint64_t{1} << 62;
 inline constexpr int most_channels = 64;
 inline constexpr std::size_t longest_line = 255;
 
-// Calls of one function from `least` to `most` bytes, both included, on communicators of so many
+// Calls of one function from `least` to `most` bytes, both included, on communicators of this many
 // ranks and nodes.
 struct Rule {
   int function;
@@ -33,7 +33,7 @@ struct Rule {
   int channels;  // 0: NCCL decides
 };
 
-// A number in the place of NCCL's own, on communicators of so many ranks and nodes.
+// A number in the place of NCCL's own, on communicators of this many ranks and nodes.
 struct Constant {
   std::uint64_t ranks;
   std::uint64_t nodes;

@@ -11,7 +11,7 @@ namespace paceline::runtime {
 void round_to(models::NumberType type, std::span<float> values) {
   if (type == NumberType::fp32) return;
   static_cast<void>(kernel_form());  // Throws here, if at all: nothing may leave the loop below.
-  // The 16-bit copy of so many numbers stays in the first cache.
+  // The 16-bit copy of this many numbers stays in the first cache.
   constexpr std::size_t part = 4096;
   const auto parts = static_cast<std::ptrdiff_t>((values.size() + part - 1) / part);
 #pragma omp parallel for schedule(static)

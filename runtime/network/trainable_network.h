@@ -137,7 +137,7 @@ class TrainableNetwork {
 
   // The working copies, for an update that writes them together with the masters in place of
   // take_weights(); in the order of parameters(). Null where weights are only taken. What is written
-  // are the numbers that take_weights() writes but for zeros that never change, so that weights are
+  // are the numbers that take_weights() writes except for zeros that never change, so that weights are
   // taken once before. Such an update begins when working_copies_read() is done, and
   // use_working_copies() is told when it ends.
   [[nodiscard]] virtual const WorkingCopies* working_copies() const { return nullptr; }

@@ -61,7 +61,7 @@ class NetworkProbe {
   [[nodiscard]] virtual std::string traffic() const = 0;
   // `count` iterations in a row, behind one that is not counted.
   [[nodiscard]] virtual std::vector<IterationTimes> time_layers(int count) = 0;
-  // The same while traffic is under way, which is started before and lasts for so many seconds, as far
+  // The same while traffic is under way, which is started before and lasts for this many seconds, as far
   // as that can be.
   [[nodiscard]] virtual std::vector<IterationTimes> time_beside_traffic(int count,
                                                                         double seconds) = 0;
@@ -77,7 +77,7 @@ class CollectiveProbe {
  public:
   virtual ~CollectiveProbe() = default;
   [[nodiscard]] virtual int ranks() const = 0;
-  // Seconds of one of `count` all-reduces of so many bytes.
+  // Seconds of one of `count` all-reduces of this many bytes.
   [[nodiscard]] virtual double time_all_reduce(models::NumberType type, std::size_t bytes,
                                                int count) = 0;
   // Each rank sends to the next and receives from the one before.
@@ -96,7 +96,7 @@ class DeviceProbe {
   [[nodiscard]] virtual const ProbedDevice& device() const = 0;
   // What the user should know of how networks are computed, a line each. More may come with load().
   [[nodiscard]] virtual std::vector<std::string> notes() const = 0;
-  // Seconds of a work on so many bytes of `type`. A cast is half of one from FP32 and one back.
+  // Seconds of a work on this many bytes of `type`. A cast is half of one from FP32 and one back.
   [[nodiscard]] virtual double time(models::DeviceWork work, models::NumberType type,
                                     std::size_t bytes, int count) = 0;
   // Kernels on one number each, one behind the other: seconds of the device from one to the next, and

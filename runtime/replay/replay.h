@@ -1,7 +1,7 @@
 // Replay: a plan with synthetic compute. Layers take stated times, in which the rank sleeps and
 // burns no CPU; gradients are packed, cast and all-reduced for real, by the exchange and the
 // executor that training uses. Buckets that wait for a cycle, as Horovod's do, are given to the
-// exchange so much later than their last gradient is there; they need wait-free overlap. It measures communication and overlap of a network that would not
+// exchange this much later than their last gradient is there; they need wait-free overlap. It measures communication and overlap of a network that would not
 // fit, or would not be fast enough, on the machines at hand.
 #pragma once
 

@@ -67,7 +67,7 @@ struct LearningRateRecipe {
   std::vector<double> step_factors = {};  // one for each of step_epochs; empty: step_factor at each
   // polynomial: (1 - t / T) ^ power; t and T count from the end of the warm-up.
   double polynomial_power = 2;
-  // smooth exponential (PAISoar 3.2): after the warm-up, factor once every so many epochs.
+  // smooth exponential (PAISoar 3.2): after the warm-up, factor once every this many epochs.
   double exponential_epochs = 2;
   double exponential_factor = 0.94;
   // Smith 2017: at each of step_epochs the batch grows by 1 / step_factor instead, up to a largest

@@ -34,7 +34,7 @@ namespace {
 
 using Clock = Recorder::Clock;
 
-// After so many iterations in a row whose loss is no number, the run is given up. A dynamic loss
+// After this many iterations in a row whose loss is no number, the run is given up. A dynamic loss
 // scale, which may take longer to come down, does not change the loss.
 constexpr std::int64_t hopeless = 20;
 
@@ -354,7 +354,7 @@ void Training::iterate(const Batch& batch, const Phase& phase, Seconds input) {
   GradientExchange::Outcome travel;
   if (!double_buffered() || pending_ || exchange_->under_way() == 2) travel = update(rate, epoch);
   ++done_;
-  // The outcome is on the device by now, for the update has waited for gradients.
+  // The outcome is on the device by now, because the update has waited for gradients.
   const PassOutcome pass = network_->outcome();
   no_loss_ = std::isfinite(pass.loss) ? 0 : no_loss_ + 1;
   if (no_loss_ == hopeless) {

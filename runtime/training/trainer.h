@@ -53,14 +53,14 @@ struct TrainingRequest {
   int workers = 1;     // that decode, on this rank
   bool replay = true;  // TrainableNetworkOptions::replay
   // Where rank 0 writes a checkpoint at the end of each epoch and, where it is not 0, after every
-  // so many iterations. Empty: nowhere. A file that is there already must be a checkpoint of this
+  // this many iterations. Empty: nowhere. A file that is there already must be a checkpoint of this
   // very job, or the one that `resume` names. The path is locked for as long as the training lasts
   // (checkpoint_lock.h).
   std::string checkpoint = {};
   std::int64_t checkpoint_every = 0;
   // Rank 0 reads it, and training goes on from there. Empty: from the start.
   std::string resume = {};
-  // Ends after so many iterations of this run, as an interruption would: a checkpoint is written,
+  // Ends after this many iterations of this run, as an interruption would: a checkpoint is written,
   // where there is a path. 0: at the end of the recipe.
   std::int64_t most_iterations = 0;
   // Asked after an iteration whether to stop; null on all ranks or on none. Where one rank is asked

@@ -293,7 +293,7 @@ class MpiTransport final : public Transport {
   int spins_ = spins_shared;
   Patience patience_;
   std::vector<MPI_Comm> communicators_;  // one for each stream
-  std::map<int, MPI_Comm> of_first_;     // of the first so many ranks
+  std::map<int, MPI_Comm> of_first_;     // of the first this many ranks
   MPI_Request done_at_once_ = MPI_REQUEST_NULL;
   std::vector<Slot> slots_;
   std::uint32_t first_free_ = 0;

@@ -12,7 +12,7 @@
 // tells jobs apart and keeps nobody out. Between ranks that rank 0 has welcomed, the key is made also
 // of what rank 0 has told those alone.
 //
-// Nothing is allocated for what a stranger says, but for a text of Answer from who has given a proof.
+// Nothing is allocated for what a stranger says, except for a text of Answer from who has given a proof.
 #pragma once
 
 #include <array>

@@ -32,7 +32,7 @@ const models::CalibratedCurve* nearest_curve(const models::Profile& profile, mod
   return best;
 }
 
-// The piece that holds so many bytes, of at least one.
+// The piece that holds this many bytes, of at least one.
 const MessageAlpha& piece_of(const std::vector<MessageAlpha>& pieces, Bytes bytes) {
   const auto above = std::upper_bound(pieces.begin(), pieces.end(), bytes,
                                       [](Bytes b, const MessageAlpha& p) { return b < p.from; });

@@ -45,7 +45,7 @@ struct LayerTime {
 
 // How long a collective loads the device fully, as much as layers had beside them when their times
 // beside traffic were measured, or as any collective loads it at most. What is on its way for a time and
-// moves so many bytes (of a bucket, on the wire) loads it for
+// moves this many bytes (of a bucket, on the wire) loads it for
 //   min(time, max(least time, a_byte bytes))
 // of full load, spread evenly over its time. As it stands here, all the time.
 struct TrafficLoad {

@@ -6,7 +6,7 @@
 
 namespace paceline::simulator {
 
-// The cluster whose devices compute so many times as fast: arithmetic, memory, and the fixed time of
+// The cluster whose devices compute this many times as fast: arithmetic, memory, and the fixed time of
 // a layer. `factor` is positive. Links and the start of a collective stay.
 [[nodiscard]] models::Cluster with_device(models::Cluster cluster, double factor);
 

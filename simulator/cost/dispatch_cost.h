@@ -13,7 +13,7 @@
 
 namespace paceline::simulator {
 
-// The time that Horovod's ranks take to agree on a bucket of so many gradients. One rank agrees at
+// The time that Horovod's ranks take to agree on a bucket of this many gradients. One rank agrees at
 // once. With N ranks, of which g are on a node, and L the latency of 2 log2 N messages that go up a
 // tree and down again, log2 g of its levels inside a node and the others between nodes:
 //   messages  2 us x N (1 to 10): rank 0 reads a message of each rank and answers each (assumed)

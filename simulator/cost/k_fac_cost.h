@@ -20,7 +20,7 @@
 //                    squares
 //
 // A stage takes max(FLOPs / P, bytes / M) for each layer. Stages of owners take as long as they do on
-// the owner that takes longest, for the all-gather waits for it. A collective takes the time of a ring
+// the owner that takes longest, because the all-gather waits for it. A collective takes the time of a ring
 // with equal parts in which each rank sends what the busiest sends here (most_sent): the parts of
 // large layers go around in pieces, so that no link waits for one. The authors' code has an all-reduce
 // of the packed buffer in the place of both collectives (pure_nccl_communicator.py), which takes twice
@@ -61,7 +61,7 @@ struct KfacRequest {
   Seconds launch = {};  // of each collective
 };
 
-// The time of a collective of so many bytes over the plan's ranks, cut into equal parts.
+// The time of a collective of this many bytes over the plan's ranks, cut into equal parts.
 struct RingTimes {
   std::function<Seconds(Bytes)> reduce_scatter;
   std::function<Seconds(Bytes)> all_gather;
@@ -104,7 +104,7 @@ struct KfacTimes {
   // The compute times with all of this in them: A in the forward pass of its layer, G in the backward
   // pass, and the owners' work in the update.
   [[nodiscard]] ComputeTimes folded_into(ComputeTimes compute) const;
-  // While nothing but communication can go on, if so much of a backward pass goes beside `inputs`.
+  // While nothing but communication can go on, if this much of a backward pass goes beside `inputs`.
   [[nodiscard]] Seconds communication(Seconds backward) const;
 };
 

@@ -35,7 +35,7 @@ class LibraryCurve {
   // The curve of the profile that serves the library best, read at `reading`:
   // of those between nodes if the job is, else within a node, the one whose ranks are nearest by
   // ratio; of several, one of the wire type. A job within a node falls back to a curve between
-  // nodes, but for NCCL, whose own model knows better. Curves of "mpi", as OSU's are, serve Open
+  // nodes, except for NCCL, whose own model knows better. Curves of "mpi", as OSU's are, serve Open
   // MPI where there is none of "open-mpi". None if there is no such curve.
   [[nodiscard]] static std::optional<LibraryCurve> find(const models::Profile* profile,
                                                         models::Library library,

@@ -50,7 +50,7 @@ struct WaitingRanks {
 // The compute time of the slowest rank over that of a rank alone.
 [[nodiscard]] double waiting_factor(const Losses& losses, const WaitingRanks& ranks);
 
-// What a collective of kernels takes from the computation beside it. A collective of so many bytes of bus
+// What a collective of kernels takes from the computation beside it. A collective of this many bytes of bus
 // bandwidth times time (bus_bytes()) that is on its way for so long takes the time that it would take to
 // compute what is not computed meanwhile:
 //   lost(bytes, time) = min(most time, max(least time, a_byte bytes))
@@ -67,7 +67,7 @@ struct Interference {
   [[nodiscard]] double beside(BytesPerSecond bus_bandwidth) const;
 };
 
-// As estimated for a device of so many multiprocessors and so much memory bandwidth; nothing where it
+// As estimated for a device of this many multiprocessors and this much memory bandwidth; nothing where it
 // has no multiprocessors.
 [[nodiscard]] Interference estimated_interference(const Losses& losses, int multiprocessors,
                                                   BytesPerSecond memory);
@@ -78,10 +78,10 @@ struct Interference {
 [[nodiscard]] Interference calibrated_interference(const Interference& estimate, double beside,
                                                    BytesPerSecond bus_bandwidth);
 
-// The bus bandwidth of an all-reduce of so many bytes times its time: what a rank sends of it in a ring.
+// The bus bandwidth of an all-reduce of this many bytes times its time: what a rank sends of it in a ring.
 [[nodiscard]] Bytes bus_bytes(Bytes bytes, int ranks);
 
-// Compute times of the slowest of so many ranks: everything takes `waiting` of its time, and
+// Compute times of the slowest of this many ranks: everything takes `waiting` of its time, and
 // collectives of kernels take from it what `interference` says, unless layers were calibrated beside
 // traffic.
 [[nodiscard]] ComputeTimes slowed(ComputeTimes compute, double waiting,

@@ -16,7 +16,7 @@
 //                     on
 //              tree   base + 2 ((p/N - 1) intra + floor(log2 N) inter)
 //
-// time grows with n within one algorithm and protocol, but for trees at the powers of two at which
+// time grows with n within one algorithm and protocol, except for trees at the powers of two at which
 // c(n) rises; that is NCCL's. The latency of rings only jumps up.
 //
 // The hardware is the cluster's, in NCCL's way: a link carries a share of its line rate, and

@@ -44,7 +44,7 @@ bool sums_on_host(System system) {
   return system == System::tf_parameter_server || system == System::kvstore || system == System::p3;
 }
 
-// Seconds per byte of a rank's part in a ring among so many ranks of a node.
+// Seconds per byte of a rank's part in a ring among this many ranks of a node.
 SecondsPerByte ring_beta(const CommunicationCost& cost, int ranks) {
   SecondsPerByte most = cost.intra.beta;
   if (!cost.host) return most;
@@ -75,7 +75,7 @@ class Phases {
       by_kernels({{node, 2 * reduce_in_node(1)}});
       return std::move(phases_);
     }
-    // Copies go the ports' way, but for ports on NVLink.
+    // Copies go the ports' way, except for ports on NVLink.
     const Seconds beside = cost_.by_nvlink ? Seconds{0} : copy(in_node_);
     if (is_byteps) {
       by_kernels({{node, reduce_in_node(2) + beside}});

@@ -3,11 +3,11 @@
 //
 // IMPLEMENTATION. By structure, with M the modulus and q the ranks of a (sub)schedule:
 //  - M = q labels every rank apart: equitable.
-//  - What commutes with the rotation r -> r + M mod q is equitable, for the orbits of that are the
+//  - What commutes with the rotation r -> r + M mod q is equitable, because the orbits of that are the
 //    labels mod M: rings and pairwise exchange for any M, servers for multiples of q/s, blocks of k
 //    for multiples of k, interleaved groups k apart for M = k M' if their inner schedule commutes
 //    with rotation by M'. A renumbering i -> m i + o turns rotation by M into rotation by M/m mod
-//    q, which generates the same group, for m is coprime to q.
+//    q, which generates the same group, because m is coprime to q.
 //  - Recursive halving, doubling and exchange commute with r -> r xor d for every d: for M and q
 //    powers of two, the orbits of xor with the multiples of M are the labels mod M. Any M that
 //    divides q is equitable.
@@ -21,7 +21,7 @@
 //    and a pipeline are if what is inside is.
 //
 // Nodes, and likewise all that is under one switch of a fat tree, with its ranks for g. Let g | M.
-// For rotations and blocks, `to - from` mod p depends on the label, but for wraps that always leave
+// For rotations and blocks, `to - from` mod p depends on the label, except for wraps that always leave
 // the node (p > g) and so the node of `to` is the node of `from` iff from mod g + (to - from) lies
 // in [0, g). For xor with d in groups of stride k: if k d < M the sign of `to - from` depends on
 // the label; otherwise |to - from| >= M >= g, another node. The NIC of a node carries what its g

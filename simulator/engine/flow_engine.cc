@@ -51,7 +51,7 @@ struct Position {
   double finish = 0;
 };
 
-// What a steady run looks like after a step, but for the time: `exact` must be the same one step
+// What a steady run looks like after a step, except for the time: `exact` must be the same one step
 // later, `close` nearly so.
 struct Snapshot {
   std::vector<int> exact;

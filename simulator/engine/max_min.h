@@ -75,7 +75,7 @@ class FairSharing {
     int open;  // of open_
     double weight;
   };
-  // A link takes one line of the cache, for a change looks at links in no order.
+  // A link takes one line of the cache, because a change looks at links in no order.
   struct Link {
     double capacity;
     double wanted = 0;  // sum of the bounds of its flows, by weight

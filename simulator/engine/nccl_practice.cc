@@ -22,7 +22,7 @@ std::size_t index(NcclAlgorithm algorithm) {
   return static_cast<std::size_t>(algorithm);
 }
 
-// The time of a byte more in a ring over so many ranks of one node, by the engine that a bucket is
+// The time of a byte more in a ring over this many ranks of one node, by the engine that a bucket is
 // timed by, as nccl-tests counts it.
 BytesPerSecond ring_bus_bandwidth(CommunicationCost cost, int ranks) {
   cost.slots.clear();

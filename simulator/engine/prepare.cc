@@ -247,7 +247,7 @@ class Gatherer {
   }
 
   // All messages of a kind are count x (ranks of the sender's position). They pass as many links as
-  // are alike, each of those equally often, for positions are equitable.
+  // are alike, each of those equally often, because positions are equitable.
   void weigh() {
     run_.shifts.resize(run_.links.size(), 0);
     run_.weights.resize(run_.links.size(), 1);

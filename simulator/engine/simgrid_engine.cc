@@ -277,7 +277,7 @@ class Interpreter {
     done_(id, finish_s);
   }
 
-  // Starts a message. It never arrives within this call, for callers are in the middle of a turn.
+  // Starts a message. It never arrives within this call, because callers are in the middle of a turn.
   void start(Instance& instance, std::size_t message) {
     const MessageTable::Message& m = instance.table.messages[message];
     const Way& way = ways_.at(pair(m));

@@ -90,7 +90,7 @@ struct NcclConstants {
   std::vector<NcclConstant> values;
   double unit = 1;  // eta: NCCL's log will show this times what is expected
   // What posting to the NIC takes, where NCCL's own value for it would hide a step of a ring:
-  // NCCL_NET_OVERHEAD, in nanoseconds, for it is no constant of the plugin's.
+  // NCCL_NET_OVERHEAD, in nanoseconds, because it is no constant of the plugin's.
   std::optional<int> net_overhead_ns = {};
   bool trees_fall_short = false;   // trees get more of their bandwidth than these constants can say
   std::vector<std::string> notes;  // what these constants cannot say, a line each

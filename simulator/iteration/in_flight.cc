@@ -15,7 +15,7 @@
 namespace paceline::simulator {
 namespace {
 
-// Where iterations do not settle they come in turns, mostly of two: means are taken over so many,
+// Where iterations do not settle they come in turns, mostly of two: means are taken over this many,
 // which is a multiple of the likely numbers.
 constexpr int averaged = 12;
 
@@ -80,7 +80,7 @@ class Unrolling {
 
  private:
   struct Iteration {
-    std::vector<int> waits;  // for so many tasks
+    std::vector<int> waits;  // for this many tasks
     std::vector<Seconds> start;
     std::vector<Seconds> duration;
     int unknown = 0;  // tasks whose end is not known
@@ -138,7 +138,7 @@ class Unrolling {
     to_launch_.clear();
   }
 
-  // Iterations end in order, for the last task of each waits for the one before.
+  // Iterations end in order, because the last task of each waits for the one before.
   void complete(int iteration) {
     complete_ = std::max(complete_, iteration + 1);
     if (iteration == 0) return;
@@ -171,7 +171,7 @@ class Unrolling {
   bool is_steady_ = false;
 };
 
-// Durations of tasks, with all-reduces that take so many times as long.
+// Durations of tasks, with all-reduces that take this many times as long.
 std::vector<Seconds> stretched(const IterationDag& dag, double factor) {
   std::vector<Seconds> durations;
   for (const Task& task : dag.tasks())

@@ -59,7 +59,7 @@ class OrderedCollectives {
   }
 
   // The DAG with rank 0's durations, once an iteration takes as long as the one before. They are the
-  // mean of two iterations, for ranks may take turns at being ahead.
+  // mean of two iterations, because ranks may take turns at being ahead.
   [[nodiscard]] IterationDag timed() {
     std::vector<Seconds> last = iterate();
     std::vector<Seconds> mean = last;

@@ -19,7 +19,7 @@ int first_of(const std::vector<int>& ends, std::size_t bucket) {
   return bucket == 0 ? 0 : ends[bucket - 1];
 }
 
-// Large plans have so many neighbours that each bucket has few.
+// Large plans have this many neighbours that each bucket has few.
 constexpr std::size_t many_buckets = 24;
 
 }  // namespace

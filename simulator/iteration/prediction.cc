@@ -264,12 +264,12 @@ StrategyRun Predictor::run(models::Plan plan, Setting& at) const {
     const LibraryCurve* curve = at.curve_of(*library);
     timed_by = curve != nullptr ? described(*curve, plan)
                : at.nccl        ? described(*at.nccl)
-                                : "nothing, for one rank sends nothing";
+                                : "no communication on one rank";
   }
   if (models::strategy(plan.strategy).served() != nullptr)
     timed_by = "a closed form on the busiest machine";
   if (plan.k_fac() != nullptr)
-    timed_by = plan.ranks == 1 ? "nothing, for one rank sends nothing"
+    timed_by = plan.ranks == 1 ? "no communication on one rank"
                                : timed_by + ": a ring reduce-scatter and a ring all-gather";
   return {
       std::move(plan),     std::move(iteration.dag), std::move(iteration.steady), method, buckets,

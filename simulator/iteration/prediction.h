@@ -177,8 +177,8 @@ class Predictor {
   [[nodiscard]] StrategyPrediction predict(const models::Plan& plan);
   // The stated value of predict().iteration alone, in a fraction of the time.
   [[nodiscard]] Seconds iteration(const models::Strategy& strategy);
-  // The time of a forward pass over a batch on every rank, with its input, as an evaluation has it:
-  // nothing travels but what it was right about. Throws InputError as the constructor does.
+  // The time of a forward pass over a batch on every rank, with its input, as an evaluation has it.
+  // Only the counts of correct samples are exchanged. Throws InputError as the constructor does.
   [[nodiscard]] Seconds forward_pass(int batch_per_rank);
   // Predicts a row of a table of many strategies: what has too many messages is left out.
   [[nodiscard]] std::variant<StrategyPrediction, LeftOut> row(const models::Strategy& strategy);
@@ -222,10 +222,10 @@ class Predictor {
   [[nodiscard]] const models::Effects* effects() const;  // effects_of() the request
   // The same, with ranks that do not differ where the request has a spread of its own.
   [[nodiscard]] std::optional<models::Effects> effects_of_ranks() const;
-  // How many times as long as stated the slowest rank computes in each of so many sampled states; 1
+  // How many times as long as stated the slowest rank computes in each of this many sampled states; 1
   // where the request has no stragglers.
   [[nodiscard]] std::vector<double> slowest_ranks(int states) const;
-  // The bus bandwidth beside which computation was calibrated, in a job of so many ranks.
+  // The bus bandwidth beside which computation was calibrated, in a job of this many ranks.
   [[nodiscard]] BytesPerSecond calibrated_bus(const ComputeTimes& alone,
                                               const CommunicationCost& cost, int ranks) const;
   // What a collective takes from computation by the stated effects, or as it was calibrated.

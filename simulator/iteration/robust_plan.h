@@ -1,5 +1,5 @@
 // The plan whose iteration time is good in bad states of the world, too: the least 95th percentile over
-// samples of everything that is not known, as far as so many samples can tell it, in place of the least
+// samples of everything that is not known, as far as this many samples can tell it, in place of the least
 // stated time.
 //
 // All plans have the same samples (common random numbers), so that what slows all of them alike does not

@@ -86,7 +86,7 @@ struct IterationSpread {
   double unhidden = 0;
   std::uint64_t seed = sampling_seed;
 
-  // The factors, each with so much of `unhidden` as is drawn. That share is the same for sample i of
+  // The factors, each with this much of `unhidden` as is drawn. That share is the same for sample i of
   // every iteration.
   [[nodiscard]] std::vector<double> with_unhidden() const;
   // These, each with a draw of what is unexplained, likewise.
@@ -119,7 +119,7 @@ struct SampledScenarios {
 [[nodiscard]] SampledScenarios sampled_scenarios(const UncertainIteration& iteration);
 
 // The middle 90 % of the ratio of two iteration times, over the stated ratio. What is unexplained of
-// it is given, for that of the two iterations is largely the same. The ratios where nothing and where all
+// it is given, because that of the two iterations is largely the same. The ratios where nothing and where all
 // of `unhidden` counts are in it, too. Both have as many samples.
 [[nodiscard]] IntervalFactors ratio_interval(const IterationSpread& iteration,
                                              const IterationSpread& against, double unexplained);

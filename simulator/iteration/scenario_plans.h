@@ -1,7 +1,7 @@
 // The plan that would be tuned if the world were in one sampled state (sampled_interval.h): computation
-// and links that are so slow, ranks that wait so long for the slowest, collectives that cost so much.
+// and links that are so slow, ranks that wait so long for the slowest, collectives that cost this much.
 //
-// In a state, an all-reduce takes its stated time and so many times the way to its time at the fast or
+// In a state, an all-reduce takes its stated time and this many times the way to its time at the fast or
 // the slow end of all links, as its sampled interval has it; of each size, the best all-reduce of either
 // end and of the stated figures. The recurrence of optimal_fusion.h then cuts the buckets. All times are
 // the step engine's: such plans are candidates, which another clock judges.

@@ -1,4 +1,4 @@
-// What a prediction hangs on: the same job on a cluster one part of which is better.
+// What a prediction depends on: the same job on a cluster one part of which is better.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ enum class Part { nic_bandwidth, nic_latency, link_bandwidth, link_latency, comp
 // node has several ranks.
 [[nodiscard]] std::vector<Part> parts_of(const PredictionRequest& request);
 
-// The job where the part is so many times as good: bandwidths and rates times the factor, latencies
+// The job where the part is this many times as good: bandwidths and rates times the factor, latencies
 // and times divided by it.
 struct BetterPart {
   Part part = Part::compute;

@@ -1,7 +1,7 @@
 // How long a training run takes, and what it uses up, from the times of its iterations.
 //
 // A run is start-up, phases, evaluations and checkpoints one after the other. Training counts samples:
-// a phase of so many samples takes samples / (samples of an iteration) iterations, which may be a
+// a phase of this many samples takes samples / (samples of an iteration) iterations, which may be a
 // fraction, so that a run is as long as its epochs are many, whatever is done with the last samples
 // of an epoch. Evaluations and checkpoints happen a whole number of times.
 //

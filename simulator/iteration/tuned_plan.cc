@@ -96,7 +96,7 @@ class Tuner {
     return !found_.plan.buckets.empty() && found_.period <= (1 + gain_of_a_step) * least_;
   }
 
-  // Descends by the changes that are listed, too, for these try all-reduces that the search did not.
+  // Descends by the changes that are listed, too, because these try all-reduces that the search did not.
   void explain() {
     for (bool is_better = true; is_better;) {
       is_better = false;

@@ -31,7 +31,7 @@ struct TuningRequest {
   // which then is the only one, has it sum all buckets.
   std::vector<std::string> all_reduces = {};
   // The share of the latency that several streams would hide, and do not (sampled_interval.h), from 0 to
-  // 1. All periods of a search are so much of the way from that of the plan to that of one stream.
+  // 1. All periods of a search are this much of the way from that of the plan to that of one stream.
   double unhidden = 0;
   // Asked between two plans: whether to stop with what is found. May be empty, as may the next.
   std::function<bool()> stop = {};

@@ -205,7 +205,7 @@ class Maker {
     if (!is_above(small, small, from)) return false;
     const SizeCurve::Piece large = line(to, to * (1 + near));
     if (!is_above(small, large, to)) return false;
-    // Both are straight between these sizes, but for where the lines cross.
+    // Both are straight between these sizes, except for where the lines cross.
     for (const SizeCurve::Piece& piece : found_.least.pieces())
       if (!is_above(small, large, std::clamp(piece.from_bytes, from, to))) return false;
     const double steeper = large.s_per_byte - small.s_per_byte;

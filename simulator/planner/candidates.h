@@ -46,12 +46,12 @@ struct CandidateOptions {
 [[nodiscard]] std::vector<CandidateOptions> catalogue_options(
     int ranks, int ranks_per_node, std::span<const std::string> only = {});
 
-// Whether it is left out, for an engine would prepare or follow more messages than the job allows.
+// Whether it is left out, because an engine would prepare or follow more messages than the job allows.
 [[nodiscard]] bool has_too_many_messages(const models::PlannedSchedule& schedule,
                                          const PlanningJob& job, const PlanningTimers& timers);
 
 // A lower bound for the time of an all-reduce, as one line: its closed form with the least latency and
-// the least time for a byte of any link. It holds where ranks have one port each, for the engine
+// the least time for a byte of any link. It holds where ranks have one port each, because the engine
 // equals the form where all links are alike (models/collective/closed_form.h), and slower links only
 // add. Nothing where ranks have more ports, where links are not known by latency and bandwidth, or
 // where there is no closed form.

@@ -2,7 +2,7 @@
 //
 // Horovod takes, every few milliseconds, the gradients that all ranks have, fuses them in their order
 // up to theta, and sends what it has: it never waits for a buffer to fill (tensor-fusion.rst;
-// FuseResponses in controller.cc). So its buckets hang on when gradients are there:
+// FuseResponses in controller.cc). So its buckets depend on when gradients are there:
 //   start(c)  = max(tick(c), finish(c - 1)), tick(c) = start(c - 1) + cycle, or a multiple of a cycle
 //               later, when something is there; up to version 0.13.5 counted from finish(c - 1)
 //   finish(c) = start(c) + the sum over its buckets of (negotiation + copies + all-reduce)

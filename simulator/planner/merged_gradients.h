@@ -22,7 +22,7 @@
 namespace paceline::simulator {
 
 // MG-WFBP's buckets for gradients that are there at `times`, which never fall. `takes` is the time of
-// an all-reduce of so many elements, and `startup` is a. `schedule` of each is 0.
+// an all-reduce of this many elements, and `startup` is a. `schedule` of each is 0.
 // O(gradients) calls of takes.
 [[nodiscard]] std::vector<models::Bucket> merged_gradients(
     std::span<const models::Gradient> gradients, std::span<const Seconds> times, Seconds startup,

@@ -1,6 +1,6 @@
 // The all-reduces that are nearest to the fastest one of a size, by the step engine.
 //
-// They are those of catalogue_options() (candidates.h), but for those with too many messages. An
+// They are those of catalogue_options() (candidates.h), except for those with too many messages. An
 // all-reduce is built once its lower bound (least_in_form()) does not rule it out.
 #pragma once
 

@@ -25,7 +25,7 @@ struct FusionOptimum {
   std::vector<int> ends;      // of each bucket: one past its last gradient; the last is L
   std::size_t states = 0;     // that were kept, of all gradients
   std::size_t intervals = 0;  // whose cost was asked for
-  bool is_exact = true;       // false: states were dropped, for there were too many
+  bool is_exact = true;       // false: states were dropped, because there were too many
 };
 
 namespace detail {

@@ -23,14 +23,14 @@ struct ThresholdRequest {
   std::optional<int> servers = {};
   std::optional<models::ServerPlacement> placement = {};
   std::optional<int> streams = {};
-  // What strategies of other systems take (models/plan/dispatch.h); ours ignore it, but for
+  // What strategies of other systems take (models/plan/dispatch.h); ours ignore it, except for
   // `through_host`.
   std::optional<Seconds> cycle = {};
   std::optional<models::HorovodDefaults> horovod = {};  // of the version that is named
   std::optional<Bytes> partition = {};
   std::optional<Bytes> credit = {};
   bool through_host = false;
-  std::optional<int> server_machines = {};  // servers on machines of their own, so many
+  std::optional<int> server_machines = {};  // servers on machines of their own, this many
   std::optional<models::ServerTransport> transport = {};
   bool unnegotiated = false;  // ranks of Horovod do not agree before a cycle, as in a replay
   std::optional<int> factors_every = {};  // of K-FAC, whose owners are placed as `placement` says

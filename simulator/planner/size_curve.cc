@@ -36,7 +36,7 @@ Doubt doubt_between(const Point* before, const Point& a, const Point& b, const P
     return {0.5 * (a.bytes + b.bytes), (a.time_s - (b.time_s - falling * (b.bytes - a.bytes)))};
   if (after == nullptr)
     return {0.5 * (a.bytes + b.bytes), (b.time_s - (a.time_s + rising * (b.bytes - a.bytes)))};
-  if (falling <= rising) return {0.5 * (a.bytes + b.bytes), 0};  // one line, but for rounding
+  if (falling <= rising) return {0.5 * (a.bytes + b.bytes), 0};  // one line, except for rounding
   const double offset = (b.time_s - a.time_s - falling * (b.bytes - a.bytes)) / (rising - falling);
   const double at = std::clamp(a.bytes + offset, a.bytes, b.bytes);
   return {at, chord * (at - a.bytes) - rising * (at - a.bytes)};

@@ -1,7 +1,7 @@
 // The time of an all-reduce by its size, as pieces of straight lines, for planners that ask for it
 // millions of times.
 //
-// What is exact: the step engine's time is convex and piecewise linear in the size, for it is a
+// What is exact: the step engine's time is convex and piecewise linear in the size, because it is a
 // maximum over sums of latencies and of shares of the bucket over bandwidths; convex_pieces() finds
 // its pieces to `accuracy`. The least of several such curves is piecewise linear, too, and no longer
 // convex. Other engines' times are neither; sampled_pieces() joins samples by lines.

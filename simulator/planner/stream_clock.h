@@ -14,7 +14,7 @@
 // with the time of each all-reduce, and so does the period: a faster link makes no plan slower. With C the
 // end of the backward pass if nothing travels, the update starts at max(f, C + c B): where the stream
 // is done before the backward pass is, all of its traffic has slowed that pass; elsewhere
-// C + c B <= f, for the pass ended before f while B went on. The next forward pass waits for the
+// C + c B <= f, because the pass ended before f while B went on. The next forward pass waits for the
 // update, which nothing runs beside, and so the period is that and the update.
 //
 // This is the period of the DAG (simulator/iteration/dag.h) with plan_timing's stretched(), where

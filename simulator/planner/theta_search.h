@@ -17,7 +17,7 @@
 
 namespace paceline::simulator {
 
-// The buckets of one theta, in elements: it is reached with so many.
+// The buckets of one theta, in elements: it is reached with this many.
 struct ThetaOutcome {
   std::int64_t elements = 0;  // the least theta that was tried with this outcome
   std::int64_t up_to = 0;     // all theta from `elements` to this have it

@@ -19,7 +19,7 @@ namespace paceline::simulator {
 inline constexpr std::string_view travel_group = "How gradients travel";
 inline constexpr std::string_view systems_group = "Models of other systems";
 
-// At most so many buckets may travel at the same time.
+// At most this many buckets may travel at the same time.
 inline constexpr int most_streams = 1024;
 
 struct ThresholdField : Field<ThresholdRequest> {

@@ -24,7 +24,7 @@ namespace paceline::simulator {
 //    The best are found to 0.02 % by the step engine. Where another engine times the plan, the four
 //    best ways within 3 % are timed by it, and the best of these is taken.
 //    Of what is within 0.1 % of the best: default_group() if it is among them; then the largest power
-//    of two from 64 KiB to 256 MiB as theta, for a plan of fewer collectives depends less on an exact
+//    of two from 64 KiB to 256 MiB as theta, because a plan of fewer collectives depends less on an exact
 //    latency. Where none is, the roundest theta that makes the best buckets.
 //  - eta of nccl-2.4: up to which NCCL 2.4 takes trees (src/init.cc, ncclTreeThreshold): over PCIe
 //    10,000 bytes for each microsecond that its trees take less, 6 (p - 1) - 15 floor(log2 N) - 4 (g - 1)

@@ -368,8 +368,8 @@ Fields single_fields() {
       text_field({.name = "what-if",
                   .takes = "bandwidth=F+latency=F+compute=F",
                   .group = question_group,
-                  .help = "Links with so many times their bandwidth or latency, devices that "
-                          "compute so many times as fast; joined by +",
+                  .help = "Links with a multiple of their bandwidth or latency, devices with a "
+                          "multiple of their speed; joined by +",
                   .python = "Changes"},
                  &Question::what_if),
       flag_field({.name = "ignore-memory",
@@ -396,7 +396,7 @@ std::span<const Field<StragglerTexts>> straggler_fields() {
       text_field({.name = "slow-rank",
                   .takes = "RANK=FACTOR,...",
                   .group = straggler_group,
-                  .help = "Ranks that compute so many times longer, by commas",
+                  .help = "Ranks whose computation takes this many times longer, by commas",
                   .python = "Mapping[int, float]",
                   .is_expert = true},
                  &StragglerTexts::slow_ranks),

@@ -10,7 +10,7 @@
 //
 //   With b backup ranks it waits for the first n = p - b ranks: the n-th order statistic (Chen et
 //   al. 2016, "Revisiting distributed synchronous SGD": update as soon as the first n of n + b
-//   gradients have arrived). The others send zeros in their place, for a collective runs over all
+//   gradients have arrived). The others send zeros in their place, because a collective runs over all
 //   p ranks: its time is that over p. A rank that has not finished its gradients when the last
 //   bucket of its iteration sets out drops what is left of its batch, and goes on with the update
 //   like the others. (The paper's late workers send their gradients to a parameter server,
@@ -34,7 +34,7 @@ struct MonteCarloRequest {
   std::uint64_t seed = 1;
 };
 
-// How many iterations are left out before so many are counted: as many as a tenth of them, and 20 more.
+// How many iterations are left out before this many are counted: as many as a tenth of them, and 20 more.
 [[nodiscard]] int left_out_iterations(int iterations);
 
 // Durations of consecutive iterations. Starts from the steady state of ranks that all take the mean

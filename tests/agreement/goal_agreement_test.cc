@@ -134,7 +134,7 @@ TEST(GoalAgreement, LogGopsTakesTheEnginesTimeWhereRanksGoInStep) {
 
 // Where a rank has something to send while it receives, a host of LogGOPSim is later than a
 // full-duplex port, which does both at once, by as much as docs/formats.md says. It is sooner where
-// a receiver is late, for a message leaves without it.
+// a receiver is late, because a message leaves without it.
 TEST(GoalAgreement, LogGopsIsLaterWhereRanksSendWhileTheyReceive) {
   const auto expect_later = [](const char* name, const models::ScheduleOptions& options,
                                std::int64_t multiple, double least, double most) {

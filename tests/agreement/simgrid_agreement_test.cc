@@ -47,7 +47,7 @@ std::vector<std::pair<std::string, Schedule>> catalogued(int p) {
     try {
       list.emplace_back(std::string(algorithm.name), algorithm.build({.ranks = p}));
     } catch (const InputError&) {
-      // Not over so many ranks.
+      // Not over this many ranks.
     }
   }
   return list;

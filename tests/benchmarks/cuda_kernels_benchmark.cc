@@ -68,7 +68,7 @@ class Bench {
     cuda::check(cudaEventElapsedTime(&ms, begin_.get(), end_.get()), "read the time");
     return static_cast<double>(ms) * 1e-3 / launches;
   }
-  // Seconds of a copy that moves so many bytes, half of them read and half written.
+  // Seconds of a copy that moves this many bytes, half of them read and half written.
   double copy_seconds(double bytes) {
     const auto half = std::min(static_cast<std::size_t>(bytes / 2), elements * sizeof(float));
     const double seconds = seconds_of([&] {

@@ -26,7 +26,7 @@ using namespace paceline::simulator;
 
 constexpr int ranks = 1024;
 
-// A network of so many gradients, as large as ResNet-50's by turns.
+// A network of this many gradients, as large as ResNet-50's by turns.
 models::NetworkWork network_of(int gradients) {
   const models::NetworkWork resnet = models::work(models::zoo_network("resnet50"));
   if (gradients == 0) return resnet;

@@ -160,7 +160,7 @@ RC_GTEST_PROP(FitProperty, OutliersDoNotMoveIt, ()) {
   RC_ASSERT(!after.complaints.empty());
 }
 
-// Twice as long, twice as high, to the bit; and a thousand times, but for rounding.
+// Twice as long, twice as high, to the bit; and a thousand times, except for rounding.
 RC_GTEST_PROP(FitProperty, ScalesWithTime, ()) {
   const std::uint64_t seed = *rc::gen::inRange<std::uint64_t>(0, 1u << 20);
   const int power = *rc::gen::inRange(-8, 8);

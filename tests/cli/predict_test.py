@@ -298,14 +298,14 @@ class Topology(unittest.TestCase):
         self.assertEqual((alone.returncode, alone.stdout, alone.stderr), (2, "", f"paceline: {why}; {remedy}\n"))
         curve = run("scale", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "64,2048", *asked)
         self.assertRegex(curve.stdout, r"2048 .* -\n")
-        self.assertIn(f"direct-exchange: left out, for it would take long; {remedy} (2048 ranks)\n", curve.stdout)
+        self.assertIn(f"direct-exchange: left out because it would take long; {remedy} (2048 ranks)\n", curve.stdout)
 
     # Unless they are named, strategies may not take long: the table is there at once.
     def test_rows_that_would_take_long_say_so_and_which_option_asks_for_them(self):
         job = ("predict", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "1024", "--strategy", "all")
         table = run(*job, "--wide").stdout
         self.assertRegex(table, r"\n  double-binary-tree .* step ")
-        self.assertIn("\ndouble-binary-tree: by the step engine, for the flow engine would follow 3.9 million messages; --strategy double-binary-tree asks for that\n", table)
+        self.assertIn("\ndouble-binary-tree: timed by the step engine (the flow engine would follow 3.9 million messages; --strategy double-binary-tree asks for that)\n", table)
         self.assertIn("\nparameter-server: left out: its buckets travel together, and that takes 0.99 million messages to follow; --strategy parameter-server asks for it\n", table)
         document = json.loads(run(*job, "--json").stdout)
         self.assertEqual([row["name"] for row in document["left_out"]], ["parameter-server"])

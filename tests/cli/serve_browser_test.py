@@ -17,7 +17,7 @@ from browser import BrowserTest
 from page_server import PageServer
 from paceline import run
 
-RANDOM_INPUT_S = float(os.environ.get("PACELINE_RANDOM_INPUT_S", "30"))
+RANDOM_INPUT_S = float(os.environ.get("PACELINE_RANDOM_INPUT_S", "8"))
 HANG_S = 120
 START = "?model=resnet50&cluster=jizhi-p40&ranks=64"
 LARGE = "?model=resnet152&cluster=jizhi-p40&ranks=2048&spread=normal%3A0.1"

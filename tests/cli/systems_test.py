@@ -61,7 +61,7 @@ class Systems(CommandTest):
         for name in ("ddp-ring", "one-bucket"):
             self.done(run(*data, "--strategy", name))
         for name in ("mg-wfbp", "inductor"):
-            self.refused(run(*data, "--strategy", name), "--strategy", f"the buckets of {name} hang on how long all-reduces take")
+            self.refused(run(*data, "--strategy", name), "--strategy", f"the buckets of {name} depend on how long all-reduces take")
         for words in (("--strategy", "ddp"), ("--strategy", "inductor")):
             self.refused(run("replay", *small, *words), "--strategy", "is a library's own all-reduce")
 

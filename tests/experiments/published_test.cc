@@ -192,7 +192,7 @@ TEST(Published, NoRowBothCalibratesAndIsPredicted) {
       if (r.kind == RowKind::training)
         EXPECT_EQ(spent.contains(r.id), r.provenance == Provenance::calibrated)
             << name << " " << r.id;
-      // A row that was spent on calibration is met, but for the jump of an iteration where a
+      // A row that was spent on calibration is met, except for the jump of an iteration where a
       // gradient misses a cycle of Horovod: 0.1 ms of 140 in MLPerf.
       if (r.kind == RowKind::training && r.provenance == Provenance::calibrated)
         EXPECT_NEAR(r.relative_error(), 0, r.strategy == "horovod" ? 1e-3 : 1e-6)

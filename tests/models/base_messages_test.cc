@@ -108,7 +108,7 @@ RC_GTEST_PROP(NearestName, FindsAKnownNameItself, (const std::vector<std::string
     if (candidate.size() > 100) continue;
     const auto nearest = nearest_name(candidate, known);
     RC_ASSERT(nearest.has_value());
-    RC_ASSERT(nearest->size() == candidate.size());  // equal but for case
+    RC_ASSERT(nearest->size() == candidate.size());  // equal except for case
   }
 }
 

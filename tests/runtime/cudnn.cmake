@@ -29,7 +29,7 @@ target_link_libraries(paceline_cudnn_tests PRIVATE
 target_link_options(paceline_cudnn_tests PRIVATE "LINKER:--enable-new-dtags")
 paceline_test_headers(paceline_cudnn_tests)
 add_dependencies(paceline_cudnn_tests paceline_libcuda_double)
-gtest_discover_tests(paceline_cudnn_tests DISCOVERY_TIMEOUT 60 TEST_FILTER "-*Slow*"
+gtest_discover_tests(paceline_cudnn_tests NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60 TEST_FILTER "-*Slow*"
   PROPERTIES LABELS unit TIMEOUT ${paceline_hang_s})
 paceline_test_environment(paceline_cudnn_tests_TESTS "RC_PARAMS=seed=20181028" "LD_LIBRARY_PATH=${libcuda_folder}")
 # Every operation of every network, of which most are compiled at run time: some three minutes a

@@ -18,7 +18,7 @@ struct Job {
   [[nodiscard]] PredictionRequest request(int ranks) const {
     return {{}, network, cluster, &profile, ranks, models::WireType::fp16};
   }
-  // The throughput of the job on so many ranks, with another profile.
+  // The throughput of the job on this many ranks, with another profile.
   [[nodiscard]] double throughput(int ranks, const models::Strategy& strategy,
                                   const models::Profile& with) const {
     PredictionRequest asked = request(ranks);

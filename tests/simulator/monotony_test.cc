@@ -1,4 +1,4 @@
-// Better links make no row of a table slower, but for what the row itself says: by more than 0.1 %, to
+// Better links make no row of a table slower, except for what the row itself says: by more than 0.1 %, to
 // which thresholds are chosen.
 #include <gtest/gtest.h>
 
@@ -86,7 +86,7 @@ std::optional<StrategyRun> run_of(Predictor& predictor, const models::Strategy& 
   try {
     return predictor.run(strategy);
   } catch (const InputError&) {
-    return std::nullopt;  // not defined for so many ranks, or left out
+    return std::nullopt;  // not defined for this many ranks, or left out
   }
 }
 

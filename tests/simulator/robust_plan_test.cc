@@ -88,7 +88,7 @@ RobustCandidate drawn(const char* name, Seconds period, std::vector<double> fact
   return {name, {}, {period, {.factors = std::move(factors)}}};
 }
 
-// Plans that differ by less than so many samples can tell are told apart by their stated times.
+// Plans that differ by less than this many samples can tell are told apart by their stated times.
 TEST(RobustPlan, IsTheShorterAsStatedWhereThePercentilesCannotTell) {
   std::mt19937 random(47);
   std::uniform_real_distribution<double> state(0.9, 1.3);

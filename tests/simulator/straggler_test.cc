@@ -224,7 +224,7 @@ TEST(MonteCarlo, MoreBackupIsNeverSlower) {
   }
 }
 
-// The same as without stragglers, digit for digit but for rounding.
+// The same as without stragglers, digit for digit except for rounding.
 TEST(MonteCarlo, EqualRanksTakeTheSteadyPeriod) {
   std::mt19937 random(20160404);
   for (const Overlap overlap : every_overlap) {

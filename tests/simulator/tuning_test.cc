@@ -157,7 +157,7 @@ TEST(Tuning, TheBoundHoldsWhereLayersAreFasterBesideTraffic) {
     for (const int streams : {1, 2}) {
       request.thresholds.streams = streams;
       Predictor predictor(request);
-      int left = 20;  // plans, for the bound does not rest on the search
+      int left = 20;  // plans, because the bound does not rest on the search
       const TunedPlan tuned = predictor.tune({.stop = [&left] { return --left < 0; }});
       ASSERT_LE(tuned.least_period.value(), tuned.period.value() * (1 + 1e-12))
           << "round " << round << ", " << streams << " streams";

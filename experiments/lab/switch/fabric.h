@@ -10,7 +10,7 @@
 // Clocks are virtual: what a link could have done before it was looked at is not lost, so a late
 // wake-up of the switch delays frames, and does not lower a rate.
 //
-// Hosts hang on switches of racks, in order: host h on rack h / ceil(hosts / racks). Each rack has
+// Hosts depend on switches of racks, in order: host h on rack h / ceil(hosts / racks). Each rack has
 // one uplink, full duplex, to a core without limits. With one rack there is no uplink.
 #pragma once
 

@@ -29,7 +29,7 @@ struct Options {
   std::vector<std::string> namespaces;
 };
 
-// Signals are let in while the switch waits. It wakes at least once a second, for a signal that came
+// Signals are let in while the switch waits. It wakes at least once a second, because a signal that came
 // just before it waited.
 void watch_signals() {
   struct sigaction action {};
@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_option("--latency", options.latency_us, "From host to host, microseconds")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--racks", options.racks, "Hosts hang on so many racks")
+  app.add_option("--racks", options.racks, "Number of racks that the hosts are in")
       ->check(CLI::PositiveNumber);
   app.add_option("--uplink", options.uplink_bits, "Of a rack's uplink, each way, bit/s");
   app.add_option("--mtu", options.mtu, "Bytes");

@@ -29,7 +29,7 @@ constexpr Module at_7[] = {{"5a", 256, 160, 320, 32, 128, 128},
 
 class GoogLeNet {
  public:
-  // Padded so that the size stays, but for strides.
+  // Padded so that the size stays, except for strides.
   std::string convolution(const std::string& name, const std::string& input, std::int64_t channels,
                           std::int64_t kernel, std::int64_t stride = 1) {
     net_.add(name,

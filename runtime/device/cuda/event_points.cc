@@ -11,7 +11,7 @@
 namespace paceline::runtime::cuda {
 namespace {
 
-// With so many events in use, record() looks whether the oldest may be used again.
+// With this many events in use, record() looks whether the oldest may be used again.
 constexpr std::size_t many_under_way = 32;
 // For so long the host looks again at once. A short kernel takes as long from its start to its end.
 constexpr std::chrono::microseconds spinning{50};

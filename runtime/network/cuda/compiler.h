@@ -5,7 +5,7 @@
 //
 // Values are NHWC in the storage type. The time of the memory plan is the number of the step: two
 // tensors share memory if none is needed in a step in which the other is. No operation overwrites what
-// it reads but for the running statistics.
+// it reads except for the running statistics.
 //
 // Private to runtime/network/cuda.
 #pragma once

@@ -2,7 +2,7 @@
 //
 // How an engine is chosen: cuDNN's heuristics (mode A; the fallback list where that is empty) offer
 // configurations in the order in which they expect them to be fast. The first is taken that
-//  1. is deterministic, for the same weights and batch have to give the same bits,
+//  1. is deterministic, because the same weights and batch have to give the same bits,
 //  2. computes in FP32: operands of 16 bits are not converted down, and sums not kept in fewer bits,
 //  3. needs no more workspace than the limit, and
 //  4. builds.

@@ -79,7 +79,7 @@ struct Step {
 };
 
 // Steps in an order in which they may run: forward in the order of layers, then backward. No step
-// writes what it reads, but for the running statistics. Views (of flattened images whose readers do
+// writes what it reads, except for the running statistics. Views (of flattened images whose readers do
 // not ask for their order) and the gradient of an add have no steps: the tensor is read where it
 // stands.
 //

@@ -70,7 +70,7 @@ class Rank {
   [[nodiscard]] int index() const { return device_.index(); }
   [[nodiscard]] cudaStream_t handle() { return static_cast<CudaStream&>(*stream_).handle(); }
   void wait() { wait_for(stream_->record(), device_patience, "time NCCL"); }
-  // Room for so many bytes to send and as many to receive.
+  // Room for this many bytes to send and as many to receive.
   void reserve(std::size_t bytes) {
     if (sent.size() >= bytes) return;
     wait();

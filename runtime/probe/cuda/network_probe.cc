@@ -197,7 +197,7 @@ class CudaNetworkProbe final : public NetworkProbe {
   }
 
   // Seconds that a mark takes of the stream: what fills take with a mark behind each, less what they
-  // take without. A fill lasts so long that the host stays ahead, and no longer, for its own jitter is
+  // take without. A fill lasts so long that the host stays ahead, and no longer, because its own jitter is
   // in the difference.
   double time_mark() {
     constexpr int count = 64;

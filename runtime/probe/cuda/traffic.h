@@ -14,7 +14,7 @@ class Traffic {
  public:
   virtual ~Traffic() = default;
   [[nodiscard]] virtual std::string description() const = 0;
-  // Puts so many rounds of it into streams of its own, behind what is there.
+  // Puts this many rounds of it into streams of its own, behind what is there.
   virtual void start(int rounds) = 0;
   // The stream of the device whose layers are timed.
   [[nodiscard]] virtual cudaStream_t stream() = 0;

@@ -57,7 +57,7 @@ bool is_jpeg_file(const fs::directory_entry& entry) {
   return is_jpeg_name(entry.path()) && entry.is_regular_file();
 }
 
-// The names in a folder that pass, but for those that begin with a dot, in order.
+// The names in a folder that pass, except for those that begin with a dot, in order.
 std::vector<std::string> names_in(const fs::path& folder,
                                   const std::function<bool(const fs::directory_entry&)>& passes) {
   std::vector<std::string> names;

@@ -19,7 +19,7 @@ namespace cuda_contract {
 // The same by barriers and shuffles
 [[nodiscard]] cudaError_t start_cooperative_sum(cudaStream_t stream, float* sum, const float* x,
                                                 std::size_t n);
-// y[i] = i, with shared memory of so many bytes
+// y[i] = i, with shared memory of this many bytes
 [[nodiscard]] cudaError_t start_with_shared_memory(cudaStream_t stream, float* y, unsigned threads,
                                                    std::size_t shared_bytes);
 

@@ -32,7 +32,7 @@ using runtime::MemoryKind;
 using runtime::NumberType;
 using runtime::Stream;
 
-// Calls body(seed), on the doubles in each order under so many seeds, and looks that nothing raced
+// Calls body(seed), on the doubles in each order under this many seeds, and looks that nothing raced
 // and everything was given back.
 template <class Body>
 void in_every_order(std::uint64_t seeds, Body body) {

@@ -55,7 +55,7 @@ struct CopyPlaces {
   std::vector<std::size_t> begins;
   std::size_t bytes = 0;
 
-  // The table of copies in an array of so many bytes.
+  // The table of copies in an array of this many bytes.
   [[nodiscard]] WorkingCopies in(const ArrayView& array) const {
     std::vector<WorkingCopy> placed = copies;
     for (std::size_t i = 0; i < placed.size(); ++i) {

@@ -63,7 +63,7 @@ void expect_one_line(const Way& way, long of_each) {
       }
       EXPECT_THAT(cuda_on_host::leaks(), ::testing::IsEmpty());
       EXPECT_EQ(cuda_on_host::nccl::live_communicators(), 0);
-      // A handle whose destruction fails stays alive, for the double refused to give it back.
+      // A handle whose destruction fails stays alive, because the double refused to give it back.
       const bool gives_back =
           functions[f].starts_with("cudnn") && functions[f].find("Destroy") != std::string::npos;
       if (!gives_back) EXPECT_EQ(of_cudnn(), before);

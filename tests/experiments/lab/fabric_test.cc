@@ -122,7 +122,7 @@ TEST(Fabric, WhatWaitsForAnUplinkHoldsNoLinkBehindIt) {
   EXPECT_EQ(frames.arrivals(), (std::vector{2100 * us, 4100 * us, 6100 * us, 4100 * us}));
 }
 
-// Each of `flows` hands over frames as fast as its link takes them; when the last byte of so many
+// Each of `flows` hands over frames as fast as its link takes them; when the last byte of this many
 // frames is there, of each.
 std::vector<Nanoseconds> last_arrivals(const FabricOptions& options,
                                        const std::vector<std::pair<int, int>>& flows, int count) {

@@ -40,7 +40,7 @@ std::string memory_of(const T& value) {
   return text_of(std::as_bytes(std::span(&value, 1)));
 }
 
-// Takes up to so many bytes of what one side wants to say.
+// Takes up to this many bytes of what one side wants to say.
 std::string taken(Handshake& from, std::size_t most = 1 << 20) {
   const std::string said = text_of(from.unsent().first(std::min(most, from.unsent().size())));
   from.sent(said.size());

@@ -44,7 +44,7 @@ TEST(Replay, AnIterationTakesAtLeastItsComputationAndSumsAreRight) {
   }
 }
 
-// Each bucket is given to the exchange so much later than its gradients are there, and never before
+// Each bucket is given to the exchange this much later than its gradients are there, and never before
 // the one in front of it.
 TEST(Replay, ABucketWaitsForItsCycle) {
   const models::NetworkWork network = models::work(models::zoo_network("cnn-small"));

@@ -143,7 +143,7 @@ struct ResumeCase {
   NumberType storage;
   NumberType wire;
   models::Overlap overlap;
-  int stop;  // after so many iterations
+  int stop;  // after this many iterations
 };
 
 class Resume : public ::testing::TestWithParam<ResumeCase> {};

@@ -74,7 +74,7 @@ double duration(const Operation& operation) {
   return 0;
 }
 
-// The end of work of so many seconds that begins then, where other streams of the device slow it down.
+// The end of work of this many seconds that begins then, where other streams of the device slow it down.
 double end_beside(const Operation& operation, double begin, double seconds) {
   const ClockState& clock = state().clock;
   if (clock.model.beside <= 1) return begin + seconds;

@@ -12,7 +12,7 @@ namespace cuda_on_host::nccl {
 [[nodiscard]] bool ranks_are_processes();
 // Forgets communicators and what follows. Call it beside cuda_on_host::reset().
 void reset();
-// A send of at most so many bytes completes before its receive begins. 0, as after reset(), lets no
+// A send of at most this many bytes completes before its receive begins. 0, as after reset(), lets no
 // send but an empty one do so.
 void buffer_sends(std::size_t bytes);
 // After ncclCommAbort of one rank, the others see no asynchronous error.

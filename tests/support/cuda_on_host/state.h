@@ -65,7 +65,7 @@ struct Thread {
   bool in_host_function = false;
   double now_s = 0;   // on the virtual clock
   int questions = 0;  // whether something is done, in a row and in vain
-  int rests = 0;      // for so many turns, if others can take them: it would only ask again
+  int rests = 0;      // for this many turns, if others can take them: it would only ask again
   std::unique_lock<std::mutex> lock;
 
   // Turns (turns.cc).

@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Where no operation can run and some thread is busy outside of CUDA: so many seconds nothing may happen.
+// Where no operation can run and some thread is busy outside of CUDA: this many seconds nothing may happen.
 double hangs_after_s() {
   static const double seconds = [] {
     const char* const text = std::getenv("CUDA_ON_HOST_HANGS_AFTER");

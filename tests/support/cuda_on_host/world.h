@@ -131,7 +131,7 @@ bool run_one(const std::vector<Operation*>& wanted);
 void wait(const std::function<bool()>& finished,
           const std::function<std::vector<Operation*>()>& wanted, const char* why);
 // For a rendezvous before ranks have turns: blocks on the lock's condition until `condition` holds
-// or so many seconds have passed; returns whether it holds. notify() wakes such waits.
+// or this many seconds have passed; returns whether it holds. notify() wakes such waits.
 [[nodiscard]] bool wait_on_host(const std::function<bool()>& condition, double seconds);
 void notify();
 

@@ -43,7 +43,7 @@ void require_present(const Content& operation, std::initializer_list<int> names)
     require(operation.has(name), "attribute " + std::to_string(name) + " is missing");
 }
 
-// Sizes and strides, but for strides of what has size 1.
+// Sizes and strides, except for strides of what has size 1.
 using Layout = std::pair<List, List>;
 Layout layout_of(const Content& operation, int name) {
   const List dims = dims_of(operation, name);
@@ -64,7 +64,7 @@ void require_one_layout(const Content& operation, std::initializer_list<int> nam
   }
 }
 
-// Tensors that are the same but for their unique ids and for strides of what has size 1.
+// Tensors that are the same except for their unique ids and for strides of what has size 1.
 bool are_alike(const Content& operation, int a, int b) {
   const Content& one = *operation.held(a);
   const Content& other = *operation.held(b);

@@ -61,7 +61,7 @@ class Board {
   int lock_ = -1;
 };
 
-// "send-0-1-5", "receive-0-1-5", "all-2-7": parts that match have the same name but for the first word,
+// "send-0-1-5", "receive-0-1-5", "all-2-7": parts that match have the same name except for the first word,
 // or the rank.
 [[nodiscard]] std::string name_of_transfer(bool sends, int from, int to, std::uint64_t number);
 [[nodiscard]] std::string name_of_collective(int rank, std::uint64_t number);

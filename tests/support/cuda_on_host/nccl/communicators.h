@@ -30,7 +30,7 @@ ncclComm& live(ncclComm_t comm);
 [[nodiscard]] bool in_group();
 // Waits at the end of the group until all ranks of the communicator have come.
 void wait_at_end_of_group(ncclComm& comm, ncclComm_t* handle);
-// Waits until all ranks have come, for so many seconds. Returns ncclInProgress where they have not.
+// Waits until all ranks have come, for this many seconds. Returns ncclInProgress where they have not.
 [[nodiscard]] ncclResult_t await_members(ncclComm& comm, double seconds);
 // Gives the communicator back.
 void bury(ncclComm& comm);

@@ -91,7 +91,7 @@ void enqueue_parts(cudaStream_t stream, const std::vector<Part>& parts);
 // Lets the operations of the communicator end without running.
 void drop(ncclComm& comm);
 
-// Sends of at most so many bytes complete at once.
+// Sends of at most this many bytes complete at once.
 [[nodiscard]] std::size_t& buffered_bytes();
 
 // out[i] = the reduction of in[0][i], in[1][i] and so on, in that order. Sums of all types but
