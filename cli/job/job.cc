@@ -86,6 +86,21 @@ void scale_gradients(double scale, Job& job) {
   }
 }
 
+// Replaces the cluster's share of the peak rate, which computation without a measured rate reaches.
+void take_compute_efficiency(double share, Job& job) {
+  const bool is_calibrated =
+      job.profile && (!job.profile->throughputs.empty() || !job.profile->layers.empty());
+  if (!job.question.compute.throughput.empty() || job.question.compute.node_throughput)
+    throw InputError({"--compute-efficiency"}, "a throughput is stated, too",
+                     "leave one of the two out");
+  if (is_calibrated)
+    throw InputError({"--compute-efficiency"},
+                     fmt::format("profile {} calibrated computation", job.profile->name),
+                     "add --profile none, or leave it out");
+  job.cluster.device.compute_efficiency =
+      Figure<double>::exact(share, Provenance::datasheet, "--compute-efficiency");
+}
+
 // Changes the links and the devices of the cluster, and what the profile says of them.
 void take_what_if(const std::string& text, Job& job) {
   const WhatIfQuestion question = parse_better_parts(text);
@@ -179,6 +194,7 @@ Job load_job(const simulator::Question& question, const LoadRequest& request) {
       placed(given.cluster ? *given.cluster : load_cluster(question.cluster), question.placement);
   job.profile = given.profile ? given.profile : load_profile(question.profile, job.cluster);
   if (!question.nic.empty()) take_nic(question.nic, job);
+  if (question.compute_efficiency) take_compute_efficiency(*question.compute_efficiency, job);
   if (given.plan || !question.plan.empty()) {
     take_plan(given, job);
   } else {

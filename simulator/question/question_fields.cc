@@ -287,6 +287,17 @@ Fields computation_fields() {
            .python = "float",
            .is_expert = true},
           &StatedCompute::beside_traffic, factor<10>)),
+      field<Question>(
+          {.name = "compute-efficiency",
+           .takes = "SHARE",
+           .group = computation_group,
+           .help = "Share of the device's peak rate that computation reaches, in place of the "
+                   "cluster's, as in 45%: what models of FLOPs call it, before the fixed time of "
+                   "each layer. More is faster; nothing where a profile calibrated computation",
+           .python = "float | str",
+           .is_expert = true},
+          &Question::compute_efficiency,
+          +[](const std::string& text) { return std::optional(parse_share(text, 1e-3, 1)); }),
       other_field(
           {.name = "scale-gradients",
            .takes = "S",

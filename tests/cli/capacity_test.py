@@ -217,7 +217,7 @@ class Answers(CommandTest):
         self.assertIn("batch 4096 of all ranks", lines[0])
         self.assertTrue(lines[2].startswith("cheapest within 1 h: "))
         for part in ("* the answer", "which measurement would narrow the answer most", "paceline calibrate import", "not predicted: how many epochs",
-                     "AWS on demand, us-east-1, 6 August 2026", "rated power        300 W, datasheet", "price of a node    9 USD/h, datasheet: --node-price",
+                     "AWS on demand, us-east-1, 6 August 2026", "rated power        300 W, published", "price of a node    9 USD/h, datasheet: --node-price",
                      "not counted: evaluation (--evaluate)"):
             self.assertIn(part, " ".join(result.stdout.split()) if "  " not in part else result.stdout)
         table = result.stdout.split("\n\n")[2].splitlines()

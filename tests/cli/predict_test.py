@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import unittest
 
-from paceline import EXAMPLES, predict, run, run_as_both
+from paceline import EXAMPLES, CommandTest, predict, run, run_as_both
 
 
 class Prediction(unittest.TestCase):
@@ -365,6 +365,24 @@ class Topology(unittest.TestCase):
         self.assertEqual((result.returncode, result.stdout), (2, ""))
         self.assertEqual(result.stderr, "paceline: --ranks: 513 ranks are 262656 routes; choose at most 512 ranks\n")
         self.assertEqual(run("platform", "--cluster", "jizhi-p40").returncode, 2)
+
+
+class ComputeEfficiency(CommandTest):
+    def test_a_compute_efficiency_is_that_of_a_cluster_s_file(self):
+        file = self.folder / "faster.yaml"
+        file.write_text("{cluster: faster, nodes: 8, ranks_per_node: 8, device: {base: h200, compute_efficiency: 0.6}, intra: nvlink4,"
+                        " nic: {base: infiniband-ndr, count: 8}}\n")
+        job = ("--model", "vgg16", "--ranks", "16", "--strategy", "fused-ring", "--json")
+        documents = [json.loads(self.done(run("predict", *job, *words))) for words in (
+            ("--cluster", "h200-ndr", "--compute-efficiency", "60%"), ("--cluster", str(file)), ("--cluster", "h200-ndr", "--compute-efficiency", "0.3"))]
+        iterations = [document["strategies"][0]["iteration_s"] for document in documents]
+        self.assertEqual(iterations[0], iterations[1])
+        self.assertLess(iterations[0], iterations[2])
+        self.assertIn("compute efficiency 0.6 ", documents[0]["strategies"][0]["compute_source"])
+        job = ("--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "16", "--compute-efficiency", "60%")
+        self.refused(run("predict", *job), "--compute-efficiency: profile ", "add --profile none")
+        self.refused(run("predict", *job, "--profile", "none", "--throughput", "100"), "--compute-efficiency: a throughput is stated, too")
+        self.refused(run("predict", *job[:-1], "160%"), "--compute-efficiency: '160' is not a number from 0.1 to 100")
 
 
 if __name__ == "__main__":

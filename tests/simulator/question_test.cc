@@ -50,6 +50,7 @@ const std::map<std::string_view, std::string> values = {{"model", "resnet50,vgg1
                                                         {"node-throughput", "1700 images/s"},
                                                         {"slowdown", "1.1"},
                                                         {"beside-traffic", "1.2"},
+                                                        {"compute-efficiency", "45%"},
                                                         {"scale-gradients", "0.5"},
                                                         {"exact-compute", ""},
                                                         {"engine", "flow"},
